@@ -24,6 +24,7 @@ type checker struct {
 	spread  *spread
 	asking  *plan.Filtering
 	group   partition.Piece // the row group at hand
+	counts  *inputCounts    // of it
 	asked   bool            // the filter is probed for it
 	all     []uint32
 	found   []uint32 // members of the batch
@@ -46,7 +47,7 @@ func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker 
 // [partition.Match].Check, with their entries, and counts their rows.
 func (c *checker) check(k *partition.Keys) ([]uint32, error) {
 	if c.group != k.Piece {
-		c.group, c.asked = k.Piece, c.asking.Ask()
+		c.group, c.counts, c.asked = k.Piece, c.tally.of(k.Piece), c.asking.Ask()
 	}
 	var hits []uint32
 	if c.asked {
@@ -96,7 +97,7 @@ func (c *checker) count(k *key.Batch, hits, rows []uint32) error {
 		}
 	}
 	if p := c.portion; p != nil { // in which a row without an ID may have one in another portion
-		c.tally.matched.Add(c.inPortions(p, k, hits, members, rows))
+		c.countMatched(c.inPortions(p, k, hits, members, rows))
 		if p.last {
 			c.tally.candidates.Add(candidates)
 		}
@@ -105,7 +106,7 @@ func (c *checker) count(k *key.Batch, hits, rows []uint32) error {
 		}
 		return nil
 	}
-	c.tally.matched.Add(matched)
+	c.countMatched(matched)
 	c.tally.candidates.Add(candidates)
 	if !c.asked {
 		c.tally.unasked.Add(all)
@@ -115,6 +116,12 @@ func (c *checker) count(k *key.Batch, hits, rows []uint32) error {
 	c.tally.falsePositives.Add(candidates - matched)
 	c.countUnmatched(k, members, rows)
 	return nil
+}
+
+// countMatched counts n rows that have an ID.
+func (c *checker) countMatched(n int64) {
+	c.tally.matched.Add(n)
+	c.counts.matched.Add(n)
 }
 
 // inPortions returns, in the last portion, how many rows have an ID in any of them,

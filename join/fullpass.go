@@ -45,6 +45,8 @@ type everyRow struct {
 	asking  *plan.Filtering
 	asked   bool // the filter is probed for the batch at hand
 
+	piece            partition.Piece // at hand
+	counts           *inputCounts    // of it
 	encoder          logEncoder
 	all, hits        []uint32
 	members, entries []uint32 // candidates with an ID, and its entry
@@ -62,6 +64,9 @@ func (w *everyRow) work(piece partition.Piece, rec arrow.Record, emit func(arrow
 	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {
 		return err
+	}
+	if w.counts == nil || w.piece != piece {
+		w.piece, w.counts = piece, w.tally.of(piece)
 	}
 	w.all = table.UpTo(w.all, len(k.Rows))
 	hits := w.all
@@ -89,6 +94,8 @@ func (w *everyRow) count(k *key.Batch, candidates int64) {
 	w.tally.rowsIn.Add(int64(k.Len))
 	w.tally.rowsWhere.Add(int64(k.Len))
 	w.tally.keysNull.Add(int64(k.Nulls()))
+	w.counts.rows.Add(int64(k.Len))
+	w.counts.keysNull.Add(int64(k.Nulls()))
 	w.tally.candidates.Add(candidates)
 	if n := int64(len(k.Rows)); w.asked {
 		w.asking.Seen(n, candidates)
@@ -105,7 +112,10 @@ func (w *everyRow) count(k *key.Batch, candidates int64) {
 func (w *everyRow) rows(k *key.Batch, hits []uint32) error {
 	w.members, w.entries = w.side.Find(k, hits, w.members, w.entries)
 	matched := int64(0)
-	defer func() { w.tally.matched.Add(matched) }()
+	defer func() {
+		w.tally.matched.Add(matched)
+		w.counts.matched.Add(matched)
+	}()
 	at, hit, member := 0, 0, 0 // next row with a key, next candidate, next member
 	for row := range k.Len {
 		e, keyed, candidate := table.None, false, false

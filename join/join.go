@@ -13,6 +13,7 @@ type Join struct {
 	task    *task
 	report  Report
 	scanner *partition.Scanner // nil: all rows became Arrow records
+	tally   *tally             // of Run
 	why     string             // the answer is made of records, not of pages
 }
 
@@ -65,6 +66,7 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Ro
 			return
 		}
 		defer r.held.release()
+		j.tally = r.tally
 		for rows, err := range r.rows(ctx, func(s *partition.Scanner) { j.scanner = s }) {
 			if !yield(rows, err) || err != nil {
 				return
@@ -86,19 +88,21 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 }
 
 // Write joins and writes the answer to the output. end, if not nil, is called when
-// all input has been read and Options.Require is met, before anything becomes
-// visible; its error is the join's. With Options.Require, nothing of a directory
-// becomes visible before either: see [partition.Output].Hold.
+// all input has been read, before anything of a file becomes visible; its error is the
+// join's. With Options.Require and without a shard, nothing of a directory becomes
+// visible before it is met: see [partition.Output].Hold.
 func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
 	t := j.task
 	if t.answer.counts {
 		return partition.Written{}, errNoColumns
 	}
-	if out.IsDir(ctx) {
+	dir := out.IsDir(ctx)
+	if dir {
 		var err error
 		if t, err = t.mirrored(); err != nil {
 			return partition.Written{}, err
 		}
+		t = t.required(&out)
 		j.task = t
 	}
 	if t.answer.rowsOfLog() || t.opts.Schema == partition.Strict {
@@ -106,9 +110,9 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 			return partition.Written{}, err
 		}
 	}
-	out.Hold = out.Hold || t.opts.Require.any()
 	if !t.answer.rowsOfLog() {
 		if t, j.why = t.byPages(ctx, out); j.why != "" {
+			out.Counts = func(w *partition.Written) { j.tally.describe(w, j.report, j.task.opts.Type, true) }
 			return out.Write(ctx, j.Parts(), j.run(ctx, end))
 		}
 	}
@@ -119,6 +123,13 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	defer r.held.release()
 	if j.scanner, err = r.scanner(round{}); err != nil { // which says what is kept
 		return partition.Written{}, err
+	}
+	out.Counts = func(w *partition.Written) {
+		if t.answer.pages {
+			r.tally.describe(w, j.report, t.opts.Type, false)
+		} else {
+			w.IDsMatched, w.IDsTotal = j.report.IDsMatched, j.report.IDsTotal
+		}
 	}
 	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
 		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
@@ -131,6 +142,19 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		}
 		return j.conclude(ctx, r, end)
 	})
+}
+
+// required returns the task without its requirements, which the directory checks over all
+// inputs and shards.
+func (t *task) required(out *partition.Output) *task {
+	if t.opts.Require == (Require{}) {
+		return t
+	}
+	out.Require = t.opts.Require
+	out.Hold = out.Hold || t.opts.Shard.Whole()
+	without := *t
+	without.opts.Require = Require{}
+	return &without
 }
 
 // Count joins and returns the number of rows of the answer without making any. It

@@ -523,7 +523,7 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 		if in.blocks(w, join.Report{Strategy: join.Shuffle}) { // the portions differ from one way to another
 			files = nil
 		}
-		err = got.file(t, ctx, j, w, files)
+		err = got.file(t, ctx, j, w, files, in.c.where.text != "")
 	}
 	got.report = j.Report()
 	return got, err
@@ -560,7 +560,7 @@ func (a *answer) collect(t *testing.T, ctx context.Context, j *join.Join) error 
 }
 
 // file writes the answer and reads it back.
-func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, files map[string][]byte) error {
+func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, files map[string][]byte, where bool) error {
 	var stream bytes.Buffer
 	dir := t.TempDir()
 	out := partition.Output{Name: w.out, Stdout: &stream, Result: partition.ResultExact}
@@ -575,6 +575,9 @@ func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, fi
 		if left, e := os.ReadDir(dir); e != nil || len(left) > 0 && w.out != "dir/" {
 			return fmt.Errorf("%d files are published or left behind after %w", len(left), err)
 		}
+		return err
+	}
+	if err := inputsAgree(done.Inputs, j.Report(), w.typ, where); err != nil {
 		return err
 	}
 	var all []byte

@@ -1,48 +1,31 @@
 package join
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // Require sets conditions on an answer, checked when all input has been read. If
 // one is not met, [Join.Write] publishes nothing, not a single file of a directory,
 // and [Join.Run] ends with an error that wraps [ErrRequire]. The zero value requires
-// nothing. With a shard, the conditions are about the shard's part of the log.
-type Require struct {
-	// Rows is the least number of rows of the answer.
-	Rows int64
-	// IDsMatched is the least share, from 0 to 1, of the IDs that have a log
-	// row: of Report.IDsTotal, those in Report.IDsMatched. It is not met if there
-	// are no IDs.
-	IDsMatched float64
-	// MaxKept is the largest share, from 0 to 1, of the log's rows that may be in
-	// the answer; 0: any. Left and full joins keep all of them.
-	MaxKept float64
-}
+// nothing. IDsMatched is about Report.IDsTotal, and is not met if there are no IDs; left
+// and full joins take no MaxKept, since they keep all rows of the log.
+//
+// Of an answer in a directory, the conditions are about all inputs that the run names,
+// also those that were joined before, and all of its shards. They are then checked when
+// the last shard is done, and without _SUCCESS the answer is not published. Elsewhere a
+// shard's conditions are about its part of the log.
+type Require = partition.Require
 
 // ErrRequire is wrapped by the error for an answer that does not meet
 // [Options].Require.
-var ErrRequire = errors.New("a requirement is not met")
+var ErrRequire = partition.ErrRequire
 
-// requireError lists the requirements that are not met.
-type requireError struct{ unmet []string }
-
-func (e *requireError) Error() string {
-	return ErrRequire.Error() + ": " + strings.Join(e.unmet, "; ")
-}
-
-// Is makes errors.Is find ErrRequire.
-func (e *requireError) Is(target error) bool { return target == ErrRequire }
-
-// any reports whether anything is required.
-func (r Require) any() bool { return r != Require{} }
-
-// valid returns an error if the requirements cannot apply to a join of type t.
-func (r Require) valid(t Type) error {
+// checkRequire returns an error if the requirements cannot apply to a join of type t.
+func checkRequire(r Require, t Type) error {
 	valid := func(s float64) bool { return s >= 0 && s <= 1 } // false for NaN
 	switch {
 	case r.Rows < 0:
@@ -57,39 +40,12 @@ func (r Require) valid(t Type) error {
 	return nil
 }
 
-// check compares the report with the requirements.
-func (r Require) check(t Type, rep *Report) error {
-	e := &requireError{}
-	unmet := func(what, want, got string) {
-		e.unmet = append(e.unmet, fmt.Sprintf("%s: want %s, got %s", what, want, got))
-	}
-	if rep.RowsOut < r.Rows {
-		unmet("rows of the answer", fmt.Sprintf("%d or more", r.Rows), fmt.Sprint(rep.RowsOut))
-	}
-	if r.IDsMatched > 0 && !(ratio(rep.IDsMatched, rep.IDsTotal) >= r.IDsMatched) {
-		unmet("IDs that have a row in the log", percentOf(r.IDsMatched)+" or more", partOf(rep.IDsMatched, rep.IDsTotal))
-	}
+// met compares the report with the requirements.
+func met(r Require, t Type, rep *Report) error {
 	kept := rep.RowsMatched
 	if t == Anti {
 		kept = rep.RowsOut
 	}
-	if r.MaxKept > 0 && ratio(kept, rep.RowsIn) > r.MaxKept {
-		unmet("rows of the log that are kept", percentOf(r.MaxKept)+" or less", partOf(kept, rep.RowsIn))
-	}
-	if e.unmet == nil {
-		return nil
-	}
-	return e
-}
-
-// ratio returns part/whole; NaN if whole is 0.
-func ratio(part, whole int64) float64 { return float64(part) / float64(whole) }
-
-func percentOf(share float64) string { return fmt.Sprintf("%.6g%%", 100*share) }
-
-func partOf(part, whole int64) string {
-	if whole == 0 {
-		return "0 of 0"
-	}
-	return fmt.Sprintf("%d of %d (%.5g%%)", part, whole, 100*ratio(part, whole))
+	counts := publish.Counts{RowsIn: rep.RowsIn, RowsKept: kept, RowsOut: rep.RowsOut}
+	return publish.Require(r).Check(counts, [2]int64{rep.IDsMatched, rep.IDsMatched}, rep.IDsTotal)
 }

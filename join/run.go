@@ -79,7 +79,7 @@ func (r *running) conclude(ctx context.Context) (Report, error) {
 			return rep, err
 		}
 	}
-	return rep, r.opts.Require.check(r.opts.Type, &rep)
+	return rep, met(r.opts.Require, r.opts.Type, &rep)
 }
 
 // report returns the report.

@@ -95,6 +95,11 @@ func (p *pass) scan(ctx context.Context, got func(*partition.Scanner)) iter.Seq2
 					return errStop
 				}
 			}
+			if !r.again {
+				for _, piece := range r.pieces {
+					p.tally.of(piece).keysNull.Add(s.Stats.KeysNullOf(piece))
+				}
+			}
 			return nil
 		})
 		if err != nil && !errors.Is(err, errStop) {

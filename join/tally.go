@@ -17,6 +17,55 @@ type tally struct {
 
 	mu      sync.Mutex
 	spreads []*spread // one for each worker
+	inputs  map[partition.Piece]*inputCounts
+}
+
+// inputCounts counts the rows of a piece of the log.
+type inputCounts struct{ rows, matched, keysNull atomic.Int64 }
+
+// of returns the counts of a piece, which is kept apart from those that overlap it.
+func (t *tally) of(p partition.Piece) *inputCounts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.inputs[p]
+	if c == nil {
+		if t.inputs == nil {
+			t.inputs = map[partition.Piece]*inputCounts{}
+		}
+		c = new(inputCounts)
+		t.inputs[p] = c
+	}
+	return c
+}
+
+// describe completes the figures of an output with pairs of rows. records
+// says that it was made of records.
+func (t *tally) describe(w *partition.Written, rep Report, typ Type, records bool) {
+	w.IDsMatched, w.IDsTotal = rep.IDsMatched, rep.IDsTotal
+	inputs := w.Inputs
+	parts := map[*partition.File][]partition.Piece{}
+	for p := range t.inputs {
+		parts[p.File] = append(parts[p.File], p)
+	}
+	for i := range inputs {
+		in := &inputs[i]
+		var rows, matched, null int64
+		for _, p := range parts[in.File] {
+			if in.Lo <= p.Lo && p.Hi <= in.Hi {
+				c := t.inputs[p]
+				rows, matched, null = rows+c.rows.Load(), matched+c.matched.Load(), null+c.keysNull.Load()
+			}
+		}
+		switch {
+		case !typ.keepsLog():
+			in.RowsKept = matched
+		case records:
+			in.RowsKept = rows
+		}
+		if records {
+			in.KeysNull = null
+		}
+	}
 }
 
 // newSpread returns a sketch for the rows without an ID that one worker finds.

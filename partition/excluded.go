@@ -16,10 +16,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// exclude returns the listed objects without those of which the condition excludes every
-// row because of the values of their directories, according to bound. If none is left, the
-// first one is kept for its columns. some says, for each list, whether an object was left
-// out.
+// exclude returns the listed objects whose directories have values for which rows may
+// satisfy the condition, according to bound. If none is left, the first one is kept for
+// its columns. some reports for each list whether an object was left out.
 func (o *OpenOptions) exclude(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
 	some = make([]bool, len(lists))
 	if bound == nil {
@@ -31,7 +30,7 @@ func (o *OpenOptions) exclude(bound *where.Bound, lists [][]storage.Object) (kep
 	for i, list := range lists {
 		var of []storage.Object
 		for k, e := range list {
-			why, err := o.leftOut(e)
+			why, err := o.whyLeftOut(e)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -59,13 +58,12 @@ func (o *OpenOptions) exclude(bound *where.Bound, lists [][]storage.Object) (kep
 	if left == 0 && first != nil {
 		kept[firstOf] = append(kept[firstOf], *first)
 	}
-	if o.Excluded != nil {
-		o.tellExcluded(lists, kept)
-	}
+	o.tellExcluded(lists, kept)
 	return kept, some, nil
 }
 
-// tellExcluded passes the objects of lists that are not in kept to Excluded.
+// tellExcluded records the objects of lists that are not in kept, and passes them to
+// Excluded.
 func (o *OpenOptions) tellExcluded(lists, kept [][]storage.Object) {
 	for i, list := range lists {
 		in := map[string]bool{}
@@ -73,7 +71,11 @@ func (o *OpenOptions) tellExcluded(lists, kept [][]storage.Object) {
 			in[e.Name] = true
 		}
 		for _, e := range list {
-			if !in[e.Name] {
+			if in[e.Name] {
+				continue
+			}
+			o.leaveOut(e)
+			if o.Excluded != nil {
 				o.Excluded(e.Name)
 			}
 		}

@@ -23,7 +23,8 @@
 //	open.go, find.go, detect.go        names become files, and files get a format
 //	partitions.go                      name=value directories as columns
 //	file.go                            a file, over the reader of its format in internal/
-//	shard.go, rowrange.go              files are divided among workers
+//	split.go, rowrange.go              files are divided among workers
+//	input.go                           what is recorded of a file, so that it need not be opened
 //	ordered.go, flight.go              workers, what they hold, the order of their results
 //	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
 //	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
@@ -74,13 +75,16 @@ type File struct {
 	Size   int64 // bytes; -1 for standard input and records
 
 	table
-	src   storage.Reader // nil: standard input or records
-	once  bool           // the rows can be read only once
-	root  string         // the directory in which it was found, or ""
-	bytes *atomic.Int64  // read from src so far
-	print func() ([]byte, error)
-	hive  *hiveLayout // shared; nil: no partition columns
-	parts []hive.Part // in the order of hive's columns
+	src     storage.Reader // nil: standard input or records
+	once    bool           // the rows can be read only once
+	root    string         // the directory in which it was found, or ""
+	found   bool           // in a directory, whose path in Rel is rootRel
+	left    *leftOut       // what was listed with it and not opened; nil: nothing
+	rootRel string
+	bytes   *atomic.Int64 // read from src so far
+	print   func() ([]byte, error)
+	hive    *hiveLayout // shared; nil: no partition columns
+	parts   []hive.Part // in the order of hive's columns
 
 	where    *where.Bound // the rows that the file has; nil: all
 	doubts   doubts
@@ -91,8 +95,8 @@ type File struct {
 // next read.
 func (f *File) rest() error { return storage.Rest(f.src) }
 
-// passed releases what is kept of a file over a network when its last row group has been
-// read.
+// passed releases the bytes that are kept of a file over a network. It is called when the
+// last row group has been read.
 func (f *File) passed() {
 	if p := f.parquet(); p != nil {
 		p.File().Rest()

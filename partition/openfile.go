@@ -60,7 +60,7 @@ type OpenOptions struct {
 	// Empty: Rel begins with the first name=value directory of the path or, if
 	// there is none, is as in [storage.Object].
 	Base string
-	// Hive says whether name=value directories are columns of the files in them; see
+	// Hive decides whether name=value directories are columns of the files in them; see
 	// [File.Partitions]. All files of one Open must then have the same.
 	Hive HiveMode
 	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
@@ -92,6 +92,7 @@ type OpenOptions struct {
 
 	room  *parquet.Room // of Memory
 	like  *like         // shared with files opened later
+	left  *leftOut      // shared by all files
 	hive  *hiveLayout   // of all files
 	where *where.Cond   // Where; nil: none
 }
@@ -110,7 +111,7 @@ func (o *OpenOptions) fill() (err error) {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
-	o.room, o.like = parquet.NewRoom(o.Memory), new(like)
+	o.room, o.like, o.left = parquet.NewRoom(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
 	if o.Where != "" {
 		o.where, err = where.Parse(o.Where)
 	}

@@ -46,7 +46,8 @@ type outGroup struct {
 	layout   *parquet.Writer
 	how      howCopied
 	rows     int64
-	bytes    int64 // uncompressed, estimated
+	from     []partRows // of each job, in order
+	bytes    int64      // uncompressed, estimated
 	jobs     int64
 	ended    int64 // jobs all of whose tasks are done
 	begun    bool  // some leaf task was begun

@@ -25,7 +25,7 @@ import (
 const (
 	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
 	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
-	metaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard
+	metaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard; in a directory, of the recipe
 	metaHive   = "bloomjoin.hive"   // types of the log's partition columns, in JSON
 )
 
@@ -33,6 +33,12 @@ const (
 const (
 	ResultCandidates = "candidates" // the rows may include false positives
 	ResultExact      = "exact"
+)
+
+// Values of [Output].IDsChanged.
+const (
+	IDsRerun = "rerun"
+	IDsKeep  = "keep"
 )
 
 var (
@@ -71,6 +77,24 @@ type Output struct {
 	// nothing. It needs space for all files in addition to those that they replace.
 	// (A single file always becomes visible only at the end.)
 	Hold bool
+	// ManifestDir is the directory for the manifests of a directory; empty: beside it, as
+	// OUT.bloomjoin.
+	ManifestDir string
+	// Prune removes outputs from a directory whose input is gone. Otherwise they are
+	// kept, except in name=value directories that have other inputs.
+	Prune bool
+	// IDsChanged says what happens to outputs in a directory that were made with other
+	// IDs or filters: IDsRerun makes them again, IDsKeep keeps them; empty: an error.
+	IDsChanged string
+	// NoCommit leaves it to [Commit] to complete a directory, even if this is the last
+	// worker.
+	NoCommit bool
+	// Require are conditions on the rows of a directory, over all of its workers. If
+	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
+	Require Require
+	// Counts, if not nil, is called when all rows of a directory have been written, before
+	// its manifest is: it completes what the manifest says of the inputs and IDs.
+	Counts func(w *Written)
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;
 	// empty: [os.TempDir]. The output's bytes are the same.
@@ -80,23 +104,7 @@ type Output struct {
 
 	pool  *parquet.Pool  // shared by all writers
 	owner *publish.Owner // see prepare
-	logs  []*File        // files of the log that have an output, whatever the shard
-}
-
-// Written describes what was written to an output.
-type Written struct {
-	Files []WrittenFile
-	Rows  int64
-	Bytes int64
-	// Notes are for the user of a directory: why it is not marked complete although
-	// this run is, and which files of an earlier run were damaged.
-	Notes []string
-}
-
-// WrittenFile is one file of an output.
-type WrittenFile struct {
-	Name string // below the directory, or as given
-	Rows int64
+	logs  []*File        // files of the log that have an output
 }
 
 // Part becomes a separate file in a directory: the rows of one piece, or rows that
@@ -137,25 +145,26 @@ func (o *Output) fill() {
 
 // prepare sets defaults and determines the writer's identity. logs are the files of
 // the log unless Run has them; nil: unknown.
-func (o *Output) prepare(logs []*File) error {
+func (o *Output) prepare(ctx context.Context, logs []*File) error {
 	o.fill()
 	if o.owner != nil {
 		return nil
 	}
 	o.logs = logs
-	owner := &publish.Owner{
-		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Result: o.Result, Force: o.Force, Marker: o.marker,
-	}
-	if o.Filter != [32]byte{} {
-		owner.Filter = hex.EncodeToString(o.Filter[:])
-	}
-	if o.Run != nil {
+	if o.Run != nil && len(o.Run.Log) > 0 {
 		o.logs = o.Run.outputs()
 	}
-	owner.Hive = hiveTypes(o.logs)
+	owner := &publish.Owner{
+		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: hiveTypes(o.logs), InDir: o.IsDir(ctx),
+	}
 	if o.Run != nil && len(o.Run.Options) > 0 {
 		var err error
-		if owner.Run, _, err = o.Run.Digest(); err != nil {
+		if owner.InDir {
+			owner.Run, _, err = o.Run.recipe()
+		} else {
+			owner.Run, _, err = o.Run.digest(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -175,46 +184,54 @@ func (o Output) TakesPages() bool {
 	return o.pagesFit()
 }
 
-// Check returns nil if the output can be written. The error wraps ErrDone if the
-// same run has written it before and Force is not set, and ErrExists if there is
-// something that may not be replaced. An output that is or contains an input is
-// always refused. Call Check before the work.
-func (o Output) Check(ctx context.Context) error {
-	if o.Name == "-" {
-		return nil
-	}
+// Pending returns the files of Run.Log that have to be read: all of those with an output
+// or, of a directory, those whose outputs do not exist yet, come from other contents, or
+// are damaged. The workers of a run get the same answer. Call Pending before the work, and
+// write the pieces of these files only. With Run.List, Pending returns no files; see
+// PendingInputs.
+//
+// The error wraps ErrDone if there is nothing to do and Force is not set, and ErrExists if
+// there is something that may not be replaced. An output that is or contains an input is
+// always refused.
+func (o Output) Pending(ctx context.Context) ([]*File, error) {
 	if o.Run == nil {
 		o.Run = &Run{}
 	}
+	if o.Name == "-" {
+		return o.Run.outputs(), nil
+	}
 	o.fill()
 	if err := o.apart(o.Run.inputs()); err != nil {
-		return err
+		return nil, err
 	}
-	dir := o.IsDir(ctx)
-	if dir {
-		if err := o.checkNames(o.Run.outputs()); err != nil {
-			return err
-		}
+	if err := o.prepare(ctx, nil); err != nil {
+		return nil, err
 	}
-	if err := o.prepare(nil); err != nil {
-		return err
+	if o.owner.InDir {
+		return o.pendingInDir(ctx)
 	}
-	var err error
-	done := o.Name
-	if dir {
-		done, err = o.directory().Check(ctx, o.targets(Split(o.logs, o.Shard)))
-	} else if err = o.owner.Compare(ctx, o.Name); o.Force && (errors.Is(err, ErrDone) || errors.Is(err, ErrExists)) {
-		return nil
-	}
-	if errors.Is(err, ErrExists) && !dir {
+	err := o.owner.Compare(ctx, o.Name)
+	switch {
+	case o.Force && (errors.Is(err, ErrDone) || errors.Is(err, ErrExists)):
+		err = nil
+	case errors.Is(err, ErrExists):
 		err = cmp.Or(o.owner.CheckTypes(o.Name, o.hiveOf(ctx, o.Name)), err)
+	case errors.Is(err, ErrDone):
+		err = cmp.Or(o.Run.ChangedSince(ctx, o.Store, o.Name), err)
 	}
-	if errors.Is(err, ErrDone) {
-		if changed := o.Run.ChangedSince(ctx, o.Store, done); changed != nil {
-			err = changed
-		}
+	return o.logs, err
+}
+
+// PendingInputs is [Output.Pending] for a run with a list of inputs: it returns the list of
+// those that have to be read.
+func (o Output) PendingInputs(ctx context.Context) (*Inputs, error) {
+	if _, err := o.Pending(ctx); err != nil {
+		return nil, err
 	}
-	return err
+	if job := o.Run.job; job != nil && !job.All() {
+		return o.Run.List.Pick(ctx, func(in *Input) bool { return job.Does(in.Rel) })
+	}
+	return o.Run.List, nil
 }
 
 // apart refuses an output that is or contains an input, or that is in an input
@@ -233,23 +250,6 @@ func (o Output) apart(inputs []*File) error {
 		clear[f.root] = true
 	}
 	return nil
-}
-
-// directory returns the output as a directory.
-func (o Output) directory() *publish.Dir {
-	d := &publish.Dir{Owner: *o.owner, Name: o.Name, Inputs: map[string]bool{}}
-	for _, f := range o.logs {
-		d.Inputs[f.Rel] = true
-	}
-	d.Outputs = func() (names []string) {
-		for i := range max(o.Shard.Of, 1) {
-			for _, t := range o.targets(Split(o.logs, Shard{i, o.Shard.Of})) {
-				names = append(names, t.Name)
-			}
-		}
-		return names
-	}
-	return d
 }
 
 // newNonce identifies a run without a digest.
@@ -308,8 +308,8 @@ func (o Output) metadata() map[string]string {
 	if o.owner.Known() {
 		m[metaRun] = o.owner.Mark()
 	}
-	if o.owner.Filter != "" {
-		m[MetaFilter] = o.owner.Filter
+	if o.Filter != [32]byte{} {
+		m[MetaFilter] = hex.EncodeToString(o.Filter[:])
 	}
 	if len(o.owner.Hive) > 0 {
 		b, _ := json.Marshal(o.owner.Hive) // strings have JSON
@@ -332,16 +332,23 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 			logs = append(logs, p.Piece.File)
 		}
 	}
-	if err := o.prepare(logs); err != nil {
+	if err := o.prepare(ctx, logs); err != nil {
 		return w, err
 	}
 	end := o.begin()
 	defer func() { err = errors.Join(err, end()) }()
+	w.Inputs = writtenInputs(parts)
+	rows = w.counting(parts, rows)
 	switch {
 	case o.Name == "-":
-		return o.writeStream(parts, rows)
+		err = o.writeStream(&w, parts, rows)
 	case o.IsDir(ctx):
-		return o.writeDir(ctx, parts, rows)
+		err = o.writeDir(ctx, &w, parts, rows)
+	default:
+		err = o.writeFile(ctx, &w, parts, rows)
 	}
-	return o.writeFile(ctx, parts, rows)
+	if err != nil {
+		return Written{}, err
+	}
+	return w, nil
 }

@@ -407,6 +407,7 @@ func (e *pageEngine) decide() {
 		s.group, s.number = g, g.jobs
 		g.jobs++
 		g.rows += s.rows.count
+		g.from = append(g.from, partRows{s.source.part, s.rows.count, s.rows.kept})
 		g.bytes += s.bytes
 		if in := s.within; how != someRows && len(in.jobs) == in.total && s == in.jobs[in.total-1] {
 			g.closed = true

@@ -95,6 +95,13 @@ func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) 
 // known records the rows of a job, which is divided into jobs for the parts of them.
 func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
 	s.rows = rows
+	var joined []uint64
+	if e.scanner.opts.Pairs != nil {
+		joined = e.scanner.opts.Pairs.Joined
+	}
+	for _, part := range parts {
+		part.setKept(joined)
+	}
 	if p := e.scanner.opts.Pairs; p != nil {
 		e.scanner.Stats.RowsOut.Add(rows.count)
 		if p.Joined != nil && !p.KeepLog {

@@ -34,7 +34,7 @@ type KeyOptions struct {
 	Distinct bool
 	// FirstPages, if not 0, reads only the first page of up to that many row groups,
 	// which are spread evenly over the pieces. Only keys of one column of a Parquet
-	// file without a condition are sampled; of other files nothing is read.
+	// file without a condition are sampled; other files are not read.
 	FirstPages int
 	// Runs, if not 0, reads only that many runs of RunRows consecutive rows each,
 	// spread at random over the pieces so that each row of a row group is equally
@@ -43,8 +43,8 @@ type KeyOptions struct {
 	// have no more than Runs·RunRows rows, each row group is one run, and all rows
 	// are read. The number of rows must be known beforehand; see [File.Rows]. Runs
 	// and FirstPages exclude each other. Rows that fail a file's condition count as rows
-	// without a key, but those of row groups that have none which satisfies it according
-	// to the footer are left out: see [Piece.MostRows].
+	// without a key. Row groups in which no row can satisfy it, according to the
+	// footer, are left out: see [Piece.MostRows].
 	Runs    int
 	RunRows int64
 	// Threads is the number of workers; 0 means GOMAXPROCS.

@@ -3,7 +3,6 @@ package partition
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"runtime"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -21,20 +20,33 @@ import (
 // Runs of equal digests write equal outputs, so a run that finds an output of its
 // own digest is done. The workers of one run differ in [Output].Shard alone.
 //
+// In a directory each file is compared by itself: it is up to date if it comes from the
+// same input with the same options and IDs, whatever the other inputs are.
+//
 // The files must stay open while the Run is in use.
 type Run struct {
 	// Options describe what is done: the command, and the values of all options
 	// that the output depends on, such as keys with their casts, columns, the
-	// layout and the requested schema, and digests of filters. If there are none,
-	// no output is recognised as that of the same run.
+	// layout and the requested schema. If there are none, no output is recognised as
+	// that of the same run.
 	Options []string
-	// IDs are inputs other than the log.
-	IDs []*File
+	// IDs are inputs other than the log, and Filters are digests of filters.
+	IDs     []*File
+	Filters [][32]byte
 	// Log has all files of the log that were found, whatever the shard. Their order
 	// matters.
 	Log []*File
 	// Skipped are the files of Log that have no output because they have no key.
 	Skipped []*File
+	// List, if not nil, has the files of the log in place of Log, which then has only
+	// those that are open, at least one of each schema. Inputs that were not chosen of
+	// the list have no output.
+	List *Inputs
+	// Whole says that each row of the output depends on the whole log, as in right and
+	// full joins: a directory is made anew when an input changes.
+	Whole bool
+
+	job *publish.Run // what is to be done in a directory, set by Pending
 }
 
 // outputs returns the files of the log that have an output.
@@ -54,21 +66,126 @@ func (r *Run) outputs() (files []*File) {
 // inputs returns all files.
 func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 
-// Digest identifies the run. It is computed from the options and each file's Rel,
-// size and content, see [File.Fingerprint]. It is the same on every machine that
+// Digest identifies the run. It is computed from the options, the filters and each file's
+// Rel, size and content, see [File.Fingerprint]. It is the same on every machine that
 // has the same files, wherever they are mounted and whenever they were written.
-// Columns that come from paths belong to it, with their types. known is false if an input has no identity, such as standard input.
-func (r *Run) Digest() (sum [32]byte, known bool, err error) {
-	h := sha256.New()
-	put := func(b []byte) {
-		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
-		h.Write(b)
-	}
+// Columns that come from paths belong to it, with their types. known is false if an
+// input has no identity, such as standard input.
+func (r *Run) Digest() (sum [32]byte, known bool, err error) { return r.digest(context.Background()) }
+
+func (r *Run) digest(ctx context.Context) (sum [32]byte, known bool, err error) {
+	d := newRunDigest()
 	for _, o := range r.Options {
-		put([]byte(o))
+		d.put([]byte(o))
 	}
-	files := r.inputs()
-	var prints errgroup.Group // small files are read completely
+	for _, f := range r.Filters {
+		d.put(f[:])
+	}
+	if err := d.files(r.IDs); err != nil {
+		return sum, false, err
+	}
+	if err := r.eachOfLog(ctx, d.input); err != nil {
+		return sum, false, err
+	}
+	sum, known = d.sum()
+	return sum, known, nil
+}
+
+// eachOfLog calls f with each input of the log.
+func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
+	if r.List == nil {
+		if err := fingerprint(r.Log); err != nil {
+			return err
+		}
+		for _, file := range r.Log {
+			in, err := file.brief()
+			if err != nil {
+				return err
+			}
+			f(&in)
+		}
+		return nil
+	}
+	for in, err := range r.List.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		f(&in)
+	}
+	return nil
+}
+
+// brief describes the file as [File.Input] does, without its schema and row groups.
+func (f *File) brief() (Input, error) {
+	in := Input{Name: f.Name, Rel: f.Rel, Size: f.Size, Format: f.Format, Values: f.Partitions(), Found: f.found, Root: f.root, RootRel: f.rootRel}
+	if f.src != nil {
+		in.ModTime, in.Identity = f.src.Object().ModTime, f.src.Object().Identity
+	}
+	var err error
+	in.Print, err = f.Fingerprint()
+	return in, err
+}
+
+// recipe returns the digest of what is done with each file of the log, with which IDs.
+func (r *Run) recipe() (sum [32]byte, known bool, err error) {
+	options := r.options()
+	ids, known, err := r.ids()
+	if err != nil || !known {
+		return sum, false, err
+	}
+	d := newRunDigest()
+	d.put(options[:])
+	d.put(ids[:])
+	sum, known = d.sum()
+	return sum, known, nil
+}
+
+// options returns the digest of the options, and of the types of the log's partition
+// columns.
+func (r *Run) options() [32]byte {
+	d := newRunDigest()
+	for _, o := range r.Options {
+		d.put([]byte(o))
+	}
+	for _, t := range hiveTypes(r.Log) {
+		d.put([]byte("partition column " + t))
+	}
+	sum, _ := d.sum()
+	return sum
+}
+
+// ids returns the digest of the IDs and filters.
+func (r *Run) ids() (sum [32]byte, known bool, err error) {
+	d := newRunDigest()
+	for _, f := range r.Filters {
+		d.put(f[:])
+	}
+	if err := d.files(r.IDs); err != nil {
+		return sum, false, err
+	}
+	sum, known = d.sum()
+	return sum, known, nil
+}
+
+// files adds files to a digest.
+func (d *runDigest) files(files []*File) error {
+	if err := fingerprint(files); err != nil {
+		return err
+	}
+	for _, f := range files {
+		fp, err := f.Fingerprint()
+		if err != nil {
+			return err
+		}
+		d.input(&Input{Rel: f.Rel, Size: f.Size, Print: fp, Values: f.Partitions()})
+	}
+	return nil
+}
+
+// fingerprint makes the fingerprints of files, several at once: small files are read
+// completely.
+func fingerprint(files []*File) error {
+	var prints errgroup.Group
 	prints.SetLimit(runtime.GOMAXPROCS(0))
 	for _, f := range files {
 		prints.Go(func() error {
@@ -76,46 +193,37 @@ func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 			return err
 		})
 	}
-	if err := prints.Wait(); err != nil {
-		return sum, false, err
-	}
-	known = true
-	for _, f := range files {
-		fp, err := f.Fingerprint()
-		if err != nil {
-			return sum, false, err
-		}
-		known = known && fp != nil
-		for _, p := range f.Partitions() {
-			put([]byte("partition column " + p.Name + " " + key.TypeName(p.Type)))
-			put(fmt.Appendf(nil, "%t %s", p.Null, p.Text)) // of which Rel may have nothing
-		}
-		put([]byte(f.Rel))
-		put(binary.LittleEndian.AppendUint64(nil, uint64(f.Size)))
-		put(fp)
-	}
-	if !known {
-		return sum, false, nil
-	}
-	h.Sum(sum[:0])
-	return sum, true, nil
+	return prints.Wait()
 }
 
 // ChangedSince returns an error that wraps ErrExists if an input was written after
 // the output, if the storage knows modification times. The digest does not cover
 // all bytes of a large Parquet file, so an equal digest alone does not mean that a
 // run is done.
-func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) error {
+func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) (err error) {
 	out, err := store.Stat(ctx, output)
 	if err != nil {
 		return err
 	}
-	for _, f := range r.inputs() {
-		if f.src != nil && !out.ModTime.IsZero() && f.src.Object().ModTime.After(out.ModTime) {
-			return fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, f.Name)
+	if out.ModTime.IsZero() {
+		return nil
+	}
+	late := func(in *Input) {
+		if err == nil && in.ModTime.After(out.ModTime) {
+			err = fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, in.Name)
 		}
 	}
-	return nil
+	for _, f := range r.IDs {
+		in, failed := f.brief()
+		if failed != nil {
+			return failed
+		}
+		late(&in)
+	}
+	if err := r.eachOfLog(ctx, late); err != nil {
+		return err
+	}
+	return err
 }
 
 // Fingerprint identifies the content of the file, without its name. For a Parquet

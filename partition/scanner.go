@@ -3,6 +3,7 @@ package partition
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -65,6 +66,44 @@ type ScanStats struct {
 	RowGroupsSkipped atomic.Int64 // row groups whose pages were not read
 	Pages            atomic.Int64 // pages of keys, and of leaves that were copied
 	PagesSkipped     atomic.Int64 // pages that were not decompressed
+
+	nulls nullCounts
+}
+
+// KeysNullOf returns what KeysNull has of a piece.
+func (s *ScanStats) KeysNullOf(p Piece) int64 { return s.nulls.of(p) }
+
+// addNulls counts n rows of a row group that have a NULL in the first filter's key.
+func (s *ScanStats) addNulls(f *File, group int, n int64) {
+	s.KeysNull.Add(n)
+	s.nulls.add(f, group, n)
+}
+
+// nullCounts counts rows without a key by row group. It is safe for concurrent use.
+type nullCounts struct {
+	mu     sync.Mutex
+	groups map[Piece]int64 // of row groups that have any
+}
+
+func (c *nullCounts) add(f *File, group int, n int64) {
+	if n == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.groups == nil {
+		c.groups = map[Piece]int64{}
+	}
+	c.groups[Piece{f, group, group + 1}] += n
+}
+
+func (c *nullCounts) of(p Piece) (n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for g := p.Lo; g < p.Hi && len(c.groups) > 0; g++ {
+		n += c.groups[Piece{p.File, g, g + 1}]
+	}
+	return n
 }
 
 // Scanner applies filters to files. It runs one scan.

@@ -160,7 +160,7 @@ func (w *scanWorker) pass(rec arrow.Record, group int) ([]int, error) {
 				return err
 			}
 			if i == 0 {
-				w.scanner.Stats.KeysNull.Add(int64(m.keys.Batch.Nulls()))
+				w.scanner.Stats.addNulls(w.file, group, int64(m.keys.Batch.Nulls()))
 			}
 			w.found = w.found[:0]
 			for _, h := range members {

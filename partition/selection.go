@@ -14,6 +14,7 @@ type selection struct {
 	of    rowRange
 	rows  []uint32 // of the row group, ascending; nil: all of the range
 	count int64    // rows of the output
+	kept  int64    // rows of the log that no earlier scan has kept; see setKept
 
 	// In a scan with Pairs:
 	matched []uint32 // rows with partners, ascending
@@ -217,6 +218,18 @@ func (s *selection) bytes() int64 {
 		n += s.count // of partners, which may be being listed
 	}
 	return 4 * n
+}
+
+// setKept counts the rows of the log. joined, if not nil, has those that an earlier scan
+// has kept.
+func (s *selection) setKept(joined []uint64) {
+	s.kept = int64(s.len())
+	if joined == nil {
+		return
+	}
+	for _, row := range s.span(0, s.len()) {
+		s.kept -= int64(joined[row/64] >> (row % 64) & 1)
+	}
 }
 
 // join sets the bits of the rows that have partners.

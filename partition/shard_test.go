@@ -67,6 +67,64 @@ func TestSplitIsAPartition(t *testing.T) {
 	}
 }
 
+// No share exceeds 1.2 times the mean if any division in input order achieves that, and
+// else the best one's largest share.
+func TestSplitIsEven(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for round := range 300 {
+		weights := make([]int64, 1+rng.IntN(60))
+		for i := range weights {
+			weights[i] = 1 + rng.Int64N(1+rng.Int64N(1000))
+			if rng.IntN(20) == 0 {
+				weights[i] *= 20
+			}
+		}
+		for n := 1; n <= 100; n += 1 + rng.IntN(9) {
+			var total, largest int64
+			at := 0
+			for i := range n {
+				lo, hi := divide(weights, Shard{uint32(i), uint32(n)})
+				if lo != at || hi < lo {
+					t.Fatalf("round %d: worker %d of %d has %d to %d, want it to begin at %d", round, i, n, lo, hi, at)
+				}
+				at = hi
+				var load int64
+				for _, w := range weights[lo:hi] {
+					load += w
+				}
+				total, largest = total+load, max(largest, load)
+			}
+			if at != len(weights) {
+				t.Fatalf("round %d: %d workers have %d of %d weights", round, n, at, len(weights))
+			}
+			if best := leastLargest(weights, n); 5*largest*int64(n) > 6*total && largest > best {
+				t.Errorf("round %d: the largest of %d shares has %d, want %d or 1.2 times %d/%d: %v", round, n, largest, best, total, n, weights)
+			}
+		}
+	}
+}
+
+// leastLargest returns the smallest possible largest share, trying every division.
+func leastLargest(weights []int64, n int) int64 {
+	best := make([]int64, len(weights)+1) // of the weights before each, among the workers so far
+	for i, w := range weights {
+		best[i+1] = best[i] + w
+	}
+	for range n - 1 {
+		next := make([]int64, len(best))
+		for end := range best {
+			next[end] = best[end]
+			var load int64
+			for from := end - 1; from >= 0; from-- {
+				load += weights[from]
+				next[end] = min(next[end], max(best[from], load))
+			}
+		}
+		best = next
+	}
+	return best[len(weights)]
+}
+
 // Shards are consecutive parts of the input: their pieces, in order, are the whole.
 func TestSplitKeepsTheOrder(t *testing.T) {
 	files := fakeFiles(rand.New(rand.NewPCG(3, 4)), 9, 1000)

@@ -6,8 +6,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Bytes that a stream announces beyond those read. They grow with what was read, since
-// often only the beginning of a file is looked at.
+// Bytes that a stream announces ahead of its reads. They grow with the bytes read, since
+// often only the beginning of a file is needed.
 const (
 	leastAhead = 256 << 10
 	mostAhead  = 16 << 20
@@ -24,7 +24,7 @@ type stream struct {
 	src       storage.Reader
 	until     int64 // end of what is announced at once; 0: of a whole file
 	at        int64 // position
-	announced int64 // end of what was announced
+	announced int64 // end of the announced ranges
 	steps     []step
 }
 

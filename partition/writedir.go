@@ -18,21 +18,16 @@ import (
 )
 
 // writeDir writes each part to a separate file in a directory.
-func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) (err error) {
 	if err := o.checkParts(parts); err != nil {
-		return w, err
+		return err
 	}
 	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
-		return w, err
+		return err
 	}
-	d := o.directory()
-	if !o.owner.Known() {
-		if !o.Shard.Whole() {
-			return w, errors.New("a directory that several workers write needs the digest of their run")
-		}
-		if d.Nonce, err = newNonce(); err != nil {
-			return w, err
-		}
+	job, err := o.jobOf(ctx)
+	if err != nil {
+		return err
 	}
 	var targets []publish.Target
 	for _, p := range parts {
@@ -40,21 +35,13 @@ func (o Output) writeDir(ctx context.Context, parts []Part, rows iter.Seq2[Rows,
 			targets = append(targets, o.target(p))
 		}
 	}
-	files := d.NewWriter(targets, o.Hold)
+	files := job.NewWriter(targets, o.Hold)
 	defer func() { err = errors.Join(err, files.End(ctx, err)) }()
 	if err := o.writeParts(ctx, files, parts, rows); err != nil {
-		return w, err
+		return err
 	}
-	done, notes, err := files.Finish(ctx)
-	if err != nil {
-		return w, err
-	}
-	for _, f := range done {
-		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows})
-		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
-	}
-	w.Notes = notes
-	return w, nil
+	w.Gone = job.Gone()
+	return o.finishDir(ctx, files, w)
 }
 
 // writeParts divides the rows into the files of their parts.
@@ -94,17 +81,32 @@ func (o Output) writeParts(ctx context.Context, files *publish.Writer, parts []P
 
 // writePart writes the file of one part.
 func (o Output) writePart(ctx context.Context, files *publish.Writer, p Part, rows iter.Seq2[Rows, error]) error {
-	file, err := files.Create(ctx)
+	t := o.target(p)
+	file, err := files.Create(ctx, t.Name)
 	if err != nil {
 		return err
 	}
 	h := xxh3.New()
-	name := o.path(o.fileName(p))
-	n, size, err := o.writeTo(io.MultiWriter(file, h), name, p, rows)
+	f, err := o.writeListed(io.MultiWriter(file, h), o.path(t.Name), p, rows)
 	if err != nil {
 		return errors.Join(err, file.Abort())
 	}
-	return files.Add(ctx, file, publish.File{Rows: n, Bytes: size, Sum: publish.Sum(h)})
+	f.Name, f.Inputs, f.Sum = t.Name, []string{t.Input}, publish.Sum(h)
+	return files.Add(ctx, file, f)
+}
+
+// writeListed is writeTo for a file that a manifest lists. It returns what the rows
+// and the writer tell.
+func (o Output) writeListed(dst io.Writer, name string, p Part, rows iter.Seq2[Rows, error]) (f publish.File, err error) {
+	w, err := o.newWriter(dst, p)
+	if err != nil {
+		return f, fmt.Errorf("writing %s: %w", name, err)
+	}
+	if f.Rows, f.Bytes, err = copyAll(w, name, rows); err != nil {
+		return f, err
+	}
+	f.Columns, err = columnsIn(w)
+	return f, err
 }
 
 // path returns the full name of a file of the directory.
@@ -134,10 +136,7 @@ func (o Output) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return o.nowhere() + p.Name + o.extension()
 	}
-	stem := p.Piece.File.Rel
-	if ext := path.Ext(stem); byName(ext) != "" { // not the .2001 of log.2001
-		stem = strings.TrimSuffix(stem, ext)
-	}
+	stem := stemOf(p.Piece.File.Rel)
 	if !p.Piece.whole() {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}
@@ -176,9 +175,22 @@ func (o Output) checkParts(parts []Part) error {
 	for _, p := range parts {
 		name := o.fileName(p)
 		if other, ok := names[name]; ok {
-			return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", other, p.name(), name, o.Name)
+			return o.sameName(other, p.name(), name)
 		}
 		names[name] = p.name()
 	}
 	return nil
+}
+
+// sameName returns the error for two inputs whose outputs would have the same name.
+func (o Output) sameName(one, other, name string) error {
+	return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", one, other, name, o.Name)
+}
+
+// stemOf returns the name of an input's output without its extension.
+func stemOf(rel string) string {
+	if ext := path.Ext(rel); byName(ext) != "" { // not the .2001 of log.2001
+		return strings.TrimSuffix(rel, ext)
+	}
+	return rel
 }

@@ -139,44 +139,50 @@ func copyAll(w writer, name string, rows iter.Seq2[Rows, error]) (n, size int64,
 	return n, size, nil
 }
 
-func (o Output) writeStream(parts []Part, rows iter.Seq2[Rows, error]) (Written, error) {
+func (o Output) writeStream(w *Written, parts []Part, rows iter.Seq2[Rows, error]) error {
 	schema, _, err := oneSchema(parts)
 	if err != nil {
-		return Written{}, err
+		return err
 	}
 	o.Format = ArrowStream
-	w, err := o.newWriter(o.Stdout, Part{Schema: schema})
+	dst, err := o.newWriter(o.Stdout, Part{Schema: schema})
 	if err != nil {
-		return Written{}, fmt.Errorf("standard output: writing: %w", err)
+		return fmt.Errorf("standard output: writing: %w", err)
 	}
-	n, size, err := copyAll(w, "standard output", rows)
-	return Written{Rows: n, Bytes: size}, err
+	w.Rows, w.Bytes, err = copyAll(dst, "standard output", rows)
+	return err
 }
 
-func (o Output) writeFile(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (Written, error) {
+func (o Output) writeFile(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) error {
 	schema, in, err := oneSchema(parts)
 	if err != nil {
-		return Written{}, err
+		return err
 	}
 	if o.Format == ArrowFile && len(parts) > 1 {
 		schema, rows = take.PlainSchema(schema), o.plain(rows)
 	}
 	one := Part{Piece: Piece{File: in}, Schema: schema, pages: parts[0].pages}
 	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
-		return Written{}, err
+		return err
 	}
 	file, err := o.Store.Create(ctx, o.Name, storage.CreateOptions{})
 	if err != nil {
-		return Written{}, err
+		return err
 	}
 	n, size, err := o.writeTo(file, o.Name, one, rows)
 	if err != nil {
-		return Written{}, errors.Join(err, file.Abort())
+		return errors.Join(err, file.Abort())
 	}
 	if err := o.owner.Commit(ctx, o.Name, file, o.Force); err != nil {
-		return Written{}, err
+		return err
 	}
-	return Written{Files: []WrittenFile{{Name: o.Name, Rows: n}}, Rows: n, Bytes: size}, nil
+	w.Files, w.Rows, w.Bytes = []WrittenFile{{Name: o.Name, Rows: n, Bytes: size}}, n, size
+	for i := range w.Inputs {
+		if w.Inputs[i].RowsOut > 0 {
+			w.Inputs[i].Files = []string{o.Name}
+		}
+	}
+	return nil
 }
 
 // plain replaces dictionaries by their values: an Arrow file has one dictionary per

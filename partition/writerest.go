@@ -112,7 +112,7 @@ func (w *ScanWriter) endRest() error {
 	if r == nil || r.rows == 0 {
 		return nil
 	}
-	g := &outGroup{source: r.part, layout: r.source.layout, rows: r.rows}
+	g := &outGroup{source: r.part, layout: r.source.layout, rows: r.rows, from: []partRows{{r.part, r.rows, 0}}}
 	for _, c := range r.chunks {
 		chunk, err := c.Finish()
 		if err != nil {

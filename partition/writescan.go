@@ -43,7 +43,9 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 type ScanWriter struct {
 	scanner *Scanner // determines columns and schema
 	parts   []Part
-	at      int // the part of the piece scanned last; pieces ascend over all scans
+	at      int           // the part of the piece scanned last; pieces ascend over all scans
+	nulls   map[int]int64 // rows without a key, by part
+	counted Piece         // the last one of which nulls has the rows
 	rows    *rowWriter
 	rest    *restWriter  // nil: the output has no rows but the log's
 	filling *outGroup    // left unfinished by the last scan
@@ -57,7 +59,7 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
-	if err := o.prepare(logs); err != nil {
+	if err := o.prepare(ctx, logs); err != nil {
 		return nil, err
 	}
 	end := o.begin()
@@ -79,7 +81,7 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 	if len(pieces) == 0 && !o.IsDir(ctx) {
 		pieces = []Piece{{File: logs[0]}} // for its schema, without rows
 	}
-	w := &ScanWriter{scanner: s}
+	w := &ScanWriter{scanner: s, nulls: map[int]int64{}}
 	if w.parts, err = s.parts(pieces, all == nil); err != nil {
 		return nil, err
 	}
@@ -160,7 +162,20 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 		}
 	}
 	w.filling, s.filling = s.filling, nil
+	w.countNulls(s.Stats, parts, of)
 	return nil
+}
+
+// countNulls adds the rows without a key that a scan of the parts has found. Row groups
+// that are scanned several times count once.
+func (w *ScanWriter) countNulls(s *ScanStats, parts []Part, of []int) {
+	for i, p := range parts {
+		if w.counted.contains(p.Piece) && w.counted.Lo < w.counted.Hi {
+			continue
+		}
+		w.nulls[of[i]] += s.KeysNullOf(p.Piece)
+		w.counted = p.Piece
+	}
 }
 
 // endFilling writes the row group that the last scan has left unfinished, if there is
@@ -211,6 +226,9 @@ func (w *ScanWriter) close(ctx context.Context) (Written, error) {
 	}
 	w.parts = nil // what the parts hold is not needed to publish the files
 	written, err := w.rows.finish()
+	for i := range written.Inputs { // the first parts, one each
+		written.Inputs[i].KeysNull = w.nulls[i]
+	}
 	return written, errors.Join(err, w.shut())
 }
 

@@ -67,7 +67,7 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
 	})
 	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; with --shard also a directory/ of partial filters")
 		c.addForce(f)
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
@@ -142,6 +142,9 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, err
 	}
+	if o.shard != "" && strings.HasSuffix(o.out, "/") {
+		o.out += partName(opts.Shard)
+	}
 	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.ignoreCase
 	open.Types, err = keyTypes(o.ids.keyType, columns)
 	return opts, open, err
@@ -190,6 +193,11 @@ func firstNames(names []string) string {
 		names = append(names[:10:10], "…")
 	}
 	return strings.Join(names, ", ")
+}
+
+// partName returns the name of a partial filter in a directory of all of them.
+func partName(s partition.Shard) string {
+	return fmt.Sprintf("part-%05d-of-%05d.bjf", s.Index, s.Of)
 }
 
 // filterOutput checks the -o of a filter.
@@ -330,7 +338,6 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.ids.skipBad)
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
-	r.Shard = c.shard
 	c.sayBad(r.badLines)
 	c.sayFilter(o.out, f, r, short)
 	for _, note := range notes {

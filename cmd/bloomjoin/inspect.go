@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,8 +22,9 @@ import (
 
 func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
+	var manifests, shard string
 	cmd := &cobra.Command{
-		Use:   "inspect [--check | --compare] FILE...",
+		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
 		Short: "Describe a filter, Parquet or Arrow file, and check whether it is whole",
 		Example: `  bloomjoin inspect users.bjf logs/
   bloomjoin inspect --check users.bjf rows.parquet
@@ -33,14 +35,19 @@ func (c *cli) inspectCmd() *cobra.Command {
 			if compare {
 				return c.compare(cmd, args)
 			}
-			return c.inspect(cmd, check, args)
+			return c.inspect(cmd, check, manifests, shard, args)
 		},
 	}
+	flagGroup(cmd.Flags(), groupInput, func(f *pflag.FlagSet) {
+		f.StringVar(&shard, "shard", "", shardHelp)
+		addManifestDir(f, &manifests)
+	})
 	flagGroup(cmd.Flags(), groupChecks, func(f *pflag.FlagSet) {
-		f.BoolVar(&check, "check", false, "read all of each file and verify it; exit code 1 if one is damaged")
+		f.BoolVar(&check, "check", false, "read all of each file and verify it, and an output directory against its manifest; exit code 1 if one is damaged")
 		f.BoolVar(&compare, "compare", false, "compare the ID sets of two filters: how many keys both have, and each alone")
 	})
 	exclusive(cmd, "check", "compare")
+	exclusive(cmd, "compare", "shard")
 	return cmd
 }
 
@@ -101,22 +108,39 @@ type columnFact struct {
 	Nullable bool   `json:"nullable"`
 }
 
-func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
+func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, args []string) error {
 	start := time.Now()
+	var all turns
+	var err error
+	if all.shard, err = c.shardOf(shard); err != nil {
+		return err
+	}
 	budget, err := c.budget()
 	if err != nil {
 		return err
 	}
 	report := struct {
 		head
-		Files []inspected `json:"files"`
+		Files       []inspected    `json:"files"`
+		Directories []dirInspected `json:"directories,omitempty"` // outputs of runs
 	}{Files: []inspected{}}
 	var failed []error
 	lim := codec.Limits{MaxBytes: uint64(budget)}
 	for _, name := range args {
 		if storage.IsDir(cmd.Context(), c.store(), name) {
-			found, err := c.inspectDir(cmd, name, check, lim)
+			found, err := c.inspectDir(cmd, name, check, &all, lim)
 			report.Files, failed = append(report.Files, found...), append(failed, err)
+			if all.shard.Index > 0 {
+				continue // the first one compares the directory with its manifest
+			}
+			state, err := c.inspectState(cmd.Context(), name, manifests, check)
+			if state != nil {
+				report.Directories = append(report.Directories, *state)
+			}
+			failed = append(failed, err)
+			continue
+		}
+		if !all.mine() {
 			continue
 		}
 		i, err := c.inspectOne(cmd, name, check, lim)
@@ -133,9 +157,23 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, args []string) error {
 	return errors.Join(append(failed, c.report(report, ""))...)
 }
 
+// turns gives files to workers in turn: file k of all that the arguments name belongs to
+// worker k mod N. Files of other workers are not opened.
+type turns struct {
+	shard partition.Shard
+	next  uint64
+}
+
+// mine reports whether the next file belongs to this worker.
+func (t *turns) mine() bool {
+	k := t.next
+	t.next++
+	return t.shard.Whole() || k%uint64(t.shard.Of) == uint64(t.shard.Index)
+}
+
 // inspectDir prints a line about each file below a directory. Files of other
 // formats are not errors.
-func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.Limits) (found []inspected, err error) {
+func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns, lim codec.Limits) (found []inspected, err error) {
 	entries, err := c.store().List(cmd.Context(), dir)
 	if errors.Is(err, storage.ErrNoFiles) {
 		c.describe("%s: a directory without files", dir)
@@ -144,7 +182,12 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.L
 	if err != nil {
 		return nil, err
 	}
-	c.describe("%s: a directory of %s", dir, things(len(entries), "file"))
+	about := fmt.Sprintf("%s: a directory of %s", dir, things(len(entries), "file"))
+	if !all.shard.Whole() {
+		entries = slices.DeleteFunc(entries, func(storage.Object) bool { return !all.mine() })
+		about += fmt.Sprintf(", %s of them in shard %s", count(len(entries)), all.shard)
+	}
+	c.describe("%s", about)
 	var failed []error
 	for _, e := range entries {
 		i, err := c.inspectOne(cmd, e.Name, check, lim)
@@ -161,6 +204,42 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.L
 		found = append(found, i)
 	}
 	return found, errors.Join(failed...)
+}
+
+// dirInspected is the report about an output directory.
+type dirInspected struct {
+	Directory  string   `json:"directory"`
+	Generation int64    `json:"generation"`
+	Inputs     int      `json:"inputs"`
+	Files      int      `json:"files"`
+	Rows       int64    `json:"rows"`
+	Bytes      int64    `json:"bytes"`
+	Complete   bool     `json:"complete"`
+	Checked    bool     `json:"checked"`
+	Problems   []string `json:"problems,omitempty"`
+}
+
+// inspectState compares an output directory with its manifest. It returns nil if there is
+// none. With check, a difference is an error.
+func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
+	d, err := partition.InspectDirectory(ctx, partition.Output{Name: dir, Store: c.store(), ManifestDir: manifests}, check)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	complete := "complete"
+	if !d.Complete {
+		complete = "not complete"
+	}
+	c.describe("  manifest: %s, %s rows in %s, %s; %s", things(d.Inputs, "input"), count(d.Rows), things(d.Files, "file"), bytesOf(d.Bytes), complete)
+	var failed []error
+	for _, p := range d.Problems {
+		if check {
+			failed = append(failed, errors.New(p))
+		} else {
+			c.describe("  %s", p)
+		}
+	}
+	return &dirInspected{dir, d.Generation, d.Inputs, d.Files, d.Rows, d.Bytes, d.Complete, check && len(failed) == 0, d.Problems}, errors.Join(failed...)
 }
 
 // describe prints a line about a file, unless the report is JSON.

@@ -28,6 +28,7 @@ type scanFlags struct {
 	layout                                     layoutFlags
 	inputs                                     inputFlags
 	where                                      whereFlag
+	dir                                        dirFlags
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -42,12 +43,13 @@ use bloomjoin join.`,
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
 		Annotations: docs("commands.md#scan"),
-		Args:        inputs("LOGS"),
+		Args:        c.logs("LOGS", &o.inputs),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
+		o.inputs.addFrom(f)
 		o.inputs.add(f)
 		o.inputs.addLog(f)
 		o.where.add(f)
@@ -72,6 +74,7 @@ use bloomjoin join.`,
 		o.layout.add(f)
 		o.inputs.addOutput(f)
 		f.StringVar(&o.format, "format", "", formatHelp)
+		o.dir.add(f)
 	})
 	exclusive(cmd, "all", "any")
 	c.completeScan(cmd, &o)
@@ -86,7 +89,7 @@ const (
 
 // checkCount returns an error if --count is combined with flags for an output.
 func checkCount(cmd *cobra.Command, count bool) error {
-	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base"} {
+	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir"} {
 		if count && cmd.Flags().Changed(name) {
 			return usagef("--count writes nothing (remove --%s)", name)
 		}
@@ -239,6 +242,7 @@ type scanReport struct {
 	FPRAsked         float64  `json:"fpr_asked"`
 	FPRPredicted     float64  `json:"fpr_predicted"`
 	FilesSkipped     int      `json:"files_skipped"`
+	FilesKept        int      `json:"files_kept,omitempty"` // not read, as their outputs are there
 	Path             []pathOf `json:"path"`
 
 	Warnings []join.Warning `json:"warnings"`
@@ -263,13 +267,12 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	open.IgnoreCase = o.keys.ignoreCase
-	if err := r.openLog(cmd, args, open, r.keep.Match, r.keep.Any); err != nil {
+	if err := r.openLog(cmd, &o.inputs, args, open, r.keep.Match, r.keep.Any); err != nil {
 		return err
 	}
 	if err := o.inputs.checkHive(r.all...); err != nil {
 		return err
 	}
-	r.keep.Progress = r.showProgress("scanning")
 	scanner, err := partition.NewScanner(r.keep, r.files...)
 	if err != nil {
 		return err
@@ -278,8 +281,15 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if done, err := r.finishedBefore(ctx, options); done || err != nil {
 		return err
 	}
+	r.keep.Progress = r.showProgress("scanning")
+	if scanner, err = partition.NewScanner(r.keep, r.files...); err != nil { // those that are left
+		return err
+	}
 	written, err := r.write(ctx, scanner)
 	r.end()
+	if errors.Is(err, partition.ErrDone) { // another attempt was faster
+		return r.done(ctx, r.verb, r.out.Name, r.start, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -305,6 +315,9 @@ func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (o
 	}
 	if !o.count {
 		if r.out, err = r.outputOf(cmd.Context(), o.out, o.format); err != nil {
+			return open, err
+		}
+		if err := o.dir.fill(cmd.Context(), &r.out); err != nil {
 			return open, err
 		}
 	}
@@ -347,7 +360,8 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 		h.Write(d[:])
 		r.out.Filter = d
 		r.keep.Match = append(r.keep.Match, partition.Match{Filter: f, Key: m.columns, NoMatch: m.none})
-		options = append(options, m.columns, fmt.Sprint(m.none), string(d[:]))
+		options = append(options, m.columns, fmt.Sprint(m.none))
+		r.digests = append(r.digests, d)
 	}
 	if len(flags) > 1 {
 		h.Sum(r.out.Filter[:0])

@@ -40,6 +40,7 @@ var flags = map[string]string{
 	"TextFormat":       "--ids-format",
 	"Types":            "--key-type",
 	"IDs":              "--ids",
+	"IDsChanged":       "--ids-changed",
 
 	"Anonymous true":     "--store-option anonymous=true",
 	"Anonymous":          "--store-option anonymous",

@@ -202,7 +202,7 @@ func (b *Buffers) Rest() {
 	c.give(n) // after the memory is freed
 }
 
-// release drops what was fetched for the last Chunk and not read.
+// release drops bytes that were fetched for the last Chunk and not read.
 func (b *Buffers) release() {
 	b.ahead.Release()
 	b.ahead = nil

@@ -2,6 +2,8 @@ package publish
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,204 +11,407 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
-	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// An output directory holds one file for each input partition, a manifest of
-// each worker of each run that writes there, and _SUCCESS once everything that
-// the manifests list is there. The names of the latter begin with an underscore,
-// so no reader takes them for data.
-
-// Success is the name of the file that marks a complete directory.
-const Success = "_SUCCESS"
-
-// MaxWorkers is the largest number of workers of a run.
-const MaxWorkers = 1 << 20
+// version is that of the manifests that are written.
+const version = 3
 
 // maxManifest is the largest size of a manifest that is read, in bytes.
-const maxManifest = 256 << 20
+const maxManifest = 1 << 30
 
-// Manifest lists the files of a directory that one worker of a run writes, as
-// JSON. It is written before the first of these files, so that files of a killed
-// attempt can be distinguished from those of others. _SUCCESS has the same form
-// and lists the files of all manifests.
-//
-// Only its own worker writes a manifest, except that a run with Force removes
-// the files from it that it replaces. So runs over different inputs may share a
-// directory, even at the same time.
-type Manifest struct {
-	Version int      `json:"version"`       // 2; version 1 had no Done, and no escapes in names
-	Run     string   `json:"run,omitempty"` // digest of the run, the same for all workers
-	Shard   uint32   `json:"shard"`
-	Of      uint32   `json:"of"`
-	Done    bool     `json:"done"` // false: the worker has not finished, and the figures are missing
-	Result  string   `json:"result,omitempty"`
-	Filter  string   `json:"filter,omitempty"`
-	Hive    []string `json:"hive,omitempty"` // columns that come from the inputs' paths, as "dt:date"
-	Files   []File   `json:"files"`
-	Rows    int64    `json:"rows"`
-	Bytes   int64    `json:"bytes"`
+// Part is one worker's part of a run, as JSON. It is written before the first file
+// becomes visible, so that files of a killed attempt can be told from those of others,
+// and again when all are there.
+type Part struct {
+	Version int    `json:"version"`
+	Run     string `json:"run"` // digest of the recipe and the inputs
+	Recipe  Recipe `json:"recipe"`
+	Shard   uint32 `json:"shard"`
+	Of      uint32 `json:"of"`
+	Done    bool   `json:"done"` // as the name says; false: the worker has not finished, and the figures are missing
+	Task    Task   `json:"task"`
+	// Inputs are what the worker has read; of those that are divided among workers, its
+	// row groups.
+	Inputs  []Entry `json:"inputs"`
+	Files   []File  `json:"files"` // to be written, or if Done, written
+	Require Require `json:"require,omitzero"`
 
-	name    string    // of the manifest itself
-	written time.Time // when the manifest was written; zero: unknown
+	name    string // of the manifest itself, once it takes part in a commit
+	written int64  // in milliseconds since 1970; 0: unknown
 }
 
-// File is one file of a directory. In JSON, bytes of names that are not UTF-8 are
-// \xFF, and a backslash is doubled.
-type File struct {
-	Name  string `json:"name"`            // path below the directory
-	Input string `json:"input,omitempty"` // Rel of the file that its rows come from
-	Run   string `json:"run,omitempty"`   // in _SUCCESS: the digest of the run that wrote it
-	Rows  int64  `json:"rows"`
-	Bytes int64  `json:"bytes"`
-	Sum   string `json:"xxh3,omitempty"` // XXH3-128 of its bytes, hexadecimal
-	// Identity is that of the object, where times in whole seconds do not show
-	// whether it was written after its manifest. A copy has another one.
-	Identity string `json:"identity,omitempty"`
+// partName is what the name of a part's manifest says.
+type partName struct {
+	name  string // in the directory of manifests, or with verify of Commit, anywhere
+	run   string // the first digits
+	shard uint32
+	of    uint32
+	done  bool
+	part  *Part // nil: not read yet
 }
 
-// isManifest reports whether a file of an output directory has the name of a
-// manifest.
-func isManifest(name string) bool {
-	return strings.HasPrefix(name, "_manifest") && strings.HasSuffix(name, ".json") && !strings.Contains(name, "/")
+// Task is what the workers of a run do together. They agree on it: the first one
+// decides, see [Dir.Begin].
+type Task struct {
+	Inputs int      `json:"inputs"`           // number of inputs that are read
+	All    bool     `json:"all,omitempty"`    // these are all inputs of the run
+	Only   []string `json:"only,omitempty"`   // otherwise, these
+	Again  []string `json:"again,omitempty"`  // those of them that are in the state
+	Remove []string `json:"remove,omitempty"` // inputs that are gone, whose outputs are removed
+	// Abandon are other runs, of which nothing was committed and whose place this one
+	// takes.
+	Abandon []string `json:"abandon,omitempty"`
+	Kept    Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
+	Force   bool     `json:"force,omitempty"`  // outputs of other options are replaced
+	Digest  string   `json:"digest,omitempty"` // in a [Part]: of Only and Again, which are left out there
 }
 
-// manifestName returns the name of this worker's manifest.
-func (d *Dir) manifestName() string {
-	name := "_manifest-" + d.id()[:16]
-	if d.Of > 1 {
-		name += fmt.Sprintf("-%05d-of-%05d", d.Shard, d.Of)
+// brief returns the task as it stands in a part.
+func (t Task) brief() Task {
+	h := sha256.New()
+	for _, list := range [][]string{t.Only, t.Again} {
+		fmt.Fprintf(h, "%d %q ", len(list), list)
+	}
+	t.Only, t.Again, t.Digest = nil, nil, hex.EncodeToString(h.Sum(nil)[:16])
+	return t
+}
+
+func (t Task) escaped() Task {
+	t.Only, t.Again, t.Remove = escapeNames(t.Only), escapeNames(t.Again), escapeNames(t.Remove)
+	return t
+}
+
+func (t Task) unescaped() Task {
+	t.Only, t.Again, t.Remove = unescapeNames(t.Only), unescapeNames(t.Again), unescapeNames(t.Remove)
+	return t
+}
+
+// plan is a Task as it is stored for the other workers.
+type plan struct {
+	Version int  `json:"version"`
+	Task    Task `json:"task"`
+}
+
+// Names in the directory of manifests.
+
+func stateName(generation int64) string { return fmt.Sprintf("manifest-%08d.json", generation) }
+
+const copyName = "manifest.json"
+
+// digits is the number of digits of a run in names.
+const digits = 16
+
+func planName(run string, of uint32) string {
+	return fmt.Sprintf("plan-%s-of-%05d.json", run[:digits], of)
+}
+
+// begun is the end of the name of a part whose worker has not finished.
+const begun = ".begun"
+
+func (r *Run) partName(done bool) string {
+	name := fmt.Sprintf("shard-%s-%05d-of-%05d", r.id[:digits], r.dir.Shard, r.of())
+	if !done {
+		name += begun
 	}
 	return name + ".json"
 }
 
-// of reports whether the manifest is of this run with this number of workers.
-// (Divided among another number, the run would write the same rows twice.)
-func (m *Manifest) of(d *Dir) bool {
-	return m.Run != "" && m.Run == d.id() && m.Of == max(d.Of, 1)
-}
+// of returns the number of workers.
+func (r *Run) of() uint32 { return max(r.dir.Of, 1) }
 
-// group identifies the run and its division among the manifests of a directory.
-func (m *Manifest) group() string { return fmt.Sprint(m.Run, " ", m.Of) }
+// has reports whether a part is one of this run.
+func (r *Run) has(p *partName) bool { return p.run == r.id[:digits] && p.of == r.of() }
 
-// add appends a file that is complete.
-func (m *Manifest) add(f File) {
-	m.Files = append(m.Files, f)
-	m.Rows, m.Bytes = m.Rows+f.Rows, m.Bytes+f.Bytes
-}
-
-// lists reports whether the manifest has all targets. Another run may have
-// replaced some.
-func (m *Manifest) lists(targets []Target) bool {
-	names := map[string]bool{}
-	for _, f := range m.Files {
-		names[f.Name] = true
+// parsePartName returns what a name says, or nil if it is not that of a part.
+func parsePartName(name string) *partName {
+	p := &partName{name: name}
+	stem, ok := strings.CutSuffix(name, ".json")
+	if !ok {
+		return nil
 	}
-	for _, t := range targets {
-		if !names[t.Name] {
-			return false
+	stem, unfinished := strings.CutSuffix(stem, begun)
+	p.done = !unfinished
+	if n, _ := fmt.Sscanf(stem, "shard-%16s-%d-of-%d", &p.run, &p.shard, &p.of); n != 3 || p.of < 1 || p.of > MaxWorkers || p.shard >= p.of {
+		return nil
+	}
+	return p
+}
+
+// key identifies the run of a part among those of a directory.
+func (p *partName) key() string { return fmt.Sprintf("%s-of-%05d", p.run, p.of) }
+
+// load reads a part. It returns nil if the part has gone meanwhile.
+func (l *listing) load(ctx context.Context, p *partName) (_ *Part, err error) {
+	if p.part == nil {
+		p.part, err = l.dir.readPart(ctx, l.dir.manifest(p.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
 		}
 	}
-	return true
+	return p.part, err
 }
 
-// readManifest reads a manifest or _SUCCESS. What it says is checked, since it
-// decides which files are replaced.
-func (d *Dir) readManifest(ctx context.Context, name string) (*Manifest, error) {
-	at := fault.At{File: d.path(name)}
-	b, written, err := d.readWhole(ctx, name)
-	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at this run has written it
-		b, written, err = d.readWhole(ctx, name)
+// generationOf returns the generation that a name says, or 0.
+func generationOf(name string) int64 {
+	digits, ok := strings.CutPrefix(name, "manifest-")
+	digits, ok2 := strings.CutSuffix(digits, ".json")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || !ok2 || err != nil || n < 1 || stateName(n) != name {
+		return 0
 	}
+	return n
+}
+
+// isOldManifest reports whether a file of an output directory is a manifest of an
+// earlier version.
+func isOldManifest(name string) bool {
+	return strings.HasPrefix(name, "_manifest") && strings.HasSuffix(name, ".json") && !strings.Contains(name, "/")
+}
+
+// manifest returns the full name of a file of the directory of manifests.
+func (d *Dir) manifest(name string) string { return strings.TrimRight(d.Manifests, "/") + "/" + name }
+
+// hint is what to do about a manifest that cannot be read.
+const hint = "restore it, or write to another directory; without it, the outputs that it lists cannot be identified"
+
+// readState reads a generation of the state. What it says is checked, since it decides
+// which files are replaced.
+func (d *Dir) readState(ctx context.Context, name string, s *State) error {
+	at := fault.At{File: d.manifest(name)}
+	if _, err := d.readJSON(ctx, at.File, s, func() int { return s.Version }); err != nil {
+		return err
+	}
+	for i := range s.Inputs {
+		e := &s.Inputs[i]
+		e.Input, e.Files = UnescapeName(e.Input), unescapeNames(e.Files)
+		if e.Recipe < 0 || e.Recipe >= len(s.Recipes) {
+			return fault.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
+		}
+	}
+	s.Remove = unescapeNames(s.Remove)
+	for _, name := range s.Remove {
+		if !localName(name) && !isOldManifest(name) {
+			return outside(at, name)
+		}
+	}
+	slices.SortFunc(s.Inputs, func(a, b Entry) int { return strings.Compare(a.Input, b.Input) })
+	if err := unescapeFiles(at, s.Files); err != nil {
+		return err
+	}
+	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return s.consistent(at)
+}
+
+// consistent returns an error unless files and inputs name each other.
+func (s *State) consistent(at fault.At) error {
+	for i, e := range s.Inputs {
+		if i > 0 && s.Inputs[i-1].Input == e.Input {
+			return fault.Corrupt(at, "the input %q twice", e.Input).WithHint(hint)
+		}
+		for _, name := range e.Files {
+			if s.file(name) == nil {
+				return fault.Corrupt(at, "the file %q of an input, which is not among the files", name).WithHint(hint)
+			}
+		}
+	}
+	for i, f := range s.Files {
+		if i > 0 && s.Files[i-1].Name == f.Name {
+			return fault.Corrupt(at, "the file %q twice", f.Name).WithHint(hint)
+		}
+		for _, input := range f.Inputs {
+			if s.entry(input) == nil {
+				return fault.Corrupt(at, "the input %q of a file, which is not among the inputs", input).WithHint(hint)
+			}
+		}
+	}
+	return nil
+}
+
+// readPart reads a worker's manifest, given its full name.
+func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
+	at := fault.At{File: name}
+	p := &Part{}
+	written, err := d.readJSON(ctx, name, p, func() int { return p.Version })
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{}
-	if err := json.Unmarshal(b, m); err != nil {
-		return nil, fault.Corrupt(at, "not a manifest in JSON: %v", err).WithHint(hint)
+	if p.Of < 1 || p.Of > MaxWorkers || p.Shard >= p.Of || len(p.Run) < 16 {
+		return nil, fault.Corrupt(at, "shard %d of %d of run %q", p.Shard, p.Of, p.Run).WithHint(hint)
 	}
-	if m.Version < 1 || m.Version > 2 {
-		return nil, fault.Unsupported(at, "a manifest of version %d; this program reads 1 and 2", m.Version).
-			WithHint("use a newer bloomjoin, or write to another directory")
-	}
-	if m.Version == 1 {
-		m.Done = true
-	}
-	if m.Of < 1 || m.Of > MaxWorkers || m.Shard >= m.Of {
-		return nil, fault.Corrupt(at, "shard %d of %d", m.Shard, m.Of).WithHint(hint)
-	}
-	for i, f := range m.Files {
-		if m.Version > 1 {
-			f.Name, f.Input = unescapeName(f.Name), unescapeName(f.Input)
+	for i := range p.Inputs {
+		e := &p.Inputs[i]
+		e.Input, e.Files = UnescapeName(e.Input), unescapeNames(e.Files)
+		if e.Groups < 0 || e.Lo < 0 || e.Hi < e.Lo || e.Hi > e.Groups {
+			return nil, fault.Corrupt(at, "row groups %d to %d of %d", e.Lo, e.Hi, e.Groups).WithHint(hint)
 		}
-		if !localName(f.Name) {
-			return nil, fault.Corrupt(at, "the file name %q, which is outside the directory or not an output", f.Name).WithHint(hint)
-		}
-		m.Files[i] = f
 	}
-	m.name, m.written = name, written
-	return m, nil
+	p.Task = p.Task.unescaped()
+	p.written = written
+	return p, unescapeFiles(at, p.Files)
 }
 
-// hint is what to do about a manifest that cannot be read.
-const hint = "restore it, or write to another directory; without it, the files beside it cannot be identified"
+func outside(at fault.At, name string) error {
+	return fault.Corrupt(at, "the file name %q, which is outside the directory or not an output", name).WithHint(hint)
+}
 
-// readWhole returns the bytes of a manifest, and when it was written.
-func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, written time.Time, err error) {
-	src, err := d.Store.Open(ctx, storage.Object{Name: d.path(name)})
-	if err != nil {
-		return nil, written, err
+func unescapeFiles(at fault.At, files []File) error {
+	for i := range files {
+		f := &files[i]
+		f.Name, f.Inputs = UnescapeName(f.Name), unescapeNames(f.Inputs)
+		if !localName(f.Name) {
+			return outside(at, f.Name)
+		}
 	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	size := src.Object().Size
-	if size > maxManifest {
-		return nil, written, fault.Corrupt(fault.At{File: d.path(name)}, "a manifest of %d bytes", size).WithHint(hint)
+	return nil
+}
+
+func unescapeNames(names []string) []string {
+	out := slices.Clone(names)
+	for i, n := range out {
+		out[i] = UnescapeName(n)
 	}
-	if b, err = io.ReadAll(io.NewSectionReader(src, 0, size)); err != nil {
-		return nil, written, fmt.Errorf("%s: %w", d.path(name), err)
+	return out
+}
+
+func escapeNames(names []string) []string {
+	out := slices.Clone(names)
+	for i, n := range out {
+		out[i] = EscapeName(n)
 	}
-	return b, src.Object().ModTime, nil
+	return out
+}
+
+func escapeFiles(files []File) []File {
+	out := slices.Clone(files)
+	for i := range out {
+		out[i].Name, out[i].Inputs = EscapeName(out[i].Name), escapeNames(out[i].Inputs)
+	}
+	return out
+}
+
+func escapeEntries(entries []Entry) []Entry {
+	out := slices.Clone(entries)
+	for i := range out {
+		out[i].Input, out[i].Files = EscapeName(out[i].Input), escapeNames(out[i].Files)
+	}
+	return out
 }
 
 // localName reports whether a name can be that of an output below a directory.
 func localName(name string) bool {
 	return name != "." && path.Clean(name) == name && !path.IsAbs(name) && filepath.IsLocal(filepath.FromSlash(name)) &&
-		!strings.ContainsRune(name, 0) && name != Success && !isManifest(name)
+		!strings.ContainsRune(name, 0) && path.Base(name) != Success && !isOldManifest(name)
 }
 
-// writeManifest writes a manifest or _SUCCESS. It replaces an older one.
-func (d *Dir) writeManifest(ctx context.Context, name string, m *Manifest) (err error) {
-	c := *m
-	c.Version, c.Files = 2, make([]File, len(m.Files))
-	for i, f := range m.Files {
-		f.Name, f.Input = EscapeName(f.Name), EscapeName(f.Input)
-		c.Files[i] = f
+// readJSON reads a manifest, given its full name. It returns when it was written.
+func (d *Dir) readJSON(ctx context.Context, name string, v any, versionOf func() int) (written int64, err error) {
+	at := fault.At{File: name}
+	b, obj, err := d.readWhole(ctx, name)
+	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt has written it
+		b, obj, err = d.readWhole(ctx, name)
 	}
-	b, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return 0, err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return 0, fault.Corrupt(at, "not a manifest in JSON: %v", err).WithHint(hint)
+	}
+	if got := versionOf(); got != version {
+		return 0, fault.Unsupported(at, "a manifest of version %d; this program reads %d", got, version).
+			WithHint("use a newer bloomjoin, or write to another directory")
+	}
+	return millis(obj.ModTime), nil
+}
+
+// readWhole returns the bytes of a manifest.
+func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, obj storage.Object, err error) {
+	src, err := d.Store.Open(ctx, storage.Object{Name: name})
+	if err != nil {
+		return nil, obj, err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	obj = src.Object()
+	if obj.Size > maxManifest {
+		return nil, obj, fault.Corrupt(fault.At{File: name}, "a manifest of %d bytes", obj.Size).WithHint(hint)
+	}
+	if b, err = io.ReadAll(io.NewSectionReader(src, 0, obj.Size)); err != nil {
+		return nil, obj, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, obj, nil
+}
+
+// writeState writes a state under a name in the directory of manifests. Unless replace
+// is true, the error wraps fs.ErrExist if the name is taken.
+func (d *Dir) writeState(ctx context.Context, name string, s *State, replace bool) error {
+	c := *s
+	c.Inputs, c.Files, c.Remove = escapeEntries(s.Inputs), escapeFiles(s.Files), escapeNames(s.Remove)
+	return d.writeJSON(ctx, name, c, replace)
+}
+
+// writePart writes a part.
+func (d *Dir) writePart(ctx context.Context, name string, p *Part) error {
+	c := *p
+	c.Inputs, c.Files, c.Task = escapeEntries(p.Inputs), escapeFiles(p.Files), p.Task.escaped()
+	return d.writeJSON(ctx, name, c, true)
+}
+
+// writeJSON writes a file of the directory of manifests, an input or file a line, so
+// that text tools can be used on it.
+func (d *Dir) writeJSON(ctx context.Context, name string, v any, replace bool) (err error) {
+	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	file, err := d.Store.Create(ctx, d.path(name), storage.CreateOptions{})
+	b = lines(b)
+	file, err := d.Store.Create(ctx, d.manifest(name), storage.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Abort()) }()
-	if _, err := file.Write(append(b, '\n')); err != nil {
+	if _, err := file.Write(b); err != nil {
 		return err
 	}
-	return file.Commit(true)
+	return file.Commit(replace)
 }
 
-// path returns the full name of a file of the directory.
-func (d *Dir) path(name string) string { return strings.TrimRight(d.Name, "/") + "/" + name }
+// lines breaks JSON before each object of a list.
+func lines(b []byte) []byte {
+	out := make([]byte, 0, len(b)+len(b)/64)
+	quoted, escaped := false, false
+	for i, c := range b {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && c == '\\':
+			escaped = true
+		case c == '"':
+			quoted = !quoted
+		case !quoted && c == '{' && i > 1 && (b[i-1] == '[' || b[i-1] == ',' && b[i-2] == '}'):
+			out = append(out, '\n')
+		}
+		out = append(out, c)
+	}
+	return append(out, '\n')
+}
 
 // remove deletes a file of the directory, if it is there.
 func (d *Dir) remove(ctx context.Context, name string) error {
-	if err := d.Store.Delete(ctx, storage.Object{Name: d.path(name)}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	return d.removeObject(ctx, storage.Object{Name: d.path(name)})
+}
+
+// removeManifest deletes a file of the directory of manifests, if it is there.
+func (d *Dir) removeManifest(ctx context.Context, name string) error {
+	return d.removeObject(ctx, storage.Object{Name: d.manifest(name)})
+}
+
+func (d *Dir) removeObject(ctx context.Context, o storage.Object) error {
+	if err := d.Store.Delete(ctx, o); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storage.ErrChanged) {
 		return err
 	}
 	return nil

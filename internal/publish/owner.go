@@ -6,10 +6,11 @@
 // run unless that is forced, and a directory has a _SUCCESS only while
 // everything that its manifests list is there and whole.
 //
-// An [Owner] is a worker that writes, to a single file or to a [Dir]. Dir.Check
-// (check.go) decides before the work what may be written; a [Writer] (writer.go)
-// then publishes files and the worker's [Manifest] (manifest.go); succeed
-// (success.go) writes _SUCCESS for the worker that finishes last.
+// An [Owner] is a worker that writes, to a single file or to a [Dir]. Of a directory
+// there is a [State] (state.go), the root manifest. [Dir.Begin] (begin.go, compare.go)
+// compares it with the inputs and decides what a run does; a [Writer] (writer.go) then
+// publishes the files of one worker and its [Part] of the run (manifest.go); the worker
+// that finishes last commits (commit.go): it makes the next state, and writes _SUCCESS.
 package publish
 
 import (
@@ -34,15 +35,15 @@ var (
 // Owner is the worker of a run that writes an output.
 type Owner struct {
 	Store storage.Storage
-	// Run is the digest of the run, without the shard. Zero: the run cannot be
-	// distinguished from others, so no output is taken for its own.
-	Run    [32]byte
-	Shard  uint32
-	Of     uint32   // workers that write into the directory; 0 or 1: one
-	Result string   // what the rows are, as manifests say it
-	Filter string   // digest of the filter, hexadecimal; empty: none
-	Hive   []string // columns that come from the inputs' paths, as "dt:date"
-	Force  bool     // replace what other runs have written
+	// Run is the digest of the run, without the shard, or for a directory that of its
+	// recipe. Zero: the run cannot be distinguished from others, so no output is taken
+	// for its own.
+	Run   [32]byte
+	InDir bool // the outputs are files of a directory, whose bytes do not depend on the worker
+	Shard uint32
+	Of    uint32   // workers that write into the directory; 0 or 1: one
+	Hive  []string // columns that come from the inputs' paths, as "dt:date"
+	Force bool     // replace what other runs have written
 	// Marker returns what a file says of the run that wrote it, see [Owner.Mark]:
 	// empty if it is not an output, something else if it is one of an unknown
 	// run. table is false if the file cannot be read as a table. The error is not
@@ -56,25 +57,12 @@ func (o *Owner) Known() bool { return o.Run != [32]byte{} }
 // digest is the run's digest as manifests have it.
 func (o *Owner) digest() string { return hex.EncodeToString(o.Run[:]) }
 
-// Mark returns the text that marks the files of this run and worker.
+// Mark returns the text that marks the files of this run and worker, or of this recipe.
 func (o *Owner) Mark() string {
-	if o.Of > 1 {
+	if o.Of > 1 && !o.InDir {
 		return fmt.Sprintf("%s %d/%d", o.digest(), o.Shard, o.Of)
 	}
 	return o.digest()
-}
-
-// owns reports whether a file with the marker was written by a worker of this
-// run, divided among as many workers as now.
-func (o *Owner) owns(marker string) bool {
-	run, shard, _ := strings.Cut(marker, " ")
-	if !o.Known() || run != o.digest() {
-		return false
-	}
-	if o.Of <= 1 {
-		return shard == ""
-	}
-	return strings.HasSuffix(shard, fmt.Sprintf("/%d", o.Of))
 }
 
 // Compare looks at an existing file. It returns nil if there is none, ErrDone if

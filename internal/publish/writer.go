@@ -5,38 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Writer publishes the files of one worker in a directory. Before the first of
-// them becomes visible, begin makes room; after the last one, Finish records that
-// all are there.
+// Writer publishes the files of one worker in a directory. Before the first of them
+// becomes visible, begin makes room; after the last one, Finish records that all are
+// there, and commits if this was the last worker.
 //
-// A process may be killed between any two of these steps. Each step leaves the
-// directory such that every file is in a manifest, no manifest with Done lists a
-// file of an earlier attempt, and _SUCCESS is only there with everything that it
-// lists:
+// A process may be killed between any two of these steps:
 //
-//	begin    the manifest, not done, with the names of all files to come
-//	         _SUCCESS is removed
-//	         with Force: files of other runs that will not be written over are
-//	         removed, then other runs' manifests lose the files that are replaced
-//	         each file, by renaming its whole copy
-//	Finish   the manifest, done
-//	         _SUCCESS, if all manifests are done and all files as they say
+//	begin    this worker's part of the run, not done, with the names of all files to come
+//	         _SUCCESS is removed, of the directory and of the partitions that change
+//	         each file, by renaming its whole copy; those of a partition in which
+//	         something is replaced all together, when the last is complete
+//	Finish   the part, done
+//	         the commit, see [Dir.Complete]
 type Writer struct {
-	dir     *Dir
+	run     *Run
 	targets []Target
 	hold    bool
 	files   []File   // complete
 	held    []staged // not visible yet
 	seen    map[string]string
-	intent  string // identity of the manifest as begin wrote it
+	intent  string          // identity of the part as begin wrote it
+	swaps   map[string]bool // partitions in which files are replaced
 	begun   bool
-	changed bool // a file was published, or another run's file or manifest was changed
-	notes   []string
+	changed bool // a file was published, or there was a part of an earlier attempt
 }
 
 // staged is a complete file that is not visible yet.
@@ -45,27 +43,37 @@ type staged struct {
 	file storage.Writer
 }
 
-// NewWriter returns a writer of the targets. If hold is true, all files become
-// visible at the end, and until then nothing in the directory is changed.
-// The caller calls [Writer.End] in any case.
-func (d *Dir) NewWriter(targets []Target, hold bool) *Writer {
-	return &Writer{dir: d, targets: targets, hold: hold}
+// NewWriter returns a writer of some of the targets. If hold is true, all files become
+// visible at the end, and until then nothing in the directory is changed. The caller
+// calls [Writer.End] in any case.
+func (r *Run) NewWriter(targets []Target, hold bool) *Writer {
+	return &Writer{run: r, targets: targets, hold: hold}
 }
 
-// Create begins the next target. The caller passes the result to Add, or aborts
-// it.
-func (w *Writer) Create(ctx context.Context) (storage.Writer, error) {
-	return w.dir.Store.Create(ctx, w.dir.path(w.targets[len(w.files)].Name), storage.CreateOptions{})
+// Create begins a file, one of the targets. The caller passes the result to Add, or
+// aborts it.
+func (w *Writer) Create(ctx context.Context, name string) (storage.Writer, error) {
+	return w.run.dir.Store.Create(ctx, w.run.dir.path(name), storage.CreateOptions{})
 }
 
-// Add takes over the next target, which is complete, and makes it visible unless
-// files are held. f needs the figures and the checksum only.
+// Add takes over a file that is complete, and makes it visible unless files are held. f
+// has its name, inputs, figures and checksum.
 func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
-	t := w.targets[len(w.files)]
-	f.Name, f.Input = t.Name, t.Input
+	partition := partitionOf(f.Name)
+	if !w.hold && len(w.held) > 0 && partitionOf(w.held[0].name) != partition {
+		if err := w.publish(ctx); err != nil { // the partition before is complete
+			return errors.Join(err, file.Abort())
+		}
+	}
 	w.files = append(w.files, f)
-	w.held = append(w.held, staged{t.Name, file})
+	w.held = append(w.held, staged{f.Name, file})
 	if w.hold {
+		return storage.Finish(file)
+	}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	if w.swaps[partition] {
 		return storage.Finish(file)
 	}
 	return w.publish(ctx)
@@ -86,11 +94,11 @@ func (w *Writer) publish(ctx context.Context) error {
 	return nil
 }
 
-// commit makes one file visible. It replaces what this run has left under the
-// name, or what was to be replaced when the writer began, but nothing that
-// another run has written meanwhile.
+// commit makes one file visible. It replaces what this run has left under the name, or
+// what was to be replaced when the writer began, but nothing that another run has
+// written meanwhile.
 func (w *Writer) commit(ctx context.Context, s staged) error {
-	d, name := w.dir, w.dir.path(s.name)
+	d, name := w.run.dir, w.run.dir.path(s.name)
 	if err := w.undisputed(ctx); err != nil {
 		return err
 	}
@@ -100,26 +108,62 @@ func (w *Writer) commit(ctx context.Context, s staged) error {
 	}
 	before, there := w.seen[s.name]
 	w.changed = true
-	return d.Commit(ctx, name, s.file, d.owns(marker) || there && marker == before)
+	return d.Commit(ctx, name, s.file, d.Known() && marker == d.Mark() || there && marker == before)
 }
 
-// undisputed returns an error if another run with Force has removed files from
-// this worker's manifest, or all of it.
+// undisputed returns nil if this worker's part of the run is as it wrote it. Otherwise
+// another attempt has finished and committed the run, which ErrDone says, or another run
+// has replaced outputs of this one.
 func (w *Writer) undisputed(ctx context.Context) error {
-	d := w.dir
-	now, err := d.Store.Stat(ctx, d.path(d.manifestName()))
+	r := w.run
+	d := r.dir
+	name := d.manifest(r.partName(false))
+	now, err := d.Store.Stat(ctx, name)
 	if err == nil && now.Identity == w.intent && now.Identity != "" {
 		return nil
 	}
-	m, err := d.readManifest(ctx, d.manifestName())
-	if err == nil && m.lists(w.targets) {
+	p, err := d.readPart(ctx, name)
+	if err == nil && p.lists(w.targets) {
 		w.intent = now.Identity // this writer, or another attempt at the same run, has written it
 		return nil
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)", d.Name, ErrExists)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	l := &listing{dir: d}
+	if err := l.manifests(ctx); err != nil {
+		return err
+	}
+	if own, err := l.done(ctx, r); own != nil || err != nil { // another attempt is done
+		return err
+	}
+	state, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	if w.committed(state) {
+		return ErrDone
+	}
+	return fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)", d.Name, ErrExists)
+}
+
+// committed reports whether a state has outputs of this run's recipe for all targets.
+func (w *Writer) committed(s *State) bool {
+	for _, t := range w.targets {
+		if e := s.entry(t.Input); e == nil || !s.recipe(e).same(&w.run.dir.Recipe) {
+			return false
+		}
+	}
+	return true
+}
+
+// lists reports whether a part has all targets among its files.
+func (p *Part) lists(targets []Target) bool {
+	names := map[string]bool{}
+	for _, f := range p.Files {
+		names[f.Name] = true
+	}
+	return !slices.ContainsFunc(targets, func(t Target) bool { return !names[t.Name] })
 }
 
 // begin makes room for the files: see Writer.
@@ -127,189 +171,309 @@ func (w *Writer) begin(ctx context.Context) error {
 	if w.begun {
 		return nil
 	}
-	d := w.dir
+	r := w.run
+	d := r.dir
 	l, err := d.look(ctx)
 	if err != nil {
 		return err
 	}
-	if w.seen, err = d.place(ctx, l, w.targets); err != nil {
+	own, err := l.done(ctx, r)
+	if err != nil {
 		return err
 	}
-	own := l.own(d)
-	if own != nil {
-		w.changed = true // its manifest is about to be replaced
-		if problem, err := d.problem(ctx, l, own); err != nil {
+	again := own != nil
+	if again && !d.Force && !d.All {
+		if damaged, err := d.damaged(ctx, l, own.Files); err != nil {
 			return err
-		} else if own.Done && problem != "" {
-			w.notes = append(w.notes, problem+"; it was written again")
+		} else if damaged == "" { // another attempt has finished meanwhile
+			return d.done(ctx, r)
 		}
 	}
-	plan := d.newManifest()
-	for _, t := range w.targets {
-		plan.Files = append(plan.Files, File{Name: t.Name, Input: t.Input})
+	if w.seen, err = r.place(ctx, l, w.targets); err != nil {
+		return err
 	}
-	if err := d.writeManifest(ctx, d.manifestName(), plan); err != nil {
+	w.changed = slices.ContainsFunc(l.parts, func(p *partName) bool { return r.has(p) && p.shard == d.Shard }) // it is about to be replaced
+	if err := w.takeOver(ctx, l); err != nil {
+		return err
+	}
+	intent := r.part()
+	for _, t := range w.targets {
+		intent.Files = append(intent.Files, File{Name: t.Name, Inputs: []string{t.Input}})
+	}
+	if err := d.writePart(ctx, r.partName(false), intent); err != nil {
 		return err
 	}
 	w.begun = true
-	if err := d.remove(ctx, Success); err != nil {
-		return err
-	}
-	if own != nil && own.name != d.manifestName() { // of version 1
-		if err := d.remove(ctx, own.name); err != nil {
+	if again { // and not if another attempt finishes right now
+		if err := d.removeManifest(ctx, r.partName(true)); err != nil {
 			return err
 		}
 	}
-	if d.Force {
-		return w.clear(ctx, l)
+	return w.unmark(ctx, l)
+}
+
+// part returns this worker's part of the run, without files.
+func (r *Run) part() *Part {
+	d := r.dir
+	return &Part{
+		Version: version, Run: r.id, Recipe: d.Recipe, Shard: d.Shard, Of: r.of(), Task: r.task.brief(), Require: d.Require,
+		Inputs: []Entry{}, Files: []File{},
+	}
+}
+
+// unmark removes _SUCCESS from the directory and from the partitions that this worker
+// changes.
+func (w *Writer) unmark(ctx context.Context, l *listing) error {
+	w.swaps = map[string]bool{}
+	touched := map[string]bool{"": true}
+	for _, t := range w.targets {
+		p := partitionOf(t.Name)
+		touched[p] = true
+		if _, ok := l.objects[t.Name]; ok {
+			w.swaps[p] = true
+		}
+	}
+	for _, input := range w.run.task.Remove {
+		touched[partitionOf(input)] = true
+		w.swaps[partitionOf(input)] = true
+	}
+	for p := range touched {
+		name := path.Join(p, Success)
+		if _, ok := l.objects[name]; !ok {
+			continue
+		}
+		if err := w.run.dir.remove(ctx, name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// newManifest returns this worker's manifest without files.
-func (d *Dir) newManifest() *Manifest {
-	return &Manifest{Run: d.id(), Shard: d.Shard, Of: max(d.Of, 1), Result: d.Result, Filter: d.Filter, Hive: d.Hive, Files: []File{}}
-}
-
-// clear removes the files of other runs that are replaced and that no worker of
-// this run writes over, and removes all that are replaced from the manifests.
-func (w *Writer) clear(ctx context.Context, l *listing) error {
-	d := w.dir
-	replaced := l.replaced(d)
-	if len(replaced) == 0 {
-		return nil
-	}
-	w.changed = true
-	written := map[string]bool{}
+// takeOver removes files from the parts of other runs that have not been committed: those
+// of inputs that this worker reads, and of runs whose place this one takes, with the first
+// worker, those of inputs that nobody reads any more. These runs were killed, or will
+// notice. A part that has no files left is removed, and with the last one its plan. Files
+// that nobody is about to write are removed, too.
+func (w *Writer) takeOver(ctx context.Context, l *listing) error {
+	r := w.run
+	mine, reads := map[string]bool{}, map[string]bool{}
 	for _, t := range w.targets {
-		written[t.Name] = true
+		mine[t.Name], reads[t.Input] = true, true
 	}
-	for _, name := range d.Outputs() {
-		written[name] = true
-	}
-	for name := range replaced {
-		if _, ok := l.objects[name]; !ok || written[name] {
-			continue // place has refused what is not a regular file
+	left := map[string]int{} // parts by run, of runs that have lost any
+	for _, p := range l.parts {
+		if r.has(p) {
+			continue
 		}
-		if err := d.remove(ctx, name); err != nil {
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return err
+		}
+		if part == nil {
+			continue
+		}
+		abandoned := slices.Contains(r.task.Abandon, p.key())
+		var dropped []File
+		kept := slices.DeleteFunc(slices.Clone(part.Files), func(f File) bool {
+			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) ||
+				abandoned && r.dir.Shard == 0 && !slices.ContainsFunc(f.Inputs, r.Does)
+			if drop {
+				dropped = append(dropped, f)
+			}
+			return drop
+		})
+		if len(dropped) == 0 && !(abandoned && len(kept) == 0) {
+			left[p.key()]++
+			continue
+		}
+		if len(kept) > 0 {
+			left[p.key()]++
+		} else if left[p.key()] == 0 {
+			left[p.key()] = 0 // so that the key is there
+		}
+		part.Files, part.Inputs, part.Done = kept, []Entry{}, false // another attempt of that run has to do them again
+		if err := r.dir.yield(ctx, l, p, dropped, mine); err != nil {
 			return err
 		}
 	}
-	return w.prune(ctx, l, replaced)
+	for key, n := range left {
+		if n > 0 {
+			continue
+		}
+		if err := r.dir.removeManifest(ctx, "plan-"+key+".json"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// prune removes files from the manifests of other runs. A run that has no files
-// left loses its manifests.
-func (w *Writer) prune(ctx context.Context, l *listing, replaced map[string]bool) error {
-	d := w.dir
-	left := map[string]int{}
-	for _, m := range l.manifests {
-		if m.of(d) {
-			continue
-		}
-		before := len(m.Files)
-		m.Files = slices.DeleteFunc(m.Files, func(f File) bool { return replaced[f.Name] })
-		left[m.group()] += len(m.Files)
-		if len(m.Files) == before {
-			continue
-		}
-		if err := d.recount(ctx, l, m); err != nil {
-			return err
-		}
-		if err := d.writeManifest(ctx, m.name, m); err != nil {
-			return err
-		}
+// yield writes the part of another run without the files that were dropped, and removes
+// those that are neither in the state nor about to be written.
+func (d *Dir) yield(ctx context.Context, l *listing, p *partName, dropped []File, mine map[string]bool) error {
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
 	}
-	for _, m := range l.manifests {
-		if n, ok := left[m.group()]; ok && n == 0 {
-			if err := d.remove(ctx, m.name); err != nil {
+	for _, f := range dropped {
+		if _, ok := l.objects[f.Name]; ok && !mine[f.Name] && s.file(f.Name) == nil {
+			if err := d.remove(ctx, f.Name); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
-}
-
-// recount sums up the figures of a manifest that has lost files. A changed file
-// is recognised because it is younger than its manifest, which is about to be
-// written: the manifest is then no longer done, and its run writes the file
-// again.
-func (d *Dir) recount(ctx context.Context, l *listing, m *Manifest) error {
-	m.Rows, m.Bytes = 0, 0
-	for _, f := range m.Files {
-		m.Rows, m.Bytes = m.Rows+f.Rows, m.Bytes+f.Bytes
-		trouble, err := d.trouble(ctx, l, m, f)
-		if err != nil {
+	if len(p.part.Files) > 0 {
+		name := p.name
+		if p.done {
+			name = strings.TrimSuffix(name, ".json") + begun + ".json"
+		}
+		if err := d.writePart(ctx, name, p.part); err != nil || !p.done {
 			return err
 		}
-		m.Done = m.Done && trouble != "changed"
 	}
-	return nil
+	return d.removeManifest(ctx, p.name)
 }
 
-// Finish publishes what is held, and records in the manifest that all files are
-// there. notes are for the user: what was damaged and why _SUCCESS is missing.
-func (w *Writer) Finish(ctx context.Context) (files []File, notes []string, err error) {
+// Finish publishes what is held, and records that all files are there. entries are the
+// inputs that this worker has read; matched IDs, of total, have a row. The last worker commits the run. notes are for the
+// user: what was damaged and why _SUCCESS is missing.
+func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int64) (notes []string, err error) {
+	recipe := &w.run.dir.Recipe
+	recipe.IDsMatched, recipe.IDsTotal = [2]int64{matched, matched}, total
+	if err := w.allowed(ctx, entries); err != nil {
+		return nil, err
+	}
 	if err := w.publish(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := w.undisputed(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	d := w.dir
-	m := d.newManifest()
-	m.Done = true
-	identities, err := w.identities(ctx)
-	if err != nil {
-		return nil, nil, err
+	r := w.run
+	d := r.dir
+	p := r.part()
+	p.Done, p.Inputs = true, entries
+	if p.Files, err = w.identified(ctx); err != nil {
+		return nil, err
 	}
-	for _, f := range w.files {
-		f.Identity = identities[f.Name]
-		marker, _, err := d.Marker(ctx, d.path(f.Name))
-		if err != nil {
-			return nil, nil, err
-		}
-		if d.Known() && !d.owns(marker) {
-			return nil, nil, fmt.Errorf("%s: %w: %s has changed since this run wrote it (let only one run write the outputs of an input)", d.Name, ErrExists, f.Name)
-		}
-		m.add(f)
+	if err := d.writePart(ctx, r.partName(true), p); err != nil {
+		return nil, err
 	}
-	if err := d.writeManifest(ctx, d.manifestName(), m); err != nil {
-		return nil, nil, err
+	if err := d.removeManifest(ctx, r.partName(false)); err != nil {
+		return nil, err
 	}
-	lack, err := d.succeed(ctx)
+	if d.NoCommit {
+		return r.notes, nil
+	}
+	lack, err := r.conclude(ctx)
+	notes = r.notes
 	if lack != "" {
-		w.notes = append(w.notes, fmt.Sprintf("%s is not there: %s", Success, lack))
+		notes = append(notes, fmt.Sprintf("%s is not there: %s", Success, lack))
 	}
-	return w.files, w.notes, err
+	return notes, err
 }
 
-// identities returns the identities of the files that manifests record, see
-// [File]. A file that is replaced after this is none that the manifest means.
-func (w *Writer) identities(ctx context.Context) (map[string]string, error) {
-	tree, err := w.dir.Store.Tree(ctx, w.dir.Name)
+// allowed checks the requirements of a run with one worker before anything becomes visible.
+// Those of a run with several are checked at the commit.
+func (w *Writer) allowed(ctx context.Context, entries []Entry) error {
+	d := w.run.dir
+	if d.Of > 1 || d.Require == (Require{}) {
+		return nil
+	}
+	l := &listing{dir: d}
+	if err := l.manifests(ctx); err != nil {
+		return err
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	u := &united{first: w.run.part(), matched: d.Recipe.IDsMatched}
+	for _, e := range entries {
+		u.counts.add(e.Counts)
+	}
+	return u.required(s)
+}
+
+// Files returns the files that were added, in order.
+func (w *Writer) Files() []File { return w.files }
+
+// identified returns the files with what identifies them in their storage. A file that
+// was replaced meanwhile is not what the manifest means.
+func (w *Writer) identified(ctx context.Context) ([]File, error) {
+	d := w.run.dir
+	tree, err := d.Store.Tree(ctx, d.Name)
 	if err != nil {
 		return nil, err
 	}
-	identities := map[string]string{}
+	objects := map[string]storage.Object{}
 	for _, o := range tree {
-		if !o.ModTime.IsZero() && o.ModTime.Nanosecond() == 0 {
-			identities[o.Rel] = o.Identity
-		}
+		objects[o.Rel] = o
 	}
-	return identities, nil
+	for i := range w.files {
+		f := &w.files[i]
+		o := objects[f.Name]
+		if o.Size != f.Bytes {
+			return nil, fmt.Errorf("%s: %w: %s has changed since this run wrote it (let only one run write the outputs of an input)", d.Name, ErrExists, f.Name)
+		}
+		f.Modified, f.Identity = millis(o.ModTime), o.Identity
+	}
+	return w.files, nil
 }
 
-// End drops the files that are still held. After a failure, a run that has
-// changed nothing removes its manifest.
+// End drops the files that are still held. After a failure, a run that has changed
+// nothing removes its part, and one whose place another run has taken removes what it has
+// left, too.
 func (w *Writer) End(ctx context.Context, failed error) error {
 	var errs []error
 	for _, s := range w.held {
 		errs = append(errs, s.file.Abort())
 	}
 	w.held = nil
-	if failed != nil && w.begun && !w.changed {
-		errs = append(errs, w.dir.remove(context.WithoutCancel(ctx), w.dir.manifestName()))
+	if failed == nil || !w.begun {
+		return errors.Join(errs...)
+	}
+	ctx = context.WithoutCancel(ctx)
+	if w.changed && errors.Is(failed, ErrExists) {
+		errs = append(errs, w.withdraw(ctx))
+	}
+	if !w.changed || errors.Is(failed, ErrExists) {
+		errs = append(errs, w.run.dir.removeManifest(ctx, w.run.partName(false)))
 	}
 	return errors.Join(errs...)
+}
+
+// withdraw removes the files of this worker that are neither in the state nor planned by
+// another run.
+func (w *Writer) withdraw(ctx context.Context) error {
+	r := w.run
+	d := r.dir
+	l, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	l.parts = slices.DeleteFunc(l.parts, r.has)
+	planned, err := l.planned(ctx, func(*Part) bool { return true })
+	if err != nil {
+		return err
+	}
+	for _, t := range w.targets {
+		o, ok := l.objects[t.Name]
+		if !ok || planned[t.Name] || s.file(t.Name) != nil || o.Type != 0 {
+			continue
+		}
+		marker, _, err := d.Marker(ctx, d.path(t.Name))
+		if err != nil {
+			return err
+		}
+		if d.Known() && marker == d.Mark() {
+			if err := d.removeObject(ctx, storage.Object{Name: d.path(t.Name), Identity: o.Identity}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

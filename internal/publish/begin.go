@@ -1,0 +1,375 @@
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// Run is what a worker has to do in a directory.
+type Run struct {
+	dir   *Dir
+	id    string
+	task  Task
+	only  map[string]bool // of task.Only
+	goes  map[string]bool // inputs of the state whose outputs are replaced or removed
+	notes []string        // for the user
+	gone  []string        // inputs that are gone, and whose outputs are kept
+}
+
+// Does reports whether an input is to be read.
+func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
+
+// All reports whether all inputs are to be read.
+func (r *Run) All() bool { return r.task.All }
+
+// Gone returns the inputs that are gone and whose outputs are kept. Only the worker that
+// has decided what the run does knows them.
+func (r *Run) Gone() []string { return r.gone }
+
+// SetRequire sets the conditions that are checked at the commit.
+func (r *Run) SetRequire(q Require) { r.dir.Require = q }
+
+// id identifies the run among those that write to the directory.
+func (d *Dir) runID(in Inputs) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s %t %t %s ", d.Recipe.Options, d.Recipe.IDs, d.Force, d.Prune, d.IDsChanged)
+	h.Write(in.Digest[:])
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Begin decides what the run has to do: the inputs that are new or have changed since
+// their outputs were made, or whose outputs are damaged. All workers of a run get the
+// same answer. The error wraps ErrDone if this worker has nothing left to do, and
+// ErrExists if something in the directory is in the way.
+func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
+	if d.Manifests == "" {
+		return nil, NoManifests(d.Name)
+	}
+	l, err := d.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{dir: d, id: d.runID(in)}
+	if err := r.decide(ctx, l, in); err != nil {
+		return nil, err
+	}
+	r.only, r.goes = map[string]bool{}, map[string]bool{}
+	for _, rel := range r.task.Only {
+		r.only[rel] = true
+	}
+	for _, rel := range slices.Concat(r.task.Again, r.task.Remove) {
+		r.goes[rel] = true
+	}
+	if p, err := l.done(ctx, r); err != nil {
+		return nil, err
+	} else if p != nil && !d.Force && !d.All {
+		damaged, err := d.damaged(ctx, l, p.Files)
+		if err != nil {
+			return nil, err
+		}
+		if damaged == "" {
+			return nil, d.done(ctx, r)
+		}
+		r.notes = append(r.notes, damaged+"; it was written again")
+	}
+	return r, nil
+}
+
+// NoManifests returns the error of a directory without a place for its manifests.
+func NoManifests(dir string) error {
+	return fault.Errorf("%s: its manifests cannot stand beside it (name a directory for them with {ManifestDir})", dir)
+}
+
+// decide sets the task of the run.
+func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
+	d := r.dir
+	shared := d.Of > 1
+	if shared {
+		if found, err := r.readPlan(ctx); found || err != nil {
+			return err
+		}
+	}
+	s, err := l.state(ctx)
+	if err == nil {
+		err = d.alone(ctx, l, s)
+	}
+	if err != nil {
+		return err
+	}
+	c := newComparison(d, l, s, in)
+	if err := c.compare(ctx); err != nil {
+		return err
+	}
+	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
+	r.task.Force = d.Force
+	if r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l)) && !slices.ContainsFunc(l.parts, r.has) {
+		u := &united{first: r.part(), matched: d.Recipe.IDsMatched}
+		if err := u.required(s); err != nil {
+			return err
+		}
+		return d.done(ctx, r)
+	}
+	if !shared {
+		return nil
+	}
+	p := plan{Version: version, Task: r.task.escaped()}
+	err = d.writeJSON(ctx, planName(r.id, d.Of), p, false)
+	if errors.Is(err, fs.ErrExist) { // another worker was faster
+		_, err = r.readPlan(ctx)
+	}
+	return err
+}
+
+// finished reports whether a run without inputs has finished before.
+func (r *Run) finished(l *listing) bool {
+	_, ok := l.objects[Success]
+	return ok && l.newest > 0
+}
+
+// readPlan reads what the first worker has decided, if there is one.
+func (r *Run) readPlan(ctx context.Context) (found bool, err error) {
+	p := plan{}
+	name := r.dir.manifest(planName(r.id, r.dir.Of))
+	_, err = r.dir.readJSON(ctx, name, &p, func() int { return p.Version })
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	r.task = p.Task.unescaped()
+	return err == nil, err
+}
+
+// done returns this worker's part of the run if it is done, or nil.
+func (l *listing) done(ctx context.Context, r *Run) (*Part, error) {
+	for _, p := range l.parts {
+		if r.has(p) && p.shard == r.dir.Shard && p.done {
+			return l.load(ctx, p)
+		}
+	}
+	return nil, nil
+}
+
+// done returns the error of a worker that has nothing left to do. A worker that was
+// stopped at the very end may have left the run without a commit, or the directory without
+// _SUCCESS, so done sees to both.
+func (d *Dir) done(ctx context.Context, r *Run) error {
+	lack, err := r.conclude(ctx)
+	if err != nil {
+		return err
+	}
+	done := ErrDone
+	if lack != "" {
+		done = fmt.Errorf("%w, but there is no %s: %s", done, Success, lack)
+	}
+	for _, n := range r.notes {
+		done = fmt.Errorf("%w; %s", done, n)
+	}
+	if n := len(r.gone); n > 0 {
+		done = fault.Errorf("%w; the outputs of %s that are gone are kept, the first of %s ({Prune} removes them)", done, things(n, "input"), r.gone[0])
+	}
+	return done
+}
+
+// damaged returns what is wrong with the first of some files that is not whole, or "".
+func (d *Dir) damaged(ctx context.Context, l *listing, files []File) (string, error) {
+	for i := range files {
+		trouble, err := d.trouble(ctx, l, &files[i])
+		if err != nil || trouble != "" {
+			return files[i].Name + " is " + trouble, err
+		}
+	}
+	return "", nil
+}
+
+// alone returns an error that wraps ErrExists if the directory has data that no manifest
+// lists. With Force such data is kept, unless it is in the way.
+func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
+	if _, ok := l.objects[Success]; ok && l.newest == 0 && len(l.parts) == 0 && len(s.Files) == 0 {
+		return fault.Errorf("%s: %w: %s was written by another program, or %s was removed (write to another directory)", d.Name, ErrExists, Success, d.Manifests)
+	}
+	if d.Force {
+		return nil
+	}
+	var planned map[string]bool
+	for _, name := range l.data() {
+		if s.file(name) != nil || slices.Contains(s.Remove, name) {
+			continue
+		}
+		if planned == nil {
+			var err error
+			if planned, err = l.planned(ctx, func(*Part) bool { return true }); err != nil {
+				return err
+			}
+		}
+		if planned[name] {
+			continue
+		}
+		marker := ""
+		if l.objects[name].Type == 0 {
+			var err error
+			if marker, _, err = d.Marker(ctx, d.path(name)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case marker == "" && l.newest > 0: // it has been beside the outputs before, or is in nobody's way
+		case marker == "":
+			return fault.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; {Force} keeps such files)", d.Name, ErrExists, name)
+		case !d.Known() || marker != d.Mark():
+			return d.foreign(name)
+		}
+	}
+	return nil
+}
+
+// foreign returns the error of a file of another run.
+func (d *Dir) foreign(name string) error {
+	return fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", d.Name, ErrExists, name)
+}
+
+// Check returns an error if one of the files that this worker will write cannot be
+// written: its place, or a directory on the way, is taken by something that may not be
+// replaced.
+func (r *Run) Check(ctx context.Context, targets []Target) error {
+	l, err := r.dir.look(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = r.place(ctx, l, targets)
+	return err
+}
+
+// Target is a file that a worker may write.
+type Target struct {
+	Name  string // path below the directory
+	Input string // Rel of the (first) input that its rows come from
+}
+
+// place returns the markers of the files that will be replaced, or an error if a target
+// may not be written.
+func (r *Run) place(ctx context.Context, l *listing, targets []Target) (seen map[string]string, err error) {
+	p := placement{run: r, listing: l}
+	seen = map[string]string{}
+	for _, t := range targets {
+		marker, ok, err := p.target(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			seen[t.Name] = marker
+		}
+	}
+	return seen, nil
+}
+
+// placement decides which targets may be written.
+type placement struct {
+	run     *Run
+	listing *listing
+	state   *State          // nil: not needed yet
+	planned map[string]bool // by runs that are not committed and may be replaced
+}
+
+// read reads what is needed to decide about a target that exists.
+func (p *placement) read(ctx context.Context) (err error) {
+	if p.state != nil {
+		return nil
+	}
+	if p.state, err = p.listing.state(ctx); err != nil {
+		return err
+	}
+	d := p.run.dir
+	p.planned, err = p.listing.planned(ctx, func(part *Part) bool { return d.Force || part.Recipe.sameOptions(&d.Recipe) })
+	return err
+}
+
+// planned returns the files of the parts for which is returns true.
+func (l *listing) planned(ctx context.Context, is func(*Part) bool) (map[string]bool, error) {
+	names := map[string]bool{}
+	for _, p := range l.parts {
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if part == nil || !is(part) {
+			continue
+		}
+		for _, f := range part.Files {
+			names[f.Name] = true
+		}
+	}
+	return names, nil
+}
+
+// target returns an error if the target may not be written, and else the marker of the
+// file that it replaces. ok is false if there is no such file.
+func (p *placement) target(ctx context.Context, t Target) (marker string, ok bool, err error) {
+	d := p.run.dir
+	if !localName(t.Name) {
+		return "", false, fmt.Errorf("%s: the output of %s would be %q, outside the directory (name the input by a path without ..)", d.Name, t.Input, t.Name)
+	}
+	if err := p.listing.way(t.Name); err != nil {
+		return "", false, fmt.Errorf("%s: %w: %w, where the output of %s belongs (remove it, or write to another directory)", d.Name, ErrExists, err, t.Input)
+	}
+	if _, ok := p.listing.objects[t.Name]; !ok {
+		return "", false, nil
+	}
+	if err := p.read(ctx); err != nil {
+		return "", false, err
+	}
+	marker, table, err := d.Marker(ctx, d.path(t.Name))
+	if err != nil {
+		return "", false, err
+	}
+	other := p.otherInput(t)
+	switch {
+	case other != "":
+		err = fault.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
+	case !d.Force && p.foreign(t):
+		err = d.foreign(t.Name)
+	case d.Known() && marker == d.Mark():
+		return marker, true, nil
+	case p.state.file(t.Name) == nil && !p.planned[t.Name]:
+		err = fault.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
+	case !table || d.Force || marker != "":
+		return marker, true, nil
+	default: // a table of another program
+		err = fault.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", d.Name, ErrExists, t.Name)
+	}
+	return "", false, err
+}
+
+// foreign reports whether a target is in the state with other options, or with other IDs
+// since the run began.
+func (p *placement) foreign(t Target) bool {
+	f := p.state.file(t.Name)
+	return f != nil && slices.ContainsFunc(f.Inputs, func(input string) bool {
+		r := p.state.recipe(p.state.entry(input))
+		return !r.sameOptions(&p.run.dir.Recipe) || !r.same(&p.run.dir.Recipe) && !p.run.goes[input]
+	})
+}
+
+// otherInput returns an input whose output is in the place of a target and stays there, or
+// "".
+func (p *placement) otherInput(t Target) string {
+	f := p.state.file(t.Name)
+	if f == nil {
+		return ""
+	}
+	for _, input := range f.Inputs {
+		switch {
+		case p.run.goes[input], input == t.Input && p.run.Does(input):
+		case input == "":
+			return "other inputs"
+		default:
+			return input
+		}
+	}
+	return ""
+}

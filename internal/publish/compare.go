@@ -1,0 +1,309 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// comparison finds what is to be done: it compares the inputs of a run with the state.
+//
+// An input is kept if its outputs come from the same content by the same recipe and are
+// whole. Within a name=value directory that the run was given as a whole, the outputs
+// mirror the inputs: those of an input that is gone are removed, as after a compaction,
+// as long as the directory has any input. Everywhere else, and if the whole directory is
+// gone, they are kept unless Prune is set.
+type comparison struct {
+	dir     *Dir
+	listing *listing
+	state   *State
+	in      Inputs
+
+	named      map[string]bool // inputs
+	todo       map[string]bool // of named
+	kept       []*Entry
+	remove     map[string]bool // inputs of the state
+	gone       []string        // inputs of the state that are kept
+	roots      map[string]bool // directories that were listed, as Rel
+	partitions map[string]bool // with an input below one of the roots
+	otherIDs   []string        // kept inputs that were done with other IDs
+	abandon    []string        // runs, see Task
+	notes      []string
+}
+
+func newComparison(d *Dir, l *listing, s *State, in Inputs) *comparison {
+	return &comparison{
+		dir: d, listing: l, state: s, in: in,
+		named: map[string]bool{}, todo: map[string]bool{}, remove: map[string]bool{}, roots: map[string]bool{}, partitions: map[string]bool{},
+	}
+}
+
+// task returns what is to be done, after compare.
+func (c *comparison) task() Task {
+	if len(c.state.Inputs) == 0 {
+		return Task{Inputs: c.in.Len, All: true, Abandon: c.abandon}
+	}
+	t := Task{Inputs: len(c.todo), All: len(c.todo) == len(c.named), Remove: sorted(c.remove), Abandon: c.abandon}
+	if !t.All {
+		t.Only = sorted(c.todo)
+	}
+	for _, e := range c.state.Inputs {
+		if c.todo[e.Input] || e.Input == "" && c.dir.Recipe.Whole && t.Inputs > 0 {
+			t.Again = append(t.Again, e.Input)
+		}
+	}
+	for _, e := range c.kept {
+		if !c.todo[e.Input] {
+			t.Kept.add(e.Counts)
+		}
+	}
+	return t
+}
+
+func sorted(set map[string]bool) (names []string) {
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (c *comparison) compare(ctx context.Context) error {
+	if len(c.state.Inputs) == 0 && len(c.listing.parts) == 0 { // everything is to be done
+		return nil
+	}
+	if err := c.recipes(); err != nil {
+		return err
+	}
+	for in, err := range c.in.Each {
+		if err != nil {
+			return err
+		}
+		if err := c.input(ctx, in); err != nil {
+			return err
+		}
+	}
+	if err := c.ids(); err != nil {
+		return err
+	}
+	c.missing()
+	if err := c.whole(); err != nil {
+		return err
+	}
+	if err := c.shared(); err != nil {
+		return err
+	}
+	return c.others(ctx)
+}
+
+// others finds the runs that were begun by the same recipe and not committed, and all of
+// whose inputs are this run's, or would be if they were still there: this run takes their
+// place.
+func (c *comparison) others(ctx context.Context) error {
+	ours := map[string]bool{} // by run
+	for _, p := range c.listing.parts {
+		part, err := c.listing.load(ctx, p)
+		if err != nil {
+			return err
+		}
+		key := p.key()
+		if was, seen := ours[key]; part == nil || seen && !was {
+			continue
+		}
+		ours[key] = c.dir.Force || part.Recipe.sameOptions(&c.dir.Recipe)
+		for _, f := range part.Files {
+			for _, input := range f.Inputs {
+				ours[key] = ours[key] && (input == "" || c.named[input] || c.covered(input))
+			}
+		}
+	}
+	for key, is := range ours {
+		if is {
+			c.abandon = append(c.abandon, key)
+		}
+	}
+	slices.Sort(c.abandon)
+	return nil
+}
+
+// recipes returns an error if something in the directory was made with other options.
+func (c *comparison) recipes() error {
+	d, s := c.dir, c.state
+	for i := range s.Recipes {
+		r := &s.Recipes[i]
+		if err := d.CheckTypes(d.Name, r.Hive); err != nil && !d.Force {
+			return err
+		}
+		if d.Force || r.sameOptions(&d.Recipe) && (r.IDs == d.Recipe.IDs || !d.Recipe.Whole) {
+			continue
+		}
+		for j := range s.Inputs {
+			if e := &s.Inputs[j]; e.Recipe == i {
+				what := e.Input
+				if len(e.Files) > 0 {
+					what = e.Files[0]
+				}
+				return d.foreign(what)
+			}
+		}
+	}
+	return nil
+}
+
+// input decides about one input.
+func (c *comparison) input(ctx context.Context, in Input) error {
+	d := c.dir
+	c.named[in.Rel] = true
+	if in.Found {
+		c.roots[in.Root] = true
+		if p := partitionOf(in.Rel); p != "" && below(p, in.Root) {
+			c.partitions[p] = true
+		}
+	}
+	e := c.state.entry(in.Rel)
+	if e == nil || d.Force || d.All {
+		c.todo[in.Rel] = true
+		return nil
+	}
+	r := c.state.recipe(e)
+	if e.Size != in.Size || in.Print == "" || e.Print != in.Print || e.Done != 0 && millis(in.ModTime) > e.Done {
+		c.todo[in.Rel] = true
+		return nil
+	}
+	for _, name := range e.Files {
+		trouble, err := d.trouble(ctx, c.listing, c.state.file(name))
+		if err != nil {
+			return err
+		}
+		if trouble != "" {
+			c.todo[in.Rel] = true
+			c.notes = append(c.notes, fmt.Sprintf("%s is %s; it was written again", name, trouble))
+			return nil
+		}
+	}
+	if r.IDs != d.Recipe.IDs {
+		c.otherIDs = append(c.otherIDs, in.Rel)
+	}
+	c.kept = append(c.kept, e)
+	return nil
+}
+
+// ids decides about inputs that were done with other IDs.
+func (c *comparison) ids() error {
+	if len(c.otherIDs) == 0 {
+		return nil
+	}
+	switch c.dir.IDsChanged {
+	case "keep":
+		return nil
+	case "rerun":
+		for _, input := range c.otherIDs {
+			c.todo[input] = true
+		}
+		return nil
+	}
+	return fault.Errorf("%s: %w: the outputs of %s were made with other IDs, the first that of %s ({IDsChanged rerun} makes them again, {IDsChanged keep} keeps them and does only what is new)",
+		c.dir.Name, ErrExists, things(len(c.otherIDs), "input"), c.otherIDs[0])
+}
+
+// missing decides about inputs of the state that the run does not have.
+func (c *comparison) missing() {
+	for _, e := range c.state.Inputs {
+		if e.Input == "" || c.named[e.Input] || c.in.Left[e.Input] {
+			continue
+		}
+		p := partitionOf(e.Input)
+		switch {
+		case p != "" && c.partitions[p]:
+			c.remove[e.Input] = true
+		case !c.covered(e.Input):
+		case c.dir.Prune:
+			c.remove[e.Input] = true
+		default:
+			c.gone = append(c.gone, e.Input)
+		}
+	}
+}
+
+// covered reports whether an input would have been found in a directory that was listed.
+func (c *comparison) covered(input string) bool {
+	for root := range c.roots {
+		if root == "" || strings.HasPrefix(input, root+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// whole makes everything again if each output depends on all inputs and one has changed.
+func (c *comparison) whole() error {
+	if !c.dir.Recipe.Whole || len(c.todo)+len(c.remove)+len(c.gone) == 0 && c.restWhole() {
+		return nil
+	}
+	for input := range c.named {
+		c.todo[input] = true
+	}
+	for _, e := range c.state.Inputs {
+		if e.Input != "" && !c.named[e.Input] && c.state.recipe(&e).sameOptions(&c.dir.Recipe) {
+			c.remove[e.Input] = true
+		}
+	}
+	return nil
+}
+
+// restWhole reports whether the file for rows that come from no input is there.
+func (c *comparison) restWhole() bool {
+	e := c.state.entry("")
+	if e == nil {
+		return false
+	}
+	for _, name := range e.Files {
+		if f := c.state.file(name); c.listing.objects[name].Size != f.Bytes {
+			return false
+		}
+	}
+	return true
+}
+
+// shared adds the inputs that share a file with one that is done again or removed.
+func (c *comparison) shared() error {
+	s := c.state
+	var queue []string
+	for input := range c.todo {
+		queue = append(queue, input)
+	}
+	for input := range c.remove {
+		queue = append(queue, input)
+	}
+	for len(queue) > 0 {
+		e := s.entry(queue[0])
+		queue = queue[1:]
+		if e == nil {
+			continue
+		}
+		for _, name := range e.Files {
+			for _, input := range s.file(name).Inputs {
+				if c.todo[input] || c.remove[input] || input == "" {
+					continue
+				}
+				if !c.named[input] {
+					return fault.Errorf("%s: %w: %s has rows of %s and of %s, and this run reads only the first (name the whole directory)", c.dir.Name, ErrExists, name, e.Input, input)
+				}
+				c.todo[input] = true
+				queue = append(queue, input)
+			}
+		}
+	}
+	return nil
+}
+
+// things returns a number with a noun.
+func things(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,260 @@
+package publish
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Dir is an output directory as one worker of a run sees it. The directory itself has
+// the data and the markers of completeness; beside it, in Manifests, is what is known of
+// them:
+//
+//	OUT/                             data, mirroring the inputs' tree
+//	OUT/_SUCCESS                     empty; there only while everything in the state is there and no run is under way
+//	OUT/dt=2024-05-01/_SUCCESS       the same for one name=value directory
+//	OUT.bloomjoin/manifest-00000007.json  the state: the highest generation counts
+//	OUT.bloomjoin/manifest.json      a copy of it for other programs
+//	OUT.bloomjoin/plan-RUN.json      what a run of several workers does
+//	OUT.bloomjoin/shard-RUN-00003-of-00016.json  one worker's part of it
+//
+// A generation is created exclusively, so of two runs that commit at the same time one
+// comes after the other and adds to its state.
+type Dir struct {
+	Owner
+	Name      string
+	Manifests string // directory of the manifests; see [ManifestsOf]
+	Recipe    Recipe
+	// Rest is the name of the file for rows that come from no input, or "".
+	Rest string
+	// All makes the outputs of all inputs, whatever there is.
+	All bool
+	// Prune removes outputs whose input is gone.
+	Prune bool
+	// IDsChanged says what happens to finished outputs that were made with other IDs:
+	// "rerun" makes them again, "keep" keeps them, "" is an error.
+	IDsChanged string
+	// NoCommit leaves the commit to [Dir.Complete].
+	NoCommit bool
+	// Require is checked at the commit.
+	Require Require
+	// Rows returns the number of rows of a file, as the file itself says.
+	Rows func(ctx context.Context, name string) (int64, error)
+}
+
+// Success is the name of the file that marks a complete directory.
+const Success = "_SUCCESS"
+
+// MaxWorkers is the largest number of workers of a run.
+const MaxWorkers = 1 << 20
+
+// Suffix is what the name of a directory of manifests ends with.
+const Suffix = ".bloomjoin"
+
+// ManifestsOf returns the directory beside an output directory that has its manifests.
+// It is empty if there is no such place, as for a bucket.
+func ManifestsOf(dir string) string {
+	trimmed := strings.TrimRight(dir, "/")
+	switch base := path.Base(trimmed); {
+	case trimmed == "", base == ".", base == "..", strings.Count(trimmed, "/") < 3 && strings.Contains(trimmed, "://"):
+		return ""
+	}
+	return trimmed + Suffix
+}
+
+// Input is a file of the log, whatever the worker.
+type Input struct {
+	Rel    string
+	Size   int64
+	Print  string // fingerprint of its content, hexadecimal; empty: unknown
+	Groups int
+	// Root is the directory below which the inputs were listed, as a Rel: "" for the
+	// base itself. It is not valid unless Found is true.
+	Root    string
+	Found   bool
+	ModTime time.Time
+}
+
+// Inputs are all files of the log.
+type Inputs struct {
+	Digest [32]byte // zero: unknown, the inputs differ from all others
+	Len    int
+	Each   iter.Seq2[Input, error]
+	// Left are the Rels of files that were listed and are no inputs.
+	Left map[string]bool
+}
+
+// path returns the full name of a file of the directory.
+func (d *Dir) path(name string) string { return strings.TrimRight(d.Name, "/") + "/" + name }
+
+// listing is what is in an output directory and beside it.
+type listing struct {
+	dir     *Dir
+	objects map[string]storage.Object // of the directory, by Rel
+	known   *State                    // nil: not read yet, see state
+	newest  int64                     // generation of the state; 0: there is none
+	stale   []string                  // names of older generations
+	plans   []string                  // names
+	parts   []*partName
+	adopted bool     // old is part of known
+	old     []string // manifests of earlier versions, in the directory itself
+}
+
+// look lists the directory and its manifests. These are read where they are needed: a
+// worker of many need not read what the others have written.
+func (d *Dir) look(ctx context.Context) (*listing, error) {
+	l := &listing{dir: d, objects: map[string]storage.Object{}}
+	if err := l.manifests(ctx); err != nil {
+		return nil, err
+	}
+	tree, err := d.Store.Tree(ctx, d.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range tree {
+		l.objects[obj.Rel] = obj
+		if isOldManifest(obj.Rel) {
+			l.old = append(l.old, obj.Rel)
+		}
+	}
+	return l, nil
+}
+
+// manifests lists the manifests.
+func (l *listing) manifests(ctx context.Context) error {
+	l.known, l.newest, l.stale, l.parts, l.plans = nil, 0, nil, nil, nil
+	tree, err := l.dir.Store.Tree(ctx, l.dir.Manifests)
+	if err != nil {
+		return err
+	}
+	for _, obj := range tree {
+		l.newest = max(l.newest, generationOf(obj.Rel))
+	}
+	for _, obj := range tree {
+		if n := generationOf(obj.Rel); n > 0 && n < l.newest {
+			l.stale = append(l.stale, obj.Rel)
+		} else if strings.HasPrefix(obj.Rel, "plan-") {
+			l.plans = append(l.plans, obj.Rel)
+		} else if p := parsePartName(obj.Rel); p != nil {
+			l.parts = append(l.parts, p)
+		}
+	}
+	return nil
+}
+
+// state returns the state, with what earlier versions have left. If another run commits
+// meanwhile, the manifests are listed again.
+func (l *listing) state(ctx context.Context) (*State, error) {
+	for try := 0; l.known == nil; try++ {
+		s := &State{Version: version}
+		var err error
+		if l.newest > 0 {
+			err = l.dir.readState(ctx, stateName(l.newest), s)
+		}
+		switch {
+		case err == nil:
+			l.known = s
+		case try == patience || !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		default:
+			if err := l.manifests(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(l.old) > 0 && !l.adopted {
+		l.adopted = true
+		return l.known, l.dir.adopt(ctx, l)
+	}
+	return l.known, nil
+}
+
+// data returns the names of the files that a reader of the directory reads, ascending.
+func (l *listing) data() (names []string) {
+	for name := range l.objects {
+		if !slices.ContainsFunc(strings.Split(name, "/"), storage.Marker) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// way returns an error if the path leads through something that is not a directory, or
+// names something that is not a regular file.
+func (l *listing) way(name string) error {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, ok := l.objects[dir]; ok {
+			return fmt.Errorf("%s is a file or link, not a directory", dir)
+		}
+	}
+	if obj, ok := l.objects[name]; ok && obj.Type != 0 {
+		return fmt.Errorf("%s is a link or device, not a regular file", name)
+	}
+	return nil
+}
+
+// trouble returns what has become of a file: empty if it is as it was written, else
+// missing, cut or changed. Bytes are compared only if neither the identity nor the time
+// shows that the file is the one that was written.
+func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) {
+	obj, ok := l.objects[f.Name]
+	switch {
+	case !ok:
+		return "missing", nil
+	case obj.Type != 0:
+		return "changed: no regular file", nil
+	case obj.Size < f.Bytes:
+		return "cut", nil
+	case obj.Size > f.Bytes:
+		return "changed", nil
+	case f.Identity != "" && f.Identity == obj.Identity, f.Sum == "":
+		return "", nil
+	}
+	sum, err := d.sumOf(ctx, f.Name)
+	if err != nil || sum == f.Sum {
+		return "", err
+	}
+	return "changed", nil
+}
+
+// sumOf returns the checksum of a file of the directory.
+func (d *Dir) sumOf(ctx context.Context, name string) (_ string, err error) {
+	src, err := d.Store.Open(ctx, storage.Object{Name: d.path(name)})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	h := xxh3.New()
+	buf := make([]byte, 1<<20)
+	for at, size := int64(0), src.Object().Size; at < size; {
+		n, err := src.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
+		if n == 0 && err != nil {
+			return "", fmt.Errorf("%s: %w", d.path(name), err)
+		}
+		if err := stopped.Err(ctx); err != nil {
+			return "", err
+		}
+		h.Write(buf[:n])
+		at += int64(n)
+	}
+	return Sum(h), nil
+}
+
+// Sum returns a checksum as manifests have it.
+func Sum(h *xxh3.Hasher) string {
+	b := h.Sum128().Bytes()
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,191 @@
+package publish
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// State is the root manifest of an output directory: which version of which input,
+// under which recipe, has become which files. It stands beside the directory, as JSON;
+// see [Dir].
+type State struct {
+	Version    int      `json:"version"`    // 3; versions 1 and 2 were kept in the directory itself
+	Generation int64    `json:"generation"` // of the state: each commit makes the next one
+	Recipes    []Recipe `json:"recipes"`
+	Inputs     []Entry  `json:"inputs"` // in ascending order of Input
+	Files      []File   `json:"files"`  // in ascending order of Name
+	Rows       int64    `json:"rows"`   // of all files
+	Bytes      int64    `json:"bytes"`
+	// Remove are files of the generation before that have no place in this one. They
+	// are removed after this generation was published.
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Recipe is what was done with the inputs. Outputs of equal recipes can stand in one
+// directory as if one run had written them.
+type Recipe struct {
+	Options string   `json:"options"`          // digest of the options, hexadecimal
+	IDs     string   `json:"ids"`              // digest of the IDs or filters, hexadecimal
+	Result  string   `json:"result,omitempty"` // what the rows are: candidates or exact
+	Filter  string   `json:"filter,omitempty"` // digest of the filter, hexadecimal
+	Hive    []string `json:"hive,omitempty"`   // columns that come from the inputs' paths, as "dt:date"
+	// Whole is true if each output depends on all inputs, as in right and full joins.
+	Whole bool `json:"whole,omitempty"`
+	// IDsMatched are bounds on the number of IDs that have a row, over all inputs:
+	// workers count them separately, and some may have found the same ID.
+	IDsMatched [2]int64 `json:"ids_matched"`
+	IDsTotal   int64    `json:"ids_total"`
+}
+
+// Entry is an input, or with an empty Input the rows that come from no input.
+type Entry struct {
+	Input  string `json:"input"` // its Rel, see [EscapeName]
+	Size   int64  `json:"size"`
+	Print  string `json:"print"`  // fingerprint of its content, hexadecimal
+	Groups int    `json:"groups"` // row groups
+	// Lo and Hi are the row groups that a worker has read, Hi exclusive. In a state
+	// these are all of them.
+	Lo     int `json:"lo,omitempty"`
+	Hi     int `json:"hi,omitempty"`
+	Recipe int `json:"recipe"` // index in State.Recipes
+	Counts
+	Files []string `json:"files,omitempty"` // names, ascending; none: no row is left of it
+	Done  int64    `json:"done,omitempty"`  // when its outputs were complete, by the clock of their storage, in milliseconds since 1970; 0: unknown
+}
+
+// Counts are the rows of an input.
+type Counts struct {
+	RowsIn   int64 `json:"rows_in"`
+	RowsKept int64 `json:"rows_kept"` // rows of the input that go to the output
+	RowsOut  int64 `json:"rows_out"`  // rows of the output that they become
+	KeysNull int64 `json:"keys_null,omitempty"`
+}
+
+func (c *Counts) add(d Counts) {
+	c.RowsIn, c.RowsKept, c.RowsOut, c.KeysNull = c.RowsIn+d.RowsIn, c.RowsKept+d.RowsKept, c.RowsOut+d.RowsOut, c.KeysNull+d.KeysNull
+}
+
+// File is one file of a directory. In JSON, names are as [EscapeName] writes them.
+type File struct {
+	Name     string            `json:"name"`                // path below the directory
+	Inputs   []string          `json:"inputs,omitempty"`    // Rels of the inputs that its rows come from
+	Rows     int64             `json:"rows"`                //
+	Bytes    int64             `json:"bytes"`               //
+	Sum      string            `json:"xxh3,omitempty"`      // XXH3-128 of its bytes, hexadecimal
+	Modified int64             `json:"modified,omitempty"`  // milliseconds since 1970, by the clock of its storage
+	Identity string            `json:"identity,omitempty"`  // of the object, as its storage gives it
+	Values   map[string]string `json:"partition,omitempty"` // of its name=value directories, without escapes; NULL is absent
+	Columns  Columns           `json:"columns,omitempty"`   // of a Parquet file
+}
+
+// same reports whether two recipes do the same, with the same IDs or filters.
+func (r *Recipe) same(o *Recipe) bool { return r.sameOptions(o) && r.IDs == o.IDs }
+
+func (r *Recipe) sameOptions(o *Recipe) bool { return r.Options == o.Options }
+
+// entry returns the entry of an input, or nil.
+func (s *State) entry(input string) *Entry {
+	i, ok := slices.BinarySearchFunc(s.Inputs, input, func(e Entry, input string) int { return strings.Compare(e.Input, input) })
+	if !ok {
+		return nil
+	}
+	return &s.Inputs[i]
+}
+
+// file returns the file of a name, or nil.
+func (s *State) file(name string) *File {
+	i, ok := slices.BinarySearchFunc(s.Files, name, func(f File, name string) int { return strings.Compare(f.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &s.Files[i]
+}
+
+// recipe returns the recipe of an entry.
+func (s *State) recipe(e *Entry) *Recipe { return &s.Recipes[e.Recipe] }
+
+// without returns a state without some entries and the files that only they have.
+func (s *State) without(gone map[string]bool) *State {
+	next := &State{Version: version, Generation: s.Generation + 1, Recipes: slices.Clone(s.Recipes)}
+	used := map[string]bool{}
+	for _, e := range s.Inputs {
+		if gone[e.Input] {
+			continue
+		}
+		next.Inputs = append(next.Inputs, e)
+		for _, name := range e.Files {
+			used[name] = true
+		}
+	}
+	for _, f := range s.Files {
+		if used[f.Name] {
+			next.Files = append(next.Files, f)
+		}
+	}
+	return next
+}
+
+// add adds entries of a recipe, with their files.
+func (s *State) add(r Recipe, entries []Entry, files []File) {
+	i := slices.IndexFunc(s.Recipes, func(o Recipe) bool { return r.same(&o) })
+	if i < 0 {
+		i = len(s.Recipes)
+		s.Recipes = append(s.Recipes, r)
+	} else {
+		old := s.Recipes[i].IDsMatched
+		r.IDsTotal = max(r.IDsTotal, s.Recipes[i].IDsTotal)
+		r.IDsMatched[0] = max(r.IDsMatched[0], old[0])
+		r.IDsMatched[1] = min(r.IDsMatched[1]+old[1], max(r.IDsTotal, r.IDsMatched[1]))
+		s.Recipes[i] = r
+	}
+	for _, e := range entries {
+		e.Recipe, e.Lo, e.Hi = i, 0, 0
+		s.Inputs = append(s.Inputs, e)
+	}
+	s.Files = append(s.Files, files...)
+}
+
+// settle sorts, drops recipes that no entry has, and sums up.
+func (s *State) settle() {
+	slices.SortFunc(s.Inputs, func(a, b Entry) int { return strings.Compare(a.Input, b.Input) })
+	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	at := make([]int, len(s.Recipes)) // new index, counted from 1
+	var kept []Recipe
+	for i, e := range s.Inputs {
+		if at[e.Recipe] == 0 {
+			kept = append(kept, s.Recipes[e.Recipe])
+			at[e.Recipe] = len(kept)
+		}
+		s.Inputs[i].Recipe = at[e.Recipe] - 1
+	}
+	s.Recipes, s.Rows, s.Bytes = kept, 0, 0
+	for _, f := range s.Files {
+		s.Rows, s.Bytes = s.Rows+f.Rows, s.Bytes+f.Bytes
+	}
+}
+
+// partitionOf returns the part of a path that ends with its last name=value directory,
+// or "" if there is none.
+func partitionOf(name string) string {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if strings.Index(path.Base(dir), "=") > 0 {
+			return dir
+		}
+	}
+	return ""
+}
+
+// below reports whether a directory is another one, or in it; "" holds all.
+func below(dir, root string) bool {
+	return root == "" || dir == root || strings.HasPrefix(dir, root+"/")
+}
+
+// millis returns a time as files and entries have it.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}

@@ -1,0 +1,152 @@
+package partition
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"iter"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Input describes an input file without opening it: what [File.Input] has found, or
+// what a list of inputs has recorded; see [Inputs].
+type Input struct {
+	Name     string    // opens it
+	Rel      string    // identifies it on every machine, see [storage.Object]
+	Size     int64     // bytes
+	ModTime  time.Time // when it was last written; zero: unknown
+	Identity string    // of the object, see [storage.Object]
+	Format   Format
+	Print    []byte           // see [File.Fingerprint]
+	Schema   string           // equal for files with equal columns, apart from those of their paths
+	Groups   []Group          // its row groups, in order
+	Values   []PartitionValue // see [File.Partitions]
+	Found    bool             // in a directory that was named, or that a pattern matched
+	Root     string           // that directory
+	RootRel  string           // its path in terms of Rel; empty: the base itself
+}
+
+// Group is a row group of an [Input].
+type Group struct {
+	Rows  int64 // -1: unknown without reading them
+	Bytes int64 // as stored
+}
+
+// Rows returns the number of stored rows, or -1 if it is unknown.
+func (in *Input) Rows() int64 {
+	var n int64
+	for _, g := range in.Groups {
+		if g.Rows < 0 {
+			return -1
+		}
+		n += g.Rows
+	}
+	return n
+}
+
+// Input describes the file. It reads what the fingerprint needs: of small files and
+// local text, all bytes. Standard input and records have no fingerprint.
+func (f *File) Input() (in Input, err error) {
+	if in, err = f.brief(); err != nil {
+		return in, err
+	}
+	if in.Schema, err = f.schemaDigest(); err != nil {
+		return in, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	if _, err := f.CountRows(); err != nil {
+		return in, err
+	}
+	for g := range f.NumGroups() {
+		in.Groups = append(in.Groups, Group{f.GroupRows(g), f.GroupBytes(g)})
+	}
+	return in, f.rest()
+}
+
+// schemaDigest returns what [Input].Schema is.
+func (f *File) schemaDigest() (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", f.Format)
+	fields, stored := f.Schema().Fields(), f.StoredColumns()
+	if p := f.parquet(); p != nil {
+		d, err := p.File().SchemaDigest()
+		if err != nil {
+			return "", err
+		}
+		h.Write(d)
+		fields = p.CodedSchema().Fields()
+	}
+	for _, field := range fields[:stored] {
+		if f.Format.IsText() { // its types come from the options
+			fmt.Fprintf(h, "%q\n", field.Name)
+			continue
+		}
+		fmt.Fprintf(h, "%q %t %s %q %v\n", field.Name, field.Nullable, field.Type, field.Type.Fingerprint(), field.Metadata)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+}
+
+// InputsOf describes open files, several at once.
+func InputsOf(files []*File) ([]Input, error) {
+	inputs := make([]Input, len(files))
+	var work errgroup.Group // small files are read completely
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i, f := range files {
+		work.Go(func() (err error) {
+			inputs[i], err = f.Input()
+			return err
+		})
+	}
+	return inputs, work.Wait()
+}
+
+// InputsDigest identifies inputs, in their order, by Rel, Size, Print and the values
+// and types of the columns in their paths. It is the same on every machine that has
+// the same files, wherever they are mounted and whenever they were written. known is
+// false if an input has no Print.
+func InputsDigest(inputs iter.Seq[Input]) (sum [32]byte, known bool) {
+	d := newRunDigest()
+	for in := range inputs {
+		d.input(&in)
+	}
+	return d.sum()
+}
+
+// runDigest computes the digest of a [Run], or of inputs.
+type runDigest struct {
+	h       hash.Hash
+	unknown bool // an input has no fingerprint
+}
+
+func newRunDigest() *runDigest { return &runDigest{h: sha256.New()} }
+
+func (d *runDigest) put(b []byte) {
+	d.h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
+	d.h.Write(b)
+}
+
+// input adds an input.
+func (d *runDigest) input(in *Input) {
+	d.unknown = d.unknown || in.Print == nil
+	for _, v := range in.Values {
+		d.put([]byte("partition column " + v.Name + " " + key.TypeName(v.Type)))
+		d.put(fmt.Appendf(nil, "%t %s", v.Null, v.Text)) // of which Rel may have nothing
+	}
+	d.put([]byte(in.Rel))
+	d.put(binary.LittleEndian.AppendUint64(nil, uint64(in.Size)))
+	d.put(in.Print)
+}
+
+func (d *runDigest) sum() (sum [32]byte, known bool) {
+	if d.unknown {
+		return sum, false
+	}
+	d.h.Sum(sum[:0])
+	return sum, true
+}
