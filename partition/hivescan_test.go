@@ -337,8 +337,8 @@ func TestHiveDigest(t *testing.T) {
 	}
 }
 
-// TestHiveTypesChange: an output that was written with other types says which, and
-// names the option that keeps them.
+// TestHiveTypesChange: the error about an output that was written with other types names
+// these, and the option that keeps them.
 func TestHiveTypesChange(t *testing.T) {
 	dir := hiveTree(t, "hour=10/x.parquet")
 	for _, name := range []string{"o.parquet", "o/"} {

@@ -180,7 +180,7 @@ func TestObjectStoreKilled(t *testing.T) {
 }
 
 // Two attempts at one run may write a directory at the same time. Of two different
-// runs at most one succeeds, and what is marked as complete is of that one.
+// runs at most one succeeds, and only its output is marked as complete.
 func TestObjectStoreRivals(t *testing.T) {
 	alone := map[int64]map[string]string{}
 	for _, id := range []int64{3, 14} {
@@ -252,7 +252,7 @@ func TestObjectStoreApart(t *testing.T) {
 	}
 }
 
-// The query of an HTTP URL may be a signature. It is no part of the path that
+// The query of an HTTP URL may be a signature. It is not part of the path that
 // outputs, manifests and digests have.
 func TestQueryIsNoPath(t *testing.T) {
 	o := OpenOptions{Store: storagetest.NewMemory()}

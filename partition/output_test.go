@@ -386,7 +386,7 @@ func TestOutputDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Version != 2 || !m.Done || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", [32]byte{7}) ||
-		m.Files[1] != (publish.File{Name: "y=1/b.parquet", Input: "y=1/b.arrow", Rows: 10, Bytes: int64(len(get(t, dir+"y=1/b.parquet"))), Sum: m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
+		m.Files[1] != (publish.File{Name: "y=1/b.parquet", Input: "y=1/b.arrow", Rows: 10, Bytes: int64(len(get(t, dir+"y=1/b.parquet"))), Sum: m.Files[1].Sum, Columns: m.Files[1].Columns}) || len(m.Files[1].Sum) != 32 {
 		t.Errorf("manifest %+v", m)
 	}
 	before := tree(t, dir)

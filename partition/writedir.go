@@ -40,6 +40,7 @@ func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows ite
 	if err := o.writeParts(ctx, files, parts, rows); err != nil {
 		return err
 	}
+	w.Gone = job.Gone()
 	return o.finishDir(ctx, files, w)
 }
 
@@ -86,12 +87,26 @@ func (o Output) writePart(ctx context.Context, files *publish.Writer, p Part, ro
 		return err
 	}
 	h := xxh3.New()
-	name := o.path(t.Name)
-	n, size, err := o.writeTo(io.MultiWriter(file, h), name, p, rows)
+	f, err := o.writeListed(io.MultiWriter(file, h), o.path(t.Name), p, rows)
 	if err != nil {
 		return errors.Join(err, file.Abort())
 	}
-	return files.Add(ctx, file, publish.File{Name: t.Name, Inputs: []string{t.Input}, Rows: n, Bytes: size, Sum: publish.Sum(h)})
+	f.Name, f.Inputs, f.Sum = t.Name, []string{t.Input}, publish.Sum(h)
+	return files.Add(ctx, file, f)
+}
+
+// writeListed is writeTo for a file that a manifest lists. It returns what the rows
+// and the writer tell.
+func (o Output) writeListed(dst io.Writer, name string, p Part, rows iter.Seq2[Rows, error]) (f publish.File, err error) {
+	w, err := o.newWriter(dst, p)
+	if err != nil {
+		return f, fmt.Errorf("writing %s: %w", name, err)
+	}
+	if f.Rows, f.Bytes, err = copyAll(w, name, rows); err != nil {
+		return f, err
+	}
+	f.Columns, err = columnsIn(w)
+	return f, err
 }
 
 // path returns the full name of a file of the directory.
@@ -121,10 +136,7 @@ func (o Output) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return o.nowhere() + p.Name + o.extension()
 	}
-	stem := p.Piece.File.Rel
-	if ext := path.Ext(stem); byName(ext) != "" { // not the .2001 of log.2001
-		stem = strings.TrimSuffix(stem, ext)
-	}
+	stem := stemOf(p.Piece.File.Rel)
 	if !p.Piece.whole() {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}
@@ -163,9 +175,22 @@ func (o Output) checkParts(parts []Part) error {
 	for _, p := range parts {
 		name := o.fileName(p)
 		if other, ok := names[name]; ok {
-			return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", other, p.name(), name, o.Name)
+			return o.sameName(other, p.name(), name)
 		}
 		names[name] = p.name()
 	}
 	return nil
+}
+
+// sameName returns the error for two inputs whose outputs would have the same name.
+func (o Output) sameName(one, other, name string) error {
+	return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", one, other, name, o.Name)
+}
+
+// stemOf returns the name of an input's output without its extension.
+func stemOf(rel string) string {
+	if ext := path.Ext(rel); byName(ext) != "" { // not the .2001 of log.2001
+		return strings.TrimSuffix(rel, ext)
+	}
+	return rel
 }

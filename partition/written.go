@@ -12,6 +12,9 @@ type Written struct {
 	Inputs []WrittenInput
 	Rows   int64
 	Bytes  int64
+	// Gone are inputs that are gone, as their Rel, and whose outputs are kept in the
+	// directory; see [Output].Prune.
+	Gone []string
 	// IDsMatched is the number of IDs that have a row, of IDsTotal; see [Output].Counts.
 	IDsMatched, IDsTotal int64
 	// Notes are for the user of a directory: why it is not marked complete although

@@ -22,9 +22,10 @@ import (
 type Local struct{}
 
 var (
-	_ Storage  = Local{}
-	_ Sweeper  = Local{}
-	_ Resolver = Local{}
+	_ Storage    = Local{}
+	_ Sweeper    = Local{}
+	_ DirRemover = Local{}
+	_ Resolver   = Local{}
 )
 
 // isLocal refuses URLs, which would do as file names.
@@ -121,4 +122,16 @@ func (Local) Resolve(name string) string {
 		return real
 	}
 	return abs
+}
+
+// RemoveDir implements [DirRemover].
+func (Local) RemoveDir(_ context.Context, name string) error {
+	if err := isLocal(name); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(name); err != nil || len(entries) > 0 {
+		return nil // it is not there, or not empty
+	}
+	_ = os.Remove(name) // something may have been put there meanwhile
+	return nil
 }

@@ -23,6 +23,7 @@
 //	Source   Concurrent  requests wait for a network, so many should be under way at once
 //	         Resolver    an object may have several names
 //	Storage  Sweeper     crashed processes may leave objects behind
+//	         DirRemover  directories exist without objects in them
 //
 // # Contexts
 //
@@ -209,6 +210,12 @@ type Sweeper interface {
 	Sweep(ctx context.Context, name string) error
 }
 
+// DirRemover is a [Storage] that has directories without objects in them.
+type DirRemover interface {
+	// RemoveDir removes a directory if it is empty. Otherwise it does nothing.
+	RemoveDir(ctx context.Context, name string) error
+}
+
 // Resolver is a [Source] in which an object may have several names.
 type Resolver interface {
 	// Resolve returns the one name that all names of an object or directory have
@@ -264,6 +271,14 @@ func Sweep(ctx context.Context, s Storage, name string) error {
 	return nil
 }
 
+// RemoveDir calls [DirRemover.RemoveDir] if s has that method.
+func RemoveDir(ctx context.Context, s Storage, name string) error {
+	if s, ok := s.(DirRemover); ok {
+		return s.RemoveDir(ctx, name)
+	}
+	return nil
+}
+
 // Resolve calls [Resolver.Resolve] if s has that method, else it returns name.
 func Resolve(s Source, name string) string {
 	if s, ok := s.(Resolver); ok {
@@ -283,7 +298,8 @@ func IsDir(ctx context.Context, s Source, name string) bool {
 }
 
 // Marker reports whether a path element names something other than data: a
-// marker such as _SUCCESS, a temporary file, a hidden file.
+// marker such as _SUCCESS, a temporary file, a hidden file, or a directory of manifests
+// such as out.bloomjoin.
 func Marker(element string) bool {
-	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".")
+	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".") || strings.HasSuffix(element, ".bloomjoin")
 }

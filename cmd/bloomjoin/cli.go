@@ -307,15 +307,23 @@ func (c *cli) notes(output string, w partition.Written) {
 
 // open opens input files by name, with the budgets of --memory.
 func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOptions) ([]*partition.File, error) {
+	if err := c.budgets(&opts); err != nil {
+		return nil, err
+	}
+	return partition.Open(cmd.Context(), names, opts)
+}
+
+// budgets completes the options for opening files.
+func (c *cli) budgets(opts *partition.OpenOptions) error {
 	total, err := c.total()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	opts.Store, opts.Memory, opts.InFlight = c.store(), total, c.inFlight()
 	if c.verbose {
 		opts.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
 	}
-	return partition.Open(cmd.Context(), names, opts)
+	return nil
 }
 
 // pathOf is a file and the way in which it was read, for --json.

@@ -77,7 +77,7 @@ type commitReport struct {
 	Workers int   `json:"workers"` // of these
 	Inputs  int   `json:"inputs"`  // of the whole directory
 	Files   int   `json:"files"`
-	Rows    int64 `json:"rows"`
+	Rows    int64 `json:"rows_out"`
 	Bytes   int64 `json:"bytes"`
 }
 

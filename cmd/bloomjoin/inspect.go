@@ -22,7 +22,7 @@ import (
 
 func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
-	var shard string
+	var manifests, shard string
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
 		Short: "Describe a filter, Parquet or Arrow file, and check whether it is whole",
@@ -35,14 +35,15 @@ func (c *cli) inspectCmd() *cobra.Command {
 			if compare {
 				return c.compare(cmd, args)
 			}
-			return c.inspect(cmd, check, shard, args)
+			return c.inspect(cmd, check, manifests, shard, args)
 		},
 	}
 	flagGroup(cmd.Flags(), groupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&shard, "shard", "", shardHelp)
+		addManifestDir(f, &manifests)
 	})
 	flagGroup(cmd.Flags(), groupChecks, func(f *pflag.FlagSet) {
-		f.BoolVar(&check, "check", false, "read all of each file and verify it; exit code 1 if one is damaged")
+		f.BoolVar(&check, "check", false, "read all of each file and verify it, and an output directory against its manifest; exit code 1 if one is damaged")
 		f.BoolVar(&compare, "compare", false, "compare the ID sets of two filters: how many keys both have, and each alone")
 	})
 	exclusive(cmd, "check", "compare")
@@ -107,7 +108,7 @@ type columnFact struct {
 	Nullable bool   `json:"nullable"`
 }
 
-func (c *cli) inspect(cmd *cobra.Command, check bool, shard string, args []string) error {
+func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, args []string) error {
 	start := time.Now()
 	var all turns
 	var err error
@@ -120,7 +121,8 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, shard string, args []strin
 	}
 	report := struct {
 		head
-		Files []inspected `json:"files"`
+		Files       []inspected    `json:"files"`
+		Directories []dirInspected `json:"directories,omitempty"` // outputs of runs
 	}{Files: []inspected{}}
 	var failed []error
 	lim := codec.Limits{MaxBytes: uint64(budget)}
@@ -128,6 +130,14 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, shard string, args []strin
 		if storage.IsDir(cmd.Context(), c.store(), name) {
 			found, err := c.inspectDir(cmd, name, check, &all, lim)
 			report.Files, failed = append(report.Files, found...), append(failed, err)
+			if all.shard.Index > 0 {
+				continue // the first one compares the directory with its manifest
+			}
+			state, err := c.inspectState(cmd.Context(), name, manifests, check)
+			if state != nil {
+				report.Directories = append(report.Directories, *state)
+			}
+			failed = append(failed, err)
 			continue
 		}
 		if !all.mine() {
@@ -194,6 +204,42 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns,
 		found = append(found, i)
 	}
 	return found, errors.Join(failed...)
+}
+
+// dirInspected is the report about an output directory.
+type dirInspected struct {
+	Directory  string   `json:"directory"`
+	Generation int64    `json:"generation"`
+	Inputs     int      `json:"inputs"`
+	Files      int      `json:"files"`
+	Rows       int64    `json:"rows"`
+	Bytes      int64    `json:"bytes"`
+	Complete   bool     `json:"complete"`
+	Checked    bool     `json:"checked"`
+	Problems   []string `json:"problems,omitempty"`
+}
+
+// inspectState compares an output directory with its manifest. It returns nil if there is
+// none. With check, a difference is an error.
+func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
+	d, err := partition.InspectDirectory(ctx, partition.Output{Name: dir, Store: c.store(), ManifestDir: manifests}, check)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	complete := "complete"
+	if !d.Complete {
+		complete = "not complete"
+	}
+	c.describe("  manifest: %s, %s rows in %s, %s; %s", things(d.Inputs, "input"), count(d.Rows), things(d.Files, "file"), bytesOf(d.Bytes), complete)
+	var failed []error
+	for _, p := range d.Problems {
+		if check {
+			failed = append(failed, errors.New(p))
+		} else {
+			c.describe("  %s", p)
+		}
+	}
+	return &dirInspected{dir, d.Generation, d.Inputs, d.Files, d.Rows, d.Bytes, d.Complete, check && len(failed) == 0, d.Problems}, errors.Join(failed...)
 }
 
 // describe prints a line about a file, unless the report is JSON.

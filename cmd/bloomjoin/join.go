@@ -46,7 +46,7 @@ func (c *cli) joinCmd() *cobra.Command {
   bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
   bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
 		Annotations: docs("commands.md#join"),
-		Args:        inputs("LOGS"),
+		Args:        c.logs("LOGS", &o.inputs),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
 	all := cmd.Flags()
@@ -83,6 +83,7 @@ const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default:
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
 	o.text.add(f, "the log's")
+	o.inputs.addFrom(f)
 	o.inputs.add(f)
 	o.where.add(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
@@ -297,17 +298,17 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := r.joinFiles(cmd, o, &opts, open, openLog, args); err != nil {
 		return err
 	}
-	r.out.Result = partition.ResultExact
+	r.out.Result, r.out.Require = partition.ResultExact, opts.Require
 	r.whole = opts.Type == join.Right || opts.Type == join.Full
 	if len(r.files) > 0 { // before the output is looked at
 		if _, err := join.New(r.ids, r.files, opts); err != nil {
 			return err
 		}
 	}
-	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids)); done || err != nil {
+	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
-	opts.Progress = r.showProgress("joining")
+	opts.Progress, opts.Pieces = r.showProgress("joining"), r.own
 	var j *join.Join // nil: nothing is to be read
 	if len(r.files) > 0 {
 		if j, err = join.New(r.ids, r.files, opts); err != nil {
@@ -316,6 +317,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	written, err := r.writeJoin(ctx, o, opts, j)
 	r.end()
+	if errors.Is(err, partition.ErrDone) { // another attempt was faster
+		return r.done(ctx, r.verb, r.out.Name, r.start, err)
+	}
 	if errors.Is(err, join.ErrRequire) && !o.count {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
@@ -382,7 +386,7 @@ func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options,
 	}
 	left, _, _ := key.ParsePairs(o.on) // joinOptions has checked it
 	log.IgnoreCase = opts.IgnoreCase
-	if err := r.openLog(cmd, args, log, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
+	if err := r.openLog(cmd, &o.inputs, args, log, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
 		return err
 	}
 	return o.inputs.checkHive(slices.Concat(r.ids, r.all)...)
@@ -446,7 +450,7 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 
 // identity returns the options that identify the run. The answer does not depend
 // on the filter, so the options do not include it.
-func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partition.File) []string {
+func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partition.File, dir bool) []string {
 	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
@@ -457,7 +461,9 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partitio
 	if o.text.skipBad && slices.ContainsFunc(ids, func(f *partition.File) bool { return f.Format.IsText() }) {
 		words = append(words, "without bad lines")
 	}
-	words = append(words, o.require.words(opts.Require)...)
+	if !dir { // of a directory, they are checked over all of its inputs whenever some are added
+		words = append(words, o.require.words(opts.Require)...)
+	}
 	words = append(words, o.keys.words()...)
 	words = append(words, o.where.words()...)
 	return append(words, layout...)

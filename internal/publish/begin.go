@@ -20,14 +20,21 @@ type Run struct {
 	only  map[string]bool // of task.Only
 	goes  map[string]bool // inputs of the state whose outputs are replaced or removed
 	notes []string        // for the user
+	gone  []string        // inputs that are gone, and whose outputs are kept
 }
 
 // Does reports whether an input is to be read.
 func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
 
-// Done returns the number of inputs that are read, and the counts of those that are not
-// because their outputs are kept.
-func (r *Run) Done() (inputs int, kept Counts) { return r.task.Inputs, r.task.Kept }
+// All reports whether all inputs are to be read.
+func (r *Run) All() bool { return r.task.All }
+
+// Gone returns the inputs that are gone and whose outputs are kept. Only the worker that
+// has decided what the run does knows them.
+func (r *Run) Gone() []string { return r.gone }
+
+// SetRequire sets the conditions that are checked at the commit.
+func (r *Run) SetRequire(q Require) { r.dir.Require = q }
 
 // id identifies the run among those that write to the directory.
 func (d *Dir) runID(in Inputs) string {
@@ -100,8 +107,13 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 	if err := c.compare(ctx); err != nil {
 		return err
 	}
-	r.task, r.notes = c.task(), c.notes
+	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
+	r.task.Force = d.Force
 	if r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l)) && !slices.ContainsFunc(l.parts, r.has) {
+		u := &united{first: r.part(), matched: d.Recipe.IDsMatched}
+		if err := u.required(s); err != nil {
+			return err
+		}
 		return d.done(ctx, r)
 	}
 	if !shared {
@@ -158,6 +170,9 @@ func (d *Dir) done(ctx context.Context, r *Run) error {
 	for _, n := range r.notes {
 		done = fmt.Errorf("%w; %s", done, n)
 	}
+	if n := len(r.gone); n > 0 {
+		done = fault.Errorf("%w; the outputs of %s that are gone are kept, the first of %s ({Prune} removes them)", done, things(n, "input"), r.gone[0])
+	}
 	return done
 }
 
@@ -203,6 +218,7 @@ func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
 			}
 		}
 		switch {
+		case marker == "" && l.newest > 0: // it has been beside the outputs before, or is in nobody's way
 		case marker == "":
 			return fault.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; {Force} keeps such files)", d.Name, ErrExists, name)
 		case !d.Known() || marker != d.Mark():
@@ -315,6 +331,8 @@ func (p *placement) target(ctx context.Context, t Target) (marker string, ok boo
 	switch {
 	case other != "":
 		err = fault.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
+	case !d.Force && p.foreign(t):
+		err = d.foreign(t.Name)
 	case d.Known() && marker == d.Mark():
 		return marker, true, nil
 	case p.state.file(t.Name) == nil && !p.planned[t.Name]:
@@ -325,6 +343,16 @@ func (p *placement) target(ctx context.Context, t Target) (marker string, ok boo
 		err = fault.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", d.Name, ErrExists, t.Name)
 	}
 	return "", false, err
+}
+
+// foreign reports whether a target is in the state with other options, or with other IDs
+// since the run began.
+func (p *placement) foreign(t Target) bool {
+	f := p.state.file(t.Name)
+	return f != nil && slices.ContainsFunc(f.Inputs, func(input string) bool {
+		r := p.state.recipe(p.state.entry(input))
+		return !r.sameOptions(&p.run.dir.Recipe) || !r.same(&p.run.dir.Recipe) && !p.run.goes[input]
+	})
 }
 
 // otherInput returns an input whose output is in the place of a target and stays there, or

@@ -30,6 +30,7 @@ type comparison struct {
 	roots      map[string]bool // directories that were listed, as Rel
 	partitions map[string]bool // with an input below one of the roots
 	otherIDs   []string        // kept inputs that were done with other IDs
+	abandon    []string        // runs, see Task
 	notes      []string
 }
 
@@ -43,9 +44,9 @@ func newComparison(d *Dir, l *listing, s *State, in Inputs) *comparison {
 // task returns what is to be done, after compare.
 func (c *comparison) task() Task {
 	if len(c.state.Inputs) == 0 {
-		return Task{Inputs: c.in.Len, All: true}
+		return Task{Inputs: c.in.Len, All: true, Abandon: c.abandon}
 	}
-	t := Task{Inputs: len(c.todo), All: len(c.todo) == len(c.named), Remove: sorted(c.remove)}
+	t := Task{Inputs: len(c.todo), All: len(c.todo) == len(c.named), Remove: sorted(c.remove), Abandon: c.abandon}
 	if !t.All {
 		t.Only = sorted(c.todo)
 	}
@@ -71,7 +72,7 @@ func sorted(set map[string]bool) (names []string) {
 }
 
 func (c *comparison) compare(ctx context.Context) error {
-	if len(c.state.Inputs) == 0 { // everything is to be done
+	if len(c.state.Inputs) == 0 && len(c.listing.parts) == 0 { // everything is to be done
 		return nil
 	}
 	if err := c.recipes(); err != nil {
@@ -92,7 +93,40 @@ func (c *comparison) compare(ctx context.Context) error {
 	if err := c.whole(); err != nil {
 		return err
 	}
-	return c.shared()
+	if err := c.shared(); err != nil {
+		return err
+	}
+	return c.others(ctx)
+}
+
+// others finds the runs that were begun by the same recipe and not committed, and all of
+// whose inputs are this run's, or would be if they were still there: this run takes their
+// place.
+func (c *comparison) others(ctx context.Context) error {
+	ours := map[string]bool{} // by run
+	for _, p := range c.listing.parts {
+		part, err := c.listing.load(ctx, p)
+		if err != nil {
+			return err
+		}
+		key := p.key()
+		if was, seen := ours[key]; part == nil || seen && !was {
+			continue
+		}
+		ours[key] = c.dir.Force || part.Recipe.sameOptions(&c.dir.Recipe)
+		for _, f := range part.Files {
+			for _, input := range f.Inputs {
+				ours[key] = ours[key] && (input == "" || c.named[input] || c.covered(input))
+			}
+		}
+	}
+	for key, is := range ours {
+		if is {
+			c.abandon = append(c.abandon, key)
+		}
+	}
+	slices.Sort(c.abandon)
+	return nil
 }
 
 // recipes returns an error if something in the directory was made with other options.
@@ -191,9 +225,6 @@ func (c *comparison) missing() {
 		default:
 			c.gone = append(c.gone, e.Input)
 		}
-	}
-	if n := len(c.gone); n > 0 {
-		c.notes = append(c.notes, fmt.Sprintf("the outputs of %s that are gone are kept, the first that of %s", things(n, "input"), c.gone[0]))
 	}
 }
 

@@ -177,6 +177,18 @@ func (w *Writer) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	own, err := l.done(ctx, r)
+	if err != nil {
+		return err
+	}
+	again := own != nil
+	if again && !d.Force && !d.All {
+		if damaged, err := d.damaged(ctx, l, own.Files); err != nil {
+			return err
+		} else if damaged == "" { // another attempt has finished meanwhile
+			return d.done(ctx, r)
+		}
+	}
 	if w.seen, err = r.place(ctx, l, w.targets); err != nil {
 		return err
 	}
@@ -192,8 +204,10 @@ func (w *Writer) begin(ctx context.Context) error {
 		return err
 	}
 	w.begun = true
-	if err := d.removeManifest(ctx, r.partName(true)); err != nil {
-		return err
+	if again { // and not if another attempt finishes right now
+		if err := d.removeManifest(ctx, r.partName(true)); err != nil {
+			return err
+		}
 	}
 	return w.unmark(ctx, l)
 }
@@ -235,17 +249,20 @@ func (w *Writer) unmark(ctx context.Context, l *listing) error {
 	return nil
 }
 
-// takeOver removes files from the parts of other runs that have not been committed and
-// are of inputs that this worker reads: they were killed, or will notice. A part that has
-// no files left is removed. Files that nobody is about to write are removed, too.
+// takeOver removes files from the parts of other runs that have not been committed: those
+// of inputs that this worker reads, and of runs whose place this one takes, with the first
+// worker, those of inputs that nobody reads any more. These runs were killed, or will
+// notice. A part that has no files left is removed, and with the last one its plan. Files
+// that nobody is about to write are removed, too.
 func (w *Writer) takeOver(ctx context.Context, l *listing) error {
-	d := w.run.dir
+	r := w.run
 	mine, reads := map[string]bool{}, map[string]bool{}
 	for _, t := range w.targets {
 		mine[t.Name], reads[t.Input] = true, true
 	}
+	left := map[string]int{} // parts by run, of runs that have lost any
 	for _, p := range l.parts {
-		if w.run.has(p) {
+		if r.has(p) {
 			continue
 		}
 		part, err := l.load(ctx, p)
@@ -255,19 +272,35 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 		if part == nil {
 			continue
 		}
+		abandoned := slices.Contains(r.task.Abandon, p.key())
 		var dropped []File
 		kept := slices.DeleteFunc(slices.Clone(part.Files), func(f File) bool {
-			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] })
+			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) ||
+				abandoned && r.dir.Shard == 0 && !slices.ContainsFunc(f.Inputs, r.Does)
 			if drop {
 				dropped = append(dropped, f)
 			}
 			return drop
 		})
-		if len(dropped) == 0 {
+		if len(dropped) == 0 && !(abandoned && len(kept) == 0) {
+			left[p.key()]++
 			continue
 		}
+		if len(kept) > 0 {
+			left[p.key()]++
+		} else if left[p.key()] == 0 {
+			left[p.key()] = 0 // so that the key is there
+		}
 		part.Files, part.Inputs, part.Done = kept, []Entry{}, false // another attempt of that run has to do them again
-		if err := d.yield(ctx, l, p, dropped, mine); err != nil {
+		if err := r.dir.yield(ctx, l, p, dropped, mine); err != nil {
+			return err
+		}
+	}
+	for key, n := range left {
+		if n > 0 {
+			continue
+		}
+		if err := r.dir.removeManifest(ctx, "plan-"+key+".json"); err != nil {
 			return err
 		}
 	}
@@ -388,16 +421,59 @@ func (w *Writer) identified(ctx context.Context) ([]File, error) {
 }
 
 // End drops the files that are still held. After a failure, a run that has changed
-// nothing removes its part.
+// nothing removes its part, and one whose place another run has taken removes what it has
+// left, too.
 func (w *Writer) End(ctx context.Context, failed error) error {
 	var errs []error
 	for _, s := range w.held {
 		errs = append(errs, s.file.Abort())
 	}
 	w.held = nil
-	if failed != nil && w.begun && !w.changed {
-		r := w.run
-		errs = append(errs, r.dir.removeManifest(context.WithoutCancel(ctx), r.partName(false)))
+	if failed == nil || !w.begun {
+		return errors.Join(errs...)
+	}
+	ctx = context.WithoutCancel(ctx)
+	if w.changed && errors.Is(failed, ErrExists) {
+		errs = append(errs, w.withdraw(ctx))
+	}
+	if !w.changed || errors.Is(failed, ErrExists) {
+		errs = append(errs, w.run.dir.removeManifest(ctx, w.run.partName(false)))
 	}
 	return errors.Join(errs...)
+}
+
+// withdraw removes the files of this worker that are neither in the state nor planned by
+// another run.
+func (w *Writer) withdraw(ctx context.Context) error {
+	r := w.run
+	d := r.dir
+	l, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	l.parts = slices.DeleteFunc(l.parts, r.has)
+	planned, err := l.planned(ctx, func(*Part) bool { return true })
+	if err != nil {
+		return err
+	}
+	for _, t := range w.targets {
+		o, ok := l.objects[t.Name]
+		if !ok || planned[t.Name] || s.file(t.Name) != nil || o.Type != 0 {
+			continue
+		}
+		marker, _, err := d.Marker(ctx, d.path(t.Name))
+		if err != nil {
+			return err
+		}
+		if d.Known() && marker == d.Mark() {
+			if err := d.removeObject(ctx, storage.Object{Name: d.path(t.Name), Identity: o.Identity}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
