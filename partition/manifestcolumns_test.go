@@ -67,3 +67,13 @@ func TestColumnsInManifest(t *testing.T) {
 		equal(t, string(format), got, want)
 	}
 }
+
+// Values are without escapes, and NULL is absent however a directory says it.
+func TestValuesInManifest(t *testing.T) {
+	o := Output{owner: &publish.Owner{Hive: []string{"dt:date", "c:string", "n:int64"}}}
+	got := o.valuesIn("dt=2024-01-01/c=a%20b%2F/n=null/x.parquet")
+	equal(t, "values", got, map[string]string{"dt": "2024-01-01", "c": "a b/"})
+	got = o.valuesIn("dt=__HIVE_DEFAULT_PARTITION__/c=NULL/n=-7/x.parquet")
+	equal(t, "with NULL", got, map[string]string{"c": "NULL", "n": "-7"})
+	equal(t, "without columns of paths", (Output{owner: new(publish.Owner)}).valuesIn("dt=1/x.parquet"), map[string]string(nil))
+}

@@ -102,8 +102,8 @@ type Output struct {
 	// Require are conditions on the rows of a directory, over all of its workers. If
 	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
 	Require Require
-	// Counts, if not nil, is called when all rows have been written, of a directory before
-	// its manifest is: it completes what is known of the inputs and IDs.
+	// Counts, if not nil, is called when all rows have been written, and for a directory
+	// before its manifest is: it completes what is said of the inputs and IDs.
 	Counts func(w *Written)
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;
@@ -355,11 +355,10 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	defer func() { err = errors.Join(err, end()) }()
 	w.Inputs = writtenInputs(parts)
 	rows = w.counting(parts, rows)
-	dir := o.IsDir(ctx)
 	switch {
 	case o.Name == "-":
 		err = o.writeStream(&w, parts, rows)
-	case dir:
+	case o.owner.InDir:
 		err = o.writeDir(ctx, &w, parts, rows)
 	default:
 		err = o.writeFile(ctx, &w, parts, rows)
@@ -367,7 +366,7 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	if err != nil {
 		return Written{}, err
 	}
-	if !dir && o.Counts != nil {
+	if o.Counts != nil && !o.owner.InDir { // else the manifest needed them
 		o.Counts(&w)
 	}
 	return w, nil

@@ -21,7 +21,7 @@ func TestLocalList(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{
 		"b.parquet", "a.parquet", "year=2001/c.parquet", "year=2001/deep/d.parquet",
-		"_SUCCESS", ".hidden.parquet", "_temporary/x.parquet", ".cache/y.parquet", "year=2001/_manifest.json", "year=2001/.a.tmp",
+		"_SUCCESS", ".hidden.parquet", "_temporary/x.parquet", ".cache/y.parquet", "year=2001/_manifest.json", "year=2001/.a.tmp", "out.bloomjoin/manifest.json", "year=2001/x.bloomjoin/y.json", ".bloomjoin/z.json", "w.bloomjoin",
 		"z.txt",
 	} {
 		put(t, filepath.Join(root, name), "")

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Run is what a worker has to do in a directory.
@@ -51,6 +53,9 @@ func (d *Dir) runID(in Inputs) string {
 func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	if d.Manifests == "" {
 		return nil, NoManifests(d.Name)
+	}
+	if err := storage.Sweep(ctx, d.Store, strings.TrimRight(d.Manifests, "/")+"/"); err != nil {
+		return nil, err
 	}
 	l, err := d.look(ctx)
 	if err != nil {
@@ -95,6 +100,9 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		if found, err := r.readPlan(ctx); found || err != nil {
 			return err
 		}
+		if err := r.finishCommit(ctx, l); err != nil {
+			return err
+		}
 	}
 	s, err := l.state(ctx)
 	if err == nil {
@@ -125,6 +133,28 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		_, err = r.readPlan(ctx)
 	}
 	return err
+}
+
+// finishCommit removes what a commit of this run that was cut short has left of its parts.
+// Otherwise they would be committed again, with those of another task.
+func (r *Run) finishCommit(ctx context.Context, l *listing) error {
+	var kept []*partName
+	for _, p := range l.parts {
+		left := false
+		if r.has(p) {
+			var err error
+			if left, err = l.leftOver(ctx, p); err != nil {
+				return err
+			}
+		}
+		if !left {
+			kept = append(kept, p)
+		} else if err := r.dir.removeManifest(ctx, p.name); err != nil {
+			return err
+		}
+	}
+	l.parts = kept
+	return nil
 }
 
 // finished reports whether a run without inputs has finished before.
@@ -159,6 +189,9 @@ func (l *listing) done(ctx context.Context, r *Run) (*Part, error) {
 // stopped at the very end may have left the run without a commit, or the directory without
 // _SUCCESS, so done sees to both.
 func (d *Dir) done(ctx context.Context, r *Run) error {
+	if err := storage.Sweep(ctx, d.Store, d.Name); err != nil { // an attempt to write _SUCCESS, too
+		return err
+	}
 	lack, err := r.conclude(ctx)
 	if err != nil {
 		return err
@@ -203,7 +236,7 @@ func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
 		}
 		if planned == nil {
 			var err error
-			if planned, err = l.planned(ctx, func(*Part) bool { return true }); err != nil {
+			if planned, err = l.planned(ctx, func(p *Part) bool { return p.Recipe.sameOptions(&d.Recipe) }); err != nil {
 				return err
 			}
 		}

@@ -25,9 +25,6 @@ const patience = 1000
 // workers.
 func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 	d := r.dir
-	if err := d.sweep(ctx); err != nil {
-		return "", err
-	}
 	for range patience {
 		l, err := d.look(ctx)
 		if err != nil {
@@ -55,14 +52,6 @@ func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 		}
 	}
 	return "other runs keep changing the directory", nil
-}
-
-// sweep removes what processes that were killed have left of files they were writing.
-func (d *Dir) sweep(ctx context.Context) error {
-	if err := storage.Sweep(ctx, d.Store, d.Name); err != nil {
-		return err
-	}
-	return storage.Sweep(ctx, d.Store, d.Manifests)
 }
 
 // commitAll reads the parts and commits them.
@@ -408,7 +397,7 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 	if err := d.clear(ctx, l, next); err != nil {
 		return err
 	}
-	if err := d.supersede(ctx, l, next, parts); err != nil {
+	if err := d.supersede(ctx, next, parts); err != nil {
 		return err
 	}
 	if err := d.copyState(ctx, next); err != nil {
@@ -439,6 +428,24 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 		}
 	}
 	return nil
+}
+
+// supersede takes the inputs of a run that is being committed from the parts of other runs.
+// They were killed, or began with another list of inputs, or will notice.
+func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part) error {
+	l, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	l.known = next
+	reads := map[string]bool{}
+	for _, p := range parts {
+		for _, e := range p.Inputs {
+			reads[e.Input] = true
+		}
+	}
+	own := func(p *partName) bool { return strings.HasPrefix(parts[0].Run, p.run) && p.of == parts[0].Of }
+	return l.takeOver(ctx, own, func(*partName, *File) bool { return false }, nil, reads)
 }
 
 // copyState writes the copy of the state for other programs. If another run commits
@@ -525,8 +532,10 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 	} else if wrong != "" {
 		lack = wrong
 	}
-	for name, want := range s.markers(busy, lack == "" && l.newest > 0) {
+	markers := s.markers(busy, lack == "" && l.newest > 0)
+	for _, name := range inOrder(markers) {
 		_, is := l.objects[name]
+		want := markers[name]
 		switch {
 		case is && !want:
 			err = d.remove(ctx, name)
@@ -543,20 +552,18 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 	return lack, settled, nil
 }
 
-// incomplete returns what is wrong with the first file that is not as the state says, as
-// far as its size shows, or that is an output without being in the state. Their
-// partitions are added to busy.
+// incomplete returns what is wrong with the first file that is not as the state says, or
+// that is an output without being in the state. Their partitions are added to busy.
 func (d *Dir) incomplete(ctx context.Context, l *listing, s *State, busy map[string]bool) (wrong string, err error) {
-	for _, f := range s.Files {
-		o, ok := l.objects[f.Name]
-		if ok && o.Size == f.Bytes && o.Type == 0 {
-			continue
+	for i := range s.Files {
+		f := &s.Files[i]
+		trouble, err := d.trouble(ctx, l, f)
+		if err != nil {
+			return "", err
 		}
-		busy[partitionOf(f.Name)] = true
-		if !ok {
-			wrong = cmp.Or(wrong, f.Name+" is missing")
-		} else {
-			wrong = cmp.Or(wrong, f.Name+" has changed")
+		if trouble != "" {
+			busy[partitionOf(f.Name)] = true
+			wrong = cmp.Or(wrong, f.Name+" is "+trouble)
 		}
 	}
 	planned, err := l.planned(ctx, func(*Part) bool { return true })
@@ -593,6 +600,21 @@ func (s *State) markers(busy map[string]bool, all bool) map[string]bool {
 	return want
 }
 
+// inOrder returns the names of markers in the order in which they are changed: that of the
+// whole directory is the first to go and the last to come.
+func inOrder(markers map[string]bool) (names []string) {
+	for name := range markers {
+		if name != Success {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if markers[Success] {
+		return append(names, Success)
+	}
+	return append([]string{Success}, names...)
+}
+
 // touch writes an empty file.
 func (d *Dir) touch(ctx context.Context, name string) (err error) {
 	file, err := d.Store.Create(ctx, d.path(name), storage.CreateOptions{})
@@ -619,9 +641,6 @@ type Committed struct {
 // file with what the file itself says. The error wraps ErrDone if there is nothing to
 // commit and the directory is complete.
 func (d *Dir) Complete(ctx context.Context, names []string) (c Committed, err error) {
-	if err := d.sweep(ctx); err != nil {
-		return c, err
-	}
 	var lack string
 	for range patience {
 		l, err := d.look(ctx)

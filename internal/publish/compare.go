@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -93,7 +94,7 @@ func (c *comparison) compare(ctx context.Context) error {
 	if err := c.whole(); err != nil {
 		return err
 	}
-	if err := c.shared(); err != nil {
+	if err := cmp.Or(c.shared(), c.types()); err != nil {
 		return err
 	}
 	return c.others(ctx)
@@ -129,25 +130,49 @@ func (c *comparison) others(ctx context.Context) error {
 	return nil
 }
 
-// recipes returns an error if something in the directory was made with other options.
+// recipes returns an error if the outputs in the directory were made with other options, or
+// those that depend on all inputs, with other IDs. If some were made with the same options,
+// the run may go on with these: see input.
 func (c *comparison) recipes() error {
 	d, s := c.dir, c.state
-	for i := range s.Recipes {
-		r := &s.Recipes[i]
-		if err := d.CheckTypes(d.Name, r.Hive); err != nil && !d.Force {
-			return err
+	if d.Force || len(s.Recipes) == 0 {
+		return nil
+	}
+	var foreign *Entry
+	ours := false
+	for i := range s.Inputs {
+		e := &s.Inputs[i]
+		switch r := s.recipe(e); {
+		case r.sameOptions(&d.Recipe) && (r.IDs == d.Recipe.IDs || !d.Recipe.Whole):
+			ours = true
+		case foreign == nil:
+			foreign = e
 		}
-		if d.Force || r.sameOptions(&d.Recipe) && (r.IDs == d.Recipe.IDs || !d.Recipe.Whole) {
+	}
+	if foreign == nil || ours && !d.Recipe.Whole {
+		return nil
+	}
+	return c.foreign(foreign)
+}
+
+// foreign returns the error of an entry that was made with other options.
+func (c *comparison) foreign(e *Entry) error {
+	if err := c.dir.CheckTypes(c.dir.Name, c.state.recipe(e).Hive); err != nil {
+		return err
+	}
+	return c.dir.foreign(cmp.Or(append(slices.Clone(e.Files), e.Input)...))
+}
+
+// types returns an error if outputs that stay have another type of a column that comes from
+// the inputs' paths.
+func (c *comparison) types() error {
+	for i := range c.state.Inputs {
+		e := &c.state.Inputs[i]
+		if c.todo[e.Input] || c.remove[e.Input] {
 			continue
 		}
-		for j := range s.Inputs {
-			if e := &s.Inputs[j]; e.Recipe == i {
-				what := e.Input
-				if len(e.Files) > 0 {
-					what = e.Files[0]
-				}
-				return d.foreign(what)
-			}
+		if err := c.dir.CheckTypes(c.dir.Name, c.state.recipe(e).Hive); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -164,11 +189,18 @@ func (c *comparison) input(ctx context.Context, in Input) error {
 		}
 	}
 	e := c.state.entry(in.Rel)
-	if e == nil || d.Force || d.All {
+	if e == nil || d.Force {
 		c.todo[in.Rel] = true
 		return nil
 	}
 	r := c.state.recipe(e)
+	if !r.sameOptions(&d.Recipe) {
+		return c.foreign(e)
+	}
+	if d.All {
+		c.todo[in.Rel] = true
+		return nil
+	}
 	if e.Size != in.Size || in.Print == "" || e.Print != in.Print || e.Done != 0 && millis(in.ModTime) > e.Done {
 		c.todo[in.Rel] = true
 		return nil

@@ -52,6 +52,8 @@ type Dir struct {
 	Require Require
 	// Rows returns the number of rows of a file, as the file itself says.
 	Rows func(ctx context.Context, name string) (int64, error)
+
+	sums map[string]string // checksums that were computed, by name and identity
 }
 
 // Success is the name of the file that marks a complete directory.
@@ -223,11 +225,22 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 	case f.Identity != "" && f.Identity == obj.Identity, f.Sum == "":
 		return "", nil
 	}
-	sum, err := d.sumOf(ctx, f.Name)
-	if err != nil || sum == f.Sum {
-		return "", err
+	version := f.Name + "\x00" + obj.Identity
+	sum, known := d.sums[version]
+	if !known || obj.Identity == "" {
+		var err error
+		if sum, err = d.sumOf(ctx, f.Name); err != nil {
+			return "", err
+		}
+		if d.sums == nil {
+			d.sums = map[string]string{}
+		}
+		d.sums[version] = sum
 	}
-	return "changed", nil
+	if sum != f.Sum {
+		return "changed", nil
+	}
+	return "", nil
 }
 
 // sumOf returns the checksum of a file of the directory.

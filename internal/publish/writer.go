@@ -249,61 +249,30 @@ func (w *Writer) unmark(ctx context.Context, l *listing) error {
 	return nil
 }
 
-// takeOver removes files from the parts of other runs that have not been committed: those
-// of inputs that this worker reads, and of runs whose place this one takes, with the first
-// worker, those of inputs that nobody reads any more. These runs were killed, or will
-// notice. A part that has no files left is removed, and with the last one its plan. Files
-// that nobody is about to write are removed, too.
+// takeOver takes from other runs that are not committed the inputs that this worker reads,
+// and with the first worker of a run that takes their place, those that nobody reads any
+// more.
 func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 	r := w.run
 	mine, reads := map[string]bool{}, map[string]bool{}
 	for _, t := range w.targets {
 		mine[t.Name], reads[t.Input] = true, true
 	}
-	return r.dir.takeFrom(ctx, l, mine, func(p *partName) (drop func(File) bool, empty func(*Part) bool) {
-		if r.has(p) {
-			return nil, nil
-		}
-		abandoned := slices.Contains(r.task.Abandon, p.key())
-		return func(f File) bool {
-			return mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) ||
-				abandoned && r.dir.Shard == 0 && !slices.ContainsFunc(f.Inputs, r.Does)
-		}, func(*Part) bool { return abandoned }
-	})
+	unread := func(p *partName, f *File) bool {
+		return r.dir.Shard == 0 && slices.Contains(r.task.Abandon, p.key()) && (f == nil || !slices.ContainsFunc(f.Inputs, r.Does))
+	}
+	return l.takeOver(ctx, r.has, unread, mine, reads)
 }
 
-// supersede does the same after a commit: workers that were done before other runs began
-// have not taken anything over.
-func (d *Dir) supersede(ctx context.Context, l *listing, next *State, parts []*Part) error {
-	mine, read := map[string]bool{}, map[string]bool{}
-	for _, f := range next.Files {
-		mine[f.Name] = true
-	}
-	for _, p := range parts {
-		for _, e := range p.Inputs {
-			read[e.Input] = true
-		}
-	}
-	delete(read, "")
-	run, of := parts[0].Run[:digits], parts[0].Of
-	return d.takeFrom(ctx, l, mine, func(p *partName) (drop func(File) bool, empty func(*Part) bool) {
-		if p.run == run && p.of == of {
-			return nil, nil
-		}
-		return func(f File) bool {
-			return mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return read[input] })
-		}, func(p *Part) bool { return slices.ContainsFunc(p.Inputs, func(e Entry) bool { return read[e.Input] }) }
-	})
-}
-
-// takeFrom drops files from parts. mine are the names of files that stay in the directory.
-// of returns which files a part loses, and whether it goes if it has no file anyway; nil for
-// a part that is left alone.
-func (d *Dir) takeFrom(ctx context.Context, l *listing, mine map[string]bool, of func(*partName) (drop func(File) bool, empty func(*Part) bool)) error {
-	left := map[string]int{} // parts by run, of runs that have lost any
+// takeOver removes files from the parts of runs that are not committed and not own: those
+// that are mine or of inputs in reads, and those for which gone returns true. These runs
+// were killed, or will notice. A part that has no files left is removed if it has lost any
+// or gone is true of it, and with the last part the run's plan. Files that are neither in
+// the state nor about to be written are removed, too.
+func (l *listing) takeOver(ctx context.Context, own func(*partName) bool, gone func(*partName, *File) bool, mine, reads map[string]bool) error {
+	left := map[string]int{} // parts by run
 	for _, p := range l.parts {
-		drop, empty := of(p)
-		if drop == nil {
+		if own(p) {
 			continue
 		}
 		part, err := l.load(ctx, p)
@@ -315,23 +284,22 @@ func (d *Dir) takeFrom(ctx context.Context, l *listing, mine map[string]bool, of
 		}
 		var dropped []File
 		kept := slices.DeleteFunc(slices.Clone(part.Files), func(f File) bool {
-			if !drop(f) {
-				return false
+			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) || gone(p, &f)
+			if drop {
+				dropped = append(dropped, f)
 			}
-			dropped = append(dropped, f)
-			return true
+			return drop
 		})
-		if len(dropped) == 0 && !(len(kept) == 0 && empty(part)) {
+		left[p.key()] += 0 // so that the key is there
+		if len(dropped) == 0 && (len(kept) > 0 || !gone(p, nil)) {
 			left[p.key()]++
 			continue
 		}
 		if len(kept) > 0 {
 			left[p.key()]++
-		} else if left[p.key()] == 0 {
-			left[p.key()] = 0 // so that the key is there
 		}
 		part.Files, part.Inputs, part.Done = kept, []Entry{}, false // another attempt of that run has to do them again
-		if err := d.yield(ctx, l, p, dropped, mine); err != nil {
+		if err := l.dir.yield(ctx, l, p, dropped, mine); err != nil {
 			return err
 		}
 	}
@@ -339,7 +307,7 @@ func (d *Dir) takeFrom(ctx context.Context, l *listing, mine map[string]bool, of
 		if n > 0 {
 			continue
 		}
-		if err := d.removeManifest(ctx, "plan-"+key+".json"); err != nil {
+		if err := l.dir.removeManifest(ctx, "plan-"+key+".json"); err != nil {
 			return err
 		}
 	}
