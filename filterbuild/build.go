@@ -3,8 +3,10 @@ package filterbuild
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"runtime"
 	"slices"
 	"strings"
@@ -137,11 +139,14 @@ func (o Options) keys(rule key.Rule) key.Options {
 type Plan struct {
 	Spec    Spec
 	BuildID [32]byte // zero if an input has no identity until it is read
-	opts    Options
-	files   []*partition.File
-	pieces  []partition.Piece
-	list    *fromList // nil: the files are all inputs
-	unsized bool      // the number of keys is known only after reading them
+	// Division is the digest of the pieces into which text is divided, for
+	// [codec.Partial]; zero if no text is.
+	Division [32]byte
+	opts     Options
+	files    []*partition.File
+	pieces   []partition.Piece
+	list     *fromList // nil: the files are all inputs
+	unsized  bool      // the number of keys is known only after reading them
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
@@ -152,6 +157,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p.files, p.pieces = files, partition.Split(files, opts.Shard)
+	p.Division = division(files)
 	if err := p.agree(columns); err != nil {
 		return nil, err
 	}
@@ -180,6 +186,44 @@ func (p *Plan) agree(columns []key.Column) error {
 		return err
 	}
 	return p.Spec.check()
+}
+
+// division digests how text files are divided, which does not follow from their content:
+// ranges of bytes have the size that this version gives them, over a network another one
+// than elsewhere.
+func division(files []*partition.File) [32]byte {
+	d := newDivided()
+	for i, f := range files {
+		d.add(i, f.Format, f.NumGroups(), f.GroupBytes)
+	}
+	return d.sum()
+}
+
+// divided computes the digest of a division.
+type divided struct {
+	h   hash.Hash
+	any bool
+}
+
+func newDivided() *divided { return &divided{h: sha256.New()} }
+
+// add adds input i.
+func (d *divided) add(i int, format partition.Format, groups int, bytes func(int) int64) {
+	if !format.IsText() || groups < 2 {
+		return
+	}
+	d.any = true
+	fmt.Fprintf(d.h, "%d:", i)
+	for g := range groups {
+		fmt.Fprintf(d.h, " %d", bytes(g))
+	}
+}
+
+func (d *divided) sum() (sum [32]byte) {
+	if d.any {
+		d.h.Sum(sum[:0])
+	}
+	return sum
 }
 
 // newPlan returns the part of a plan that depends on the options alone, and the key

@@ -82,7 +82,7 @@ func (p *Plan) Close() error {
 	return partition.Close(p.files)
 }
 
-// readTexts adds to the plan's identity how each text file is read.
+// readTexts adds to the plan's identity how each text file is read and divided.
 func (p *Plan) readTexts(ctx context.Context, columns []key.Column) error {
 	as := map[string]string{}
 	for schema, f := range p.list.first {
@@ -98,6 +98,7 @@ func (p *Plan) readTexts(ctx context.Context, columns []key.Column) error {
 	if len(as) == 0 {
 		return nil
 	}
+	d, i := newDivided(), 0
 	for in, err := range p.list.inputs.Each(ctx) {
 		if err != nil {
 			return err
@@ -105,7 +106,10 @@ func (p *Plan) readTexts(ctx context.Context, columns []key.Column) error {
 		if text, ok := as[in.Schema]; ok {
 			p.Spec.reading = append(p.Spec.reading, text)
 		}
+		d.add(i, in.Format, len(in.Groups), func(g int) int64 { return in.Groups[g].Bytes })
+		i++
 	}
+	p.Division = d.sum()
 	return nil
 }
 

@@ -88,6 +88,8 @@ type OpenOptions struct {
 	// the first one is opened for its columns.
 	Excluded func(name string)
 
+	textRange int64 // size of the row groups of text, for tests; 0: the default
+
 	room  *parquet.Room // of Memory
 	like  *like         // shared with files opened later
 	left  *leftOut      // shared by all files
@@ -164,9 +166,7 @@ func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (e
 		if !opts.Text {
 			return fault.Errorf("%s: %w (text is read as IDs only, with {IDs}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
 		}
-		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
-			Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
-		})
+		f.table, err = text.Open(f.reopen(r), f.Name, f.textOptions(opts, r))
 		if err == nil {
 			f.SetTypes(opts.Types, opts.IgnoreCase)
 		}

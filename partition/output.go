@@ -151,7 +151,7 @@ func (o *Output) prepare(ctx context.Context, logs []*File) error {
 		return nil
 	}
 	o.logs = logs
-	if o.Run != nil {
+	if o.Run != nil && len(o.Run.Log) > 0 {
 		o.logs = o.Run.outputs()
 	}
 	owner := &publish.Owner{

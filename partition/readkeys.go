@@ -194,7 +194,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 	w.keys.Piece = Piece{File: t.file, Lo: t.group, Hi: t.group + 1}
 	w.keys.Run, w.keys.Share, w.keys.Times, w.keys.place = t.number, t.stands/float64(max(w.rows, 1)), nil, position{}
 	if text, column, ok := w.plainText(t.file); ok {
-		return w.text(ctx, text, column)
+		return w.text(ctx, text, t.group, column)
 	}
 	if w.options.FirstPages > 0 && t.file.where != nil {
 		return nil
@@ -283,19 +283,18 @@ func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
 	return t, index[0], true
 }
 
-// parsersOf divides the threads among the text files that are read at the same
-// time: a text file is one row group.
+// parsersOf divides the threads among the row groups that are read at the same time.
 func parsersOf(tasks []task, threads int) int {
 	return threads / max(min(len(tasks), threads), 1)
 }
 
-// text passes on the keys of a text file.
-func (w *keyWorker) text(ctx context.Context, t *text.Table, column int) error {
+// text passes on the keys of a row group of a text file.
+func (w *keyWorker) text(ctx context.Context, t *text.Table, group, column int) error {
 	if w.options.FirstPages > 0 {
 		return nil
 	}
 	kind := t.Kind(column)
-	for v, err := range t.ReadPlain(ctx, column, w.parsers) {
+	for v, err := range t.ReadPlain(ctx, group, column, w.parsers) {
 		if err != nil {
 			return err
 		}

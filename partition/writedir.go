@@ -87,12 +87,26 @@ func (o Output) writePart(ctx context.Context, files *publish.Writer, p Part, ro
 		return err
 	}
 	h := xxh3.New()
-	name := o.path(t.Name)
-	n, size, err := o.writeTo(io.MultiWriter(file, h), name, p, rows)
+	f, err := o.writeListed(io.MultiWriter(file, h), o.path(t.Name), p, rows)
 	if err != nil {
 		return errors.Join(err, file.Abort())
 	}
-	return files.Add(ctx, file, publish.File{Name: t.Name, Inputs: []string{t.Input}, Rows: n, Bytes: size, Sum: publish.Sum(h)})
+	f.Name, f.Inputs, f.Sum = t.Name, []string{t.Input}, publish.Sum(h)
+	return files.Add(ctx, file, f)
+}
+
+// writeListed is writeTo for a file that a manifest lists. It returns what the rows
+// and the writer tell.
+func (o Output) writeListed(dst io.Writer, name string, p Part, rows iter.Seq2[Rows, error]) (f publish.File, err error) {
+	w, err := o.newWriter(dst, p)
+	if err != nil {
+		return f, fmt.Errorf("writing %s: %w", name, err)
+	}
+	if f.Rows, f.Bytes, err = copyAll(w, name, rows); err != nil {
+		return f, err
+	}
+	f.Columns, err = columnsIn(w)
+	return f, err
 }
 
 // path returns the full name of a file of the directory.

@@ -184,7 +184,7 @@ func (r *logRun) pending(ctx context.Context) error {
 // fill completes the figures that scan and join have in common.
 func (r *logRun) fill(rep *scanReport, w partition.Written) {
 	rep.head = r.newHead(r.verb, r.start)
-	rep.Shard, rep.FilesKept = r.cli.shard, r.kept
+	rep.FilesKept = r.kept
 	rep.BytesRead, rep.BytesWritten = bytesRead(r.all)+bytesRead(r.ids), w.Bytes
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)

@@ -124,6 +124,9 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if c.json {
 		return c.report(planReport{c.newHead("plan", r.start), *f}, "")
 	}
+	if c.shard != "" {
+		c.describe("shard %s of the log:", c.shard)
+	}
 	return printPlan(printable{c.stdout}, f)
 }
 
