@@ -24,7 +24,8 @@
 //	partitions.go                      name=value directories as columns
 //	file.go                            a file, over the reader of its format in internal/
 //	split.go, rowrange.go              files are divided among workers
-//	input.go                           what is recorded of a file, so that it need not be opened
+//	input.go, inputlist.go             what is recorded of a file, so that it need not be opened
+//	inputwrite.go, inputread.go        lists of inputs; inputshare.go, inputopen.go for a worker's share
 //	ordered.go, flight.go              workers, what they hold, the order of their results
 //	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
 //	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
