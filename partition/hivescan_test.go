@@ -106,7 +106,7 @@ func scanTo(t *testing.T, out Output, opts ScanOptions, files []*File) Written {
 		t.Fatal(err)
 	}
 	out.Run = &Run{Options: []string{"a"}, Log: files}
-	out.Result = ResultCandidates
+	out.Result, out.Empty = ResultCandidates, WriteEmpty
 	w, err := out.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -350,15 +350,16 @@ func TestHiveTypesChange(t *testing.T) {
 		write(t, filepath.Join(dir, "hour=08", "x.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 		files := open(t, OpenOptions{Hive: HiveAuto}, dir)
 		out.Run = &Run{Options: []string{"a"}, Log: files}
-		err := out.Check(t.Context())
+		_, err := out.Pending(t.Context())
 		says(t, name, err, ErrExists, "column hour", "want int64, with which the output was written, got string", "HiveTypes hour:int64")
 		out.Force, out.owner = true, nil
-		if err := out.Check(t.Context()); err != nil {
+		if _, err := out.Pending(t.Context()); err != nil {
 			t.Errorf("%s, Force: %v", name, err)
 		}
 		if name == "o/" {
 			out.Run.Log = open(t, OpenOptions{Hive: HiveAuto}, filepath.Join(dir, "hour=08"))
-			says(t, "another file beside it", out.Check(t.Context()), ErrExists, "hour:int64")
+			_, err := out.Pending(t.Context())
+			says(t, "another file beside it", err, ErrExists, "hour:int64")
 		}
 		if err := os.RemoveAll(filepath.Join(dir, "hour=08")); err != nil {
 			t.Fatal(err)

@@ -102,6 +102,15 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 			return nil, err
 		}
 	}
+	counts := o.Counts
+	o.Counts = func(written *Written) {
+		for i := range written.Inputs { // the first parts, one each
+			written.Inputs[i].KeysNull = w.nulls[i]
+		}
+		if counts != nil {
+			counts(written)
+		}
+	}
 	w.rows, err = newRowWriter(func(rows iter.Seq2[Rows, error]) (Written, error) { return o.Write(ctx, w.parts, rows) })
 	return w, err
 }
@@ -226,9 +235,6 @@ func (w *ScanWriter) close(ctx context.Context) (Written, error) {
 	}
 	w.parts = nil // what the parts hold is not needed to publish the files
 	written, err := w.rows.finish()
-	for i := range written.Inputs { // the first parts, one each
-		written.Inputs[i].KeysNull = w.nulls[i]
-	}
 	return written, errors.Join(err, w.shut())
 }
 
