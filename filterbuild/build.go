@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"runtime"
 	"slices"
 	"strings"
@@ -144,7 +145,8 @@ type Plan struct {
 	opts     Options
 	files    []*partition.File
 	pieces   []partition.Piece
-	unsized  bool // the number of keys is known only after reading them
+	list     *fromList // nil: the files are all inputs
+	unsized  bool      // the number of keys is known only after reading them
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
@@ -155,15 +157,14 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p.files, p.pieces = files, partition.Split(files, opts.Shard)
-	p.Division = division(files)
-	p.Spec.SkipBad = slices.ContainsFunc(files, func(f *partition.File) bool {
-		_, _, skips := f.BadLines()
-		return skips
-	})
-	if err := p.classes(columns); err != nil {
-		return nil, err
+	var d division
+	for _, f := range files {
+		if f.Format.IsText() {
+			d.text(f.Rel, f.NumGroups(), f.GroupBytes)
+		}
 	}
-	if err := p.Spec.check(); err != nil {
+	p.Division = d.sum()
+	if err := p.agree(columns); err != nil {
 		return nil, err
 	}
 	if err := p.capacity(); err != nil {
@@ -184,22 +185,40 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 // division digests how text files are divided, which does not follow from their content:
 // ranges of bytes have the size that this version gives them, over a network another one
 // than elsewhere.
-func division(files []*partition.File) (sum [32]byte) {
-	h, divided := sha256.New(), false
-	for i, f := range files {
-		if !f.Format.IsText() || f.NumGroups() < 2 {
-			continue
-		}
-		divided = true
-		fmt.Fprintf(h, "%d:", i)
-		for g := range f.NumGroups() {
-			fmt.Fprintf(h, " %d", f.GroupBytes(g))
-		}
+type division struct{ h hash.Hash }
+
+// text adds a file with the bytes of its row groups.
+func (d *division) text(rel string, groups int, bytes func(int) int64) {
+	if groups < 2 {
+		return
 	}
-	if divided {
-		h.Sum(sum[:0])
+	if d.h == nil {
+		d.h = sha256.New()
+	}
+	fmt.Fprintf(d.h, "%q:", rel)
+	for g := range groups {
+		fmt.Fprintf(d.h, " %d", bytes(g))
+	}
+}
+
+// sum returns the digest; zero if no file is divided.
+func (d *division) sum() (sum [32]byte) {
+	if d.h != nil {
+		d.h.Sum(sum[:0])
 	}
 	return sum
+}
+
+// agree fixes what follows from the columns of the files.
+func (p *Plan) agree(columns []key.Column) error {
+	p.Spec.SkipBad = slices.ContainsFunc(p.files, func(f *partition.File) bool {
+		_, _, skips := f.BadLines()
+		return skips
+	})
+	if err := p.classes(columns); err != nil {
+		return err
+	}
+	return p.Spec.check()
 }
 
 // newPlan returns the part of a plan that depends on the options alone, and the key
@@ -266,12 +285,8 @@ func (p *Plan) classes(columns []key.Column) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)
 		}
-		if f.Format.IsText() {
-			as := string(f.Format)
-			for _, c := range enc.Columns() {
-				as += " " + f.Schema().Field(c).Type.String()
-			}
-			p.Spec.reading = append(p.Spec.reading, as)
+		if f.Format.IsText() && p.list == nil {
+			p.Spec.reading = append(p.Spec.reading, readAs(f, enc))
 		}
 		if p.opts.Classes != nil {
 			continue
@@ -293,6 +308,15 @@ func (p *Plan) classes(columns []key.Column) error {
 		}
 	}
 	return nil
+}
+
+// readAs describes how the keys of a text file are read.
+func readAs(f *partition.File, enc *key.Encoder) string {
+	as := string(f.Format)
+	for _, c := range enc.Columns() {
+		as += " " + f.Schema().Field(c).Type.String()
+	}
+	return as
 }
 
 // capacity sets the capacity to the number of rows if none was given.

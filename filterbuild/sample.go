@@ -35,7 +35,12 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 	var taken int
 	o := p.keyOptions(1)
 	o.FirstPages = samplePages
-	_, _, err := partition.ReadKeys(ctx, partition.Split(p.files, partition.Shard{}), o, func() (func(*partition.Keys) error, error) {
+	pieces, closePieces, err := p.sampled(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer closePieces()
+	_, _, err = partition.ReadKeys(ctx, pieces, o, func() (func(*partition.Keys) error, error) {
 		return func(k *partition.Keys) error {
 			if k.Piece != page {
 				page, taken = k.Piece, 0

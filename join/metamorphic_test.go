@@ -523,7 +523,7 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 		if in.blocks(w, join.Report{Strategy: join.Shuffle}) { // the portions differ from one way to another
 			files = nil
 		}
-		err = got.file(t, ctx, j, w, files, in.c.where.text != "")
+		err = got.file(t, ctx, j, w, files, in.c)
 	}
 	got.report = j.Report()
 	return got, err
@@ -560,10 +560,13 @@ func (a *answer) collect(t *testing.T, ctx context.Context, j *join.Join) error 
 }
 
 // file writes the answer and reads it back.
-func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, files map[string][]byte, where bool) error {
+func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, files map[string][]byte, c *recipe) error {
 	var stream bytes.Buffer
 	dir := t.TempDir()
-	out := partition.Output{Name: w.out, Stdout: &stream, Result: partition.ResultExact}
+	out := partition.Output{
+		Name: w.out, Stdout: &stream, Result: partition.ResultExact,
+		Empty: partition.WriteEmpty, TargetSize: int64(c.logs.rows % 3 * 2000), // in a directory
+	}
 	if w.out != "-" {
 		out.Name = filepath.Join(dir, w.out)
 		if strings.HasSuffix(w.out, "/") {
@@ -577,7 +580,7 @@ func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, fi
 		}
 		return err
 	}
-	if err := inputsAgree(done.Inputs, j.Report(), w.typ, where); err != nil {
+	if err := inputsAgree(done, j.Report(), w.typ, c.where.text != ""); err != nil {
 		return err
 	}
 	var all []byte

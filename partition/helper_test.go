@@ -165,7 +165,9 @@ func write(t testing.TB, path string, groupRows int64, rec arrow.Record) string 
 	if byName(path) == Parquet {
 		w, err = arrowparquet.NewParquetWriter(&b, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: groupRows})
 	} else {
-		w, err = arrowipc.NewFileWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
+		var f *arrowipc.Writer
+		f, err = arrowipc.NewFileWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
+		w = &arrowSink{Writer: f}
 	}
 	if err != nil {
 		t.Fatal(err)

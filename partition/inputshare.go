@@ -60,6 +60,55 @@ func (in *Inputs) Schemas(ctx context.Context) ([]Input, error) {
 	return in.at(ctx, numbers)
 }
 
+// Spread returns up to n row groups of Parquet files, spread evenly over the list: those
+// of which [KeyOptions].FirstPages reads a page.
+func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
+	isParquet, err := in.parquet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var total int64
+	for i, groups := range in.list.groups {
+		if in.has(i) && isParquet(i) {
+			total += int64(groups)
+		}
+	}
+	n = int(min(int64(n), total))
+	var pieces []InputPiece
+	var numbers []int
+	var at int64 // row groups of Parquet files before
+	for i, groups := range in.list.groups {
+		if !in.has(i) || !isParquet(i) {
+			continue
+		}
+		for len(pieces) < n && nth(len(pieces), n, total) < at+int64(groups) {
+			g := int(nth(len(pieces), n, total) - at)
+			pieces, numbers = append(pieces, InputPiece{Lo: g, Hi: g + 1}), append(numbers, i)
+		}
+		at += int64(groups)
+	}
+	inputs, err := in.at(ctx, numbers)
+	for i := range inputs {
+		pieces[i].Input = inputs[i]
+	}
+	return pieces, err
+}
+
+// parquet returns a function that reports whether an input is a Parquet file. It reads
+// all lines if some are and others are not.
+func (in *Inputs) parquet(ctx context.Context) (func(i int) bool, error) {
+	first, err := in.Schemas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	other := func(in Input) bool { return in.Format != Parquet }
+	if !slices.ContainsFunc(first, other) {
+		return func(int) bool { return true }, nil
+	}
+	only, err := in.Pick(ctx, func(in *Input) bool { return in.Format == Parquet })
+	return func(i int) bool { return only.has(i) }, err
+}
+
 // Pick returns a list of those inputs for which keep returns true. It reads all lines,
 // once.
 func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, error) {

@@ -77,6 +77,16 @@ type Output struct {
 	// nothing. It needs space for all files in addition to those that they replace.
 	// (A single file always becomes visible only at the end.)
 	Hold bool
+	// TargetSize is the size in bytes that files of a directory should have; 0: one file
+	// for each input. Inputs in one directory, with the same schema and codec, then share
+	// files, in order: a file that has TargetSize bytes is followed by another one, which
+	// is named after the first input in it. The rows of an input stay together, except
+	// that a row group may have the last of one input and the first of the next. Of
+	// Parquet files, size is that of the pages; of Arrow files, that of the values.
+	TargetSize int64
+	// Empty says what becomes of inputs without a row in the output, in a directory;
+	// empty: SkipEmpty.
+	Empty EmptyMode
 	// ManifestDir is the directory for the manifests of a directory; empty: beside it, as
 	// OUT.bloomjoin.
 	ManifestDir string
@@ -92,8 +102,8 @@ type Output struct {
 	// Require are conditions on the rows of a directory, over all of its workers. If
 	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
 	Require Require
-	// Counts, if not nil, is called when all rows have been written, and for a directory
-	// before its manifest is: it completes what is said of the inputs and IDs.
+	// Counts, if not nil, is called when all rows have been written, of a directory before
+	// its manifest is: it completes what is known of the inputs and IDs.
 	Counts func(w *Written)
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;
@@ -149,6 +159,12 @@ func (o *Output) prepare(ctx context.Context, logs []*File) error {
 	o.fill()
 	if o.owner != nil {
 		return nil
+	}
+	if o.TargetSize < 0 {
+		return fmt.Errorf("files of %d bytes", o.TargetSize)
+	}
+	if o.Empty != "" && o.Empty != SkipEmpty && o.Empty != WriteEmpty {
+		return fmt.Errorf("empty inputs %q: want %s or %s", o.Empty, SkipEmpty, WriteEmpty)
 	}
 	o.logs = logs
 	if o.Run != nil && len(o.Run.Log) > 0 {
@@ -339,10 +355,11 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	defer func() { err = errors.Join(err, end()) }()
 	w.Inputs = writtenInputs(parts)
 	rows = w.counting(parts, rows)
+	dir := o.IsDir(ctx)
 	switch {
 	case o.Name == "-":
 		err = o.writeStream(&w, parts, rows)
-	case o.owner.InDir:
+	case dir:
 		err = o.writeDir(ctx, &w, parts, rows)
 	default:
 		err = o.writeFile(ctx, &w, parts, rows)
@@ -350,7 +367,7 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	if err != nil {
 		return Written{}, err
 	}
-	if o.Counts != nil && !o.owner.InDir { // else the manifest needed them
+	if !dir && o.Counts != nil {
 		o.Counts(&w)
 	}
 	return w, nil

@@ -593,11 +593,21 @@ func TestOutputOfNothing(t *testing.T) {
 		equal(t, "columns", describe(schema), "(id int64, text utf8)")
 		equal(t, MetaResult, metaOf(schema, MetaResult), ResultExact)
 	}
-	dir := t.TempDir() + "/out/"
-	if _, err := (job{[]string{in}, Output{Name: dir, Run: runOf(1)}}).doWith(t, none); err != nil {
-		t.Error(err)
+	for empty, want := range map[EmptyMode][]string{
+		"": nil, SkipEmpty: nil, WriteEmpty: {"a.parquet", "y=1/b.parquet", "y=1/c.parquet"},
+	} {
+		dir := t.TempDir() + "/out/"
+		j := job{[]string{in}, Output{Name: dir, Run: runOf(1), Empty: empty}}
+		w, err := j.doWith(t, none)
+		if err != nil || len(w.Files) != len(want) || len(w.Inputs) != 3 || w.Inputs[0].RowsIn != 10 || len(w.Inputs[0].Files) > 0 {
+			t.Errorf("%s: %+v, %v", empty, w, err)
+		}
+		equal(t, "files "+string(empty), tree(t, dir), append([]string{"_SUCCESS", "_manifest.json"}, want...))
+		_, err = j.doWith(t, none)
+		says(t, "the same run", err, ErrDone)
 	}
-	equal(t, "files", tree(t, dir), wholeTree)
+	_, err := job{[]string{in}, Output{Name: t.TempDir() + "/out/", Empty: "keep"}}.doWith(t, none)
+	says(t, "another word", err, nil, "keep")
 	for _, name := range []string{"-", filepath.Join(t.TempDir(), "out.parquet")} {
 		_, err := Output{Name: name, Stdout: &bytes.Buffer{}}.Write(t.Context(), nil, func(func(Rows, error) bool) {})
 		says(t, "no part, and so no schema", err, nil, "schema")

@@ -37,7 +37,7 @@ import (
 // Limits of what the engine holds at once.
 const (
 	groupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
-	groupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers
+	groupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers; see also pageSource.most
 	parkBytes  = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
 	tableBytes = 96 << 20 // maximum estimated bytes of partners of a job, before it is divided
 
@@ -425,7 +425,7 @@ func (e *pageEngine) groupFor(s *rangeJob, how howCopied) *outGroup {
 	if how != someRows && s.within.group != nil {
 		return s.within.group
 	}
-	if g := e.filling; g != nil && (how != someRows || g.layout != s.source.layout || g.rows+s.rows.count > groupRows || g.bytes+s.bytes > groupBytes) {
+	if g := e.filling; g != nil && (how != someRows || g.layout != s.source.layout || g.rows+s.rows.count > groupRows || g.bytes+s.bytes > s.source.most) {
 		e.endFilling()
 	}
 	if e.filling != nil {

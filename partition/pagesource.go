@@ -19,7 +19,8 @@ type pageSource struct {
 	leaves []int                 // of the file, in the output's order; -1: the file lacks it
 	adapt  []*parquet.LeafSource // converts them to the output's schema; nil: not needed
 	pairs  *pairLayout           // of a scan with Pairs, else nil
-	own    bool                  // the output has no other source
+	own    bool                  // the output's file has no other source
+	most   int64                 // bytes of a row group of the output, uncompressed, as estimated from the footers
 	order  []int                 // positions in leaves, largest first
 	layout *parquet.Writer
 	sink   *relay
@@ -60,7 +61,7 @@ func (p *pageSource) expected(group int, n int64) (bytes int64) {
 
 // relay buffers what is written until its destination is known.
 type relay struct {
-	w    io.Writer
+	w    io.Writer // nil: not known yet
 	held bytes.Buffer
 }
 

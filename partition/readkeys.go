@@ -80,6 +80,9 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 		return 0, 0, err
 	}
 	way := flightOf(InFlight(pieces), processors(o.Threads), func() int64 { return keyNeed(pieces, columns, o.Options) })
+	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.Format.IsText() }) {
+		tasks = textRuns(tasks, way.workers)
+	}
 	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers)}
 	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {
 		shared.ahead = shared.lookAhead(ctx, tasks)
@@ -191,10 +194,10 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 	if err := w.open(t.file); err != nil {
 		return err
 	}
-	w.keys.Piece = Piece{File: t.file, Lo: t.group, Hi: t.group + 1}
+	w.keys.Piece = Piece{File: t.file, Lo: t.group, Hi: t.after()}
 	w.keys.Run, w.keys.Share, w.keys.Times, w.keys.place = t.number, t.stands/float64(max(w.rows, 1)), nil, position{}
 	if text, column, ok := w.plainText(t.file); ok {
-		return w.text(ctx, text, t.group, column)
+		return w.text(ctx, text, t, column)
 	}
 	if w.options.FirstPages > 0 && t.file.where != nil {
 		return nil
@@ -263,7 +266,13 @@ func (w *keyWorker) readRecords(ctx context.Context, f *File, t task, some []uin
 			failing: w.options.Runs > 0,
 		}
 	}
-	return w.records.each(ctx, t.rowRange, some, w.pass)
+	for last := t.after(); t.group < last; t.group++ {
+		w.keys.Piece.Lo, w.keys.Piece.Hi = t.group, t.group+1
+		if err := w.records.each(ctx, t.rowRange, some, w.pass); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // without makes the batch one of n rows without a key.
@@ -288,13 +297,13 @@ func parsersOf(tasks []task, threads int) int {
 	return threads / max(min(len(tasks), threads), 1)
 }
 
-// text passes on the keys of a row group of a text file.
-func (w *keyWorker) text(ctx context.Context, t *text.Table, group, column int) error {
+// text passes on the keys of row groups of a text file.
+func (w *keyWorker) text(ctx context.Context, t *text.Table, groups task, column int) error {
 	if w.options.FirstPages > 0 {
 		return nil
 	}
 	kind := t.Kind(column)
-	for v, err := range t.ReadPlain(ctx, group, column, w.parsers) {
+	for v, err := range t.ReadPlain(ctx, groups.group, groups.after(), column, w.parsers) {
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -29,11 +30,15 @@ func (r rowRange) spans(total int64) [][2]int64 {
 type task struct {
 	rowRange
 	file   *File
+	end    int     // the row group after the last one, if text is read in runs; else 0
 	piece  int     // index of its piece
 	number int     // its number among the tasks
 	last   bool    // the next task is of another file
 	stands float64 // rows that a run of a sample represents
 }
+
+// after returns the row group after the last one of the task.
+func (t *task) after() int { return max(t.end, t.group+1) }
 
 // groupsOf returns a task for each row group of the pieces.
 func groupsOf(pieces []Piece) (tasks []task) {
@@ -45,6 +50,38 @@ func groupsOf(pieces []Piece) (tasks []task) {
 	}
 	return tasks
 }
+
+// textRuns makes runs of the row groups of a text file, which are read as one: the fewer
+// the cheaper, but each worker should get several. Reading CSV anywhere but at the start
+// takes counting the quotes before. That is cheap unless they are compressed.
+func textRuns(tasks []task, workers int) (runs []task) {
+	for len(tasks) > 0 {
+		t, n := tasks[0], 1
+		for n < len(tasks) && tasks[n].piece == t.piece {
+			n++
+		}
+		most := 1
+		if t.file.Format.IsText() {
+			most = max(min(n/(runsOfWorker*workers), mostOfRun), 1)
+			if workers == 1 || t.file.Format == CSV && t.file.compressed() {
+				most = n
+			}
+		}
+		for run := range slices.Chunk(tasks[:n], most) {
+			t := run[0]
+			t.end, t.number = run[0].group+len(run), len(runs)
+			runs = append(runs, t)
+		}
+		tasks = tasks[n:]
+	}
+	return runs
+}
+
+// Limits of the runs of row groups of text.
+const (
+	runsOfWorker = 8 // at least, if there are as many row groups
+	mostOfRun    = 8 // row groups
+)
 
 // groupsWithRows is groupsOf without row groups that have no row according to
 // [Piece.MostRows].

@@ -34,6 +34,12 @@ func (f *File) Undivided() string {
 	return ""
 }
 
+// compressed reports whether a text file is compressed.
+func (f *File) compressed() bool {
+	t, ok := stored(f.table).(*text.Table)
+	return ok && t.Compressed()
+}
+
 // textOptions returns the options for a text file whose bytes r reads.
 func (f *File) textOptions(opts OpenOptions, r io.ReaderAt) text.Options {
 	o := text.Options{
@@ -56,7 +62,10 @@ func judge(tasks []task) error {
 		f := tasks[0].file
 		var groups []int
 		for len(tasks) > 0 && tasks[0].file == f {
-			groups, tasks = append(groups, tasks[0].group), tasks[1:]
+			for g := tasks[0].group; g < tasks[0].after(); g++ {
+				groups = append(groups, g)
+			}
+			tasks = tasks[1:]
 		}
 		if t, ok := stored(f.table).(*text.Table); ok && len(groups) > 0 && f.NumGroups() > 1 {
 			if err := t.Judge(groups); err != nil {

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"path"
 	"strings"
-
-	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -17,7 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// writeDir writes each part to a separate file in a directory.
+// writeDir writes the parts to files in a directory.
 func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) (err error) {
 	if err := o.checkParts(parts); err != nil {
 		return err
@@ -37,76 +34,12 @@ func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows ite
 	}
 	files := job.NewWriter(targets, o.Hold)
 	defer func() { err = errors.Join(err, files.End(ctx, err)) }()
-	if err := o.writeParts(ctx, files, parts, rows); err != nil {
+	b := o.newBundler(files, parts)
+	if err := b.writeAll(ctx, rows); err != nil {
 		return err
 	}
 	w.Gone = job.Gone()
 	return o.finishDir(ctx, files, w)
-}
-
-// writeParts divides the rows into the files of their parts.
-func (o Output) writeParts(ctx context.Context, files *publish.Writer, parts []Part, rows iter.Seq2[Rows, error]) error {
-	next, stop := iter.Pull2(rows)
-	defer stop()
-	pending, err, more := next()
-	defer func() {
-		pending.release() // rows of the part after one that failed
-	}()
-	for i, p := range parts {
-		one := func(yield func(Rows, error) bool) {
-			for more && (err != nil || pending.Piece == i) {
-				r := pending
-				pending = Rows{Piece: r.Piece} // the receiver owns the rest now
-				if !yield(r, err) {
-					return
-				}
-				pending, err, more = next()
-			}
-		}
-		if p.onlySchema() {
-			continue
-		}
-		if err := o.writePart(ctx, files, p, one); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if more { // rows must never be lost silently
-		return fmt.Errorf("%s: rows of part %d of %d came out of order", o.Name, pending.Piece, len(parts))
-	}
-	return nil
-}
-
-// writePart writes the file of one part.
-func (o Output) writePart(ctx context.Context, files *publish.Writer, p Part, rows iter.Seq2[Rows, error]) error {
-	t := o.target(p)
-	file, err := files.Create(ctx, t.Name)
-	if err != nil {
-		return err
-	}
-	h := xxh3.New()
-	f, err := o.writeListed(io.MultiWriter(file, h), o.path(t.Name), p, rows)
-	if err != nil {
-		return errors.Join(err, file.Abort())
-	}
-	f.Name, f.Inputs, f.Sum = t.Name, []string{t.Input}, publish.Sum(h)
-	return files.Add(ctx, file, f)
-}
-
-// writeListed is writeTo for a file that a manifest lists. It returns what the rows
-// and the writer tell.
-func (o Output) writeListed(dst io.Writer, name string, p Part, rows iter.Seq2[Rows, error]) (f publish.File, err error) {
-	w, err := o.newWriter(dst, p)
-	if err != nil {
-		return f, fmt.Errorf("writing %s: %w", name, err)
-	}
-	if f.Rows, f.Bytes, err = copyAll(w, name, rows); err != nil {
-		return f, err
-	}
-	f.Columns, err = columnsIn(w)
-	return f, err
 }
 
 // path returns the full name of a file of the directory.

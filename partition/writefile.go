@@ -20,6 +20,9 @@ import (
 // writer writes a file of any format.
 type writer interface {
 	Write(r Rows) error // takes ownership of r
+	// Size returns the number of bytes encoded so far. It does not depend on how rows
+	// are divided into records.
+	Size() int64
 	Close() (rows, bytes int64, err error)
 	Abort() // instead of Close after an error: releases everything
 }
@@ -31,6 +34,8 @@ func (w recordWriter) Write(r Rows) error {
 	defer r.Record.Release()
 	return w.w.Write(r.Record)
 }
+
+func (w recordWriter) Size() int64 { return w.w.Size() }
 
 func (w recordWriter) Close() (rows, bytes int64, err error) { return w.w.Close() }
 
@@ -45,8 +50,30 @@ func (o Output) newWriter(dst io.Writer, p Part) (writer, error) {
 	return recordWriter{w}, err
 }
 
+// arrowSink writes Arrow records. Its size is that of the values, since the bytes of
+// the file depend on how rows are divided into records.
+type arrowSink struct {
+	*arrowipc.Writer
+	measures bool
+	size     int64
+}
+
+func (s *arrowSink) Write(rec arrow.Record) error {
+	if s.measures {
+		n, err := arrowparquet.RowsSize(rec)
+		if err != nil {
+			return err
+		}
+		s.size += n
+	}
+	return s.Writer.Write(rec)
+}
+
+func (s *arrowSink) Size() int64 { return s.size }
+
 type recordSink interface {
 	Write(rec arrow.Record) error
+	Size() int64
 	Close() (rows, bytes int64, err error)
 	Abort()
 }
@@ -71,9 +98,11 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 		}
 		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.codec, Level: c.level, Metadata: md, StoredSchema: stored, Pool: o.pool})
 	case ArrowFile:
-		return arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
+		w, err := arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
+		return &arrowSink{Writer: w, measures: o.TargetSize > 0}, err
 	case ArrowStream:
-		return arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
+		w, err := arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
+		return &arrowSink{Writer: w}, err
 	}
 	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
 }

@@ -20,7 +20,6 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 	if !dir && slices.ContainsFunc(parts, foreign) {
 		return nil
 	}
-	var first *pageSource
 	var like *pairLayout
 	for i := range parts {
 		if foreign(parts[i]) {
@@ -30,17 +29,20 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 		if err != nil {
 			return err
 		}
-		if !dir {
-			if first == nil {
-				first = src
-			}
-			src.layout = first.layout
-		}
 		parts[i].pages, like = src, src.pairs
+		if i > 0 && (!dir || o.share(parts[i-1], parts[i])) {
+			src.layout, src.sink = parts[i-1].pages.layout, parts[i-1].pages.sink
+		}
 	}
-	for _, p := range parts {
+	for i, p := range parts {
+		with := func(j int) bool {
+			return j >= 0 && j < len(parts) && parts[j].pages != nil && parts[j].pages.layout == p.pages.layout
+		}
 		if p.pages != nil {
-			p.pages.own = dir || len(parts) == 1
+			p.pages.own = !with(i-1) && !with(i+1)
+			if dir && !p.pages.own {
+				p.pages.most = min(groupBytes, o.TargetSize)
+			}
 		}
 	}
 	return nil
@@ -53,7 +55,7 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified, like *pairL
 		return o.newPairSource(s, piece, like)
 	}
 	f := piece.File.parquet().File()
-	src := &pageSource{piece: piece, sink: new(relay)}
+	src := &pageSource{piece: piece, sink: new(relay), most: groupBytes}
 	proj, reshaped, err := parquet.Projection{}, false, error(nil)
 	if all != nil {
 		var adapt *parquet.Adapter
@@ -85,7 +87,7 @@ func (o Output) newPairSource(s *Scanner, piece Piece, like *pairLayout) (*pageS
 	if err != nil {
 		return nil, err
 	}
-	src := &pageSource{piece: piece, sink: new(relay), pairs: l}
+	src := &pageSource{piece: piece, sink: new(relay), most: groupBytes, pairs: l}
 	for _, leaf := range l.leaves {
 		src.leaves, src.adapt = append(src.leaves, leaf.log), append(src.adapt, leaf.adapt)
 	}
@@ -108,9 +110,16 @@ func (o Output) openLayout(src *pageSource, schema []parquet.SchemaElement, orde
 // pageWriter writes row groups of pages.
 type pageWriter struct{ layout *parquet.Writer }
 
+// newPageWriter begins a file of a source's layout. The one before must be closed.
 func newPageWriter(dst io.Writer, src *pageSource) (writer, error) {
-	return pageWriter{src.layout}, src.sink.to(dst)
+	if src.sink.w == nil {
+		return pageWriter{src.layout}, src.sink.to(dst)
+	}
+	src.sink.w = dst
+	return pageWriter{src.layout}, src.layout.Restart(src.sink)
 }
+
+func (w pageWriter) Size() int64 { return w.layout.Size() }
 
 func (w pageWriter) Write(r Rows) error {
 	var chunks []*parquet.EncodedChunk

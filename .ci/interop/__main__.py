@@ -20,6 +20,7 @@ import hive
 import identity
 import joins
 import keys
+import lake
 import normalize
 import numberkeys
 import pagejoins
@@ -47,7 +48,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only, options.without)
         t.shared, t.writers = options.shared.resolve(), options.writers
-        for module in (usage, keys, numberkeys, casts, joins, normalize, text, formats, shards, builds, identity, pages, pagejoins, engine, privacy, flights, hive, where, writers, readers):
+        for module in (usage, keys, numberkeys, casts, joins, normalize, text, formats, shards, builds, identity, pages, pagejoins, engine, privacy, flights, hive, where, lake, writers, readers):
             module.run(t, repository)
     print(f"{t.opened} outputs were opened by pyarrow, DuckDB and Polars")
     print(f"{t.passed} passed, {t.failed} failed")

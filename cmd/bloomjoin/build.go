@@ -43,12 +43,13 @@ func (c *cli) buildCmd() *cobra.Command {
   zcat ids.txt.gz | bloomjoin build --key-type int64 -o users.bjf -
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
 		Annotations: docs("commands.md#build"),
-		Args:        inputs("IDS"),
+		Args:        c.logs("IDS", &o.inputs),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
 		o.ids.add(f, "strings")
+		o.inputs.addFrom(f)
 		o.inputs.add(f)
 		f.StringVar(&o.shard, "shard", "", shardHelp)
 	})
@@ -299,25 +300,30 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err := o.inputs.fill(&open); err != nil {
 		return err
 	}
-	files, err := c.open(cmd, args, open)
+	args, list, err := c.filesFrom(cmd, &o.inputs, args)
 	if err != nil {
 		return err
 	}
+	var plan *filterbuild.Plan
+	if list != nil {
+		defer func() { _ = list.Close() }()
+		plan, err = c.planListed(ctx, o, list, opts, open)
+	} else {
+		plan, err = c.planNamed(cmd, o, args, opts, open)
+	}
+	if err != nil {
+		return err
+	}
+	files := plan.Files()
 	defer partition.Close(files)
-	if err := o.inputs.checkHive(files...); err != nil {
-		return err
-	}
-	plan, err := c.planBuild(o, files, opts, open)
-	if err != nil {
-		return err
-	}
+	run := &partition.Run{Log: files, List: list}
 	notes := []string{textKeys(files, o.ids.keyType, plan.Spec.Classes), undivided(files, opts.Shard)}
-	if done, err := c.builtBefore(ctx, o, plan, files, opts); err != nil {
+	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
 		return err
 	} else if done {
 		return c.done(ctx, "build", o.out, start, partition.ErrDone)
 	}
-	add, end := c.progress("reading IDs", partition.Split(files, opts.Shard))
+	add, end := c.progress("reading IDs", plan.Pieces())
 	plan.SetProgress(add)
 	f, rep, err := plan.Build(ctx)
 	end()
@@ -389,6 +395,53 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 	return nil
 }
 
+// planNamed opens the files that the names stand for, and plans the build from them. The
+// caller closes the plan's files.
+func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
+	files, err := c.open(cmd, names, open)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.inputs.checkHive(files...); err != nil {
+		return nil, errors.Join(err, partition.Close(files))
+	}
+	plan, err := c.planBuild(o, files, opts, open)
+	if err != nil {
+		return nil, errors.Join(err, partition.Close(files))
+	}
+	return plan, nil
+}
+
+// planListed plans the build from a list of inputs. The caller closes the plan's files.
+func (c *cli) planListed(ctx context.Context, o *buildFlags, list *partition.Inputs, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
+	if err := c.budgets(&open); err != nil {
+		return nil, err
+	}
+	if err := c.spareListed(ctx, o.out, list); err != nil {
+		return nil, err
+	}
+	first, err := list.Schemas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range first {
+		if o.key == "" && in.Format != partition.Lines {
+			return nil, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs", in.Name)
+		}
+	}
+	plan, err := filterbuild.NewPlanOf(ctx, list, open, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err = o.ids.apply(plan.Files()); err == nil {
+		err = checkType(o.ids.keyType, opts.Key, open.Types, plan)
+	}
+	if err != nil {
+		return nil, errors.Join(err, plan.Close())
+	}
+	return plan, nil
+}
+
 // planBuild plans the build from the files, none of which may be the output.
 func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
 	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
@@ -413,7 +466,7 @@ func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild
 
 // builtBefore reports whether the same run has written the output before. With
 // --strict that filter is checked, since the earlier run may not have been strict.
-func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.Plan, files []*partition.File, opts filterbuild.Options) (bool, error) {
+func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.Plan, run *partition.Run, opts filterbuild.Options) (bool, error) {
 	done, err := c.filterDone(ctx, o.out, func(h *codec.Header) bool {
 		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) && sameDivision(h.Filter, plan) &&
 			(h.Contiguous || !o.uncompressed)
@@ -421,7 +474,7 @@ func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.
 	if err != nil || !done {
 		return false, err
 	}
-	if err := (&partition.Run{Log: files}).ChangedSince(ctx, c.store(), o.out); err != nil {
+	if err := run.ChangedSince(ctx, c.store(), o.out); err != nil {
 		return false, err
 	}
 	if o.strict {

@@ -137,6 +137,7 @@ func (c *cli) common() map[string]completion {
 		"missing-key": words("error", "skip-file"),
 		"cast-errors": words("error", "null"),
 		"int96":       words("us", "ns"),
+		"empty":       words("skip", "write"),
 		"columns":     listOf(c.ofLogs),
 		"type":        words(joinTypes...),
 		"strategy":    words(strategies...),

@@ -212,6 +212,7 @@ func TestBadValues(t *testing.T) {
 		"expect": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
 		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
 		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
+		"target-file-size": {"much", "0", "1MiB"}, "empty": {"keep", "write"}, // also right ones, since the output is a file
 		"format": {"csv"}, "type": {"sideways", ""}, "strategy": {"guess"}, "on": {"a=b=c", "a,", ""},
 		"require-rows": {"-1", "x"}, "require-ids-matched": {"0.5", "0%", "101%"}, "max-kept": {"0%", "2"},
 		"network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},

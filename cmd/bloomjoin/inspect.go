@@ -23,6 +23,7 @@ import (
 func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
 	var manifests, shard string
+	var from inputFlags
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
 		Short: "Describe a filter, Parquet or Arrow file, and check whether it is whole",
@@ -30,15 +31,16 @@ func (c *cli) inspectCmd() *cobra.Command {
   bloomjoin inspect --check users.bjf rows.parquet
   bloomjoin inspect --compare monday.bjf tuesday.bjf`,
 		Annotations: docs("commands.md#inspect"),
-		Args:        inputs("FILE"),
+		Args:        c.logs("FILE", &from),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if compare {
 				return c.compare(cmd, args)
 			}
-			return c.inspect(cmd, check, manifests, shard, args)
+			return c.inspect(cmd, check, manifests, shard, &from, args)
 		},
 	}
 	flagGroup(cmd.Flags(), groupInput, func(f *pflag.FlagSet) {
+		from.addFrom(f)
 		f.StringVar(&shard, "shard", "", shardHelp)
 		addManifestDir(f, &manifests)
 	})
@@ -58,6 +60,7 @@ type inspected struct {
 	Checked bool         `json:"checked"` // read completely, without errors
 	Filter  *filterFacts `json:"filter,omitempty"`
 	Table   *tableFacts  `json:"table,omitempty"`
+	Inputs  *listFacts   `json:"inputs,omitempty"`
 	name    string       // as given
 	lines   [][2]string  // for people
 }
@@ -108,7 +111,7 @@ type columnFact struct {
 	Nullable bool   `json:"nullable"`
 }
 
-func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, args []string) error {
+func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, from *inputFlags, args []string) error {
 	start := time.Now()
 	var all turns
 	var err error
@@ -117,6 +120,9 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, a
 	}
 	budget, err := c.budget()
 	if err != nil {
+		return err
+	}
+	if args, err = c.inspectedNames(cmd, from, args); err != nil {
 		return err
 	}
 	report := struct {
@@ -255,6 +261,9 @@ func (i *inspected) summary() string {
 	if i.Checked {
 		checked = ", checked"
 	}
+	if i.Inputs != nil {
+		return "a list of " + things(i.Inputs.Inputs, "input") + checked
+	}
 	if f := i.Filter; f != nil {
 		state := "finished"
 		if !f.Sealed {
@@ -276,12 +285,15 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	i = inspected{File: publish.EscapeName(name), name: name, Bytes: src.Object().Size}
-	first := make([]byte, min(16, i.Bytes))
+	first := make([]byte, min(64, i.Bytes))
 	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
 		return i, err
 	}
 	if codec.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
+	}
+	if partition.IsInputs(first) {
+		return i, i.list(cmd.Context(), c.store(), name, check)
 	}
 	files, err := c.open(cmd, []string{name}, partition.OpenOptions{Hive: partition.HiveOff})
 	if errors.Is(err, partition.ErrNoData) {

@@ -365,6 +365,9 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options
 	if err := o.where.fill(&open, &o.keys); err != nil {
 		return open, err
 	}
+	if o.inputs.filesFrom == "-" && slices.Contains(o.ids, "-") {
+		return open, usagef("-: standard input can be read once, and is named by --ids and by --files-from")
+	}
 	if err := onceOnly(o.ids, args); err != nil {
 		return open, err
 	}

@@ -16,6 +16,7 @@ import (
 // handling of log files whose schemas differ.
 type layoutFlags struct {
 	columns, schema, schemaFrom, compression, missingKey, int96 string
+	targetSize, empty                                           string
 }
 
 func (o *layoutFlags) add(f *pflag.FlagSet) {
@@ -23,6 +24,8 @@ func (o *layoutFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union (default: per-file in a directory, else strict)")
 	f.StringVar(&o.schemaFrom, "schema-from", "", "`FILE` Parquet file that has the schema wanted, as an earlier output")
 	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` compression of Parquet: snappy, zstd, gzip, brotli, lz4 or none (default: as the first input)")
+	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` in a directory: small inputs share files of this size (default: a file per input)")
+	f.StringVar(&o.empty, "empty", string(partition.SkipEmpty), "`MODE` in a directory: skip inputs without a row, or write files without rows for them")
 	o.addInt96(f)
 }
 
@@ -57,6 +60,9 @@ func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) 
 	if err := oneOf("missing-key", o.missingKey, "error", "skip-file"); err != nil {
 		return err
 	}
+	if err := o.checkSizes(out); err != nil {
+		return err
+	}
 	arrow := out.Name == "-" || formatWord(*out) != string(partition.Parquet)
 	if opts.Schema == partition.Union && arrow {
 		return usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
@@ -74,6 +80,41 @@ func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) 
 	return nil
 }
 
+// checkSizes copies the flags for the files of a directory to the output.
+func (o *layoutFlags) checkSizes(out *partition.Output) error {
+	out.Empty = partition.EmptyMode(o.empty)
+	if o.empty != "" { // as in plan, which has no output
+		if err := oneOf("empty", o.empty, string(partition.SkipEmpty), string(partition.WriteEmpty)); err != nil {
+			return err
+		}
+	}
+	if o.targetSize == "" {
+		return nil
+	}
+	n, err := parseSize(o.targetSize)
+	if err != nil {
+		return usagef("--target-file-size: %w", err)
+	}
+	out.TargetSize = int64(n)
+	return nil
+}
+
+// needDir returns an error if flags for the files of a directory are given for another
+// output.
+func (o *layoutFlags) needDir(ctx context.Context, out partition.Output) error {
+	flag := ""
+	switch {
+	case out.TargetSize > 0:
+		flag = "--target-file-size " + o.targetSize
+	case out.Empty == partition.WriteEmpty:
+		flag = "--empty " + o.empty
+	}
+	if flag == "" || out.IsDir(ctx) {
+		return nil
+	}
+	return usagef("%s: the output is one file (write to a directory, as -o out/, or leave the flag out)", flag)
+}
+
 // pin reads the schema of the --schema-from file, which must not be the output.
 func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *partition.ScanOptions, out string) (err error) {
 	if o.schemaFrom == "" {
@@ -88,6 +129,9 @@ func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *partition.ScanOptio
 
 // words returns what the flags add to the digest of a run.
 func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, out partition.Output) ([]string, error) {
+	if err := o.needDir(ctx, out); err != nil {
+		return nil, err
+	}
 	mode := opts.Schema
 	switch {
 	case mode == partition.Strict || mode == partition.Union:
@@ -104,6 +148,12 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, ou
 	}
 	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "int96 ns")
+	}
+	if out.Empty == partition.WriteEmpty {
+		words = append(words, "empty write")
+	}
+	if out.TargetSize > 0 {
+		words = append(words, fmt.Sprint("target file size ", out.TargetSize))
 	}
 	if opts.Pinned == nil {
 		return words, nil

@@ -89,7 +89,7 @@ const (
 
 // checkCount returns an error if --count is combined with flags for an output.
 func checkCount(cmd *cobra.Command, count bool) error {
-	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir"} {
+	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir", "target-file-size", "empty"} {
 		if count && cmd.Flags().Changed(name) {
 			return usagef("--count writes nothing (remove --%s)", name)
 		}

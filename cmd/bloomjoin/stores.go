@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -10,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store"
 )
@@ -173,6 +177,23 @@ func (c *cli) spare(output string, inputs ...string) error {
 	for _, name := range inputs {
 		if same(name) {
 			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, name)
+		}
+	}
+	return nil
+}
+
+// spareListed is spare for a list of inputs. It reads the list only if the output exists.
+func (c *cli) spareListed(ctx context.Context, output string, list *partition.Inputs) error {
+	if _, err := c.store().Stat(ctx, output); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	same := c.sameAs(output)
+	for in, err := range list.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		if same(in.Name) {
+			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, in.Name)
 		}
 	}
 	return nil

@@ -13,6 +13,20 @@ type rowSizes struct {
 	more  []sizeFunc
 }
 
+// RowsSize returns the approximate size of a record's rows in Parquet's PLAIN encoding,
+// in bytes. It does not depend on how rows are divided into records.
+func RowsSize(rec arrow.Record) (n int64, err error) {
+	defer recovered("measuring rows", &err)
+	s := sizesOf(rec)
+	if len(s.more) == 0 {
+		return rec.NumRows() * s.fixed, nil
+	}
+	for i := range int(rec.NumRows()) {
+		n += s.row(i)
+	}
+	return n, nil
+}
+
 // sizeFunc returns the size in bytes of element i of an array.
 type sizeFunc func(i int) int64
 

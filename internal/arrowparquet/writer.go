@@ -84,6 +84,15 @@ func (w *ParquetWriter) Write(rec arrow.Record) error {
 	return w.rows.write(rec)
 }
 
+// Size returns the number of bytes encoded so far, apart from pages that are not full.
+func (w *ParquetWriter) Size() int64 {
+	n := w.file.Size()
+	for _, c := range w.rows.chunks {
+		n += c.Encoded()
+	}
+	return n
+}
+
 // Close writes pending rows and the footer, and returns the number of rows and
 // bytes in the file. It does not close the underlying writer. It returns the first
 // error of any write, even if no earlier call did. Further calls only return the

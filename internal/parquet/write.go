@@ -124,6 +124,22 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 // Leaves returns the columns in the order of their chunks.
 func (w *Writer) Leaves() []Leaf { return w.leaves }
 
+// Schema returns the footer's schema, depth first.
+func (w *Writer) Schema() []SchemaElement { return w.schema }
+
+// Size returns the number of bytes written so far.
+func (w *Writer) Size() int64 { return w.out.n }
+
+// Restart begins another file on dst, with the same schema and options, after Close.
+// Chunks that were begun before belong to it.
+func (w *Writer) Restart(dst io.Writer) error {
+	if !w.closed || w.out.err != nil {
+		return errors.New("another Parquet file before the last one is complete")
+	}
+	w.out, w.rows, w.closed = sink{w: dst, piece: w.out.piece}, 0, false
+	return w.out.write([]byte(magic))
+}
+
 // Pool returns the pool that provides the Writer's memory.
 func (w *Writer) Pool() *Pool { return w.opts.Pool }
 

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Run is what a worker has to do in a directory.
@@ -51,6 +53,9 @@ func (d *Dir) runID(in Inputs) string {
 func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	if d.Manifests == "" {
 		return nil, NoManifests(d.Name)
+	}
+	if err := storage.Sweep(ctx, d.Store, strings.TrimRight(d.Manifests, "/")+"/"); err != nil {
+		return nil, err
 	}
 	l, err := d.look(ctx)
 	if err != nil {

@@ -397,6 +397,9 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 	if err := d.clear(ctx, l, next); err != nil {
 		return err
 	}
+	if err := d.supersede(ctx, next, parts); err != nil {
+		return err
+	}
 	if err := d.copyState(ctx, next); err != nil {
 		return err
 	}
@@ -425,6 +428,24 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 		}
 	}
 	return nil
+}
+
+// supersede takes the inputs of a run that is being committed from the parts of other runs.
+// They were killed, or began with another list of inputs, or will notice.
+func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part) error {
+	l, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	l.known = next
+	reads := map[string]bool{}
+	for _, p := range parts {
+		for _, e := range p.Inputs {
+			reads[e.Input] = true
+		}
+	}
+	own := func(p *partName) bool { return strings.HasPrefix(parts[0].Run, p.run) && p.of == parts[0].Of }
+	return l.takeOver(ctx, own, func(*partName, *File) bool { return false }, nil, reads)
 }
 
 // copyState writes the copy of the state for other programs. If another run commits

@@ -248,20 +248,30 @@ func (w *Writer) unmark(ctx context.Context, l *listing) error {
 	return nil
 }
 
-// takeOver removes files from the parts of other runs that have not been committed: those
-// of inputs that this worker reads, and of runs whose place this one takes, with the first
-// worker, those of inputs that nobody reads any more. These runs were killed, or will
-// notice. A part that has no files left is removed, and with the last one its plan. Files
-// that nobody is about to write are removed, too.
+// takeOver takes from other runs that are not committed the inputs that this worker reads,
+// and with the first worker of a run that takes their place, those that nobody reads any
+// more.
 func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 	r := w.run
 	mine, reads := map[string]bool{}, map[string]bool{}
 	for _, t := range w.targets {
 		mine[t.Name], reads[t.Input] = true, true
 	}
-	left := map[string]int{} // parts by run, of runs that have lost any
+	unread := func(p *partName, f *File) bool {
+		return r.dir.Shard == 0 && slices.Contains(r.task.Abandon, p.key()) && (f == nil || !slices.ContainsFunc(f.Inputs, r.Does))
+	}
+	return l.takeOver(ctx, r.has, unread, mine, reads)
+}
+
+// takeOver removes files from the parts of runs that are not committed and not own: those
+// that are mine or of inputs in reads, and those for which gone returns true. These runs
+// were killed, or will notice. A part that has no files left is removed if it has lost any
+// or gone is true of it, and with the last part the run's plan. Files that are neither in
+// the state nor about to be written are removed, too.
+func (l *listing) takeOver(ctx context.Context, own func(*partName) bool, gone func(*partName, *File) bool, mine, reads map[string]bool) error {
+	left := map[string]int{} // parts by run
 	for _, p := range l.parts {
-		if r.has(p) {
+		if own(p) {
 			continue
 		}
 		part, err := l.load(ctx, p)
@@ -271,27 +281,24 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 		if part == nil {
 			continue
 		}
-		abandoned := slices.Contains(r.task.Abandon, p.key())
 		var dropped []File
 		kept := slices.DeleteFunc(slices.Clone(part.Files), func(f File) bool {
-			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) ||
-				abandoned && r.dir.Shard == 0 && !slices.ContainsFunc(f.Inputs, r.Does)
+			drop := mine[f.Name] || slices.ContainsFunc(f.Inputs, func(input string) bool { return reads[input] }) || gone(p, &f)
 			if drop {
 				dropped = append(dropped, f)
 			}
 			return drop
 		})
-		if len(dropped) == 0 && !(abandoned && len(kept) == 0) {
+		left[p.key()] += 0 // so that the key is there
+		if len(dropped) == 0 && (len(kept) > 0 || !gone(p, nil)) {
 			left[p.key()]++
 			continue
 		}
 		if len(kept) > 0 {
 			left[p.key()]++
-		} else if left[p.key()] == 0 {
-			left[p.key()] = 0 // so that the key is there
 		}
 		part.Files, part.Inputs, part.Done = kept, []Entry{}, false // another attempt of that run has to do them again
-		if err := r.dir.yield(ctx, l, p, dropped, mine); err != nil {
+		if err := l.dir.yield(ctx, l, p, dropped, mine); err != nil {
 			return err
 		}
 	}
@@ -299,7 +306,7 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 		if n > 0 {
 			continue
 		}
-		if err := r.dir.removeManifest(ctx, "plan-"+key+".json"); err != nil {
+		if err := l.dir.removeManifest(ctx, "plan-"+key+".json"); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,8 @@ type pass struct {
 	bad   *Bad  // nil: bad lines are errors
 	part  int   // bytes that a goroutine parses at a time
 
-	group  int   // its range
+	group  int   // its first range
+	end    int   // the range after its last one
 	quoted bool  // the range begins within quotes
 	body   int64 // position in the text of what follows the header
 	covers bool  // of the first range: it has the whole header
@@ -46,19 +47,19 @@ type pass struct {
 
 func (p *pass) close() error { return p.s.close() }
 
-// pass opens a range and reads the header, which the first one has. Before the ranges
-// are found, the first one is the whole input.
-func (in *input) pass(group int) (*pass, error) {
+// pass opens the ranges lo to hi, exclusive, and reads the header, which the first one
+// has. Before the ranges are found, the first one is the whole input.
+func (in *input) pass(lo, hi int) (*pass, error) {
 	open := in.openStream
 	if in.ranges() > 1 {
-		open = func() (*stream, error) { return in.openRange(group) }
+		open = func() (*stream, error) { return in.openRange(lo, hi) }
 	}
 	s, err := open()
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{at: in.at, s: s, part: in.part, group: group}
-	if in.opts.Format == Lines && group == 0 {
+	p := &pass{at: in.at, s: s, part: in.part, group: lo, end: hi}
+	if in.opts.Format == Lines && lo == 0 {
 		p.head = &in.head
 	}
 	if in.opts.SkipBad {
@@ -251,6 +252,9 @@ func (in *input) end(ctx context.Context, p *pass, parses func(string) bool) err
 	in.mu.Lock()
 	if in.ends == nil {
 		in.ends = map[int]ended{}
+	}
+	for g := p.group + 1; g < p.end; g++ { // earlier passes may have read them one by one
+		delete(in.ends, g)
 	}
 	in.ends[p.group] = ended{bad, p.good, parses}
 	in.mu.Unlock()

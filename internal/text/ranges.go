@@ -85,7 +85,7 @@ func (in *input) divide(p *pass) (err error) {
 // header.
 func (in *input) coverHeader() error {
 	for n := 1; in.ranges() > 1; n *= 2 {
-		p, err := in.pass(0)
+		p, err := in.pass(0, 1)
 		if err != nil {
 			return err
 		}
@@ -113,6 +113,9 @@ func (in *input) openAt(from, to int64) (io.ReadCloser, error) {
 // Undivided returns why the input has one range however large it is, in a few words;
 // "" if it has several, or is small.
 func (in *input) Undivided() string { return in.whole }
+
+// Compressed reports whether the input is compressed.
+func (in *input) Compressed() bool { return in.kind != "" }
 
 // tally counts characters of a range.
 type tally struct{ quotes, breaks int64 }
@@ -191,7 +194,7 @@ func (c *tallies) count(ctx context.Context, in *input, i int, wait bool) error 
 // tally counts range k.
 func (in *input) tally(ctx context.Context, k int) (t tally, err error) {
 	defer panics.Recover(in.at, &err)
-	s, err := in.openRange(k)
+	s, err := in.openRange(k, k+1)
 	if err != nil {
 		return t, err
 	}

@@ -38,7 +38,7 @@ func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[ar
 			return
 		}
 		defer b.rb.Release()
-		p, err := t.begin(ctx, group)
+		p, err := t.begin(ctx, group, group+1)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -76,7 +76,7 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	if err := t.checkGroup(group); err != nil {
+	if err := t.checkGroups(group, group+1); err != nil {
 		return nil, err
 	}
 	if columns == nil {

@@ -99,14 +99,15 @@ func (in *input) openStream() (*stream, error) {
 	return s, nil
 }
 
-// openRange opens the input at the start of range k.
-func (in *input) openRange(k int) (*stream, error) {
-	from, to := in.bounds[k], in.bounds[k+1]
+// openRange opens the input at the start of range lo. The ranges up to hi, exclusive, are
+// read as one.
+func (in *input) openRange(lo, hi int) (*stream, error) {
+	from, to := in.bounds[lo], in.bounds[hi]
 	rc, err := in.openAt(from, to)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.at, err)
 	}
-	s := &stream{at: in.at, src: &source{ReadCloser: rc}, kind: in.kind, more: k+1 < in.ranges()}
+	s := &stream{at: in.at, src: &source{ReadCloser: rc}, kind: in.kind, more: hi < in.ranges()}
 	s.text = bufio.NewReaderSize(io.LimitReader(s.src, to-from), readSize)
 	if s.kind == "zstd" {
 		if err := s.unzstd(s.text); err != nil {

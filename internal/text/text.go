@@ -228,7 +228,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 		opts.Mem = memory.NewGoAllocator()
 	}
 	in := &input{at: at, open: open, opts: opts, part: splitBytes}
-	p, err := in.pass(0)
+	p, err := in.pass(0, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -320,9 +320,9 @@ func (t *Table) Schema() *arrow.Schema { return t.schema }
 // NumGroups returns the number of ranges, which can be read independently.
 func (t *Table) NumGroups() int { return t.ranges() }
 
-func (t *Table) checkGroup(group int) error {
-	if group < 0 || group >= t.ranges() {
-		return fmt.Errorf("%s: group %d of %d", t.at, group, t.ranges())
+func (t *Table) checkGroups(lo, hi int) error {
+	if lo < 0 || lo >= hi || hi > t.ranges() {
+		return fmt.Errorf("%s: groups %d to %d of %d", t.at, lo, hi, t.ranges())
 	}
 	return nil
 }
@@ -350,12 +350,12 @@ func (in *input) Close() error {
 	return err
 }
 
-// begin returns the pass for a Read of a range, which reads in advance until ctx ends.
-func (in *input) begin(ctx context.Context, group int) (p *pass, err error) {
-	if group == 0 {
-		p, err = in.fromStart()
+// begin returns the pass for a Read of ranges, which reads in advance until ctx ends.
+func (in *input) begin(ctx context.Context, lo, hi int) (p *pass, err error) {
+	if lo == 0 {
+		p, err = in.fromStart(hi)
 	} else {
-		p, err = in.fromRange(ctx, group)
+		p, err = in.fromRange(ctx, lo, hi)
 	}
 	if err != nil {
 		return nil, err
@@ -368,24 +368,24 @@ func (in *input) begin(ctx context.Context, group int) (p *pass, err error) {
 	return p, nil
 }
 
-// fromRange returns a pass over a range other than the first one.
-func (in *input) fromRange(ctx context.Context, group int) (*pass, error) {
+// fromRange returns a pass over ranges other than the first one.
+func (in *input) fromRange(ctx context.Context, lo, hi int) (*pass, error) {
 	quotes := int64(0)
 	if in.opts.Format == CSV {
-		t, err := in.before(ctx, group)
+		t, err := in.before(ctx, lo)
 		if err != nil {
 			return nil, err
 		}
 		quotes = t.quotes
 	}
-	p, err := in.pass(group)
+	p, err := in.pass(lo, hi)
 	if err == nil {
 		p.quoted = quotes%2 != 0
 	}
 	return p, err
 }
 
-func (in *input) fromStart() (*pass, error) {
+func (in *input) fromStart(hi int) (*pass, error) {
 	if in.opts.Once {
 		in.mu.Lock()
 		defer in.mu.Unlock()
@@ -396,7 +396,7 @@ func (in *input) fromStart() (*pass, error) {
 		}
 		return p, nil
 	}
-	p, err := in.pass(0)
+	p, err := in.pass(0, hi)
 	if err != nil {
 		return nil, err
 	}

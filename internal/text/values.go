@@ -60,21 +60,22 @@ func kindOf(t arrow.DataType) (k Kind, bits int) {
 	return Other, 0
 }
 
-// ReadPlain reads one column of a range, whose Kind is not Other. It yields the same values in
+// ReadPlain reads one column, whose Kind is not Other, of the groups lo to hi, exclusive.
+// Groups that are read as one are read at less cost. ReadPlain yields the same values in
 // the same order, and the same error, as Read. Values are valid until yield
 // returns. If threads is more than one, that many goroutines parse lines, except
 // for CSV, where the quotes of earlier lines decide how a line is read.
-func (t *Table) ReadPlain(ctx context.Context, group, column, threads int) iter.Seq2[Values, error] {
+func (t *Table) ReadPlain(ctx context.Context, lo, hi, column, threads int) iter.Seq2[Values, error] {
 	return func(yield func(Values, error) bool) {
 		r, err := t.plainReader(column)
 		if err == nil {
-			err = t.checkGroup(group)
+			err = t.checkGroups(lo, hi)
 		}
 		if err != nil {
 			yield(Values{}, err)
 			return
 		}
-		p, err := t.begin(ctx, group)
+		p, err := t.begin(ctx, lo, hi)
 		if err != nil {
 			yield(Values{}, err)
 			return

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// listFacts describes a list of inputs.
+type listFacts struct {
+	Inputs  int        `json:"inputs"`
+	Rows    int64      `json:"rows"` // -1: unknown
+	Digest  string     `json:"digest"`
+	Columns []keyFacts `json:"path_columns"` // of name=value directories, with their types
+}
+
+// list describes a list of inputs, and with check reads all of it.
+func (i *inspected) list(ctx context.Context, store storage.Source, name string, check bool) (err error) {
+	list, err := partition.ReadInputs(ctx, store, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	f := &listFacts{Inputs: list.Len(), Rows: list.Rows(), Digest: fmt.Sprintf("%x", list.Digest()), Columns: []keyFacts{}}
+	rows := count(f.Rows) + " rows"
+	if f.Rows < 0 {
+		rows = "rows not counted"
+	}
+	i.say("list", "%s, %s", things(f.Inputs, "input"), rows)
+	i.say("of", "%s", strings.Join(list.Arguments(), ", "))
+	for _, c := range list.Hive() {
+		f.Columns = append(f.Columns, keyFacts{c.Name, key.TypeName(c.Type)})
+		i.say("path column", "%s %s", c.Name, key.TypeName(c.Type))
+	}
+	i.say("digest", "%s", f.Digest)
+	i.Inputs = f
+	if !check {
+		return nil
+	}
+	for _, err := range list.Each(ctx) {
+		if err != nil {
+			return err
+		}
+	}
+	i.Checked = true
+	i.say("checked", "all checksums hold")
+	return nil
+}
+
+// inspectedNames returns the names of the files to inspect.
+func (c *cli) inspectedNames(cmd *cobra.Command, from *inputFlags, args []string) (names []string, err error) {
+	names, list, err := c.filesFrom(cmd, from, args)
+	if err != nil || list == nil {
+		return names, err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	for in, err := range list.Each(cmd.Context()) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, in.Name)
+	}
+	return names, nil
+}

@@ -1,0 +1,150 @@
+package filterbuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// fromList is what a plan keeps of a list of inputs.
+type fromList struct {
+	inputs *partition.Inputs
+	open   partition.OpenOptions
+	first  map[string]*partition.File // one file of each schema
+}
+
+// NewPlanOf is [NewPlan] for a list of inputs, which must stay open. It opens one file
+// of each schema and those of the shard, and build IDs and filters are the same. The
+// caller closes the [Plan].
+func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.OpenOptions, opts Options) (_ *Plan, err error) {
+	p, columns, err := newPlan(opts)
+	if err != nil {
+		return nil, err
+	}
+	p.list = &fromList{inputs: inputs, open: open, first: map[string]*partition.File{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	schemas, err := inputs.Schemas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range schemas {
+		files, _, err := inputs.Open(ctx, []partition.InputPiece{{Input: in}}, open)
+		if err != nil {
+			return nil, err
+		}
+		p.files, p.list.first[in.Schema] = append(p.files, files...), files[0]
+	}
+	if err := p.agree(columns); err != nil {
+		return nil, err
+	}
+	share, err := inputs.Share(ctx, opts.Shard)
+	if err != nil {
+		return nil, err
+	}
+	files, pieces, err := inputs.Open(ctx, share, open)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		f.CheckIDs(columns, p.opts.keys(p.Spec.Rule))
+	}
+	p.files, p.pieces = append(p.files, files...), pieces
+	if err := p.readTexts(ctx, columns); err != nil {
+		return nil, err
+	}
+	if err := p.listedCapacity(schemas); err != nil {
+		return nil, err
+	}
+	p.BuildID = p.Spec.id(inputs.Digest())
+	return p, nil
+}
+
+// Files returns the files that are open for the build.
+func (p *Plan) Files() []*partition.File { return p.files }
+
+// Pieces returns what the build reads of them.
+func (p *Plan) Pieces() []partition.Piece { return p.pieces }
+
+// Close closes the files that [NewPlanOf] has opened. Those of [NewPlan] are the
+// caller's.
+func (p *Plan) Close() error {
+	if p.list == nil {
+		return nil
+	}
+	return partition.Close(p.files)
+}
+
+// readTexts adds to the plan's identity how each text file is read and divided.
+func (p *Plan) readTexts(ctx context.Context, columns []key.Column) error {
+	as := map[string]string{}
+	for schema, f := range p.list.first {
+		if !f.Format.IsText() {
+			continue
+		}
+		enc, err := key.NewEncoder(f.Schema(), columns, p.opts.keys(p.Spec.Rule))
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		as[schema] = readAs(f, enc)
+	}
+	if len(as) == 0 {
+		return nil
+	}
+	var d division
+	for in, err := range p.list.inputs.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		if text, ok := as[in.Schema]; ok {
+			p.Spec.reading = append(p.Spec.reading, text)
+			d.text(in.Rel, len(in.Groups), func(g int) int64 { return in.Groups[g].Bytes })
+		}
+	}
+	p.Division = d.sum()
+	return nil
+}
+
+// listedCapacity is capacity for a list.
+func (p *Plan) listedCapacity(schemas []partition.Input) error {
+	switch {
+	case p.opts.Uncounted:
+		p.unsized, p.Spec.Capacity = true, 0
+	case p.Spec.Capacity > 0:
+	case p.list.inputs.Rows() >= 0:
+		p.Spec.Capacity = uint64(p.list.inputs.Rows())
+	case !p.opts.Shard.Whole():
+		name := p.list.inputs.Name()
+		for _, in := range schemas {
+			if in.Rows() < 0 {
+				name = in.Name
+				break
+			}
+		}
+		return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", name, ErrCapacity)
+	default:
+		p.unsized = true
+	}
+	return nil
+}
+
+// sampled returns the pieces from which the sample of the IDs is taken, and a function
+// that closes what was opened for it.
+func (p *Plan) sampled(ctx context.Context) ([]partition.Piece, func(), error) {
+	if p.list == nil {
+		return partition.Split(p.files, partition.Shard{}), func() {}, nil
+	}
+	spread, err := p.list.inputs.Spread(ctx, samplePages)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, pieces, err := p.list.inputs.Open(ctx, spread, p.list.open)
+	return pieces, func() { _ = partition.Close(files) }, err
+}
