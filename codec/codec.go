@@ -105,6 +105,9 @@ type KeyColumn struct {
 type Partial struct {
 	Of   uint32   // number of shards of the build, 1 to MaxShards
 	Held []uint32 // shards in this filter, ascending, from 0
+	// Division is a digest of the pieces into which the build divided its inputs, if
+	// the inputs alone do not tell; else zero.
+	Division [32]byte
 }
 
 // Capacity is the room of a filter for further keys. With Blocks blocks, it has at

@@ -120,6 +120,9 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 		if f.Kind() == KindExact {
 			f.Params.Blocks = 1 + r.Uint64N(1<<32)
 		}
+		if r.IntN(2) == 0 {
+			f.Partial.Division[r.IntN(32)] = 1
+		}
 	}
 	if r.IntN(4) == 0 {
 		f.Registers = make([]byte, RegisterCount)
@@ -444,6 +447,7 @@ func TestDigestTellsApart(t *testing.T) {
 		"want":   func(f *Filter) { f.Want = WantBloom },
 		"build":  func(f *Filter) { f.BuildID[0]++ },
 		"shards": func(f *Filter) { f.Partial = &Partial{Of: 1, Held: []uint32{0}} },
+		"pieces": func(f *Filter) { f.Partial = &Partial{Of: 1, Held: []uint32{0}, Division: [32]byte{1}} },
 		"parent": func(f *Filter) { f.Parents = make([][32]byte, 1) },
 		"range":  func(f *Filter) { f.Key[0].Min, f.Key[0].Max = intBound(1), intBound(2) },
 		"trim":   func(f *Filter) { f.Key[0].Class, f.Rule = "bytes", "trim" },

@@ -342,7 +342,7 @@ func (f *Filter) clone() *Filter {
 		}
 	}
 	if f.Partial != nil {
-		g.Partial = &Partial{Of: f.Partial.Of, Held: append([]uint32(nil), f.Partial.Held...)}
+		g.Partial = &Partial{Of: f.Partial.Of, Held: append([]uint32(nil), f.Partial.Held...), Division: f.Partial.Division}
 	}
 	g.Registers = append([]byte(nil), f.Registers...)
 	g.Parents = append([][32]byte(nil), f.Parents...)

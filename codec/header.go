@@ -33,6 +33,7 @@ const (
 	secChunks    = 10 // comes after the payload
 	secCapacity  = 11
 	secRule      = 12
+	secDivision  = 13
 )
 
 // section describes how one type of section is written and read. If put returns
@@ -60,6 +61,7 @@ func sections() []section {
 		{secParents, "parents", false, false, putParents, getParents},
 		{secCapacity, "capacity", false, false, putCapacity, getCapacity},
 		{secRule, "rule", true, false, putRule, getRule},
+		{secDivision, "division", true, false, putDivision, getDivision},
 	}
 }
 
@@ -292,6 +294,24 @@ func getPartial(m *meta, c *cursor.Cursor) *problem {
 				t.Held = append(t.Held, uint32(8*i+j))
 			}
 		}
+	}
+	return nil
+}
+
+func putDivision(m *meta, dst []byte) []byte {
+	if m.Partial == nil || m.Partial.Division == [32]byte{} {
+		return dst
+	}
+	return append(dst, m.Partial.Division[:]...)
+}
+
+func getDivision(m *meta, c *cursor.Cursor) *problem {
+	if m.Partial == nil {
+		return bad("filter", "a partial one", "a sealed one")
+	}
+	copy(m.Partial.Division[:], c.Take(32))
+	if m.Partial.Division == [32]byte{} {
+		return bad("value", "not all zero", "zero")
 	}
 	return nil
 }

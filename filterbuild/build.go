@@ -3,6 +3,7 @@ package filterbuild
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime"
@@ -137,10 +138,13 @@ func (o Options) keys(rule key.Rule) key.Options {
 type Plan struct {
 	Spec    Spec
 	BuildID [32]byte // zero if an input has no identity until it is read
-	opts    Options
-	files   []*partition.File
-	pieces  []partition.Piece
-	unsized bool // the number of keys is known only after reading them
+	// Division is the digest of the pieces into which text is divided, for
+	// [codec.Partial]; zero if no text is.
+	Division [32]byte
+	opts     Options
+	files    []*partition.File
+	pieces   []partition.Piece
+	unsized  bool // the number of keys is known only after reading them
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
@@ -151,6 +155,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p.files, p.pieces = files, partition.Split(files, opts.Shard)
+	p.Division = division(files)
 	p.Spec.SkipBad = slices.ContainsFunc(files, func(f *partition.File) bool {
 		_, _, skips := f.BadLines()
 		return skips
@@ -174,6 +179,27 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
 	}
 	return p, nil
+}
+
+// division digests how text files are divided, which does not follow from their content:
+// ranges of bytes have the size that this version gives them, over a network another one
+// than elsewhere.
+func division(files []*partition.File) (sum [32]byte) {
+	h, divided := sha256.New(), false
+	for i, f := range files {
+		if !f.Format.IsText() || f.NumGroups() < 2 {
+			continue
+		}
+		divided = true
+		fmt.Fprintf(h, "%d:", i)
+		for g := range f.NumGroups() {
+			fmt.Fprintf(h, " %d", f.GroupBytes(g))
+		}
+	}
+	if divided {
+		h.Sum(sum[:0])
+	}
+	return sum
 }
 
 // newPlan returns the part of a plan that depends on the options alone, and the key

@@ -313,7 +313,7 @@ func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
 		rep.Sharing = Alone
 	}
 	if s := b.plan.opts.Shard; !sealing(s) {
-		return all.open(b.plan.BuildID, codec.Partial{Of: s.Of, Held: []uint32{s.Index}}), rep, nil
+		return all.open(b.plan.BuildID, codec.Partial{Of: s.Of, Held: []uint32{s.Index}, Division: b.plan.Division}), rep, nil
 	}
 	f, err := all.seal(b.plan.BuildID)
 	return f, rep, err

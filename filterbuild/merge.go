@@ -73,7 +73,7 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim codec.Limits) (*
 	if err := all.decide(); err != nil {
 		return nil, err
 	}
-	return all.open(first.BuildID, codec.Partial{Of: first.Partial.Of, Held: held}), nil
+	return all.open(first.BuildID, codec.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}), nil
 }
 
 // agree checks that the parts are of one build, and returns the shards that
@@ -150,6 +150,9 @@ func differs(a, b *codec.Filter) *difference {
 	if a.BuildID != b.BuildID || a.Partial.Of != b.Partial.Of {
 		return &difference{"build", buildName(a), buildName(b), "merge only partial filters that were built from the same inputs with the same options"}
 	}
+	if a.Partial.Division != b.Partial.Division {
+		return &difference{"division of the text into shards", divisionName(a), divisionName(b), "build all shards with the same version, from files at the same place"}
+	}
 	const hint = "their build IDs are equal, but they differ: build both again"
 	spell := func(f *codec.Filter) string {
 		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), f.Params, f.FPRAsked, f.Want, f.Capacity)
@@ -182,6 +185,14 @@ func repeated(p *part, owner map[uint32]string) (errs []error) {
 			WithHint("leave one of the two out"))
 	}
 	return errs
+}
+
+// divisionName names the division of a partial filter in errors.
+func divisionName(f *codec.Filter) string {
+	if f.Partial.Division == [32]byte{} {
+		return "whole files"
+	}
+	return fmt.Sprintf("%x", f.Partial.Division[:6])
 }
 
 // lacking returns an error unless all n shards are held.

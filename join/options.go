@@ -80,6 +80,9 @@ type Options struct {
 	KeepTypes bool
 	// Shard is the part of the log to join. The ID set is always read whole.
 	Shard partition.Shard
+	// Pieces, if not nil, are the pieces of the log to join, in ascending order, in place
+	// of those that Shard has of the files; see [partition.Inputs.Open].
+	Pieces []partition.Piece
 	// Memory bounds the bytes of filters, held IDs and buffers for what goes to
 	// disk, together; 0: no bound. A given Filter is not counted, except with
 	// Exact.

@@ -59,8 +59,8 @@ func remoteLog(t *testing.T, dir string, files, rows, groupRows int) {
 	}
 }
 
-// A join of files over a network reads what it has announced, and writes the bytes that
-// it writes for local files.
+// A join of files over a network announces its reads, and writes the same bytes as for
+// local files.
 func TestRemote(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "log"), 0o777); err != nil {
@@ -113,7 +113,7 @@ func TestRemote(t *testing.T) {
 					}
 					want := run(storage.Local{}, 0, "out.parquet")
 					for _, memory := range []int64{0, 64 << 20} {
-						remote := &storagetest.Remote{Storage: storage.Local{}, At: 4}
+						remote := &storagetest.Remote{T: t, Storage: storage.Local{}, At: 4}
 						if got := run(remote, memory, "out.parquet"); !bytes.Equal(got, want) {
 							t.Errorf("memory %d: other bytes than from local files", memory)
 						}

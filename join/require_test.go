@@ -241,8 +241,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestWarningsWithCondition: few matches say nothing if a condition leaves out rows that
-// count as read; no match may be due to it.
+// TestWarningsWithCondition: few matches cause no warning if a condition leaves out rows
+// that count as read. With no match, the warning names the condition as a possible cause.
 func TestWarningsWithCondition(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000))
 	log := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300_000))[0].Name

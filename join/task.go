@@ -44,7 +44,9 @@ func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, err
 	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}
-	t.pieces = partition.Split(logs, t.opts.Shard)
+	if t.pieces = t.opts.Pieces; t.pieces == nil {
+		t.pieces = partition.Split(logs, t.opts.Shard)
+	}
 	t.idPieces = partition.Split(ids, partition.Shard{})
 	return t, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// transfers adds to the strategies of a plan what they read over a network, if files
-// of a side are read over one. Samples are not included.
+// transfers adds the reads over a network to the strategies of a plan, if files of a side
+// are read over one. Samples are not included.
 func (t *task) transfers(p *plan.Plan, s plan.Sizes) error {
 	share := s.Selectivity
 	switch typ := t.opts.Type; {

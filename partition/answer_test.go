@@ -206,7 +206,7 @@ func layoutOf(t testing.TB, log *File, p *Pairs) (*pairLayout, *File) {
 	}
 	equal(t, "why", PairsFit(p, []*File{log}), "")
 	o := Output{Result: ResultExact}
-	if err := o.prepare([]*File{log}); err != nil {
+	if err := o.prepare(t.Context(), []*File{log}); err != nil {
 		t.Fatal(err)
 	}
 	return l, emptyFile(t, l.schema, l.orders, l.keyValues(o))

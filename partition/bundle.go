@@ -206,11 +206,15 @@ func (b *bundler) close(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", b.out.path(f.name), err)
 	}
-	b.open = nil
-	done := publish.File{Name: f.name, Rows: n, Bytes: size, Sum: publish.Sum(f.sum)}
+	columns, err := columnsIn(f.writer)
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.out.path(f.name), err)
+	}
+	done := publish.File{Name: f.name, Rows: n, Bytes: size, Sum: publish.Sum(f.sum), Columns: columns}
 	for _, p := range f.parts {
 		done.Inputs = append(done.Inputs, b.out.target(b.parts[p]).Input)
 	}
+	b.open = nil
 	return b.files.Add(ctx, f.file, done)
 }
 

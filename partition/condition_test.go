@@ -196,8 +196,8 @@ func eventFiles(t *testing.T, rows []event) (names []string) {
 	return names
 }
 
-// TestWhere: no reader of a file sees rows that fail its condition, whatever the file
-// looks like and what else is asked of it.
+// TestWhere: no reader of a file sees rows that fail its condition, in files of every
+// layout and with all other options.
 func TestWhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	rows := events(rng, 700)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,15 +33,17 @@ func TestRunsShareADirectory(t *testing.T) {
 		t.Error("_SUCCESS before the other shard has finished")
 	}
 	did(run(1, Shard{1, 2}, in+"/y=1"))
-	var sum publish.Manifest
-	if err := json.Unmarshal([]byte(get(t, out+publish.Success)), &sum); err != nil || sum.Rows != 30 || !strings.Contains(get(t, out+publish.Success), run(2, Shard{}, in+"/a.parquet").digest(t)) {
-		t.Errorf("_SUCCESS %+v, %v", sum, err)
+	equal(t, "files of both", tree(t, out)[0], publish.Success)
+	equal(t, "_SUCCESS", get(t, out+publish.Success), "")
+	settled(t, out)
+	if s := stateOf(t, out); s.Generation != 2 || s.Rows != 30 || len(s.Inputs) != 3 || len(s.Recipes) != 2 {
+		t.Errorf("state %+v", s)
 	}
 	// As Arrow files, which have other names; the old files are removed.
 	arrow := run(3, Shard{}, in+"/y=1")
 	arrow.out.Format = ArrowFile
 	did(arrow)
-	equal(t, "files", tree(t, out), []string{"_SUCCESS", "_manifest.json", "_manifest.json", "a.parquet", "y=1/b.arrow", "y=1/c.arrow"})
+	equal(t, "files", tree(t, out), []string{"_SUCCESS", "a.parquet", "y=1/_SUCCESS", "y=1/b.arrow", "y=1/c.arrow"})
 	// A finished run repairs its part, although the directory has others.
 	if err := os.Truncate(out+"a.parquet", 100); err != nil {
 		t.Fatal(err)
@@ -67,10 +70,7 @@ func TestRunsShareADirectory(t *testing.T) {
 func contentsOf(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	for _, name := range tree(t, dir) {
-		if !strings.HasPrefix(name, "_manifest") {
-			name += get(t, filepath.Join(dir, name))
-		}
-		all = append(all, name)
+		all = append(all, name+get(t, filepath.Join(dir, name)))
 	}
 	return all
 }
@@ -100,12 +100,10 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 		if err := harm(out + "y=1/c.parquet"); err != nil {
 			t.Fatal(err)
 		}
-		// A run over other inputs notices it but cannot repair it.
-		_, err := job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(2)}}.do(t)
-		says(t, what, err, ErrExists)
-		if slices.Contains(tree(t, out), publish.Success) {
-			t.Errorf("%s: _SUCCESS stands", what)
-		}
+		// A run over another input notices it but cannot repair it.
+		_, err := job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(1)}}.do(t)
+		says(t, what, err, ErrDone, "no _SUCCESS", "y=1/c.parquet "+map[string]string{"missing": "is missing", "cut": "has changed", "changed": "has changed"}[what])
+		equal(t, what, slices.DeleteFunc(tree(t, out), func(name string) bool { return filepath.Base(name) != publish.Success }), nil)
 		w, err := whole.do(t)
 		if err != nil || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], "y=1/c.parquet is "+what) {
 			t.Errorf("%s: %v, %v", what, w.Notes, err)
@@ -117,7 +115,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 	if _, err := whole.do(t); err != nil {
 		t.Fatal(err)
 	}
-	// The change is still known after another run has removed files from the manifest.
+	// The change is still known after another run has changed the state.
 	was := get(t, out+"y=1/c.parquet")
 	put(t, out+"y=1/c.parquet", was[:30]+string([]byte{was[30] ^ 1})+was[31:])
 	if w, err := (job{[]string{in + "/a.parquet"}, Output{Name: out, Run: runOf(2), Force: true}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(tree(t, out), publish.Success) {
@@ -139,91 +137,136 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 func TestManifestLeadsNowhere(t *testing.T) {
 	in, precious := logs(t), t.TempDir()
 	mine := put(t, filepath.Join(precious, "a.parquet"), "mine")
-	for _, name := range []string{"../" + filepath.Base(precious) + "/a.parquet", mine, "..", ".", "", "x/../../a", "a//b", "_SUCCESS", "_manifest-1.json", "a\x00"} {
-		out := filepath.Join(filepath.Dir(precious), t.Name()+"-out") + "/"
-		b, err := json.Marshal(publish.Manifest{Version: 2, Run: "1", Of: 1, Done: true, Files: []publish.File{{Name: name, Input: "a.parquet"}}})
+	const generation, part, old = "out.bloomjoin/manifest-00000001.json", "out.bloomjoin/shard-0123456789abcdef-00000-of-00001.json", "out/_manifest-1.json"
+	// manifests returns each kind of manifest that lists a file, by its name.
+	manifests := func(name string) map[string]string {
+		quoted, err := json.Marshal(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, out+"_manifest-1.json", string(b))
-		_, err = job{[]string{in}, Output{Name: out, Run: runOf(1), Force: true}}.do(t)
-		says(t, name, err, fault.ErrCorrupt, "_manifest-1.json")
-		if err := os.RemoveAll(out); err != nil {
-			t.Fatal(err)
+		file := func(format string) string { return strings.ReplaceAll(format, "NAME", string(quoted)) }
+		return map[string]string{
+			generation: file(`{"version":3,"generation":1,"recipes":[{}],"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
+			part:       file(`{"version":3,"run":"0123456789abcdef","of":1,"done":true,"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
+			old:        file(`{"version":2,"run":"1","of":1,"done":true,"files":[{"name":NAME,"input":"a.parquet"}]}`),
+		}
+	}
+	for _, name := range []string{"../" + filepath.Base(precious) + "/a.parquet", mine, "..", ".", "", "x/../../a", "a//b", "_SUCCESS", "_manifest-1.json", "a\x00"} {
+		all := manifests(name)
+		all["out.bloomjoin/manifest-00000002.json"] = strings.Replace(`{"version":3,"generation":2,"remove":[NAME]}`, "NAME", strconv.Quote(name), 1)
+		if name == "_manifest-1.json" || name == "a\x00" {
+			delete(all, "out.bloomjoin/manifest-00000002.json") // what an earlier version has left is removed; and JSON has no \x00
+		}
+		for manifest, content := range all {
+			dir := filepath.Join(filepath.Dir(precious), t.Name())
+			put(t, filepath.Join(dir, manifest), content)
+			_, err := job{[]string{in}, Output{Name: dir + "/out/", Run: runOf(1), Force: true}}.do(t)
+			says(t, manifest+": "+name, err, fault.ErrCorrupt, filepath.Base(manifest), "outside the directory or not an output")
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	// Nothing is removed through a link.
-	out := filepath.Join(t.TempDir(), "out") + "/"
-	put(t, out+"_manifest-1.json", `{"version":2,"run":"1","of":1,"done":true,"files":[{"name":"link/a.parquet","input":"a.parquet"}]}`)
-	if err := os.Symlink(precious, out+"link"); err != nil {
-		t.Fatal(err)
+	for manifest, content := range manifests("link/a.parquet") {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, manifest), content)
+		if err := os.MkdirAll(dir+"/out", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(precious, dir+"/out/link"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (job{[]string{in}, Output{Name: dir + "/out/", Run: runOf(1), Force: true}}).do(t); err != nil {
+			t.Error(manifest, err)
+		}
+		equal(t, manifest, stateOf(t, dir+"/out/").Rows, 30)
+		equal(t, "behind the link", get(t, mine), "mine")
 	}
-	if _, err := (job{[]string{in}, Output{Name: out, Run: runOf(1), Force: true}}).do(t); err != nil {
-		t.Error(err)
+	for manifest, content := range manifests("y=1/c.parquet") {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, manifest), strings.ReplaceAll(content, "\"a.parquet\"", "\"y=1/c.parquet\""))
+		if err := os.MkdirAll(dir+"/out/y=1", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(mine, dir+"/out/y=1/c.parquet"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := job{[]string{in}, Output{Name: dir + "/out/", Run: runOf(2), Force: true}}.do(t)
+		says(t, "a link in the place of an output", err, ErrExists, "y=1/c.parquet is a link or device")
+		equal(t, "behind the link", get(t, mine), "mine")
 	}
-	equal(t, "behind the link", get(t, mine), "mine")
-	put(t, out+"_manifest-1.json", `{"version":2,"run":"1","of":1,"done":true,"files":[{"name":"other.parquet","input":"a.parquet"}]}`)
-	if err := os.Symlink(mine, out+"other.parquet"); err != nil {
-		t.Fatal(err)
-	}
-	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.do(t)
-	says(t, "a link in the place of an output", err, ErrExists, "other.parquet is a link or device")
-	equal(t, "behind the link", get(t, mine), "mine")
-	for _, bad := range []string{"{", `{"version":9,"of":1}`, `{"version":2,"of":0}`, `{"version":2,"of":2,"shard":2}`} {
-		put(t, out+"_manifest-1.json", bad)
-		_, err := job{[]string{in}, Output{Name: out, Run: runOf(1), Force: true}}.do(t)
-		says(t, bad, err, nil, "_manifest-1.json")
+	for manifest, contents := range map[string][]string{
+		old:        {"{", `{"version":9,"of":1}`},
+		part:       {"{", `{"version":2}`, `{"version":3,"of":0}`, `{"version":3,"of":2,"shard":2,"run":"0123456789abcdef"}`, `{"version":3,"of":1,"run":"0"}`},
+		generation: {"{", `{"version":4}`, `{"version":3,"inputs":[{"input":"a"}]}`},
+	} {
+		for _, bad := range contents {
+			dir := t.TempDir()
+			put(t, filepath.Join(dir, manifest), bad)
+			_, err := job{[]string{in}, Output{Name: dir + "/out/", Run: runOf(1), Force: true}}.do(t)
+			says(t, bad, err, nil, filepath.Base(manifest))
+			equal(t, bad, get(t, filepath.Join(dir, manifest)), bad)
+		}
 	}
 }
 
-// Directories written by version 1 are recognised: they are done, or replaced.
-func TestManifestVersion1(t *testing.T) {
-	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
-	j := job{[]string{in}, Output{Name: out, Run: runOf(1)}}
-	if _, err := j.do(t); err != nil {
-		t.Fatal(err)
+// Directories whose manifests stand in them, as earlier versions wrote them, are
+// recognised: Force replaces what their manifests list, and removes these.
+func TestManifestsOfEarlierVersions(t *testing.T) {
+	for version := 1; version <= 2; version++ {
+		in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
+		j := job{[]string{in}, Output{Name: out, Run: runOf(1)}}
+		if _, err := j.do(t); err != nil {
+			t.Fatal(err)
+		}
+		type file struct {
+			Name  string `json:"name"`
+			Input string `json:"input"`
+			Bytes int64  `json:"bytes"`
+		}
+		old := struct {
+			Version int    `json:"version"`
+			Run     string `json:"run"`
+			Of      int    `json:"of"`
+			Files   []file `json:"files"`
+		}{version, "0123", 1, nil}
+		for _, f := range stateOf(t, out).Files {
+			old.Files = append(old.Files, file{f.Name, f.Inputs[0], f.Bytes})
+		}
+		b, err := json.Marshal(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{publish.ManifestsOf(out), out + "y=1/_SUCCESS"} {
+			if err := os.RemoveAll(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, out+"_manifest-0123.json", string(b))
+		put(t, out+publish.Success, string(b))
+		before := snapshot(t, out)
+		_, err = j.do(t)
+		says(t, "without Force", err, ErrExists, "Force")
+		equal(t, "without Force", snapshot(t, out), before)
+		j.inputs, j.out.Force = []string{in + "/a.parquet"}, true
+		if _, err := j.do(t); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "files", tree(t, out), wholeTree)
+		equal(t, "_SUCCESS", get(t, out+publish.Success), "")
+		equal(t, "inputs", len(stateOf(t, out).Inputs), 3)
+		j.inputs, j.out.Force = []string{in}, false
+		_, err = j.do(t)
+		says(t, "over what an earlier version has written", err, ErrExists, "Force")
+		j.out.Force = true
+		if _, err := j.do(t); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "files", tree(t, out), wholeTree)
+		settled(t, out)
+		equal(t, "recipes", len(stateOf(t, out).Recipes), 1)
 	}
-	var m publish.Manifest
-	if err := json.Unmarshal([]byte(get(t, manifestOf(t, out))), &m); err != nil {
-		t.Fatal(err)
-	}
-	type file struct {
-		Name  string `json:"name"`
-		Input string `json:"input"`
-		Bytes int64  `json:"bytes"`
-	}
-	old := struct {
-		Version int    `json:"version"`
-		Run     string `json:"run"`
-		Of      int    `json:"of"`
-		Files   []file `json:"files"`
-	}{1, m.Run, 1, nil}
-	for _, f := range m.Files {
-		old.Files = append(old.Files, file{f.Name, f.Input, f.Bytes})
-	}
-	b, err := json.Marshal(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(manifestOf(t, out)); err != nil {
-		t.Fatal(err)
-	}
-	put(t, out+"_manifest.json", string(b))
-	put(t, out+publish.Success, string(b))
-	_, err = j.do(t)
-	says(t, "the run of version 1", err, ErrDone)
-	j.out.Run = runOf(2)
-	_, err = j.do(t)
-	says(t, "another run", err, ErrExists)
-	j.inputs, j.out.Force = []string{in + "/a.parquet"}, true
-	if _, err := j.do(t); err != nil {
-		t.Fatal(err)
-	}
-	j.inputs = []string{in}
-	if _, err := j.do(t); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "files", tree(t, out), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
 }
 
 // File names may have any bytes, and any length that the system allows.
@@ -238,7 +281,7 @@ func TestOutputNamesOfAnyBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := tree(t, out)
-	equal(t, "files", got[2:], slices.Sorted(slices.Values(names)))
+	equal(t, "files", got[1:], slices.Sorted(slices.Values(names)))
 	_, err := j.do(t)
 	says(t, "again", err, ErrDone)
 	j.out.Force = true

@@ -16,10 +16,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// exclude returns the listed objects without those of which the condition excludes every
-// row because of the values of their directories, according to bound. If none is left, the
-// first one is kept for its columns. some says, for each list, whether an object was left
-// out.
+// exclude returns the listed objects whose directories have values for which rows may
+// satisfy the condition, according to bound. If none is left, the first one is kept for
+// its columns. some reports for each list whether an object was left out.
 func (o *OpenOptions) exclude(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
 	some = make([]bool, len(lists))
 	if bound == nil {

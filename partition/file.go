@@ -95,8 +95,8 @@ type File struct {
 // next read.
 func (f *File) rest() error { return storage.Rest(f.src) }
 
-// passed releases what is kept of a file over a network when its last row group has been
-// read.
+// passed releases the bytes that are kept of a file over a network. It is called when the
+// last row group has been read.
 func (f *File) passed() {
 	if p := f.parquet(); p != nil {
 		p.File().Rest()

@@ -25,9 +25,9 @@ var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 // directory is either data, certainly not data because of its name, excluded by a
 // pattern, or an error: a file with an unknown format or damaged first bytes may hold
 // rows. With an error, find also returns the files that are open.
-func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.Object, excluded bool) (files []*File, err error) {
+func find[T any](ctx context.Context, o *OpenOptions, name string, entries []storage.Object, excluded bool, by opener[T]) (files []T, err error) {
 	var stray, passed []string
-	opening := o.openMany(ctx, name, entries)
+	opening := openMany(ctx, o, name, entries, by)
 	defer opening.stop()
 	for _, e := range entries {
 		f, why, err := opening.take(ctx)
@@ -40,7 +40,7 @@ func (o *OpenOptions) find(ctx context.Context, name string, entries []storage.O
 			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
 		case err != nil:
 			return files, err
-		case f != nil:
+		case why == "":
 			files = append(files, f)
 			continue
 		}
@@ -150,10 +150,7 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 	}
 	f, err := openObject(ctx, e, parts, *o)
 	if f != nil {
-		f.root, f.found, f.left = root, e.Found, o.left
-		if above, ok := strings.CutSuffix(e.Rel, "/"+listed); ok {
-			f.rootRel = above
-		}
+		f.root, f.found, f.left, f.rootRel = root, e.Found, o.left, rootRelOf(e.Rel, listed)
 	}
 	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.Format.IsText() {
 		return f, "", err
@@ -172,6 +169,15 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 		err = nil
 	}
 	return nil, why, err
+}
+
+// rootRelOf returns the directory in which a file was listed, as a Rel.
+func rootRelOf(rel, listed string) string {
+	above, ok := strings.CutSuffix(rel, "/"+listed)
+	if !ok {
+		return ""
+	}
+	return above
 }
 
 // noData reports whether the name shows that a file is not data: one of those
@@ -228,21 +234,34 @@ func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts O
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Object().Size, src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
-	f.print = sync.OnceValues(f.digest)
+	f := newFile(src, e, &opts)
 	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
-		err = f.partition(opts.hive, parts)
-	}
-	if err == nil {
-		err = f.open(ctx, opts)
-	}
-	if err == nil {
-		if err = f.setWhere(&opts); err != nil {
-			err = errors.Join(err, f.table.Close())
-		}
+		err = f.begin(ctx, parts, opts)
 	}
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
 	return f, f.rest()
+}
+
+// newFile returns a file without a format.
+func newFile(src storage.Reader, e storage.Object, opts *OpenOptions) *File {
+	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Object().Size, src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
+	f.print = sync.OnceValues(f.digest)
+	return f
+}
+
+// begin opens the reader of the file's format, with the columns of its directories and
+// the condition of the options.
+func (f *File) begin(ctx context.Context, parts []hive.Part, opts OpenOptions) error {
+	if err := f.partition(opts.hive, parts); err != nil {
+		return err
+	}
+	if err := f.open(ctx, opts); err != nil {
+		return err
+	}
+	if err := f.setWhere(&opts); err != nil {
+		return errors.Join(err, f.table.Close())
+	}
+	return nil
 }

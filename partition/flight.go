@@ -52,8 +52,8 @@ func processors(threads int) int {
 	return threads
 }
 
-// workersFor returns the number of workers for pieces. Those who read over a network
-// mostly wait for it.
+// workersFor returns the number of workers for pieces. It is higher for reads over a
+// network, since such workers mostly wait.
 func workersFor(pieces []Piece, threads int) int {
 	n := processors(threads)
 	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {

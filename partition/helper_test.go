@@ -3,13 +3,13 @@ package partition
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math/bits"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,6 +25,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -216,7 +217,7 @@ func tree(t testing.TB, root string) []string {
 			return err
 		}
 		rel, err := filepath.Rel(root, path)
-		names = append(names, runDigits.ReplaceAllString(filepath.ToSlash(rel), "_manifest"))
+		names = append(names, filepath.ToSlash(rel))
 		return err
 	})
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -225,17 +226,26 @@ func tree(t testing.TB, root string) []string {
 	return names
 }
 
-// runDigits matches what identifies the run in a manifest's name.
-var runDigits = regexp.MustCompile(`_manifest-[0-9a-f]{16}`)
+// manifestOf returns the path of the root manifest of an output directory.
+func manifestOf(dir string) string { return filepath.Join(publish.ManifestsOf(dir), "manifest.json") }
 
-// manifestOf returns the path of the only manifest of a directory.
-func manifestOf(t testing.TB, dir string) string {
+// stateOf returns the root manifest of an output directory.
+func stateOf(t testing.TB, dir string) (s publish.State) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "_manifest*.json"))
-	if err != nil || len(names) != 1 {
-		t.Fatalf("manifests %v, %v; want one", names, err)
+	if err := json.Unmarshal([]byte(get(t, manifestOf(dir))), &s); err != nil {
+		t.Fatal(err)
 	}
-	return names[0]
+	return s
+}
+
+// settled fails the test unless nothing of a run under way stands beside an output
+// directory.
+func settled(t testing.TB, dir string) {
+	t.Helper()
+	names := tree(t, publish.ManifestsOf(dir))
+	if len(names) != 2 || names[1] != "manifest.json" || !strings.HasPrefix(names[0], "manifest-0") {
+		t.Errorf("manifests of %s: %v, want one generation and its copy", dir, names)
+	}
 }
 
 // open opens files for the test, if they may be in mixed directories.

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
 // TestHold: a directory with held files changes only when all rows have arrived, and
@@ -30,6 +32,7 @@ func TestHold(t *testing.T) {
 	_, err := held.doWith(t, failing)
 	says(t, "into an empty directory", err, boom)
 	equal(t, "what is left", tree(t, dir), nil)
+	equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)
 
 	// The directory has another run's output: Force replaces it only at the end.
 	other := job{[]string{in + "/a.parquet"}, Output{Name: dir, Run: runOf(2)}}
@@ -38,11 +41,12 @@ func TestHold(t *testing.T) {
 	}
 	_, err = held.do(t)
 	says(t, "without force", err, ErrExists)
-	before := snapshot(t, dir)
+	before, state := snapshot(t, dir), snapshot(t, publish.ManifestsOf(dir))
 	held.out.Force = true
 	_, err = held.doWith(t, failing)
 	says(t, "over another run", err, boom)
 	equal(t, "what stands there", snapshot(t, dir), before)
+	equal(t, "what stands beside it", snapshot(t, publish.ManifestsOf(dir)), state)
 
 	// On success, the directory is the same as without Hold.
 	if w, err := held.doWith(t, watch(t, dir, snapshot(t, dir))); err != nil || w.Rows != 30 {
@@ -65,7 +69,7 @@ func TestHold(t *testing.T) {
 		return rows
 	})
 	says(t, "a rival", err, ErrExists)
-	equal(t, "the rival's files", tree(t, fresh), []string{"_SUCCESS", "_manifest.json", "a.parquet"})
+	equal(t, "the rival's files", tree(t, fresh), []string{"_SUCCESS", "a.parquet"})
 }
 
 // watch checks that the directory is unchanged until the last row, and that no file is
@@ -102,13 +106,7 @@ func snapshot(t *testing.T, dir string) string {
 	var b strings.Builder
 	for _, name := range tree(t, dir) {
 		if base := name[strings.LastIndex(name, "/")+1:]; !strings.HasPrefix(base, ".") {
-			content := ""
-			if strings.HasPrefix(base, "_manifest") {
-				content = get(t, manifestOf(t, dir))
-			} else {
-				content = get(t, dir+"/"+name)
-			}
-			b.WriteString(name + "\n" + content + "\n")
+			b.WriteString(name + "\n" + get(t, dir+"/"+name) + "\n")
 		}
 	}
 	return b.String()
@@ -125,6 +123,7 @@ func TestHoldOnAFullDisk(t *testing.T) {
 		left := space
 		if _, err := (job{[]string{in}, Output{Name: dir, Store: fullStore{left: &left}, Run: runOf(1), Hold: true}}).do(t); err != nil {
 			equal(t, "what is left", tree(t, dir), nil)
+			equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)
 		}
 	}
 }
@@ -152,4 +151,5 @@ func TestHoldCancelled(t *testing.T) {
 	_, err := Output{Name: dir, Run: runOf(1), Hold: true}.Write(ctx, parts, rows)
 	says(t, "a run that is called off", err, context.Canceled)
 	equal(t, "what is left", tree(t, dir), nil)
+	equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)
 }

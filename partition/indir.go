@@ -19,14 +19,11 @@ import (
 
 // pendingInDir is Pending for a directory.
 func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
-	if err := o.checkNames(o.logs); err != nil {
-		return nil, err
-	}
 	d, err := o.directory()
 	if err != nil {
 		return nil, err
 	}
-	inputs, err := o.inputs()
+	inputs, err := o.inputs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,17 +31,17 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Run.job = job
+	if o.Run.List != nil { // the writer checks the targets
+		return nil, nil
+	}
 	var todo []*File
 	for _, f := range o.logs {
 		if job.Does(f.Rel) {
 			todo = append(todo, f)
 		}
 	}
-	if err := job.Check(ctx, o.targets(Split(todo, o.Shard))); err != nil {
-		return nil, err
-	}
-	o.Run.job = job
-	return todo, nil
+	return todo, job.Check(ctx, o.targets(Split(todo, o.Shard)))
 }
 
 // jobOf returns what is to be done in the directory: what Pending has found, or
@@ -62,7 +59,7 @@ func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
 		return nil, err
 	}
 	d.All = true
-	inputs, err := o.inputs()
+	inputs, err := o.inputs(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +91,14 @@ func (o Output) directory() (*publish.Dir, error) {
 }
 
 // inputs returns the files of the log as the state of a directory has them.
-func (o Output) inputs() (publish.Inputs, error) {
+func (o Output) inputs(ctx context.Context) (publish.Inputs, error) {
+	if o.Run != nil && o.Run.List != nil {
+		return o.listed(ctx, o.Run.List)
+	}
 	in := publish.Inputs{Len: len(o.logs), Left: map[string]bool{}}
+	if err := o.checkNames(o.logs); err != nil {
+		return in, err
+	}
 	if err := fingerprint(o.logs); err != nil {
 		return in, err
 	}
@@ -132,14 +135,64 @@ func (o Output) inputs() (publish.Inputs, error) {
 	return in, nil
 }
 
+// listed returns the inputs of a list as the state of a directory has them. Left has the
+// inputs that were not chosen when Each has ended.
+func (o Output) listed(ctx context.Context, list *Inputs) (publish.Inputs, error) {
+	in := publish.Inputs{Digest: list.Digest(), Len: list.Len(), Left: map[string]bool{}}
+	for _, rel := range list.list.header.LeftOut {
+		in.Left[publish.UnescapeName(rel)] = true
+	}
+	if err := o.checkListed(ctx, list); err != nil {
+		return in, err
+	}
+	in.Each = func(yield func(publish.Input, error) bool) {
+		whole := &Inputs{list: list.list}
+		i := -1
+		for one, err := range whole.Each(ctx) {
+			if i++; err == nil && !list.has(i) {
+				in.Left[one.Rel] = true
+				continue
+			}
+			if !yield(one.published(), err) || err != nil {
+				return
+			}
+		}
+	}
+	return in, nil
+}
+
+// checkListed is checkNames for a list.
+func (o Output) checkListed(ctx context.Context, list *Inputs) error {
+	if !list.list.header.Alike {
+		return nil
+	}
+	names := map[string]string{}
+	for in, err := range list.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		stem := stemOf(in.Rel)
+		if other, ok := names[stem]; ok {
+			return o.sameName(other, in.Name, stem+o.extension())
+		}
+		names[stem] = in.Name
+	}
+	return nil
+}
+
+// published describes the input for the state of a directory.
+func (in *Input) published() publish.Input {
+	return publish.Input{
+		Rel: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.Print), Groups: len(in.Groups), Found: in.Found, Root: in.RootRel, ModTime: in.ModTime,
+	}
+}
+
 // input describes the file for the state of a directory.
 func (f *File) input() (publish.Input, error) {
-	print, err := f.Fingerprint()
-	in := publish.Input{Rel: f.Rel, Size: f.Size, Print: hex.EncodeToString(print), Groups: f.NumGroups(), Found: f.found, Root: f.rootRel}
-	if f.src != nil {
-		in.ModTime = f.src.Object().ModTime
-	}
-	return in, err
+	in, err := f.brief()
+	one := in.published()
+	one.Groups = f.NumGroups()
+	return one, err
 }
 
 // finishDir records what was written, and commits the run if this was its last worker.

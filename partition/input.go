@@ -28,7 +28,9 @@ type Input struct {
 	Schema   string           // equal for files with equal columns, apart from those of their paths
 	Groups   []Group          // its row groups, in order
 	Values   []PartitionValue // see [File.Partitions]
-	Root     string           // the directory in which it was found, or ""
+	Found    bool             // in a directory that was named, or that a pattern matched
+	Root     string           // that directory
+	RootRel  string           // its path in terms of Rel; empty: the base itself
 }
 
 // Group is a row group of an [Input].
@@ -52,15 +54,14 @@ func (in *Input) Rows() int64 {
 // Input describes the file. It reads what the fingerprint needs: of small files and
 // local text, all bytes. Standard input and records have no fingerprint.
 func (f *File) Input() (in Input, err error) {
-	in = Input{Name: f.Name, Rel: f.Rel, Size: f.Size, Format: f.Format, Values: f.Partitions(), Root: f.root}
-	if f.src != nil {
-		in.ModTime, in.Identity = f.src.Object().ModTime, f.src.Object().Identity
-	}
-	if in.Print, err = f.Fingerprint(); err != nil {
+	if in, err = f.brief(); err != nil {
 		return in, err
 	}
 	if in.Schema, err = f.schemaDigest(); err != nil {
 		return in, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	if _, err := f.CountRows(); err != nil {
+		return in, err
 	}
 	for g := range f.NumGroups() {
 		in.Groups = append(in.Groups, Group{f.GroupRows(g), f.GroupBytes(g)})

@@ -112,7 +112,7 @@ func (l *leafKeys) prunedRows(ctx context.Context, group int) (_ [][2]int64, nul
 	return l.inside, l.beside, nil
 }
 
-// narrow determines which rows of a range must be read; failing says that some of them
+// narrow determines which rows of a range must be read; failing reports that some of them
 // fail the file's condition. NULLs elsewhere are counted with the first rows of the row
 // group.
 func (l *leafKeys) narrow(ctx context.Context, r rowRange, failing bool) (*narrowed, error) {

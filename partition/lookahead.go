@@ -18,11 +18,11 @@ import (
 // Limits for files over a network.
 const (
 	jobsAhead = 64 // jobs whose keys are announced before their tasks
-	scouts    = 32 // goroutines that find what to announce
+	scouts    = 32 // goroutines that find ranges to announce
 	openAhead = 6  // further jobs that may be open: the network fetches for some, workers have others
 )
 
-// release ends the lookahead, and drops what was announced and not read.
+// release ends the lookahead, and drops announced ranges that were not read.
 func (e *pageEngine) release() {
 	e.scouts.stop()
 	for _, s := range slices.Concat(e.open, e.coming) {
@@ -66,7 +66,7 @@ func (e *pageEngine) keeps() int64 {
 	return max(min(most, e.most/2-e.held()), 0)
 }
 
-// keysAhead is what the key task of a job reads.
+// keysAhead holds the ranges that the key task of a job reads.
 type keysAhead struct {
 	found   chan struct{}          // closed when the rest is set
 	matches []*narrowed            // by match; nil: the task finds it itself
@@ -92,14 +92,14 @@ func (n *narrowed) announce(f *parquet.File, group, leaf int) {
 	}
 }
 
-// release drops what was announced and not read. n may be nil.
+// release drops announced ranges that were not read. n may be nil.
 func (n *narrowed) release() {
 	if n != nil {
 		n.ahead.Release()
 	}
 }
 
-// lookahead finds what jobs read.
+// lookahead finds the ranges that jobs read.
 type lookahead struct {
 	scanner *Scanner
 	jobs    chan *rangeJob
@@ -170,7 +170,7 @@ func (s *rangeJob) announceAgain(k *keyScan) {
 	}
 }
 
-// releaseAgain drops what was announced once more.
+// releaseAgain drops ranges that were announced a second time.
 func (s *rangeJob) releaseAgain() {
 	if s.keys != nil {
 		for _, a := range s.keys.again {
@@ -219,7 +219,7 @@ func (n *narrowed) restrict(spans [][2]int64, total int64) {
 	n.spans, n.all = spans, len(spans) == 1 && spans[0] == [2]int64{0, total}
 }
 
-// expect makes the next scan read what was found for it; nil: nothing was.
+// expect gives the next scan the ranges that were found for it; nil: none.
 func (k *keyScan) expect(ctx context.Context, a *keysAhead) error {
 	found := make([]*narrowed, len(k.matches))
 	if k.where != nil {
@@ -244,7 +244,7 @@ func (k *keyScan) expect(ctx context.Context, a *keysAhead) error {
 	return nil
 }
 
-// release drops what was announced for a job and not read.
+// release drops ranges that were announced for a job and not read.
 func (s *rangeJob) release() {
 	s.releaseAgain()
 	if s.keys != nil {
@@ -275,7 +275,7 @@ func (s *rangeJob) announceLeaves(rows *selection) {
 	}
 }
 
-// leafAhead returns what was announced for leaf i, once.
+// leafAhead returns the ranges that were announced for leaf i, once.
 func (s *rangeJob) leafAhead(i int) (a *parquet.Ahead) {
 	if s.leavesAhead != nil {
 		a, s.leavesAhead[i] = s.leavesAhead[i], nil
@@ -283,7 +283,7 @@ func (s *rangeJob) leafAhead(i int) (a *parquet.Ahead) {
 	return a
 }
 
-// tasksAhead finds and announces what the tasks of ReadKeys read, in order, while
+// tasksAhead finds and announces the ranges of the tasks of ReadKeys, in order, while
 // workers read the keys of earlier ones. A nil tasksAhead finds nothing.
 type tasksAhead struct {
 	tasks  []taskAhead
@@ -292,7 +292,7 @@ type tasksAhead struct {
 	scouts sync.WaitGroup
 }
 
-// taskAhead is what a task reads.
+// taskAhead holds the ranges that a task reads.
 type taskAhead struct {
 	found chan struct{} // closed when the rest is set
 	keys  *narrowed     // nil: the task finds it itself
@@ -360,7 +360,7 @@ func (w *keyWorker) announce(ctx context.Context, t task) (n *narrowed) {
 	return n
 }
 
-// begin returns what was found for a task that begins.
+// begin returns the ranges of a task that begins.
 func (a *tasksAhead) begin(ctx context.Context, number int) (*narrowed, error) {
 	if a == nil {
 		return nil, nil
@@ -376,7 +376,7 @@ func (a *tasksAhead) begin(ctx context.Context, number int) (*narrowed, error) {
 	return n, nil
 }
 
-// stop ends the search, and drops what was announced and not read.
+// stop ends the search, and drops announced ranges that were not read.
 func (a *tasksAhead) stop() {
 	a.cancel()
 	a.scouts.Wait()

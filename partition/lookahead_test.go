@@ -28,7 +28,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 		}
 	}
 	write(t, filepath.Join(dir, "z.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(20, func(i int) int64 { return int64(i) })}))
-	remote := &storagetest.Remote{Storage: storage.Local{}, At: 4}
+	remote := &storagetest.Remote{T: t, Storage: storage.Local{}, At: 4}
 	for _, key := range []string{"id", "id::string"} {
 		pieces := Split(open(t, OpenOptions{Store: remote, Text: true}, dir), Shard{})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("it hangs"))
@@ -54,7 +54,7 @@ func TestStreamAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range []int{1000, 64 << 10, 1 << 20, 20 << 20} {
-		remote := &storagetest.Remote{Storage: storage.Local{}}
+		remote := &storagetest.Remote{T: t, Storage: storage.Local{}}
 		src, err := remote.Open(t.Context(), storage.Object{Name: name})
 		if err != nil {
 			t.Fatal(err)

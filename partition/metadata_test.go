@@ -75,7 +75,7 @@ func TestAnswerMetadata(t *testing.T) {
 			p.Columns, p.KeepTable = func(*File) []PairColumn { return c.columns }, c.keepTable
 			l, out := layoutOf(t, c.log, p)
 			o := Output{Result: ResultExact}
-			if err := o.prepare([]*File{c.log}); err != nil {
+			if err := o.prepare(t.Context(), []*File{c.log}); err != nil {
 				t.Fatal(err)
 			}
 			kv := l.keyValues(o)

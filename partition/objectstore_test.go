@@ -37,21 +37,28 @@ func scanBucket(ctx context.Context, s storage.Storage, shard Shard, id int64) (
 	defer func() { err = errors.Join(err, Close(files)) }()
 	out := Output{Name: "s3://b/out/", Store: s, Result: ResultExact, Shard: shard}
 	out.Run = &Run{Options: []string{"scan", fmt.Sprint(id)}, Log: files}
-	if err := out.Check(ctx); err != nil {
+	todo, err := out.Pending(ctx)
+	if err != nil {
 		return w, err
 	}
 	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", id)}}})
 	if err != nil {
 		return w, err
 	}
-	return out.WriteScan(ctx, scanner, Split(files, shard), files, nil)
+	return out.WriteScan(ctx, scanner, Split(todo, shard), todo, nil)
 }
 
-// outputs returns the objects of the output directory by their names below it.
+// outputs returns the objects of the output directory by their names below it, and those of
+// its manifests by their names below the bucket.
 func outputs(s *storagetest.Memory) map[string]string {
 	all := map[string]string{}
 	for _, name := range s.Names() {
-		if rel, ok := strings.CutPrefix(name, "s3://b/out/"); ok {
+		rel, ok := strings.CutPrefix(name, "s3://b/out/")
+		if !ok {
+			rel, ok = strings.CutPrefix(name, "s3://b/")
+			ok = ok && strings.HasPrefix(rel, "out.bloomjoin/")
+		}
+		if ok {
 			b, _ := s.Get(name)
 			all[rel] = string(b)
 		}
@@ -141,7 +148,7 @@ func TestObjectStoreKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := outputs(whole)
-	if want[publish.Success] == "" {
+	if _, ok := want[publish.Success]; !ok || want["out.bloomjoin/manifest.json"] == "" {
 		t.Fatal("no _SUCCESS")
 	}
 	kills := 0
@@ -157,7 +164,7 @@ func TestObjectStoreKilled(t *testing.T) {
 			t.Errorf("after %d requests: _SUCCESS is there", n)
 		}
 		for name, b := range outputs(s) {
-			if !strings.HasPrefix(name, "_") && b != want[name] {
+			if !strings.HasPrefix(name, "out.bloomjoin/") && b != want[name] {
 				t.Errorf("after %d requests: %s is half written", n, name)
 			}
 		}
@@ -166,12 +173,14 @@ func TestObjectStoreKilled(t *testing.T) {
 		}
 		got := outputs(s)
 		for name, b := range want {
-			if got[name] == "" || !strings.HasPrefix(path.Base(name), "_") && got[name] != b {
+			if now, ok := got[name]; !ok || !strings.HasPrefix(name, "out.bloomjoin/") && now != b {
 				t.Errorf("again after %d requests: %s is not as it was", n, name)
 			}
 		}
-		if len(got) != len(want) {
-			t.Errorf("again after %d requests: %d objects, want %d", n, len(got), len(want))
+		for name := range got {
+			if _, ok := want[name]; !ok {
+				t.Errorf("again after %d requests: %s is left", n, name)
+			}
 		}
 	}
 	if kills < 8 {
@@ -180,7 +189,7 @@ func TestObjectStoreKilled(t *testing.T) {
 }
 
 // Two attempts at one run may write a directory at the same time. Of two different
-// runs at most one succeeds, and what is marked as complete is of that one.
+// runs at most one succeeds, and only its output is marked as complete.
 func TestObjectStoreRivals(t *testing.T) {
 	alone := map[int64]map[string]string{}
 	for _, id := range []int64{3, 14} {
@@ -217,7 +226,7 @@ func TestObjectStoreRivals(t *testing.T) {
 				winner = ids[1]
 			}
 			for name, b := range alone[winner] {
-				if !strings.HasPrefix(name, "_") && got[name] != b {
+				if !strings.HasPrefix(name, "out.bloomjoin/") && got[name] != b {
 					t.Errorf("%v, %v: %s is not of the run that succeeded", ids, errs, name)
 				}
 			}
@@ -242,17 +251,17 @@ func TestObjectStoreApart(t *testing.T) {
 		"s3://b/in/y=2/":            "inside the input directory s3://b/in/",
 		"s3://b/in/y=1/new.parquet": "inside the input directory s3://b/in/",
 	} {
-		err := Output{Name: name, Store: s, Run: &Run{Log: files}}.Check(t.Context())
+		_, err := Output{Name: name, Store: s, Run: &Run{Log: files}}.Pending(t.Context())
 		says(t, name, err, nil, want)
 	}
 	for _, name := range []string{"s3://b/in-2/", "s3://b/i", "s3://b2/in/"} {
-		if err := (Output{Name: name, Store: s, Run: &Run{Log: files}}).Check(t.Context()); err != nil {
+		if _, err := (Output{Name: name, Store: s, Run: &Run{Log: files}}).Pending(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// The query of an HTTP URL may be a signature. It is no part of the path that
+// The query of an HTTP URL may be a signature. It is not part of the path that
 // outputs, manifests and digests have.
 func TestQueryIsNoPath(t *testing.T) {
 	o := OpenOptions{Store: storagetest.NewMemory()}
@@ -286,7 +295,7 @@ func TestObjectStoreUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range s.Names() {
-		if strings.HasPrefix(name, "s3://b/out/_") {
+		if strings.HasPrefix(name, "s3://b/out.bloomjoin/") || path.Base(name) == publish.Success {
 			if err := s.Delete(t.Context(), storage.Object{Name: name}); err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -29,15 +30,7 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			files = nil
 		}
 	}()
-	lists, err := opts.list(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	if opts.hive, err = opts.layout(ctx, names, lists); err != nil {
-		return nil, err
-	}
-	bound := opts.ofPartitions()
-	lists, excluded, err := opts.exclude(bound, lists)
+	l, err := opts.listing(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -50,21 +43,42 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			files = append(files, f)
 			continue
 		}
-		found, err := opts.find(ctx, name, lists[i], excluded[i])
+		found, err := find(ctx, &opts, name, l.lists[i], l.excluded[i], opts.files())
 		files = append(files, found...)
 		if err != nil {
 			return files, err
 		}
 	}
-	if slices.Contains(excluded, true) {
+	if slices.Contains(l.excluded, true) {
 		for _, f := range files {
-			if err := f.checkStored(opts.hive, bound, opts.IgnoreCase); err != nil {
+			if err := f.checkStored(opts.hive, l.bound, opts.IgnoreCase); err != nil {
 				return files, err
 			}
 		}
 	}
 	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })
 	return files, nil
+}
+
+// listing is what names stand for.
+type listing struct {
+	lists    [][]storage.Object // of each name
+	excluded []bool             // the condition has excluded some of these
+	bound    *where.Bound       // the condition on the columns of paths; nil: none
+}
+
+// listing lists what the names stand for, finds the columns of paths, and leaves out
+// what the condition excludes.
+func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, err error) {
+	if l.lists, err = o.list(ctx, names); err != nil {
+		return l, err
+	}
+	if o.hive, err = o.layout(ctx, names, l.lists); err != nil {
+		return l, err
+	}
+	l.bound = o.ofPartitions()
+	l.lists, l.excluded, err = o.exclude(l.bound, l.lists)
+	return l, err
 }
 
 // list returns the objects that each name stands for; nil for standard input and,

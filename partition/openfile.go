@@ -60,7 +60,7 @@ type OpenOptions struct {
 	// Empty: Rel begins with the first name=value directory of the path or, if
 	// there is none, is as in [storage.Object].
 	Base string
-	// Hive says whether name=value directories are columns of the files in them; see
+	// Hive decides whether name=value directories are columns of the files in them; see
 	// [File.Partitions]. All files of one Open must then have the same.
 	Hive HiveMode
 	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
@@ -87,6 +87,8 @@ type OpenOptions struct {
 	// values of their directories exclude all rows; see Hive. If all files are such,
 	// the first one is opened for its columns.
 	Excluded func(name string)
+
+	textRange int64 // size of the row groups of text, for tests; 0: the default
 
 	room  *parquet.Room // of Memory
 	like  *like         // shared with files opened later
@@ -164,9 +166,7 @@ func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (e
 		if !opts.Text {
 			return fault.Errorf("%s: %w (text is read as IDs only, with {IDs}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
 		}
-		f.table, err = text.Open(f.reopen(r), f.Name, text.Options{
-			Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
-		})
+		f.table, err = text.Open(f.reopen(r), f.Name, f.textOptions(opts, r))
 		if err == nil {
 			f.SetTypes(opts.Types, opts.IgnoreCase)
 		}

@@ -9,29 +9,46 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
+// opener opens one file. If the entry is certainly not data, it returns the reason.
+type opener[T any] struct {
+	open  func(ctx context.Context, e storage.Object) (f T, why string, err error)
+	close func(T)
+	least int // number of files to open at once, if the storage does not want more
+}
+
+// files opens files that stay open.
+func (o *OpenOptions) files() opener[*File] {
+	return opener[*File]{
+		open:  o.openFound,
+		close: func(f *File) { _ = f.Close() }, // an error is being returned already
+	}
+}
+
 // opening is the opening of many files at once, whose results are taken in order.
-type opening struct {
+type opening[T any] struct {
 	options *OpenOptions
+	by      opener[T]
 	entries []storage.Object
-	results []opened
+	results []opened[T]
 	next    atomic.Int64 // entry to open
 	taken   int
 	workers sync.WaitGroup
 }
 
-// opened is what has become of an entry.
-type opened struct {
+// opened is the result for an entry.
+type opened[T any] struct {
 	done chan struct{} // closed when the rest is set
-	file *File
-	why  string // the entry is no data, or left out
+	file T
+	open bool   // file is to be closed if it is not taken
+	why  string // why the entry is not data, or left out
 	err  error
 }
 
 // openMany begins to open entries, as many at once as the storage wants. The caller
 // takes the results and then calls stop.
-func (o *OpenOptions) openMany(ctx context.Context, name string, entries []storage.Object) *opening {
-	p := &opening{options: o, entries: entries, results: make([]opened, len(entries))}
-	n := min(storage.Concurrency(o.Store, name), len(entries))
+func openMany[T any](ctx context.Context, o *OpenOptions, name string, entries []storage.Object, by opener[T]) *opening[T] {
+	p := &opening[T]{options: o, by: by, entries: entries, results: make([]opened[T], len(entries))}
+	n := min(max(storage.Concurrency(o.Store, name), by.least), len(entries))
 	if n <= 1 {
 		return p
 	}
@@ -54,15 +71,16 @@ func (o *OpenOptions) openMany(ctx context.Context, name string, entries []stora
 }
 
 // open opens entry i, unless the options leave it out.
-func (p *opening) open(ctx context.Context, i int) {
+func (p *opening[T]) open(ctx context.Context, i int) {
 	r := &p.results[i]
 	if r.why, r.err = p.options.whyLeftOut(p.entries[i]); r.why == "" && r.err == nil {
-		r.file, r.why, r.err = p.options.openFound(ctx, p.entries[i])
+		r.file, r.why, r.err = p.by.open(ctx, p.entries[i])
+		r.open = r.why == "" && r.err == nil
 	}
 }
 
 // take returns the result for the next entry.
-func (p *opening) take(ctx context.Context) (f *File, why string, err error) {
+func (p *opening[T]) take(ctx context.Context) (f T, why string, err error) {
 	r := &p.results[p.taken]
 	if r.done == nil {
 		p.open(ctx, p.taken)
@@ -70,22 +88,22 @@ func (p *opening) take(ctx context.Context) (f *File, why string, err error) {
 		select {
 		case <-r.done:
 		case <-ctx.Done():
-			return nil, "", stopped.Err(ctx)
+			return f, "", stopped.Err(ctx)
 		}
 	}
 	p.taken++
 	f, why, err = r.file, r.why, r.err
-	*r = opened{done: r.done}
+	*r = opened[T]{done: r.done}
 	return f, why, err
 }
 
 // stop closes the files that were not taken.
-func (p *opening) stop() {
+func (p *opening[T]) stop() {
 	p.next.Store(int64(len(p.entries)))
 	p.workers.Wait()
 	for _, r := range p.results {
-		if r.file != nil {
-			_ = r.file.Close() // an error is being returned already
+		if r.open {
+			p.by.close(r.file)
 		}
 	}
 }

@@ -107,6 +107,9 @@ func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (task
 			}
 			<-m.begun
 		}
+		if err := judge(todo); err != nil {
+			yield(Rows{}, err)
+		}
 	}
 }
 

@@ -167,7 +167,7 @@ func (o *Output) prepare(ctx context.Context, logs []*File) error {
 		return fmt.Errorf("empty inputs %q: want %s or %s", o.Empty, SkipEmpty, WriteEmpty)
 	}
 	o.logs = logs
-	if o.Run != nil {
+	if o.Run != nil && len(o.Run.Log) > 0 {
 		o.logs = o.Run.outputs()
 	}
 	owner := &publish.Owner{
@@ -178,7 +178,7 @@ func (o *Output) prepare(ctx context.Context, logs []*File) error {
 		if owner.InDir {
 			owner.Run, _, err = o.Run.recipe()
 		} else {
-			owner.Run, _, err = o.Run.Digest()
+			owner.Run, _, err = o.Run.digest(ctx)
 		}
 		if err != nil {
 			return err
@@ -203,17 +203,18 @@ func (o Output) TakesPages() bool {
 // Pending returns the files of Run.Log that have to be read: all of those with an output
 // or, of a directory, those whose outputs do not exist yet, come from other contents, or
 // are damaged. The workers of a run get the same answer. Call Pending before the work, and
-// write the pieces of these files only.
+// write the pieces of these files only. With Run.List, Pending returns no files; see
+// PendingInputs.
 //
 // The error wraps ErrDone if there is nothing to do and Force is not set, and ErrExists if
 // there is something that may not be replaced. An output that is or contains an input is
 // always refused.
 func (o Output) Pending(ctx context.Context) ([]*File, error) {
-	if o.Name == "-" {
-		return o.Run.outputs(), nil
-	}
 	if o.Run == nil {
 		o.Run = &Run{}
+	}
+	if o.Name == "-" {
+		return o.Run.outputs(), nil
 	}
 	o.fill()
 	if err := o.apart(o.Run.inputs()); err != nil {
@@ -235,6 +236,18 @@ func (o Output) Pending(ctx context.Context) ([]*File, error) {
 		err = cmp.Or(o.Run.ChangedSince(ctx, o.Store, o.Name), err)
 	}
 	return o.logs, err
+}
+
+// PendingInputs is [Output.Pending] for a run with a list of inputs: it returns the list of
+// those that have to be read.
+func (o Output) PendingInputs(ctx context.Context) (*Inputs, error) {
+	if _, err := o.Pending(ctx); err != nil {
+		return nil, err
+	}
+	if job := o.Run.job; job != nil && !job.All() {
+		return o.Run.List.Pick(ctx, func(in *Input) bool { return job.Does(in.Rel) })
+	}
+	return o.Run.List, nil
 }
 
 // apart refuses an output that is or contains an input, or that is in an input

@@ -3,7 +3,6 @@ package partition
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,7 +21,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -52,10 +49,11 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2
 	}
 	run.Log = files
 	j.out.Run = run
-	if err := j.out.Check(t.Context()); err != nil {
+	todo, err := j.out.Pending(t.Context())
+	if err != nil {
 		return Written{}, err
 	}
-	pieces := Split(files, j.out.Shard)
+	pieces := Split(todo, j.out.Shard)
 	var parts []Part
 	for _, p := range pieces {
 		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
@@ -78,11 +76,33 @@ func logs(t testing.TB) string {
 	return dir
 }
 
+// wholeTree are the files of an output directory of logs.
+var wholeTree = []string{"_SUCCESS", "a.parquet", "y=1/_SUCCESS", "y=1/b.parquet", "y=1/c.parquet"}
+
 // allRows returns the rows of logs.
 var allRows = numbers(30, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
 
 // runOf returns a run that is different for each number.
 func runOf(b byte) *Run { return &Run{Options: []string{fmt.Sprint("run ", b)}} }
+
+// recipe returns the digest of the job's recipe in hexadecimal, which marks its files in a
+// directory.
+func (j job) recipe(t testing.TB) string {
+	t.Helper()
+	run := *j.out.Run
+	run.Log = open(t, OpenOptions{}, j.inputs...)
+	sum, known, err := run.recipe()
+	if err != nil || !known {
+		t.Fatal(known, err)
+	}
+	return fmt.Sprintf("%x", sum)
+}
+
+// options returns the digest of the job's options in hexadecimal.
+func (j job) options(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("%x", j.out.Run.options())
+}
 
 // digest returns the digest of the job's run in hexadecimal.
 func (j job) digest(t testing.TB) string {
@@ -310,11 +330,8 @@ func TestOutputFailure(t *testing.T) {
 		_, err = j.doWith(t, failing(after))
 		says(t, "a directory", err, boom)
 		for _, name := range tree(t, dir) { // files of a directory are whole or missing
-			if !slices.Contains([]string{"_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"}, name) {
+			if !slices.Contains([]string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"}, name) {
 				t.Errorf("%s is left of a directory that is not finished", name)
-				continue
-			}
-			if name == "_manifest.json" { // not done
 				continue
 			}
 			if rows, _ := contents(t, filepath.Join(dir, name)); len(rows) != 10 {
@@ -324,7 +341,8 @@ func TestOutputFailure(t *testing.T) {
 		if w, err := j.do(t); err != nil || w.Rows != 30 { // the next attempt succeeds
 			t.Errorf("the next attempt: %+v, %v", w, err)
 		}
-		equal(t, "after it", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+		equal(t, "after it", tree(t, dir), wholeTree)
+		settled(t, dir)
 	}
 }
 
@@ -374,7 +392,7 @@ func TestOutputDirectory(t *testing.T) {
 	if err != nil || w.Rows != 30 || len(w.Files) != 3 {
 		t.Fatalf("%+v, %v", w, err)
 	}
-	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+	equal(t, "files", tree(t, dir), wholeTree)
 	var rows []string
 	for _, name := range []string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"} {
 		r, schema := contents(t, dir+name)
@@ -382,13 +400,15 @@ func TestOutputDirectory(t *testing.T) {
 		equal(t, MetaResult, metaOf(schema, MetaResult), ResultCandidates)
 	}
 	equal(t, "rows", rows, allRows)
-	var m publish.Manifest
-	if err := json.Unmarshal([]byte(get(t, manifestOf(t, dir))), &m); err != nil {
-		t.Fatal(err)
-	}
-	if m.Version != 2 || !m.Done || m.Rows != 30 || m.Result != ResultCandidates || m.Of != 1 || m.Filter != fmt.Sprintf("%x", [32]byte{7}) ||
-		!reflect.DeepEqual(m.Files[1], publish.File{Name: "y=1/b.parquet", Input: "y=1/b.arrow", Inputs: []string{"y=1/b.arrow"}, Rows: 10, Bytes: int64(len(get(t, dir+"y=1/b.parquet"))), Sum: m.Files[1].Sum}) || len(m.Files[1].Sum) != 32 {
-		t.Errorf("manifest %+v", m)
+	settled(t, dir)
+	s := stateOf(t, dir)
+	recipe, f, e := s.Recipes[0], s.Files[1], s.Inputs[1]
+	if s.Version != 3 || s.Generation != 1 || s.Rows != 30 || s.Bytes != w.Bytes || len(s.Recipes) != 1 || len(s.Inputs) != 3 || len(s.Files) != 3 ||
+		recipe.Result != ResultCandidates || recipe.Filter != fmt.Sprintf("%x", [32]byte{7}) || recipe.Options != j.options(t) ||
+		f.Name != "y=1/b.parquet" || !slices.Equal(f.Inputs, []string{"y=1/b.arrow"}) || f.Rows != 10 || f.Bytes != int64(len(get(t, dir+f.Name))) || len(f.Sum) != 32 ||
+		e.Input != "y=1/b.arrow" || e.Size != int64(len(get(t, filepath.Join(in, e.Input)))) || len(e.Print) != 64 || e.Groups != 3 || e.Recipe != 0 ||
+		e.RowsIn != 10 || e.RowsKept != 10 || e.RowsOut != 10 || !slices.Equal(e.Files, []string{f.Name}) {
+		t.Errorf("manifest %+v", s)
 	}
 	before := tree(t, dir)
 	_, err = j.do(t)
@@ -418,10 +438,10 @@ func TestOutputDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It has replaced the output of its input, and kept the others.
-	equal(t, "files of both runs", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+	equal(t, "files of both runs", tree(t, dir), wholeTree)
 	for name, run := range map[string]job{"a.parquet": other, "y=1/b.parquet": j, "y=1/c.parquet": j} {
 		_, schema := contents(t, dir+name)
-		equal(t, name, metaOf(schema, metaRun), run.digest(t))
+		equal(t, name, metaOf(schema, metaRun), run.recipe(t))
 	}
 	_, err = j.do(t)
 	says(t, "the first run, of which a file was replaced", err, ErrExists, "Force")
@@ -461,7 +481,7 @@ func TestOutputShards(t *testing.T) {
 				_, err := jobOf(i, 1).do(t)
 				says(t, "a shard again", err, ErrDone)
 				_, err = jobOf(order[1], 2).do(t)
-				if len(tree(t, dir)) > 1 {
+				if len(tree(t, dir)) > 0 {
 					says(t, "a shard of another run", err, ErrExists)
 				}
 			}
@@ -472,20 +492,21 @@ func TestOutputShards(t *testing.T) {
 			rows = append(rows, r...)
 		}
 		equal(t, fmt.Sprint(of, " shards"), rows, allRows)
-		var m publish.Manifest
-		if err := json.Unmarshal([]byte(get(t, dir+"_SUCCESS")), &m); err != nil || m.Rows != 30 || m.Of != of {
-			t.Errorf("%+v, %v", m, err)
+		settled(t, dir)
+		equal(t, "_SUCCESS", get(t, dir+"_SUCCESS"), "")
+		if s := stateOf(t, dir); s.Rows != 30 || len(s.Inputs) != 3 || s.Inputs[0].RowsIn != 10 || s.Inputs[0].Groups != 3 {
+			t.Errorf("%+v", s)
 		}
-		// The same run with another number of shards would duplicate rows.
+		// All rows are there, so the same run with another number of shards has nothing to do.
 		whole := jobOf(0, 1)
 		whole.out.Shard = Shard{}
 		_, err := whole.do(t)
-		says(t, "the run undivided", err, ErrExists)
+		says(t, "the run undivided", err, ErrDone)
 		whole.out.Force = true
 		if _, err := whole.do(t); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "after it", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "a.parquet", "y=1/b.parquet", "y=1/c.parquet"})
+		equal(t, "after it", tree(t, dir), wholeTree)
 	}
 }
 
@@ -555,7 +576,7 @@ func TestOutputNames(t *testing.T) {
 	if _, err = (job{[]string{in + "/n"}, Output{Name: dir, Run: runOf(2)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "_manifest.json", "log.2001.parquet", "log.2002.parquet", "part-0.parquet"})
+	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "log.2001.parquet", "log.2002.parquet", "part-0.parquet"})
 }
 
 func TestOutputOfNothing(t *testing.T) {
@@ -573,15 +594,15 @@ func TestOutputOfNothing(t *testing.T) {
 		equal(t, MetaResult, metaOf(schema, MetaResult), ResultExact)
 	}
 	for empty, want := range map[EmptyMode][]string{
-		"": nil, SkipEmpty: nil, WriteEmpty: {"a.parquet", "y=1/b.parquet", "y=1/c.parquet"},
+		"": {"_SUCCESS", "y=1/_SUCCESS"}, SkipEmpty: {"_SUCCESS", "y=1/_SUCCESS"}, WriteEmpty: wholeTree,
 	} {
 		dir := t.TempDir() + "/out/"
 		j := job{[]string{in}, Output{Name: dir, Run: runOf(1), Empty: empty}}
 		w, err := j.doWith(t, none)
-		if err != nil || len(w.Files) != len(want) || len(w.Inputs) != 3 || w.Inputs[0].RowsIn != 10 || len(w.Inputs[0].Files) > 0 {
+		if err != nil || (len(w.Files) == 3) != (empty == WriteEmpty) || len(w.Inputs) != 3 || w.Inputs[0].RowsIn != 10 || (len(w.Inputs[0].Files) > 0) != (empty == WriteEmpty) {
 			t.Errorf("%s: %+v, %v", empty, w, err)
 		}
-		equal(t, "files "+string(empty), tree(t, dir), append([]string{"_SUCCESS", "_manifest.json"}, want...))
+		equal(t, "files "+string(empty), tree(t, dir), want)
 		_, err = j.doWith(t, none)
 		says(t, "the same run", err, ErrDone)
 	}

@@ -146,7 +146,7 @@ func (l *leafPages) once(ctx context.Context) (*parquet.Page, *parquet.Dictionar
 	return l.adapt.Adapt(p, l.chunk.Dictionary())
 }
 
-// expect makes the walk read what was announced for it.
+// expect gives the walk the ranges that were announced for it.
 func (l *leafPages) expect(a *parquet.Ahead) {
 	if l.chunk == nil {
 		a.Release()

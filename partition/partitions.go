@@ -23,7 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// HiveMode says what name=value directories in the paths of inputs are.
+// HiveMode is the meaning of name=value directories in the paths of inputs.
 type HiveMode string
 
 // Modes of [OpenOptions].Hive.
@@ -42,7 +42,7 @@ type PartitionValue struct {
 }
 
 // Partitions returns the columns that the name=value directories of the file's path
-// stand for, in the order of the first file of its Open; nil if there are none.
+// stand for, in the order of the first file of its Open; nil without any.
 // Names and values are without escapes; __HIVE_DEFAULT_PARTITION__ is NULL.
 func (f *File) Partitions() (values []PartitionValue) {
 	for i, p := range f.parts {
@@ -51,7 +51,7 @@ func (f *File) Partitions() (values []PartitionValue) {
 	return values
 }
 
-// hiveLayout is what all files of one Open have in common.
+// hiveLayout is shared by all files of one Open.
 type hiveLayout struct {
 	columns []hive.Column
 	like    string // the name of a file, for errors
@@ -114,7 +114,7 @@ func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]stor
 	return &hiveLayout{columns: columns, like: files[0].Name}, err
 }
 
-// strays reports whether some files of directories are no data.
+// strays reports whether some files of directories are not data.
 func (o *OpenOptions) strays(ctx context.Context, found []storage.Object) bool {
 	for _, e := range found {
 		f, err := openObject(ctx, e, nil, *o)

@@ -34,7 +34,7 @@ type KeyOptions struct {
 	Distinct bool
 	// FirstPages, if not 0, reads only the first page of up to that many row groups,
 	// which are spread evenly over the pieces. Only keys of one column of a Parquet
-	// file without a condition are sampled; of other files nothing is read.
+	// file without a condition are sampled; other files are not read.
 	FirstPages int
 	// Runs, if not 0, reads only that many runs of RunRows consecutive rows each,
 	// spread at random over the pieces so that each row of a row group is equally
@@ -43,8 +43,8 @@ type KeyOptions struct {
 	// have no more than Runs·RunRows rows, each row group is one run, and all rows
 	// are read. The number of rows must be known beforehand; see [File.Rows]. Runs
 	// and FirstPages exclude each other. Rows that fail a file's condition count as rows
-	// without a key, but those of row groups that have none which satisfies it according
-	// to the footer are left out: see [Piece.MostRows].
+	// without a key. Row groups in which no row can satisfy it, according to the
+	// footer, are left out: see [Piece.MostRows].
 	Runs    int
 	RunRows int64
 	// Threads is the number of workers; 0 means GOMAXPROCS.
@@ -194,7 +194,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 	w.keys.Piece = Piece{File: t.file, Lo: t.group, Hi: t.group + 1}
 	w.keys.Run, w.keys.Share, w.keys.Times, w.keys.place = t.number, t.stands/float64(max(w.rows, 1)), nil, position{}
 	if text, column, ok := w.plainText(t.file); ok {
-		return w.text(ctx, text, column)
+		return w.text(ctx, text, t.group, column)
 	}
 	if w.options.FirstPages > 0 && t.file.where != nil {
 		return nil
@@ -283,19 +283,18 @@ func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
 	return t, index[0], true
 }
 
-// parsersOf divides the threads among the text files that are read at the same
-// time: a text file is one row group.
+// parsersOf divides the threads among the row groups that are read at the same time.
 func parsersOf(tasks []task, threads int) int {
 	return threads / max(min(len(tasks), threads), 1)
 }
 
-// text passes on the keys of a text file.
-func (w *keyWorker) text(ctx context.Context, t *text.Table, column int) error {
+// text passes on the keys of a row group of a text file.
+func (w *keyWorker) text(ctx context.Context, t *text.Table, group, column int) error {
 	if w.options.FirstPages > 0 {
 		return nil
 	}
 	kind := t.Kind(column)
-	for v, err := range t.ReadPlain(ctx, column, w.parsers) {
+	for v, err := range t.ReadPlain(ctx, group, column, w.parsers) {
 		if err != nil {
 			return err
 		}

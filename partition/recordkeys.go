@@ -50,7 +50,10 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn 
 		r.filter = newRecordFilter(r.file, read)
 		read = r.filter.read
 	}
-	for rec, err := range readKeysOf(parquet.WithTurn(ctx, nil), r.from, rows.group, read, r.rows) {
+	if seeks {
+		ctx = parquet.WithTurn(ctx, nil)
+	}
+	for rec, err := range readKeysOf(ctx, r.from, rows.group, read, r.rows) {
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"encoding/json"
 	"iter"
 	"os"
 	"path/filepath"
@@ -55,9 +54,14 @@ func TestTwoRunsInOneDirectory(t *testing.T) {
 			}
 		})
 		says(t, when, err, ErrExists, out)
-		var m publish.Manifest
-		if err := json.Unmarshal([]byte(get(t, out+publish.Success)), &m); err != nil || m.Run != second.digest(t) || m.Rows != 30 {
-			t.Errorf("%s: the quicker run: %+v, %v", when, m, err)
+		equal(t, when, tree(t, out), wholeTree)
+		settled(t, out)
+		if s := stateOf(t, out); s.Rows != 30 || len(s.Recipes) != 1 || s.Recipes[0].Options != second.options(t) {
+			t.Errorf("%s: the quicker run: %+v", when, s)
+		}
+		for _, f := range stateOf(t, out).Files {
+			_, schema := contents(t, out+f.Name)
+			equal(t, when+": "+f.Name, metaOf(schema, metaRun), second.recipe(t))
 		}
 	}
 }
@@ -96,7 +100,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 	if _, err := forced.do(t); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "files", tree(t, out), []string{"_SUCCESS", "_manifest.json", "a.parquet", "link", "link.parquet", "y=1/b.parquet", "y=1/c.parquet", "zz/mine.parquet"})
+	equal(t, "files", tree(t, out), []string{"_SUCCESS", "a.parquet", "link", "link.parquet", "y=1/_SUCCESS", "y=1/b.parquet", "y=1/c.parquet", "zz/mine.parquet"})
 	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
 
 	// At the name of an output: files and links of others stay.
@@ -150,9 +154,8 @@ func TestStaleSuccess(t *testing.T) {
 		}
 	}
 	_, err := job{[]string{in}, Output{Name: out, Run: runOf(2)}}.do(t)
-	says(t, "a manifest without its files", err, ErrExists, "_manifest")
-	equal(t, "what is left", tree(t, out), []string{"_manifest.json"})
-	put(t, out+publish.Success, "{}")
+	says(t, "a manifest without its files", err, ErrExists, "a.parquet does not come from these inputs and options")
+	put(t, out+publish.Success, "")
 	_, err = job{[]string{in}, Output{Name: out, Run: runOf(2), Force: true}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		return func(yield func(Rows, error) bool) {
 			for r, err := range rows {
@@ -180,7 +183,7 @@ func TestOutputBelowItsInputs(t *testing.T) {
 }
 
 // An output that was written before an input changed is not done, even if the digest is
-// the same.
+// the same: a file is refused, and in a directory it is written again.
 func TestChangedInputIsNotDone(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{filepath.Join(t.TempDir(), "out.parquet"), filepath.Join(t.TempDir(), "out") + "/"} {
@@ -194,8 +197,12 @@ func TestChangedInputIsNotDone(t *testing.T) {
 		if err := os.Chtimes(filepath.Join(in, "y=1/c.parquet"), later, later); err != nil {
 			t.Fatal(err)
 		}
-		_, err = j.do(t)
-		says(t, "after a change", err, ErrExists, "c.parquet", "written later")
+		w, err := j.do(t)
+		if filepath.Ext(name) == ".parquet" {
+			says(t, "after a change", err, ErrExists, "c.parquet", "written later")
+		} else if err != nil || len(w.Files) != 1 || w.Files[0].Name != "y=1/c.parquet" || w.Rows != 10 {
+			t.Errorf("after a change: %+v, %v; want that its output alone is written again", w, err)
+		}
 		if err := os.Chtimes(filepath.Join(in, "y=1/c.parquet"), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 			t.Fatal(err)
 		}

@@ -3,12 +3,8 @@ package partition
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
@@ -17,21 +13,21 @@ import (
 )
 
 // rowFilter finds the rows of a Parquet file that satisfy its condition. Statistics of
-// row groups and pages settle what they can (rowspans.go). The columns of the condition
-// are then read only for rows that are left, one column after the other, the smallest
-// one first: a row that fails whatever the other columns hold is not read there. It must
-// not be used concurrently.
+// row groups and pages decide as many rows as possible (rowspans.go). The columns of the
+// condition are then read for the remaining rows, one column after the other, the
+// smallest one first. A row that fails by the columns read so far is not read in the
+// others. It must not be used concurrently.
 type rowFilter struct {
 	file    *File
 	where   *where.Bound
 	columns []filterColumn
 	buf     *parquet.Buffers
 
-	expected map[int]*parquet.Ahead // what was announced, by leaf
+	expected map[int]*parquet.Ahead // announced ranges, by leaf
 
 	at    int            // the row group that spans and sets belong to; -1: none
 	spans []rowSpan      // rows of it that may satisfy the condition, ascending
-	sets  []where.Truths // by predicate: what is possible in it
+	sets  []where.Truths // by predicate: its possible truth values there
 
 	sure, maybe, found []uint32
 	done               []int // predicates evaluated for maybe
@@ -88,9 +84,9 @@ func (w *rowFilter) shed() {
 	w.arrays = recycler{}
 }
 
-// rows returns the rows of a range that satisfy the condition, ascending; all says that
-// all do, and that they are not listed. within, if not nil, are rows, ascending, outside
-// of which none is wanted. The slice is valid until the next call.
+// rows returns the rows of a range that satisfy the condition, ascending. If all do, it
+// returns all instead of a list. within, if not nil, are ascending ranges: rows outside
+// them are not needed. The slice is valid until the next call.
 func (w *rowFilter) rows(ctx context.Context, r rowRange, within [][2]int64) (rows []uint32, all bool, err error) {
 	if within != nil && len(within) == 0 {
 		return nil, r.lo == r.hi, nil
@@ -277,31 +273,7 @@ func repeated(dst []where.Truth, t where.Truth, n int) []where.Truth {
 	return dst
 }
 
-// column evaluates the predicates of a column for the rows of maybe. It drops rows whose
-// dictionary shows that they fail.
-func (w *rowFilter) column(ctx context.Context, group int, c *filterColumn) (err error) {
-	w.seen = w.seen[:0]
-	if c.plain {
-		err = w.pagesOf(ctx, group, c)
-	} else {
-		err = w.recordsOf(ctx, group, c)
-	}
-	if err != nil {
-		return err
-	}
-	if len(w.seen) < len(w.maybe) {
-		w.keep(w.seen)
-	}
-	for _, p := range c.preds {
-		if len(w.truths[p]) != len(w.maybe) {
-			return fmt.Errorf("%s: internal error: %d truth values for %d rows", fault.At{File: w.file.Name, RowGroup: group + 1}, len(w.truths[p]), len(w.maybe))
-		}
-	}
-	w.done = append(w.done, c.preds...)
-	return nil
-}
-
-// keep reduces maybe, and what is known about its rows, to the given positions.
+// keep reduces maybe, and the truth values of its rows, to the given positions.
 func (w *rowFilter) keep(positions []uint32) {
 	for i, at := range positions {
 		w.maybe[i] = w.maybe[at]
@@ -333,8 +305,8 @@ func (k *known) holds(code int, conclude func() bool) bool {
 	return k[code] > 0
 }
 
-// dropHopeless drops the rows of maybe that fail whatever the columns hold that were not
-// read yet.
+// dropHopeless drops the rows of maybe that fail for every value of the columns that
+// were not read yet.
 func (w *rowFilter) dropHopeless() {
 	if len(w.done) > mostKnown {
 		return
@@ -359,160 +331,4 @@ func (w *rowFilter) dropHopeless() {
 	if len(w.seen) < len(w.maybe) {
 		w.keep(w.seen)
 	}
-}
-
-// pagesOf evaluates the predicates of a leaf for the rows of maybe, page by page; entries
-// of a dictionary once. seen has the positions of rows whose page was decoded.
-func (w *rowFilter) pagesOf(ctx context.Context, group int, c *filterColumn) error {
-	f := w.file.parquet().File()
-	chunk := f.ChunkIn(w.buf, group, c.leaf.Index())
-	defer w.buf.Rest()
-	if a := w.expected[c.leaf.Index()]; a != nil {
-		delete(w.expected, c.leaf.Index())
-		chunk.Expect(a)
-	}
-	if int64(len(w.maybe)) < w.file.GroupRows(group) {
-		chunk.Select(w.maybe)
-	}
-	dict, err := chunk.ReadDictionary(ctx)
-	if err != nil {
-		return err
-	}
-	if dict != nil {
-		if err := w.entries(c, dict); err != nil {
-			return err
-		}
-		if !w.hope(f, c, dict.Len) {
-			chunk.SkipCoded()
-		}
-	}
-	next := 0 // position in maybe
-	for {
-		p, err := chunk.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		for int64(w.maybe[next]) < p.FirstRow { // in a page that was skipped
-			next++
-		}
-		for range p.Values {
-			w.seen = append(w.seen, uint32(next))
-			next++
-		}
-		if err := w.page(c, p, uint8(f.Leaves[c.leaf.Index()].MaxDef)); err != nil {
-			return err
-		}
-	}
-	seen, skipped := chunk.Pages()
-	w.pages, w.skipped = w.pages+seen, w.skipped+skipped
-	return nil
-}
-
-// entries evaluates the predicates of a leaf for the entries of its dictionary.
-func (w *rowFilter) entries(c *filterColumn, dict *parquet.Dictionary) error {
-	values, err := c.leaf.ArrayIn(&w.arrays, &parquet.Page{Values: dict.Len, NonNull: dict.Len, Plain: dict.Plain}, nil)
-	if err != nil {
-		return err
-	}
-	defer values.Release()
-	for _, p := range c.preds {
-		w.tables[p] = w.where.Preds()[p].Eval(w.tables[p][:0], values)
-	}
-	return nil
-}
-
-// hope reports whether the condition may be true for an entry of the dictionary, or for
-// NULL.
-func (w *rowFilter) hope(f *parquet.File, c *filterColumn, entries int) bool {
-	sets := slices.Clone(w.sets)
-	if f.Leaves[c.leaf.Index()].MaxDef > 0 {
-		for _, p := range c.preds {
-			sets[p] = w.where.Preds()[p].OfNull().Set()
-		}
-		if w.where.Possible(sets).Has(where.True) {
-			return true
-		}
-	}
-	if len(c.preds) > mostKnown {
-		return true
-	}
-	var hopeful known
-	for e := range entries {
-		code := 0
-		for _, p := range c.preds {
-			code = code<<2 | int(w.tables[p][e])
-		}
-		if hopeful.holds(code, func() bool {
-			for _, p := range c.preds {
-				sets[p] = w.tables[p][e].Set()
-			}
-			return w.where.Possible(sets).Has(where.True)
-		}) {
-			return true
-		}
-	}
-	return false
-}
-
-// page evaluates the predicates of a leaf for the entries of a page. full is the
-// definition level of a value.
-func (w *rowFilter) page(c *filterColumn, p *parquet.Page, full uint8) error {
-	if !p.Coded {
-		values, err := c.leaf.ArrayIn(&w.arrays, p, nil)
-		if err != nil {
-			return err
-		}
-		defer values.Release()
-		for _, i := range c.preds {
-			pred := w.where.Preds()[i]
-			w.values = pred.Eval(w.values[:0], values)
-			w.truths[i] = spread(w.truths[i], p, full, w.values, pred.OfNull())
-		}
-		return nil
-	}
-	for _, i := range c.preds {
-		w.values = w.values[:0]
-		for _, e := range p.Indices[:p.NonNull] {
-			w.values = append(w.values, w.tables[i][e])
-		}
-		w.truths[i] = spread(w.truths[i], p, full, w.values, w.where.Preds()[i].OfNull())
-	}
-	return nil
-}
-
-// spread appends the truth of each entry of a page, given those of its values.
-func spread(dst []where.Truth, p *parquet.Page, full uint8, values []where.Truth, ofNull where.Truth) []where.Truth {
-	if p.NonNull == p.Values {
-		return append(dst, values...)
-	}
-	for _, d := range p.Def {
-		t := ofNull
-		if d == full {
-			t, values = values[0], values[1:]
-		}
-		dst = append(dst, t)
-	}
-	return dst
-}
-
-// recordsOf evaluates the predicates of a column that is not a leaf for the rows of
-// maybe.
-func (w *rowFilter) recordsOf(ctx context.Context, group int, c *filterColumn) error {
-	for rec, err := range w.file.parquet().ReadKeys(parquet.WithTurn(ctx, nil), group, c.field.Index[:1], w.maybe) {
-		if err != nil {
-			return err
-		}
-		for _, p := range c.preds {
-			if w.truths[p], err = evaluate(w.where.Preds()[p], w.truths[p], rec.Column(0), c.field.Index[1:]); err != nil {
-				return err
-			}
-		}
-		for range rec.NumRows() {
-			w.seen = append(w.seen, uint32(len(w.seen)))
-		}
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// rowSpan is rows of a row group that may satisfy a condition.
+// rowSpan is a range of rows of a row group that may satisfy a condition.
 type rowSpan struct {
 	lo, hi int64
 	sure   bool // all do
@@ -43,8 +43,8 @@ func (w *rowFilter) look(ctx context.Context, group int) error {
 	return nil
 }
 
-// group sets what is possible for each predicate according to the statistics of a row
-// group, and returns what is for the condition.
+// group sets the possible truth values of each predicate according to the statistics of a
+// row group, and returns those of the condition.
 func (w *rowFilter) group(group int) where.Truths {
 	if w.at != group {
 		w.at = -1
@@ -64,13 +64,13 @@ func (w *rowFilter) group(group int) where.Truths {
 	return w.possible(states)
 }
 
-// columnState is what is possible for a column in a range of rows.
+// columnState has the possible truth values of a column's predicates in a range of rows.
 type columnState struct {
 	preds []where.Truths // by predicate of the column
-	empty []where.Truths // for empty values beside these; nil: there are none
+	empty []where.Truths // for empty values in addition; nil: without any
 }
 
-// all returns what is possible for predicate k of the column.
+// all returns the possible truth values of predicate k of the column.
 func (s *columnState) all(k int) where.Truths {
 	if s.empty == nil {
 		return s.preds[k]
@@ -78,7 +78,7 @@ func (s *columnState) all(k int) where.Truths {
 	return s.preds[k] | s.empty[k]
 }
 
-// state returns what is possible for a column given facts about its values.
+// state returns the state of a column given facts about its values.
 func (w *rowFilter) state(c *filterColumn, of prune.Facts) (s columnState) {
 	facts := where.Facts{NoNulls: of.NoNulls, AllNulls: of.AllNulls, NaN: of.NaN}
 	if of.Least != nil {
@@ -113,7 +113,7 @@ func (c *filterColumn) pair(a, b []byte) arrow.Array {
 	}
 	values, err := c.leaf.Array(&parquet.Page{Values: 2, NonNull: 2, Plain: plain}, nil)
 	if err != nil {
-		return nil // a bound that is no value of the type proves nothing
+		return nil // a bound that is not a value of the type proves nothing
 	}
 	return values
 }
@@ -121,7 +121,7 @@ func (c *filterColumn) pair(a, b []byte) arrow.Array {
 // mostEmpty is the maximum number of columns whose empty values are considered apart.
 const mostEmpty = 4
 
-// possible returns what is possible for the condition, given what is for each column.
+// possible returns the possible truth values of the condition, given those of each column.
 // The values of one column are either empty or within its bounds in all predicates.
 func (w *rowFilter) possible(states []columnState) (out where.Truths) {
 	sets := make([]where.Truths, len(w.sets))

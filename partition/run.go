@@ -38,6 +38,10 @@ type Run struct {
 	Log []*File
 	// Skipped are the files of Log that have no output because they have no key.
 	Skipped []*File
+	// List, if not nil, has the files of the log in place of Log, which then has only
+	// those that are open, at least one of each schema. Inputs that were not chosen of
+	// the list have no output.
+	List *Inputs
 	// Whole says that each row of the output depends on the whole log, as in right and
 	// full joins: a directory is made anew when an input changes.
 	Whole bool
@@ -67,7 +71,9 @@ func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 // has the same files, wherever they are mounted and whenever they were written.
 // Columns that come from paths belong to it, with their types. known is false if an
 // input has no identity, such as standard input.
-func (r *Run) Digest() (sum [32]byte, known bool, err error) {
+func (r *Run) Digest() (sum [32]byte, known bool, err error) { return r.digest(context.Background()) }
+
+func (r *Run) digest(ctx context.Context) (sum [32]byte, known bool, err error) {
 	d := newRunDigest()
 	for _, o := range r.Options {
 		d.put([]byte(o))
@@ -75,11 +81,49 @@ func (r *Run) Digest() (sum [32]byte, known bool, err error) {
 	for _, f := range r.Filters {
 		d.put(f[:])
 	}
-	if err := d.files(r.inputs()); err != nil {
+	if err := d.files(r.IDs); err != nil {
+		return sum, false, err
+	}
+	if err := r.eachOfLog(ctx, d.input); err != nil {
 		return sum, false, err
 	}
 	sum, known = d.sum()
 	return sum, known, nil
+}
+
+// eachOfLog calls f with each input of the log.
+func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
+	if r.List == nil {
+		if err := fingerprint(r.Log); err != nil {
+			return err
+		}
+		for _, file := range r.Log {
+			in, err := file.brief()
+			if err != nil {
+				return err
+			}
+			f(&in)
+		}
+		return nil
+	}
+	for in, err := range r.List.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		f(&in)
+	}
+	return nil
+}
+
+// brief describes the file as [File.Input] does, without its schema and row groups.
+func (f *File) brief() (Input, error) {
+	in := Input{Name: f.Name, Rel: f.Rel, Size: f.Size, Format: f.Format, Values: f.Partitions(), Found: f.found, Root: f.root, RootRel: f.rootRel}
+	if f.src != nil {
+		in.ModTime, in.Identity = f.src.Object().ModTime, f.src.Object().Identity
+	}
+	var err error
+	in.Print, err = f.Fingerprint()
+	return in, err
 }
 
 // recipe returns the digest of what is done with each file of the log, with which IDs.
@@ -156,17 +200,30 @@ func fingerprint(files []*File) error {
 // the output, if the storage knows modification times. The digest does not cover
 // all bytes of a large Parquet file, so an equal digest alone does not mean that a
 // run is done.
-func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) error {
+func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) (err error) {
 	out, err := store.Stat(ctx, output)
 	if err != nil {
 		return err
 	}
-	for _, f := range r.inputs() {
-		if f.src != nil && !out.ModTime.IsZero() && f.src.Object().ModTime.After(out.ModTime) {
-			return fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, f.Name)
+	if out.ModTime.IsZero() {
+		return nil
+	}
+	late := func(in *Input) {
+		if err == nil && in.ModTime.After(out.ModTime) {
+			err = fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, in.Name)
 		}
 	}
-	return nil
+	for _, f := range r.IDs {
+		in, failed := f.brief()
+		if failed != nil {
+			return failed
+		}
+		late(&in)
+	}
+	if err := r.eachOfLog(ctx, late); err != nil {
+		return err
+	}
+	return err
 }
 
 // Fingerprint identifies the content of the file, without its name. For a Parquet

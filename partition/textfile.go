@@ -1,10 +1,12 @@
 package partition
 
 import (
+	"io"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -20,6 +22,49 @@ func (f *File) BadLines() (count int64, first []int, skips bool) {
 	}
 	bad := t.Bad()
 	return bad.Lines, bad.First, t.SkipsBad()
+}
+
+// Undivided returns, in a few words, why a text file has one row group, however large it
+// is: "gzip", for example. It returns "" for files that are divided or small, and for
+// those of other formats.
+func (f *File) Undivided() string {
+	if t, ok := stored(f.table).(*text.Table); ok {
+		return t.Undivided()
+	}
+	return ""
+}
+
+// textOptions returns the options for a text file whose bytes r reads.
+func (f *File) textOptions(opts OpenOptions, r io.ReaderAt) text.Options {
+	o := text.Options{
+		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory,
+		SkipBad: opts.SkipBad, At: r, RangeBytes: opts.textRange, Turn: parquet.Turn,
+	}
+	if f.remote() {
+		o.At = nil
+		o.From = func(position, to int64) (io.ReadCloser, error) {
+			return newStream(io.NewSectionReader(r, 0, f.Size), f.src, position, to), nil
+		}
+	}
+	return o
+}
+
+// judge returns an error if most of the lines that tasks have read of a text file are
+// bad.
+func judge(tasks []task) error {
+	for len(tasks) > 0 {
+		f := tasks[0].file
+		var groups []int
+		for len(tasks) > 0 && tasks[0].file == f {
+			groups, tasks = append(groups, tasks[0].group), tasks[1:]
+		}
+		if t, ok := stored(f.table).(*text.Table); ok && len(groups) > 0 && f.NumGroups() > 1 {
+			if err := t.Judge(groups); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // CheckIDs makes reading a text file fail at a value that is not an ID for the

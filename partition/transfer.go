@@ -7,7 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// Transfer is what reading takes over a network.
+// Transfer counts requests and bytes of reads over a network.
 type Transfer struct {
 	Requests, Bytes float64
 }
@@ -20,7 +20,7 @@ func (t Transfer) Add(other Transfer) Transfer {
 // Times returns n times the transfer.
 func (t Transfer) Times(n float64) Transfer { return Transfer{t.Requests * n, t.Bytes * n} }
 
-// What a storage is assumed to do, see package store: how far apart two ranges may be
+// Assumptions about a storage, see package store: how far apart two ranges may be
 // to be fetched together, how much one request fetches, the ends of objects from which
 // they are opened, and the objects that are fetched whole.
 const (
@@ -28,7 +28,7 @@ const (
 	transferSize  = 8 << 20
 	transferSmall = 256 << 10
 	transferTail  = 32 << 10
-	assumedPage   = 1 << 20 // before compression; the footer does not say
+	assumedPage   = 1 << 20 // before compression; the footer does not have it
 )
 
 // OpenTransfer returns what opening the file took; zero unless it is read over a
@@ -91,8 +91,8 @@ func (f *File) wantedChunks(p *parquet.File, group int, columns []int) (chunks [
 	return chunks
 }
 
-// groupTransfer estimates what it takes to read chunks of a row group that has a number
-// of rows. Each chunk is announced, and so fetched, by itself.
+// groupTransfer estimates the transfer of chunks of a row group that has a number of
+// rows. Each chunk is announced, and so fetched, by itself.
 func groupTransfer(chunks []*parquet.ColumnChunk, rows, share float64) (t Transfer) {
 	for _, c := range chunks {
 		bytes := float64(c.MetaData.TotalCompressedSize)

@@ -69,10 +69,7 @@ func (o Output) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return o.nowhere() + p.Name + o.extension()
 	}
-	stem := p.Piece.File.Rel
-	if ext := path.Ext(stem); byName(ext) != "" { // not the .2001 of log.2001
-		stem = strings.TrimSuffix(stem, ext)
-	}
+	stem := stemOf(p.Piece.File.Rel)
 	if !p.Piece.whole() {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}
@@ -111,9 +108,22 @@ func (o Output) checkParts(parts []Part) error {
 	for _, p := range parts {
 		name := o.fileName(p)
 		if other, ok := names[name]; ok {
-			return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", other, p.name(), name, o.Name)
+			return o.sameName(other, p.name(), name)
 		}
 		names[name] = p.name()
 	}
 	return nil
+}
+
+// sameName returns the error for two inputs whose outputs would have the same name.
+func (o Output) sameName(one, other, name string) error {
+	return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", one, other, name, o.Name)
+}
+
+// stemOf returns the name of an input's output without its extension.
+func stemOf(rel string) string {
+	if ext := path.Ext(rel); byName(ext) != "" { // not the .2001 of log.2001
+		return strings.TrimSuffix(rel, ext)
+	}
+	return rel
 }

@@ -19,7 +19,7 @@ import (
 // azureSink writes block blobs.
 type azureSink struct{ client *container.Client }
 
-// absent is the condition that there is no blob yet.
+// absent is the condition that the blob does not exist yet.
 func absent(replace bool) *azblob.AccessConditions {
 	if replace {
 		return nil

@@ -191,8 +191,8 @@ func timeID(t time.Time) string { return t.UTC().Format("20060102T150405.0000000
 // etag returns an ETag without quotes, since services disagree about them.
 func etag(s string) string { return strings.Trim(s, `"`) }
 
-// ranged returns the answer to a request for the bytes from off, if that is what it
-// is. contentRange is its header: "bytes FIRST-LAST/SIZE"; length is -1 if it is unknown.
+// ranged returns the answer to a request for the bytes from off, or an error if it holds
+// other bytes. contentRange is its header: "bytes FIRST-LAST/SIZE"; length is -1 if it is unknown.
 func ranged(body io.ReadCloser, contentRange string, length int64, identity string, off int64) (answer, error) {
 	a := answer{body, -1, identity}
 	if contentRange == "" { // the whole object

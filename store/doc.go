@@ -1,7 +1,6 @@
-// Package store reads and writes objects in object stores: Amazon S3 and what
-// speaks its protocol, Google Cloud Storage, Azure Blob Storage. It also reads
-// over HTTP. A [Store] is a [storage.Storage], so whatever takes one works with
-// URLs as names:
+// Package store reads and writes objects in object stores: Amazon S3 and compatible
+// services, Google Cloud Storage, Azure Blob Storage. It also reads over HTTP. A [Store]
+// is a [storage.Storage]: functions that take one then accept URLs as names:
 //
 //	s := store.New(store.Options{})
 //	defer s.Close()
@@ -23,7 +22,7 @@
 //
 // A name without "://" goes to [Options].Local. Keys are taken as they stand: a '%'
 // begins no escape. In names of object stores '*', '?' and '[' form patterns as in
-// local names. A directory is whatever has keys below it.
+// local names. A name is a directory if it has keys below it.
 //
 // # Credentials
 //
@@ -42,20 +41,20 @@
 // # Identity
 //
 // Every read is pinned to the version that was listed or opened, by the ETag (S3,
-// Azure, HTTP) or the generation (Google) that the request carries. A newer version
-// is [storage.ErrChanged], never other bytes.
+// Azure, HTTP) or the generation (Google) that the request carries. If the object
+// has changed, the read fails with [storage.ErrChanged].
 //
 // # Requests
 //
 // Ranges that a reader announces ([storage.Prefetcher]) are fetched ahead of the
 // reads, in few requests: ranges whose distance costs less than another request
 // would are fetched together. Failed requests are sent again, and an answer that is
-// cut off is resumed where it ended. What still fails, and may succeed later, is
-// [ErrAgain].
+// cut off is resumed where it ended. A request that
+// still fails, and may succeed later, returns [ErrAgain].
 //
 // # Writing
 //
-// What is written is one upload to its final name, and invisible before
+// An object is uploaded under its final name, and is invisible before
 // [storage.Writer.Commit]. Objects of more than 8 MiB are uploaded in parts while
 // they are written. Commit without replacing is exclusive, by a condition of the
 // request; where a service answers that it knows none, the object is looked up

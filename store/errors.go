@@ -33,7 +33,7 @@ type failure struct {
 	status int           // of the response; 0: none came
 	after  time.Duration // the service asks to wait so long
 	code   string        // the service's name for the error
-	text   string        // what else it says
+	text   string        // the service's message
 	region string        // where the bucket is; empty: unknown
 	err    error
 }
@@ -65,13 +65,13 @@ func (f *failure) Unwrap() []error {
 	return errs
 }
 
-// Error returns the place, what went wrong in a few words, and what the service says.
+// Error returns the place, the problem in a few words, and the service's message.
 func (f *failure) Error() string {
 	what, _ := f.words()
 	return Redact(f.what) + ": " + what + ": " + f.said()
 }
 
-// report returns the failure as callers see it: with what to do.
+// report returns the failure as callers see it, with a hint.
 func (f *failure) report() error {
 	if _, hint := f.words(); hint != "" {
 		return fault.WithHint(f, "%s", hint)
@@ -79,10 +79,10 @@ func (f *failure) report() error {
 	return f
 }
 
-// said returns what the service says, or the cause if it has said nothing.
+// said returns the service's message, or the cause if it sent none.
 func (f *failure) said() string {
 	switch {
-	case f.status < 300: // what came is not what was asked for
+	case f.status < 300: // an answer with other bytes than requested, or none
 		return Redact(cause(f.err).Error())
 	case f.code == "" && f.text == "":
 		return fmt.Sprintf("%d %s", f.status, http.StatusText(f.status))
@@ -96,7 +96,7 @@ func (f *failure) said() string {
 	return strings.Join(parts, " ")
 }
 
-// cause returns the innermost error, which says most in the fewest words.
+// cause returns the innermost error, which is the most specific and shortest.
 func cause(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -224,9 +224,9 @@ func broken(err error) bool {
 	return errors.As(err, &network)
 }
 
-// changed returns the error of an object that is no longer as it was.
+// changed returns the error of an object that was replaced while it was read.
 func changed(name string) error {
-	return fmt.Errorf("%s: the object changed while it was read (run again when nobody writes it)%w", Redact(name), quiet.Error{Err: storage.ErrChanged})
+	return fmt.Errorf("%s: the object changed while it was read (run again when no process writes it)%w", Redact(name), quiet.Error{Err: storage.ErrChanged})
 }
 
 // invalid returns the error of a name or setting that cannot be used.

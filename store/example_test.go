@@ -23,8 +23,8 @@ func put(ctx context.Context, s storage.Storage, name, text string) error {
 	return errors.Join(w.Commit(false), w.Abort())
 }
 
-// Objects are written, listed and read under their URLs. What is done here in memory
-// works for s3://, gs:// and azblob://, too.
+// Objects are written, listed and read under their URLs. This example uses memory.
+// The same works for s3://, gs:// and azblob://.
 func Example() {
 	ctx := context.Background()
 	s := store.New(store.Options{})
@@ -81,7 +81,7 @@ func Example_prefetch() {
 	// Output: 234, 1 requests for bytes
 }
 
-// A program tells errors that may pass from others.
+// A program distinguishes errors that may pass from others.
 func ExampleStore_Stat() {
 	s := store.New(store.Options{})
 	defer func() { _ = s.Close() }()

@@ -12,8 +12,8 @@ import (
 // googleSink writes to Google Cloud Storage.
 type googleSink struct{ handle *gcs.BucketHandle }
 
-// writer begins to write an object. One of at most chunk bytes is one request; 0:
-// whatever its size.
+// writer begins to write an object. An object of at most chunk bytes is sent in one
+// request; with chunk 0, any object is.
 func (googleSink) writer(ctx context.Context, o *gcs.ObjectHandle, mark string, chunk int) *gcs.Writer {
 	w := o.NewWriter(ctx)
 	w.ContentType, w.ChunkSize = contentType, chunk

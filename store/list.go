@@ -156,8 +156,8 @@ func marked(rel, pattern string) bool {
 	return false
 }
 
-// glob lists what matches a pattern, element by element, and what is below a
-// directory that matches.
+// glob lists the objects that match a pattern, element by element, and those below a
+// matching directory.
 func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, err error) {
 	pattern := strings.TrimRight(n.key, "/")
 	if _, err := path.Match(pattern, ""); err != nil {
@@ -167,7 +167,7 @@ func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, er
 	prefix := pattern[:strings.IndexAny(pattern, `*?[\`)]
 	delimiter := ""
 	if strings.Count(prefix, "/") == depth-1 {
-		delimiter = "/" // only the last element is a pattern: what is below other directories is not listed
+		delimiter = "/" // only the last element is a pattern, so objects below other directories need not be listed
 	}
 	dirs := map[string]bool{}
 	err = b.list(ctx, prefix, delimiter, pageSize, func(e entry) bool {

@@ -106,7 +106,7 @@ func TestListMany(t *testing.T) {
 	}
 }
 
-// Whatever has keys below it is a directory, the bucket too.
+// A name with keys below it is a directory, the bucket too.
 func TestDirectories(t *testing.T) {
 	s := fill(t, "a/b/c", "a/b", "a/d/", "e", "m/_SUCCESS")
 	for name, want := range map[string]string{"": "?a/b ?a/b/c ?e", "/": "?a/b ?a/b/c ?e", "/a": "?b ?b/c", "/a/": "?b ?b/c", "/a/b": "b", "/a/b/": "?c"} {

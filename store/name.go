@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 )
 
 // Schemes, each in one spelling.
@@ -43,25 +44,13 @@ func (p place) String() string {
 // name is a parsed name.
 type name struct {
 	place
-	given string // what was parsed
+	given string // the text that was parsed
 	key   string // without a slash at the beginning; of local names: the path
 	local bool
 }
 
 // IsURL reports whether a name is a URL, as opposed to the path of a local file.
-func IsURL(name string) bool {
-	i := strings.Index(name, "://")
-	if i <= 0 {
-		return false
-	}
-	for j, c := range []byte(name[:i]) {
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (j == 0 || !strings.ContainsRune("0123456789+-.", rune(c))) {
-			return false
-		}
-	}
-	return true
-}
+func IsURL(name string) bool { return address.IsURL(name) }
 
 // parse takes a name apart.
 func parse(given string) (name, error) {
@@ -120,7 +109,7 @@ func parse(given string) (name, error) {
 
 func (n name) invalid(what string) error {
 	shown := Redact(n.given)
-	if n.scheme == schemeHTTP { // all of it is an address, whatever is wrong with it
+	if n.scheme == schemeHTTP { // the text may be invalid as a URL, so Redact may miss secrets
 		base, query, _ := strings.Cut(n.given, "?")
 		if i := strings.LastIndexByte(base, '@'); i >= 0 {
 			base = "http://" + redacted + base[i:]

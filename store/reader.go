@@ -60,7 +60,7 @@ func (r *reader) Prefetch(ranges []storage.Range) (release func()) {
 // Gap implements [storage.Prefetcher].
 func (r *reader) Gap() int64 { return r.fetched.Gap() }
 
-// Rest implements [storage.Rester]: it drops what was fetched and not announced.
+// Rest implements [storage.Rester]: it drops fetched bytes that were not announced.
 func (r *reader) Rest() error {
 	r.fetched.Rest()
 	return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/process"
 )
 
-// records notes the unfinished uploads to one bucket of this machine's processes,
+// records holds the unfinished uploads to one bucket of this machine's processes,
 // so that a later process can drop those of processes that were killed: S3 does
-// not tell who has begun an upload. Each is a file of the user's cache directory,
-// named HOST-PID-START.RANDOM, see [process.ID]. Where processes or the directory
-// are not known, nothing is noted.
+// not report which process began an upload. Each is a file in the user's cache directory,
+// named HOST-PID-START.RANDOM, see [process.ID]. Where processes cannot be identified, or
+// the directory is unknown, uploads are not recorded.
 type records struct {
 	dir      string // empty: none
 	endpoint string
@@ -64,7 +64,7 @@ func (*records) remove(name string) {
 }
 
 // list returns the records of the bucket's uploads by the names of their files.
-// gone says of each whether its process has certainly ended.
+// gone reports for each whether its process has certainly ended.
 func (r *records) list() (found map[string]record, gone map[string]bool) {
 	found, gone = map[string]record{}, map[string]bool{}
 	files, err := os.ReadDir(r.dir)

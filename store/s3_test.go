@@ -56,8 +56,8 @@ func readAll(t *testing.T, s *Store, name string) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(r, 0, r.Object().Size))
 }
 
-// Requests that fail and answers that break off are no errors, as long as some
-// succeed.
+// Requests that fail and answers that break off are retried and cause no error, as long
+// as some succeed.
 func TestFaults(t *testing.T) {
 	g, s, content := s3Store(t, Options{})
 	for seed := range uint64(3) {

@@ -22,7 +22,7 @@ type s3Sink struct {
 	records     *records
 }
 
-// ifNone is the condition that there is no object yet.
+// ifNone is the condition that the object does not exist yet.
 func ifNone(replace bool) *string {
 	if replace {
 		return nil

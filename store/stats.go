@@ -71,8 +71,8 @@ type counters struct {
 type call struct {
 	kind   kind
 	status atomic.Int32           // of the last response; 0: none
-	after  atomic.Int64           // what the last response's Retry-After asks for, in ns
-	region atomic.Pointer[string] // where the last response says that the bucket is; nil: it does not say
+	after  atomic.Int64           // the last response's Retry-After, in ns
+	region atomic.Pointer[string] // the bucket's, according to the last response; nil: unknown
 }
 
 type callKey struct{}

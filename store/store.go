@@ -17,13 +17,13 @@ type Options struct {
 	Requests int
 	// Memory limits the bytes that are fetched ahead and not read yet, and those
 	// that are written and not uploaded yet. A read never waits for memory, and a
-	// writer always gets one part, so the limit can be exceeded by what is read and
-	// written at the moment. 0: 256 MiB.
+	// writer always gets one part, so current reads and writes can exceed the
+	// limit. 0: 256 MiB.
 	Memory int64
 	// Retries is how often a request is sent again before it counts as failed. 0: 8;
 	// negative: never.
 	Retries int
-	// Local holds what is not named by a URL. nil: the file system.
+	// Local holds names that are not URLs. nil: the file system.
 	Local storage.Storage
 
 	// Region is the region of S3 buckets. Empty: as the environment and the profile
@@ -42,7 +42,7 @@ type Options struct {
 	// RequesterPays accepts the costs of reading buckets whose owners don't. For
 	// Google, GOOGLE_CLOUD_PROJECT names the project that pays.
 	RequesterPays bool
-	// SSE is how S3 encrypts what is written: AES256, aws:kms or aws:kms:dsse. Empty:
+	// SSE is the encryption of objects written to S3: AES256, aws:kms or aws:kms:dsse. Empty:
 	// as the bucket is configured.
 	SSE string
 	// KMSKey is the key of SSE aws:kms and aws:kms:dsse. Empty: the account's.

@@ -12,14 +12,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// oldUpload is the age from which an unfinished upload counts as abandoned,
-// whoever has begun it.
+// oldUpload is the age from which an unfinished upload counts as abandoned, also if it is
+// not recorded.
 const oldUpload = 24 * time.Hour
 
 // Sweep implements [storage.Sweeper]. In S3 it drops unfinished uploads of the
-// object, or of what is below the directory: those that processes of this machine
-// have begun and not lived to end, and those older than a day. Google and Azure drop
-// such uploads themselves after a week. What cannot be listed or dropped stays.
+// object, or of what is below the directory: those of processes of this
+// machine that have ended, and those older than a day. Google and Azure drop
+// such uploads themselves after a week. Uploads that cannot be listed or dropped stay.
 func (s *Store) Sweep(ctx context.Context, given string) error {
 	n, err := parse(given)
 	switch {

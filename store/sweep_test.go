@@ -99,7 +99,7 @@ func TestSweepUploads(t *testing.T) {
 	if got := recorded(t); len(got) != 1 {
 		t.Errorf("recorded: %q", got)
 	}
-	// What nobody has recorded is dropped when it is a day old.
+	// An upload that is not recorded is dropped when it is a day old.
 	kill(processes[3])
 	for _, name := range recorded(t) {
 		if err := os.Remove(name); err != nil {

@@ -97,15 +97,15 @@ func (w web) send(ctx context.Context, url, identity string, off, n int64) (*htt
 		}
 		return resp, nil
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing else is read
+	defer func() { _ = resp.Body.Close() }() // the rest is not read
 	e := &webError{status: resp.StatusCode, header: resp.Header}
-	// Object stores explain themselves. Other texts are no errors of these elements.
+	// Object stores explain themselves in XML. Other texts leave e.says empty.
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 4<<10)).Decode(&e.says)
 	return nil, e
 }
 
-// errCompressed means that a server compresses what it sends, so that ranges are not those
-// of the file. The length of the answer is unknown then, unlike that of a file which is
+// errCompressed means that a server compresses its answers, so ranges are not those of
+// the file. The length of the answer is unknown then, unlike that of a file which is
 // stored compressed.
 var errCompressed = errors.New("the server compresses what it sends, although it was asked not to")
 

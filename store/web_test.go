@@ -153,8 +153,8 @@ func TestWebLies(t *testing.T) {
 	content, other := make([]byte, 3<<20), make([]byte, 3<<20)
 	rand.NewChaCha8([32]byte{1}).Read(content)
 	rand.NewChaCha8([32]byte{2}).Read(other)
-	// Each answers the n-th request, from 0, for the bytes b. What it has written to the
-	// header is right.
+	// Each answers the n-th request, from 0, for the bytes b. The header that
+	// it has already written is right.
 	for what, c := range map[string]struct {
 		answer func(w http.ResponseWriter, n int64, off, end int)
 		want   string // of an error; empty: it can be read

@@ -18,8 +18,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// sink is how a cloud writes. Each call is one request that can be sent again,
-// except those of uploads that say otherwise.
+// sink writes objects of one cloud. Each call is one request that can be sent again,
+// except those of uploads that are [upload].serial.
 type sink interface {
 	// put writes an object whole, marked with the text. Unless replace is true, it
 	// fails if there is one, see refused.
@@ -32,8 +32,7 @@ type sink interface {
 	remove(ctx context.Context, key, identity string) error
 }
 
-// upload is an object that is being written in parts. Nobody sees it before
-// complete.
+// upload is an object that is being written in parts. It is invisible before complete.
 type upload interface {
 	// serial reports whether parts must be passed one after the other, each once:
 	// failed requests are sent again by the upload itself.
@@ -44,7 +43,7 @@ type upload interface {
 	complete(ctx context.Context, replace bool) error
 	// abort drops all parts.
 	abort(ctx context.Context) error
-	// release is called when nothing is left of the upload but the object.
+	// release frees resources after complete has succeeded.
 	release()
 }
 
@@ -60,7 +59,7 @@ const (
 
 // Create implements [storage.Storage]. Up to 8 MiB are kept until Commit and
 // uploaded by one request; larger objects are uploaded in parts while they are
-// written. CreateOptions.Private changes nothing: buckets say who may read.
+// written. CreateOptions.Private has no effect: the bucket's policy decides who may read.
 func (s *Store) Create(ctx context.Context, given string, o storage.CreateOptions) (storage.Writer, error) {
 	n, err := parse(given)
 	switch {

@@ -81,7 +81,7 @@ func says(t *testing.T, what string, err, kind error, words ...string) {
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
-			t.Errorf("%s: the text lacks %q: %v", what, w, err)
+			t.Errorf("%s: the text has no %q: %v", what, w, err)
 		}
 	}
 }
@@ -345,7 +345,7 @@ func TestWriteRefuses(t *testing.T) {
 		}
 		for _, word := range words {
 			if !strings.Contains(err.Error(), word) {
-				t.Errorf("%s: the text lacks %q: %v", name, word, err)
+				t.Errorf("%s: the text has no %q: %v", name, word, err)
 			}
 		}
 	}

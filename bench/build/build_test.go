@@ -5,41 +5,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/race/racetest"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
-
-func TestChosenCells(t *testing.T) {
-	names := func(quick bool, wanted ...string) string {
-		t.Helper()
-		chosen, err := chosenCells(wanted, quick)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all []string
-		for _, c := range chosen {
-			all = append(all, c.name)
-		}
-		return strings.Join(all, " ")
-	}
-	every := names(false, "all")
-	if got := names(true); got != every || !strings.Contains(every, "int64-1b") {
-		t.Errorf("quick: got %q, want all of %q", got, every)
-	}
-	if got := names(false); strings.Contains(got, "1b") || !strings.Contains(got, "string-100m") {
-		t.Errorf("by default: got %q", got)
-	}
-	if got, want := names(true, "text-10m", "int64-100m"), "int64-100m text-10m"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, err := chosenCells([]string{"int64-100m", "int32"}, false); err == nil {
-		t.Errorf("a name that there is not: got %v, want an error", got)
-	}
-}
 
 // Sets have different names, also with -quick.
 func TestNamesOfSets(t *testing.T) {
@@ -48,8 +21,8 @@ func TestNamesOfSets(t *testing.T) {
 		divided uint64
 	}
 	names := map[string]sized{}
-	for _, c := range cells() {
-		for _, divided := range []uint64{1, smaller} {
+	for _, c := range allCells() {
+		for _, divided := range []uint64{1, cells.Quickest} {
 			if c.set.kind == "" {
 				continue
 			}
@@ -65,18 +38,18 @@ func TestNamesOfSets(t *testing.T) {
 	}
 }
 
-// The document has markers for each cell.
+// The document has markers for each cell, and mentions it.
 func TestDocumentHasMarkers(t *testing.T) {
-	doc, err := os.ReadFile("../" + document)
-	if err != nil {
-		t.Fatal(err)
+	if err := cells.CheckDocuments("..", allCells()); err != nil {
+		t.Error(err)
 	}
-	for _, c := range cells() {
-		if _, err := report.Replace(doc, c.name, ""); err != nil {
-			t.Error(err)
+	for _, c := range allCells() {
+		doc, err := os.ReadFile(filepath.Join("..", c.Document))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !strings.Contains(string(doc), "-cell "+c.name+"\n") && !strings.Contains(string(doc), "`"+c.name+"`") {
-			t.Errorf("the document does not tell of %s", c.name)
+		if !strings.Contains(string(doc), "-cell "+c.Name+"\n") && !strings.Contains(string(doc), "`"+c.Name+"`") {
+			t.Errorf("the document does not mention %s", c.Name)
 		}
 	}
 }
@@ -132,7 +105,7 @@ func TestFoldingOf(t *testing.T) {
 func someContest() *contest {
 	b := &bench{}
 	return &contest{
-		bench: b, cell: cell{name: "c", set: set{rows: 100_000_000}},
+		bench: b, cell: cell{Cell: cells.Cell{Name: "c"}, set: set{rows: 100_000_000}},
 		contenders: append([]contender{{name: "ours", text: "**bloomjoin**"}, {name: "floor", text: "*floor*", kind: bound}},
 			b.peers("IDS", [3]string{"a", "x", "A"}, [3]string{"b", "x", "B"})...),
 		runs: race.Runs{
@@ -155,12 +128,12 @@ func TestTables(t *testing.T) {
 	if got, want := strings.Join(main.Rows[1], "|"), "*floor*|0.50|0.50|200.0|0.00|0|–|0.38"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	goals := targets()
+	goals := report.Targets()
 	atLeast(&goals, "speed", " M", r.speed("ours"), 60)
 	atLeast(&goals, "speed", " M", r.speed("ours"), 70)
 	r.peak(&goals, "ours")
 	r.fastestGo(&goals, 3)
-	text := (&result{tables: []report.Table{main, goals}}).markdown()
+	text := (&cells.Result{Tables: []report.Table{main, goals}}).Markdown()
 	for _, want := range []string{
 		"| speed | 66.7 M | ≥ 60 M | yes |", "| speed | 66.7 M | ≥ 70 M | **no** |",
 		"| peak memory | 420 MiB | ≤ 428 MiB (1.3 × filter + 256 MiB) | yes |",
@@ -171,21 +144,9 @@ func TestTables(t *testing.T) {
 		}
 	}
 	done := r.done(main, goals)
-	if last := done.tables[1].Rows[len(done.tables[1].Rows)-1]; last[1] != "1.0000 % of 10000000" || last[2] != "1.0000 ± 0.0126 % (predicted, 4 σ)" || last[3] != "yes" {
+	if last := done.Tables[1].Rows[len(done.Tables[1].Rows)-1]; last[1] != "1.0000 % of 10000000" || last[2] != "1.0000 ± 0.0126 % (predicted, 4 σ)" || last[3] != "yes" {
 		t.Errorf("got %q", last)
 	}
-}
-
-// product is a script that stands in for bloomjoin: it creates the file after -o and
-// prints the report of a build.
-func product(t *testing.T, says string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "product")
-	text := "#!/bin/sh\n" + says + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // A lost member, a different filter in the second round, or a wrong number of keys
@@ -202,8 +163,8 @@ func TestWrongFilters(t *testing.T) {
 		"no JSON":    {"echo done", "done", ""},
 		"failure":    {"echo trouble >&2; exit 1", "trouble", ""},
 	} {
-		b := &bench{out: t.TempDir(), quick: true}
-		b.program.ours = product(t, c.says)
+		b := &bench{Flags: cells.Flags{Out: t.TempDir(), Quick: true, Smaller: cells.Quickest}}
+		b.Ours = racetest.Program(t, c.says)
 		r, err := b.race(context.Background(), cell{set: set{rows: 100_000_000}}, paths{"/nowhere"}, []contender{b.bloomjoin("ours", "", "IDS")})
 		if (err == nil) != (c.failure == "") || err != nil && !strings.Contains(err.Error(), c.failure) {
 			t.Errorf("%s: %v, want %q", name, err, c.failure)
@@ -212,9 +173,9 @@ func TestWrongFilters(t *testing.T) {
 		if got := len(r.wrong) > 0; got != (c.wrong != "") || got && !strings.Contains(r.wrong[0].Error(), c.wrong) {
 			t.Errorf("%s: %v, want %q", name, r.wrong, c.wrong)
 		}
-		left, err := os.ReadDir(b.out)
+		left, err := os.ReadDir(b.Out)
 		if err != nil || len(left) > 0 {
-			t.Errorf("%s: left behind: %v, %v", name, left, err)
+			t.Errorf("%s: left: %v, %v", name, left, err)
 		}
 	}
 }
@@ -222,7 +183,7 @@ func TestWrongFilters(t *testing.T) {
 // The command lines of programs.
 func TestSteps(t *testing.T) {
 	b := &bench{}
-	b.program.ours, b.program.floor, b.program.peers = "BJ", "FLOOR", "PEERS"
+	b.Ours, b.program.floor, b.program.peers = "BJ", "FLOOR", "PEERS"
 	for want, got := range map[string]race.Step{
 		"BJ build --force --quiet --json --threads 2 --key id --fpr 0.01 --kind bloom -o OUT IDS": b.build("OUT", "IDS", "--kind", "bloom"),
 		"BJ merge --force --quiet --json --threads 2 -o OUT A B":                                  b.merge("OUT", "A", "B"),
@@ -231,14 +192,6 @@ func TestSteps(t *testing.T) {
 	} {
 		if got.String() != want {
 			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-quick", "-update"}} {
-		if err := command(context.Background(), append(slices.Clone(args), "-data", t.TempDir())); err == nil {
-			t.Errorf("%q: want an error", args)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
@@ -17,29 +18,36 @@ var script string
 
 // cell is a measurement.
 type cell struct {
-	name, text string
-	set        set
-	big        bool // measured only on request
-	measure    func(context.Context, *bench, cell) (*result, error)
+	cells.Cell
+	set     set
+	measure func(context.Context, *bench, cell) (*cells.Result, error)
 }
 
-// cells returns all cells, in the order of the document.
-func cells() []cell {
+// allCells returns all cells, in the order of the document.
+func allCells() []cell {
 	const million = 1_000_000
+	named := func(name, text string) cells.Cell {
+		return cells.Cell{Name: name, Text: text, Document: "../docs/build.md"}
+	}
+	big := func(name, text string) cells.Cell {
+		c := named(name, text)
+		c.Big = true
+		return c
+	}
 	return []cell{
-		{name: "int64-100m", text: "100 million random integers in Parquet, beside other libraries",
+		{Cell: named("int64-100m", "100 million random integers in Parquet, beside other libraries"),
 			set: set{kind: "int64", rows: 100 * million, files: 1}, measure: integers},
-		{name: "memory-100m", text: "100 million integers in memory", measure: memory},
-		{name: "string-100m", text: "100 million strings of 16 to 36 bytes in Parquet",
+		{Cell: named("memory-100m", "100 million integers in memory"), measure: memory},
+		{Cell: named("string-100m", "100 million strings of 16 to 36 bytes in Parquet"),
 			set: set{kind: "string", rows: 100 * million, files: 1}, measure: texts},
-		{name: "text-10m", text: "10 million IDs as text, one a line, gzip",
+		{Cell: named("text-10m", "10 million IDs as text, one a line, gzip"),
 			set: set{kind: "text", rows: 10 * million, files: 1}, measure: lines},
-		{name: "int64-dense", text: "100 million IDs from a sequence of 400 million, in Parquet: an exact filter",
+		{Cell: named("int64-dense", "100 million IDs from a sequence of 400 million, in Parquet: an exact filter"),
 			set: set{kind: "dense", rows: 100 * million, files: 1}, measure: dense},
-		{name: "int64-1b", text: "1 billion integers in ten files, in a budget of 3 GiB; then in ten shards",
-			set: set{kind: "int64", rows: 1000 * million, files: 10}, big: true, measure: billion},
-		{name: "duplicates-1b", text: "1 billion rows of 5 million distinct integers in ten files",
-			set: set{kind: "repeated", rows: 1000 * million, files: 10, distinct: 5 * million}, big: true, measure: duplicates},
+		{Cell: big("int64-1b", "1 billion integers in ten files, in a budget of 3 GiB; then in ten shards"),
+			set: set{kind: "int64", rows: 1000 * million, files: 10}, measure: billion},
+		{Cell: big("duplicates-1b", "1 billion rows of 5 million distinct integers in ten files"),
+			set: set{kind: "repeated", rows: 1000 * million, files: 10, distinct: 5 * million}, measure: duplicates},
 	}
 }
 
@@ -49,22 +57,22 @@ func (b *bench) bloomjoin(name, text, ids string, more ...string) contender {
 }
 
 // done returns the tables of a contest: figures, targets, and false-positive rates.
-func (r *contest) done(main, goals report.Table) *result {
+func (r *contest) done(main, goals report.Table) *cells.Result {
 	for _, c := range r.contenders {
 		if rate, ok := r.rates[c.name]; ok {
 			rate.row(&goals, "false positives of "+c.text)
 		}
 	}
-	return &result{tables: []report.Table{main, goals}, wrong: r.wrong}
+	return &cells.Result{Tables: []report.Table{main, goals}, Wrong: r.wrong}
 }
 
 // integers measures all peers.
-func integers(ctx context.Context, b *bench, c cell) (*result, error) {
+func integers(ctx context.Context, b *bench, c cell) (*cells.Result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if b.program.python, err = race.Environment(ctx, b.data, []string{race.Pyarrow}); err != nil {
+	if b.program.python, err = race.Environment(ctx, b.Data, []string{race.Pyarrow}); err != nil {
 		return nil, err
 	}
 	peers := b.peers(p.ids(),
@@ -78,7 +86,7 @@ func integers(ctx context.Context, b *bench, c cell) (*result, error) {
 	return b.beside(ctx, c, p, peers, 60, 3)
 }
 
-func texts(ctx context.Context, b *bench, c cell) (*result, error) {
+func texts(ctx context.Context, b *bench, c cell) (*cells.Result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
 		return nil, err
@@ -90,13 +98,13 @@ func texts(ctx context.Context, b *bench, c cell) (*result, error) {
 
 // beside measures peers and the floor. The targets are a speed in million keys per
 // second, and its ratio to the fastest Go peer.
-func (b *bench) beside(ctx context.Context, c cell, p paths, peers []contender, speed, times float64) (*result, error) {
+func (b *bench) beside(ctx context.Context, c cell, p paths, peers []contender, speed, times float64) (*cells.Result, error) {
 	all := append([]contender{b.bloomjoin("ours", "**bloomjoin**", p.ids()), b.floor(p.ids())}, peers...)
 	r, err := b.race(ctx, c, p, all)
 	if err != nil {
 		return nil, err
 	}
-	main, goals := r.table(), targets()
+	main, goals := r.table(), report.Targets()
 	if err := r.equals(ctx, &main, p.outside("")); err != nil {
 		return nil, err
 	}
@@ -108,7 +116,7 @@ func (b *bench) beside(ctx context.Context, c cell, p paths, peers []contender, 
 }
 
 // lines measures text, which is bound by decompression in one goroutine.
-func lines(ctx context.Context, b *bench, c cell) (*result, error) {
+func lines(ctx context.Context, b *bench, c cell) (*cells.Result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
 		return nil, err
@@ -124,14 +132,14 @@ func lines(ctx context.Context, b *bench, c cell) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	goals := targets()
+	goals := report.Targets()
 	atLeast(&goals, "time / that of gunzip, integers", " ×", r.runs.Ratio("ours", "floor"), 0)
 	atLeast(&goals, "time / that of gunzip, strings", " ×", r.runs.Ratio("string", "floor"), 0)
 	return r.done(r.table(), goals), nil
 }
 
 // dense compares an exact filter, which --kind auto chooses, with a Bloom filter.
-func dense(ctx context.Context, b *bench, c cell) (*result, error) {
+func dense(ctx context.Context, b *bench, c cell) (*cells.Result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
 		return nil, err
@@ -142,7 +150,7 @@ func dense(ctx context.Context, b *bench, c cell) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	goals := targets()
+	goals := report.Targets()
 	auto, bits := r.built["auto"], r.built["bloom"]
 	goals.Row("kind", auto.Kind, "exact", report.Yes(auto.Kind == "exact"))
 	goals.Row("file", fmt.Sprintf("%.1f MB, %.2f bits a key", float64(auto.FileBytes)/1e6, 8*float64(auto.FileBytes)/float64(r.keys())),
@@ -169,25 +177,22 @@ type fromMemory struct {
 
 // memory runs processes in rounds, as a contest does. They measure their time
 // themselves.
-func memory(ctx context.Context, b *bench, c cell) (*result, error) {
-	n, runs, last := b.scaled(100_000_000), race.Runs{}, map[string]fromMemory{}
-	for round := range b.roundsOf(c) {
-		for i := range ways {
-			way := ways[(i+round)%len(ways)]
-			race.Say("%s: %s", c.name, way.name)
-			argv := append([]string{b.program.memory, "-keys", number(n), "-threads", fmt.Sprint(threads),
-				"-fpr", fmt.Sprint(fpr), "-outside", number(b.scaled(outside))}, way.flags...)
-			var reply fromMemory
-			u, err := answered(ctx, race.Step{Argv: argv}, &reply)
-			if err != nil {
-				return nil, err
-			}
-			u.Wall, last[way.name] = float64(reply.NS)/1e9, reply
-			runs[way.name] = append(runs[way.name], u)
+func memory(ctx context.Context, b *bench, c cell) (*cells.Result, error) {
+	n, runs, last := b.Scaled(100_000_000), race.Runs{}, map[string]fromMemory{}
+	for _, way := range race.Rounds(b.roundsOf(c), ways) {
+		race.Say("%s: %s", c.Name, way.name)
+		argv := append([]string{b.program.memory, "-keys", number(n), "-threads", fmt.Sprint(threads),
+			"-fpr", fmt.Sprint(fpr), "-outside", number(b.Scaled(outside))}, way.flags...)
+		var reply fromMemory
+		u, err := answered(ctx, race.Step{Argv: argv}, &reply)
+		if err != nil {
+			return nil, err
 		}
+		u.Wall, last[way.name] = float64(reply.NS)/1e9, reply
+		runs[way.name] = append(runs[way.name], u)
 	}
-	main := report.Table{Name: c.name, Head: []string{report.Count(n) + " keys", "median s", "least s", "M keys/s", "filter MiB", "its time / the first"}}
-	goals, res, fastest := targets(), &result{}, 0.0
+	main := report.Table{Name: c.Name, Head: []string{report.Count(n) + " keys", "median s", "least s", "M keys/s", "filter MiB", "its time / the first"}}
+	goals, res, fastest := report.Targets(), &cells.Result{}, 0.0
 	for _, way := range ways {
 		speed := float64(n) / runs.Wall(way.name) / 1e6
 		main.Row(way.text, report.Seconds(runs.Wall(way.name)), report.Seconds(runs.Least(way.name)), fmt.Sprintf("%.1f", speed),
@@ -200,9 +205,9 @@ func memory(ctx context.Context, b *bench, c cell) (*result, error) {
 		r := rate{last[way.name].Hits, last[way.name].Probed, last[way.name].FPRPredicted}
 		r.row(&goals, "false positives, "+way.name)
 		if err := r.err(); err != nil {
-			res.wrong = append(res.wrong, err)
+			res.Wrong = append(res.Wrong, err)
 		}
 	}
-	res.tables = []report.Table{main, goals}
+	res.Tables = []report.Table{main, goals}
 	return res, nil
 }

@@ -58,7 +58,7 @@ func (b *bench) probe(ctx context.Context, filter string, p paths, as string) (r
 	if err != nil {
 		return r, err
 	}
-	if want := b.scaled(outside); out.RowsIn != want {
+	if want := b.Scaled(outside); out.RowsIn != want {
 		return r, fmt.Errorf("%s has %d rows, want %d", p.outside(as), out.RowsIn, want)
 	}
 	return rate{out.RowsOut, out.RowsIn, out.FPRPredicted}, nil

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
@@ -47,47 +44,38 @@ type contest struct {
 // the first round is probed.
 func (b *bench) race(ctx context.Context, c cell, p paths, contenders []contender) (*contest, error) {
 	r := &contest{bench: b, cell: c, paths: p, contenders: contenders, runs: race.Runs{}, built: map[string]built{}, rates: map[string]rate{}}
-	for round := range b.roundsOf(c) {
-		for i := range contenders {
-			who := contenders[(i+round)%len(contenders)]
-			if err := r.once(ctx, who); err != nil {
-				return r, fmt.Errorf("%s: %w", who.name, err)
-			}
+	for _, who := range race.Rounds(b.roundsOf(c), contenders) {
+		if err := r.once(ctx, who); err != nil {
+			return r, fmt.Errorf("%s: %w", who.name, err)
 		}
 	}
 	return r, nil
 }
 
+// roundsOf returns at least two rounds by default, since builds of the same must be equal.
 func (b *bench) roundsOf(c cell) int {
-	switch {
-	case b.rounds > 0:
-		return b.rounds
-	case b.quick || c.big:
-		return 2
+	if c.Big {
+		return b.RoundsOf(2, 2)
 	}
-	return 5
+	return b.RoundsOf(5, 2)
 }
 
-// once runs a contender in an empty directory, which it removes. Before, it flushes
-// pending writes of the previous contender to disk.
-func (r *contest) once(ctx context.Context, who contender) (err error) {
-	race.Say("%s: %s", r.cell.name, who.name)
-	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if failed := os.RemoveAll(dir); err == nil {
-			err = failed
+// once runs a contender.
+func (r *contest) once(ctx context.Context, who contender) error {
+	race.Say("%s: %s", r.cell.Name, who.name)
+	return race.Within(r.Out, func(dir string) error {
+		out := filepath.Join(dir, "filter.bjf")
+		if who.kind == ours {
+			return r.build(ctx, who, out)
 		}
-		unix.Sync()
-	}()
-	out := filepath.Join(dir, "filter.bjf")
-	if who.kind != ours {
 		u, err := race.Execute(ctx, who.step(out))
 		r.runs[who.name] = append(r.runs[who.name], u)
 		return err
-	}
+	})
+}
+
+// build runs bloomjoin and checks the filter that it builds.
+func (r *contest) build(ctx context.Context, who contender, out string) error {
 	var now built
 	u, err := answered(ctx, who.step(out), &now)
 	if err != nil {
@@ -117,7 +105,7 @@ func (r *contest) once(ctx context.Context, who contender) (err error) {
 }
 
 // keys returns the number of rows that the contenders read.
-func (r *contest) keys() uint64 { return r.scaled(r.cell.set.rows) }
+func (r *contest) keys() uint64 { return r.Scaled(r.cell.set.rows) }
 
 // speed returns a contender's speed in million keys per second.
 func (r *contest) speed(name string) float64 { return float64(r.keys()) / r.runs.Wall(name) / 1e6 }
@@ -126,7 +114,7 @@ func (r *contest) speed(name string) float64 { return float64(r.keys()) / r.runs
 // its time.
 func (r *contest) table() report.Table {
 	first := r.contenders[0].name
-	t := report.Table{Name: r.cell.name, Head: []string{report.Count(r.keys()) + " keys", "median s", "least s", "M keys/s", "CPU s", "peak MiB", "filter MiB", "its time / bloomjoin's"}}
+	t := report.Table{Name: r.cell.Name, Head: []string{report.Count(r.keys()) + " keys", "median s", "least s", "M keys/s", "CPU s", "peak MiB", "filter MiB", "its time / bloomjoin's"}}
 	for _, c := range r.contenders {
 		size := "–"
 		if made, ok := r.built[c.name]; ok {
@@ -143,9 +131,6 @@ func (r *contest) table() report.Table {
 	}
 	return t
 }
-
-// targets returns an empty table of targets.
-func targets() report.Table { return report.Table{Head: []string{"", "measured", "wanted", "met"}} }
 
 // atLeast adds a target with a lower limit for a figure. Without a target, only the
 // figure is shown.

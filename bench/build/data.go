@@ -15,9 +15,6 @@ import (
 // output.
 const dataVersion = 1
 
-// smaller is the divisor of sizes with -quick.
-const smaller = 1000
-
 // set is a generated ID set.
 type set struct {
 	kind     string
@@ -28,14 +25,6 @@ type set struct {
 
 // outside is the number of probed keys outside the set.
 const outside = 10_000_000
-
-// scaled returns a size reduced by -quick.
-func (b *bench) scaled(n uint64) uint64 {
-	if b.quick {
-		return n / smaller
-	}
-	return n
-}
 
 // paths are the paths of a set's data.
 type paths struct{ dir string }
@@ -59,12 +48,12 @@ func (b *bench) dataset(ctx context.Context, c cell) (paths, error) {
 	if s.kind == "" {
 		return paths{}, nil
 	}
-	rows := b.scaled(s.rows)
-	p := paths{filepath.Join(b.data, s.name(rows))}
+	rows := b.Scaled(s.rows)
+	p := paths{filepath.Join(b.Data, s.name(rows))}
 	err := race.Make(p.dir, func(begun string) error {
-		argv := []string{b.program.generate, "-set", s.kind, "-rows", number(rows), "-files", number(s.files), "-outside", number(b.scaled(outside))}
+		argv := []string{b.program.generate, "-set", s.kind, "-rows", number(rows), "-files", number(s.files), "-outside", number(b.Scaled(outside))}
 		if s.distinct > 0 {
-			argv = append(argv, "-distinct", number(b.scaled(s.distinct)))
+			argv = append(argv, "-distinct", number(b.Scaled(s.distinct)))
 		}
 		_, err := race.Execute(ctx, race.Step{Argv: append(argv, begun)})
 		return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 	"github.com/bloomjoin/bloomjoin/bloom"
@@ -23,7 +24,7 @@ const (
 
 // billion builds a large set in one process and in shards, which must result in the
 // same file.
-func billion(ctx context.Context, b *bench, c cell) (*result, error) {
+func billion(ctx context.Context, b *bench, c cell) (*cells.Result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func billion(ctx context.Context, b *bench, c cell) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	main, goals := r.table(), targets()
+	main, goals := r.table(), report.Targets()
 	atLeast(&goals, "speed", " M keys/s", r.speed("ours"), 40)
 	atLeast(&goals, "time / that of the floor", " ×", r.runs.Ratio("ours", "floor"), 0)
 	goals.Row("peak memory", report.MiB(r.runs.Peak("ours"))+" MiB", fmt.Sprintf("≤ %d MiB", budgetBytes>>20),
@@ -62,7 +63,7 @@ type division struct {
 
 // divided builds in one process, then in shards, and merges the shards.
 func (b *bench) divided(ctx context.Context, p paths) (d division, err error) {
-	dir, err := os.MkdirTemp(b.out, "bloomjoin-bench-")
+	dir, err := os.MkdirTemp(b.Out, "bloomjoin-bench-")
 	if err != nil {
 		return d, err
 	}
@@ -116,7 +117,7 @@ func digest(path string) (sum [sha256.Size]byte, err error) {
 }
 
 // duplicates measures builds from many rows with few keys, and from the distinct keys.
-func duplicates(ctx context.Context, b *bench, c cell) (*result, error) {
+func duplicates(ctx context.Context, b *bench, c cell) (*cells.Result, error) {
 	p, err := b.dataset(ctx, c)
 	if err != nil {
 		return nil, err
@@ -131,14 +132,14 @@ func duplicates(ctx context.Context, b *bench, c cell) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := foldingOf(r.built["ours"].Geometry, r.keys(), b.scaled(c.set.distinct))
+	s, err := foldingOf(r.built["ours"].Geometry, r.keys(), b.Scaled(c.set.distinct))
 	if err != nil {
 		return nil, err
 	}
-	main, goals := r.table(), targets()
+	main, goals := r.table(), report.Targets()
 	got := r.built["ours"].MemoryBytes
 	main.Note("A filter of the %s distinct keys alone has %s bytes. One for as many keys as there are rows has %d blocks, which fold by their divisors: by %d to %d bytes (%.2f %% false positives, no more than %.2f %% may be); by the next divisor, %d, it would be %.2f %%.",
-		report.Count(b.scaled(c.set.distinct)), fmt.Sprint(alone.MemoryBytes), s.blocks, s.by, s.bytes, 100*s.rate, 100*bloom.FoldLimit(fpr), s.next, 100*s.nextRate)
+		report.Count(b.Scaled(c.set.distinct)), fmt.Sprint(alone.MemoryBytes), s.blocks, s.by, s.bytes, 100*s.rate, 100*bloom.FoldLimit(fpr), s.next, 100*s.nextRate)
 	goals.Row("bytes of bits", fmt.Sprintf("%d, %.3f × those of the distinct keys alone", got, float64(got)/float64(alone.MemoryBytes)),
 		fmt.Sprintf("≤ %d, to which rows fold", s.bytes), report.Yes(got > 0 && got <= s.bytes))
 	atLeast(&goals, "speed", " M rows/s", r.speed("ours"), 0)
@@ -148,7 +149,7 @@ func duplicates(ctx context.Context, b *bench, c cell) (*result, error) {
 
 // alone measures the build from the distinct keys.
 func (b *bench) alone(ctx context.Context, p paths) (made built, err error) {
-	dir, err := os.MkdirTemp(b.out, "bloomjoin-bench-")
+	dir, err := os.MkdirTemp(b.Out, "bloomjoin-bench-")
 	if err != nil {
 		return made, err
 	}

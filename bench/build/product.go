@@ -36,18 +36,18 @@ type scanned struct {
 
 // build returns the command line of a build with additional flags.
 func (b *bench) build(out, ids string, more ...string) race.Step {
-	argv := []string{b.program.ours, "build", "--force", "--quiet", "--json", "--threads", strconv.Itoa(threads),
+	argv := []string{b.Ours, "build", "--force", "--quiet", "--json", "--threads", strconv.Itoa(threads),
 		"--key", key, "--fpr", strconv.FormatFloat(fpr, 'g', -1, 64)}
 	return race.Step{Argv: append(append(argv, more...), "-o", out, ids)}
 }
 
 func (b *bench) merge(out string, more ...string) race.Step {
-	return race.Step{Argv: append([]string{b.program.ours, "merge", "--force", "--quiet", "--json", "--threads", strconv.Itoa(threads), "-o", out}, more...)}
+	return race.Step{Argv: append([]string{b.Ours, "merge", "--force", "--quiet", "--json", "--threads", strconv.Itoa(threads), "-o", out}, more...)}
 }
 
 // scan counts the rows of a log that pass a filter.
 func (b *bench) scan(ctx context.Context, filter, log string) (s scanned, err error) {
-	_, err = answered(ctx, race.Step{Argv: []string{b.program.ours, "scan", "--count", "--quiet", "--json", "--filter", filter, log}}, &s)
+	_, err = answered(ctx, race.Step{Argv: []string{b.Ours, "scan", "--count", "--quiet", "--json", "--filter", filter, log}}, &s)
 	return s, err
 }
 

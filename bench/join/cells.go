@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
@@ -13,40 +14,44 @@ const payload = "score,name"
 
 // cell is a measurement.
 type cell struct {
-	name, text string
-	big        bool // measured only on request
-	data       func(context.Context, *bench) (dataset, error)
-	measure    func(context.Context, *bench, cell, dataset) (*result, error)
+	cells.Cell
+	data    func(context.Context, *bench) (dataset, error)
+	measure func(context.Context, *bench, cell, dataset) (*cells.Result, error)
 }
 
-// cells returns all cells, in the order of the document.
-func cells() []cell {
+// allCells returns all cells, in the order of the document.
+func allCells() []cell {
+	named := func(name, text string) cells.Cell {
+		return cells.Cell{Name: name, Text: text, Document: "../docs/join.md"}
+	}
+	big := named("shuffle-200m", "200 million rows with 200 million IDs in 1 GiB")
+	big.Big = true
 	return []cell{
-		{name: "semi-100m", text: "semi-join with 100 million IDs, of which 1 % of the log's rows have one",
+		{Cell: named("semi-100m", "semi-join with 100 million IDs, of which 1 % of the log's rows have one"),
 			data: many, measure: beside("semi", 0.35, 1.0/8)},
-		{name: "inner-100m", text: "inner join with them, two columns of theirs in the answer",
+		{Cell: named("inner-100m", "inner join with them, two columns of theirs in the answer"),
 			data: many, measure: beside("inner", 0.6, 1.0/4)},
-		{name: "inner-1pct", text: "inner join with the IDs of 1 % of the users",
+		{Cell: named("inner-1pct", "inner join with the IDs of 1 % of the users"),
 			data: few, measure: beside("inner", 0.7, 0)},
-		{name: "strategies-semi-100m", text: "each strategy forced, on semi-100m",
+		{Cell: named("strategies-semi-100m", "each strategy forced, on semi-100m"),
 			data: many, measure: strategies("semi", "")},
-		{name: "strategies-inner-100m", text: "each strategy forced, on inner-100m",
+		{Cell: named("strategies-inner-100m", "each strategy forced, on inner-100m"),
 			data: many, measure: strategies("inner", "")},
-		{name: "strategies-inner-1pct", text: "each strategy forced, on inner-1pct",
+		{Cell: named("strategies-inner-1pct", "each strategy forced, on inner-1pct"),
 			data: few, measure: strategies("inner", "")},
-		{name: "strategies-dense-10m", text: "each strategy forced, on a semi-join with 10 million IDs close together",
+		{Cell: named("strategies-dense-10m", "each strategy forced, on a semi-join with 10 million IDs close together"),
 			data: made("dense", denseRows, "log"), measure: strategies("semi", "exact")},
-		{name: "skew", text: "a key that has 30 % of the rows, and Zipf's law",
+		{Cell: named("skew", "a key that has 30 % of the rows, and Zipf's law"),
 			data: made("skew", skewRows, "uniform"), measure: skew},
-		{name: "budgets", text: "10 million rows with 5 million IDs, in less and less memory",
+		{Cell: named("budgets", "10 million rows with 5 million IDs, in less and less memory"),
 			data: made("skew", skewRows, "uniform"), measure: budgets},
-		{name: "shuffle-200m", text: "200 million rows with 200 million IDs in 1 GiB", big: true,
+		{Cell: big,
 			data: made("pair", pairRows, "log"), measure: shuffle},
-		{name: "small", text: "2,000 IDs and a log of 10 MB",
+		{Cell: named("small", "2,000 IDs and a log of 10 MB"),
 			data: small, measure: little},
-		{name: "types", text: "joins of every type, both codecs",
+		{Cell: named("types", "joins of every type, both codecs"),
 			data: types, measure: everyType},
-		{name: "plan", text: "what the planner estimates, beside what is",
+		{Cell: named("plan", "what the planner estimates, beside what is"),
 			data: planned, measure: plans},
 	}
 }
@@ -62,20 +67,20 @@ func jobOf(d dataset, typ string) job {
 
 // beside measures a job with all peers. The targets are ratios to DuckDB's time, and
 // to its memory if peak is not 0.
-func beside(typ string, wall, peak float64) func(context.Context, *bench, cell, dataset) (*result, error) {
-	return func(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
+func beside(typ string, wall, peak float64) func(context.Context, *bench, cell, dataset) (*cells.Result, error) {
+	return func(ctx context.Context, b *bench, c cell, d dataset) (*cells.Result, error) {
 		j := jobOf(d, typ)
-		r, err := b.race(ctx, c.name, 3, append([]contender{bloomjoin("ours", "**bloomjoin**", j), duckdb(j)}, polars(j)...))
+		r, err := b.race(ctx, c.Name, 3, append([]contender{bloomjoin("ours", "**bloomjoin**", j), duckdb(j)}, polars(j)...))
 		if err != nil {
 			return nil, err
 		}
-		t, goals := r.toOurs(), targets()
+		t, goals := r.toOurs(), report.Targets()
 		t.Note("%s", r.summary("ours"))
-		atMost(&goals, "time / DuckDB's", r.runs.Ratio("ours", "duckdb"), wall)
+		goals.AtMost("time / DuckDB's", r.runs.Ratio("ours", "duckdb"), wall)
 		if peak > 0 {
-			atMost(&goals, "peak memory / DuckDB's", r.peakRatio("ours", "duckdb"), peak)
+			goals.AtMost("peak memory / DuckDB's", r.peakRatio("ours", "duckdb"), peak)
 		}
-		return &result{tables: []report.Table{t, goals}, wrong: r.wrong}, nil
+		return &cells.Result{Tables: []report.Table{t, goals}, Wrong: r.wrong}, nil
 	}
 }
 
@@ -90,19 +95,19 @@ func (r *contest) summary(name string) string {
 const mostSmall = 0.15
 
 // little measures a process with little to do.
-func little(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
+func little(ctx context.Context, b *bench, c cell, d dataset) (*cells.Result, error) {
 	semi, inner := jobOf(d, "semi"), jobOf(d, "inner")
-	r, err := b.race(ctx, c.name, 20, []contender{
+	r, err := b.race(ctx, c.Name, 20, []contender{
 		bloomjoin("ours", "**bloomjoin**, semi", semi), bloomjoin("inner", "**bloomjoin**, inner", inner),
-		python("duckdb", version(race.DuckDB)+", semi", "duckdb_join", threads, semi),
+		python("duckdb", "DuckDB "+race.Version(race.DuckDB)+", semi", "duckdb_join", threads, semi),
 	})
 	if err != nil {
 		return nil, err
 	}
-	t, goals := r.toOurs(), targets()
+	t, goals := r.toOurs(), report.Targets()
 	t.Note("%s", r.summary("ours"))
 	for _, c := range r.contenders[:2] {
-		atMost(&goals, "seconds, "+c.text, r.figure(c.name, r.runs.Wall), mostSmall)
+		goals.AtMost("seconds, "+c.text, r.runs.Figure(c.name, r.runs.Wall), mostSmall)
 	}
-	return &result{tables: []report.Table{t, goals}, wrong: r.wrong}, nil
+	return &cells.Result{Tables: []report.Table{t, goals}, Wrong: r.wrong}, nil
 }

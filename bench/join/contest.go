@@ -6,12 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"os"
 	"os/exec"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/answer"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
@@ -59,29 +55,19 @@ func (b *bench) race(ctx context.Context, name string, rounds int, contenders []
 			return r, err
 		}
 	}
-	for round := range b.roundsOf(rounds) {
-		for i := range contenders {
-			who := contenders[(i+round)%len(contenders)]
-			if r.failed[who.name] != "" {
-				continue
-			}
-			err := r.once(ctx, who)
-			if ctx.Err() != nil {
-				return r, ctx.Err()
-			}
-			if err != nil {
-				r.fails(who, err)
-			}
+	for _, who := range race.Rounds(b.RoundsOf(rounds, 1), contenders) {
+		if r.failed[who.name] != "" {
+			continue
+		}
+		err := r.once(ctx, who)
+		if ctx.Err() != nil {
+			return r, ctx.Err()
+		}
+		if err != nil {
+			r.fails(who, err)
 		}
 	}
 	return r, nil
-}
-
-func (b *bench) roundsOf(usual int) int {
-	if b.rounds > 0 {
-		return b.rounds
-	}
-	return usual
 }
 
 // answer returns DuckDB's answer, computed untimed at the first call.
@@ -93,8 +79,9 @@ func (r *contest) answer(ctx context.Context, j job) error {
 		return err
 	}
 	race.Say("%s: the answer", r.name)
-	return r.within(func(out, scratch string) error {
-		_, err := race.Execute(ctx, reference(j).step(r.bench, j, out, scratch))
+	return race.Within(r.Out, func(dir string) error {
+		out := outIn(dir)
+		_, err := race.Execute(ctx, reference(j).step(r.bench, j, out, dir))
 		if err == nil {
 			r.answers[j], err = answer.Of(ctx, r.program.python, out)
 		}
@@ -102,25 +89,12 @@ func (r *contest) answer(ctx context.Context, j job) error {
 	})
 }
 
-// within calls a function with an empty directory, which it removes. It flushes
-// pending writes to disk before it returns.
-func (r *contest) within(do func(out, scratch string) error) (err error) {
-	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, os.RemoveAll(dir))
-		unix.Sync()
-	}()
-	return do(outIn(dir), dir)
-}
-
 // once runs a contender.
 func (r *contest) once(ctx context.Context, who contender) error {
 	race.Say("%s: %s", r.name, who.name)
-	return r.within(func(out, scratch string) error {
-		s, printed := who.step(r.bench, who.job, out, scratch), bytes.Buffer{}
+	return race.Within(r.Out, func(dir string) error {
+		out := outIn(dir)
+		s, printed := who.step(r.bench, who.job, out, dir), bytes.Buffer{}
 		s.Out = &printed
 		u, err := race.Execute(ctx, s)
 		if err != nil {
@@ -220,24 +194,8 @@ func (r *contest) roundsRun() (n int) {
 	return n
 }
 
-// figure returns a figure of a contender; NaN if it did not run.
-func (r *contest) figure(name string, of func(name string) float64) float64 {
-	if len(r.runs[name]) == 0 {
-		return math.NaN()
-	}
-	return of(name)
-}
-
 // peakRatio returns the ratio of the peak memory of two contenders.
 func (r *contest) peakRatio(name, unit string) float64 {
 	peak := func(name string) float64 { return float64(r.runs.Peak(name)) }
-	return r.figure(name, peak) / r.figure(unit, peak)
-}
-
-// targets returns an empty table of targets.
-func targets() report.Table { return report.Table{Head: []string{"", "measured", "wanted", "met"}} }
-
-// atMost adds a target with an upper limit for a figure.
-func atMost(t *report.Table, what string, got, want float64) {
-	t.Row(what, report.Number(got), "≤ "+report.Number(want), report.Met(got, want))
+	return r.runs.Figure(name, peak) / r.runs.Figure(unit, peak)
 }

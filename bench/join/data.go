@@ -14,9 +14,6 @@ import (
 // output.
 const dataVersion = 1
 
-// quickest is the divisor of sizes with -quick.
-const quickest = 1000
-
 // Sizes.
 const (
 	logRows   = 20_000_000    // rows and users of bench/scan's log
@@ -32,9 +29,6 @@ const (
 
 // groupRows is the number of rows of a row group.
 const groupRows = 1_000_000
-
-// scaled returns a size reduced by -quick or -smaller.
-func (b *bench) scaled(n uint64) uint64 { return n / b.smaller }
 
 // dataset has the paths of the files of a cell.
 type dataset struct {
@@ -53,14 +47,14 @@ func (d dataset) written() string {
 // sized returns the directory of a log or ID set, which command generate fills if it
 // does not exist.
 func (b *bench) sized(ctx context.Context, set string, rows uint64, more ...string) (dir string, err error) {
-	if b.smaller > 1 { // keep the number of row groups
-		more = append(more, "-group", number(b.scaled(groupRows)))
+	if b.Smaller > 1 { // keep the number of row groups
+		more = append(more, "-group", number(b.Scaled(groupRows)))
 	}
 	name := "join-" + set + "-" + number(rows)
 	for i := 1; i < len(more); i += 2 {
 		name += "-" + more[i]
 	}
-	dir = filepath.Join(b.data, fmt.Sprintf("%s.v%d", name, dataVersion))
+	dir = filepath.Join(b.Data, fmt.Sprintf("%s.v%d", name, dataVersion))
 	return dir, race.Make(dir, func(begun string) error {
 		argv := append([]string{b.program.generate, "-make", set, "-rows", number(rows)}, more...)
 		_, err := race.Execute(ctx, race.Step{Argv: append(argv, begun)})
@@ -70,7 +64,7 @@ func (b *bench) sized(ctx context.Context, set string, rows uint64, more ...stri
 
 // scanned returns the directory of a log of bench/scan.
 func (b *bench) scanned(ctx context.Context, shape, flag string, rows uint64) (dir string, err error) {
-	return logs.Make(ctx, b.program.scan, b.data, shape, flag, rows)
+	return logs.Make(ctx, b.program.scan, b.Data, shape, flag, rows)
 }
 
 // usersOf returns bench/scan's base log with the given rows, and a set of ids IDs, some
@@ -87,11 +81,11 @@ func usersOf(ctx context.Context, b *bench, rows, ids, members uint64) (d datase
 // many has 100 million IDs, few has those of them that are users, and small has two
 // small sides.
 func many(ctx context.Context, b *bench) (dataset, error) {
-	return usersOf(ctx, b, b.scaled(logRows), b.scaled(manyIDs), b.scaled(members))
+	return usersOf(ctx, b, b.Scaled(logRows), b.Scaled(manyIDs), b.Scaled(members))
 }
 
 func few(ctx context.Context, b *bench) (dataset, error) {
-	return usersOf(ctx, b, b.scaled(logRows), b.scaled(members), b.scaled(members))
+	return usersOf(ctx, b, b.Scaled(logRows), b.Scaled(members), b.Scaled(members))
 }
 
 func small(ctx context.Context, b *bench) (dataset, error) {
@@ -101,7 +95,7 @@ func small(ctx context.Context, b *bench) (dataset, error) {
 // made returns a generated data set that depends only on its number of rows.
 func made(set string, rows uint64, log string) func(context.Context, *bench) (dataset, error) {
 	return func(ctx context.Context, b *bench) (dataset, error) {
-		dir, err := b.sized(ctx, set, b.scaled(rows))
+		dir, err := b.sized(ctx, set, b.Scaled(rows))
 		return dataset{log: filepath.Join(dir, log+".parquet"), ids: filepath.Join(dir, "ids.parquet")}, err
 	}
 }

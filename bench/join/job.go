@@ -4,7 +4,6 @@ import (
 	"embed"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
@@ -14,14 +13,6 @@ import (
 //
 //go:embed python/*.py
 var scripts embed.FS
-
-func script(name string) string {
-	text, err := scripts.ReadFile("python/" + name + ".py")
-	if err != nil {
-		panic(err) // an embedded file exists
-	}
-	return string(text)
-}
 
 // job is a join. Equal jobs have equal answers.
 type job struct {
@@ -53,7 +44,7 @@ type contender struct {
 // bloomjoin returns a contender with additional flags.
 func bloomjoin(name, text string, j job, more ...string) contender {
 	return contender{name: name, text: text, job: j, step: func(b *bench, j job, out, scratch string) race.Step {
-		argv := []string{b.program.ours, "join", "--force", "--quiet", "--json", "--threads", fmt.Sprint(threads),
+		argv := []string{b.Ours, "join", "--force", "--quiet", "--json", "--threads", fmt.Sprint(threads),
 			"--ids", j.ids, "--on", key, "--type", j.typ}
 		return race.Step{Argv: append(append(argv, more...), "-o", out, j.log), Env: []string{"TMPDIR=" + scratch}}
 	}}
@@ -68,13 +59,13 @@ func strategy(name string, j job, more ...string) contender {
 // LOG IDS OUT CODEC KEY TYPE PAYLOAD THREADS SCRATCH, followed by more.
 func python(name, text, file string, threads int, j job, more ...string) contender {
 	return contender{name: name, text: text, kind: peer, job: j, step: func(b *bench, j job, out, scratch string) race.Step {
-		argv := []string{b.program.python, "-c", script(file), j.log, j.ids, out, j.written(), key, j.typ, j.payload, fmt.Sprint(threads), scratch}
+		argv := []string{b.program.python, "-c", race.Script(scripts, file), j.log, j.ids, out, j.written(), key, j.typ, j.payload, fmt.Sprint(threads), scratch}
 		return race.Step{Argv: append(argv, more...), Env: []string{"POLARS_MAX_THREADS=" + fmt.Sprint(threads)}}
 	}}
 }
 
 func duckdb(j job) contender {
-	return python("duckdb", version(race.DuckDB), "duckdb_join", threads, j)
+	return python("duckdb", "DuckDB "+race.Version(race.DuckDB), "duckdb_join", threads, j)
 }
 
 // reference is the DuckDB that all answers are compared with.
@@ -83,18 +74,11 @@ func reference(j job) contender { return python("answer", "", "duckdb_join", thr
 // polars returns the variants of Polars. With two threads it leaves one of two
 // processors idle.
 func polars(j job) []contender {
-	all := []contender{python("polars-join", version(race.Polars)+", join, twice the threads", "polars_join", 2*threads, j)}
+	all := []contender{python("polars-join", "Polars "+race.Version(race.Polars)+", join, twice the threads", "polars_join", 2*threads, j)}
 	if j.typ == "semi" {
-		all = append(all, python("polars-isin", version(race.Polars)+", is_in, twice the threads", "polars_isin", 2*threads, j))
+		all = append(all, python("polars-isin", "Polars "+race.Version(race.Polars)+", is_in, twice the threads", "polars_isin", 2*threads, j))
 	}
 	return all
-}
-
-// version renders a requirement such as "duckdb==2.0.0" as a name and a version.
-func version(pin string) string {
-	name, number, _ := strings.Cut(pin, "==")
-	names := map[string]string{"duckdb": "DuckDB", "polars": "Polars"}
-	return names[name] + " " + number
 }
 
 // outIn returns the path of an answer.

@@ -10,55 +10,23 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/answer"
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/race/racetest"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
-func TestChosenCells(t *testing.T) {
-	names := func(quick bool, wanted ...string) string {
-		t.Helper()
-		chosen, err := chosenCells(wanted, quick)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all []string
-		for _, c := range chosen {
-			all = append(all, c.name)
-		}
-		return strings.Join(all, " ")
-	}
-	every := names(false, "all")
-	if got := names(true); got != every || !strings.Contains(every, "shuffle-200m") {
-		t.Errorf("quick: got %q, want all of %q", got, every)
-	}
-	if got := names(false); strings.Contains(got, "200m") || !strings.Contains(got, "semi-100m") {
-		t.Errorf("by default: got %q", got)
-	}
-	if got, want := names(true, "skew", "semi-100m"), "semi-100m skew"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, err := chosenCells([]string{"semi-100m", "semi"}, false); err == nil {
-		t.Errorf("a name that there is not: got %v, want an error", got)
-	}
-}
-
 // The document has markers for each cell.
 func TestDocumentHasMarkers(t *testing.T) {
-	doc, err := os.ReadFile("../" + document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range cells() {
-		if _, err := report.Replace(doc, c.name, ""); err != nil {
-			t.Error(err)
-		}
+	if err := cells.CheckDocuments("..", allCells()); err != nil {
+		t.Error(err)
 	}
 }
 
 // The command lines of programs.
 func TestSteps(t *testing.T) {
 	b := &bench{}
-	b.program.ours, b.program.python = "BJ", "PY"
+	b.Ours, b.program.python = "BJ", "PY"
 	semi := jobOf(dataset{log: "LOG", ids: "IDS"}, "semi")
 	inner := jobOf(dataset{log: "LOG", ids: "IDS"}, "inner")
 	files := typeFiles{base: "BASE", clustered: "CLUSTERED", more: "MORE"}
@@ -87,16 +55,6 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// stand returns a script that stands in for a program.
-func stand(t *testing.T, script string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // Wrong answers, a changed order of rows, a report that differs from the output,
 // warnings, another strategy than requested and failures are errors; an acceptable
 // refusal is not. The other contenders continue.
@@ -106,7 +64,7 @@ func TestWrongAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Python's part: DuckDB's join writes "right", and answers are read by their text.
-	python := stand(t, `case $# in 3) sed 's/\(.*\) \(.*\)/{"rows":7,"hash":"\1","ordered":"\2","columns":["a"],"codecs":["snappy"]}/' "$3";; *) echo right 1 >"$5";; esac`)
+	python := racetest.Program(t, `case $# in 3) sed 's/\(.*\) \(.*\)/{"rows":7,"hash":"\1","ordered":"\2","columns":["a"],"codecs":["snappy"]}/' "$3";; *) echo right 1 >"$5";; esac`)
 	const product = `while [ "$1" != -o ]; do test "$1" = --strategy && how=$2; shift; done; echo TEXT >"$2"; echo '{"rows_out":ROWS,"strategy":"'$how'"}'`
 	says := func(text, rows string) string {
 		return strings.NewReplacer("TEXT", text, "ROWS", rows).Replace(product)
@@ -127,8 +85,8 @@ func TestWrongAnswers(t *testing.T) {
 		"refusal":        {ours: "echo trouble >&2; exit 1", mayRefuse: true},
 		"crash":          {ours: "kill -9 $$", wrong: "killed", mayRefuse: true},
 	} {
-		b := &bench{out: t.TempDir(), smaller: 1}
-		b.program.ours, b.program.python = stand(t, c.ours), python
+		b := &bench{Flags: cells.Flags{Out: t.TempDir()}}
+		b.Ours, b.program.python = racetest.Program(t, c.ours), python
 		j := job{dataset: dataset{log: log, ids: log}, typ: "semi"}
 		who := strategy("lookup", j)
 		who.mayRefuse = c.mayRefuse
@@ -147,9 +105,9 @@ func TestWrongAnswers(t *testing.T) {
 		if failed := table.Rows[0][1] == "failed"; failed != (r.failed["lookup"] != "") {
 			t.Errorf("%s: %q", name, table.Rows)
 		}
-		left, err := os.ReadDir(b.out)
+		left, err := os.ReadDir(b.Out)
 		if err != nil || len(left) > 0 {
-			t.Errorf("%s: left behind: %v, %v", name, left, err)
+			t.Errorf("%s: left: %v, %v", name, left, err)
 		}
 	}
 }
@@ -222,13 +180,5 @@ func TestEstimate(t *testing.T) {
 	}
 	if got, want := bounds(estimate{0.01, 0.005, 0.02}, percent), "1 (0.5 to 2)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-rounds", "-1"}, {"-smaller", "0"}, {"-smaller", "1001"}, {"-quick", "-update"}, {"-smaller", "2", "-update"}} {
-		if err := command(context.Background(), append(slices.Clone(args), "-data", t.TempDir())); err == nil {
-			t.Errorf("%q: want an error", args)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
@@ -47,7 +48,7 @@ func samples(ctx context.Context, b *bench) (all []sample, err error) {
 		{"clustered", "clustered, one range of users"}, {"sorted", "sorted by key"}, {"string", "strings"},
 		{"dictionary", "100 k users, dictionary"}, {"small", "2,000 files"},
 	} {
-		dir, err := b.scanned(ctx, s.shape, "-scale", b.scaled(shapeRows))
+		dir, err := b.scanned(ctx, s.shape, "-scale", b.Scaled(shapeRows))
 		if err != nil {
 			return nil, err
 		}
@@ -95,21 +96,21 @@ type real struct {
 
 // plans compares estimates with DuckDB's figures. One in twenty may be out of bounds, so
 // that is reported but is not an error.
-func plans(ctx context.Context, b *bench, c cell, _ dataset) (*result, error) {
+func plans(ctx context.Context, b *bench, c cell, _ dataset) (*cells.Result, error) {
 	all, err := samples(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	t := report.Table{Name: c.name, Head: []string{"log and IDs", "rows that match, %", "estimated (bounds)", "rows of the inner join", "estimated (bounds)", "error", "inside", "strategy", "seconds"}}
+	t := report.Table{Name: c.Name, Head: []string{"log and IDs", "rows that match, %", "estimated (bounds)", "rows of the inner join", "estimated (bounds)", "error", "inside", "strategy", "seconds"}}
 	var inside int
 	for _, s := range all {
-		race.Say("%s: %s", c.name, s.text)
+		race.Say("%s: %s", c.Name, s.text)
 		var p plan
-		if err := answered(ctx, &p, b.program.ours, "plan", "--quiet", "--json", "--threads", fmt.Sprint(threads), "--ids", s.ids, "--on", key, "--type", "inner", s.log); err != nil {
+		if err := answered(ctx, &p, b.Ours, "plan", "--quiet", "--json", "--threads", fmt.Sprint(threads), "--ids", s.ids, "--on", key, "--type", "inner", s.log); err != nil {
 			return nil, err
 		}
 		var is real
-		if err := answered(ctx, &is, b.program.python, "-c", script("count"), s.log+s.pattern, s.ids, key, fmt.Sprint(threads)); err != nil {
+		if err := answered(ctx, &is, b.program.python, "-c", race.Script(scripts, "count"), s.log+s.pattern, s.ids, key, fmt.Sprint(threads)); err != nil {
 			return nil, err
 		}
 		share := is.Matched / is.Rows
@@ -121,7 +122,7 @@ func plans(ctx context.Context, b *bench, c cell, _ dataset) (*result, error) {
 			errorOf(p.JoinRows.Value, is.Pairs), report.Yes(ok), "`"+p.Strategy+"`", report.Seconds(p.Seconds))
 	}
 	t.Note("%d of %d inside the bounds.", inside, len(all))
-	return &result{tables: []report.Table{t}}, nil
+	return &cells.Result{Tables: []report.Table{t}}, nil
 }
 
 // answered runs a program and decodes the JSON object that it prints.

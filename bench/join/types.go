@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
@@ -56,16 +57,16 @@ func types(ctx context.Context, b *bench) (dataset, error) {
 }
 
 func (b *bench) typeFiles(ctx context.Context) (f typeFiles, err error) {
-	rows := b.scaled(logRows)
+	rows := b.Scaled(logRows)
 	if f.base, err = b.scanned(ctx, "base", "-rows", rows); err != nil {
 		return f, err
 	}
 	if f.clustered, err = b.scanned(ctx, "clustered", "-scale", rows); err != nil {
 		return f, err
 	}
-	f.more = filepath.Join(b.data, fmt.Sprintf("join-types-%d.v%d", rows, dataVersion))
+	f.more = filepath.Join(b.Data, fmt.Sprintf("join-types-%d.v%d", rows, dataVersion))
 	return f, race.Make(f.more, func(begun string) error {
-		_, err := race.Execute(ctx, race.Step{Argv: []string{b.program.python, "-c", script("types"), f.base, f.clustered, begun}})
+		_, err := race.Execute(ctx, race.Step{Argv: []string{b.program.python, "-c", race.Script(scripts, "types"), f.base, f.clustered, begun}})
 		return err
 	})
 }
@@ -80,21 +81,21 @@ func (f typeFiles) job(c typeCase, codec string) job {
 
 // everyType measures joins of all types beside DuckDB, and inner joins beside Polars.
 // The outputs are in memory where the system has a place for them.
-func everyType(ctx context.Context, b *bench, c cell, _ dataset) (*result, error) {
+func everyType(ctx context.Context, b *bench, c cell, _ dataset) (*cells.Result, error) {
 	files, err := b.typeFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(sharedMemory); b.out == b.data && err == nil && info.IsDir() {
+	if info, err := os.Stat(sharedMemory); b.Out == b.Data && err == nil && info.IsDir() {
 		own := *b
-		own.out, b = sharedMemory, &own
+		own.Out, b = sharedMemory, &own
 	}
 	where := ""
-	if b.out == sharedMemory {
+	if b.Out == sharedMemory {
 		where = " Outputs are in memory."
 	}
-	t := report.Table{Name: c.name, Head: []string{"join, IDs", "log", "bloomjoin s", "DuckDB s", "Polars s", "/ DuckDB", "wanted", "met", "peak MiB", "DuckDB's", fmt.Sprintf("≤ %d", mostMiB), "rows out"}}
-	res := &result{}
+	t := report.Table{Name: c.Name, Head: []string{"join, IDs", "log", "bloomjoin s", "DuckDB s", "Polars s", "/ DuckDB", "wanted", "met", "peak MiB", "DuckDB's", fmt.Sprintf("≤ %d", mostMiB), "rows out"}}
+	res := &cells.Result{}
 	rounds := 0
 	for _, tc := range typeCases() {
 		for _, codec := range []string{"snappy", "zstd"} {
@@ -103,19 +104,19 @@ func everyType(ctx context.Context, b *bench, c cell, _ dataset) (*result, error
 			if tc.typ == "inner" {
 				contenders = append(contenders, polars(j)...)
 			}
-			r, err := b.race(ctx, fmt.Sprintf("%s, %s, %s, %s", c.name, tc.typ, tc.text, codec), 5, contenders)
+			r, err := b.race(ctx, fmt.Sprintf("%s, %s, %s, %s", c.Name, tc.typ, tc.text, codec), 5, contenders)
 			if err != nil {
 				return nil, err
 			}
 			for _, w := range r.wrong {
-				res.wrong = append(res.wrong, fmt.Errorf("%s: %w", r.name, w))
+				res.Wrong = append(res.Wrong, fmt.Errorf("%s: %w", r.name, w))
 			}
 			r.typeRow(&t, tc, codec)
 			rounds = max(rounds, r.roundsRun())
 		}
 	}
 	t.Note("%d rounds, %d threads; Polars has twice as many.%s", rounds, threads, where)
-	res.tables = []report.Table{t}
+	res.Tables = []report.Table{t}
 	return res, nil
 }
 
@@ -138,7 +139,7 @@ func (r *contest) typeRow(t *report.Table, c typeCase, codec string) {
 	}
 	ratio, small := r.runs.Ratio("ours", "duckdb"), "–"
 	if !c.large {
-		small = report.Met(r.figure("ours", func(name string) float64 { return float64(r.runs.Peak(name)) }), mostMiB<<20)
+		small = report.Met(r.runs.Figure("ours", func(name string) float64 { return float64(r.runs.Peak(name)) }), mostMiB<<20)
 	}
 	t.Row(c.typ+", "+c.text, codec, seconds("ours"), seconds("duckdb"), seconds("polars-join"),
 		report.Number(ratio), "≤ "+report.Number(c.wall), report.Met(ratio, c.wall),

@@ -47,7 +47,7 @@ func checkOutput(path string, rows int64, codec string) (size int64, err error) 
 // and the sum of their hashes. It does not depend on the order of rows.
 func digestOf(ctx context.Context, python, path string) (digest map[string]string, err error) {
 	var out, complaint bytes.Buffer
-	cmd := exec.CommandContext(ctx, python, "-c", script("digest"), path)
+	cmd := exec.CommandContext(ctx, python, "-c", race.Script(scripts, "digest"), path)
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("digest of %s: %w\n%s", path, err, race.Tail(complaint.String(), 20))

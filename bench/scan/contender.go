@@ -17,14 +17,6 @@ import (
 //go:embed python/*.py
 var scripts embed.FS
 
-func script(name string) string {
-	text, err := scripts.ReadFile("python/" + name + ".py")
-	if err != nil {
-		panic(err) // an embedded file exists
-	}
-	return string(text)
-}
-
 // task is a semi-join: keep the rows of the log whose key is in ids.
 type task struct {
 	cell
@@ -107,7 +99,7 @@ func python(name, text, file, module string, files many, times int, packages ...
 			log = filepath.Join(log, "*.parquet")
 		}
 		return []race.Step{{
-			Argv: []string{p.python, "-c", script(file), log, t.ids, t.out, t.codec, key, t.columns("*"), threads},
+			Argv: []string{p.python, "-c", race.Script(scripts, file), log, t.ids, t.out, t.codec, key, t.columns("*"), threads},
 			Env:  []string{"POLARS_MAX_THREADS=" + threads},
 		}}
 	}}

@@ -34,7 +34,7 @@ func (s *store) log(ctx context.Context, sh shape, rows int) (dir string, f fact
 	rows /= sh.part
 	dir = filepath.Join(s.dir, fmt.Sprintf("%s-%d.v%d", sh.name, rows, dataVersion))
 	if err := race.Make(dir, func(begun string) error {
-		_, err := race.Execute(ctx, race.Step{Argv: []string{s.python, "-c", script("generate"), begun, sh.name, fmt.Sprint(rows)}})
+		_, err := race.Execute(ctx, race.Step{Argv: []string{s.python, "-c", race.Script(scripts, "generate"), begun, sh.name, fmt.Sprint(rows)}})
 		return err
 	}); err != nil {
 		return "", f, err

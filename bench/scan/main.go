@@ -15,11 +15,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
@@ -28,14 +27,7 @@ import (
 // document is the file that -update changes, relative to the module's directory.
 const document = "../docs/scan.md"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "scan:", err)
-		os.Exit(1) //nolint:forbidigo // exit status of the command
-	}
-}
+func main() { cells.Main("scan", command) }
 
 // run has the values of the flags.
 type run struct {

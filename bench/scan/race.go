@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 )
@@ -27,50 +24,39 @@ func (r *run) race(ctx context.Context, c cell) (res result, err error) {
 	res = result{cell: c, rows: rows, runs: race.Runs{}}
 	var first string
 	var want map[string]string
-	for round := range r.rounds {
-		for i := range r.contenders {
-			who := r.contenders[(i+round)%len(r.contenders)]
-			if who.kind == bound && floorOf(c) == "" {
-				continue
-			}
-			u, digest, err := r.once(ctx, who, t, rows, round == 0)
-			if err != nil {
-				return res, fmt.Errorf("%s, %s: %w", c, who.name, err)
-			}
-			res.runs[who.name] = append(res.runs[who.name], u)
-			if digest == nil {
-				continue
-			}
-			if want == nil {
-				first, want = who.name, digest
-			} else if err := sameDigest(who.name, digest, first, want); err != nil {
-				return res, fmt.Errorf("%s: %w", c, err)
-			}
+	for round, who := range race.Rounds(r.rounds, r.contenders) {
+		if who.kind == bound && floorOf(c) == "" {
+			continue
+		}
+		u, digest, err := r.once(ctx, who, t, rows, round == 0)
+		if err != nil {
+			return res, fmt.Errorf("%s, %s: %w", c, who.name, err)
+		}
+		res.runs[who.name] = append(res.runs[who.name], u)
+		if digest == nil {
+			continue
+		}
+		if want == nil {
+			first, want = who.name, digest
+		} else if err := sameDigest(who.name, digest, first, want); err != nil {
+			return res, fmt.Errorf("%s: %w", c, err)
 		}
 	}
 	return res, nil
 }
 
-// once runs a contender in an empty directory, which it removes. Before, it flushes
-// pending writes of the previous contender to disk.
+// once runs a contender.
 func (r *run) once(ctx context.Context, who contender, t task, rows int64, digested bool) (u race.Usage, digest map[string]string, err error) {
-	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
-	if err != nil {
-		return u, nil, err
-	}
-	defer func() {
-		if failed := os.RemoveAll(dir); err == nil {
-			err = failed
+	err = race.Within(r.out, func(dir string) (err error) {
+		t.out = filepath.Join(dir, "out.parquet")
+		if u, err = race.Execute(ctx, who.steps(r.tools, t)...); err != nil || who.kind == bound {
+			return err
 		}
-		unix.Sync()
-	}()
-	t.out = filepath.Join(dir, "out.parquet")
-	if u, err = race.Execute(ctx, who.steps(r.tools, t)...); err != nil || who.kind == bound {
-		return u, nil, err
-	}
-	if u.Size, err = checkOutput(t.out, rows, t.codec); err != nil || !digested {
-		return u, nil, err
-	}
-	digest, err = digestOf(ctx, r.tools.python, t.out)
+		if u.Size, err = checkOutput(t.out, rows, t.codec); err != nil || !digested {
+			return err
+		}
+		digest, err = digestOf(ctx, r.tools.python, t.out)
+		return err
+	})
 	return u, digest, err
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
@@ -26,7 +27,7 @@ type need struct {
 func (n need) bytes() int64 { return n.Keys + n.Pages + n.Dictionaries }
 
 // needs measures the bytes that a join receives beside those that it needs.
-func needs(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
+func needs(ctx context.Context, b *bench, c cell, d dataset) (*cells.Result, error) {
 	n, err := b.needOf(ctx, d)
 	if err != nil {
 		return nil, err
@@ -35,14 +36,14 @@ func needs(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	for i := range peers {
 		peers[i].limit = peerLimit
 	}
-	r, err := b.receive(ctx, c.name, jobOf(d, "semi"), append([]contender{bloomjoin()}, peers...))
+	r, err := b.receive(ctx, c.Name, jobOf(d, "semi"), append([]contender{bloomjoin()}, peers...))
 	if err != nil {
 		return nil, err
 	}
 	if n.Kept != r.answer.Rows {
 		return nil, fmt.Errorf("needed counts %d rows, the answer has %d", n.Kept, r.answer.Rows)
 	}
-	t, goals := report.Table{Name: c.name, Head: []string{c.name, "requests", "MB received", "/ needed"}}, targets()
+	t, goals := report.Table{Name: c.Name, Head: []string{c.Name, "requests", "MB received", "/ needed"}}, report.Targets()
 	t.Row("*needed: pages*", "–", megabytes(n.bytes()), "1.00")
 	for _, who := range r.contenders {
 		p, ok := r.passed[who.name]
@@ -63,8 +64,8 @@ func needs(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	for _, why := range missing {
 		t.Note("%s.", why)
 	}
-	atMost(&goals, "bytes received / needed", r.received("ours")/float64(n.bytes()), mostBytes)
-	return &result{tables: []report.Table{t, goals}, wrong: r.wrong}, nil
+	goals.AtMost("bytes received / needed", r.received("ours")/float64(n.bytes()), mostBytes)
+	return &cells.Result{Tables: []report.Table{t, goals}, Wrong: r.wrong}, nil
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.2f", float64(n)/1e6) }
@@ -87,16 +88,7 @@ func (b *bench) receive(ctx context.Context, name string, j job, contenders []co
 	if err := r.reference(ctx); err != nil {
 		return r, err
 	}
-	for _, who := range contenders {
-		err := r.once(ctx, who)
-		if ctx.Err() != nil {
-			return r, ctx.Err()
-		}
-		if err != nil {
-			r.fails(who, err)
-		}
-	}
-	return r, nil
+	return r, r.rounds(ctx, 1)
 }
 
 // received returns the bytes that a contender received; NaN if it failed.

@@ -6,16 +6,16 @@ import (
 	"math"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
 
 // cell is a measurement.
 type cell struct {
-	name, text string
-	document   string // the file that -update changes, relative to the module's directory
-	remote     bool   // it needs the server
-	layout     layout
-	measure    func(context.Context, *bench, cell, dataset) (*result, error)
+	cells.Cell
+	remote  bool // it needs the server
+	layout  layout
+	measure func(context.Context, *bench, cell, dataset) (*cells.Result, error)
 }
 
 // Documents.
@@ -24,10 +24,10 @@ const (
 	wherePage  = "../docs/where.md"
 )
 
-// cells returns all cells, in the order of the documents.
-func cells() []cell {
-	store := func(name, text string, l layout, measure func(context.Context, *bench, cell, dataset) (*result, error)) cell {
-		return cell{name: name, text: text, document: storesPage, remote: true, layout: l, measure: measure}
+// allCells returns all cells, in the order of the documents.
+func allCells() []cell {
+	store := func(name, text string, l layout, measure func(context.Context, *bench, cell, dataset) (*cells.Result, error)) cell {
+		return cell{Cell: cells.Cell{Name: name, Text: text, Document: storesPage}, remote: true, layout: l, measure: measure}
 	}
 	return []cell{
 		store("bytes", "bytes received by a semi-join with 0.1 % of the users, whose rows lie close together", clustered, needs),
@@ -37,8 +37,8 @@ func cells() []cell {
 		store("inner-slow", "the same, through a slow network", paged, through(slow, "inner")),
 		store("small-loopback", "the semi-join, from 10,000 objects, on loopback", many, through(loopback, "semi")),
 		store("small-slow", "the same, through a slow network", many, through(slow, "semi")),
-		{name: "where-day", text: "bytes read by a condition that chooses a day of a year", document: wherePage, layout: year, measure: day},
-		{name: "where-range", text: "conditions and 1 % of the users, from a local file", document: wherePage, layout: year, measure: conditions},
+		{Cell: cells.Cell{Name: "where-day", Text: "bytes read by a condition that chooses a day of a year", Document: wherePage}, layout: year, measure: day},
+		{Cell: cells.Cell{Name: "where-range", Text: "conditions and 1 % of the users, from a local file", Document: wherePage}, layout: year, measure: conditions},
 	}
 }
 
@@ -50,26 +50,26 @@ const mostOverFloor = 1.25
 const peerLimit = time.Minute
 
 // through measures a join of a log in the object store.
-func through(n network, typ string) func(context.Context, *bench, cell, dataset) (*result, error) {
-	return func(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
+func through(n network, typ string) func(context.Context, *bench, cell, dataset) (*cells.Result, error) {
+	return func(ctx context.Context, b *bench, c cell, d dataset) (*cells.Result, error) {
 		peers, missing := b.remote(typ)
 		for i := range peers {
 			peers[i].limit, peers[i].once = peerLimit, d.many
 		}
-		r, err := b.race(ctx, c.name, jobOf(d, typ), &n, 3, append([]contender{bloomjoin(), local(), replayed()}, peers...))
+		r, err := b.race(ctx, c.Name, jobOf(d, typ), &n, 3, append([]contender{bloomjoin(), local(), replayed()}, peers...))
 		if err != nil {
 			return nil, err
 		}
-		t, goals := r.table(), targets()
+		t, goals := r.table(), report.Targets()
 		if err := r.describe(&t, n); err != nil {
 			return nil, err
 		}
 		for _, why := range missing {
 			t.Note("%s.", why)
 		}
-		atMost(&goals, "time / the longer of local files and floor", r.overLongest("local", "replay"), mostOverFloor)
+		goals.AtMost("time / the longer of local files and floor", r.overLongest("local", "replay"), mostOverFloor)
 		goals.Note("All processors of this machine need %s s for the work on local files, the requests and the server's part of them.", report.Number(r.processors()))
-		return &result{tables: []report.Table{t, goals}, wrong: r.wrong}, nil
+		return &cells.Result{Tables: []report.Table{t, goals}, Wrong: r.wrong}, nil
 	}
 }
 
@@ -105,11 +105,3 @@ func rounds(n int) string {
 }
 
 var nan = math.NaN()
-
-// targets returns an empty table of targets.
-func targets() report.Table { return report.Table{Head: []string{"", "measured", "wanted", "met"}} }
-
-// atMost adds a target with an upper limit for a figure.
-func atMost(t *report.Table, what string, got, want float64) {
-	t.Row(what, report.Number(got), "≤ "+report.Number(want), report.Met(got, want))
-}

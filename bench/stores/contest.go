@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/answer"
 	"github.com/bloomjoin/bloomjoin/bench/internal/measure"
@@ -46,7 +43,7 @@ type contest struct {
 
 func (b *bench) newContest(name string, j job, contenders []contender) *contest {
 	return &contest{
-		bench: b, name: name, job: j, contenders: contenders, ranges: filepath.Join(b.out, "ranges.json"),
+		bench: b, name: name, job: j, contenders: contenders, ranges: filepath.Join(b.Out, "ranges.json"),
 		runs: race.Runs{}, served: map[string]measure.Samples{}, said: map[string]joined{}, passed: map[string]traffic{}, failed: map[string]string{},
 	}
 }
@@ -65,29 +62,24 @@ func (b *bench) race(ctx context.Context, name string, j job, n *network, rounds
 		}
 		r.via, r.counted = b.server.at(*n), *n == slow
 	}
-	for round := range b.roundsOf(rounds) {
-		for i := range contenders {
-			who := contenders[(i+round)%len(contenders)]
-			if r.failed[who.name] != "" || who.once && round > 0 {
-				continue
-			}
-			err := r.once(ctx, who)
-			if ctx.Err() != nil {
-				return r, ctx.Err()
-			}
-			if err != nil {
-				r.fails(who, err)
-			}
-		}
-	}
-	return r, nil
+	return r, r.rounds(ctx, b.RoundsOf(rounds, 1))
 }
 
-func (b *bench) roundsOf(usual int) int {
-	if b.rounds > 0 {
-		return b.rounds
+// rounds runs the contenders n times, but those that fail.
+func (r *contest) rounds(ctx context.Context, n int) error {
+	for round, who := range race.Rounds(n, r.contenders) {
+		if r.failed[who.name] != "" || who.once && round > 0 {
+			continue
+		}
+		err := r.once(ctx, who)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			r.fails(who, err)
+		}
 	}
-	return usual
+	return nil
 }
 
 // reference computes DuckDB's answer, from local files.
@@ -96,14 +88,18 @@ func (r *contest) reference(ctx context.Context) error {
 		return err
 	}
 	race.Say("%s: the answer", r.name)
-	return r.within(func(out, scratch string) error {
-		_, err := race.Execute(ctx, r.bench.reference().step(attempt{bench: r.bench, job: r.job, out: out, scratch: scratch}))
+	return race.Within(r.Out, func(dir string) error {
+		a := attempt{bench: r.bench, job: r.job, from: r.job.log, out: outIn(dir), scratch: dir}
+		_, err := race.Execute(ctx, r.bench.reference().step(a))
 		if err == nil {
-			r.answer, err = answer.Of(ctx, r.program.python, out)
+			r.answer, err = answer.Of(ctx, r.program.python, a.out)
 		}
 		return err
 	})
 }
+
+// outIn returns the path of an answer.
+func outIn(dir string) string { return filepath.Join(dir, "out.parquet") }
 
 // record runs bloomjoin once through a proxy, untimed, so that its requests are known.
 func (r *contest) record(ctx context.Context, n network) error {
@@ -120,20 +116,6 @@ func (r *contest) record(ctx context.Context, n network) error {
 	return nil
 }
 
-// within calls a function with an empty directory, which it removes. It flushes
-// pending writes to disk before it returns.
-func (r *contest) within(do func(out, scratch string) error) (err error) {
-	dir, err := os.MkdirTemp(r.out, "bloomjoin-bench-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		err = errors.Join(err, os.RemoveAll(dir))
-		unix.Sync()
-	}()
-	return do(filepath.Join(dir, "out.parquet"), dir)
-}
-
 // once runs a contender.
 func (r *contest) once(ctx context.Context, who contender) error {
 	race.Say("%s: %s", r.name, who.name)
@@ -142,9 +124,17 @@ func (r *contest) once(ctx context.Context, who contender) error {
 			return err
 		}
 	}
-	return r.within(func(out, scratch string) error {
+	from := r.job.log
+	if r.via != "" {
+		var err error
+		if from, err = r.server.url(r.job.log); err != nil {
+			return err
+		}
+	}
+	return race.Within(r.Out, func(dir string) error {
 		var printed bytes.Buffer
-		s := who.step(attempt{bench: r.bench, job: r.job, endpoint: r.via, ranges: r.ranges, out: out, scratch: scratch})
+		out := outIn(dir)
+		s := who.step(attempt{bench: r.bench, job: r.job, endpoint: r.via, from: from, ranges: r.ranges, out: out, scratch: dir})
 		s.Out = &printed
 		before := r.serverCPU()
 		u, err := execute(ctx, who, s)
@@ -230,14 +220,14 @@ func (r *contest) check(ctx context.Context, who contender, out string, printed 
 	return got.Bytes, nil
 }
 
-// fails removes a contender from the race. It is an error if it is ours or a bound: a
-// peer may lack what the job needs.
+// fails removes a contender from the race. It is an error if it is ours or a bound. A
+// peer may be unable to do the job.
 func (r *contest) fails(who contender, err error) {
 	race.Say("%s: %s fails: %v", r.name, who.name, err)
 	r.failed[who.name] = race.Tail(err.Error(), 1)
 	delete(r.runs, who.name)
 	if who.kind != peer {
-		r.wrong = append(r.wrong, fmt.Errorf("%s: %s: %s", r.name, who.name, r.failed[who.name]))
+		r.wrong = append(r.wrong, fmt.Errorf("%s: %s", who.name, r.failed[who.name]))
 	}
 }
 
@@ -268,14 +258,6 @@ func (r *contest) trafficOf(name string) (requests, received string) {
 		return "–", "–"
 	}
 	return fmt.Sprint(t.requests()), fmt.Sprintf("%.1f", float64(t.bytes())/1e6)
-}
-
-// figure returns a figure of a contender; NaN if it did not run.
-func (r *contest) figure(name string, of func(name string) float64) float64 {
-	if len(r.runs[name]) == 0 {
-		return nan
-	}
-	return of(name)
 }
 
 // over returns the median over rounds of the quotient of two contenders' times. Who

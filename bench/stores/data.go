@@ -12,9 +12,6 @@ import (
 // dataVersion is part of the data's names. Raise it when data.py changes its output.
 const dataVersion = 1
 
-// quickest is the divisor of sizes with -quick.
-const quickest = 1000
-
 // logRows is the number of rows of each log: 1.3 GB.
 const logRows = 20_000_000
 
@@ -41,14 +38,14 @@ type dataset struct {
 
 // data returns a log in this layout, which is made if it does not exist.
 func (l layout) data(ctx context.Context, b *bench) (d dataset, err error) {
-	rows := logRows / b.smaller
-	source, err := logs.Make(ctx, b.program.scan, b.data, l.shape, l.flag, rows)
+	rows := b.Scaled(logRows)
+	source, err := logs.Make(ctx, b.program.scan, b.Data, l.shape, l.flag, rows)
 	if err != nil {
 		return d, err
 	}
 	dir := filepath.Join(b.bucketDir(), fmt.Sprintf("%s-%d.v%d", l.name, rows, dataVersion))
 	err = race.Make(dir, func(begun string) error {
-		_, err := race.Execute(ctx, race.Step{Argv: []string{b.program.python, "-c", script("data"), l.name, source, begun}})
+		_, err := race.Execute(ctx, race.Step{Argv: []string{b.program.python, "-c", race.Script(scripts, "data"), l.name, source, begun}})
 		return err
 	})
 	d = dataset{log: filepath.Join(dir, "log.parquet"), ids: filepath.Join(dir, "ids.parquet"), many: l.many}
@@ -62,4 +59,4 @@ func (l layout) data(ctx context.Context, b *bench) (d dataset, err error) {
 func (b *bench) bucketDir() string { return filepath.Join(b.root(), bucket) }
 
 // root is the directory that the server serves.
-func (b *bench) root() string { return filepath.Join(b.data, "s3") }
+func (b *bench) root() string { return filepath.Join(b.Data, "s3") }

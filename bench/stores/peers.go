@@ -18,14 +18,6 @@ import (
 //go:embed python/*.py
 var scripts embed.FS
 
-func script(name string) string {
-	text, err := scripts.ReadFile("python/" + name + ".py")
-	if err != nil {
-		panic(err) // an embedded file exists
-	}
-	return string(text)
-}
-
 // job is a join. Equal jobs have equal answers.
 type job struct {
 	dataset
@@ -66,21 +58,14 @@ type attempt struct {
 	job
 	bench        *bench
 	endpoint     string // of the server; "": the log is a local file
+	from         string // the log: a file's name, or a URL
 	ranges       string // file of the requests that bloomjoin made
 	out, scratch string
 }
 
-// from returns the name of the log: a file's, or a URL.
-func (a attempt) from() string {
-	if a.endpoint == "" {
-		return a.log
-	}
-	return a.bench.server.url(a.log)
-}
-
 // ours returns the process of bloomjoin with this log.
 func (a attempt) ours(log string) race.Step {
-	argv := []string{a.bench.program.ours, "join", "--force", "--quiet", "--json", "--threads", fmt.Sprint(threads), "--ids", a.ids, "--on", key, "--type", a.typ}
+	argv := []string{a.bench.Ours, "join", "--force", "--quiet", "--json", "--threads", fmt.Sprint(threads), "--ids", a.ids, "--on", key, "--type", a.typ}
 	if a.where != "" {
 		argv = append(argv, "--where", a.where)
 	}
@@ -89,7 +74,7 @@ func (a attempt) ours(log string) race.Step {
 }
 
 func bloomjoin() contender {
-	return contender{name: "ours", text: "**bloomjoin**", step: func(a attempt) race.Step { return a.ours(a.from()) }}
+	return contender{name: "ours", text: "**bloomjoin**", step: func(a attempt) race.Step { return a.ours(a.from) }}
 }
 
 // local is bloomjoin with the same files on this machine.
@@ -107,10 +92,10 @@ func replayed() contender {
 	}}
 }
 
-// python returns a peer whose script gets the job as JSON.
-func python(name, text, file, interpreter string, threads int) contender {
+// python returns a peer whose script gets the job as JSON, followed by more.
+func python(name, text, file, interpreter string, threads int, more ...string) contender {
 	return contender{name: name, text: text, kind: peer, step: func(a attempt) race.Step {
-		log := a.from()
+		log := a.from
 		if a.many {
 			log += "/*.parquet"
 		}
@@ -122,7 +107,8 @@ func python(name, text, file, interpreter string, threads int) contender {
 		if err != nil {
 			panic(err) // strings and numbers
 		}
-		return race.Step{Argv: []string{interpreter, "-c", script(file), string(text)}, Env: []string{"POLARS_MAX_THREADS=" + fmt.Sprint(threads)}}
+		argv := append([]string{interpreter, "-c", race.Script(scripts, file), string(text)}, more...)
+		return race.Step{Argv: argv, Env: []string{"POLARS_MAX_THREADS=" + fmt.Sprint(threads)}}
 	}}
 }
 
@@ -139,16 +125,16 @@ func (b *bench) reference() contender {
 }
 
 func (b *bench) duckdb() contender {
-	return python("duckdb", "DuckDB "+version(race.DuckDB), "duckdb_join", b.program.python, threads)
+	return python("duckdb", "DuckDB "+race.Version(race.DuckDB), "duckdb_join", b.program.python, threads)
 }
 
 // polars returns the variants of Polars. With two threads it leaves one of two
 // processors idle.
 func (b *bench) polars(typ string) []contender {
-	name := "Polars " + version(race.Polars)
-	all := []contender{python("polars-join", name+", join, twice the threads", "polars_join", b.program.python, 2*threads)}
+	name := "Polars " + race.Version(race.Polars)
+	all := []contender{python("polars-join", name+", join, twice the threads", "polars_join", b.program.python, 2*threads, "join")}
 	if typ == "semi" {
-		all = append(all, python("polars-isin", name+", is_in, twice the threads", "polars_isin", b.program.python, 2*threads))
+		all = append(all, python("polars-isin", name+", is_in, twice the threads", "polars_join", b.program.python, 2*threads, "is_in"))
 	}
 	return all
 }
@@ -157,12 +143,12 @@ func (b *bench) polars(typ string) []contender {
 func (b *bench) remote(typ string) (all []contender, missing []string) {
 	all = b.polars(typ)
 	if b.program.chdb {
-		all = append(all, python("chdb", "ClickHouse (chdb "+version(race.Chdb)+")", "chdb_join", b.program.python, threads))
+		all = append(all, python("chdb", "ClickHouse (chdb "+race.Version(race.Chdb)+")", "chdb_join", b.program.python, threads))
 	} else {
 		missing = append(missing, "chdb is left out: "+b.program.noChdb)
 	}
 	if b.program.httpfs != "" {
-		all = append(all, python("duckdb", "DuckDB "+version(httpfsDuckDB)+", httpfs", "duckdb_join", b.program.httpfs, threads))
+		all = append(all, python("duckdb", "DuckDB "+race.Version(httpfsDuckDB)+", httpfs", "duckdb_join", b.program.httpfs, threads))
 	} else {
 		missing = append(missing, "DuckDB's httpfs is left out: "+b.program.noHTTPFS)
 	}
@@ -175,12 +161,6 @@ const (
 	httpfsDuckDB = "duckdb==1.5.5"
 	httpfs       = "duckdb_extension_httpfs==1.5.5" // as pip freeze spells it
 )
-
-// version returns the version of a requirement such as "duckdb==2.0.0".
-func version(pin string) string {
-	_, number, _ := strings.Cut(pin, "==")
-	return number
-}
 
 // sizeOf returns the size of a file, or of the files of a directory.
 func sizeOf(root string) (n int64, files int, err error) {

@@ -33,14 +33,15 @@ type network struct {
 	rate       int64 // bytes a second of a connection
 }
 
-// Networks that are measured. On loopback nothing stands before the server.
+// Networks that are measured. On loopback, clients talk to the server directly.
 var (
 	loopback = network{name: "loopback", text: "on loopback"}
 	slow     = network{name: "slow", text: "30 ms to the first byte, 80 MB/s a connection", delay: 30 * time.Millisecond, rate: 80_000_000}
 )
 
-// server is an S3 server on this machine whose bucket is a directory. Two proxies
-// stand before it: one counts requests, the other is a slow network, too.
+// server is an S3 server on this machine whose bucket is a directory. Clients can also
+// reach it through two proxies: one counts requests, the other also delays them like a
+// slow network.
 type server struct {
 	endpoint string // the server itself
 	counting string // endpoint of the proxy that only counts
@@ -168,8 +169,8 @@ func (s *server) at(n network) string {
 	return s.endpoint
 }
 
-// environment lets programs find the server by themselves at an endpoint. Nothing of
-// the user's own settings matters.
+// environment returns variables that lead clients to the server at an endpoint, and that
+// override the user's own settings.
 func environment(endpoint string) []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + accessKey, "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_REGION=" + region, "AWS_ENDPOINT_URL=" + endpoint,
@@ -178,12 +179,15 @@ func environment(endpoint string) []string {
 }
 
 // url returns the URL of an object or directory, given its path below the bucket.
-func (s *server) url(file string) string {
+func (s *server) url(file string) (string, error) {
 	relative, err := filepath.Rel(s.dir, file)
-	if err != nil || strings.HasPrefix(relative, "..") {
-		panic(fmt.Sprintf("%s is not below %s", file, s.dir))
+	if err != nil {
+		return "", err
 	}
-	return "s3://" + path.Join(bucket, filepath.ToSlash(relative))
+	if !filepath.IsLocal(relative) {
+		return "", fmt.Errorf("%s is not below %s", file, s.dir)
+	}
+	return "s3://" + path.Join(bucket, filepath.ToSlash(relative)), nil
 }
 
 // traffic is what passed a proxy.

@@ -11,58 +11,40 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/answer"
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
+	"github.com/bloomjoin/bloomjoin/bench/internal/race/racetest"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
-
-func TestChosenCells(t *testing.T) {
-	all, err := chosenCells(nil)
-	if err != nil || len(all) != len(cells()) {
-		t.Errorf("by default: %d cells, %v", len(all), err)
-	}
-	two, err := chosenCells([]string{"where-day", "bytes"})
-	if err != nil || len(two) != 2 || two[0].name != "bytes" {
-		t.Errorf("got %v, %v", two, err)
-	}
-	if _, err := chosenCells([]string{"bytes", "byte"}); err == nil {
-		t.Error("a name that there is not: want an error")
-	}
-}
 
 // Without a server its cells are skipped, unless they were asked for.
 func TestWithoutGateway(t *testing.T) {
 	var b bench
-	rest, err := b.withoutGateway(cells(), false)
-	if err != nil || len(rest) != 2 || rest[0].name != "where-day" {
+	rest, err := b.withoutGateway(allCells(), false)
+	if err != nil || len(rest) != 2 || rest[0].Name != "where-day" {
 		t.Errorf("got %v, %v", rest, err)
 	}
-	if _, err := b.withoutGateway(cells(), true); err == nil || !strings.Contains(err.Error(), "BLOOMJOIN_S3GW") {
+	if _, err := b.withoutGateway(allCells(), true); err == nil || !strings.Contains(err.Error(), "BLOOMJOIN_S3GW") {
 		t.Errorf("got %v", err)
 	}
 }
 
 // The documents have markers for each cell.
 func TestDocumentsHaveMarkers(t *testing.T) {
-	for _, c := range cells() {
-		doc, err := os.ReadFile(filepath.Join("..", c.document))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := report.Replace(doc, c.name, ""); err != nil {
-			t.Error(err)
-		}
+	if err := cells.CheckDocuments("..", allCells()); err != nil {
+		t.Error(err)
 	}
 }
 
 // The command lines of programs: a log has a URL where there is an endpoint.
 func TestSteps(t *testing.T) {
-	b := &bench{server: &server{dir: "/root/bench"}}
-	b.program.ours, b.program.python, b.program.replay = "BJ", "PY", "REPLAY"
+	b := &bench{}
+	b.Ours, b.program.python, b.program.replay = "BJ", "PY", "REPLAY"
 	j := jobOf(dataset{log: "/root/bench/d/log", ids: "/root/bench/d/ids", many: true}, "inner")
 	j.where = "a > 1"
-	near := attempt{bench: b, job: j, out: "OUT", scratch: "TMP"}
+	near := attempt{bench: b, job: j, from: j.log, out: "OUT", scratch: "TMP"}
 	far := near
-	far.endpoint, far.ranges = "http://127.0.0.1:1", "RANGES"
+	far.endpoint, far.from, far.ranges = "http://127.0.0.1:1", "s3://bench/d/log", "RANGES"
 	const argv = "BJ join --force --quiet --json --threads 2 --ids /root/bench/d/ids --on user_id --type inner --where a > 1 -o OUT "
 	for want, s := range map[string]race.Step{
 		argv + "/root/bench/d/log":                              bloomjoin().step(near),
@@ -85,6 +67,18 @@ func TestSteps(t *testing.T) {
 	s = b.duckdb().step(far)
 	if err := json.Unmarshal([]byte(s.Argv[3]), &args); err != nil || args.Log != "s3://bench/d/log/*.parquet" || len(args.Payload) != 2 {
 		t.Errorf("a peer's arguments: %s, %v", s.Argv[3], err)
+	}
+}
+
+func TestURL(t *testing.T) {
+	s := &server{dir: "/root/bench"}
+	if got, err := s.url("/root/bench/d/log"); err != nil || got != "s3://bench/d/log" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, outside := range []string{"/root/log", "/root/bench2/log", "log"} {
+		if got, err := s.url(outside); err == nil {
+			t.Errorf("%s: got %q, want an error", outside, got)
+		}
 	}
 }
 
@@ -118,16 +112,6 @@ func TestOverLongest(t *testing.T) {
 	}
 }
 
-// stand creates a program from a line of shell.
-func stand(t *testing.T, line string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+line+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // A wrong answer of ours, a report that does not fit it, and a failure are errors. A
 // peer's failure is not. The table shows both.
 func TestWrongAnswers(t *testing.T) {
@@ -136,7 +120,7 @@ func TestWrongAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Python's part: DuckDB's join writes "right", and answers are read by their text.
-	python := stand(t, `case "$3" in {*) out=${3#*'"out":"'}; echo right >"${out%%'"'*}";; `+
+	python := racetest.Program(t, `case "$3" in {*) out=${3#*'"out":"'}; echo right >"${out%%'"'*}";; `+
 		`*) sed 's/.*/{"rows":7,"hash":"&","columns":["a"],"codecs":["snappy"]}/' "$3";; esac`)
 	const product = `while [ "$1" != -o ]; do shift; done; echo TEXT >"$2"; echo '{"rows_out":ROWS}'`
 	says := func(text, rows string) string {
@@ -148,9 +132,9 @@ func TestWrongAnswers(t *testing.T) {
 		"wrong report": {ours: says("right", "8"), wrong: "says that it wrote 8 rows"},
 		"failure":      {ours: "echo trouble >&2; exit 1", wrong: "trouble"},
 	} {
-		b := &bench{out: t.TempDir(), smaller: 1}
-		b.program.ours, b.program.python = stand(t, c.ours), python
-		broken := peerOf(stand(t, "exit 3"))
+		b := &bench{Flags: cells.Flags{Out: t.TempDir()}}
+		b.Ours, b.program.python = racetest.Program(t, c.ours), python
+		broken := peerOf(racetest.Program(t, "exit 3"))
 		r, err := b.race(context.Background(), "cell", jobOf(dataset{log: log, ids: log}, "semi"), nil, 2, []contender{bloomjoin(), b.duckdb(), broken})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -165,8 +149,8 @@ func TestWrongAnswers(t *testing.T) {
 		if failed := rows[0][1] == "failed"; failed != (c.wrong != "") || rows[2][1] != "failed" {
 			t.Errorf("%s: %q", name, rows)
 		}
-		if left, err := os.ReadDir(b.out); err != nil || len(left) > 0 {
-			t.Errorf("%s: left behind: %v, %v", name, left, err)
+		if left, err := os.ReadDir(b.Out); err != nil || len(left) > 0 {
+			t.Errorf("%s: left: %v, %v", name, left, err)
 		}
 	}
 }
@@ -196,7 +180,7 @@ func TestServer(t *testing.T) {
 	}
 	ctx := t.Context()
 	dir := t.TempDir()
-	b := &bench{data: dir, out: dir, gateway: gateway}
+	b := &bench{Flags: cells.Flags{Data: dir, Out: dir}, gateway: gateway}
 	for pkg, program := range map[string]*string{"../slowproxy": &b.program.proxy, "./replay": &b.program.replay} {
 		var err error
 		if *program, err = race.Build(ctx, dir, ".", pkg); err != nil {
@@ -235,14 +219,6 @@ func TestServer(t *testing.T) {
 		}
 		if again, err := passed(ctx, endpoint); err != nil || len(again) != 0 {
 			t.Errorf("passed again: %+v, %v", again, err)
-		}
-	}
-}
-
-func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"x"}, {"-cell", "x"}, {"-n", "-1"}, {"-smaller", "0"}, {"-smaller", "1001"}, {"-quick", "-update"}, {"-smaller", "2", "-update"}} {
-		if err := command(context.Background(), append(slices.Clone(args), "-data", t.TempDir())); err == nil {
-			t.Errorf("%q: want an error", args)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/bench/internal/cells"
 	"github.com/bloomjoin/bloomjoin/bench/internal/race"
 	"github.com/bloomjoin/bloomjoin/bench/internal/report"
 )
@@ -44,17 +45,19 @@ func allConditions() []condition {
 }
 
 // conditions measures joins with conditions beside DuckDB and Polars.
-func conditions(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
-	t := report.Table{Name: c.name, Head: []string{"condition", "bloomjoin s", "DuckDB s", "Polars s", "/ DuckDB", "wanted", "met", "peak MiB", "DuckDB's", "rows out"}}
-	res, n := &result{}, 0
+func conditions(ctx context.Context, b *bench, c cell, d dataset) (*cells.Result, error) {
+	t := report.Table{Name: c.Name, Head: []string{"condition", "bloomjoin s", "DuckDB s", "Polars s", "/ DuckDB", "wanted", "met", "peak MiB", "DuckDB's", "rows out"}}
+	res, n := &cells.Result{}, 0
 	for _, cond := range allConditions() {
 		j := jobOf(d, "semi")
 		j.where, j.polars = cond.where, cond.polars
-		r, err := b.race(ctx, c.name+", "+strings.Trim(cond.text, "`"), j, nil, 5, append([]contender{bloomjoin(), b.duckdb()}, b.polars("semi")[1:]...))
+		r, err := b.race(ctx, c.Name+", "+strings.Trim(cond.text, "`"), j, nil, 5, append([]contender{bloomjoin(), b.duckdb()}, b.polars("semi")[1:]...))
 		if err != nil {
 			return nil, err
 		}
-		res.wrong = append(res.wrong, r.wrong...)
+		for _, w := range r.wrong {
+			res.Wrong = append(res.Wrong, fmt.Errorf("%s: %w", cond.text, w))
+		}
 		r.conditionRow(&t, cond)
 		n = max(n, len(r.runs["ours"]))
 	}
@@ -63,13 +66,13 @@ func conditions(ctx context.Context, b *bench, c cell, d dataset) (*result, erro
 		return nil, err
 	}
 	t.Note("A semi-join with 1 %% of the users. The log is a local file of %.0f MB, sorted by time, a row group for each of 365 days, with a page index. %s, %d threads; of Polars twice as many.", float64(size)/1e6, rounds(n), threads)
-	res.tables = []report.Table{t}
+	res.Tables = []report.Table{t}
 	return res, nil
 }
 
 // conditionRow adds the row of a condition.
 func (r *contest) conditionRow(t *report.Table, cond condition) {
-	seconds := func(name string) string { return report.Number(r.figure(name, r.runs.Wall)) }
+	seconds := func(name string) string { return report.Number(r.runs.Figure(name, r.runs.Wall)) }
 	peak := func(name string) string {
 		if len(r.runs[name]) == 0 {
 			return "–"
@@ -93,23 +96,23 @@ type dayBytes struct {
 }
 
 // day measures the bytes that are read for one day of the year.
-func day(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
+func day(ctx context.Context, b *bench, c cell, d dataset) (*cells.Result, error) {
 	var out bytes.Buffer
-	if _, err := race.Execute(ctx, race.Step{Argv: []string{b.program.python, "-c", script("group"), d.log, fmt.Sprint(theDay)}, Out: &out}); err != nil {
+	if _, err := race.Execute(ctx, race.Step{Argv: []string{b.program.python, "-c", race.Script(scripts, "group"), d.log, fmt.Sprint(theDay)}, Out: &out}); err != nil {
 		return nil, err
 	}
 	var of dayBytes
 	if err := json.Unmarshal(out.Bytes(), &of); err != nil {
 		return nil, err
 	}
-	t, goals := report.Table{Name: c.name, Head: []string{c.name, "MB", "less the footer / the day's"}}, targets()
+	t, goals := report.Table{Name: c.Name, Head: []string{c.Name, "MB", "less the footer / the day's"}}, report.Targets()
 	t.Row("*the day's column chunks*", megabytes(of.Chunks), "1.00")
 	t.Row("*the footer*", megabytes(of.Footer), "–")
-	res := &result{}
+	res := &cells.Result{}
 	read := func(text string, n float64) {
 		ratio := (n - float64(of.Footer)) / float64(of.Chunks)
 		t.Row(text, report.Number(n/1e6), report.Number(ratio))
-		atMost(&goals, text+": bytes less the footer / the day's", ratio, mostOfDay)
+		goals.AtMost(text+": bytes less the footer / the day's", ratio, mostOfDay)
 	}
 	few := d
 	few.ids = strings.TrimSuffix(d.ids, "ids.parquet") + "few.parquet"
@@ -121,21 +124,21 @@ func day(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 		j := job{dataset: way.dataset, typ: way.typ}
 		j.where, j.polars = between("2024-06-10", "2024-06-11")
 		if way.typ == "anti" { // the IDs, which are read as well, have hardly any bytes
-			r, err := b.race(ctx, c.name, j, nil, 1, []contender{bloomjoin()})
+			r, err := b.race(ctx, c.Name, j, nil, 1, []contender{bloomjoin()})
 			if err != nil {
 				return nil, err
 			}
-			res.wrong = append(res.wrong, r.wrong...)
-			read(way.text+", local file, as bloomjoin reports", r.figure("ours", func(name string) float64 { return float64(r.said[name].BytesRead) }))
+			res.Wrong = append(res.Wrong, r.wrong...)
+			read(way.text+", local file, as bloomjoin reports", r.runs.Figure("ours", func(name string) float64 { return float64(r.said[name].BytesRead) }))
 		}
 		if b.server == nil {
 			continue
 		}
-		r, err := b.receive(ctx, c.name, j, []contender{bloomjoin()})
+		r, err := b.receive(ctx, c.Name, j, []contender{bloomjoin()})
 		if err != nil {
 			return nil, err
 		}
-		res.wrong = append(res.wrong, r.wrong...)
+		res.Wrong = append(res.Wrong, r.wrong...)
 		read(way.text+", object store, as received", r.received("ours"))
 	}
 	size, _, err := sizeOf(d.log)
@@ -146,6 +149,6 @@ func day(ctx context.Context, b *bench, c cell, d dataset) (*result, error) {
 	if b.server == nil {
 		t.Note("Nothing was received from an object store: %s.", noGateway)
 	}
-	res.tables = []report.Table{t, goals}
+	res.Tables = []report.Table{t, goals}
 	return res, nil
 }

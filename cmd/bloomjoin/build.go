@@ -67,7 +67,7 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
 	})
 	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; with --shard also a directory/ of partial filters")
 		c.addForce(f)
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
@@ -142,6 +142,9 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, p
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, err
 	}
+	if o.shard != "" && strings.HasSuffix(o.out, "/") {
+		o.out += partName(opts.Shard)
+	}
 	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.ignoreCase
 	open.Types, err = keyTypes(o.ids.keyType, columns)
 	return opts, open, err
@@ -190,6 +193,11 @@ func firstNames(names []string) string {
 		names = append(names[:10:10], "…")
 	}
 	return strings.Join(names, ", ")
+}
+
+// partName returns the name of a partial filter in a directory of all of them.
+func partName(s partition.Shard) string {
+	return fmt.Sprintf("part-%05d-of-%05d.bjf", s.Index, s.Of)
 }
 
 // filterOutput checks the -o of a filter.
@@ -303,7 +311,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	note := textKeys(files, o.ids.keyType, plan.Spec.Classes)
+	notes := []string{textKeys(files, o.ids.keyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, files, opts); err != nil {
 		return err
 	} else if done {
@@ -330,14 +338,41 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	}
 	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.ids.skipBad)
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
-	r.Shard = c.shard
 	c.sayBad(r.badLines)
 	c.sayFilter(o.out, f, r, short)
-	if note != "" {
-		r.Notes = append(r.Notes, note)
-		c.say("note: %s", note)
+	for _, note := range notes {
+		if note != "" {
+			r.Notes = append(r.Notes, note)
+			c.say("note: %s", note)
+		}
 	}
 	return c.report(r, o.out)
+}
+
+// undivided returns a note about text files that one of the shard's workers reads as a
+// whole, or "".
+func undivided(files []*partition.File, s partition.Shard) string {
+	if s.Whole() {
+		return ""
+	}
+	var names []string
+	for _, f := range files {
+		if why := f.Undivided(); why != "" {
+			names = append(names, fmt.Sprintf("%s (%s)", f.Name, why))
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "one worker reads all of " + names[0] + ", which cannot be divided; see docs/workers.md"
+	}
+	return fmt.Sprintf("one worker each reads all of %d files that cannot be divided: %s; see docs/workers.md", len(names), firstNames(names))
+}
+
+// sameDivision reports whether a filter's inputs were divided like those of a plan.
+func sameDivision(f *codec.Filter, plan *filterbuild.Plan) bool {
+	return f.Partial == nil || f.Partial.Division == plan.Division
 }
 
 // checkNumbers refuses numbers that were given and cannot be meant.
@@ -380,7 +415,7 @@ func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild
 // --strict that filter is checked, since the earlier run may not have been strict.
 func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.Plan, files []*partition.File, opts filterbuild.Options) (bool, error) {
 	done, err := c.filterDone(ctx, o.out, func(h *codec.Header) bool {
-		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) &&
+		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) && sameDivision(h.Filter, plan) &&
 			(h.Contiguous || !o.uncompressed)
 	})
 	if err != nil || !done {

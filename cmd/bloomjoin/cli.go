@@ -37,12 +37,14 @@ type cli struct {
 	storeSettings []string // --store-option
 	remote        bool     // the command line names URLs
 
-	json, quiet, verbose, force bool
-	threads                     int
-	memory, progressMode        string
-	progressEvery               time.Duration // interval of progress lines
+	json, quiet, verbose, force     bool
+	threads                         int
+	memory, progressMode, logFormat string
+	progressEvery                   time.Duration // interval of progress lines
 
-	shard string // of this worker, after --shard was parsed
+	verb    string // after the command line was parsed
+	shard   string // of this worker, after --shard was parsed
+	jsonLog bool   // --log-format json
 
 	mistyped error // an unknown command, detected by help
 }
@@ -55,12 +57,14 @@ func (c *cli) commonFlags(root *cobra.Command) {
 	})
 	flagGroup(root.PersistentFlags(), groupReports, func(f *pflag.FlagSet) {
 		f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
+		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` of messages on standard error: text, or json (an object a line)")
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
 	})
-	complete(root, map[string]completion{"progress": words("auto", "lines", "none"), "store-option": completeStore})
+	complete(root, map[string]completion{"progress": words("auto", "lines", "none"), "log-format": words(logText, logJSON), "store-option": completeStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		c.verb = cmd.Name()
 		if err := checkExclusive(cmd); err != nil {
 			return err
 		}
@@ -81,6 +85,9 @@ func (c *cli) checkCommon() error {
 		return usagef("--quiet and --verbose exclude each other: give one of them")
 	}
 	if err := oneOf("progress", c.progressMode, "auto", "lines", "none"); err != nil {
+		return err
+	}
+	if err := oneOf("log-format", c.logFormat, logText, logJSON); err != nil {
 		return err
 	}
 	total, err := c.total()
@@ -204,18 +211,6 @@ func checkRate(cmd *cobra.Command, p float64) error {
 	return nil
 }
 
-// say prints a line on standard error, except with --quiet.
-func (c *cli) say(format string, args ...any) {
-	if !c.quiet {
-		fmt.Fprintf(c.stderr, format+"\n", args...)
-	}
-}
-
-// warn prints a warning on standard error, also with --quiet.
-func (c *cli) warn(format string, args ...any) {
-	fmt.Fprintf(c.stderr, "bloomjoin: warning: "+format+"\n", args...)
-}
-
 // report prints a report as one line of JSON, with --json only: on standard output, or
 // on standard error if the data goes to standard output.
 func (c *cli) report(v any, output string) error {
@@ -259,7 +254,7 @@ type head struct {
 }
 
 func (c *cli) newHead(verb string, start time.Time) head {
-	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Storage: c.storageFacts()}
+	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.shard, Storage: c.storageFacts()}
 }
 
 // done reports that there is nothing left to do; why wraps partition.ErrDone. It removes
@@ -271,7 +266,7 @@ func (c *cli) done(ctx context.Context, verb, output string, start time.Time, wh
 	}
 	c.say("%s: %s", output, worded(why))
 	h := c.newHead(verb, start)
-	h.AlreadyDone, h.Shard = true, c.shard
+	h.AlreadyDone = true
 	return c.report(h, output)
 }
 
@@ -312,15 +307,23 @@ func (c *cli) notes(output string, w partition.Written) {
 
 // open opens input files by name, with the budgets of --memory.
 func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOptions) ([]*partition.File, error) {
+	if err := c.budgets(&opts); err != nil {
+		return nil, err
+	}
+	return partition.Open(cmd.Context(), names, opts)
+}
+
+// budgets completes the options for opening files.
+func (c *cli) budgets(opts *partition.OpenOptions) error {
 	total, err := c.total()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	opts.Store, opts.Memory, opts.InFlight = c.store(), total, c.inFlight()
 	if c.verbose {
 		opts.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
 	}
-	return partition.Open(cmd.Context(), names, opts)
+	return nil
 }
 
 // pathOf is a file and the way in which it was read, for --json.

@@ -22,6 +22,7 @@ import (
 type inputFlags struct {
 	include, exclude []string
 	base             string
+	filesFrom        string
 	allowEmpty       bool
 	hive, hiveTypes  string
 }
@@ -31,6 +32,11 @@ func (o *inputFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` in directories, leave out the files that match; may be repeated")
 	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: directories named name=value are columns; off: they are not")
 	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: as their values are)")
+}
+
+// addFrom adds the flag that takes the place of arguments.
+func (o *inputFlags) addFrom(f *pflag.FlagSet) {
+	f.StringVar(&o.filesFrom, "files-from", "", filesFromHelp)
 }
 
 // addLog adds the flags of verbs that accept an empty log.
@@ -74,18 +80,23 @@ func (o *inputFlags) fillHive(open *partition.OpenOptions) error {
 // checkHive returns an error if a type is given for a name that no directory of the
 // inputs has.
 func (o *inputFlags) checkHive(files ...*partition.File) error {
-	types, _ := hive.ParseTypes(o.hiveTypes) // checked before
-	for _, t := range types {
-		var names []string
-		for _, f := range files {
-			for _, p := range f.Partitions() {
-				if !slices.Contains(names, p.Name) {
-					names = append(names, p.Name)
-				}
+	var names []string
+	for _, f := range files {
+		for _, p := range f.Partitions() {
+			if !slices.Contains(names, p.Name) {
+				names = append(names, p.Name)
 			}
 		}
+	}
+	return o.checkTypes(names, len(files))
+}
+
+// checkTypes is checkHive for the names of the directories of a number of files.
+func (o *inputFlags) checkTypes(names []string, files int) error {
+	types, _ := hive.ParseTypes(o.hiveTypes) // checked before
+	for _, t := range types {
 		switch {
-		case slices.Contains(names, t.Name) || len(files) == 0:
+		case slices.Contains(names, t.Name) || files == 0:
 		case len(names) == 0:
 			return fmt.Errorf("--hive-types %s: no input is in a directory named name=value", t.Name)
 		default:

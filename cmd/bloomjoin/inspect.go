@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,9 +22,9 @@ import (
 
 func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
-	var manifests string
+	var manifests, shard string
 	cmd := &cobra.Command{
-		Use:   "inspect [--check | --compare] FILE...",
+		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
 		Short: "Describe a filter, Parquet or Arrow file, and check whether it is whole",
 		Example: `  bloomjoin inspect users.bjf logs/
   bloomjoin inspect --check users.bjf rows.parquet
@@ -34,15 +35,19 @@ func (c *cli) inspectCmd() *cobra.Command {
 			if compare {
 				return c.compare(cmd, args)
 			}
-			return c.inspect(cmd, check, manifests, args)
+			return c.inspect(cmd, check, manifests, shard, args)
 		},
 	}
-	flagGroup(cmd.Flags(), groupInput, func(f *pflag.FlagSet) { addManifestDir(f, &manifests) })
+	flagGroup(cmd.Flags(), groupInput, func(f *pflag.FlagSet) {
+		f.StringVar(&shard, "shard", "", shardHelp)
+		addManifestDir(f, &manifests)
+	})
 	flagGroup(cmd.Flags(), groupChecks, func(f *pflag.FlagSet) {
 		f.BoolVar(&check, "check", false, "read all of each file and verify it, and an output directory against its manifest; exit code 1 if one is damaged")
 		f.BoolVar(&compare, "compare", false, "compare the ID sets of two filters: how many keys both have, and each alone")
 	})
 	exclusive(cmd, "check", "compare")
+	exclusive(cmd, "compare", "shard")
 	return cmd
 }
 
@@ -103,8 +108,13 @@ type columnFact struct {
 	Nullable bool   `json:"nullable"`
 }
 
-func (c *cli) inspect(cmd *cobra.Command, check bool, manifests string, args []string) error {
+func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, args []string) error {
 	start := time.Now()
+	var all turns
+	var err error
+	if all.shard, err = c.shardOf(shard); err != nil {
+		return err
+	}
 	budget, err := c.budget()
 	if err != nil {
 		return err
@@ -118,13 +128,19 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests string, args []s
 	lim := codec.Limits{MaxBytes: uint64(budget)}
 	for _, name := range args {
 		if storage.IsDir(cmd.Context(), c.store(), name) {
-			found, err := c.inspectDir(cmd, name, check, lim)
+			found, err := c.inspectDir(cmd, name, check, &all, lim)
 			report.Files, failed = append(report.Files, found...), append(failed, err)
+			if all.shard.Index > 0 {
+				continue // the first one compares the directory with its manifest
+			}
 			state, err := c.inspectState(cmd.Context(), name, manifests, check)
 			if state != nil {
 				report.Directories = append(report.Directories, *state)
 			}
 			failed = append(failed, err)
+			continue
+		}
+		if !all.mine() {
 			continue
 		}
 		i, err := c.inspectOne(cmd, name, check, lim)
@@ -141,9 +157,23 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests string, args []s
 	return errors.Join(append(failed, c.report(report, ""))...)
 }
 
+// turns gives files to workers in turn: file k of all that the arguments name belongs to
+// worker k mod N. Files of other workers are not opened.
+type turns struct {
+	shard partition.Shard
+	next  uint64
+}
+
+// mine reports whether the next file belongs to this worker.
+func (t *turns) mine() bool {
+	k := t.next
+	t.next++
+	return t.shard.Whole() || k%uint64(t.shard.Of) == uint64(t.shard.Index)
+}
+
 // inspectDir prints a line about each file below a directory. Files of other
 // formats are not errors.
-func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.Limits) (found []inspected, err error) {
+func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns, lim codec.Limits) (found []inspected, err error) {
 	entries, err := c.store().List(cmd.Context(), dir)
 	if errors.Is(err, storage.ErrNoFiles) {
 		c.describe("%s: a directory without files", dir)
@@ -152,7 +182,12 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, lim codec.L
 	if err != nil {
 		return nil, err
 	}
-	c.describe("%s: a directory of %s", dir, things(len(entries), "file"))
+	about := fmt.Sprintf("%s: a directory of %s", dir, things(len(entries), "file"))
+	if !all.shard.Whole() {
+		entries = slices.DeleteFunc(entries, func(storage.Object) bool { return !all.mine() })
+		about += fmt.Sprintf(", %s of them in shard %s", count(len(entries)), all.shard)
+	}
+	c.describe("%s", about)
 	var failed []error
 	for _, e := range entries {
 		i, err := c.inspectOne(cmd, e.Name, check, lim)

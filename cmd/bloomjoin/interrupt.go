@@ -50,11 +50,14 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 type printable struct{ io.Writer }
 
 func (p printable) Write(b []byte) (int, error) {
-	if _, err := io.WriteString(p.Writer, show.Printable(store.Redact(string(b)), "\n\t")); err != nil {
+	if _, err := io.WriteString(p.Writer, safe(string(b))); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
+
+// safe returns what a printable writer prints of a text.
+func safe(text string) string { return show.Printable(store.Redact(text), "\n\t") }
 
 // errClosed reports that the reader of standard output has closed it.
 var errClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)

@@ -46,7 +46,7 @@ func (c *cli) joinCmd() *cobra.Command {
   bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
   bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
 		Annotations: docs("commands.md#join"),
-		Args:        inputs("LOGS"),
+		Args:        c.logs("LOGS", &o.inputs),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
 	all := cmd.Flags()
@@ -83,6 +83,7 @@ const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default:
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
 	o.text.add(f, "the log's")
+	o.inputs.addFrom(f)
 	o.inputs.add(f)
 	o.where.add(f)
 	f.StringVar(&o.shard, "shard", "", shardHelp)
@@ -307,7 +308,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
-	opts.Progress = r.showProgress("joining")
+	opts.Progress, opts.Pieces = r.showProgress("joining"), r.own
 	var j *join.Join // nil: nothing is to be read
 	if len(r.files) > 0 {
 		if j, err = join.New(r.ids, r.files, opts); err != nil {
@@ -316,6 +317,9 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	}
 	written, err := r.writeJoin(ctx, o, opts, j)
 	r.end()
+	if errors.Is(err, partition.ErrDone) { // another attempt was faster
+		return r.done(ctx, r.verb, r.out.Name, r.start, err)
+	}
 	if errors.Is(err, join.ErrRequire) && !o.count {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
@@ -382,7 +386,7 @@ func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options,
 	}
 	left, _, _ := key.ParsePairs(o.on) // joinOptions has checked it
 	log.IgnoreCase = opts.IgnoreCase
-	if err := r.openLog(cmd, args, log, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
+	if err := r.openLog(cmd, &o.inputs, args, log, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
 		return err
 	}
 	return o.inputs.checkHive(slices.Concat(r.ids, r.all)...)

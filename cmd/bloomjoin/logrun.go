@@ -42,8 +42,12 @@ type logRun struct {
 	ids              []*partition.File
 	all              []*partition.File // of the log
 	files            []*partition.File // of the log, with a key
-	skipped          []skippedFile     // of the log, without
-	end              func()            // of the progress display; may be called again
+	list             *partition.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
+	own              []partition.Piece // of the list; what this worker reads
+	opening          partition.OpenOptions
+	schemas          map[*partition.File]string // of the list, by the file that was opened
+	skipped          []skippedFile              // of the log, without
+	end              func()                     // of the progress display; may be called again
 }
 
 func (c *cli) newRun(verb string) *logRun {
@@ -55,6 +59,9 @@ func (c *cli) newRun(verb string) *logRun {
 func (r *logRun) close() error {
 	r.end()
 	_ = partition.Close(r.all)
+	if r.list != nil {
+		_ = r.list.Close()
+	}
 	_ = partition.Close(r.ids)
 	return r.closeFilters()
 }
@@ -99,12 +106,21 @@ func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.Open
 }
 
 // openLog opens the files of the log, and separates those without a key.
-func (r *logRun) openLog(cmd *cobra.Command, names []string, open partition.OpenOptions, keys []partition.Match, anyKey bool) (err error) {
-	if r.all, err = r.open(cmd, names, open); err != nil {
+func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open partition.OpenOptions, keys []partition.Match, anyKey bool) (err error) {
+	names, r.list, err = r.filesFrom(cmd, inputs, names)
+	if err == nil && r.list != nil {
+		err = r.openSchemas(cmd.Context(), open)
+	} else if err == nil {
+		r.all, err = r.open(cmd, names, open)
+	}
+	if err != nil {
 		return err
 	}
 	r.files, r.skipped, err = r.keyed(r.layout, r.all, keys, anyKey)
-	return err
+	if err != nil || r.list == nil || len(r.skipped) == 0 {
+		return err
+	}
+	return r.skipListed(cmd.Context())
 }
 
 // showProgress shows how many rows of the log have been read. It returns the
@@ -115,7 +131,12 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 }
 
 // pieces returns what this worker reads of the log.
-func (r *logRun) pieces() []partition.Piece { return partition.Split(r.files, r.shard) }
+func (r *logRun) pieces() []partition.Piece {
+	if r.list != nil {
+		return r.own
+	}
+	return partition.Split(r.files, r.shard)
+}
 
 // finishedBefore reports whether the same run has written its output before, and
 // if so, reports it. Otherwise it leaves only the files that have to be read: of a
@@ -123,17 +144,16 @@ func (r *logRun) pieces() []partition.Piece { return partition.Split(r.files, r.
 // error. options identify the run, with the inputs.
 func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, error) {
 	if r.count {
-		return false, nil
+		return false, r.openOwn(ctx)
 	}
 	r.out.Shard = r.shard
-	r.out.Run = &partition.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, Whole: r.whole}
+	r.out.Run = &partition.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Whole: r.whole}
 	for _, s := range r.skipped {
 		r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)
 	}
-	todo, err := r.out.Pending(ctx)
+	err := r.pending(ctx)
 	if err == nil {
-		r.kept, r.files = len(r.files)-len(todo), todo
-		return false, nil
+		return false, r.openOwn(ctx)
 	}
 	if !errors.Is(err, partition.ErrDone) {
 		return false, err
@@ -142,10 +162,29 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 	return true, r.done(ctx, r.verb, r.out.Name, r.start, err)
 }
 
+// pending leaves only what has to be read.
+func (r *logRun) pending(ctx context.Context) error {
+	if r.list == nil {
+		todo, err := r.out.Pending(ctx)
+		if err == nil {
+			r.kept, r.files = len(r.files)-len(todo), todo
+		}
+		return err
+	}
+	if r.out.Name == "-" {
+		return nil
+	}
+	todo, err := r.out.PendingInputs(ctx)
+	if err == nil {
+		r.kept, r.list = r.list.Len()-todo.Len(), todo
+	}
+	return err
+}
+
 // fill completes the figures that scan and join have in common.
 func (r *logRun) fill(rep *scanReport, w partition.Written) {
 	rep.head = r.newHead(r.verb, r.start)
-	rep.Shard, rep.FilesKept = r.cli.shard, r.kept
+	rep.FilesKept = r.kept
 	rep.BytesRead, rep.BytesWritten = bytesRead(r.all)+bytesRead(r.ids), w.Bytes
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)

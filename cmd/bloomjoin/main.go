@@ -19,11 +19,11 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -67,7 +67,8 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	root.SetIn(stdin)
 	root.SetOut(data)
 	root.SetErr(c.stderr)
-	c.remote = slices.ContainsFunc(args, address.IsURL)
+	c.remote = slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "://") }) // also in --ids=URL
+	c.jsonLog = wantsJSONLog(args)
 	err := guarded(func() error { return root.ExecuteContext(ctx) })
 	if c.closeStore != nil {
 		_ = c.closeStore() // connections are idle
@@ -89,16 +90,19 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	if code == exitTryAgain {
 		said = fmt.Errorf("%w%s", said, passes(err))
 	}
-	fmt.Fprintln(c.stderr, "bloomjoin:", worded(said))
+	c.logError(code, err, worded(said))
 	return code
 }
+
+// errInternal reports a panic.
+var errInternal = errors.New("internal error")
 
 // guarded turns a panic, which is always a bug, into an error, so that unfinished
 // outputs are removed.
 func guarded(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("internal error: %v\n%s", r, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", errInternal, r, debug.Stack())
 		}
 	}()
 	return f()
@@ -177,7 +181,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetHelpCommand(helpCmd())
 	root.SetUsageFunc(usage)
 	c.commonFlags(root)
-	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.commitCmd(), c.inspectCmd(), &cobra.Command{
+	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,

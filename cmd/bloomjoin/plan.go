@@ -37,7 +37,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
   bloomjoin plan --ids airports.csv --on origin=iata --type inner flights/
   bloomjoin plan --ids users.parquet --on user_id --workers 200 --network 10Gbit/s logs/`,
 		Annotations: docs("plan.md"),
-		Args:        inputs("LOGS"),
+		Args:        c.logs("LOGS", &o.inputs),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
 	}
 	all := cmd.Flags()
@@ -105,6 +105,10 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err := r.joinFiles(cmd, &o.joinFlags, &opts, open, openLogs, args); err != nil {
 		return err
 	}
+	if err := r.openOwn(ctx); err != nil {
+		return err
+	}
+	opts.Pieces = r.own
 	j, err := join.New(r.ids, r.files, opts)
 	if err != nil {
 		return err
@@ -119,6 +123,9 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	}
 	if c.json {
 		return c.report(planReport{c.newHead("plan", r.start), *f}, "")
+	}
+	if c.shard != "" {
+		c.describe("shard %s of the log:", c.shard)
 	}
 	return printPlan(printable{c.stdout}, f)
 }

@@ -108,7 +108,7 @@ type planStrategy struct {
 	Transfer     *transfer     `json:"transfer,omitempty"` // over a network
 }
 
-// transfer is what is read over a network.
+// transfer counts reads over a network.
 type transfer struct {
 	Requests int64 `json:"requests"`
 	Bytes    int64 `json:"bytes"`

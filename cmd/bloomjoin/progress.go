@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,16 @@ func (m *meter) after(d time.Duration) string {
 	return s
 }
 
+// figures returns the progress for a log.
+func (m *meter) figures() slog.Attr {
+	n := m.rows.Load()
+	rows := []any{slog.String("what", m.what), slog.Int64("rows", n), slog.Float64("seconds", time.Since(m.start).Seconds())}
+	if m.total > 0 && n <= m.total {
+		rows = append(rows, slog.Int64("rows_total", m.total))
+	}
+	return slog.Group("progress", rows...)
+}
+
 // progress shows the progress over the rows of pieces: as a bar on a terminal,
 // otherwise as a line at intervals. The caller calls add with the number of rows
 // of each batch, from any goroutine, and end at least once. add is nil if nothing
@@ -74,7 +85,7 @@ func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), 
 		return nil, func() {}
 	}
 	m := newMeter(what, pieces)
-	if f, ok := c.terminal.(*os.File); ok && c.progressMode == "auto" && term.IsTerminal(int(f.Fd())) {
+	if f, ok := c.terminal.(*os.File); ok && c.progressMode == "auto" && !c.jsonLog && term.IsTerminal(int(f.Fd())) {
 		return m.bar(f)
 	}
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -85,7 +96,7 @@ func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), 
 		for {
 			select {
 			case <-tick.C:
-				c.say("%s: %s", m.what, m)
+				c.log(slog.LevelInfo, "", m.what+": "+m.String(), m.figures())
 			case <-stop:
 				return
 			}

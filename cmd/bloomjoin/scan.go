@@ -43,12 +43,13 @@ use bloomjoin join.`,
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
 		Annotations: docs("commands.md#scan"),
-		Args:        inputs("LOGS"),
+		Args:        c.logs("LOGS", &o.inputs),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
+		o.inputs.addFrom(f)
 		o.inputs.add(f)
 		o.inputs.addLog(f)
 		o.where.add(f)
@@ -266,7 +267,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	open.IgnoreCase = o.keys.ignoreCase
-	if err := r.openLog(cmd, args, open, r.keep.Match, r.keep.Any); err != nil {
+	if err := r.openLog(cmd, &o.inputs, args, open, r.keep.Match, r.keep.Any); err != nil {
 		return err
 	}
 	if err := o.inputs.checkHive(r.all...); err != nil {
@@ -286,6 +287,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	}
 	written, err := r.write(ctx, scanner)
 	r.end()
+	if errors.Is(err, partition.ErrDone) { // another attempt was faster
+		return r.done(ctx, r.verb, r.out.Name, r.start, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,8 @@ const (
 	mostFetched  = 256 << 20
 )
 
-// fetched returns the memory in bytes for what is fetched ahead and what is uploaded;
-// 0: as the store has it.
+// fetched returns the memory in bytes for fetching ahead and for uploads; 0: the store's
+// default.
 func fetched(inFlight int64) int64 {
 	if inFlight == 0 {
 		return 0
@@ -111,9 +111,9 @@ func (c *cli) checkStore() error {
 		i := slices.Index(names, name)
 		switch {
 		case i < 0 && meant(name, names) != "":
-			return usagef("--store-option %s: there is no setting %s (did you mean %s?)", s, name, meant(name, names))
+			return usagef("--store-option %s: unknown setting %s (did you mean %s?)", s, name, meant(name, names))
 		case i < 0:
-			return usagef("--store-option %s: there is no setting %s: want one of %s", s, name, strings.Join(names, ", "))
+			return usagef("--store-option %s: unknown setting %s: want one of %s", s, name, strings.Join(names, ", "))
 		case !ok:
 			return usagef("--store-option %s: want NAME=VALUE, as %s=%s", s, name, all[i].value)
 		case given[name]:
@@ -128,7 +128,7 @@ func (c *cli) checkStore() error {
 	return nil
 }
 
-// storageFacts returns what was done at URLs; nil if nothing was.
+// storageFacts returns the requests and bytes of URLs; nil without any.
 func (c *cli) storageFacts() *store.Stats {
 	s, ok := c.stored.(interface{ Stats() store.Stats })
 	if !ok {

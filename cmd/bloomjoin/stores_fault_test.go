@@ -158,7 +158,7 @@ func (d distant) same(what string, want map[string]string) {
 	}
 }
 
-// Runs over a network and a service that fail take longer, and nothing else.
+// Failures of the network and the service make runs slower and change nothing else.
 func TestS3Faults(t *testing.T) {
 	d := newDistant(t)
 	for _, out := range []string{"out.parquet", "out/"} {
@@ -207,8 +207,8 @@ func TestS3Replaced(t *testing.T) {
 	}
 }
 
-// Credentials that expire during a run are a reason to try again. Nothing is half
-// visible, and the next run drops what could not be dropped.
+// Credentials that expire during a run end it with a request to try again. No output is
+// half visible, and the next run drops the uploads that this one could not drop.
 func TestS3Expires(t *testing.T) {
 	d := newDistant(t)
 	for _, out := range []string{"out.parquet", "out/"} {

@@ -133,8 +133,7 @@ func (b bucket) done(args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// Every verb writes at URLs what it writes to local files: the same bytes, but for
-// digests.
+// Every verb writes the same bytes to URLs as to local files, except for digests.
 func TestURLs(t *testing.T) {
 	t.Run("mem", func(t *testing.T) { newBucket(t).verbs() })
 	t.Run("gs", func(t *testing.T) { bucketAt(t, strings.TrimSuffix(storetest.Google(t), "/")).verbs() })
@@ -237,8 +236,8 @@ func TestURLsAndFiles(t *testing.T) {
 // Settings of the store are checked before anything is opened.
 func TestStoreOptions(t *testing.T) {
 	for setting, want := range map[string]string{
-		"regon=x":          "there is no setting regon (did you mean region?)",
-		"colour=x":         "there is no setting colour: want one of region, endpoint,",
+		"regon=x":          "unknown setting regon (did you mean region?)",
+		"colour=x":         "unknown setting colour: want one of region, endpoint,",
 		"region":           "want NAME=VALUE, as region=eu-central-1",
 		"region=":          "want a value, as region=eu-central-1",
 		"anonymous=maybe":  "want true or false, as anonymous=true",
@@ -271,7 +270,7 @@ func TestStoreOptions(t *testing.T) {
 	}
 }
 
-// What is fetched ahead is part of --memory.
+// Bytes that are fetched ahead count toward --memory.
 func TestMemoryOfStore(t *testing.T) {
 	for _, memory := range []string{"64MiB", "256MiB", "1GiB", "64GiB"} {
 		local, remote := &cli{memory: memory}, &cli{memory: memory, remote: true}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/join"
@@ -11,7 +12,7 @@ import (
 // sayWarnings prints warnings.
 func (c *cli) sayWarnings(ws []join.Warning) {
 	for _, w := range ws {
-		c.warn("%s", w.Text)
+		c.log(slog.LevelWarn, warningMark, w.Text, slog.String("code", w.Code))
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package address takes apart the names of objects that are URLs. Names without
-// "://" are paths of local files.
+// Package address takes apart the names of objects that are URLs. All other names are
+// paths of local files.
 package address
 
 import (
@@ -8,8 +8,21 @@ import (
 	"strings"
 )
 
-// IsURL reports whether a name is a URL.
-func IsURL(name string) bool { return strings.Index(name, "://") > 0 }
+// IsURL reports whether a name is a URL, as opposed to the path of a local file: "://"
+// after what may be a scheme. The path dt=a://b is none.
+func IsURL(name string) bool {
+	i := strings.Index(name, "://")
+	if i <= 0 {
+		return false
+	}
+	for j, c := range []byte(name[:i]) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (j == 0 || !strings.ContainsRune("0123456789+-.", rune(c))) {
+			return false
+		}
+	}
+	return true
+}
 
 // WithoutQuery returns a name without the query of an HTTP URL, which may be a
 // signature. In other names a question mark stands for itself.
@@ -22,13 +35,13 @@ func WithoutQuery(name string) string {
 	return name
 }
 
-// Parent returns the directory that holds what is named; the root of a file system
-// and a bucket are their own parents.
+// Parent returns the directory of a file or object. The root of a file system and a
+// bucket are their own parents.
 func Parent(name string) string {
-	i := strings.Index(name, "://")
-	if i < 0 {
+	if !IsURL(name) {
 		return filepath.Dir(name)
 	}
+	i := strings.Index(name, "://")
 	name = WithoutQuery(name)
 	if slash := strings.LastIndexByte(name, '/'); slash >= i+len("://") {
 		return name[:slash]

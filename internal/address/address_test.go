@@ -1,36 +1,45 @@
 package address
 
 import (
+	"cmp"
 	"path/filepath"
 	"testing"
 )
 
-func TestParent(t *testing.T) {
-	for name, want := range map[string]string{
-		filepath.FromSlash("/a/b"):       filepath.FromSlash("/a"),
-		"s3://bucket/a/b.parquet":        "s3://bucket/a",
-		"s3://bucket/a":                  "s3://bucket",
-		"s3://bucket":                    "s3://bucket",
-		"s3://bucket/a?b/c":              "s3://bucket/a?b",
-		"https://host/a/b?sig=x/y&z=a/b": "https://host/a",
-		"file:///a":                      "file://",
-		"file://":                        "file://",
+// What names are, their directories, and they themselves without a query.
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		url           bool
+		parent, plain string // plain "": the name itself
+	}{
+		{name: filepath.FromSlash("/a/b"), parent: filepath.FromSlash("/a")},
+		{name: "part-?.csv", parent: "."},
+		{name: "a/b", parent: "a"},
+		{name: "C:x", parent: filepath.Dir("C:x")},
+		{name: "://x", parent: filepath.Dir("://x")},
+		{name: "dt=a://b/c", parent: filepath.Dir("dt=a://b/c")},
+		{name: "3s://b/c", parent: filepath.Dir("3s://b/c")},
+		{name: "s3://bucket/a/b.parquet", url: true, parent: "s3://bucket/a"},
+		{name: "s3://bucket/a", url: true, parent: "s3://bucket"},
+		{name: "s3://bucket", url: true, parent: "s3://bucket"},
+		{name: "s3://bucket/a?b/c", url: true, parent: "s3://bucket/a?b"},
+		{name: "s3://bucket/part-?.csv", url: true, parent: "s3://bucket"},
+		{name: "a+b-c.d1://host/e", url: true, parent: "a+b-c.d1://host"},
+		{name: "https://host/a/b?sig=x/y&z=a/b", url: true, parent: "https://host/a", plain: "https://host/a/b"},
+		{name: "https://host/a.csv?X-Amz-Signature=1#b", url: true, parent: "https://host", plain: "https://host/a.csv"},
+		{name: "HTTP://host/a.csv?b", url: true, parent: "HTTP://host", plain: "HTTP://host/a.csv"},
+		{name: "file:///a", url: true, parent: "file://"},
+		{name: "file://", url: true, parent: "file://"},
 	} {
-		if got := Parent(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+		if got := IsURL(c.name); got != c.url {
+			t.Errorf("%s: a URL: %t, want %t", c.name, got, c.url)
 		}
-	}
-}
-
-func TestWithoutQuery(t *testing.T) {
-	for name, want := range map[string]string{
-		"https://host/a.csv?X-Amz-Signature=1#b": "https://host/a.csv",
-		"HTTP://host/a.csv?b":                    "HTTP://host/a.csv",
-		"s3://bucket/part-?.csv":                 "s3://bucket/part-?.csv",
-		"part-?.csv":                             "part-?.csv",
-	} {
-		if got := WithoutQuery(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+		if got := Parent(c.name); got != c.parent {
+			t.Errorf("%s: directory %s, want %s", c.name, got, c.parent)
+		}
+		if got := WithoutQuery(c.name); got != cmp.Or(c.plain, c.name) {
+			t.Errorf("%s: without a query %s, want %s", c.name, got, cmp.Or(c.plain, c.name))
 		}
 	}
 }

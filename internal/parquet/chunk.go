@@ -101,8 +101,8 @@ type Chunk struct {
 	shape   Shape
 	buf     *Buffers
 
-	ahead       *Ahead // of a file over a network: what was announced
-	unannounced bool   // it does not suffice
+	ahead       *Ahead // of a file over a network: the announced ranges
+	unannounced bool   // more than the announced ranges is needed
 	dictAt      int64  // of the dictionary, if the walk has passed over it; else 0
 }
 
@@ -341,8 +341,8 @@ func notEnd(err error) error {
 	return err
 }
 
-// peek returns n bytes at c.pos, or fewer at the end of the chunk or of what was
-// announced.
+// peek returns n bytes at c.pos, or fewer at the end of the chunk or of an
+// announced range.
 func (c *Chunk) peek(n int64) ([]byte, error) {
 	n = min(n, c.end-c.pos)
 	if m := c.f.mapping; m != nil && c.end <= int64(len(m.Bytes)) {

@@ -99,7 +99,7 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-// Files of a log share the schema with their constants, whatever their values.
+// Files of a log share the schema with their constants, even if the values differ.
 func TestConstantsShare(t *testing.T) {
 	in := manyPages(t, 10, 4<<10)
 	var first *File

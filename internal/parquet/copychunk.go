@@ -51,8 +51,8 @@ func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
 // empty, says why the chunk cannot be copied this way although nothing is wrong
 // with it; e is then nil.
 //
-// Unless o says otherwise, e holds none of the chunk's bytes: RowGroup reads them
-// again, so f must be readable until then. rowGroup, from and to count from 0. It is
+// Without o.Keep, e holds none of the chunk's bytes: RowGroup reads them again, so f must
+// be readable until then. rowGroup, from and to count from 0. It is
 // safe for concurrent use.
 func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int, o CopyOptions) (e *EncodedChunk, why string, err error) {
 	if why := w.MayCopy(f, rowGroup, from, to); why != "" {
@@ -86,7 +86,7 @@ func (w *Writer) CopyChunk(ctx context.Context, f *File, rowGroup, from, to int,
 
 // CopyOptions are for chunks of files over a network, where reading is slow.
 type CopyOptions struct {
-	Ahead *Ahead // what was announced for the chunk; nil: nothing
+	Ahead *Ahead // the announced ranges of the chunk; nil: none
 	Keep  int64  // a chunk of at most so many bytes stays in memory, instead of being read again
 }
 

@@ -24,7 +24,7 @@ type Page struct {
 	Def []uint8 // one per entry; nil if values are never NULL
 
 	// The values other than NULL, in one of two forms.
-	Plain   []byte   // PLAIN encoded, whatever the stored encoding
+	Plain   []byte   // PLAIN encoded, also if the stored encoding is another
 	Indices []uint32 // indices of dictionary entries, all in range
 	Coded   bool     // the values are in Indices, not Plain
 
@@ -34,8 +34,7 @@ type Page struct {
 
 // Undecoded reports whether the page was neither decompressed nor decoded; see
 // [Chunk.Undecoded]. Of its fields, only those up to Stored are set, and NonNull is
-// -1 if it is not known. A ChunkWriter can copy it, nothing else can be done with
-// it.
+// -1 if it is not known. The only use of such a page is to copy it with a ChunkWriter.
 func (p *Page) Undecoded() bool { return p.sealed != nil }
 
 // StoredPage is a data page as it is stored in a file: levels and values,

@@ -35,7 +35,7 @@ type File struct {
 	RowGroups []RowGroup // in file order
 
 	shared    []shared
-	bare      *storedSchema // nil: there are no constants
+	bare      *storedSchema // nil: the file has no constants
 	extra     []byte        // the constants' pages, as if they followed the file
 	r         io.ReaderAt
 	room      *Room

@@ -21,12 +21,12 @@ import (
 const (
 	maxIndexBlock = 4 << 20
 	fewIndexes    = 64 << 10  // bytes of a file's indexes that are read at once in any case
-	farWindow     = 256 << 10 // bytes copied at a time from what was fetched
+	farWindow     = 256 << 10 // bytes copied at a time from fetched ranges
 	stepHeader    = 512       // bytes read for a header, if walks step from one to the next
 	usualPage     = 1 << 20   // the usual size of pages in bytes, decompressed
 )
 
-// remote is what a File over a network has in addition.
+// remote holds the additional state of a File over a network.
 type remote struct {
 	src storage.Prefetcher
 
@@ -41,8 +41,8 @@ type indexBlock struct {
 	read func() ([]byte, error) // once
 }
 
-// Prefetch makes walks over pages announce to the storage what they will read. It must
-// be called before any page is read.
+// Prefetch makes walks over pages announce their ranges to the storage before they read
+// them. It must be called before any page is read.
 func (f *File) Prefetch(src storage.Prefetcher) {
 	f.remote = &remote{src: src}
 	var all indexes
@@ -144,7 +144,7 @@ type Ahead struct {
 	release func()
 }
 
-// Release drops what was fetched and not read. It may be called again, and on nil.
+// Release drops fetched bytes that were not read. It may be called again, and on nil.
 func (a *Ahead) Release() {
 	if a != nil {
 		a.release()
@@ -259,8 +259,8 @@ func (c *Chunk) divided(wanted func(lo, hi int64) bool) (pages, unwanted int64) 
 	return pages, unwanted
 }
 
-// Expect makes the walk read what was announced for it. Without it, the walk announces
-// what it reads when it begins.
+// Expect gives the walk the ranges that were announced for it. Without it, the walk
+// announces its ranges when it begins.
 func (c *Chunk) Expect(a *Ahead) {
 	c.ahead, c.buf.ahead = a, a
 }
@@ -302,8 +302,8 @@ func (c *Chunk) within(n int64) (some, window int64) {
 	return min(n, left), min(max(n, farWindow), left)
 }
 
-// further makes the walk read more than was announced, since a page ends elsewhere than
-// the offset index says. It returns false if it did so before.
+// further lets the walk read outside the announced ranges, since a page does not end
+// where the offset index has it. It returns false if it was called before.
 func (c *Chunk) further() bool {
 	if c.ahead == nil || c.unannounced {
 		return false

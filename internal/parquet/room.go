@@ -111,6 +111,15 @@ func (f *File) ClaimFor(ctx context.Context) *Claim {
 	return c
 }
 
+// Turn waits for the turn of the reader to which [WithTurn] gave ctx. Without one, and
+// for a reader that must not wait, it returns at once.
+func Turn(ctx context.Context) error {
+	if turn, ok := ctx.Value(turnKey{}).(func(context.Context) error); ok && turn != nil {
+		return turn(ctx)
+	}
+	return nil
+}
+
 type turnKey struct{}
 
 // WithTurn returns a context for one of several readers whose results are consumed
@@ -193,7 +202,7 @@ func (b *Buffers) Rest() {
 	c.give(n) // after the memory is freed
 }
 
-// release drops what was fetched for the last Chunk and not read.
+// release drops bytes that were fetched for the last Chunk and not read.
 func (b *Buffers) release() {
 	b.ahead.Release()
 	b.ahead = nil

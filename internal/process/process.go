@@ -1,5 +1,5 @@
-// Package process identifies processes in the names of what they may leave
-// behind, so that a later process can tell whether the owner has ended.
+// Package process makes names of temporary objects that identify the process that owns
+// them. If it is killed, a later process recognises its objects and removes them.
 package process
 
 import (

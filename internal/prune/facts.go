@@ -12,18 +12,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Facts is what trusted statistics say about the values of a leaf in a row group or
-// page.
+// Facts are the trusted statistics of the values of a leaf in a row group or page.
 type Facts struct {
 	// Least and Most are inclusive bounds of the values other than NULL, as they are
 	// stored. Nil: unknown; then both are.
 	Least, Most []byte
-	// Empty says that, besides, values may be empty byte arrays: several writers
-	// ignore these when they compute the minimum.
+	// Empty reports whether values may be empty byte arrays even if the bounds exclude
+	// them: several writers ignore these when they compute the minimum.
 	Empty bool
-	// NaN says that, besides, values may be NaN.
+	// NaN reports whether values may be NaN, which is never within the bounds.
 	NaN bool
-	// NoNulls and AllNulls say that no value, or every one, is NULL.
+	// NoNulls and AllNulls report whether surely no value, or every one, is NULL.
 	NoNulls, AllNulls bool
 }
 
@@ -115,7 +114,7 @@ func (s *Statistics) counted(f *Facts, nulls, rows int64) {
 }
 
 // Pages returns the facts about the pages of a row group, with the rows at which they
-// begin. It returns nil without a page index that can be used, and reads nothing else.
+// begin. It reads only the page index, and returns nil if that is missing or unusable.
 func (s *Statistics) Pages(g int) (x *parquet.OffsetIndex, pages []Facts, err error) {
 	if !s.believed {
 		return nil, nil, nil

@@ -26,6 +26,9 @@ type Run struct {
 // Does reports whether an input is to be read.
 func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
 
+// All reports whether all inputs are to be read.
+func (r *Run) All() bool { return r.task.All }
+
 // Gone returns the inputs that are gone and whose outputs are kept. Only the worker that
 // has decided what the run does knows them.
 func (r *Run) Gone() []string { return r.gone }
@@ -105,6 +108,7 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		return err
 	}
 	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
+	r.task.Force = d.Force
 	if r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l)) && !slices.ContainsFunc(l.parts, r.has) {
 		u := &united{first: r.part(), matched: d.Recipe.IDsMatched}
 		if err := u.required(s); err != nil {
@@ -327,6 +331,8 @@ func (p *placement) target(ctx context.Context, t Target) (marker string, ok boo
 	switch {
 	case other != "":
 		err = fault.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
+	case !d.Force && p.foreign(t):
+		err = d.foreign(t.Name)
 	case d.Known() && marker == d.Mark():
 		return marker, true, nil
 	case p.state.file(t.Name) == nil && !p.planned[t.Name]:
@@ -337,6 +343,16 @@ func (p *placement) target(ctx context.Context, t Target) (marker string, ok boo
 		err = fault.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", d.Name, ErrExists, t.Name)
 	}
 	return "", false, err
+}
+
+// foreign reports whether a target is in the state with other options, or with other IDs
+// since the run began.
+func (p *placement) foreign(t Target) bool {
+	f := p.state.file(t.Name)
+	return f != nil && slices.ContainsFunc(f.Inputs, func(input string) bool {
+		r := p.state.recipe(p.state.entry(input))
+		return !r.sameOptions(&p.run.dir.Recipe) || !r.same(&p.run.dir.Recipe) && !p.run.goes[input]
+	})
 }
 
 // otherInput returns an input whose output is in the place of a target and stays there, or

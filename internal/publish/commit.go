@@ -345,6 +345,11 @@ func (d *Dir) next(l *listing, s *State, u *united) (*State, error) {
 			return nil, fmt.Errorf("%s: %w: %s has rows of other inputs, too (run all workers again)", d.Name, ErrExists, f.Name)
 		}
 	}
+	for i := range s.Inputs {
+		if e := &s.Inputs[i]; gone[e.Input] && !u.first.Task.Force && !s.recipe(e).sameOptions(&u.first.Recipe) {
+			return nil, d.foreign(cmp.Or(append(e.Files, e.Input)...))
+		}
+	}
 	next := s.without(gone)
 	next.settle() // recipes of which nothing is left are forgotten
 	for _, f := range u.files {
@@ -392,7 +397,7 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 	if err := d.clear(ctx, l, next); err != nil {
 		return err
 	}
-	if err := d.writeState(ctx, copyName, next, true); err != nil {
+	if err := d.copyState(ctx, next); err != nil {
 		return err
 	}
 	for _, name := range l.stale {
@@ -412,11 +417,36 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 		}
 	}
 	for _, p := range parts {
-		if err := d.removeManifest(ctx, p.name); err != nil {
-			return err
+		unfinished := strings.TrimSuffix(path.Base(p.name), ".json") + begun + ".json" // of a second attempt
+		for _, name := range []string{unfinished, path.Base(p.name)} {
+			if err := d.removeManifest(ctx, name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// copyState writes the copy of the state for other programs. If another run commits
+// meanwhile, the copy is of its state.
+func (d *Dir) copyState(ctx context.Context, s *State) error {
+	for range patience {
+		if err := d.writeState(ctx, copyName, s, true); err != nil {
+			return err
+		}
+		l := &listing{dir: d}
+		if err := l.manifests(ctx); err != nil {
+			return err
+		}
+		if l.newest == s.Generation {
+			return nil
+		}
+		var err error
+		if s, err = l.state(ctx); err != nil {
+			return err
+		}
+	}
+	return errLost
 }
 
 // clear removes the files that a state has no place for, as they were listed: what
@@ -429,6 +459,11 @@ func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
 		}
 		if err := d.removeObject(ctx, storage.Object{Name: d.path(name), Identity: o.Identity}); err != nil {
 			return err
+		}
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if err := storage.RemoveDir(ctx, d.Store, d.path(dir)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -481,9 +516,6 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 		switch {
 		case is && !want:
 			err = d.remove(ctx, name)
-			if dir := path.Dir(name); err == nil && dir != "." {
-				err = storage.RemoveDir(ctx, d.Store, d.path(dir))
-			}
 		case want && !is:
 			err = d.touch(ctx, name)
 		default:

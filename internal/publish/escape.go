@@ -29,8 +29,8 @@ func EscapeName(name string) string {
 	return b.String()
 }
 
-// unescapeName is the inverse of EscapeName.
-func unescapeName(s string) string {
+// UnescapeName is the inverse of EscapeName.
+func UnescapeName(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+1 < len(s) && s[i+1] == '\\' {

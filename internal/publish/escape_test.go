@@ -12,7 +12,7 @@ func TestEscapeName(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is written %s, want %s", name, got, want)
 		}
-		if back := unescapeName(got); back != name {
+		if back := UnescapeName(got); back != name {
 			t.Errorf("%q came back as %q", name, back)
 		}
 	}

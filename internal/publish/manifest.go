@@ -68,6 +68,7 @@ type Task struct {
 	// takes.
 	Abandon []string `json:"abandon,omitempty"`
 	Kept    Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
+	Force   bool     `json:"force,omitempty"`  // outputs of other options are replaced
 	Digest  string   `json:"digest,omitempty"` // in a [Part]: of Only and Again, which are left out there
 }
 
@@ -188,7 +189,7 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 	}
 	for i := range s.Inputs {
 		e := &s.Inputs[i]
-		e.Input, e.Files = unescapeName(e.Input), unescapeNames(e.Files)
+		e.Input, e.Files = UnescapeName(e.Input), unescapeNames(e.Files)
 		if e.Recipe < 0 || e.Recipe >= len(s.Recipes) {
 			return fault.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
 		}
@@ -245,7 +246,7 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 	}
 	for i := range p.Inputs {
 		e := &p.Inputs[i]
-		e.Input, e.Files = unescapeName(e.Input), unescapeNames(e.Files)
+		e.Input, e.Files = UnescapeName(e.Input), unescapeNames(e.Files)
 		if e.Groups < 0 || e.Lo < 0 || e.Hi < e.Lo || e.Hi > e.Groups {
 			return nil, fault.Corrupt(at, "row groups %d to %d of %d", e.Lo, e.Hi, e.Groups).WithHint(hint)
 		}
@@ -262,7 +263,7 @@ func outside(at fault.At, name string) error {
 func unescapeFiles(at fault.At, files []File) error {
 	for i := range files {
 		f := &files[i]
-		f.Name, f.Inputs = unescapeName(f.Name), unescapeNames(f.Inputs)
+		f.Name, f.Inputs = UnescapeName(f.Name), unescapeNames(f.Inputs)
 		if !localName(f.Name) {
 			return outside(at, f.Name)
 		}
@@ -273,7 +274,7 @@ func unescapeFiles(at fault.At, files []File) error {
 func unescapeNames(names []string) []string {
 	out := slices.Clone(names)
 	for i, n := range out {
-		out[i] = unescapeName(n)
+		out[i] = UnescapeName(n)
 	}
 	return out
 }

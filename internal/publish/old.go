@@ -53,7 +53,7 @@ func (d *Dir) adopt(ctx context.Context, l *listing) error {
 		}
 		for _, f := range m.Files {
 			if m.Version > 1 {
-				f.Name, f.Input = unescapeName(f.Name), unescapeName(f.Input)
+				f.Name, f.Input = UnescapeName(f.Name), UnescapeName(f.Input)
 			}
 			if !localName(f.Name) {
 				return outside(at, f.Name)

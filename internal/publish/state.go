@@ -77,6 +77,7 @@ type File struct {
 	Modified int64             `json:"modified,omitempty"`  // milliseconds since 1970, by the clock of its storage
 	Identity string            `json:"identity,omitempty"`  // of the object, as its storage gives it
 	Values   map[string]string `json:"partition,omitempty"` // of its name=value directories, without escapes; NULL is absent
+	Columns  Columns           `json:"columns,omitempty"`   // of a Parquet file
 }
 
 // same reports whether two recipes do the same, with the same IDs or filters.

@@ -177,6 +177,18 @@ func (w *Writer) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	own, err := l.done(ctx, r)
+	if err != nil {
+		return err
+	}
+	again := own != nil
+	if again && !d.Force && !d.All {
+		if damaged, err := d.damaged(ctx, l, own.Files); err != nil {
+			return err
+		} else if damaged == "" { // another attempt has finished meanwhile
+			return d.done(ctx, r)
+		}
+	}
 	if w.seen, err = r.place(ctx, l, w.targets); err != nil {
 		return err
 	}
@@ -192,8 +204,10 @@ func (w *Writer) begin(ctx context.Context) error {
 		return err
 	}
 	w.begun = true
-	if err := d.removeManifest(ctx, r.partName(true)); err != nil {
-		return err
+	if again { // and not if another attempt finishes right now
+		if err := d.removeManifest(ctx, r.partName(true)); err != nil {
+			return err
+		}
 	}
 	return w.unmark(ctx, l)
 }
@@ -407,16 +421,59 @@ func (w *Writer) identified(ctx context.Context) ([]File, error) {
 }
 
 // End drops the files that are still held. After a failure, a run that has changed
-// nothing removes its part.
+// nothing removes its part, and one whose place another run has taken removes what it has
+// left, too.
 func (w *Writer) End(ctx context.Context, failed error) error {
 	var errs []error
 	for _, s := range w.held {
 		errs = append(errs, s.file.Abort())
 	}
 	w.held = nil
-	if failed != nil && w.begun && !w.changed {
-		r := w.run
-		errs = append(errs, r.dir.removeManifest(context.WithoutCancel(ctx), r.partName(false)))
+	if failed == nil || !w.begun {
+		return errors.Join(errs...)
+	}
+	ctx = context.WithoutCancel(ctx)
+	if w.changed && errors.Is(failed, ErrExists) {
+		errs = append(errs, w.withdraw(ctx))
+	}
+	if !w.changed || errors.Is(failed, ErrExists) {
+		errs = append(errs, w.run.dir.removeManifest(ctx, w.run.partName(false)))
 	}
 	return errors.Join(errs...)
+}
+
+// withdraw removes the files of this worker that are neither in the state nor planned by
+// another run.
+func (w *Writer) withdraw(ctx context.Context) error {
+	r := w.run
+	d := r.dir
+	l, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	l.parts = slices.DeleteFunc(l.parts, r.has)
+	planned, err := l.planned(ctx, func(*Part) bool { return true })
+	if err != nil {
+		return err
+	}
+	for _, t := range w.targets {
+		o, ok := l.objects[t.Name]
+		if !ok || planned[t.Name] || s.file(t.Name) != nil || o.Type != 0 {
+			continue
+		}
+		marker, _, err := d.Marker(ctx, d.path(t.Name))
+		if err != nil {
+			return err
+		}
+		if d.Known() && marker == d.Mark() {
+			if err := d.removeObject(ctx, storage.Object{Name: d.path(t.Name), Identity: o.Identity}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

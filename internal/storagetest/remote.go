@@ -12,9 +12,12 @@ import (
 const tail = 64 << 10
 
 // Remote is a storage whose readers behave as if they were over a network. It records
-// what is announced and what is read.
+// announcements and reads.
 type Remote struct {
 	storage.Storage
+	T interface {
+		Errorf(format string, args ...any)
+	} // the test; wrong announcements are its failures
 	At  int   // see Concurrency
 	Gap int64 // see [storage.Prefetcher]
 
@@ -22,7 +25,7 @@ type Remote struct {
 	count RemoteCounts
 }
 
-// RemoteCounts are what a Remote has recorded, in bytes unless said otherwise.
+// RemoteCounts are the records of a Remote, in bytes unless noted.
 type RemoteCounts struct {
 	Announced   int64 // in sum, however often
 	Unannounced int64 // read without an announcement, except at the end of objects
@@ -33,7 +36,7 @@ type RemoteCounts struct {
 // Concurrency implements [storage.Concurrent].
 func (r *Remote) Concurrency(string) int { return max(r.At, 1) }
 
-// Counts returns what was recorded, and begins anew.
+// Counts returns the counts since its last call.
 func (r *Remote) Counts() RemoteCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +77,7 @@ func (r *remoteReader) Prefetch(ranges []storage.Range) (release func()) {
 	r.of.count.Kept++
 	for _, g := range ranges {
 		if g.Off < 0 || g.Len <= 0 || g.Off+g.Len > r.src.Object().Size {
-			panic("a range outside the object was announced")
+			r.of.T.Errorf("%s, %d bytes: want announcements inside, got %d bytes at %d", r.src.Object().Name, r.src.Object().Size, g.Len, g.Off)
 		}
 		r.of.count.Announced += g.Len
 	}

@@ -45,7 +45,7 @@ type Gateway struct {
 }
 
 // S3 starts a server with one empty bucket. Both end with the test, which is
-// skipped where there is no server to run.
+// skipped where the server is not installed.
 func S3(t testing.TB) *Gateway {
 	t.Helper()
 	program := os.Getenv("BLOOMJOIN_S3GW")

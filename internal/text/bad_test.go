@@ -181,7 +181,7 @@ func TestBadAtOnce(t *testing.T) {
 					t.Error(err)
 				}
 			} else {
-				for v, err := range tab.ReadPlain(context.Background(), 0, 1+i%4) {
+				for v, err := range tab.ReadPlain(context.Background(), 0, 0, 1+i%4) {
 					if n += v.Rows; err != nil {
 						t.Error(err)
 					}
@@ -232,7 +232,7 @@ func TestCheck(t *testing.T) {
 				}
 				rows, nulls = rows+int(rec.NumRows()), nulls+rec.Column(1).NullN()
 			}
-			for v, err := range checked.ReadPlain(t.Context(), 0, 1+i) {
+			for v, err := range checked.ReadPlain(t.Context(), 0, 0, 1+i) {
 				if err != nil {
 					errs = append(errs, err)
 					break

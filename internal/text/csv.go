@@ -119,7 +119,10 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 				opened.Line = r.first
 				return nil, r.l.tooLong(opened)
 			}
-			var err error
+			err := r.l.room(len(r.copied))
+			if err != nil {
+				return nil, err
+			}
 			if line, err = r.l.read(); err == io.EOF {
 				return nil, fault.Corrupt(opened, "a quote that is not closed").WithHint(quoteHint)
 			} else if err != nil {

@@ -3,6 +3,7 @@ package text
 import (
 	"bytes"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -16,18 +17,34 @@ type lines struct {
 	max int // longest line in bytes
 	// budget is the memory budget if max was derived from it, else 0.
 	budget int64
+	off    int64  // position of buf in the text
 	look   int    // number of bytes still to be checked for NUL
 	end    string // end of the last line read: LF, CR LF, or nothing
 	buf    []byte // text read so far
 	from   int    // start of the next line in buf
 	seen   int    // text before it has no line end
 	err    error  // returned after buf
+
+	// Of a range of an input that has several:
+	mark    int          // end of the range in buf, noMark before it is found
+	bounded bool         // lines that start after mark belong to other ranges; a header does not
+	wait    func() error // called before a long line takes memory; nil: nothing to wait for
+}
+
+const noMark = math.MaxInt
+
+// past reports whether the next line belongs to a later range.
+func (l *lines) past() bool { return l.bounded && l.from > l.mark }
+
+// linesOf returns the lines of a stream that does not begin with the input's start.
+func linesOf(s *stream, max int) *lines {
+	return &lines{at: s.at, s: s, max: max, buf: make([]byte, 0, readSize), mark: noMark}
 }
 
 // newLines returns the lines of a stream, without a byte order mark. If look is
 // set, a NUL in the first 64 KiB is an error.
 func newLines(s *stream, max int, look bool) (*lines, error) {
-	l := &lines{at: s.at, s: s, max: max, buf: make([]byte, 0, readSize)}
+	l := linesOf(s, max)
 	for len(l.buf) < 4 && l.err == nil {
 		l.fill()
 	}
@@ -65,15 +82,27 @@ func (l *lines) lookAt(text []byte) {
 func (l *lines) fill() {
 	if l.from > 0 {
 		n := copy(l.buf[:cap(l.buf)], l.buf[l.from:])
+		if l.mark != noMark {
+			l.mark -= l.from
+		}
+		l.off += int64(l.from)
 		l.buf, l.seen, l.from = l.buf[:n], l.seen-l.from, 0
 	}
 	if len(l.buf) == cap(l.buf) { // read limits the length of lines
+		if err := l.room(cap(l.buf)); err != nil {
+			l.err = err
+			return
+		}
 		l.buf = append(make([]byte, 0, 2*cap(l.buf)), l.buf...)
 	}
 	for range 100 {
 		n, err := l.s.Read(l.buf[len(l.buf):cap(l.buf)])
 		fresh := l.buf[len(l.buf) : len(l.buf)+n]
-		l.buf, l.err = l.buf[:len(l.buf)+n], err
+		l.buf = l.buf[:len(l.buf)+n]
+		if err == errRangeEnd {
+			l.mark, err = len(l.buf), nil
+		}
+		l.err = err
 		l.lookAt(fresh)
 		if n > 0 || err != nil {
 			return
@@ -82,10 +111,61 @@ func (l *lines) fill() {
 	l.err = io.ErrNoProgress
 }
 
+// room waits, before a line of more than n bytes takes memory, until no other range
+// may have a long line.
+func (l *lines) room(n int) (err error) {
+	if n < longBytes || l.wait == nil {
+		return nil
+	}
+	if err = l.wait(); err == nil {
+		l.wait = nil
+	}
+	return err
+}
+
+// skip moves to the first row that starts after the beginning of a range, or beyond the
+// range if there is none. If csv is set, line ends within quotes do not end a row;
+// quoted reports whether the range begins within quotes.
+func (l *lines) skip(csv, quoted bool) {
+	ends := "\n"
+	if csv {
+		ends = "\"\n"
+	}
+	for !l.past() {
+		text := l.buf[l.from:]
+		i := -1
+		if quoted {
+			i = bytes.IndexByte(text, '"')
+		} else {
+			i = bytes.IndexAny(text, ends)
+		}
+		n := i + 1
+		if i < 0 {
+			n = len(text)
+		}
+		l.at.Line += bytes.Count(text[:n], []byte{'\n'})
+		l.from += n
+		l.seen = l.from
+		switch {
+		case i >= 0 && text[i] == '"':
+			quoted = !quoted
+		case i >= 0:
+			return
+		case l.err != nil: // the next line returns it
+			return
+		default:
+			l.fill()
+		}
+	}
+}
+
 // next returns the next line that is not empty, without its end. It is valid until
 // the next call.
 func (l *lines) next() ([]byte, error) {
 	for {
+		if l.past() {
+			return nil, io.EOF
+		}
 		line, err := l.read()
 		if err != nil || len(line) > 0 {
 			return line, err

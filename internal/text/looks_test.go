@@ -109,7 +109,7 @@ func readAll(t *testing.T, text string, opts Options, threads int) error {
 		_, err = all(tab, nil)
 		return err
 	}
-	for _, err := range tab.ReadPlain(t.Context(), 0, threads) {
+	for _, err := range tab.ReadPlain(t.Context(), 0, 0, threads) {
 		if err != nil {
 			return err
 		}

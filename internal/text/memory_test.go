@@ -65,7 +65,7 @@ func TestKeyOfManyColumns(t *testing.T) {
 		}
 	}
 	rows := 0
-	for v, err := range tab.ReadPlain(t.Context(), 0, 2) {
+	for v, err := range tab.ReadPlain(t.Context(), 0, 0, 2) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestLinesBeyondTheBudget(t *testing.T) {
 		for memory, ok := range map[int64]bool{16 << 20: false, 64 << 20: true} {
 			tab, err := openText(t, c.name, c.content, Options{Memory: memory})
 			if err == nil {
-				for _, e := range tab.ReadPlain(t.Context(), 0, 2) {
+				for _, e := range tab.ReadPlain(t.Context(), 0, 0, 2) {
 					err = errors.Join(err, e)
 				}
 			}

@@ -2,6 +2,7 @@ package text
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,18 +37,28 @@ type pass struct {
 	good  int64 // rows so far that are not bad
 	bad   *Bad  // nil: bad lines are errors
 	part  int   // bytes that a goroutine parses at a time
+
+	group  int   // its range
+	quoted bool  // the range begins within quotes
+	body   int64 // position in the text of what follows the header
+	covers bool  // of the first range: it has the whole header
 }
 
 func (p *pass) close() error { return p.s.close() }
 
-// pass opens the input and reads its header.
-func (in *input) pass() (*pass, error) {
-	s, err := in.openStream()
+// pass opens a range and reads the header, which the first one has. Before the ranges
+// are found, the first one is the whole input.
+func (in *input) pass(group int) (*pass, error) {
+	open := in.openStream
+	if in.ranges() > 1 {
+		open = func() (*stream, error) { return in.openRange(group) }
+	}
+	s, err := open()
 	if err != nil {
 		return nil, err
 	}
-	p := &pass{at: in.at, s: s, part: in.part}
-	if in.opts.Format == Lines {
+	p := &pass{at: in.at, s: s, part: in.part, group: group}
+	if in.opts.Format == Lines && group == 0 {
 		p.head = &in.head
 	}
 	if in.opts.SkipBad {
@@ -60,20 +71,33 @@ func (in *input) pass() (*pass, error) {
 	return p, nil
 }
 
-func (p *pass) begin(in *input) error {
-	l, err := newLines(p.s, in.opts.lineBytes(), in.opts.Format != NDJSON) // JSON has no NUL, so its parser reports it
-	if err != nil {
+func (p *pass) begin(in *input) (err error) {
+	var l *lines
+	if p.group > 0 {
+		l = linesOf(p.s, in.opts.lineBytes())
+	} else if l, err = newLines(p.s, in.opts.lineBytes(), in.opts.Format != NDJSON); err != nil { // JSON has no NUL, so its parser reports it
 		return err
 	}
 	if in.opts.MaxLineBytes <= 0 && l.max < maxLine {
 		l.budget = in.opts.Memory
 	}
 	p.lines = l
+	p.headed(l)
+	switch {
+	case in.opts.Format == CSV && p.group > 0:
+		p.rows = &csvRows{l: l, names: in.columns}
+		return nil
+	case in.opts.Format == TSV && p.group > 0:
+		p.rows = &tsv{lines: l, names: in.columns}
+		return nil
+	}
 	switch in.opts.Format {
 	case CSV:
 		p.rows, err = newCSV(l)
+		p.headed(l)
 	case TSV:
 		p.rows, err = newTSV(l)
+		p.headed(l)
 	case Lines:
 		p.rows = &idLines{lines: l, name: cmp.Or(in.opts.Column, "id")}
 		if in.columns == nil {
@@ -88,6 +112,20 @@ func (p *pass) begin(in *input) error {
 		return fmt.Errorf("%s: text format %d", in.at, in.opts.Format)
 	}
 	return err
+}
+
+// headed notes that the header, or the byte order mark, ends here.
+func (p *pass) headed(l *lines) {
+	p.body, p.covers = l.off+int64(l.from), l.from <= l.mark
+}
+
+// enter moves to the first row of the range.
+func (p *pass) enter() {
+	p.lines.bounded = true
+	if p.group > 0 {
+		_, csv := p.rows.(*csvRows)
+		p.lines.skip(csv, p.quoted)
+	}
 }
 
 // next moves to the next row that is not bad. It returns io.EOF after the last one.
@@ -134,7 +172,7 @@ func (p *pass) explain(err error) error {
 	e := *bad.fault
 	switch {
 	case !bad.confined:
-	case p.good > 0:
+	case p.good > 0 || p.group > 0:
 		e.Hint = "{SkipBad} leaves such lines out"
 	default:
 		e.What, e.Hint = p.looks(e.What, bad.parses)
@@ -176,36 +214,79 @@ func (b *Bad) add(line int) {
 	b.First = b.First[:min(len(b.First), badShown)]
 }
 
-// Bad returns the lines skipped by the last Read or ReadPlain that reached the end
-// of the input. It is zero before that, and without SkipBad.
-func (in *input) Bad() Bad {
+// Bad returns the lines skipped by the last Read or ReadPlain of each range that
+// reached its end. It is zero before that, and without SkipBad.
+func (in *input) Bad() (all Bad) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return Bad{in.bad.Lines, slices.Clone(in.bad.First)}
+	for _, e := range in.ends {
+		all.merge(e.bad)
+	}
+	return all
 }
 
 // SkipsBad reports whether bad lines are skipped.
 func (in *input) SkipsBad() bool { return in.opts.SkipBad }
 
-// ended is called when a pass has reached the end. If most lines were bad, the
-// input probably has another format, so skipping them is an error.
-func (in *input) ended(p *pass, parses func(string) bool) error {
+// ended is what a pass has found when it reached the end of a range.
+type ended struct {
+	bad    Bad
+	good   int64
+	parses func(string) bool
+}
+
+// end is called when a pass has reached the end. The only range is judged at once.
+func (in *input) end(ctx context.Context, p *pass, parses func(string) bool) error {
 	if p.bad == nil {
 		return nil
 	}
+	bad := Bad{Lines: p.bad.Lines}
+	if bad.Lines > 0 {
+		if before, ok := in.linesBefore(ctx, p.group); ok {
+			for _, line := range p.bad.First {
+				bad.First = append(bad.First, line+before)
+			}
+		}
+	}
 	in.mu.Lock()
-	in.bad = *p.bad
+	if in.ends == nil {
+		in.ends = map[int]ended{}
+	}
+	in.ends[p.group] = ended{bad, p.good, parses}
 	in.mu.Unlock()
-	if p.bad.Lines <= p.good {
+	if in.ranges() > 1 {
+		return nil
+	}
+	return in.Judge([]int{0})
+}
+
+// Judge returns an error if most lines of the given ranges, which were read, were bad:
+// the input probably has another format, so skipping them is an error. A range that is
+// the whole input was judged by its Read.
+func (in *input) Judge(groups []int) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var all ended
+	for _, g := range groups {
+		e := in.ends[g]
+		all.bad.merge(e.bad)
+		all.good += e.good
+		if g == 0 {
+			all.parses = e.parses
+		}
+	}
+	if all.bad.Lines <= all.good {
 		return nil
 	}
 	at := in.at
-	at.Line = p.bad.First[0]
-	e := fault.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", p.bad.Lines, p.bad.Lines+p.good))
+	if len(all.bad.First) > 0 {
+		at.Line = all.bad.First[0]
+	}
+	e := fault.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", all.bad.Lines, all.bad.Lines+all.good))
 	e.Want = "at most half of them with {SkipBad}"
 	e.Hint = "check the format, with {TextFormat}, and the type, with {Types}"
-	if parses != nil && p.head != nil && at.Line == 1 {
-		if looks, hint := p.head.explain(parses); looks != "" {
+	if all.parses != nil && in.opts.Format == Lines && at.Line == 1 {
+		if looks, hint := in.head.explain(all.parses); looks != "" {
 			e.What, e.Hint = e.What+"; "+looks, hint
 		}
 	}

@@ -17,13 +17,14 @@ import (
 const (
 	batchRows  = 64 << 10
 	batchBytes = 16 << 20
+	rangeBatch = 4 << 20 // of a range among several, which are read at the same time
 )
 
 // cellBytes is the size of a NULL, and of a value in addition to its own bytes.
 const cellBytes = 9
 
 // Read returns the rows in batches of 65,536 rows or about 16 MiB, including NULLs,
-// or less if Options.Memory requires it. group must be 0. columns are indices into
+// or less if Options.Memory requires it or the input has several ranges. columns are indices into
 // the schema in the wanted order; nil means all, and an empty list gives records
 // without columns but with a number of rows. A record is released when yield
 // returns; retain it, or a column of it, to keep it. The sequence ends after the
@@ -37,7 +38,7 @@ func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[ar
 			return
 		}
 		defer b.rb.Release()
-		p, err := t.begin(ctx)
+		p, err := t.begin(ctx, group)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -46,7 +47,7 @@ func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[ar
 		for {
 			rec, err := b.next(ctx, p)
 			if err != nil {
-				yield(nil, p.explain(err))
+				yield(nil, t.numbered(ctx, p, p.explain(err)))
 				return
 			}
 			if rec == nil || !yieldOne(rec, yield) {
@@ -75,8 +76,8 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	if group != 0 {
-		return nil, fmt.Errorf("%s: group %d of 1", t.at, group)
+	if err := t.checkGroup(group); err != nil {
+		return nil, err
 	}
 	if columns == nil {
 		columns = make([]int, t.schema.NumFields())
@@ -96,6 +97,9 @@ func (t *Table) batcher(group int, columns []int) (*batcher, error) {
 	}
 	s := arrow.NewSchema(fields, nil)
 	most := int(t.opts.part(batchShare, batchBytes))
+	if t.ranges() > 1 {
+		most = int(t.opts.part(rangeShare, rangeBatch))
+	}
 	return &batcher{t, columns, array.NewRecordBuilder(t.opts.Mem, s), s, most}, nil
 }
 
@@ -129,7 +133,7 @@ func (b *batcher) batch(ctx context.Context, p *pass) (arrow.Record, error) {
 		}
 		err := p.next()
 		if err == io.EOF {
-			if err := b.t.ended(p, b.parses); err != nil {
+			if err := b.t.end(ctx, p, b.parses); err != nil {
 				return nil, err
 			}
 			break

@@ -30,7 +30,7 @@ func BenchmarkIDs(b *testing.B) {
 				if err != nil {
 					return err
 				}
-				for _, err := range t.ReadPlain(context.Background(), 0, 1) {
+				for _, err := range t.ReadPlain(context.Background(), 0, 0, 1) {
 					if err != nil {
 						return err
 					}
@@ -42,7 +42,7 @@ func BenchmarkIDs(b *testing.B) {
 				if err != nil {
 					return err
 				}
-				for _, err := range t.ReadPlain(context.Background(), 0, 2) {
+				for _, err := range t.ReadPlain(context.Background(), 0, 0, 2) {
 					if err != nil {
 						return err
 					}

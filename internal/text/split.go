@@ -47,7 +47,7 @@ func (r *ndjson) over(l *lines, old rows) rows {
 }
 
 func (r *ndjson) early() rows {
-	ahead := r.over(&lines{at: r.at, err: io.EOF}, nil).(*ndjson)
+	ahead := r.over(&lines{at: r.at, err: io.EOF, mark: noMark}, nil).(*ndjson)
 	ahead.ahead = r.ahead
 	return ahead
 }
@@ -174,7 +174,7 @@ func (p *pass) cutOne(c *part, s splitter) (r rows, err error) {
 	for len(c.text) == 0 && err == nil || len(c.text) < p.part && err == nil && p.s.ready() {
 		c.text, err = p.lines.whole(c.text)
 	}
-	return s.over(&lines{at: at, max: p.lines.max, buf: c.text, err: io.EOF}, c.rows), err
+	return s.over(&lines{at: at, max: p.lines.max, buf: c.text, err: io.EOF, mark: noMark}, c.rows), err
 }
 
 // parse fills the part's values. An error in its lines takes precedence over the
@@ -198,7 +198,16 @@ func (c *part) parse(ctx context.Context, p *pass) {
 // one. An error comes after these lines.
 func (l *lines) whole(dst []byte) ([]byte, error) {
 	for {
-		if i := bytes.LastIndexByte(l.buf[l.seen:], '\n'); i >= 0 {
+		if l.past() {
+			return dst, io.EOF
+		}
+		end := len(l.buf)
+		if last := max(l.mark, l.from); last < end { // the last line of the range starts here or before
+			if i := bytes.IndexByte(l.buf[last:], '\n'); i >= 0 {
+				end = last + i + 1
+			}
+		}
+		if i := bytes.LastIndexByte(l.buf[l.seen:end], '\n'); i >= 0 {
 			text := l.buf[l.from : l.seen+i+1]
 			l.at.Line += bytes.Count(text, []byte{'\n'})
 			l.from += len(text)

@@ -32,16 +32,18 @@ const (
 // patience is how long close waits for a read of standard input.
 const patience = time.Second
 
-// stream is the decompressed text of an input. Before ahead is called, Read
-// decompresses directly; afterwards a goroutine does, a few blocks in advance.
-// Errors of the storage are returned as they are, errors of decoders as faults. The
-// first error is sticky.
+// stream is the decompressed text of an input, from the start or from that of a
+// range. Before ahead is called, Read decompresses directly; afterwards a goroutine
+// does, a few blocks in advance. Errors of the storage are returned as they are,
+// errors of decoders as faults. The first error is sticky, except errRangeEnd.
 type stream struct {
 	at   fault.At
 	once bool
 	src  *source
+	kind string // of compression; "" if there is none
 	zstd *zstd.Decoder
 	text io.Reader // decompressed
+	more bool      // text is that of a range, and the input's goes on after it
 	err  error     // the error that ended it
 
 	// set by ahead:
@@ -60,6 +62,14 @@ type block struct {
 	text []byte
 	err  error
 }
+
+// errRangeEnd is returned by Read once, with the last bytes of a range. The bytes that
+// follow belong to the ranges after it.
+var errRangeEnd = errors.New("the range ends")
+
+// followSize is the size of blocks after the end of a range, of which the last row of
+// the range rarely needs more.
+const followSize = 8 << 10
 
 // source records the storage's errors, to distinguish them from those of decoders.
 type source struct {
@@ -89,6 +99,43 @@ func (in *input) openStream() (*stream, error) {
 	return s, nil
 }
 
+// openRange opens the input at the start of range k.
+func (in *input) openRange(k int) (*stream, error) {
+	from, to := in.bounds[k], in.bounds[k+1]
+	rc, err := in.openAt(from, to)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.at, err)
+	}
+	s := &stream{at: in.at, src: &source{ReadCloser: rc}, kind: in.kind, more: k+1 < in.ranges()}
+	s.text = bufio.NewReaderSize(io.LimitReader(s.src, to-from), readSize)
+	if s.kind == "zstd" {
+		if err := s.unzstd(s.text); err != nil {
+			_ = s.release()
+			return nil, s.wrap(err)
+		}
+	}
+	return s, nil
+}
+
+// follow makes text that which comes after the range.
+func (s *stream) follow() (err error) {
+	s.more = false
+	s.text = bufio.NewReaderSize(s.src, followSize)
+	if s.zstd != nil {
+		err = s.zstd.Reset(s.text)
+		s.text = s.zstd
+	}
+	return err
+}
+
+// unzstd makes text the decompressed bytes of r.
+func (s *stream) unzstd(r io.Reader) (err error) {
+	s.zstd, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxWindow))
+	s.text = s.zstd
+	return err
+}
+
 // decompress sets text.
 func (s *stream) decompress() (err error) {
 	defer panics.Recover(s.at, &err)
@@ -98,15 +145,13 @@ func (s *stream) decompress() (err error) {
 		return err
 	}
 	_, promised := cutCompression(strings.ToLower(address.WithoutQuery(s.at.File)))
-	switch kind := compressionOf(head); {
-	case kind == "gzip":
+	s.kind = compressionOf(head)
+	switch {
+	case s.kind == "gzip":
 		s.text, err = gzip.NewReader(br)
 		return err
-	case kind == "zstd":
-		s.zstd, err = zstd.NewReader(br, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxWindow))
-		s.text = s.zstd
-		return err
+	case s.kind == "zstd":
+		return s.unzstd(br)
 	case promised != "":
 		return fault.Corrupt(s.at, "not %s, as its name says", promised).WithHint("rename the file, or compress it as the name says")
 	}
@@ -160,11 +205,16 @@ func (s *stream) decode(p []byte) (n int, err error) {
 		if r := recover(); r != nil {
 			n, err = 0, panics.Error(s.at, r)
 		}
-		if err != nil && err != io.EOF {
+		if err != nil && err != io.EOF && err != errRangeEnd {
 			err = s.wrap(err)
 		}
 	}()
-	return s.text.Read(p)
+	if n, err = s.text.Read(p); err == io.EOF && s.more {
+		if err = s.follow(); err == nil {
+			err = errRangeEnd
+		}
+	}
+	return n, err
 }
 
 // ahead starts a goroutine that reads in advance until ctx ends or the stream is
@@ -182,6 +232,7 @@ func (s *stream) ahead(ctx context.Context) {
 func (s *stream) run() {
 	defer close(s.done)
 	defer func() { _ = s.release() }()
+	size := readSize
 	for made := 0; ; {
 		var b []byte
 		if made < blocksAhead && len(s.free) == 0 {
@@ -194,13 +245,17 @@ func (s *stream) run() {
 				return
 			}
 		}
-		n, err := s.decode(b)
+		n, err := s.decode(b[:size])
 		select {
 		case s.full <- block{b[:n], err}:
 		case <-s.ctx.Done():
 			return
 		}
-		if err != nil {
+		switch err {
+		case nil:
+		case errRangeEnd:
+			size = followSize
+		default:
 			return
 		}
 	}
@@ -212,11 +267,18 @@ func (s *stream) Read(p []byte) (n int, err error) {
 		return 0, s.err
 	}
 	if s.full == nil {
-		n, s.err = s.decode(p)
-		return n, s.err
+		if n, err = s.decode(p); err != errRangeEnd {
+			s.err = err
+		}
+		return n, err
 	}
 	if len(s.cur) == 0 {
-		if s.next != nil {
+		switch s.next {
+		case nil:
+		case errRangeEnd:
+			s.next = nil
+			return 0, errRangeEnd
+		default:
 			s.err = s.next
 			return 0, s.err
 		}

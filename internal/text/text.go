@@ -98,9 +98,10 @@ func checkNumber(at fault.At, n, most int, what string) error {
 
 // Shares of the memory budget: an eighth is 8.
 const (
-	batchShare = 32 // a batch
-	lineShare  = 8  // a line
-	aheadShare = 8  // lines that were read to find the columns and cannot be read again
+	batchShare = 32  // a batch
+	rangeShare = 256 // a batch of a range among several
+	lineShare  = 8   // a line
+	aheadShare = 8   // lines that were read to find the columns and cannot be read again
 )
 
 // part returns 1/share of the memory budget, at most most.
@@ -155,6 +156,17 @@ type Options struct {
 	Memory int64
 	// SkipBad skips bad lines and counts them; see [Table.Bad].
 	SkipBad bool
+	// At reads the stored bytes, if that is possible anywhere without much delay. From
+	// opens those from a position on, where each opening is a request over a network;
+	// the ones up to another position are certainly read. If neither is set, the
+	// input has one range.
+	At   io.ReaderAt
+	From func(position, to int64) (io.ReadCloser, error)
+	// RangeBytes is the size of ranges, for tests; 0: the default.
+	RangeBytes int64
+	// Turn, if not nil, waits until no other reader of a range depends on memory that
+	// this one takes. It is called before a line longer than 1 MiB is read.
+	Turn func(context.Context) error
 }
 
 // Table is a readable text input. It is safe for concurrent use; each Read is a
@@ -176,10 +188,14 @@ type input struct {
 	columns []string // names; nil until they are found
 	head    head     // for Lines; set with columns
 	part    int      // splitBytes, except in tests
+	kind    string   // of compression
+	bounds  []int64  // the start of each range, and the size; nil until they are found
+	whole   string   // why there is one range, however large
+	tallies tallies
 
 	mu    sync.Mutex
-	first *pass // if Once: the pass that has read the header, until it is used
-	bad   Bad   // of the last pass that reached the end
+	first *pass         // if Once: the pass that has read the header, until it is used
+	ends  map[int]ended // by range: of the last pass that reached its end
 }
 
 // FormatOf returns the format for a file name, in upper or lower case, with or
@@ -212,7 +228,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 		opts.Mem = memory.NewGoAllocator()
 	}
 	in := &input{at: at, open: open, opts: opts, part: splitBytes}
-	p, err := in.pass()
+	p, err := in.pass(0)
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +237,9 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 		in.first = p
 	} else if err := p.close(); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	if err := in.divide(p); err != nil {
+		return nil, err
 	}
 	t := in.table(opts.Types, nil)
 	if t.err != nil {
@@ -298,14 +317,26 @@ func (t *Table) WithCheck(columns []string, ok func(value string) bool, name fau
 // Schema returns the table's schema. All columns are nullable.
 func (t *Table) Schema() *arrow.Schema { return t.schema }
 
-// NumGroups returns 1: text can only be read from the start.
-func (t *Table) NumGroups() int { return 1 }
+// NumGroups returns the number of ranges, which can be read independently.
+func (t *Table) NumGroups() int { return t.ranges() }
+
+func (t *Table) checkGroup(group int) error {
+	if group < 0 || group >= t.ranges() {
+		return fmt.Errorf("%s: group %d of %d", t.at, group, t.ranges())
+	}
+	return nil
+}
 
 // GroupRows returns -1, because the number of rows is unknown before reading.
 func (t *Table) GroupRows(int) int64 { return -1 }
 
-// GroupBytes returns the size of the input in bytes, -1 if unknown.
-func (t *Table) GroupBytes(int) int64 { return t.opts.Size }
+// GroupBytes returns the stored size of a range in bytes, -1 if unknown.
+func (t *Table) GroupBytes(group int) int64 {
+	if t.opts.Size < 0 {
+		return -1
+	}
+	return t.bounds[group+1] - t.bounds[group]
+}
 
 // Close closes the input.
 func (in *input) Close() error {
@@ -319,11 +350,37 @@ func (in *input) Close() error {
 	return err
 }
 
-// begin returns the pass for a Read, which reads in advance until ctx ends.
-func (in *input) begin(ctx context.Context) (*pass, error) {
-	p, err := in.fromStart()
+// begin returns the pass for a Read of a range, which reads in advance until ctx ends.
+func (in *input) begin(ctx context.Context, group int) (p *pass, err error) {
+	if group == 0 {
+		p, err = in.fromStart()
+	} else {
+		p, err = in.fromRange(ctx, group)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if in.ranges() > 1 && in.opts.Turn != nil {
+		p.lines.wait = func() error { return in.opts.Turn(ctx) }
+	}
+	p.s.ahead(ctx)
+	p.enter()
+	return p, nil
+}
+
+// fromRange returns a pass over a range other than the first one.
+func (in *input) fromRange(ctx context.Context, group int) (*pass, error) {
+	quotes := int64(0)
+	if in.opts.Format == CSV {
+		t, err := in.before(ctx, group)
+		if err != nil {
+			return nil, err
+		}
+		quotes = t.quotes
+	}
+	p, err := in.pass(group)
 	if err == nil {
-		p.s.ahead(ctx)
+		p.quoted = quotes%2 != 0
 	}
 	return p, err
 }
@@ -339,7 +396,7 @@ func (in *input) fromStart() (*pass, error) {
 		}
 		return p, nil
 	}
-	p, err := in.pass()
+	p, err := in.pass(0)
 	if err != nil {
 		return nil, err
 	}

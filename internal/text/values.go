@@ -60,18 +60,21 @@ func kindOf(t arrow.DataType) (k Kind, bits int) {
 	return Other, 0
 }
 
-// ReadPlain reads one column whose Kind is not Other. It yields the same values in
+// ReadPlain reads one column of a range, whose Kind is not Other. It yields the same values in
 // the same order, and the same error, as Read. Values are valid until yield
 // returns. If threads is more than one, that many goroutines parse lines, except
 // for CSV, where the quotes of earlier lines decide how a line is read.
-func (t *Table) ReadPlain(ctx context.Context, column, threads int) iter.Seq2[Values, error] {
+func (t *Table) ReadPlain(ctx context.Context, group, column, threads int) iter.Seq2[Values, error] {
 	return func(yield func(Values, error) bool) {
 		r, err := t.plainReader(column)
+		if err == nil {
+			err = t.checkGroup(group)
+		}
 		if err != nil {
 			yield(Values{}, err)
 			return
 		}
-		p, err := t.begin(ctx)
+		p, err := t.begin(ctx, group)
 		if err != nil {
 			yield(Values{}, err)
 			return
@@ -85,10 +88,10 @@ func (t *Table) ReadPlain(ctx context.Context, column, threads int) iter.Seq2[Va
 			err = p.fillAll(ctx, r, hand)
 		}
 		if err == io.EOF {
-			err = t.ended(p, r.parses)
+			err = t.end(ctx, p, r.parses)
 		}
 		if err != nil {
-			yield(Values{}, p.explain(err))
+			yield(Values{}, t.numbered(ctx, p, p.explain(err)))
 		}
 	}
 }

@@ -19,10 +19,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// plainly reads a column with ReadPlain and returns the number of rows and the text
-// of the values.
+// plainly is plainlyOf for an input with one range.
 func plainly(ctx context.Context, tab *Table, column, threads int) (rows int, values []string, err error) {
-	for v, err := range tab.ReadPlain(ctx, column, threads) {
+	return plainlyOf(ctx, tab, 0, column, threads)
+}
+
+// plainlyOf reads a column of a range with ReadPlain and returns the number of rows and
+// the text of the values.
+func plainlyOf(ctx context.Context, tab *Table, group, column, threads int) (rows int, values []string, err error) {
+	for v, err := range tab.ReadPlain(ctx, group, column, threads) {
 		if err != nil {
 			return rows, values, err
 		}
@@ -49,9 +54,14 @@ func plainly(ctx context.Context, tab *Table, column, threads int) (rows int, va
 	return rows, values, nil
 }
 
-// byRecords reads a column with Read and returns the same.
+// byRecords is recordsOf for an input with one range.
 func byRecords(tab *Table, column int) (rows int, values []string, err error) {
-	for rec, err := range tab.Read(context.Background(), 0, []int{column}) {
+	return recordsOf(tab, 0, column)
+}
+
+// recordsOf reads a column of a range with Read and returns the same as plainlyOf.
+func recordsOf(tab *Table, group, column int) (rows int, values []string, err error) {
+	for rec, err := range tab.Read(context.Background(), group, []int{column}) {
 		if err != nil {
 			return rows, values, err
 		}
@@ -144,7 +154,7 @@ func TestPlainBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		batches, rows := 0, 0
-		for v, err := range tab.ReadPlain(context.Background(), 0, 1) {
+		for v, err := range tab.ReadPlain(context.Background(), 0, 0, 1) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -242,7 +252,7 @@ func TestAheadIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range tab.ReadPlain(context.Background(), 0, 1) {
+	for _, err := range tab.ReadPlain(context.Background(), 0, 0, 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +319,7 @@ func TestParts(t *testing.T) {
 		if _, _, err := plainly(context.Background(), short, 0, threads); !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), fmt.Sprintf("line %d:", long)) {
 			t.Errorf("%d threads: %v, want line %d", threads, err, long)
 		}
-		for v, err := range strict.ReadPlain(context.Background(), 0, threads) {
+		for v, err := range strict.ReadPlain(context.Background(), 0, 0, threads) {
 			if err == nil && v.Rows > 0 {
 				break // must end all goroutines
 			}
@@ -336,7 +346,7 @@ func TestLongParts(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	rows, most := 0, uint64(0)
-	for v, err := range tab.ReadPlain(context.Background(), 0, 8) {
+	for v, err := range tab.ReadPlain(context.Background(), 0, 0, 8) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,8 +74,8 @@ const (
 	kindInstant   // with a zone
 )
 
-// words are how errors speak of a kind of column: what it holds, what a literal for
-// it is, and how that is written.
+// words describe a kind of column in errors: its values, a literal, and an example of
+// how to write one.
 type words struct{ holds, want, write string }
 
 var wordsOf = map[kind]words{
@@ -103,7 +103,7 @@ func describe(typ columnType, of arrow.DataType) string {
 // maxScale limits the scale of decimals, which files may set to anything.
 const maxScale = 1000
 
-// columnType is what a predicate needs to know about the type of a column.
+// columnType has the properties of a column's type that predicates need.
 type columnType struct {
 	kind  kind
 	unit  int64 // nanoseconds of a stored unit: dates, times, timestamps

@@ -10,7 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Errors name the file, the column, what it holds and what was given.
+// Errors name the file, the column, its type and the literal.
 func TestBindErrors(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{
 		{Name: "i", Type: arrow.PrimitiveTypes.Int32}, {Name: "s", Type: arrow.BinaryTypes.String}, {Name: "d", Type: arrow.FixedWidthTypes.Date32},

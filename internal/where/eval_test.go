@@ -44,7 +44,7 @@ func truthsOf(t *testing.T, text string, a arrow.Array) string {
 	return out
 }
 
-// Values recorded from DuckDB, but for the cases that say why not.
+// Values recorded from DuckDB, except for the cases with a comment.
 func TestEval(t *testing.T) {
 	ints := `[null, -1, 0, 1, 2, 100]`
 	for _, c := range []struct {

@@ -46,7 +46,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// What rows make of a condition is among what statistics say is possible.
+// The truth value of each row is among those that the statistics allow.
 func FuzzPossible(f *testing.F) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 100 {

@@ -8,7 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// tokenKind is what a token is.
+// tokenKind is the kind of a token.
 type tokenKind uint8
 
 const (
@@ -114,8 +114,8 @@ func first(text string, at int) (token, int, error) {
 	return token{}, 0, errorAt(text, at, "%q has no meaning here", r)
 }
 
-// unquote returns what is between the quote that s begins with and its match, and
-// the length of all. A doubled quote inside stands for one.
+// unquote returns the text between the quote that s begins with and its match, and the
+// length with both quotes. A doubled quote inside stands for one.
 func unquote(s string) (inside string, size int, ok bool) {
 	quote := s[:1]
 	for size = 1; ; size += 2 {

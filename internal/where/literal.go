@@ -8,7 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 )
 
-// litKind is what a literal is.
+// litKind is the kind of a literal.
 type litKind uint8
 
 const (
@@ -56,7 +56,7 @@ func (l literal) truth() (t Truth, ok bool) {
 	return False, true
 }
 
-// check returns an error if the text of the literal is no value of its kind.
+// check returns an error if the text of the literal is not a value of its kind.
 func (l literal) check() error {
 	ok, want := true, ""
 	switch l.kind {
@@ -121,7 +121,7 @@ func withSeconds(s string) string {
 	return s
 }
 
-// maxExponent is beyond the exponent of every number that a column can hold.
+// maxExponent is greater than the exponent of every number that a column can hold.
 const maxExponent = 2000
 
 // numberOf parses a number. Numbers that are so large or so close to zero that no

@@ -76,7 +76,7 @@ func (s *ints) possible(bounds arrow.Array, nan bool) (in, out bool) {
 	return in, out
 }
 
-// floatNaN is what NaN maps to: it is the greatest float.
+// floatNaN is the integer that NaN maps to: NaN is the greatest float.
 const floatNaN = math.MaxInt64
 
 // orderedFloat maps a float to an integer. Both zeros map to 0.

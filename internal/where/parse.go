@@ -11,7 +11,8 @@ import (
 const maxDepth = 500
 
 // Parse reads a condition. Errors name the character, from 1, and what was expected
-// there; what SQL allows and this package does not wraps fault.ErrUnsupported.
+// there. SQL that this package does not support is an error that wraps
+// fault.ErrUnsupported.
 func Parse(text string) (*Cond, error) {
 	all, err := tokens(text)
 	if err != nil {
@@ -43,8 +44,7 @@ type parser struct {
 	depth  int
 }
 
-// term is what stands between operators: exactly one of column, literal and node is
-// set.
+// term is an operand: exactly one of column, literal and node is set.
 type term struct {
 	column  key.Path
 	literal *literal
@@ -200,7 +200,7 @@ func negatedTerm(n *node, negated bool, at int) term {
 	return term{node: n, at: at}
 }
 
-// comparisons has the tests between a column and a literal, and what they are with
+// comparisons has the tests between a column and a literal, and the equivalent tests with
 // the sides exchanged.
 var comparisons = map[string]struct {
 	op, flipped testOp

@@ -58,7 +58,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Errors say where, what was expected, and what is not supported.
+// Errors name the place, the expectation, and unsupported SQL.
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "the condition is empty: want one as ts >= '2024-05-01'",

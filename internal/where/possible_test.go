@@ -9,7 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// What bounds exclude is found, not only what is right.
+// Possible returns exactly the truth values that the bounds allow, not a larger set.
 func TestPossibleExactly(t *testing.T) {
 	for _, c := range []struct {
 		typ    arrow.DataType

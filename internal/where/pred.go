@@ -10,8 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Pred is a predicate on one column: a set of values, and what is true of the values
-// in it, of all others, and of NULL. It is immutable and safe for concurrent use.
+// Pred is a predicate on one column: a set of values, and the truth values for those in
+// it, for all others, and for NULL. It is immutable and safe for concurrent use.
 type Pred struct {
 	column                int
 	inside, outside, null Truth
@@ -175,7 +175,7 @@ func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 		p.inside, p.outside = Null, Null
 	}
 	if typ.kind == kindNull {
-		return p, nil // there is no value to evaluate
+		return p, nil // without a value
 	}
 	p.set = setOf(t, typ, of, values)
 	if typ.kind == kindTimestamp {

@@ -90,7 +90,7 @@ func stored96(v float64) []byte {
 	return out
 }
 
-// randomColumn returns an array of a sample's type and what is known about it.
+// randomColumn returns an array of a sample's type, and its facts.
 func randomColumn(r *rand.Rand, s sample) (arrow.Array, Facts) {
 	values := make([]float64, r.IntN(6))
 	nulls, nans := r.IntN(3) == 0, strings.HasPrefix(s.name, "f") && s.name != "fix" && r.IntN(2) == 0

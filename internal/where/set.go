@@ -16,7 +16,7 @@ type set[T any] struct {
 type edge[T any] struct {
 	at   T
 	open bool // at itself is outside
-	none bool // there is no end
+	none bool // unbounded
 }
 
 // pointsOf returns a set of points.

@@ -6,7 +6,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// op is what a node of the tree does with its children.
+// op is the operation of a node on its children.
 type op uint8
 
 // The operations, from the loosest to the tightest.

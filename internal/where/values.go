@@ -13,8 +13,8 @@ import (
 )
 
 // value is a literal as a value to compare a column with. Numbers are exact; dates,
-// times and timestamps are numbers of nanoseconds; floats and booleans are what
-// ordered maps them to.
+// times and timestamps are numbers of nanoseconds; floats and booleans are
+// the integers that ordered maps them to.
 type value struct {
 	number *big.Rat
 	bytes  string
@@ -43,7 +43,7 @@ func valuesOf(at fault.At, t *test, typ columnType, of arrow.DataType) (values [
 	return values, hasNull, nil
 }
 
-// misfit returns the error for a literal that is no value of the column's type.
+// misfit returns the error for a literal that is not a value of the column's type.
 func misfit(at fault.At, l literal, typ columnType, of arrow.DataType) error {
 	e := fault.Mismatch(at, "condition: the column holds "+describe(typ, of), wordsOf[typ.kind].want, l.String())
 	_, zoned, ok := momentOf(l.text)

@@ -53,20 +53,20 @@ const All Truths = 1<<False | 1<<Null | 1<<True
 // Has reports whether the set contains t.
 func (s Truths) Has(t Truth) bool { return s&t.Set() != 0 }
 
-// Only reports whether the set contains t and nothing else.
+// Only reports whether the set contains t alone.
 func (s Truths) Only(t Truth) bool { return s == t.Set() }
 
-// Facts is what is known about the values of a column in a range of rows. The zero
-// value says nothing.
+// Facts are known properties of the values of a column in a range of rows. The zero value
+// knows none.
 type Facts struct {
 	// Range has two values, the inclusive lower and upper bound of the values that
 	// are neither NULL nor, with NaN, NaN. nil: not known.
 	Range arrow.Array
-	// NoNulls says that no value is NULL.
+	// NoNulls: no value is NULL.
 	NoNulls bool
-	// AllNulls says that all values are NULL.
+	// AllNulls: all values are NULL.
 	AllNulls bool
-	// NaN says that values may be NaN, even if NaN is outside Range.
+	// NaN: values may be NaN, even if NaN is outside Range.
 	NaN bool
 }
 
@@ -93,7 +93,7 @@ func (c *Cond) Paths() (paths []key.Path) {
 
 // Bind finds the columns in a schema, ignoring the case of names if ignoreCase is
 // set, and converts the literals to the types of the columns. Errors name at.File,
-// the column, what it holds and what was given. A column of INT96 timestamps may
+// the column, its type and the literal. A column of INT96 timestamps may
 // have the type [key.Int96].
 func (c *Cond) Bind(at fault.At, schema *arrow.Schema, ignoreCase bool) (*Bound, error) {
 	return c.bind(at, schema, ignoreCase, false)

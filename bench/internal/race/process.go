@@ -98,6 +98,12 @@ func Tail(text string, lines int) string {
 // Say prints a message on standard error.
 func Say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
+// Program is a command to build.
+type Program struct {
+	Path            *string // receives the binary's
+	Module, Package string
+}
+
 // Build compiles a command of a module to the directory bin below dir, without
 // local paths in the binary.
 func Build(ctx context.Context, dir, module, pkg string) (program string, err error) {

@@ -30,6 +30,14 @@ func (r Runs) Least(name string) float64 { return slices.Min(r.samples(name, wal
 func (r Runs) CPU(name string) float64   { return r.samples(name, cpuOf).Median() }
 func (r Runs) Size(name string) int64    { return r[name][0].Size }
 
+// Figure returns a figure of a contender; NaN if it did not run.
+func (r Runs) Figure(name string, of func(name string) float64) float64 {
+	if len(r[name]) == 0 {
+		return math.NaN()
+	}
+	return of(name)
+}
+
 // Peak returns the highest peak memory of all rounds.
 func (r Runs) Peak(name string) (most int64) {
 	for _, u := range r[name] {

@@ -50,6 +50,14 @@ func TestRatio(t *testing.T) {
 	}
 }
 
+func TestFigure(t *testing.T) {
+	r := someRuns()
+	near(t, "CPU", r.Figure("duckdb", r.CPU), 4)
+	if v := r.Figure("chdb", r.CPU); !math.IsNaN(v) {
+		t.Errorf("of who did not run: got %v, want none", v)
+	}
+}
+
 func TestRunsFastest(t *testing.T) {
 	for want, names := range map[string][]string{"duckdb": {"duckdb", "floor2"}, "floor": {"ours", "duckdb", "floor"}, "": {"chdb"}} {
 		if got := someRuns().Fastest(names); got != want {

@@ -29,6 +29,14 @@ func (t *Table) Note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
+// Targets returns an empty table of targets.
+func Targets() Table { return Table{Head: []string{"", "measured", "wanted", "met"}} }
+
+// AtMost adds a target with an upper limit for a figure.
+func (t *Table) AtMost(what string, got, want float64) {
+	t.Row(what, Number(got), "≤ "+Number(want), Met(got, want))
+}
+
 // Markdown renders the table and its notes. All columns but the first are
 // right-aligned.
 func (t *Table) Markdown() string {
@@ -82,7 +90,7 @@ func Replace(doc []byte, name, text string) ([]byte, error) {
 	}
 	old, after, ok := bytes.Cut(rest, []byte(endMarker))
 	if !ok || bytes.Contains(old, []byte("<!-- table:")) {
-		return nil, fmt.Errorf("no %q behind %q", endMarker, begin)
+		return nil, fmt.Errorf("no %q after %q", endMarker, begin)
 	}
 	return slices.Concat(before, begin, []byte("\n"+text+"\n"+endMarker), after), nil
 }

@@ -4,7 +4,7 @@ from datetime import datetime  # noqa: F401, in conditions
 
 import polars as pl
 
-a = json.loads(sys.argv[1])
+a, way = json.loads(sys.argv[1]), sys.argv[2]
 options = None
 if a["endpoint"]:
     options = {
@@ -14,5 +14,10 @@ if a["endpoint"]:
 log = pl.scan_parquet(a["log"], storage_options=options)
 if a["polars"]:
     log = log.filter(eval(a["polars"]))
-ids = pl.scan_parquet(a["ids"]).select([a["key"]] + a["payload"])
-log.join(ids, on=a["key"], how=a["type"]).sink_parquet(a["out"], compression="snappy")
+if way == "is_in":
+    users = pl.read_parquet(a["ids"], columns=[a["key"]])[a["key"]]
+    rows = log.filter(pl.col(a["key"]).is_in(users.implode()))
+else:
+    ids = pl.scan_parquet(a["ids"]).select([a["key"]] + a["payload"])
+    rows = log.join(ids, on=a["key"], how=a["type"])
+rows.sink_parquet(a["out"], compression="snappy")

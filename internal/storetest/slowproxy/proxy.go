@@ -22,8 +22,7 @@ import (
 	"time"
 )
 
-// Faults are what a [Proxy] does to the requests that pass it. The zero value
-// does nothing. Whether a request fails depends on Seed, on the request and on
+// Faults configures the delays and failures of a [Proxy]. The zero value has none. Whether a request fails depends on Seed, on the request and on
 // how often it was seen before, not on the order of requests, so a run that
 // makes the same requests meets the same faults.
 type Faults struct {
@@ -40,7 +39,7 @@ type Faults struct {
 	Expire int
 	// Refuse, if not nil, is called before a request is passed on, by many
 	// goroutines at once. If it returns a status, the request is refused with that
-	// and the code, as S3 words it. It may also change what is in the store.
+	// and the code, as S3 words it. It may also change objects in the store.
 	Refuse func(r *http.Request) (status int, code string)
 	// Only, if not nil, chooses the requests that Fail, Cut and Expire apply to.
 	Only func(r *http.Request) bool
@@ -116,7 +115,7 @@ func (p *Proxy) Reset() {
 // Close closes idle connections to the target.
 func (p *Proxy) Close() { p.client.CloseIdleConnections() }
 
-// fate is what happens to one request.
+// fate is the failure of one request, if any.
 type fate struct {
 	refuse string // a code of S3's
 	status int
@@ -223,7 +222,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if answer.left == 0 || what.answer && resp.ContentLength <= 0 {
-		done.Fault = "cut" // what was asked for is done, but the client does not learn of it
+		done.Fault = "cut" // the server did it, but the client gets no answer
 		panic(http.ErrAbortHandler)
 	}
 	done.Status = resp.StatusCode
@@ -255,7 +254,7 @@ type limited struct {
 	ctx  context.Context
 	pace *clock
 	rate int64
-	left int64 // bytes before the cut; negative: no cut
+	left int64        // bytes before the cut; negative: no cut
 	n    atomic.Int64 // bytes read; the transport may still be reading when it has the answer
 }
 
@@ -277,7 +276,7 @@ func (l *limited) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// clock is the time at which a connection has carried what it was given.
+// clock is the time at which a connection will have sent all bytes passed to it.
 type clock struct{ at time.Time }
 
 // wait adds to the time that the connection is busy, and sleeps until then.
@@ -324,8 +323,8 @@ func (p *Proxy) pace(r *http.Request) *pace {
 	return p.conns[c]
 }
 
-// Server returns a server of the proxy. It tells connections apart, which Rate
-// needs.
+// Server returns a server of the proxy. It distinguishes connections, which
+// Rate needs.
 func (p *Proxy) Server() *http.Server {
 	return &http.Server{
 		Handler:           p,

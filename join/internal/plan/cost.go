@@ -111,13 +111,13 @@ type Cost struct {
 	Seconds      float64  `json:"seconds"`
 	MemoryBytes  int64    `json:"memory_bytes"`
 	SpilledBytes int64    `json:"spilled_bytes"`
-	// Transfer is what is read over a network; nil: nothing.
+	// Transfer counts reads over a network; nil: none.
 	Transfer *Transfer `json:"transfer,omitempty"`
 
 	reserved float64 // bytes of memory needed only while a filter is built
 }
 
-// Transfer is what is read over a network, opening included.
+// Transfer counts reads over a network, including those to open files.
 type Transfer struct {
 	Requests int64 `json:"requests"`
 	Bytes    int64 `json:"bytes"`

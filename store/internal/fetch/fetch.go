@@ -1,4 +1,4 @@
-// Package fetch reads ranges of objects over a network ahead of those who need them.
+// Package fetch reads ranges of objects over a network before they are needed.
 //
 //	Prefetch ──► pieces, queued in the order of announcement
 //	                │   a slot is free, and memory
@@ -8,8 +8,8 @@
 //	ReadAt ── waits for its piece, or sends a request of its own ◄───┘
 //
 // A [Queue] limits the requests and the memory of all its objects. A ReadAt that waits
-// for a piece goes before all that is queued, and does not wait for memory, so the
-// bytes that somebody needs are always on their way, whatever else is kept.
+// for a piece takes precedence over everything queued and does not wait for memory, so
+// it cannot be blocked by pieces that are kept for later.
 //
 // Pieces are at most 1 MiB long, so a read can take the first bytes of a request
 // while the rest arrives, and memory is free again soon. Requests are longer. They
@@ -44,7 +44,7 @@ type Options struct {
 
 const (
 	pieceSize   = 1 << 20
-	requestSize = 8 << 20 // and what it takes to end a piece
+	requestSize = 8 << 20 // and up to the end of a piece
 	leastShare  = 4 << 20 // of a range that is divided among connections
 	// The end of an object is fetched in one request: what reads a Parquet file begins
 	// there, and does not know how much it will need. Of small objects the rest is
@@ -84,8 +84,8 @@ func New(o Options) *Queue {
 // Wait waits until the requests of closed objects have ended.
 func (q *Queue) Wait() { q.running.Wait() }
 
-// Acquire waits for a slot, which permits one request. Who has one must not wait for
-// anything but the network.
+// Acquire waits for a slot, which permits one request. Until it is released, the caller
+// must wait for the network alone.
 func (q *Queue) Acquire(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (q *Queue) neighbours(p *piece) []*piece {
 	return slices.Clone(o.pieces[first : last+1])
 }
 
-// finish ends a request: what it has not fetched has the error err.
+// finish ends a request. Pieces that it has not fetched get the error err.
 func (q *Queue) finish(pieces []*piece, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

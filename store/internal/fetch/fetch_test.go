@@ -237,8 +237,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// A read gets its bytes although the memory is full of others, and before what was
-// announced earlier.
+// A read gets its bytes although the memory is full of others, and before ranges that
+// were announced earlier.
 func TestNeeded(t *testing.T) {
 	f := newFake(64 * mib)
 	world(t, f, Options{Requests: 1, Memory: mib}, func(t *testing.T, q *Queue, o *Object) {
@@ -412,7 +412,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// An error reaches the reads of what it hit, and no others.
+// An error reaches the reads of the failed range, and no others.
 func TestErrors(t *testing.T) {
 	f := newFake(8 * mib)
 	f.fail = func(n int) (int64, error) {

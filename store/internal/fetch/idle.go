@@ -2,9 +2,9 @@ package fetch
 
 import "container/list"
 
-// idle holds what resting objects have kept, since it may be needed again. Most
-// programs read the ends of all objects first, and the objects one by one later. So
-// what has rested once and came first stays longest.
+// idle holds pieces of resting objects, since they may be needed again. Most programs
+// read the ends of all objects first, and the objects one by one later. So pieces that
+// have rested only once stay longest, and of these the oldest.
 type idle struct {
 	once, often list.List // of *piece: rested once, and more often
 	bytes       int64
@@ -13,7 +13,7 @@ type idle struct {
 // idleShare is the part of the memory that resting objects may have.
 const idleShare = 4
 
-// rest makes a piece idle, and drops what is too much. q.mu is held.
+// rest makes a piece idle, and drops idle pieces if they exceed their share. q.mu is held.
 func (q *Queue) rest(p *piece) {
 	p.rests++
 	l := &q.idle.once
@@ -46,8 +46,8 @@ func (q *Queue) evict() {
 	e.Value.(*piece).drop()
 }
 
-// room reports whether there is memory for n bytes. What is idle does not keep
-// everything else from being fetched. q.mu is held.
+// room reports whether there is memory for n bytes. If only idle pieces take memory,
+// there is for any n, so they never stop other fetches. q.mu is held.
 func (q *Queue) room(n int64) bool {
 	return q.used == q.idle.bytes || q.used+n <= q.o.Memory
 }

@@ -16,17 +16,17 @@ type Link struct {
 }
 
 const (
-	// What is assumed before anything is measured.
+	// Assumptions before the first measurement.
 	firstLatency   = 20 * time.Millisecond
 	firstBandwidth = 50e6
 
 	near    = 5 * time.Millisecond
-	nearGap = 16 << 10 // what is fetched instead of another request where these are fast
+	nearGap = 16 << 10 // bytes fetched instead of another request where requests are fast
 	mostGap = 4 << 20
 
 	window = 10 * time.Second // in which the latency is the least that was measured
 
-	fewBytes = 256 << 10 // of a response whose duration says nothing about the bandwidth
+	fewBytes = 256 << 10 // of a response that is too short to measure the bandwidth
 )
 
 // gap returns how many bytes take as long as another request.

@@ -37,7 +37,7 @@ type piece struct {
 	state   state
 	buf     []byte
 	err     error         // why it failed
-	ready   chan struct{} // closed when it is no longer queued or fetching; nil if nobody waits
+	ready   chan struct{} // closed when it is no longer queued or fetching; nil if no read waits
 	needed  bool          // a read waits for it
 	charged bool          // its bytes are counted as used memory
 
@@ -52,7 +52,7 @@ type piece struct {
 	restingIn *list.List
 }
 
-// state is what has become of a piece.
+// state is the state of a piece.
 type state uint8
 
 const (
@@ -132,7 +132,7 @@ func (o *Object) Close() {
 	o.q.pump()
 }
 
-// Rest drops what was kept, unless there is memory to keep it for the next read.
+// Rest drops kept pieces, unless enough memory is free to keep them for the next read.
 func (o *Object) Rest() {
 	o.q.mu.Lock()
 	defer o.q.mu.Unlock()
@@ -209,8 +209,8 @@ func (o *Object) announce(owned []*piece, off, end int64) []*piece {
 	return owned
 }
 
-// grow makes a new piece longer by up to n bytes that nobody has announced, and
-// reports whether it could. q.mu is held.
+// grow makes a new piece longer by up to n bytes that were not announced, and reports
+// whether it could. q.mu is held.
 func (p *piece) grow(n int64) bool {
 	n = min(n, pieceSize-p.n)
 	if n <= 0 || p.state != queued || p.owners != 1 || p.kept {
@@ -370,7 +370,7 @@ func (o *Object) await(p *piece, end int64) <-chan struct{} {
 	return ready
 }
 
-// direct reads what was not announced.
+// direct reads bytes that were not announced.
 func (o *Object) direct(b []byte, off int64) (int, error) {
 	p := &piece{object: o, off: off, n: int64(len(b)), state: fetching, buf: b}
 	if err := o.q.Acquire(o.ctx); err != nil {

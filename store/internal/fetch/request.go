@@ -21,7 +21,7 @@ type request struct {
 	pieces []*piece
 }
 
-// run sends the request, and again what is left of it when it breaks. The caller has
+// run sends the request, and requests the rest again when the answer breaks off. The caller has
 // a slot, which run gives back for a while between attempts. If run fails, it may
 // have lost the slot for good only if ctx has ended; the slot counts as taken anyway.
 func (r *request) run(ctx context.Context) error {
@@ -50,8 +50,7 @@ func (r *request) run(ctx context.Context) error {
 	}
 }
 
-// attempt sends one request for what is left, and returns how many bytes it got of
-// it.
+// attempt sends one request for the rest, and returns how many bytes it got.
 func (r *request) attempt(ctx context.Context) (got int64, err error) {
 	off, n := r.left()
 	if n == 0 {
@@ -98,8 +97,8 @@ func (r *request) left() (off, n int64) {
 	return off, end - max(off, 0)
 }
 
-// receive distributes the bytes that begin at off, and returns their number. It ends
-// when nobody wants more.
+// receive distributes the bytes that begin at off, and returns their number. It does not
+// read the rest when the remaining pieces are no longer needed.
 func (r *request) receive(body io.Reader, off int64) (int64, error) {
 	at := off
 	for _, p := range r.pieces {
@@ -124,7 +123,7 @@ func (r *request) receive(body io.Reader, off int64) (int64, error) {
 	return at - off, nil
 }
 
-// begin returns the buffer of a piece, or nil if nobody wants it any more.
+// begin returns the buffer of a piece, or nil if the piece is no longer needed.
 func (r *request) begin(p *piece) []byte {
 	q := r.o.q
 	q.mu.Lock()
@@ -149,7 +148,7 @@ func newBuffer(n int64) []byte {
 	return make([]byte, n)
 }
 
-// done hands a piece to those who wait for it.
+// done passes a piece to the reads that wait for it.
 func (r *request) done(p *piece) {
 	q := r.o.q
 	q.mu.Lock()

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+const filesFromHelp = "`FILE` read the inputs' names from FILE, one a line, or a list that inputs wrote; - for standard input"
+
+// mostNamed is the size in bytes up to which a file of names, or a list on standard
+// input, is read.
+const mostNamed = 1 << 30
+
+// logs checks that inputs are named by arguments or by --files-from.
+func (c *cli) logs(what string, o *inputFlags) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case o.filesFrom == "":
+			return inputs(what)(cmd, args)
+		case len(args) > 0:
+			return usagef("--files-from %s: it takes the place of the arguments (remove %s)", o.filesFrom, args[0])
+		}
+		return nil
+	}
+}
+
+// filesFrom returns the names that stand for the inputs, which are args without
+// --files-from. If that flag names a list of inputs, the caller closes it.
+func (c *cli) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names []string, list *partition.Inputs, err error) {
+	if o.filesFrom == "" {
+		return args, nil, nil
+	}
+	if names, list, err = c.readNames(cmd.Context(), o.filesFrom); err != nil {
+		return nil, nil, err
+	}
+	if list == nil {
+		c.remote = c.remote || slices.ContainsFunc(names, address.IsURL)
+		if len(names) == 0 && !o.allowEmpty {
+			return nil, nil, fmt.Errorf("--files-from %s: it names no inputs: want one path a line", o.filesFrom)
+		}
+		return names, nil, nil
+	}
+	for _, flag := range []string{"include", "exclude", "base", "hive-partitioning", "hive-types", "ids-format"} {
+		if cmd.Flags().Changed(flag) {
+			err := usagef("--files-from %s: --%s was decided when the inputs were listed (remove it, or give it to bloomjoin inputs)", o.filesFrom, flag)
+			return nil, nil, errors.Join(err, list.Close())
+		}
+	}
+	c.remote = c.remote || slices.ContainsFunc(list.Arguments(), address.IsURL)
+	return nil, list, nil
+}
+
+// readNames reads a file of names, one a line, or opens a list of inputs.
+func (c *cli) readNames(ctx context.Context, from string) (names []string, list *partition.Inputs, err error) {
+	if from == "-" {
+		b, err := io.ReadAll(io.LimitReader(c.stdin, mostNamed+1))
+		if err != nil {
+			return nil, nil, fmt.Errorf("standard input: %w", err)
+		}
+		if partition.IsInputs(b) {
+			list, err = partition.ParseInputs("standard input", b)
+			return nil, list, err
+		}
+		names, err = namesIn("standard input", b)
+		return names, nil, err
+	}
+	r, err := c.store().Open(ctx, storage.Object{Name: from})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	size := r.Object().Size
+	first := make([]byte, min(size, 64))
+	if err := readAt(r, first); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", from, err)
+	}
+	if partition.IsInputs(first) {
+		list, err = partition.ReadInputs(ctx, c.store(), from)
+		return nil, list, err
+	}
+	if codec.IsFilter(first) || bytes.HasPrefix(first, []byte("PAR1")) || bytes.HasPrefix(first, []byte("ARROW1")) {
+		return nil, nil, fmt.Errorf("--files-from %s: want a file of paths or a list of inputs, got data (name it as an argument)", from)
+	}
+	b := make([]byte, min(size, mostNamed+1))
+	if err := readAt(r, b); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", from, err)
+	}
+	names, err = namesIn(from, b)
+	return names, nil, err
+}
+
+// readAt reads the beginning of an object.
+func readAt(r io.ReaderAt, b []byte) error {
+	if n, err := r.ReadAt(b, 0); n < len(b) {
+		return errors.Join(err, io.ErrUnexpectedEOF)
+	}
+	return nil
+}
+
+// namesIn returns the lines of a file of names, without empty ones.
+func namesIn(from string, b []byte) (names []string, err error) {
+	if len(b) > mostNamed {
+		return nil, fmt.Errorf("--files-from %s: want at most 1 GiB of paths, got more", from)
+	}
+	n := 0
+	for line := range strings.Lines(string(b)) {
+		n++
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		switch {
+		case line == "":
+			continue
+		case line == "-":
+			return nil, fmt.Errorf("--files-from %s: line %d: want a path, got - (standard input has no name)", from, n)
+		case strings.HasPrefix(line, "{\"") && strings.HasSuffix(line, "}"):
+			return nil, fmt.Errorf("--files-from %s: line %d: want a path or a whole list of inputs, got a line of JSON (to choose inputs, list them with bloomjoin inputs --include, or name paths: jq -r '.name // empty')", from, n)
+		case strings.ContainsRune(line, 0):
+			return nil, fmt.Errorf("--files-from %s: line %d: want a path, got a line with a NUL byte (end each path with a line break)", from, n)
+		}
+		names = append(names, line)
+	}
+	return names, nil
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// freezeFlags holds the flags of inputs.
+type freezeFlags struct {
+	out, update string
+	text        bool
+	format      string
+	inputs      inputFlags
+}
+
+func (c *cli) inputsCmd() *cobra.Command {
+	var o freezeFlags
+	cmd := &cobra.Command{
+		Use:   "inputs [--update OLD] -o INPUTS.jsonl LOGS...",
+		Short: "List the inputs once, so that no worker has to open them all",
+		Long: `List the inputs: paths, sizes, identities, row groups, and the columns in their
+paths. Commands with --files-from INPUTS.jsonl list no directory, and open only
+what they read.`,
+		Example: `  bloomjoin inputs -o inputs.jsonl logs/
+  bloomjoin inputs --update inputs.jsonl -o inputs.jsonl logs/
+  bloomjoin inputs --text -o ids.jsonl ids/`,
+		Annotations: docs("inputs.md#lists-of-inputs"),
+		Args:        c.logs("LOGS", &o.inputs),
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.freeze(cmd, &o, args) },
+	}
+	all := cmd.Flags()
+	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+		o.inputs.addFrom(f)
+		o.inputs.add(f)
+		o.inputs.addLog(f)
+		f.BoolVar(&o.text, "text", false, "list text files, too: CSV, TSV, NDJSON, one ID a line")
+		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
+		f.StringVar(&o.update, "update", "", "`OLD` an earlier list: files that it has, and that have not changed, are not opened")
+	})
+	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
+		c.addForce(f)
+		o.inputs.addOutput(f)
+	})
+	complete(cmd, c.common())
+	return cmd
+}
+
+// freezeReport is the JSON report of inputs.
+type freezeReport struct {
+	head
+	Inputs    int   `json:"inputs"`
+	Rows      int64 `json:"rows"` // -1: unknown
+	RowGroups int   `json:"row_groups"`
+	Bytes     int64 `json:"bytes"`
+	FileBytes int64 `json:"file_bytes"` // of the list
+	// With --update: names by what became of them, and the number of those kept.
+	New     []string `json:"new,omitempty"`
+	Changed []string `json:"changed,omitempty"`
+	Gone    []string `json:"gone,omitempty"`
+	Kept    *int     `json:"kept,omitempty"`
+}
+
+func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) error {
+	ctx, start := cmd.Context(), time.Now()
+	open, err := c.freezeOptions(o, args)
+	if err != nil {
+		return err
+	}
+	names, list, err := c.filesFrom(cmd, &o.inputs, args)
+	if err != nil {
+		return err
+	}
+	if list != nil {
+		return errors.Join(fmt.Errorf("--files-from %s: it is a list of inputs already (name paths, or bring it up to date with --update %s LOGS)", o.inputs.filesFrom, o.inputs.filesFrom), list.Close())
+	}
+	if err := c.budgets(&open); err != nil {
+		return err
+	}
+	old, err := c.earlier(ctx, o.update)
+	if err != nil {
+		return err
+	}
+	found, changes, err := partition.ListInputs(ctx, names, open, old)
+	if old != nil {
+		err = errors.Join(err, old.Close())
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.inputs.checkTypes(hiveNames(found.Hive), len(found.Inputs)); err != nil {
+		return err
+	}
+	if err := c.spare(o.out, inputNames(found.Inputs)...); err != nil {
+		return err
+	}
+	size, err := partition.WriteInputs(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
+	if err != nil {
+		return err
+	}
+	rep := freezeReport{head: c.newHead("inputs", start), Inputs: len(found.Inputs), FileBytes: size}
+	rep.add(found)
+	if o.update != "" {
+		rep.since(changes)
+	}
+	c.sayFreeze(o, &rep)
+	return c.report(rep, o.out)
+}
+
+// freezeOptions checks the flags before anything is opened.
+func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.OpenOptions, err error) {
+	switch {
+	case o.out == "" || o.out == "-":
+		return open, usagef("-o FILE is required: name the list to write, as -o inputs.jsonl")
+	case slices.Contains(args, "-"):
+		return open, usagef("-: standard input has no name under which workers could read it (write it to a file first)")
+	case o.format != "" && !o.text:
+		return open, usagef("--ids-format %s: it is for text (add --text)", o.format)
+	}
+	if err := errors.Join(readOnly(o.out), regularOutput(o.out)); err != nil {
+		return open, err
+	}
+	if o.format != "" {
+		if err := oneOf("ids-format", o.format, "lines", "csv", "tsv", "ndjson"); err != nil {
+			return open, err
+		}
+	}
+	open = partition.OpenOptions{Text: o.text, TextFormat: partition.Format(o.format)}
+	return open, o.inputs.fill(&open)
+}
+
+// earlier opens the list of --update; nil if there is none. A list that is not there yet
+// is no error: the first run has none.
+func (c *cli) earlier(ctx context.Context, name string) (*partition.Inputs, error) {
+	if name == "" {
+		return nil, nil
+	}
+	old, err := partition.ReadInputs(ctx, c.store(), name)
+	if errors.Is(err, fs.ErrNotExist) {
+		c.say("note: --update %s: there is no such list yet, so all files are opened", name)
+		return nil, nil
+	}
+	return old, err
+}
+
+func hiveNames(columns []partition.PathColumn) (names []string) {
+	for _, c := range columns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func inputNames(inputs []partition.Input) (names []string) {
+	for i := range inputs {
+		names = append(names, inputs[i].Name)
+	}
+	return names
+}
+
+// add adds up the inputs.
+func (r *freezeReport) add(list *partition.InputList) {
+	for i := range list.Inputs {
+		in := &list.Inputs[i]
+		r.Bytes += in.Size
+		r.RowGroups += len(in.Groups)
+		if rows := in.Rows(); rows < 0 || r.Rows < 0 {
+			r.Rows = -1
+		} else {
+			r.Rows += rows
+		}
+	}
+}
+
+// since adds what an update has found.
+func (r *freezeReport) since(c partition.ListChanges) {
+	escaped := func(names []string) (out []string) {
+		for _, n := range names {
+			out = append(out, publish.EscapeName(n))
+		}
+		return out
+	}
+	r.New, r.Changed, r.Gone, r.Kept = escaped(c.New), escaped(c.Changed), escaped(c.Gone), &c.Kept
+}
+
+// sayFreeze prints a summary.
+func (c *cli) sayFreeze(o *freezeFlags, r *freezeReport) {
+	rows := "rows not counted"
+	if r.Rows >= 0 {
+		rows = count(r.Rows) + " rows"
+	}
+	c.say("%s: %s, %s in %s, %s, in %.2f s", o.out, things(r.Inputs, "input"), rows, things(r.RowGroups, "row group"), bytesOf(r.Bytes), r.Seconds)
+	if r.Kept == nil {
+		return
+	}
+	c.say("  new: %s, changed: %s, gone: %s, kept: %s", count(len(r.New)), count(len(r.Changed)), count(len(r.Gone)), count(*r.Kept))
+	if !c.verbose {
+		return
+	}
+	for _, l := range []struct {
+		what  string
+		names []string
+	}{{"new", r.New}, {"changed", r.Changed}, {"gone", r.Gone}} {
+		for _, n := range l.names {
+			c.say("  %s: %s", l.what, n)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/panics"
+)
+
+// Values of --log-format.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+// warningMark starts a warning in the text format.
+const warningMark = "bloomjoin: warning: "
+
+// wantsJSONLog reports whether the arguments have --log-format json. It is asked before
+// the flags are parsed, since that may fail, too.
+func wantsJSONLog(args []string) bool {
+	wants := false
+	for i, a := range args {
+		value, ok := strings.CutPrefix(a, "--log-format=")
+		switch {
+		case a == "--":
+			return wants
+		case ok:
+			wants = value == logJSON
+		case a == "--log-format" && i+1 < len(args):
+			wants = args[i+1] == logJSON
+		}
+	}
+	return wants
+}
+
+// say prints a line on standard error, except with --quiet.
+func (c *cli) say(format string, args ...any) {
+	if !c.quiet {
+		c.log(slog.LevelInfo, "", fmt.Sprintf(format, args...))
+	}
+}
+
+// warn prints a warning on standard error, also with --quiet.
+func (c *cli) warn(format string, args ...any) {
+	c.log(slog.LevelWarn, warningMark, fmt.Sprintf(format, args...))
+}
+
+// log prints a message on standard error: as text after a mark, or as a JSON object
+// with attributes. It is safe for concurrent use.
+func (c *cli) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
+	if !c.jsonLog {
+		fmt.Fprintf(c.stderr, "%s%s\n", mark, text)
+		return
+	}
+	all := make([]slog.Attr, 0, 2+len(attrs))
+	if c.verb != "" {
+		all = append(all, slog.String("verb", c.verb))
+	}
+	if c.shard != "" {
+		all = append(all, slog.String("shard", c.shard))
+	}
+	// The text is made safe before it is encoded: an escape of its own would make the
+	// JSON invalid. Each record is one write.
+	to := slog.New(slog.NewJSONHandler(c.terminal, nil))
+	to.LogAttrs(context.Background(), level, safe(strings.TrimSpace(text)), append(all, attrs...)...)
+}
+
+// logError prints the error that ends the command.
+func (c *cli) logError(code int, err error, said string) {
+	c.log(slog.LevelError, "bloomjoin: ", said, slog.Int("exit_code", code), slog.String("class", classOf(code, err)))
+}
+
+// classOf returns the class of an error for machines. All but internal follow from the
+// exit code.
+func classOf(code int, err error) string {
+	switch {
+	case errors.Is(err, errInternal), errors.Is(err, panics.ErrRecovered):
+		return "internal"
+	case code == exitUsage:
+		return "usage"
+	case code == exitTryAgain:
+		return "retryable"
+	case code == exitGate:
+		return "gate"
+	case code > exitSignal:
+		return "interrupted"
+	}
+	return "data"
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// With a list of inputs, a run opens one file of each schema to check keys and columns,
+// and when it knows what is to be done, the files of its shard.
+
+// openSchemas leaves out what the condition excludes, and opens a file of each schema.
+func (r *logRun) openSchemas(ctx context.Context, open partition.OpenOptions) error {
+	if err := r.budgets(&open); err != nil {
+		return err
+	}
+	chosen, err := r.list.Where(open.Where, open.IgnoreCase)
+	if err != nil {
+		return err
+	}
+	if left := r.list.Len() - chosen.Len(); left > 0 && open.Excluded != nil {
+		for range left {
+			open.Excluded("")
+		}
+	}
+	r.list, r.opening = chosen, open
+	first, err := r.list.Schemas(ctx)
+	if err != nil {
+		return err
+	}
+	r.schemas = map[*partition.File]string{}
+	for _, in := range first {
+		f, _, err := r.list.Open(ctx, []partition.InputPiece{{Input: in}}, open)
+		if err != nil {
+			return err
+		}
+		r.all = append(r.all, f...)
+		r.schemas[f[0]] = in.Schema
+	}
+	return nil
+}
+
+// skipListed leaves the inputs of those schemas out that have no key.
+func (r *logRun) skipListed(ctx context.Context) (err error) {
+	without := map[string]bool{}
+	for _, s := range r.skipped {
+		without[r.schemas[s.file]] = true
+	}
+	r.list, err = r.list.Pick(ctx, func(in *partition.Input) bool { return !without[in.Schema] })
+	return err
+}
+
+// openOwn opens what this worker reads of a list.
+func (r *logRun) openOwn(ctx context.Context) error {
+	if r.list == nil {
+		return nil
+	}
+	share, err := r.list.Share(ctx, r.shard)
+	if err != nil {
+		return err
+	}
+	files, pieces, err := r.list.Open(ctx, share, r.opening)
+	r.all, r.files = append(r.all, files...), append(r.files, files...)
+	r.own = append([]partition.Piece{}, pieces...) // not nil, even if there are none
+	return err
+}

@@ -1,0 +1,225 @@
+package text
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/klauspost/compress/zstd"
+)
+
+// openRanges opens an input with ranges of the given size; 0: with one range.
+func openRanges(t testing.TB, name, content string, size int64, opts Options) (*Table, error) {
+	t.Helper()
+	opts.Size = int64(len(content))
+	if size > 0 {
+		opts.RangeBytes, opts.At = size, strings.NewReader(content)
+	}
+	return Open(given(t, content), name, opts)
+}
+
+// found is what a table's ranges hold, in order.
+type found struct {
+	values []string
+	rows   int
+	bad    Bad
+	err    string
+}
+
+var maybe = regexp.MustCompile("; it looks like [^:]*")
+
+// equal compares everything up to an error, and of that what is certain: what the file
+// may be instead is known only where its first row is read.
+func (f found) equal(g found) bool {
+	certain := func(s string) string {
+		s, _, _ = strings.Cut(strings.ReplaceAll(s, ".zst", ""), " (")
+		return maybe.ReplaceAllString(s, "")
+	}
+	if f.err != "" || g.err != "" {
+		return certain(f.err) == certain(g.err)
+	}
+	return slices.Equal(f.values, g.values) && f.rows == g.rows && f.bad.Lines == g.bad.Lines && slices.Equal(f.bad.First, g.bad.First)
+}
+
+func (f found) String() string {
+	return fmt.Sprintf("%d rows, %q, bad %v, error %q", f.rows, f.values[:min(len(f.values), 50)], f.bad, f.err)
+}
+
+// sum reads all ranges, last ones first, as plain values or as records. Values after
+// the first error do not count.
+func sum(t testing.TB, name, content string, size int64, opts Options, plain bool, threads int) (f found) {
+	tab, err := openRanges(t, name, content, size, opts)
+	if err != nil {
+		return found{err: err.Error()}
+	}
+	var groups []int
+	parts := make([]found, tab.NumGroups())
+	for g := range slices.Backward(parts) {
+		groups = append([]int{g}, groups...)
+		part := &parts[g]
+		if plain {
+			part.rows, part.values, err = plainlyOf(t.Context(), tab, g, 0, threads)
+		} else {
+			part.rows, part.values, err = recordsOf(tab, g, 0)
+		}
+		if err != nil {
+			part.err = err.Error()
+		}
+	}
+	for _, p := range parts {
+		f.rows += p.rows
+		f.values = append(f.values, p.values...)
+		if f.err = p.err; f.err != "" {
+			return f
+		}
+	}
+	if f.bad = tab.Bad(); tab.NumGroups() > 1 {
+		if err := tab.Judge(groups); err != nil {
+			f.err = err.Error()
+		}
+	}
+	return f
+}
+
+var packer = sync.OnceValue(func() *zstd.Encoder {
+	w, _ := zstd.NewWriter(nil, zstd.WithZeroFrames(true), zstd.WithEncoderConcurrency(1))
+	return w
+})
+
+// frames compresses text as zstd frames that end at the given positions. Before each
+// of them stand empty frames and skippable ones, as many as extra says.
+func frames(text string, ends []int, extra int) string {
+	var b bytes.Buffer
+	w := packer()
+	from := 0
+	for i, end := range append(slices.Clone(ends), len(text)) {
+		for k := range extra {
+			if (i+k)%2 == 0 {
+				b.Write(w.EncodeAll(nil, nil))
+				continue
+			}
+			b.Write(binary.LittleEndian.AppendUint32(nil, 0x184D2A50+uint32(k)))
+			b.Write(binary.LittleEndian.AppendUint32(nil, uint32(3*k)))
+			b.Write(make([]byte, 3*k))
+		}
+		b.Write(w.EncodeAll([]byte(text[from:end]), nil))
+		from = end
+	}
+	return b.String()
+}
+
+// rangeCases are inputs in which ends of lines, rows and ranges fall together in all ways.
+var rangeCases = []struct{ name, text string }{
+	{"a.ids", "1\n22\n\n333\r\n4444\n5"},
+	{"a.ids", "\xEF\xBB\xBF1\n2\n"},
+	{"a.ids", "\n\n\n1\n\n\n2\n\n"},
+	{"a.ids", "\r\n\r\n12\r\n"},
+	{"a.ids", ""},
+	{"a.ids", "\n"},
+	{"a.ids", strings.Repeat("x", 100) + "\ny\n" + strings.Repeat("z", 100)},
+	{"a.tsv", "\n\n\nid\tb\n1\t2\n\n3\t\"\n4\t5"},
+	{"a.tsv", "id\tb\r\n1\t2\r\n\t3\r\n"},
+	{"a.csv", "id,b\n1,2\n\"3\n\n4\",5\n6,\"\"\"\n\"\"\n\"\n\"7\",8\n"},
+	{"a.csv", "\"id\n\n\",\"b\"\"\n\"\"\"\n\"1\",\"\n\"\n2,3\n\"4\r\n5\",6"},
+	{"a.csv", "\xEF\xBB\xBF\n\nid,b\n\n1,2\n\n\n\"\n\",3\n"},
+	{"a.csv", "id\n\"1\"\n\"\"\"\n\"\n\"\"\n\"\n\n\n\"\n2\n"},
+	{"a.csv", "id,b\r\n\"x\r\n,\"\"\",\"\"\r\n\"\",\r\ny\"\r\nz,w\r\n"},
+	{"a.csv", "id,b\n"},
+	{"a.ndjson", "{\"id\":\"a\\nb\"}\n\n {\"id\":2}\r\n{\"other\":[1,\n"},
+	{"a.ndjson", "{\"id\":1}\n{\"id\":\"\\\"\"}\n{\"id\":null}\n{\"id\":3.50}"},
+	// errors
+	{"a.csv", "id,b\n1,2\n3\n4,5\n"},
+	{"a.csv", "id,b\n1,2\n\"3\n4\n5,6\n"},
+	{"a.csv", "id,b\n1,2\n3\",4\n5,6\n\"7\",8\n"},
+	{"a.csv", "id,b\n1,2\n\"3\"x,4\n5,6\n"},
+	{"a.csv", "id,b\n\"1\n\"\n2,3\n\"\n\"\n4,5\n"},
+	{"a.tsv", "id\n1\n2\t3\n4\n"},
+	{"a.ndjson", "{\"id\":1}\n{\"id\":2}\n[]\n{\"id\":4}\n{\n"},
+}
+
+// Reading an input by ranges of any size gives the rows, errors, line numbers and bad
+// lines of reading it whole.
+func TestRangesLikeWhole(t *testing.T) {
+	for i, c := range rangeCases {
+		for _, opts := range []Options{{}, {SkipBad: true}, {Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, {Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int8}, SkipBad: true}} {
+			for way := range 3 {
+				plain, threads := way > 0, max(way, 1)
+				want := sum(t, c.name, c.text, 0, opts, plain, threads)
+				for size := int64(1); size <= int64(len(c.text))+1; size += 1 + size/8 {
+					if got := sum(t, c.name, c.text, size, opts, plain, threads); !got.equal(want) {
+						t.Fatalf("case %d %s by %d bytes (plain %t, threads %d, %+v)\n got %v\nwant %v", i, c.name, size, plain, threads, opts, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// So does reading zstd by frames, wherever these end, and with frames that hold nothing.
+func TestFramesLikeWhole(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	several := false
+	for i, c := range rangeCases {
+		opts := Options{SkipBad: i%2 == 0}
+		want := sum(t, c.name, c.text, 0, opts, true, 1)
+		for range 40 {
+			var ends []int
+			for range r.IntN(len(c.text) + 1) {
+				ends = append(ends, r.IntN(len(c.text)+1))
+			}
+			slices.Sort(ends)
+			packed := frames(c.text, ends, r.IntN(4))
+			size := 1 + r.Int64N(100)
+			if tab, err := openRanges(t, c.name+".zst", packed, size, opts); err == nil {
+				several = several || tab.NumGroups() > 5
+			}
+			got := sum(t, c.name+".zst", packed, size, opts, r.IntN(2) == 0, 1+r.IntN(2))
+			if !got.equal(want) {
+				t.Fatalf("case %d %s with frames to %v by %d bytes\n got %v\nwant %v", i, c.name, ends, size, got, want)
+			}
+		}
+	}
+	if !several {
+		t.Error("no input had more than five ranges")
+	}
+}
+
+// FuzzRanges compares the ranges of any text with the whole.
+func FuzzRanges(f *testing.F) {
+	for i, c := range rangeCases {
+		f.Add(c.text, uint8(i), uint16(3), uint16(i*7), false)
+		f.Add(c.text, uint8(i), uint16(i), uint16(40), true)
+	}
+	f.Fuzz(func(t *testing.T, text string, form uint8, size, cut uint16, packed bool) {
+		if len(text) > 4<<10 {
+			return
+		}
+		name := []string{"a.csv", "a.tsv", "a.ndjson", "a.ids"}[form%4]
+		opts := Options{SkipBad: form&4 != 0, MaxLineBytes: 200 * int(form>>3&1)}
+		if form&16 != 0 {
+			opts.Types = map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int32}
+		}
+		want := sum(t, name, text, 0, opts, true, 1)
+		content := text
+		if packed {
+			var ends []int
+			for at := int(cut%97) + 1; at < len(text); at += int(cut%97) + 1 {
+				ends = append(ends, at)
+			}
+			name, content = name+".zst", frames(text, ends, int(cut>>7)%4)
+		} else if compressionOf([]byte(text[:min(len(text), 4)])) != "" {
+			return
+		}
+		got := sum(t, name, content, 1+int64(size)%int64(len(content)+1), opts, form&32 != 0, 1+int(form>>6&1))
+		if !got.equal(want) {
+			t.Fatalf("%s by %d bytes\n got %v\nwant %v", name, size, got, want)
+		}
+	})
+}

@@ -1,0 +1,353 @@
+package partition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// listed writes n files in directories of days, some with a NULL day, and a list of
+// them.
+func listed(t testing.TB, n int) (dir, list string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "log")
+	mem := checked(t)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for i := range n {
+		rows := 1 + rng.IntN(40)
+		rec := record(t, mem, col{"id", numbers(rows, func(k int) int64 { return int64(1000*i + k) })})
+		day := fmt.Sprintf("2024-05-%02d", 1+i%7)
+		if i%7 == 6 {
+			day = "__HIVE_DEFAULT_PARTITION__"
+		}
+		write(t, filepath.Join(dir, "dt="+day, fmt.Sprintf("p%03d.parquet", i)), 8, rec)
+		rec.Release()
+	}
+	list = filepath.Join(filepath.Dir(dir), "list.jsonl")
+	freeze(t, list, OpenOptions{}, dir)
+	return dir, list
+}
+
+// freeze lists what the names stand for.
+func freeze(t testing.TB, list string, opts OpenOptions, names ...string) {
+	t.Helper()
+	l, _, err := ListInputs(context.Background(), names, opts, nil)
+	if err == nil {
+		_, err = WriteInputs(context.Background(), storage.Local{}, list, l, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openList opens a list, which the test closes.
+func openList(t testing.TB, name string) *Inputs {
+	t.Helper()
+	in, err := ReadInputs(context.Background(), storage.Local{}, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return in
+}
+
+// piecesText names pieces.
+func piecesText(pieces []Piece) (out []string) {
+	for _, p := range pieces {
+		out = append(out, fmt.Sprint(p.File.Name, " ", p.File.Rel, " ", p.Lo, "-", p.Hi, " ", p.File.Partitions()))
+	}
+	return out
+}
+
+// A list has what the files have, and each shard reads of it what it would read of the
+// files, with a condition, too.
+func TestInputsAreTheFiles(t *testing.T) {
+	ctx := context.Background()
+	dir, list := listed(t, 300) // more than one block
+	in := openList(t, list)
+	for _, where := range []string{"", "dt >= '2024-05-03'", "dt IS NULL", "id < 5000", "dt = '1999-01-01'"} {
+		files := open(t, OpenOptions{Where: where, Hive: HiveAuto}, dir)
+		chosen, err := in.Where(where, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, where, chosen.Len(), len(files))
+		inputs, err := InputsOf(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := 0
+		for got, err := range chosen.Each(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := inputs[i]
+			got.ModTime, want.ModTime = want.ModTime.UTC(), want.ModTime.UTC()
+			equal(t, want.Rel, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+			i++
+		}
+		for _, of := range []uint32{0, 1, 2, 7, 100} {
+			for i := range max(of, 1) {
+				pieces, err := chosen.Share(ctx, Shard{i, of})
+				if err != nil {
+					t.Fatal(err)
+				}
+				shared, parts, err := chosen.Open(ctx, pieces, OpenOptions{Where: where})
+				if err != nil {
+					t.Fatal(err)
+				}
+				equal(t, fmt.Sprint(where, " ", i, "/", of), piecesText(parts), piecesText(Split(files, Shard{i, of})))
+				if err := Close(shared); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	files := open(t, OpenOptions{Hive: HiveAuto}, dir)
+	sum, known, err := (&Run{Log: files}).Digest()
+	if err != nil || !known || sum != in.Digest() {
+		t.Errorf("digest %x, %t, %v; want %x", in.Digest(), known, err, sum)
+	}
+	var rows int64
+	for _, f := range files {
+		rows += f.Rows()
+	}
+	equal(t, "rows", in.Rows(), rows)
+	equal(t, "columns", fmt.Sprint(in.Hive()), "[{dt date32}]")
+	equal(t, "arguments", in.Arguments(), []string{dir})
+}
+
+// The same files make the same bytes, in whatever order they are named; a column more
+// makes another schema.
+func TestInputsAreCanonical(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	mem := checked(t)
+	for i, c := range [][]col{{{"a", []int64{1}}}, {{"a", []int64{2, 3}}}, {{"a", []int64{4}}, {"b", []string{"x"}}}} {
+		rec := record(t, mem, c...)
+		write(t, filepath.Join(dir, fmt.Sprint("f", i, ".parquet")), 10, rec)
+		rec.Release()
+	}
+	first, second := filepath.Join(dir, "list1"), filepath.Join(dir, "list2")
+	freeze(t, first, OpenOptions{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
+	freeze(t, second, OpenOptions{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
+	equal(t, "bytes", get(t, second), get(t, first))
+	schemas, err := openList(t, first).Schemas(ctx)
+	if err != nil || len(schemas) != 2 || schemas[0].Rel != "f0.parquet" || schemas[1].Rel != "f2.parquet" {
+		t.Errorf("schemas %+v, %v", schemas, err)
+	}
+	picked, err := openList(t, first).Pick(ctx, func(in *Input) bool { return in.Rel != "f1.parquet" })
+	if err != nil || picked.Len() != 2 {
+		t.Fatalf("%v", err)
+	}
+	pieces, err := picked.Share(ctx, Shard{})
+	if err != nil || len(pieces) != 2 || pieces[1].Input.Rel != "f2.parquet" {
+		t.Errorf("%+v, %v", pieces, err)
+	}
+	l, _, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, OpenOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = WriteInputs(ctx, storage.Local{}, first, l, false)
+	says(t, "another list", err, ErrExists, "list1", "Force")
+	_, err = WriteInputs(ctx, storage.Local{}, second, &InputList{Inputs: []Input{{Rel: "b", Print: []byte{1}}, {Rel: "a", Print: []byte{1}}}}, true)
+	if err == nil || get(t, second) != get(t, first) {
+		t.Errorf("a list out of order: %v", err)
+	}
+}
+
+// Names of any bytes, and a list without inputs.
+func TestInputsEdges(t *testing.T) {
+	ctx := context.Background()
+	m := storagetest.NewMemory()
+	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
+	list := &InputList{}
+	for _, n := range names {
+		list.Inputs = append(list.Inputs, Input{Name: "logs/" + n, Rel: n, Identity: `W/"x"`, Format: Parquet, Print: []byte{1, 2}})
+	}
+	for _, l := range []*InputList{list, {}} {
+		if _, err := WriteInputs(ctx, m, "list", l, true); err != nil {
+			t.Fatal(err)
+		}
+		in, err := ReadInputs(ctx, m, "list")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i, err := range in.Each(ctx) {
+			if err != nil || i.Name != "logs/"+i.Rel || i.Identity != `W/"x"` {
+				t.Errorf("%+v, %v", i, err)
+			}
+			got = append(got, i.Rel)
+		}
+		equal(t, "names", len(got), len(l.Inputs))
+		for i := range got {
+			equal(t, "name", got[i], l.Inputs[i].Rel)
+		}
+		pieces, err := in.Share(ctx, Shard{0, 1})
+		if err != nil || len(pieces) != len(l.Inputs) {
+			t.Errorf("%v, %v", pieces, err)
+		}
+	}
+}
+
+// Each truncation, each flipped bit, and each line removed is an error.
+func TestInputsDamaged(t *testing.T) {
+	_, list := listed(t, 9)
+	whole := []byte(get(t, list))
+	if err := readWhole(whole); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, b []byte) {
+		if err := readWhole(b); !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for n := range whole {
+		refused(fmt.Sprint("cut off at ", n), whole[:n])
+		for bit := range 8 {
+			b := slices.Clone(whole)
+			b[n] ^= 1 << bit
+			refused(fmt.Sprintf("byte %d, bit %d", n, bit), b)
+		}
+	}
+	refused("a byte more", append(slices.Clone(whole), '\n'))
+	lines := strings.SplitAfter(string(whole), "\n")
+	for i := range lines[:len(lines)-1] {
+		refused(fmt.Sprint("without line ", i), []byte(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")))
+	}
+}
+
+// readWhole reads all of a list.
+func readWhole(b []byte) error {
+	in, err := ParseInputs("list", b)
+	if err != nil {
+		return err
+	}
+	for _, err := range in.Each(context.Background()) {
+		if err != nil {
+			return err
+		}
+	}
+	if _, err = in.Share(context.Background(), Shard{1, 3}); err != nil {
+		return err
+	}
+	_, err = in.Schemas(context.Background())
+	return err
+}
+
+// A file that is not the one that was listed is refused, unless it is a copy.
+func TestInputsChanged(t *testing.T) {
+	ctx := context.Background()
+	dir, list := listed(t, 3)
+	in := openList(t, list)
+	pieces, err := in.Share(ctx, Shard{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := pieces[1].Input.Name
+	old := get(t, name)
+	try := func() error {
+		files, _, err := in.Open(ctx, pieces, OpenOptions{})
+		return errors.Join(err, Close(files))
+	}
+	if err := try(); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(name)
+	put(t, name, old) // at another time
+	if err := try(); err != nil {
+		t.Errorf("a copy: %v", err)
+	}
+	for what, content := range map[string]string{"longer": get(t, pieces[0].Input.Name) + "", "bit": old[:len(old)/3] + "\x00\x01" + old[len(old)/3+2:]} {
+		os.Remove(name)
+		put(t, name, content)
+		says(t, what, try(), storage.ErrChanged, name, list, "bloomjoin inputs --update")
+	}
+	os.Remove(name)
+	says(t, "gone", try(), storage.ErrChanged, name, "no longer")
+	_ = dir
+}
+
+// An update opens only what is new or has changed, and finds what a list from nothing
+// finds.
+func TestInputsUpdate(t *testing.T) {
+	ctx := context.Background()
+	dir, list := listed(t, 12)
+	old := openList(t, list)
+	days, err := filepath.Glob(dir + "/dt=2024-05-0*/*")
+	if err != nil || len(days) < 9 {
+		t.Fatal(days, err)
+	}
+	put(t, days[0], get(t, days[1])) // changed
+	os.Remove(days[2])               // gone
+	if err := os.MkdirAll(dir+"/dt=2024-05-31", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir+"/dt=2024-05-31/new.parquet", get(t, days[3]))
+	counting := &opens{Storage: storage.Local{}}
+	l, changes, err := ListInputs(ctx, []string{dir}, OpenOptions{Store: counting}, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "new", changes.New, []string{"dt=2024-05-31/new.parquet"})
+	equal(t, "kept", changes.Kept, 10)
+	equal(t, "changed and gone", len(changes.Changed)*10+len(changes.Gone), 11)
+	equal(t, "opened", int(counting.n.Load()), 2)
+	again, _, err := ListInputs(ctx, []string{dir}, OpenOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err1 := l.encode()
+	want, err2 := again.encode()
+	if err1 != nil || err2 != nil || string(got) != string(want) {
+		t.Errorf("an update differs from a new list: %v %v\n%s\n%s", err1, err2, got, want)
+	}
+}
+
+// opens counts the objects that are opened.
+type opens struct {
+	storage.Storage
+	n atomic.Int64
+}
+
+func (o *opens) Open(ctx context.Context, e storage.Object) (storage.Reader, error) {
+	o.n.Add(1)
+	return o.Storage.Open(ctx, e)
+}
+
+func FuzzInputs(f *testing.F) {
+	_, list := listed(f, 9)
+	whole := []byte(get(f, list))
+	f.Add(whole, false)
+	f.Add(whole[:len(whole)/2], false)
+	f.Add([]byte(`{"kind":"bloomjoin inputs","version":1,"arguments":[],"inputs":0,"rows":0,"bytes":0,"digest":""}`+"\n"), true)
+	f.Fuzz(func(_ *testing.T, b []byte, sealed bool) {
+		if sealed { // with a right checksum
+			at := bytes.Index(b, []byte(`{"block":`))
+			if at < 0 {
+				at = len(b)
+			}
+			head := bytes.IndexByte(b, '\n') + 1
+			h := xxh3.New()
+			h.Write(b[:min(head, at)])
+			h.Write(b[at:])
+			b = fmt.Appendf(slices.Clone(b), pointerText, at, h.Sum64())
+		}
+		_ = readWhole(b)
+	})
+}

@@ -1,0 +1,145 @@
+package partition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// ListChanges says how a list differs from an earlier one, by [Input].Rel.
+type ListChanges struct {
+	New, Changed, Gone []string
+	Kept               int
+}
+
+// ListInputs lists what the names stand for, as [Open] finds it, and describes each
+// file. Files are closed once they are described. If old is not nil, files that it has
+// with the same name, size and identity are not opened; files of which the storage knows
+// no identity always are.
+func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (*InputList, ListChanges, error) {
+	var changes ListChanges
+	if slices.Contains(names, "-") {
+		return nil, changes, errors.New("standard input cannot be listed: name files")
+	}
+	if err := opts.fill(); err != nil {
+		return nil, changes, err
+	}
+	known, err := old.byName(ctx)
+	if err != nil {
+		return nil, changes, err
+	}
+	l, err := opts.listing(ctx, names)
+	if err != nil {
+		return nil, changes, err
+	}
+	list := &InputList{Arguments: names, Base: opts.Base}
+	if opts.hive != nil {
+		for _, c := range opts.hive.columns {
+			list.Hive = append(list.Hive, PathColumn(c))
+		}
+	}
+	by := opener[Input]{
+		open: func(ctx context.Context, e storage.Object) (Input, string, error) {
+			return opts.describe(ctx, e, known)
+		},
+		close: func(Input) {},
+		least: runtime.GOMAXPROCS(0),
+	}
+	for i, name := range names {
+		found, err := find(ctx, &opts, name, l.lists[i], false, by)
+		if err != nil {
+			return nil, changes, err
+		}
+		list.Inputs = append(list.Inputs, found...)
+	}
+	slices.SortStableFunc(list.Inputs, compareInputs)
+	list.LeftOut = slices.Sorted(maps.Keys(opts.left.rels))
+	return list, list.since(known), nil
+}
+
+// byName returns the inputs of a list, which may be nil, by their names.
+func (in *Inputs) byName(ctx context.Context) (map[string]*Input, error) {
+	if in == nil {
+		return nil, nil
+	}
+	known := map[string]*Input{}
+	for input, err := range in.Each(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		known[input.Name] = &input
+	}
+	return known, nil
+}
+
+// describe returns an input for a listed object. If the object is certainly not data,
+// it returns the reason.
+func (o *OpenOptions) describe(ctx context.Context, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
+	if old := known[e.Name]; old != nil && old.Size == e.Size && old.Identity != "" && old.Identity == e.Identity && o.sameFormat(old) {
+		return o.again(e, *old)
+	}
+	f, why, err := o.openFound(ctx, e)
+	if f == nil || err != nil {
+		return in, why, err
+	}
+	in, err = f.Input()
+	return in, "", errors.Join(err, f.Close())
+}
+
+// sameFormat reports whether a file would be opened in the format in which it was
+// listed, if its content is the same.
+func (o *OpenOptions) sameFormat(old *Input) bool {
+	return !old.Format.IsText() || o.Text && o.TextFormat == ""
+}
+
+// again returns what was known of a file that has not changed, as it would be listed
+// now.
+func (o *OpenOptions) again(e storage.Object, in Input) (_ Input, why string, err error) {
+	listed := e.Rel
+	e, root, err := o.rebase(e)
+	if err != nil {
+		return in, "", err
+	}
+	in.Rel, in.Found, in.Root, in.RootRel, in.Values = e.Rel, e.Found, root, rootRelOf(e.Rel, listed), nil
+	parts, err := o.partsOf(e)
+	if err != nil || o.hive == nil {
+		return in, "", err
+	}
+	f := File{Name: in.Name}
+	if err := f.partition(o.hive, parts); err != nil {
+		return in, "", err
+	}
+	in.Values = f.Partitions()
+	return in, "", nil
+}
+
+// since returns how the list differs from inputs that were known.
+func (l *InputList) since(known map[string]*Input) (c ListChanges) {
+	there := map[string]bool{}
+	for i := range l.Inputs {
+		in := &l.Inputs[i]
+		old := known[in.Name]
+		switch {
+		case old == nil || old.Rel != in.Rel:
+			c.New = append(c.New, in.Rel)
+			continue
+		case old.Size == in.Size && bytes.Equal(old.Print, in.Print):
+			c.Kept++
+		default:
+			c.Changed = append(c.Changed, in.Rel)
+		}
+		there[in.Name] = true
+	}
+	for name, old := range known {
+		if !there[name] {
+			c.Gone = append(c.Gone, old.Rel)
+		}
+	}
+	slices.Sort(c.Gone)
+	return c
+}

@@ -1,0 +1,130 @@
+package partition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Open opens the files of pieces of the list, which must be in ascending order, and no
+// others. A file that is not the one that was listed is an error that wraps
+// [storage.ErrChanged]. The options that select files, and those about columns of paths,
+// are those of the list: they must be empty. The caller closes the files; see [Close].
+func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts OpenOptions) (files []*File, of []Piece, err error) {
+	if err := opts.fill(); err != nil {
+		return nil, nil, err
+	}
+	opts.hive = in.layout()
+	bound := opts.ofPartitions()
+	files = make([]*File, len(pieces))
+	var work errgroup.Group // without its own context: files depend on the one they were opened with
+	if len(pieces) > 0 {
+		work.SetLimit(storage.Concurrency(opts.Store, pieces[0].Input.Name))
+	}
+	for i := range pieces {
+		work.Go(func() (err error) {
+			if err := stopped.Err(ctx); err != nil {
+				return err
+			}
+			files[i], err = in.open(ctx, &pieces[i].Input, opts, bound)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		for _, f := range files {
+			if f != nil {
+				err = errors.Join(err, f.Close())
+			}
+		}
+		return nil, nil, err
+	}
+	for i, p := range pieces {
+		of = append(of, Piece{File: files[i], Lo: p.Lo, Hi: p.Hi})
+	}
+	return files, of, nil
+}
+
+// open opens one file.
+func (in *Inputs) open(ctx context.Context, of *Input, opts OpenOptions, bound *where.Bound) (*File, error) {
+	e := storage.Object{Name: of.Name, Rel: of.Rel}
+	src, err := opts.Store.Open(ctx, e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, in.changed(of, "it is there no longer", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := newFile(src, e, &opts)
+	f.Format, f.root, f.found, f.rootRel = of.Format, of.Root, of.Found, of.RootRel
+	if err = in.sameObject(f, of); err == nil {
+		err = f.begin(ctx, partsOfValues(of.Values), opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	err = in.sameContent(f, of)
+	if err == nil && bound != nil {
+		err = f.checkStored(opts.hive, bound, opts.IgnoreCase)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	f.print = func() ([]byte, error) { return of.Print, nil }
+	return f, f.rest()
+}
+
+// sameObject compares what is known of a file before it is read.
+func (in *Inputs) sameObject(f *File, of *Input) error {
+	got := f.src.Object()
+	switch {
+	case got.Size != of.Size:
+		return in.changed(of, fmt.Sprintf("want %d bytes, got %d", of.Size, got.Size), nil)
+	case f.remote() && of.Identity != "" && got.Identity != "" && got.Identity != of.Identity:
+		return in.changed(of, fmt.Sprintf("want the identity %s, got %s", of.Identity, got.Identity), nil)
+	}
+	return nil
+}
+
+// sameContent compares row groups, and the fingerprint unless the identity shows that
+// the file is the same, as its size and time do on the machine that listed it. The
+// fingerprint of a large Parquet file costs nothing.
+func (in *Inputs) sameContent(f *File, of *Input) error {
+	same := f.NumGroups() == len(of.Groups)
+	for g := 0; same && g < f.NumGroups(); g++ {
+		same = f.GroupBytes(g) == of.Groups[g].Bytes
+	}
+	if !same {
+		return in.changed(of, "it has other row groups", nil)
+	}
+	free := f.Format == Parquet && f.Size > wholeBelow && !f.remote()
+	if !free && of.Identity != "" && f.src.Object().Identity == of.Identity {
+		return nil
+	}
+	got, err := f.digest()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, of.Print) {
+		return in.changed(of, "its content is another one", nil)
+	}
+	return nil
+}
+
+// changed returns the error for a file that is not the one that was listed.
+func (in *Inputs) changed(of *Input, how string, err error) error {
+	if err == nil {
+		err = storage.ErrChanged
+	} else {
+		err = fmt.Errorf("%w: %w", storage.ErrChanged, err)
+	}
+	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again: bloomjoin inputs --update %s)", of.Name, err, in.list.name, how, in.list.name)
+}

@@ -1,0 +1,442 @@
+package partition
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Inputs is a list of inputs that [WriteInputs] wrote: what is to be read is known
+// without listing directories and without opening a file. It holds a few numbers for
+// each input, and reads the rest when it is asked for. Its methods may be called from
+// many goroutines. The caller closes it.
+type Inputs struct {
+	list *inputFile
+	only []bool // the inputs that it has; nil: all
+}
+
+// inputFile is an open list.
+type inputFile struct {
+	name   string
+	r      io.ReaderAt
+	close  func() error
+	header listHeader
+	digest [32]byte
+	hive   []PathColumn
+	blocks []inputBlock
+	groups []int32   // number of row groups of each input
+	bytes  []int64   // of the row groups of all inputs
+	runs   []listRun // of all inputs; none without columns of paths
+}
+
+// inputBlock is where the lines of some inputs are.
+type inputBlock struct {
+	first, n  int // inputs
+	group     int // the first of their row groups
+	at, bytes int64
+	sum       string
+}
+
+// IsInputs reports whether a file that begins with the given bytes is a list of
+// inputs; 64 bytes suffice.
+func IsInputs(first []byte) bool { return bytes.HasPrefix(first, []byte(`{"kind":"`+listKind+`"`)) }
+
+// ReadInputs opens a list of inputs and reads its header and index.
+func ReadInputs(ctx context.Context, src storage.Source, name string) (*Inputs, error) {
+	r, err := src.Open(ctx, storage.Object{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	in, err := openInputs(name, r, r.Object().Size)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	in.list.close = r.Close
+	return in, storage.Rest(r)
+}
+
+// ParseInputs returns the list with the given bytes, which must not be changed. The
+// name is for messages.
+func ParseInputs(name string, b []byte) (*Inputs, error) {
+	return openInputs(name, bytes.NewReader(b), int64(len(b)))
+}
+
+func openInputs(name string, r io.ReaderAt, size int64) (*Inputs, error) {
+	l := &inputFile{name: name, r: r, close: func() error { return nil }}
+	at, sum, err := l.pointer(size)
+	if err != nil {
+		return nil, err
+	}
+	index := make([]byte, size-pointerSize-at)
+	if err := readAll(r, index, at); err != nil {
+		return nil, l.err(err)
+	}
+	head, err := l.firstLine(index, at)
+	if err != nil {
+		return nil, err
+	}
+	h := xxh3.New()
+	h.Write(head)
+	h.Write(index)
+	if h.Sum64() != sum {
+		return nil, l.corrupt("its header or its index has another checksum")
+	}
+	if err := l.parseHeader(head); err != nil {
+		return nil, err
+	}
+	if err := l.parseIndex(index, int64(len(head)), at); err != nil {
+		return nil, err
+	}
+	return &Inputs{list: l}, nil
+}
+
+// readAll reads exactly len(b) bytes.
+func readAll(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (l *inputFile) err(err error) error { return fmt.Errorf("%s: %w", l.name, err) }
+
+// corrupt returns the error for a damaged list.
+func (l *inputFile) corrupt(format string, args ...any) error {
+	return fault.Corrupt(fault.At{File: l.name}, "not a whole list of inputs: %s", fmt.Sprintf(format, args...)).
+		WithHint("write it again with bloomjoin inputs")
+}
+
+// pointer reads the last line.
+func (l *inputFile) pointer(size int64) (at int64, sum uint64, err error) {
+	first := make([]byte, min(64, max(size, 0)))
+	if err := readAll(l.r, first, 0); err != nil {
+		return 0, 0, l.err(err)
+	}
+	if !IsInputs(first) {
+		return 0, 0, fault.Corrupt(fault.At{File: l.name}, "not a list of inputs").WithHint("bloomjoin inputs writes one")
+	}
+	if size < pointerSize {
+		return 0, 0, l.corrupt("it is cut off")
+	}
+	b := make([]byte, pointerSize)
+	if err := readAll(l.r, b, size-pointerSize); err != nil {
+		return 0, 0, l.err(err)
+	}
+	if _, err := fmt.Sscanf(string(b), `{"blocks_at":%d,"sum":"%x"}`, &at, &sum); err != nil || fmt.Sprintf(pointerText, at, sum) != string(b) {
+		return 0, 0, l.corrupt("it is cut off, or lines were removed or added")
+	}
+	if at <= 0 || at > size-pointerSize {
+		return 0, 0, l.corrupt("its index begins at byte %d of %d", at, size)
+	}
+	return at, sum, nil
+}
+
+// firstLine returns the header with its line break. The first block, if any, begins
+// after it.
+func (l *inputFile) firstLine(index []byte, at int64) ([]byte, error) {
+	end := at
+	if len(index) > 0 {
+		line, _, _ := bytes.Cut(index, []byte("\n"))
+		var first listIndex
+		if err := json.Unmarshal(line, &first); err != nil || first.At <= 0 || first.At > at {
+			return nil, l.corrupt("its index cannot be read")
+		}
+		end = first.At
+	}
+	head := make([]byte, end)
+	return head, readAll(l.r, head, 0)
+}
+
+// parseHeader parses the first line.
+func (l *inputFile) parseHeader(line []byte) error {
+	h := &l.header
+	var version struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(line, &version); err != nil {
+		return l.corrupt("its first line: %v", err)
+	}
+	if version.Version != listVersion {
+		return fault.Unsupported(fault.At{File: l.name}, "version %d of lists of inputs; want %d", version.Version, listVersion).
+			WithHint("write it with the same version of bloomjoin")
+	}
+	if err := json.Unmarshal(line, h); err != nil {
+		return l.corrupt("its first line: %v", err)
+	}
+	digest, err := hex.DecodeString(h.Digest)
+	if err != nil || len(digest) != len(l.digest) || h.Inputs < 0 || h.Rows < -1 || h.Bytes < 0 {
+		return l.corrupt("its first line has a number or digest out of range")
+	}
+	copy(l.digest[:], digest)
+	for _, c := range h.Hive {
+		t, err := key.ParseType(c.Type)
+		if err != nil {
+			return l.corrupt("its first line: %v", err)
+		}
+		l.hive = append(l.hive, PathColumn{c.Name, t})
+	}
+	for _, s := range h.Schemas {
+		if s.First < 0 || s.First >= h.Inputs {
+			return l.corrupt("its first line names input %d of %d", s.First, h.Inputs)
+		}
+	}
+	return nil
+}
+
+// parseIndex parses the lines of the blocks, whose inputs are between two offsets.
+func (l *inputFile) parseIndex(index []byte, from, to int64) error {
+	for len(index) > 0 {
+		line, rest, ok := bytes.Cut(index, []byte("\n"))
+		var x listIndex
+		if err := json.Unmarshal(line, &x); err != nil || !ok {
+			return l.corrupt("its index cannot be read")
+		}
+		if x.At != from || x.Bytes <= 0 || x.Bytes > to-from || x.Block != len(l.groups) || x.Block%listBlock != 0 || len(x.Groups) == 0 || len(x.Groups) > listBlock {
+			return l.corrupt("its index contradicts itself at input %d", x.Block)
+		}
+		l.blocks = append(l.blocks, inputBlock{first: x.Block, n: len(x.Groups), group: len(l.bytes), at: x.At, bytes: x.Bytes, sum: x.Sum})
+		if err := l.addIndex(&x); err != nil {
+			return err
+		}
+		from, index = from+x.Bytes, rest
+	}
+	if from != to || len(l.groups) != l.header.Inputs {
+		return l.corrupt("its index has %d of %d inputs", len(l.groups), l.header.Inputs)
+	}
+	return nil
+}
+
+// addIndex keeps what a block says about its inputs.
+func (l *inputFile) addIndex(x *listIndex) error {
+	for _, g := range x.Groups {
+		l.groups, l.bytes = append(l.groups, int32(len(g))), append(l.bytes, g...)
+	}
+	n := 0
+	for _, r := range x.Values {
+		if r.Inputs <= 0 || len(r.Of) != len(l.hive) {
+			return l.corrupt("its index has other columns than its first line")
+		}
+		n += r.Inputs
+		if last := len(l.runs) - 1; last >= 0 && equalTexts(l.runs[last].Of, r.Of) {
+			l.runs[last].Inputs += r.Inputs
+			continue
+		}
+		l.runs = append(l.runs, r)
+	}
+	if len(l.hive) > 0 && n != len(x.Groups) {
+		return l.corrupt("its index has values for %d of %d inputs", n, len(x.Groups))
+	}
+	return nil
+}
+
+// lines reads the inputs of a block.
+func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
+	}
+	x := &l.blocks[k]
+	b := make([]byte, x.bytes)
+	if err := readAll(l.r, b, x.at); err != nil {
+		return nil, l.err(err)
+	}
+	if fmt.Sprintf("%016x", xxh3.Hash(b)) != x.sum {
+		return nil, l.corrupt("inputs %d to %d have another checksum", x.first, x.first+x.n-1)
+	}
+	inputs := make([]Input, 0, x.n)
+	group := x.group
+	for i := range x.n {
+		line, rest, ok := bytes.Cut(b, []byte("\n"))
+		if !ok {
+			return nil, l.corrupt("input %d has no line", x.first+i)
+		}
+		in, err := l.input(line)
+		if err != nil {
+			return nil, l.corrupt("input %d: %v", x.first+i, err)
+		}
+		groups := l.bytes[group : group+int(l.groups[x.first+i])]
+		if !sameBytes(in.Groups, groups) || i > 0 && compareInputs(in, inputs[i-1]) < 0 {
+			return nil, l.corrupt("input %d contradicts the index", x.first+i)
+		}
+		inputs, b, group = append(inputs, in), rest, group+len(groups)
+	}
+	if len(b) > 0 {
+		return nil, l.corrupt("there are more lines after input %d than the index has", x.first+x.n-1)
+	}
+	return inputs, nil
+}
+
+// sameBytes reports whether row groups have the given sizes.
+func sameBytes(groups []Group, bytes []int64) bool {
+	if len(groups) != len(bytes) {
+		return false
+	}
+	for i, g := range groups {
+		if g.Bytes != bytes[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// input parses the line of an input.
+func (l *inputFile) input(b []byte) (in Input, err error) {
+	var line listInput
+	if err := json.Unmarshal(b, &line); err != nil {
+		return in, err
+	}
+	in = Input{
+		Name: publish.UnescapeName(line.Name), Rel: publish.UnescapeName(line.Rel), RootRel: publish.UnescapeName(line.RootRel),
+		Size: line.Size, Identity: publish.UnescapeName(line.Identity), Format: line.Format, Schema: line.Schema,
+	}
+	if in.Print, err = hex.DecodeString(line.Print); err != nil {
+		return in, err
+	}
+	if line.Root != nil {
+		in.Found, in.Root = true, publish.UnescapeName(*line.Root)
+	}
+	if line.Modified != "" {
+		if in.ModTime, err = time.Parse(time.RFC3339Nano, line.Modified); err != nil {
+			return in, err
+		}
+	}
+	_, known := textFormats[in.Format]
+	known = known || in.Format == Parquet || in.Format == ArrowFile || in.Format == ArrowStream
+	switch {
+	case in.Name == "" || !filepath.IsLocal(filepath.FromSlash(in.Rel)):
+		return in, fmt.Errorf("the path %q", in.Rel)
+	case in.Size < 0 || len(in.Print) == 0 || !known:
+		return in, errors.New("size, print or format out of range")
+	case len(line.Values) != len(l.hive):
+		return in, fmt.Errorf("%d values of %d columns", len(line.Values), len(l.hive))
+	}
+	for _, g := range line.Groups {
+		if g[0] < -1 || g[1] < -1 {
+			return in, errors.New("a row group's rows or bytes are out of range")
+		}
+		in.Groups = append(in.Groups, Group{g[0], g[1]})
+	}
+	in.Values = l.values(line.Values)
+	return in, nil
+}
+
+// values returns the values of the columns of paths.
+func (l *inputFile) values(texts []*string) (values []PartitionValue) {
+	for i, text := range texts {
+		v := PartitionValue{Name: l.hive[i].Name, Type: l.hive[i].Type, Null: text == nil}
+		if text != nil {
+			v.Text = *text
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// Close closes the list. Lists that were made from it can no longer be read.
+func (in *Inputs) Close() error { return in.list.close() }
+
+// Name returns the name of the list, for messages.
+func (in *Inputs) Name() string { return in.list.name }
+
+// Digest is the [InputsDigest] of all inputs of the file, whatever was chosen of them.
+func (in *Inputs) Digest() [32]byte { return in.list.digest }
+
+// Rows returns the number of rows in all inputs of the file, whatever was chosen of
+// them; -1: unknown.
+func (in *Inputs) Rows() int64 { return in.list.header.Rows }
+
+// Hive returns the columns that the inputs' directories stand for.
+func (in *Inputs) Hive() []PathColumn { return in.list.hive }
+
+// Base returns the directory that outputs mirror, if the list was written with one.
+func (in *Inputs) Base() string { return publish.UnescapeName(in.list.header.Base) }
+
+// Arguments returns the names that were listed.
+func (in *Inputs) Arguments() (names []string) {
+	for _, a := range in.list.header.Arguments {
+		names = append(names, publish.UnescapeName(a))
+	}
+	return names
+}
+
+// Len returns the number of inputs that were chosen; see Where and Pick.
+func (in *Inputs) Len() (n int) {
+	for i := range in.list.groups {
+		if in.has(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// has reports whether the list has an input, by its number in the file.
+func (in *Inputs) has(i int) bool { return in.only == nil || in.only[i] }
+
+// Each yields the inputs in ascending order of Rel. After an error there are no more.
+func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
+	return func(yield func(Input, error) bool) {
+		last := ""
+		for k, x := range in.list.blocks {
+			inputs, err := in.list.lines(ctx, k)
+			if err == nil && inputs[0].Rel < last {
+				err = in.list.corrupt("input %d is not in order", x.first)
+			}
+			if err != nil {
+				yield(Input{}, err)
+				return
+			}
+			last = inputs[len(inputs)-1].Rel
+			for i := range inputs {
+				if in.has(x.first+i) && !yield(inputs[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// at returns inputs by their numbers in the file, in ascending order.
+func (in *Inputs) at(ctx context.Context, numbers []int) (inputs []Input, err error) {
+	var block []Input
+	loaded := -1
+	for _, i := range numbers {
+		if k := i / listBlock; k != loaded {
+			if block, err = in.list.lines(ctx, k); err != nil {
+				return nil, err
+			}
+			loaded = k
+		}
+		inputs = append(inputs, block[i%listBlock])
+	}
+	return inputs, nil
+}
+
+func equalTexts(a, b []*string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !sameText(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}

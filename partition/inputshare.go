@@ -1,0 +1,132 @@
+package partition
+
+import (
+	"context"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+)
+
+// InputPiece is a range of row groups of an input, which one worker reads.
+type InputPiece struct {
+	Input  Input
+	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
+}
+
+// Share returns the pieces of the list that belong to the shard: those that [Split]
+// returns for the same files. It reads the lines of their inputs only.
+func (in *Inputs) Share(ctx context.Context, s Shard) ([]InputPiece, error) {
+	lo, hi := divide(in.weights(), s)
+	var pieces []InputPiece
+	var numbers []int
+	at := 0
+	for i, groups := range in.list.groups {
+		if !in.has(i) {
+			continue
+		}
+		if from, to, ok := overlap(at, int(groups), lo, hi); ok {
+			pieces, numbers = append(pieces, InputPiece{Lo: from, Hi: to}), append(numbers, i)
+		}
+		at += max(int(groups), 1)
+	}
+	inputs, err := in.at(ctx, numbers)
+	for i := range inputs {
+		pieces[i].Input = inputs[i]
+	}
+	return pieces, err
+}
+
+// weights returns the weights of all row groups.
+func (in *Inputs) weights() (weights []int64) {
+	group := 0
+	for i, n := range in.list.groups {
+		of := in.list.bytes[group : group+int(n)]
+		if group += int(n); in.has(i) {
+			weights = appendWeights(weights, len(of), func(g int) int64 { return of[g] })
+		}
+	}
+	return weights
+}
+
+// Schemas returns an input of each schema that inputs of the file have, whatever was
+// chosen of them: the first one.
+func (in *Inputs) Schemas(ctx context.Context) ([]Input, error) {
+	var numbers []int
+	for _, s := range in.list.header.Schemas {
+		numbers = append(numbers, s.First)
+	}
+	slices.Sort(numbers)
+	return in.at(ctx, numbers)
+}
+
+// Pick returns a list of those inputs for which keep returns true. It reads all lines,
+// once.
+func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, error) {
+	picked := &Inputs{list: in.list, only: make([]bool, len(in.list.groups))}
+	for k, x := range in.list.blocks {
+		inputs, err := in.list.lines(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for i := range inputs {
+			picked.only[x.first+i] = in.has(x.first+i) && keep(&inputs[i])
+		}
+	}
+	return picked, nil
+}
+
+// Where returns a list without the inputs of which the condition excludes every row
+// because of the values of their directories; see [OpenOptions].Where. If none is left,
+// the first one is kept for its columns. It reads no lines.
+func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
+	opts := OpenOptions{IgnoreCase: ignoreCase, hive: in.layout()}
+	var err error
+	if condition != "" {
+		if opts.where, err = where.Parse(condition); err != nil {
+			return nil, err
+		}
+	}
+	bound := opts.ofPartitions()
+	if bound == nil {
+		return in, nil
+	}
+	kept := &Inputs{list: in.list, only: make([]bool, len(in.list.groups))}
+	i, any := 0, false
+	for _, run := range in.list.runs {
+		may := opts.mayHold(bound, partsOfValues(in.list.values(run.Of)))
+		for range run.Inputs {
+			kept.only[i] = may && in.has(i)
+			any = any || kept.only[i]
+			i++
+		}
+	}
+	if !any {
+		for i := range kept.only {
+			if kept.only[i] = in.has(i); kept.only[i] {
+				break
+			}
+		}
+	}
+	return kept, nil
+}
+
+// layout returns what the files of the list have in common; nil if that is nothing.
+func (in *Inputs) layout() *hiveLayout {
+	if len(in.list.hive) == 0 {
+		return nil
+	}
+	layout := &hiveLayout{like: in.list.name}
+	for _, c := range in.list.hive {
+		layout.columns = append(layout.columns, hive.Column(c))
+	}
+	return layout
+}
+
+// partsOfValues returns the directories that values come from.
+func partsOfValues(values []PartitionValue) (parts []hive.Part) {
+	for _, v := range values {
+		parts = append(parts, hive.Part{Name: v.Name, Text: v.Text, Null: v.Null})
+	}
+	return parts
+}

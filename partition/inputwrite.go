@@ -1,0 +1,314 @@
+package partition
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// A list of inputs is a file of JSON lines:
+//
+//	header    what the list is, the columns of paths, totals
+//	inputs    one line for each, in ascending order of Rel
+//	blocks    one line for each 256 inputs: where they are, their checksum, and what
+//	          a worker needs of inputs that it does not read
+//	pointer   where the blocks begin, and a checksum of header and blocks
+//
+// So a worker reads the pointer, the header, the blocks and the lines of its inputs.
+// docs/inputs.md describes the fields.
+
+// listKind is the value of "kind" in the header.
+const listKind = "bloomjoin inputs"
+
+const listVersion = 1
+
+// listBlock is the number of inputs whose lines are read at once.
+const listBlock = 256
+
+// PathColumn is a column that name=value directories stand for.
+type PathColumn struct {
+	Name string
+	Type arrow.DataType
+}
+
+// InputList is what [WriteInputs] records.
+type InputList struct {
+	Arguments []string     // the names that were listed, for people
+	Base      string       // see [OpenOptions]
+	Hive      []PathColumn // the columns of Values of all inputs, in their order
+	Inputs    []Input      // in ascending order of Rel
+	LeftOut   []string     // Rels of files that exist and are no inputs, in ascending order
+}
+
+// listHeader is the first line.
+type listHeader struct {
+	Kind      string       `json:"kind"`
+	Version   int          `json:"version"`
+	Arguments []string     `json:"arguments"`
+	Base      string       `json:"base,omitempty"`
+	Hive      []listColumn `json:"hive,omitempty"`
+	Inputs    int          `json:"inputs"`
+	Rows      int64        `json:"rows"` // -1: unknown
+	Bytes     int64        `json:"bytes"`
+	Digest    string       `json:"digest"`
+	Schemas   []listSchema `json:"schemas,omitempty"`
+	LeftOut   []string     `json:"left_out,omitempty"`
+	Alike     bool         `json:"alike,omitempty"` // outputs of some inputs would have the same name
+}
+
+type listColumn struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+// listSchema is a schema that inputs have.
+type listSchema struct {
+	Schema string `json:"schema"`
+	First  int    `json:"first"` // number of the first input that has it, from 0
+	Inputs int    `json:"inputs"`
+}
+
+// listInput is the line of an input.
+type listInput struct {
+	Name     string     `json:"name"`
+	Rel      string     `json:"rel"`
+	Size     int64      `json:"size"`
+	Modified string     `json:"modified,omitempty"`
+	Identity string     `json:"identity,omitempty"`
+	Format   Format     `json:"format"`
+	Print    string     `json:"print"`
+	Schema   string     `json:"schema"`
+	Groups   [][2]int64 `json:"groups"` // rows and bytes
+	Values   []*string  `json:"values,omitempty"`
+	Root     *string    `json:"root,omitempty"` // of a file that was found in a directory
+	RootRel  string     `json:"root_rel,omitempty"`
+}
+
+// listIndex is the line of a block.
+type listIndex struct {
+	Block  int       `json:"block"` // number of its first input, from 0
+	At     int64     `json:"at"`    // offset of that input's line
+	Bytes  int64     `json:"bytes"` // of all lines of the block
+	Sum    string    `json:"sum"`   // XXH3-64 of these bytes
+	Groups [][]int64 `json:"groups"`
+	Values []listRun `json:"values,omitempty"`
+}
+
+// listRun says that consecutive inputs have the same values of the columns of paths.
+type listRun struct {
+	Inputs int       `json:"inputs"`
+	Of     []*string `json:"of"`
+}
+
+// pointerText is the format of the last line. Its length is the same in all lists.
+const pointerText = `{"blocks_at":%20d,"sum":"%016x"}` + "\n"
+
+var pointerSize = int64(len(fmt.Sprintf(pointerText, 0, 0)))
+
+// WriteInputs writes a list of inputs. If the object exists and has the same content,
+// nothing happens; another object is replaced if replace is true, and otherwise an
+// error that wraps [ErrExists].
+func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *InputList, replace bool) (size int64, err error) {
+	b, err := list.encode()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := storage.Sweep(ctx, dst, name); err != nil {
+		return 0, err
+	}
+	same, err := holdsBytes(ctx, dst, name, b)
+	if err != nil || same {
+		return int64(len(b)), err
+	}
+	w, err := dst.Create(ctx, name, storage.CreateOptions{})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, w.Abort()) }()
+	if _, err := w.Write(b); err != nil {
+		return 0, err
+	}
+	err = w.Commit(replace)
+	if !replace && errors.Is(err, fs.ErrExist) {
+		err = fault.Errorf("%s: %w, and lists other inputs ({Force} replaces it)", name, ErrExists)
+	}
+	return int64(len(b)), err
+}
+
+// holdsBytes reports whether an object has the given content.
+func holdsBytes(ctx context.Context, src storage.Source, name string, want []byte) (_ bool, err error) {
+	r, err := src.Open(ctx, storage.Object{Name: name})
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if r.Object().Size != int64(len(want)) {
+		return false, nil
+	}
+	got := make([]byte, len(want))
+	if err := readAll(r, got, 0); err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
+	return bytes.Equal(got, want), nil
+}
+
+// encode returns the bytes of the list.
+func (l *InputList) encode() ([]byte, error) {
+	h, err := l.header()
+	if err != nil {
+		return nil, err
+	}
+	b, err := appendLine(nil, h)
+	if err != nil {
+		return nil, err
+	}
+	index := bytes.Clone(b)
+	for from := 0; from < len(l.Inputs); from += listBlock {
+		block := listIndex{Block: from, At: int64(len(b))}
+		for i := from; i < min(from+listBlock, len(l.Inputs)); i++ {
+			line := l.Inputs[i].line()
+			if b, err = appendLine(b, line); err != nil {
+				return nil, err
+			}
+			block.add(line)
+		}
+		lines := b[block.At:]
+		block.Bytes, block.Sum = int64(len(lines)), fmt.Sprintf("%016x", xxh3.Hash(lines))
+		if index, err = appendLine(index, &block); err != nil {
+			return nil, err
+		}
+	}
+	first := bytes.IndexByte(b, '\n') + 1
+	at := len(b)
+	b = append(b, index[first:]...)
+	return fmt.Appendf(b, pointerText, at, xxh3.Hash(index)), nil
+}
+
+// appendLine appends v as a line of JSON.
+func appendLine(b []byte, v any) ([]byte, error) {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return append(b, buf.Bytes()...), err
+}
+
+// header returns the first line, and checks the inputs.
+func (l *InputList) header() (*listHeader, error) {
+	h := &listHeader{Kind: listKind, Version: listVersion, Arguments: []string{}, Base: publish.EscapeName(l.Base), Inputs: len(l.Inputs)}
+	for _, a := range l.Arguments {
+		h.Arguments = append(h.Arguments, publish.EscapeName(a))
+	}
+	for _, rel := range l.LeftOut {
+		h.LeftOut = append(h.LeftOut, publish.EscapeName(rel))
+	}
+	for _, c := range l.Hive {
+		h.Hive = append(h.Hive, listColumn{c.Name, key.TypeName(c.Type)})
+	}
+	schemas, stems := map[string]int{}, map[string]bool{}
+	for i := range l.Inputs {
+		in := &l.Inputs[i]
+		if err := l.check(in, i); err != nil {
+			return nil, err
+		}
+		h.Alike = h.Alike || stems[stemOf(in.Rel)]
+		stems[stemOf(in.Rel)] = true
+		at, ok := schemas[in.Schema]
+		if !ok {
+			at = len(h.Schemas)
+			schemas[in.Schema], h.Schemas = at, append(h.Schemas, listSchema{Schema: in.Schema, First: i})
+		}
+		h.Schemas[at].Inputs++
+		h.Bytes += in.Size
+		if rows := in.Rows(); rows < 0 || h.Rows < 0 {
+			h.Rows = -1
+		} else {
+			h.Rows += rows
+		}
+	}
+	sum, _ := InputsDigest(slices.Values(l.Inputs))
+	h.Digest = hex.EncodeToString(sum[:])
+	return h, nil
+}
+
+// check returns an error if an input cannot be recorded.
+func (l *InputList) check(in *Input, i int) error {
+	switch {
+	case in.Print == nil:
+		return fault.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
+	case i > 0 && in.Rel < l.Inputs[i-1].Rel:
+		return fmt.Errorf("%s: input %d of the list is not in ascending order of Rel", in.Name, i)
+	case !slices.EqualFunc(in.Values, l.Hive, func(v PartitionValue, c PathColumn) bool {
+		return v.Name == c.Name && arrow.TypeEqual(v.Type, c.Type)
+	}):
+		return fmt.Errorf("%s: input %d of the list has other columns in its path than the list", in.Name, i)
+	}
+	return nil
+}
+
+// line returns the line of an input.
+func (in *Input) line() *listInput {
+	line := &listInput{
+		Name: publish.EscapeName(in.Name), Rel: publish.EscapeName(in.Rel), RootRel: publish.EscapeName(in.RootRel),
+		Size: in.Size, Identity: publish.EscapeName(in.Identity), Format: in.Format, Print: hex.EncodeToString(in.Print), Schema: in.Schema,
+		Groups: make([][2]int64, 0, len(in.Groups)),
+	}
+	if in.Found {
+		root := publish.EscapeName(in.Root)
+		line.Root = &root
+	}
+	if !in.ModTime.IsZero() {
+		line.Modified = in.ModTime.UTC().Format(time.RFC3339Nano)
+	}
+	for _, g := range in.Groups {
+		line.Groups = append(line.Groups, [2]int64{g.Rows, g.Bytes})
+	}
+	for _, v := range in.Values {
+		text := &v.Text
+		if v.Null {
+			text = nil
+		}
+		line.Values = append(line.Values, text)
+	}
+	return line
+}
+
+// add adds an input to the index of its block.
+func (x *listIndex) add(line *listInput) {
+	groups := make([]int64, 0, len(line.Groups))
+	for _, g := range line.Groups {
+		groups = append(groups, g[1])
+	}
+	x.Groups = append(x.Groups, groups)
+	if len(line.Values) == 0 {
+		return
+	}
+	if n := len(x.Values); n > 0 && slices.EqualFunc(x.Values[n-1].Of, line.Values, sameText) {
+		x.Values[n-1].Inputs++
+		return
+	}
+	x.Values = append(x.Values, listRun{1, line.Values})
+}
+
+func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+
+// compareInputs orders inputs as a list has them, for stable sorting.
+func compareInputs(a, b Input) int { return cmp.Compare(a.Rel, b.Rel) }
