@@ -215,6 +215,7 @@ func (b *bundler) close(ctx context.Context) error {
 	for _, p := range f.parts {
 		done.Inputs = append(done.Inputs, b.out.target(b.parts[p]).Input)
 	}
+	b.open = nil
 	return b.files.Add(ctx, f.file, done)
 }
 

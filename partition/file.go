@@ -33,6 +33,7 @@
 //	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
 //	inputgroup.go, howcopied.go        row groups whose chunks are copied as they are stored
 //	table.go, tablerows.go             rows held in memory, leaf by leaf; tableleaves.go reads them
+//	bundle.go, written.go              files of a directory, what was written
 //	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
 //	pairs.go, answer.go, metadata.go   outputs with columns of two inputs: rows, columns, metadata
 //	run.go                             what an output is made from
