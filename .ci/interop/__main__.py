@@ -12,9 +12,11 @@ import tempfile
 
 import builds
 import casts
+import commits
 import engine
 import flights
 import formats
+import growing
 import harness
 import hive
 import identity
@@ -48,7 +50,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bloomjoin-interop.") as work:
         t = harness.Checks(pathlib.Path(options.tool).resolve(), work, options.only, options.without)
         t.shared, t.writers = options.shared.resolve(), options.writers
-        for module in (usage, keys, numberkeys, casts, joins, normalize, text, formats, shards, builds, identity, pages, pagejoins, engine, privacy, flights, hive, where, lake, writers, readers):
+        for module in (usage, keys, numberkeys, casts, joins, normalize, text, formats, shards, builds, identity, pages, pagejoins, engine, privacy, flights, hive, where, growing, commits, lake, writers, readers):
             module.run(t, repository)
     print(f"{t.opened} outputs were opened by pyarrow, DuckDB and Polars")
     print(f"{t.passed} passed, {t.failed} failed")

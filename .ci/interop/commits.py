@@ -69,7 +69,7 @@ def last_shard(t):
         t.ok(f"{kind}: commit again", snapshot(g.box) == before, r)
         t.run("inspect", "--check", f"{g.out}/", opens=False)
 
-        put(log, 7, "a")
+        tables.write(growing.part(210), log / dt(7) / "a.parquet")  # in one row group, which goes to one shard
         shards(g, "--no-commit", of=5)
         t.ok(f"{kind}, grown, --no-commit", not (g.out / "_SUCCESS").exists())
         committed(g, f"{kind}, grown, commit")
@@ -113,7 +113,7 @@ def refusals(t):
     other = Grown(t, "semi", log, ids, "--columns", "row,user_id")
     shards(other, "--no-commit")
     given = [marks[0], marks[1], manifests(other)[2]]
-    refused(g, "a manifest of another run", [given[2].name, "another", "differ"], f"{g.out}/", *given)
+    refused(g, "a manifest of another run", [given[2].name, "2 of 3"], f"{g.out}/", *given)
     refused(g, "two of three manifests", ["2/3", "shard 2", "2 of 3", "2 of the 3"], f"{g.out}/", *marks[:2])
     refused(g, "a manifest of something else", ["ids.parquet"], f"{g.out}/", *marks[:2], ids)
     good = marks[1].read_bytes()

@@ -26,8 +26,8 @@ func TestFewDescriptors(t *testing.T) {
 			t.Errorf("%s: %v: %s", more, err, said)
 			continue
 		}
-		if n := len(names(t, out)); n != 122 {
-			t.Errorf("%s: %d files, want 120 outputs, a manifest and _SUCCESS", more, n)
+		if n := len(names(t, out)); n != 121 {
+			t.Errorf("%s: %d files, want 120 outputs and _SUCCESS", more, n)
 		}
 	}
 }

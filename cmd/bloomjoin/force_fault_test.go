@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func days(t *testing.T) (dir string) {
 // forced returns a join of one day into a directory that replaces its outputs.
 func forced(dir, out string, day, ids int, format string) []string {
 	return []string{
-		"join", "--quiet", "--force", "--format", format, "--ids", fmt.Sprintf("%s/ids%d.parquet", dir, ids), "--on", "k",
+		"join", "--quiet", "--force", "--empty", "write", "--format", format, "--ids", fmt.Sprintf("%s/ids%d.parquet", dir, ids), "--on", "k",
 		"-o", out, fmt.Sprintf("%s/logs/dt=%d", dir, day),
 	}
 }
@@ -75,9 +76,34 @@ func snapshotOf(t *testing.T, dir string) map[string]string {
 	return files
 }
 
+// outputState is the state of an output directory, as far as tests read it.
+type outputState struct {
+	Inputs []struct {
+		Input  string `json:"input"`
+		Recipe int    `json:"recipe"`
+	} `json:"inputs"`
+	Files []struct {
+		Name  string `json:"name"`
+		Bytes int    `json:"bytes"`
+	} `json:"files"`
+}
+
+// stateOf reads the newest state of an output directory.
+func stateOf(t *testing.T, out string) (s outputState) {
+	t.Helper()
+	all, err := filepath.Glob(out + ".bloomjoin/manifest-*.json")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("no state beside %s: %v", out, err)
+	}
+	if err := json.Unmarshal(read(t, slices.Max(all)), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // Runs with --force over two days are killed at random times. Outputs of the other
 // day and unrelated files never change, every output is complete and from one run,
-// and _SUCCESS exists only while everything it lists does. The next undisturbed run
+// and _SUCCESS exists only while everything that the state lists does. The next undisturbed run
 // repairs the directory and removes what killed runs left.
 func TestForceKilled(t *testing.T) {
 	dir := days(t)
@@ -143,7 +169,7 @@ func TestForceKilled(t *testing.T) {
 		after := snapshotOf(t, out)
 		if cmd.ProcessState.ExitCode() < 0 {
 			killed++
-			if after["_SUCCESS"] == "" {
+			if !has(after, "_SUCCESS") {
 				between++
 			}
 		} else if code := cmd.ProcessState.ExitCode(); code != exitDone {
@@ -169,20 +195,16 @@ func TestForceKilled(t *testing.T) {
 				t.Fatalf("round %d: %s is the output of no run", round, name)
 			}
 		}
-		if s, ok := after["_SUCCESS"]; ok {
-			var listed struct {
-				Files []struct {
-					Name  string `json:"name"`
-					Bytes int    `json:"bytes"`
-				} `json:"files"`
-			}
-			if err := json.Unmarshal([]byte(s), &listed); err != nil || len(listed.Files) != 8 || outputs != 8 {
-				t.Fatalf("round %d: _SUCCESS of %d files beside %d: %v", round, len(listed.Files), outputs, err)
-			}
-			for _, f := range listed.Files {
-				if len(after[f.Name]) != f.Bytes {
-					t.Fatalf("round %d: %s has %d bytes, and _SUCCESS says %d", round, f.Name, len(after[f.Name]), f.Bytes)
-				}
+		if !has(after, "_SUCCESS") {
+			continue
+		}
+		state := stateOf(t, out)
+		if len(state.Files) != 8 || outputs != 8 {
+			t.Fatalf("round %d: _SUCCESS with a state of %d files, and %d outputs", round, len(state.Files), outputs)
+		}
+		for _, f := range state.Files {
+			if len(after[f.Name]) != f.Bytes {
+				t.Fatalf("round %d: %s has %d bytes, and the state says %d", round, f.Name, len(after[f.Name]), f.Bytes)
 			}
 		}
 	}
@@ -200,13 +222,16 @@ func TestForceKilled(t *testing.T) {
 	for name := range healed {
 		_, theirs := foreign[name]
 		switch base := filepath.Base(name); {
-		case theirs || whole[name][healed[name]] && strings.HasSuffix(name, ".parquet"), base == "_SUCCESS", strings.HasPrefix(base, "_manifest"):
+		case theirs || whole[name][healed[name]] && strings.HasSuffix(name, ".parquet"), base == "_SUCCESS":
 		default:
 			t.Errorf("left behind: %s", name)
 		}
 	}
 	if _, ok := healed["_SUCCESS"]; !ok || len(healed) != 8+len(foreign)+3 {
 		t.Errorf("%d files, _SUCCESS: %v", len(healed), ok)
+	}
+	if left := names(t, out+".bloomjoin"); len(left) != 2 || left[1] != "manifest.json" {
+		t.Errorf("beside it: %q, want a state and its copy", left)
 	}
 }
 
@@ -250,21 +275,15 @@ func TestForceRivals(t *testing.T) {
 		if !success {
 			continue
 		}
-		// All files of the day are from one run.
-		runs := map[string]bool{}
-		var listed struct {
-			Files []struct{ Name, Run string }
-		}
-		if err := json.Unmarshal([]byte(files["_SUCCESS"]), &listed); err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range listed.Files {
-			if strings.HasPrefix(f.Name, "dt=1/") {
-				runs[f.Run] = true
+		// All outputs of the day were made with the same IDs.
+		recipes := map[int]bool{}
+		for _, e := range stateOf(t, out).Inputs {
+			if strings.HasPrefix(e.Input, "dt=1/") {
+				recipes[e.Recipe] = true
 			}
 		}
-		if len(runs) != 1 {
-			t.Errorf("round %d: _SUCCESS beside a day of %d runs", round, len(runs))
+		if len(recipes) != 1 {
+			t.Errorf("round %d: _SUCCESS beside a day of %d runs", round, len(recipes))
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (b bucket) get(name string) string {
 }
 
 // digests matches digests of runs, which include the identities of objects.
-var digests = regexp.MustCompile(`[0-9a-f]{64}|_manifest-[0-9a-f]{16}`)
+var digests = regexp.MustCompile(`[0-9a-f]{64}`)
 
 // tree returns the objects below a directory by their names, without digests, and
 // without the content of filters and manifests.
@@ -104,7 +104,7 @@ func (b bucket) tree(dir string) map[string]string {
 	for _, o := range all {
 		rel, size := digests.ReplaceAllString(o.Rel, "D"), fmt.Sprint(o.Size)
 		switch base := path.Base(o.Rel); {
-		case strings.HasPrefix(base, "_"):
+		case strings.HasPrefix(base, "_"), strings.Contains(rel, ".bloomjoin/"):
 			content[rel] = ""
 		case strings.HasSuffix(base, ".bjf"):
 			content[rel] = size // sections are compressed, so it depends on the content

@@ -193,6 +193,9 @@ func (l *listing) done(ctx context.Context, r *Run) (*Part, error) {
 // stopped at the very end may have left the run without a commit, or the directory without
 // _SUCCESS, so done sees to both.
 func (d *Dir) done(ctx context.Context, r *Run) error {
+	if err := storage.Sweep(ctx, d.Store, d.Name); err != nil { // an attempt to write _SUCCESS, too
+		return err
+	}
 	lack, err := r.conclude(ctx)
 	if err != nil {
 		return err
