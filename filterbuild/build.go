@@ -157,13 +157,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 		return nil, err
 	}
 	p.files, p.pieces = files, partition.Split(files, opts.Shard)
-	var d division
-	for _, f := range files {
-		if f.Format.IsText() {
-			d.text(f.Rel, f.NumGroups(), f.GroupBytes)
-		}
-	}
-	p.Division = d.sum()
+	p.Division = division(files)
 	if err := p.agree(columns); err != nil {
 		return nil, err
 	}
@@ -182,33 +176,6 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	return p, nil
 }
 
-// division digests how text files are divided, which does not follow from their content:
-// ranges of bytes have the size that this version gives them, over a network another one
-// than elsewhere.
-type division struct{ h hash.Hash }
-
-// text adds a file with the bytes of its row groups.
-func (d *division) text(rel string, groups int, bytes func(int) int64) {
-	if groups < 2 {
-		return
-	}
-	if d.h == nil {
-		d.h = sha256.New()
-	}
-	fmt.Fprintf(d.h, "%q:", rel)
-	for g := range groups {
-		fmt.Fprintf(d.h, " %d", bytes(g))
-	}
-}
-
-// sum returns the digest; zero if no file is divided.
-func (d *division) sum() (sum [32]byte) {
-	if d.h != nil {
-		d.h.Sum(sum[:0])
-	}
-	return sum
-}
-
 // agree fixes what follows from the columns of the files.
 func (p *Plan) agree(columns []key.Column) error {
 	p.Spec.SkipBad = slices.ContainsFunc(p.files, func(f *partition.File) bool {
@@ -219,6 +186,44 @@ func (p *Plan) agree(columns []key.Column) error {
 		return err
 	}
 	return p.Spec.check()
+}
+
+// division digests how text files are divided, which does not follow from their content:
+// ranges of bytes have the size that this version gives them, over a network another one
+// than elsewhere.
+func division(files []*partition.File) [32]byte {
+	d := newDivided()
+	for i, f := range files {
+		d.add(i, f.Format, f.NumGroups(), f.GroupBytes)
+	}
+	return d.sum()
+}
+
+// divided computes the digest of a division.
+type divided struct {
+	h   hash.Hash
+	any bool
+}
+
+func newDivided() *divided { return &divided{h: sha256.New()} }
+
+// add adds input i.
+func (d *divided) add(i int, format partition.Format, groups int, bytes func(int) int64) {
+	if !format.IsText() || groups < 2 {
+		return
+	}
+	d.any = true
+	fmt.Fprintf(d.h, "%d:", i)
+	for g := range groups {
+		fmt.Fprintf(d.h, " %d", bytes(g))
+	}
+}
+
+func (d *divided) sum() (sum [32]byte) {
+	if d.any {
+		d.h.Sum(sum[:0])
+	}
+	return sum
 }
 
 // newPlan returns the part of a plan that depends on the options alone, and the key

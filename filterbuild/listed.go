@@ -98,15 +98,16 @@ func (p *Plan) readTexts(ctx context.Context, columns []key.Column) error {
 	if len(as) == 0 {
 		return nil
 	}
-	var d division
+	d, i := newDivided(), 0
 	for in, err := range p.list.inputs.Each(ctx) {
 		if err != nil {
 			return err
 		}
 		if text, ok := as[in.Schema]; ok {
 			p.Spec.reading = append(p.Spec.reading, text)
-			d.text(in.Rel, len(in.Groups), func(g int) int64 { return in.Groups[g].Bytes })
 		}
+		d.add(i, in.Format, len(in.Groups), func(g int) int64 { return in.Groups[g].Bytes })
+		i++
 	}
 	p.Division = d.sum()
 	return nil

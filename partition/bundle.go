@@ -207,14 +207,14 @@ func (b *bundler) close(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", b.out.path(f.name), err)
 	}
-	b.open = nil
 	done := publish.File{Name: f.name, Rows: n, Bytes: size, Sum: publish.Sum(f.sum), Values: valuesIn(f.name)}
 	if done.Columns, err = columnsIn(f.writer); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", b.out.path(f.name), err), f.file.Abort())
+		return fmt.Errorf("%s: %w", b.out.path(f.name), err)
 	}
 	for _, p := range f.parts {
 		done.Inputs = append(done.Inputs, b.out.target(b.parts[p]).Input)
 	}
+	b.open = nil
 	return b.files.Add(ctx, f.file, done)
 }
 

@@ -24,7 +24,8 @@
 //	partitions.go                      name=value directories as columns
 //	file.go                            a file, over the reader of its format in internal/
 //	split.go, rowrange.go              files are divided among workers
-//	input.go                           what is recorded of a file, so that it need not be opened
+//	input.go, inputlist.go             what is recorded of a file, so that it need not be opened
+//	inputwrite.go, inputread.go        lists of inputs; inputshare.go, inputopen.go for a worker's share
 //	ordered.go, flight.go              workers, what they hold, the order of their results
 //	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
 //	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
@@ -32,6 +33,7 @@
 //	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
 //	inputgroup.go, howcopied.go        row groups whose chunks are copied as they are stored
 //	table.go, tablerows.go             rows held in memory, leaf by leaf; tableleaves.go reads them
+//	bundle.go, written.go              files of a directory, what was written
 //	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
 //	pairs.go, answer.go, metadata.go   outputs with columns of two inputs: rows, columns, metadata
 //	run.go                             what an output is made from

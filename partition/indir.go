@@ -31,8 +31,8 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Run.job = job
 	if o.Run.List != nil { // the writer checks the targets
+		o.Run.job = job
 		return nil, nil
 	}
 	var todo []*File
@@ -41,7 +41,7 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 			todo = append(todo, f)
 		}
 	}
-	return todo, job.Check(ctx, o.targets(Split(todo, o.Shard)))
+	return todo, job.Check(ctx, o.targets(o.Run.Pieces(todo, o.Shard)))
 }
 
 // jobOf returns what is to be done in the directory: what Pending has found, or

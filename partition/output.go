@@ -102,8 +102,8 @@ type Output struct {
 	// Require are conditions on the rows of a directory, over all of its workers. If
 	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
 	Require Require
-	// Counts, if not nil, is called when all rows have been written, and for a directory
-	// before its manifest is: it completes what is said of the inputs and IDs.
+	// Counts, if not nil, is called when all rows have been written, of a directory before
+	// its manifest is: it completes what is known of the inputs and IDs.
 	Counts func(w *Written)
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;

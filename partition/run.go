@@ -66,6 +66,26 @@ func (r *Run) outputs() (files []*File) {
 // inputs returns all files.
 func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 
+// Pieces returns what one worker reads of the files that [Output.Pending] has returned. It
+// is [Split], except that inputs whose outputs were damaged are divided as when these were
+// written, so that the same files come out.
+func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
+	if !r.Heals() {
+		return Split(pending, s)
+	}
+	for _, p := range Split(r.outputs(), s) {
+		if slices.Contains(pending, p.File) {
+			pieces = append(pieces, p)
+		}
+	}
+	return pieces
+}
+
+// Heals reports whether [Output.Pending] has found that only outputs of unchanged inputs
+// are damaged. The workers then share all inputs, and of its share each reads those that
+// are pending.
+func (r *Run) Heals() bool { return r.job != nil && r.job.Heals() }
+
 // Digest identifies the run. It is computed from the options, the filters and each file's
 // Rel, size and content, see [File.Fingerprint]. It is the same on every machine that
 // has the same files, wherever they are mounted and whenever they were written.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -55,7 +56,7 @@ func (r *logRun) openOwn(ctx context.Context) error {
 	if r.list == nil {
 		return nil
 	}
-	share, err := r.list.Share(ctx, r.shard)
+	share, err := r.share(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,4 +64,20 @@ func (r *logRun) openOwn(ctx context.Context) error {
 	r.all, r.files = append(r.all, files...), append(r.files, files...)
 	r.own = append([]partition.Piece{}, pieces...) // not nil, even if there are none
 	return err
+}
+
+// share returns what this worker reads of a list.
+func (r *logRun) share(ctx context.Context) ([]partition.InputPiece, error) {
+	if r.out.Run == nil || !r.out.Run.Heals() {
+		return r.list.Share(ctx, r.shard)
+	}
+	pending := map[string]bool{}
+	for in, err := range r.list.Each(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		pending[in.Rel] = true
+	}
+	share, err := r.chosen.Share(ctx, r.shard)
+	return slices.DeleteFunc(share, func(p partition.InputPiece) bool { return !pending[p.Input.Rel] }), err
 }

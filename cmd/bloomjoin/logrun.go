@@ -43,7 +43,8 @@ type logRun struct {
 	all              []*partition.File // of the log
 	files            []*partition.File // of the log, with a key
 	list             *partition.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
-	own              []partition.Piece // of the list; what this worker reads
+	own              []partition.Piece // what this worker reads; nil: its share of files
+	chosen           *partition.Inputs // list, before what is done was left out
 	opening          partition.OpenOptions
 	schemas          map[*partition.File]string // of the list, by the file that was opened
 	skipped          []skippedFile              // of the log, without
@@ -132,7 +133,7 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 
 // pieces returns what this worker reads of the log.
 func (r *logRun) pieces() []partition.Piece {
-	if r.list != nil {
+	if r.own != nil {
 		return r.own
 	}
 	return partition.Split(r.files, r.shard)
@@ -168,6 +169,7 @@ func (r *logRun) pending(ctx context.Context) error {
 		todo, err := r.out.Pending(ctx)
 		if err == nil {
 			r.kept, r.files = len(r.files)-len(todo), todo
+			r.own = append([]partition.Piece{}, r.out.Run.Pieces(todo, r.shard)...) // not nil
 		}
 		return err
 	}
@@ -176,7 +178,7 @@ func (r *logRun) pending(ctx context.Context) error {
 	}
 	todo, err := r.out.PendingInputs(ctx)
 	if err == nil {
-		r.kept, r.list = r.list.Len()-todo.Len(), todo
+		r.kept, r.chosen, r.list = r.list.Len()-todo.Len(), r.list, todo
 	}
 	return err
 }

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -14,6 +15,7 @@ import (
 
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -42,8 +44,14 @@ func decode(t *testing.T, dir string) manifests {
 			t.Fatal(err)
 		}
 		strict := func(into any) {
-			if err := yaml.UnmarshalStrict(text, into); err != nil {
-				t.Errorf("%s: %s %s: %v", dir, r.GetKind(), r.GetName(), err)
+			object, err := yaml.YAMLToJSONStrict(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Unlike encoding/json, this one does not take readOnlyRootFileSystem for readOnlyRootFilesystem.
+			wrong, err := json.UnmarshalStrict(object, into)
+			if wrong = append(wrong, err); errors.Join(wrong...) != nil {
+				t.Errorf("%s: %s %s: %v", dir, r.GetKind(), r.GetName(), errors.Join(wrong...))
 			}
 		}
 		switch id := r.GetApiVersion() + " " + r.GetKind(); id {

@@ -136,7 +136,7 @@ func (w *Writer) Restart(dst io.Writer) error {
 	if !w.closed || w.out.err != nil {
 		return errors.New("another Parquet file before the last one is complete")
 	}
-	w.out, w.rows, w.closed = sink{w: dst, piece: w.out.piece}, 0, false
+	w.out, w.rows, w.closed, w.summaries = sink{w: dst, piece: w.out.piece}, 0, false, nil
 	return w.out.write([]byte(magic))
 }
 

@@ -28,6 +28,10 @@ type Run struct {
 // Does reports whether an input is to be read.
 func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
 
+// Heals reports whether the inputs to be read are unchanged, and only their outputs are
+// damaged: they are to be divided among the workers as before.
+func (r *Run) Heals() bool { return r.task.Heal }
+
 // All reports whether all inputs are to be read.
 func (r *Run) All() bool { return r.task.All }
 

@@ -31,6 +31,8 @@ type comparison struct {
 	roots      map[string]bool // directories that were listed, as Rel
 	partitions map[string]bool // with an input below one of the roots
 	otherIDs   []string        // kept inputs that were done with other IDs
+	heals      bool            // see Task
+	damaged    []string        // inputs whose outputs are damaged
 	abandon    []string        // runs, see Task
 	notes      []string
 }
@@ -48,6 +50,7 @@ func (c *comparison) task() Task {
 		return Task{Inputs: c.in.Len, All: true, Abandon: c.abandon}
 	}
 	t := Task{Inputs: len(c.todo), All: len(c.todo) == len(c.named), Remove: sorted(c.remove), Abandon: c.abandon}
+	t.Heal = c.heals && len(c.otherIDs) == 0 && len(c.remove) == 0
 	if !t.All {
 		t.Only = sorted(c.todo)
 	}
@@ -87,6 +90,7 @@ func (c *comparison) compare(ctx context.Context) error {
 			return err
 		}
 	}
+	c.heals = len(c.todo) > 0 && len(c.todo) == len(c.damaged)
 	if err := c.ids(); err != nil {
 		return err
 	}
@@ -211,7 +215,7 @@ func (c *comparison) input(ctx context.Context, in Input) error {
 			return err
 		}
 		if trouble != "" {
-			c.todo[in.Rel] = true
+			c.todo[in.Rel], c.damaged = true, append(c.damaged, in.Rel)
 			c.notes = append(c.notes, fmt.Sprintf("%s is %s; it was written again", name, trouble))
 			return nil
 		}

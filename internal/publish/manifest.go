@@ -68,6 +68,7 @@ type Task struct {
 	// takes.
 	Abandon []string `json:"abandon,omitempty"`
 	Kept    Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
+	Heal    bool     `json:"heal,omitempty"`   // the inputs are unchanged, and their outputs damaged
 	Force   bool     `json:"force,omitempty"`  // outputs of other options are replaced
 	Digest  string   `json:"digest,omitempty"` // in a [Part]: of Only and Again, which are left out there
 }

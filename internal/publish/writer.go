@@ -225,20 +225,19 @@ func (r *Run) part() *Part {
 // changes.
 func (w *Writer) unmark(ctx context.Context, l *listing) error {
 	w.swaps = map[string]bool{}
-	touched := map[string]bool{"": true}
+	touched := map[string]bool{Success: false}
 	for _, t := range w.targets {
 		p := partitionOf(t.Name)
-		touched[p] = true
+		touched[path.Join(p, Success)] = false
 		if _, ok := l.objects[t.Name]; ok {
 			w.swaps[p] = true
 		}
 	}
 	for _, input := range w.run.task.Remove {
-		touched[partitionOf(input)] = true
+		touched[path.Join(partitionOf(input), Success)] = false
 		w.swaps[partitionOf(input)] = true
 	}
-	for p := range touched {
-		name := path.Join(p, Success)
+	for _, name := range inOrder(touched) {
 		if _, ok := l.objects[name]; !ok {
 			continue
 		}

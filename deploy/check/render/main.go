@@ -14,7 +14,7 @@ import (
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: render DIR")
-		os.Exit(64)
+		os.Exit(64) //nolint:forbidigo // exit status of the command
 	}
 	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), os.Args[1])
 	if err == nil {
@@ -25,6 +25,6 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "render:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }

@@ -1,0 +1,184 @@
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// runner is a run over a log that is a map from Rel to content. The output of an input is
+// a copy of it, after the mark of the run, and each byte is a row.
+type runner struct {
+	Dir
+	log    map[string]string
+	left   []string            // listed, no inputs
+	shares map[string][]string // inputs by the file that they share; others have one of their own
+}
+
+func newRunner(s storage.Storage, log map[string]string) *runner {
+	r := &runner{log: log}
+	r.Dir = Dir{Name: "b/out", Manifests: "b/out.bloomjoin", Recipe: Recipe{Options: "o1", IDs: "i1"}}
+	r.Store, r.InDir = s, true
+	r.Marker = func(ctx context.Context, name string) (string, bool, error) {
+		b, err := read(ctx, s, name)
+		mark, _, ok := strings.Cut(b, "|")
+		if !ok {
+			mark = ""
+		}
+		return mark, ok && err == nil, nil
+	}
+	r.Rows = func(ctx context.Context, name string) (int64, error) {
+		b, err := read(ctx, s, name)
+		_, rows, _ := strings.Cut(b, "|")
+		return int64(len(rows)), err
+	}
+	return r
+}
+
+func read(ctx context.Context, s storage.Source, name string) (string, error) {
+	src, err := s.Open(ctx, storage.Object{Name: name})
+	if err != nil {
+		return "", err
+	}
+	defer src.Close()
+	b := make([]byte, src.Object().Size)
+	_, err = src.ReadAt(b, 0)
+	if len(b) == 0 {
+		err = nil
+	}
+	return string(b), err
+}
+
+// inputs returns the log as a run sees it, listed below its root.
+func (r *runner) inputs() Inputs {
+	names := slices.Sorted(maps.Keys(r.log))
+	in := Inputs{Len: len(names), Left: map[string]bool{}}
+	for _, name := range r.left {
+		in.Left[name] = true
+	}
+	all := sha256.New()
+	for _, name := range names {
+		fmt.Fprintf(all, "%q %q ", name, r.log[name])
+	}
+	all.Sum(in.Digest[:0])
+	in.Each = func(yield func(Input, error) bool) {
+		for _, name := range names {
+			c := r.log[name]
+			if !yield(Input{Rel: name, Size: int64(len(c)), Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1, Found: true}, nil) {
+				return
+			}
+		}
+	}
+	return in
+}
+
+// fileOf returns the name of the output of an input.
+func (r *runner) fileOf(input string) string {
+	for name, inputs := range r.shares {
+		if slices.Contains(inputs, input) {
+			return name
+		}
+	}
+	return input + ".out"
+}
+
+// do runs. did are the inputs that were read by this worker.
+func (r *runner) do(ctx context.Context) (did []string, run *Run, notes []string, err error) {
+	r.Owner.Run = sha256.Sum256([]byte(r.Recipe.Options + r.Recipe.IDs))
+	run, err = r.Begin(ctx, r.inputs())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var targets []Target
+	byFile := map[string][]string{}
+	for i, input := range slices.Sorted(maps.Keys(r.log)) {
+		if !run.Does(input) || uint32(i)%run.of() != r.Shard {
+			continue
+		}
+		did = append(did, input)
+		name := r.fileOf(input)
+		if byFile[name] == nil {
+			targets = append(targets, Target{Name: name, Input: input})
+		}
+		byFile[name] = append(byFile[name], input)
+	}
+	if err := run.Check(ctx, targets); err != nil {
+		return did, run, nil, err
+	}
+	w := run.NewWriter(targets, false)
+	defer func() { err = errors.Join(err, w.End(ctx, err)) }()
+	var entries []Entry
+	for _, t := range targets {
+		content := r.Mark() + "|"
+		for _, input := range byFile[t.Name] {
+			c := r.log[input]
+			content += c
+			n := int64(len(c))
+			entries = append(entries, Entry{Input: input, Size: n, Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1, Hi: 1,
+				Counts: Counts{RowsIn: n, RowsKept: n, RowsOut: n}, Files: []string{t.Name}})
+		}
+		h := xxh3.New()
+		h.Write([]byte(content))
+		file, err := w.Create(ctx, t.Name)
+		if err != nil {
+			return did, run, nil, err
+		}
+		if _, err := file.Write([]byte(content)); err != nil {
+			return did, run, nil, errors.Join(err, file.Abort())
+		}
+		rows := int64(len(content) - strings.Index(content, "|") - 1)
+		if err := w.Add(ctx, file, File{Name: t.Name, Inputs: byFile[t.Name], Rows: rows, Bytes: int64(len(content)), Sum: Sum(h)}); err != nil {
+			return did, run, nil, err
+		}
+	}
+	notes, err = w.Finish(ctx, entries, 0, 0)
+	return did, run, notes, err
+}
+
+// data returns what a reader finds: the rows of each file, and the markers.
+func data(s *storagetest.Memory) string {
+	var all []string
+	for _, name := range s.Names() {
+		if rel, ok := strings.CutPrefix(name, "b/out/"); ok {
+			b, _ := s.Get(name)
+			if _, rows, is := strings.Cut(string(b), "|"); is {
+				rel += ":" + rows
+			}
+			all = append(all, rel)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// manifests returns the names of the manifests, without the number of the generation.
+func manifests(s *storagetest.Memory) string {
+	var all []string
+	for _, name := range s.Names() {
+		if rel, ok := strings.CutPrefix(name, "b/out.bloomjoin/"); ok {
+			if generationOf(rel) > 0 {
+				rel = "manifest-N.json"
+			}
+			all = append(all, rel)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+const settled = "manifest-N.json manifest.json"
+
+func equal[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
+		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
+	}
+}
