@@ -79,6 +79,10 @@ func TestArrayTwins(t *testing.T) {
 					t.Errorf("%s: %s: %s", a, what, strings.Join(said, "; "))
 				}
 			}
+			if !has(a.files(), "out/_SUCCESS") { // one copy may have withdrawn what the other wrote
+				t.Logf("%s: %s: not committed, so the workers are run again", a, what)
+				a.again(what, 0, 1, 2)
+			}
 			a.finished(what)
 		}
 	}
@@ -221,11 +225,10 @@ func TestArrayOnFullDisk(t *testing.T) {
 func lastLines(s string) string { return s[max(0, len(s)-600):] }
 
 // Outputs that are lost or cut after _SUCCESS are found, and written again by the same
-// workers. They divide what is to be done anew, so its files may be cut elsewhere.
+// workers, as they were.
 func TestArrayHealed(t *testing.T) {
 	p := folder{t, t.TempDir()}
 	for _, a := range arrays(t, p) {
-		want := a.rowsOf(a.want)
 		for i := range 4 {
 			a.prepare()
 			a.again("at first", 0, 1, 2, 3, 4, 5, 6, 7)
@@ -247,18 +250,13 @@ func TestArrayHealed(t *testing.T) {
 				t.Errorf("%s: %s: inspect --check finds nothing", a, what)
 			}
 			a.again(what, 0, 1, 2, 3, 4, 5, 6, 7)
-			now := a.files()
-			if got := a.rowsOf(now); !slices.Equal(got, want) || !has(now, "out/_SUCCESS") {
-				t.Errorf("%s: %s: %d rows, want %d; _SUCCESS: %v", a, what, len(got), len(want), has(now, "out/_SUCCESS"))
-			}
-			if out, err := exec.Command("bloomjoin", "inspect", "--check", p.name("out/")).CombinedOutput(); err != nil {
-				t.Errorf("%s: %s: inspect --check: %v: %s", a, what, err, out)
-			}
+			a.finished(what)
 			whole := *a
 			whole.workers = 1
 			if codes, said := whole.wait(whole.start(0)); codes != nil {
 				t.Errorf("%s: %s: one worker after it: %v", a, what, said)
 			}
+			a.finished(what + ", then as one worker")
 		}
 	}
 }

@@ -430,6 +430,14 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 	return nil
 }
 
+// reads reports whether a part has read, or is about to write, some of the inputs.
+func (p *Part) reads(inputs map[string]bool) bool {
+	return slices.ContainsFunc(p.Inputs, func(e Entry) bool { return inputs[e.Input] }) ||
+		slices.ContainsFunc(p.Files, func(f File) bool {
+			return slices.ContainsFunc(f.Inputs, func(input string) bool { return inputs[input] })
+		})
+}
+
 // supersede takes the inputs of a run that is being committed from the parts of other runs.
 // They were killed, or began with another list of inputs, or will notice.
 func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part) error {
@@ -445,7 +453,23 @@ func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part) error {
 		}
 	}
 	own := func(p *partName) bool { return strings.HasPrefix(parts[0].Run, p.run) && p.of == parts[0].Of }
-	return l.takeOver(ctx, own, func(*partName, *File) bool { return false }, nil, reads)
+	touched := map[string]bool{} // runs with a part that has read some of these inputs
+	for _, p := range l.parts {
+		if own(p) {
+			continue
+		}
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return err
+		}
+		if part != nil && part.reads(reads) {
+			touched[p.key()] = true
+		}
+	}
+	idle := func(p *partName, f *File) bool { // its rows were none, and it has read inputs of the run, or nothing
+		return f == nil && !slices.ContainsFunc(p.part.Inputs, func(e Entry) bool { return !reads[e.Input] }) && (len(p.part.Inputs) > 0 || touched[p.key()])
+	}
+	return l.takeOver(ctx, own, idle, nil, reads)
 }
 
 // copyState writes the copy of the state for other programs. If another run commits
