@@ -143,8 +143,8 @@ class Grown:
         self.t.equal(f"{name}: beside", beside(self.box), STATE)
         self.t.equal(f"{name}: manifest.json is a copy", len({p.read_bytes() for p in (self.box / "out.bloomjoin").glob("*")}), 1)
 
-    def step(self, name, *changed, more=(), logs=()):
-        """The command again. Only outputs whose names begin with one of changed may differ from before."""
+    def step(self, name, *changed, more=(), logs=(), fresh=True):
+        """The command again. Only outputs whose names begin with one of changed may differ from before, and with fresh all files are as from nothing."""
         before = snapshot(self.out)
         r = self.run(*more, logs=logs)
         after = snapshot(self.out)
@@ -152,8 +152,9 @@ class Grown:
         self.t.equal(f"{name}: untouched", touched, [])
         self.same_rows(name)
         self.tidy(name)
-        kept = {n: d for n, d in data(after).items() if not (self.gone / n.split("/")[0]).exists()}
-        self.t.equal(f"{name}: as from nothing", differing(kept, self.fresh()), [])
+        if fresh:
+            kept = {n: d for n, d in data(after).items() if not (self.gone / n.split("/")[0]).exists()}
+            self.t.equal(f"{name}: as from nothing", differing(kept, self.fresh()), [])
         return r
 
     def unchanged(self, name, *more):
@@ -225,7 +226,7 @@ def daily(t, kind):
 
     shutil.rmtree(g.gone)
     g.step("pruned", dt(7), more=["--prune"])
-    t.ok("pruned: nothing of the day", not (g.out / dt(7)).exists(), [*(g.out / dt(7)).rglob("*")])
+    t.equal("pruned: nothing of the day", [n for n in snapshot(g.out) if n.startswith(dt(7))], [])
     g.unchanged("pruned, again")
 
 
@@ -507,14 +508,17 @@ def sizes(t):
     t.equal("in input order", rows, sorted(rows))
     for g in (plain, every, small):
         g.unchanged("again")
+    for g in (plain, every, small):
+        g.run()  # what the one before has put back is newer
+        alone = g is not small  # what is new gets files of its own, and would share one from nothing
         tables.write(part(900, rows=50), log / dt(6) / "0000.parquet")
         g.step("a day more", dt(6))
         tables.write(part(901, rows=50), log / dt(3) / "0100.parquet")
-        g.step("a file more", dt(3))
+        g.step("a file more", dt(3), fresh=alone)
         (log / dt(2) / "0000.parquet").unlink()
-        g.step("the first file of a day less", dt(2))
+        g.step("the first file of a day less", dt(2), fresh=alone)
         tables.write(part(903, rows=50, hits=False), log / dt(4) / "0020.parquet")
-        g.step("a file without rows", dt(4))
+        g.step("a file without rows", dt(4), fresh=alone)
         shutil.rmtree(log / dt(6))
         (log / dt(3) / "0100.parquet").unlink()
         tables.write(part(200, rows=50), log / dt(2) / "0000.parquet")

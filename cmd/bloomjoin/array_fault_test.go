@@ -220,17 +220,19 @@ func TestArrayOnFullDisk(t *testing.T) {
 
 func lastLines(s string) string { return s[max(0, len(s)-600):] }
 
-// An output that is lost or cut after _SUCCESS is written again by the worker that
-// wrote it, by all, and by one process that does all.
+// Outputs that are lost or cut after _SUCCESS are found, and written again by the same
+// workers. They divide what is to be done anew, so its files may be cut elsewhere.
 func TestArrayHealed(t *testing.T) {
 	p := folder{t, t.TempDir()}
 	for _, a := range arrays(t, p) {
-		victims := slices.DeleteFunc(slices.Sorted(maps.Keys(dataOf(a.want))), func(name string) bool {
-			return strings.Contains(name, "dt=2024-01-04") // its input is gone
-		})
-		a.prepare()
-		a.again("at first", 0, 1, 2, 3, 4, 5, 6, 7)
-		for i, name := range victims[:6] {
+		want := a.rowsOf(a.want)
+		for i := range 4 {
+			a.prepare()
+			a.again("at first", 0, 1, 2, 3, 4, 5, 6, 7)
+			victims := slices.DeleteFunc(slices.Sorted(maps.Keys(dataOf(a.files()))), func(name string) bool {
+				return strings.Contains(name, "dt=2024-01-04") // its input is gone
+			})
+			name := victims[i*len(victims)/4]
 			what := name
 			if i%2 == 0 {
 				p.remove(name)
@@ -245,7 +247,18 @@ func TestArrayHealed(t *testing.T) {
 				t.Errorf("%s: %s: inspect --check finds nothing", a, what)
 			}
 			a.again(what, 0, 1, 2, 3, 4, 5, 6, 7)
-			a.finished(what)
+			now := a.files()
+			if got := a.rowsOf(now); !slices.Equal(got, want) || !has(now, "out/_SUCCESS") {
+				t.Errorf("%s: %s: %d rows, want %d; _SUCCESS: %v", a, what, len(got), len(want), has(now, "out/_SUCCESS"))
+			}
+			if out, err := exec.Command("bloomjoin", "inspect", "--check", p.name("out/")).CombinedOutput(); err != nil {
+				t.Errorf("%s: %s: inspect --check: %v: %s", a, what, err, out)
+			}
+			whole := *a
+			whole.workers = 1
+			if codes, said := whole.wait(whole.start(0)); codes != nil {
+				t.Errorf("%s: %s: one worker after it: %v", a, what, said)
+			}
 		}
 	}
 }
