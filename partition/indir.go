@@ -31,8 +31,8 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Run.job = job
 	if o.Run.List != nil { // the writer checks the targets
-		o.Run.job = job
 		return nil, nil
 	}
 	var todo []*File

@@ -2,6 +2,8 @@ package text
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -226,4 +228,62 @@ func FuzzRanges(f *testing.F) {
 			t.Fatalf("%s by %d bytes\n got %v\nwant %v", name, size, got, want)
 		}
 	})
+}
+
+// Ranges of CSV hold the values that csv of Python 3 and read_csv of DuckDB 2.0 find: the
+// digest is theirs.
+func TestRangesLikeOthers(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,note\n")
+	for i := range 2000 {
+		fmt.Fprintf(&b, []string{"%[1]d,\"a\n%[2]d\"\n", "\"%[1]d\",\"\"\"\n\"\",%[2]d\"\r\n", "%[1]d,\n", "\"%[1]d\",\"\r\n,%[2]d\"\n", "%[1]d,plain%[2]d\n"}[i%5], i, i*i)
+	}
+	const want = "c3db27ef3dd1bf7eac3dd32f650a534efde41a963a1ad45877e77a3d78eb1874"
+	for _, size := range []int64{3, 10, 100, 1000, 10_000} {
+		tab, err := openRanges(t, "a.csv", b.String(), size, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values []string
+		rows := 0
+		for g := range tab.NumGroups() {
+			n, v, err := plainlyOf(t.Context(), tab, g, g+1, 1, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, values = rows+n, append(values, v...)
+		}
+		if sum := sha256.Sum256([]byte(strings.Join(values, "\x00"))); rows != 2000 || fmt.Sprintf("%x", sum) != want {
+			t.Errorf("by %d bytes: %d rows, %d values, %x", size, rows, len(values), sum)
+		}
+	}
+}
+
+// A reader waits for its turn before a long line, or a long row, takes memory.
+func TestRangesTakeTurns(t *testing.T) {
+	for _, c := range []struct {
+		name, row string
+		turns     bool
+	}{
+		{"a.ids", strings.Repeat("x", 3<<20), true}, {"a.ids", strings.Repeat("x", 300<<10), false},
+		{"a.csv", `"` + strings.Repeat("x\n", 3<<19) + `"`, true}, {"a.csv", `"` + strings.Repeat("x\n", 3<<15) + `"`, false},
+	} {
+		turns := 0
+		opts := Options{Turn: func(context.Context) error { turns++; return nil }}
+		tab, err := openRanges(t, c.name, "id\n1\n"+c.row+"\n2\n", 1000, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for g := range tab.NumGroups() {
+			n, _, err := plainlyOf(t.Context(), tab, g, g+1, 0, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows += n
+		}
+		if turns > 0 != c.turns || rows < 3 {
+			t.Errorf("%s, a row of %d bytes: %d turns, %d rows", c.name, len(c.row), turns, rows)
+		}
+	}
 }
