@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -61,12 +62,9 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	if err := storage.Sweep(ctx, d.Store, strings.TrimRight(d.Manifests, "/")+"/"); err != nil {
 		return nil, err
 	}
-	l, err := d.look(ctx)
-	if err != nil {
-		return nil, err
-	}
 	r := &Run{dir: d, id: d.runID(in)}
-	if err := r.decide(ctx, l, in); err != nil {
+	l, err := r.start(ctx, in)
+	if err != nil {
 		return nil, err
 	}
 	r.only, r.goes = map[string]bool{}, map[string]bool{}
@@ -96,7 +94,22 @@ func NoManifests(dir string) error {
 	return fault.Errorf("%s: its manifests cannot stand beside it (name a directory for them with {ManifestDir})", dir)
 }
 
-// decide sets the task of the run.
+// start lists the directory and sets the task of the run.
+func (r *Run) start(ctx context.Context, in Inputs) (*listing, error) {
+	for range patience {
+		l, err := r.dir.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := r.decide(ctx, l, in); !errors.Is(err, errLost) {
+			return l, err
+		}
+	}
+	return nil, errLost
+}
+
+// decide sets the task of the run. The error is errLost if another run has committed
+// meanwhile.
 func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 	d := r.dir
 	shared := d.Of > 1
@@ -120,7 +133,7 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		return err
 	}
 	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
-	r.task.Force = d.Force
+	r.task.Force, r.task.Generation = d.Force, s.Generation
 	if r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l)) && !slices.ContainsFunc(l.parts, r.has) {
 		u := &united{first: r.part(), matched: d.Recipe.IDsMatched}
 		if err := u.required(s); err != nil {
@@ -132,11 +145,26 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		return nil
 	}
 	p := plan{Version: version, Task: r.task.escaped()}
-	err = d.writeJSON(ctx, planName(r.id, d.Of), p, false)
+	name := planName(r.id, d.Of)
+	err = d.writeJSON(ctx, name, p, false)
 	if errors.Is(err, fs.ErrExist) { // another worker was faster
-		_, err = r.readPlan(ctx)
+		found, err := r.readPlan(ctx)
+		if err == nil && !found {
+			err = errLost // and its run is committed
+		}
+		return err
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	now := &listing{dir: d}
+	if err := now.manifests(ctx); err != nil {
+		return err
+	}
+	if now.newest != s.Generation { // this may be a run that has just been committed
+		return cmp.Or(d.removeManifest(ctx, name), errLost)
+	}
+	return nil
 }
 
 // finishCommit removes what a commit of this run that was cut short has left of its parts.
@@ -182,9 +210,14 @@ func (r *Run) readPlan(ctx context.Context) (found bool, err error) {
 // done returns this worker's part of the run if it is done, or nil.
 func (l *listing) done(ctx context.Context, r *Run) (*Part, error) {
 	for _, p := range l.parts {
-		if r.has(p) && p.shard == r.dir.Shard && p.done {
-			return l.load(ctx, p)
+		if !r.has(p) || p.shard != r.dir.Shard || !p.done {
+			continue
 		}
+		part, err := l.load(ctx, p)
+		if part != nil && part.Task.Digest != r.task.brief().Digest {
+			return nil, err // of an earlier task of this run
+		}
+		return part, err
 	}
 	return nil, nil
 }

@@ -41,6 +41,11 @@ func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 			if d.NoCommit || missing(names) != "" {
 				return "", nil
 			}
+			if dropped, err := r.dropOutdated(ctx, l, names); err != nil {
+				return "", err
+			} else if dropped {
+				continue
+			}
 			if err := d.commitAll(ctx, l, names, false); err != nil && !errors.Is(err, errLost) {
 				return "", err
 			}
@@ -52,6 +57,30 @@ func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 		}
 	}
 	return "other runs keep changing the directory", nil
+}
+
+// dropOutdated removes the parts of an earlier task of this run, which its workers have to
+// do again.
+func (r *Run) dropOutdated(ctx context.Context, l *listing, names []*partName) (dropped bool, err error) {
+	now := &Run{dir: r.dir, id: r.id}
+	if found, err := now.readPlan(ctx); !found || err != nil {
+		return false, err
+	}
+	want := now.task.brief().Digest
+	for _, p := range names {
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return false, err
+		}
+		if part == nil || part.Task.Digest == want {
+			continue
+		}
+		dropped = true
+		if err := r.dir.removeManifest(ctx, p.name); err != nil {
+			return false, err
+		}
+	}
+	return dropped, nil
 }
 
 // commitAll reads the parts and commits them.
@@ -120,7 +149,7 @@ func missing(parts []*partName) string {
 // second attempt at a worker's part that ended after the commit: then the run has no
 // plan any more, and its inputs are in the state.
 func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
-	if p.of <= 1 || !p.done || slices.Contains(l.plans, planName(p.run, p.of)) {
+	if p.of <= 1 || slices.Contains(l.plans, planName(p.run, p.of)) {
 		return false, nil
 	}
 	part, err := l.load(ctx, p)
@@ -131,10 +160,14 @@ func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return !slices.ContainsFunc(part.Inputs, func(e Entry) bool {
-		has := s.entry(e.Input)
-		return has == nil || has.Print != e.Print || !s.recipe(has).same(&part.Recipe)
-	}), nil
+	other := func(input, print string) bool {
+		has := s.entry(input)
+		return has == nil || print != "" && has.Print != print || !s.recipe(has).same(&part.Recipe)
+	}
+	return !slices.ContainsFunc(part.Inputs, func(e Entry) bool { return other(e.Input, e.Print) }) &&
+		!slices.ContainsFunc(part.Files, func(f File) bool {
+			return slices.ContainsFunc(f.Inputs, func(input string) bool { return other(input, "") })
+		}), nil
 }
 
 // commit makes the state in which the outputs of all workers of a run have their place.

@@ -59,24 +59,26 @@ type partName struct {
 // Task is what the workers of a run do together. They agree on it: the first one
 // decides, see [Dir.Begin].
 type Task struct {
-	Inputs int      `json:"inputs"`           // number of inputs that are read
-	All    bool     `json:"all,omitempty"`    // these are all inputs of the run
-	Only   []string `json:"only,omitempty"`   // otherwise, these
-	Again  []string `json:"again,omitempty"`  // those of them that are in the state
-	Remove []string `json:"remove,omitempty"` // inputs that are gone, whose outputs are removed
+	Inputs     int      `json:"inputs"`           // number of inputs that are read
+	Generation int64    `json:"generation"`       // of the state that the inputs were compared with
+	All        bool     `json:"all,omitempty"`    // these are all inputs of the run
+	Only       []string `json:"only,omitempty"`   // otherwise, these
+	Again      []string `json:"again,omitempty"`  // those of them that are in the state
+	Remove     []string `json:"remove,omitempty"` // inputs that are gone, whose outputs are removed
 	// Abandon are other runs, of which nothing was committed and whose place this one
 	// takes.
 	Abandon []string `json:"abandon,omitempty"`
 	Kept    Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
 	Heal    bool     `json:"heal,omitempty"`   // the inputs are unchanged, and their outputs damaged
 	Force   bool     `json:"force,omitempty"`  // outputs of other options are replaced
-	Digest  string   `json:"digest,omitempty"` // in a [Part]: of Only and Again, which are left out there
+	Digest  string   `json:"digest,omitempty"` // in a [Part]: of the whole task, of which Only and Again are left out there
 }
 
 // brief returns the task as it stands in a part.
 func (t Task) brief() Task {
 	h := sha256.New()
-	for _, list := range [][]string{t.Only, t.Again} {
+	fmt.Fprintf(h, "%d %d %t %t %t ", t.Generation, t.Inputs, t.All, t.Heal, t.Force)
+	for _, list := range [][]string{t.Only, t.Again, t.Remove} {
 		fmt.Fprintf(h, "%d %q ", len(list), list)
 	}
 	t.Only, t.Again, t.Digest = nil, nil, hex.EncodeToString(h.Sum(nil)[:16])
