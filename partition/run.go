@@ -70,21 +70,51 @@ func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 // is [Split], except that inputs whose outputs were damaged are divided as when these were
 // written, so that the same files come out.
 func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
-	if !r.Heals() {
+	if r.job == nil || !r.job.Heals() {
 		return Split(pending, s)
 	}
-	for _, p := range Split(r.outputs(), s) {
-		if slices.Contains(pending, p.File) {
-			pieces = append(pieces, p)
+	for _, f := range pending {
+		for _, c := range r.asBefore(f.Rel, f.NumGroups()) {
+			pieces = append(pieces, Piece{File: f, Lo: c[0], Hi: c[1]})
 		}
 	}
-	return pieces
+	return shareOf(pieces, s)
 }
 
-// Heals reports whether [Output.Pending] has found that only outputs of unchanged inputs
-// are damaged. The workers then share all inputs, and of its share each reads those that
-// are pending.
-func (r *Run) Heals() bool { return r.job != nil && r.job.Heals() }
+// ListedPieces is Pieces for what [Output.PendingInputs] has returned.
+func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s Shard) (pieces []InputPiece, err error) {
+	if r.job == nil || !r.job.Heals() {
+		return pending.Share(ctx, s)
+	}
+	for in, err := range pending.Each(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range r.asBefore(in.Rel, len(in.Groups)) {
+			pieces = append(pieces, InputPiece{Input: in, Lo: c[0], Hi: c[1]})
+		}
+	}
+	return shareOf(pieces, s), nil
+}
+
+// asBefore returns the ranges of row groups into which an input was divided.
+func (r *Run) asBefore(rel string, groups int) (ranges [][2]int) {
+	lo := 0
+	for _, hi := range r.job.Cuts(rel) {
+		if lo < hi && hi < groups { // a manifest may say anything
+			ranges = append(ranges, [2]int{lo, hi})
+			lo = hi
+		}
+	}
+	return append(ranges, [2]int{lo, groups})
+}
+
+// shareOf returns the pieces of one worker. Each has about as many.
+func shareOf[T any](pieces []T, s Shard) []T {
+	n, i := uint64(max(s.Of, 1)), uint64(s.Index)
+	all := uint64(len(pieces))
+	return pieces[all*i/n : all*(i+1)/n]
+}
 
 // Digest identifies the run. It is computed from the options, the filters and each file's
 // Rel, size and content, see [File.Fingerprint]. It is the same on every machine that

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -68,16 +67,8 @@ func (r *logRun) openOwn(ctx context.Context) error {
 
 // share returns what this worker reads of a list.
 func (r *logRun) share(ctx context.Context) ([]partition.InputPiece, error) {
-	if r.out.Run == nil || !r.out.Run.Heals() {
+	if r.out.Run == nil {
 		return r.list.Share(ctx, r.shard)
 	}
-	pending := map[string]bool{}
-	for in, err := range r.list.Each(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		pending[in.Rel] = true
-	}
-	share, err := r.chosen.Share(ctx, r.shard)
-	return slices.DeleteFunc(share, func(p partition.InputPiece) bool { return !pending[p.Input.Rel] }), err
+	return r.out.Run.ListedPieces(ctx, r.list, r.shard)
 }

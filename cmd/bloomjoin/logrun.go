@@ -44,7 +44,6 @@ type logRun struct {
 	files            []*partition.File // of the log, with a key
 	list             *partition.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
 	own              []partition.Piece // what this worker reads; nil: its share of files
-	chosen           *partition.Inputs // list, before what is done was left out
 	opening          partition.OpenOptions
 	schemas          map[*partition.File]string // of the list, by the file that was opened
 	skipped          []skippedFile              // of the log, without
@@ -178,7 +177,7 @@ func (r *logRun) pending(ctx context.Context) error {
 	}
 	todo, err := r.out.PendingInputs(ctx)
 	if err == nil {
-		r.kept, r.chosen, r.list = r.list.Len()-todo.Len(), r.list, todo
+		r.kept, r.list = r.list.Len()-todo.Len(), todo
 	}
 	return err
 }

@@ -30,8 +30,18 @@ type Run struct {
 func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
 
 // Heals reports whether the inputs to be read are unchanged, and only their outputs are
-// damaged: they are to be divided among the workers as before.
+// damaged: they are to be divided as before, see Cuts.
 func (r *Run) Heals() bool { return r.task.Heal }
+
+// Cuts returns the first row groups, without 0, of the pieces into which an input was
+// divided when its outputs were written.
+func (r *Run) Cuts(rel string) []int {
+	i := slices.IndexFunc(r.task.Cuts, func(c Cut) bool { return c.Input == rel })
+	if i < 0 {
+		return nil
+	}
+	return r.task.Cuts[i].Cuts
+}
 
 // All reports whether all inputs are to be read.
 func (r *Run) All() bool { return r.task.All }

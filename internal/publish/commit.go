@@ -272,7 +272,7 @@ func (d *Dir) joined(e *Entry, f Entry) error {
 		return fault.Mismatch(fault.At{File: f.Input}, "row groups", fmt.Sprintf("a worker that goes on with row group %d", e.Hi), fmt.Sprintf("%d to %d", f.Lo, f.Hi)).
 			WithHint("run all workers again with {Force}")
 	}
-	e.Hi, e.Done = f.Hi, max(e.Done, f.Done)
+	e.Hi, e.Done, e.Cuts = f.Hi, max(e.Done, f.Done), append(e.Cuts, f.Lo)
 	e.Counts.add(f.Counts)
 	e.Files = append(e.Files, f.Files...)
 	return nil

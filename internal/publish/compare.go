@@ -51,6 +51,11 @@ func (c *comparison) task() Task {
 	}
 	t := Task{Inputs: len(c.todo), All: len(c.todo) == len(c.named), Remove: sorted(c.remove), Abandon: c.abandon}
 	t.Heal = c.heals && len(c.otherIDs) == 0 && len(c.remove) == 0
+	for _, e := range c.state.Inputs {
+		if t.Heal && c.todo[e.Input] && len(e.Cuts) > 0 {
+			t.Cuts = append(t.Cuts, Cut{e.Input, e.Cuts})
+		}
+	}
 	if !t.All {
 		t.Only = sorted(c.todo)
 	}

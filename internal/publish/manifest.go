@@ -70,8 +70,15 @@ type Task struct {
 	Abandon []string `json:"abandon,omitempty"`
 	Kept    Counts   `json:"kept,omitzero"`    // of the other inputs of the run, which are not read again
 	Heal    bool     `json:"heal,omitempty"`   // the inputs are unchanged, and their outputs damaged
+	Cuts    []Cut    `json:"cuts,omitempty"`   // if Heal, how inputs were divided
 	Force   bool     `json:"force,omitempty"`  // outputs of other options are replaced
 	Digest  string   `json:"digest,omitempty"` // in a [Part]: of the whole task, of which Only and Again are left out there
+}
+
+// Cut says how an input was divided among workers, see [Entry].
+type Cut struct {
+	Input string `json:"input"`
+	Cuts  []int  `json:"cuts"`
 }
 
 // brief returns the task as it stands in a part.
@@ -81,17 +88,26 @@ func (t Task) brief() Task {
 	for _, list := range [][]string{t.Only, t.Again, t.Remove} {
 		fmt.Fprintf(h, "%d %q ", len(list), list)
 	}
-	t.Only, t.Again, t.Digest = nil, nil, hex.EncodeToString(h.Sum(nil)[:16])
+	fmt.Fprintf(h, "%v", t.Cuts)
+	t.Only, t.Again, t.Cuts, t.Digest = nil, nil, nil, hex.EncodeToString(h.Sum(nil)[:16])
 	return t
 }
 
 func (t Task) escaped() Task {
 	t.Only, t.Again, t.Remove = escapeNames(t.Only), escapeNames(t.Again), escapeNames(t.Remove)
+	t.Cuts = slices.Clone(t.Cuts)
+	for i := range t.Cuts {
+		t.Cuts[i].Input = EscapeName(t.Cuts[i].Input)
+	}
 	return t
 }
 
 func (t Task) unescaped() Task {
 	t.Only, t.Again, t.Remove = unescapeNames(t.Only), unescapeNames(t.Again), unescapeNames(t.Remove)
+	t.Cuts = slices.Clone(t.Cuts)
+	for i := range t.Cuts {
+		t.Cuts[i].Input = UnescapeName(t.Cuts[i].Input)
+	}
 	return t
 }
 

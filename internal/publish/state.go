@@ -47,9 +47,10 @@ type Entry struct {
 	Groups int    `json:"groups"` // row groups
 	// Lo and Hi are the row groups that a worker has read, Hi exclusive. In a state
 	// these are all of them.
-	Lo     int `json:"lo,omitempty"`
-	Hi     int `json:"hi,omitempty"`
-	Recipe int `json:"recipe"` // index in State.Recipes
+	Lo     int   `json:"lo,omitempty"`
+	Hi     int   `json:"hi,omitempty"`
+	Cuts   []int `json:"cuts,omitempty"` // where it was divided among workers: their first row groups, without 0
+	Recipe int   `json:"recipe"`         // index in State.Recipes
 	Counts
 	Files []string `json:"files,omitempty"` // names, ascending; none: no row is left of it
 	Done  int64    `json:"done,omitempty"`  // when its outputs were complete, by the clock of their storage, in milliseconds since 1970; 0: unknown
