@@ -276,7 +276,8 @@ func TestInputsChanged(t *testing.T) {
 	for what, content := range map[string]string{"longer": get(t, pieces[0].Input.Name) + "", "bit": old[:len(old)/3] + "\x00\x01" + old[len(old)/3+2:]} {
 		os.Remove(name)
 		put(t, name, content)
-		says(t, what, try(), storage.ErrChanged, name, list, "bloomjoin inputs --update")
+		says(t, what, try(), ErrOutdated, name, list, "list the inputs again")
+		says(t, what, try(), storage.ErrChanged)
 	}
 	os.Remove(name)
 	says(t, "gone", try(), storage.ErrChanged, name, "no longer")

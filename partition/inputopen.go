@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -119,6 +120,10 @@ func (in *Inputs) sameContent(f *File, of *Input) error {
 	return nil
 }
 
+// ErrOutdated is wrapped by the error of a file that is not the one that a list of inputs
+// describes.
+var ErrOutdated = errors.New("the list of inputs is out of date")
+
 // changed returns the error for a file that is not the one that was listed.
 func (in *Inputs) changed(of *Input, how string, err error) error {
 	if err == nil {
@@ -126,5 +131,5 @@ func (in *Inputs) changed(of *Input, how string, err error) error {
 	} else {
 		err = fmt.Errorf("%w: %w", storage.ErrChanged, err)
 	}
-	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again: bloomjoin inputs --update %s)", of.Name, err, in.list.name, how, in.list.name)
+	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again)%w", of.Name, err, in.list.name, how, quiet.Error{Err: ErrOutdated})
 }

@@ -11,15 +11,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // writeDir writes the parts to files in a directory.
 func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) (err error) {
 	if err := o.checkParts(parts); err != nil {
-		return err
-	}
-	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
 		return err
 	}
 	job, err := o.jobOf(ctx)

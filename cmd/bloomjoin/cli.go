@@ -177,6 +177,9 @@ func (c *cli) allInFlight() int64 {
 
 // explain adds to errors about the budget how it follows from --memory.
 func (c *cli) explain(err error) error {
+	if errors.Is(err, partition.ErrOutdated) && c.listed != "" {
+		return fmt.Errorf("%w: bloomjoin inputs --update %s opens only what has changed", err, c.listed)
+	}
 	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
 		return err
 	}

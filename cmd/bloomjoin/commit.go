@@ -61,6 +61,7 @@ what the others have written. Workers without a common file system have each a
 directory and manifests of their own: bring their files together in OUT/, and name
 the manifests.`,
 		Example: `  bloomjoin commit out/
+  bloomjoin commit s3://bucket/out/
   bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json`,
 		Annotations: docs("outputs.md#commit"),
 		Args:        inputs("OUT/"),

@@ -59,6 +59,9 @@ func (c *cli) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names
 		}
 	}
 	c.remote = c.remote || slices.ContainsFunc(list.Arguments(), address.IsURL)
+	if o.filesFrom != "-" {
+		c.listed = o.filesFrom
+	}
 	return nil, list, nil
 }
 

@@ -205,6 +205,8 @@ func TestBadValues(t *testing.T) {
 		"join":    "join --ids nowhere --on k -o o.parquet nowhere",
 		"plan":    "plan --ids nowhere --on k nowhere",
 		"inspect": "inspect nowhere",
+		"inputs":  "inputs -o list.jsonl nowhere",
+		"commit":  "commit nowhere/",
 	}
 	bad := map[string][]string{
 		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
@@ -219,9 +221,9 @@ func TestBadValues(t *testing.T) {
 		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"}, "log-format": {"xml", ""},
 		"store-option": {"", "region", "colour=blue", "requests=0"}, "json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
-		"where": {"", "a =", "a = b", "1"},
+		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
 	}
-	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help"} // any value may be right
+	free := []string{"filter", "ids", "temp-dir", "base", "schema-from", "help", "manifest-dir", "files-from", "update"} // any value may be right
 	eachVerb(t, func(cmd *cobra.Command) {
 		check := func(f *pflag.Flag) {
 			values, ok := bad[f.Name]

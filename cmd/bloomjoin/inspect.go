@@ -45,7 +45,7 @@ func (c *cli) inspectCmd() *cobra.Command {
 		addManifestDir(f, &manifests)
 	})
 	flagGroup(cmd.Flags(), groupChecks, func(f *pflag.FlagSet) {
-		f.BoolVar(&check, "check", false, "read all of each file and verify it, and an output directory against its manifest; exit code 1 if one is damaged")
+		f.BoolVar(&check, "check", false, "read and verify all of each file, and of what a manifest lists; exit code 1 if anything is damaged")
 		f.BoolVar(&compare, "compare", false, "compare the ID sets of two filters: how many keys both have, and each alone")
 	})
 	exclusive(cmd, "check", "compare")

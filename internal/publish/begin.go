@@ -69,8 +69,10 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	if d.Manifests == "" {
 		return nil, NoManifests(d.Name)
 	}
-	if err := storage.Sweep(ctx, d.Store, strings.TrimRight(d.Manifests, "/")+"/"); err != nil {
-		return nil, err
+	for _, dir := range []string{d.Name, strings.TrimRight(d.Manifests, "/") + "/"} {
+		if err := storage.Sweep(ctx, d.Store, dir); err != nil {
+			return nil, err
+		}
 	}
 	r := &Run{dir: d, id: d.runID(in)}
 	l, err := r.start(ctx, in)
