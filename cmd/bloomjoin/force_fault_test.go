@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -161,6 +162,7 @@ func TestForceKilled(t *testing.T) {
 		}
 		day := 1 + rng.IntN(2)
 		cmd := exec.Command("bloomjoin", forced(dir, out+"/", day, rng.IntN(2), formats[rng.IntN(2)])...)
+		cmd.Stderr = &bytes.Buffer{}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +178,7 @@ func TestForceKilled(t *testing.T) {
 				between++
 			}
 		} else if code := cmd.ProcessState.ExitCode(); code != exitDone {
-			t.Errorf("round %d: exit code %d", round, code)
+			t.Errorf("round %d: exit code %d: %s", round, code, cmd.Stderr)
 		}
 		for name, content := range foreign {
 			if after[name] != content {
