@@ -108,6 +108,7 @@ type jobArray struct {
 	want    map[string]string
 	took    time.Duration // of all workers at once
 	workers int
+	inputs  []string // nil: the new log
 }
 
 const arrayWorkers = 8
@@ -237,7 +238,11 @@ func (a *jobArray) command(shard int, more ...string) *exec.Cmd {
 	if a.workers > 1 {
 		args = append(args, "--shard", fmt.Sprintf("%d/%d", shard, a.workers))
 	}
-	cmd := exec.CommandContext(ctx, "bloomjoin", append(append(args, more...), a.name("in/new/logs/"))...)
+	args = append(args, more...)
+	if a.inputs == nil {
+		args = append(args, a.name("in/new/logs/"))
+	}
+	cmd := exec.CommandContext(ctx, "bloomjoin", append(args, a.inputs...)...)
 	cmd.Stderr = &bytes.Buffer{}
 	return cmd
 }

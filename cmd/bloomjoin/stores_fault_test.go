@@ -101,7 +101,10 @@ func (d distant) outputs() map[string]string {
 	d.Helper()
 	all := map[string]string{}
 	for _, key := range d.Keys(d.T) {
-		if strings.HasPrefix(key, "out") {
+		switch {
+		case strings.HasPrefix(key, "out.bloomjoin/"): // manifests have times, and the number of commits
+			all[generation.ReplaceAllString(key, "manifest-#")] = ""
+		case strings.HasPrefix(key, "out"):
 			all[key] = string(d.Get(d.T, key))
 		}
 	}
@@ -111,8 +114,10 @@ func (d distant) outputs() map[string]string {
 // clear removes the objects below out/.
 func (d distant) clear() {
 	d.Helper()
-	for key := range d.outputs() {
-		d.Remove(d.T, key)
+	for _, key := range d.Keys(d.T) {
+		if strings.HasPrefix(key, "out") {
+			d.Remove(d.T, key)
+		}
 	}
 }
 

@@ -193,9 +193,6 @@ func (w *Writer) begin(ctx context.Context) error {
 		return err
 	}
 	w.changed = slices.ContainsFunc(l.parts, func(p *partName) bool { return r.has(p) && p.shard == d.Shard }) // it is about to be replaced
-	if err := w.takeOver(ctx, l); err != nil {
-		return err
-	}
 	intent := r.part()
 	for _, t := range w.targets {
 		intent.Files = append(intent.Files, File{Name: t.Name, Inputs: []string{t.Input}})
@@ -204,6 +201,9 @@ func (w *Writer) begin(ctx context.Context) error {
 		return err
 	}
 	w.begun = true
+	if err := w.takeOver(ctx, l); err != nil { // now that this part lists the files, too
+		return err
+	}
 	if again { // and not if another attempt finishes right now
 		if err := d.removeManifest(ctx, r.partName(true)); err != nil {
 			return err
@@ -256,6 +256,15 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 	mine, reads := map[string]bool{}, map[string]bool{}
 	for _, t := range w.targets {
 		mine[t.Name], reads[t.Input] = true, true
+	}
+	if len(w.seen) > 0 {
+		s, err := l.state(ctx)
+		if err != nil {
+			return err
+		}
+		for name := range w.seen {
+			w.changed = w.changed || s.file(name) == nil // from here on, only this part lists it
+		}
 	}
 	unread := func(p *partName, f *File) bool {
 		return r.dir.Shard == 0 && slices.Contains(r.task.Abandon, p.key()) && (f == nil || !slices.ContainsFunc(f.Inputs, r.Does))
