@@ -37,6 +37,7 @@ type cli struct {
 	storeSettings []string // --store-option
 	remote        bool     // the command line names URLs
 
+	listed                          string // --files-from, if it is a list of inputs
 	json, quiet, verbose, force     bool
 	threads                         int
 	memory, progressMode, logFormat string
@@ -175,7 +176,8 @@ func (c *cli) allInFlight() int64 {
 	return int64(float64(max(n-programs, 0)) * forPages)
 }
 
-// explain adds to errors about the budget how it follows from --memory.
+// explain adds to errors about the budget how it follows from --memory, and to those about
+// a list of inputs how to renew it.
 func (c *cli) explain(err error) error {
 	if errors.Is(err, partition.ErrOutdated) && c.listed != "" {
 		return fmt.Errorf("%w: bloomjoin inputs --update %s opens only what has changed", err, c.listed)
