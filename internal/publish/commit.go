@@ -9,13 +9,29 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // errLost means that another run has committed at the same time.
 var errLost = errors.New("another run has committed meanwhile")
+
+// errMissing means that a file of a worker is not there.
+var errMissing = errors.New("a file is missing")
+
+// wait waits, unless the context ends before.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return stopped.Err(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
 
 // patience is how often a commit is tried against others.
 const patience = 1000
@@ -25,7 +41,7 @@ const patience = 1000
 // workers.
 func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 	d := r.dir
-	for range patience {
+	for try := range patience {
 		l, err := d.look(ctx)
 		if err != nil {
 			return "", err
@@ -46,8 +62,17 @@ func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 			} else if dropped {
 				continue
 			}
-			if err := d.commitAll(ctx, l, names, false); err != nil && !errors.Is(err, errLost) {
-				return "", err
+			err := d.commitAll(ctx, l, names, r)
+			switch {
+			case err == nil, errors.Is(err, errLost):
+			case errors.Is(err, errMissing) && try < 20: // another run may be taking its place: files go first, then parts
+				if err := wait(ctx, 10*time.Millisecond); err != nil {
+					return "", err
+				}
+			default:
+				if _, now := d.Store.Stat(ctx, d.manifest(names[0].name)); !errors.Is(now, fs.ErrNotExist) {
+					return "", err
+				}
 			}
 			continue
 		}
@@ -84,7 +109,7 @@ func (r *Run) dropOutdated(ctx context.Context, l *listing, names []*partName) (
 }
 
 // commitAll reads the parts and commits them.
-func (d *Dir) commitAll(ctx context.Context, l *listing, names []*partName, verify bool) error {
+func (d *Dir) commitAll(ctx context.Context, l *listing, names []*partName, run *Run) error {
 	var parts []*Part
 	for _, p := range names {
 		part, err := l.load(ctx, p)
@@ -97,7 +122,7 @@ func (d *Dir) commitAll(ctx context.Context, l *listing, names []*partName, veri
 		part.name = p.name
 		parts = append(parts, part)
 	}
-	return d.commit(ctx, l, parts, verify)
+	return d.commit(ctx, l, parts, run)
 }
 
 // of returns the parts of a run. Of a worker that is done and has begun again, as its
@@ -170,15 +195,15 @@ func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
 		}), nil
 }
 
-// commit makes the state in which the outputs of all workers of a run have their place.
-// With verify, the rows of each file are compared with what the file itself says. The
+// commit makes the state in which the outputs of all workers of a run have their place. run
+// is that of the last worker; nil: without it, the rows of each file are compared with what the file itself says. The
 // error is errLost if another run was faster.
-func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, verify bool) error {
+func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) error {
 	r, err := d.united(parts)
 	if err != nil {
 		return err
 	}
-	if err := d.present(ctx, l, r.files, verify); err != nil {
+	if err := d.present(ctx, l, r.files, run == nil); err != nil {
 		return err
 	}
 	s, err := l.state(ctx)
@@ -188,7 +213,7 @@ func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, verify bool
 	if err := r.required(s); err != nil {
 		return err
 	}
-	next, err := d.next(l, s, r)
+	next, err := d.next(l, s, r, run)
 	if err != nil {
 		return err
 	}
@@ -316,7 +341,7 @@ func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool
 		obj, ok := l.objects[f.Name]
 		switch {
 		case !ok:
-			return fault.Mismatch(at, "the file", "what a worker has written", "nothing").WithHint(again)
+			return fmt.Errorf("%w%w", fault.Mismatch(at, "the file", "what a worker has written", "nothing").WithHint(again), quiet.Error{Err: errMissing})
 		case obj.Type != 0:
 			return fault.Mismatch(at, "the file", "a regular file", obj.Type.String()).WithHint(again)
 		case obj.Size != f.Bytes:
@@ -362,7 +387,7 @@ func (s *State) matchedWith(r *Recipe, matched [2]int64) (_ [2]int64, total int6
 }
 
 // next returns the state after the run.
-func (d *Dir) next(l *listing, s *State, u *united) (*State, error) {
+func (d *Dir) next(l *listing, s *State, u *united, run *Run) (*State, error) {
 	gone := map[string]bool{}
 	for _, e := range u.entries {
 		gone[e.Input] = true
@@ -379,8 +404,13 @@ func (d *Dir) next(l *listing, s *State, u *united) (*State, error) {
 		}
 	}
 	for i := range s.Inputs {
-		if e := &s.Inputs[i]; gone[e.Input] && !u.first.Task.Force && !s.recipe(e).sameOptions(&u.first.Recipe) {
-			return nil, d.foreign(cmp.Or(append(e.Files, e.Input)...))
+		e := &s.Inputs[i]
+		if !gone[e.Input] || u.first.Task.Force {
+			continue
+		}
+		was := s.recipe(e)
+		if !was.sameOptions(&u.first.Recipe) || run != nil && !run.goes[e.Input] && !was.same(&u.first.Recipe) { // made since the run began
+			return nil, d.foreign(cmp.Or(append(slices.Clone(e.Files), e.Input)...))
 		}
 	}
 	next := s.without(gone)
@@ -763,7 +793,7 @@ func (d *Dir) commitRuns(ctx context.Context, l *listing, names []string) (runs,
 			lack = cmp.Or(lack, why)
 			continue
 		}
-		if err := d.commitAll(ctx, l, group, true); err != nil {
+		if err := d.commitAll(ctx, l, group, nil); err != nil {
 			return runs, workers, err
 		}
 		return 1, len(group), nil // the state is another one now

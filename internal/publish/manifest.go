@@ -162,6 +162,12 @@ func parsePartName(name string) *partName {
 	return p
 }
 
+// names returns the names of the part before and after its worker has finished.
+func (p *partName) names() (unfinished, finished string) {
+	stem := strings.TrimSuffix(strings.TrimSuffix(path.Base(p.name), ".json"), begun)
+	return stem + begun + ".json", stem + ".json"
+}
+
 // key identifies the run of a part among those of a directory.
 func (p *partName) key() string { return fmt.Sprintf("%s-of-%05d", p.run, p.of) }
 

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -144,7 +143,7 @@ func (w *Writer) undisputed(ctx context.Context) error {
 	if w.committed(state) {
 		return ErrDone
 	}
-	return fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)", d.Name, ErrExists)
+	return r.disputed()
 }
 
 // committed reports whether a state has outputs of this run's recipe for all targets.
@@ -336,21 +335,20 @@ func (d *Dir) yield(ctx context.Context, l *listing, p *partName, dropped []File
 			}
 		}
 	}
+	unfinished, finished := p.names() // its worker may have finished since the directory was listed
 	if len(p.part.Files) > 0 {
-		name := p.name
-		if p.done {
-			name = strings.TrimSuffix(name, ".json") + begun + ".json"
-		}
-		if err := d.writePart(ctx, name, p.part); err != nil || !p.done {
+		if err := d.writePart(ctx, unfinished, p.part); err != nil {
 			return err
 		}
+	} else if err := d.removeManifest(ctx, unfinished); err != nil {
+		return err
 	}
-	return d.removeManifest(ctx, p.name)
+	return d.removeManifest(ctx, finished)
 }
 
 // Finish publishes what is held, and records that all files are there. entries are the
-// inputs that this worker has read; matched IDs, of total, have a row. The last worker commits the run. notes are for the
-// user: what was damaged and why _SUCCESS is missing.
+// inputs that this worker has read; matched IDs, of total, have a row. The last worker
+// commits the run. notes are for the user: what was damaged and why _SUCCESS is missing.
 func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int64) (notes []string, err error) {
 	recipe := &w.run.dir.Recipe
 	recipe.IDsMatched, recipe.IDsTotal = [2]int64{matched, matched}, total
@@ -380,11 +378,41 @@ func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int
 		return r.notes, nil
 	}
 	lack, err := r.conclude(ctx)
+	if err == nil {
+		err = r.remains(ctx, entries)
+	}
 	notes = r.notes
 	if lack != "" {
 		notes = append(notes, fmt.Sprintf("%s is not there: %s", Success, lack))
 	}
 	return notes, err
+}
+
+// remains returns an error unless the inputs that this worker has read are in the state, or
+// wait there for other workers: another run may have taken the place of this one.
+func (r *Run) remains(ctx context.Context, entries []Entry) error {
+	l := &listing{dir: r.dir}
+	if err := l.manifests(ctx); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(l.parts, func(p *partName) bool { return r.has(p) && p.shard == r.dir.Shard && p.done }) {
+		return nil
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if now := s.entry(e.Input); now == nil || !s.recipe(now).same(&r.dir.Recipe) {
+			return r.disputed()
+		}
+	}
+	return nil
+}
+
+// disputed returns the error of a run whose place another one has taken.
+func (r *Run) disputed() error {
+	return fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)", r.dir.Name, ErrExists)
 }
 
 // allowed checks the requirements of a run with one worker before anything becomes visible.
