@@ -294,7 +294,8 @@ func (c *comparison) whole(ctx context.Context) error {
 		c.todo[input] = true
 	}
 	for _, e := range c.state.Inputs {
-		if e.Input != "" && !c.named[e.Input] && c.state.recipe(&e).sameOptions(&c.dir.Recipe) {
+		r := c.state.recipe(&e)
+		if e.Input != "" && !c.named[e.Input] && (r.Whole || r.sameOptions(&c.dir.Recipe)) {
 			c.remove[e.Input] = true
 		}
 	}
