@@ -70,7 +70,12 @@ func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 					return "", err
 				}
 			default:
-				if _, now := d.Store.Stat(ctx, d.manifest(names[0].name)); !errors.Is(now, fs.ErrNotExist) {
+				_, now := d.Store.Stat(ctx, d.manifest(names[0].name))
+				switch {
+				case errors.Is(now, fs.ErrNotExist): // it has
+				case errors.Is(err, errMissing):
+					return "", fmt.Errorf("%w (%w)", r.disputed(), err)
+				default:
 					return "", err
 				}
 			}

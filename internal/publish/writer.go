@@ -480,7 +480,9 @@ func (w *Writer) End(ctx context.Context, failed error) error {
 		errs = append(errs, w.withdraw(ctx))
 	}
 	if !w.changed || errors.Is(failed, ErrExists) {
-		errs = append(errs, w.run.dir.removeManifest(ctx, w.run.partName(false)))
+		for _, done := range []bool{false, true} {
+			errs = append(errs, w.run.dir.removeManifest(ctx, w.run.partName(done)))
+		}
 	}
 	return errors.Join(errs...)
 }
