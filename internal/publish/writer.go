@@ -129,19 +129,21 @@ func (w *Writer) undisputed(ctx context.Context) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil {
-		return err
-	}
-	if own, err := l.done(ctx, r); own != nil || err != nil { // another attempt is done
-		return err
-	}
-	state, err := l.state(ctx)
-	if err != nil {
-		return err
-	}
-	if w.committed(state) {
-		return ErrDone
+	for range 2 { // the part of another attempt may go between being listed and read: it is committed then
+		l := &listing{dir: d}
+		if err := l.manifests(ctx); err != nil {
+			return err
+		}
+		if own, err := l.done(ctx, r); own != nil || err != nil { // another attempt is done
+			return err
+		}
+		state, err := l.state(ctx)
+		if err != nil {
+			return err
+		}
+		if w.committed(state) {
+			return ErrDone
+		}
 	}
 	return r.disputed()
 }
