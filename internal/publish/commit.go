@@ -182,9 +182,9 @@ func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	other := func(input, print string) bool {
+	other := func(input, sum string) bool {
 		has := s.entry(input)
-		return has == nil || print != "" && has.Print != print || !s.recipe(has).same(&part.Recipe)
+		return has == nil || sum != "" && has.Print != sum || !s.recipe(has).same(&part.Recipe)
 	}
 	return !slices.ContainsFunc(part.Inputs, func(e Entry) bool { return other(e.Input, e.Print) }) &&
 		!slices.ContainsFunc(part.Files, func(f File) bool {
