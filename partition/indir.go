@@ -1,12 +1,14 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -73,7 +75,7 @@ func (o Output) directory() (*publish.Dir, error) {
 		Require: publish.Require(o.Require), Rows: o.rowsOf,
 	}
 	if d.Manifests == "" {
-		d.Manifests = publish.ManifestsOf(o.Name)
+		d.Manifests = publish.ManifestsOf(unlinked(o.Store, o.Name))
 	}
 	d.Recipe = publish.Recipe{Result: o.Result, Hive: o.owner.Hive}
 	if o.Filter != [32]byte{} {
@@ -88,6 +90,20 @@ func (o Output) directory() (*publish.Dir, error) {
 	ids, _, err := o.Run.ids()
 	d.Recipe.Options, d.Recipe.IDs, d.Recipe.Whole = hex.EncodeToString(options[:]), hex.EncodeToString(ids[:]), o.Run.Whole
 	return d, err
+}
+
+// unlinked returns the directory that a link leads to, or the name itself if it is none, so
+// that the directory has the same manifests by both names.
+func unlinked(s storage.Storage, name string) string {
+	parent, base := path.Split(strings.TrimRight(name, "/"))
+	if base == "" || base == "." || base == ".." || strings.Contains(name, "://") {
+		return name
+	}
+	real := storage.Resolve(s, name)
+	if real == path.Join(storage.Resolve(s, cmp.Or(parent, ".")), base) {
+		return name
+	}
+	return real
 }
 
 // inputs returns the files of the log as the state of a directory has them.
@@ -245,7 +261,7 @@ func (o Output) entries(w *Written) (entries []publish.Entry, err error) {
 			rest.RowsOut += f.Rows
 		}
 	}
-	if rest.Files != nil {
+	if rest.Files != nil || o.Run != nil && o.Run.Whole { // none: the file of an earlier run goes
 		entries = append(entries, rest)
 	}
 	return entries, nil

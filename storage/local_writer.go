@@ -28,18 +28,22 @@ func (Local) Create(_ context.Context, name string, o CreateOptions) (Writer, er
 	if dir == "" {
 		dir = "."
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
-	}
 	mode := fs.FileMode(0o666)
 	if o.Private {
 		mode = 0o600
 	}
-	f, err := os.OpenFile(filepath.Join(dir, tmpName(base)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return nil, err
+	for try := 0; ; try++ {
+		err := os.MkdirAll(dir, 0o777)
+		if err == nil {
+			var f *os.File
+			if f, err = os.OpenFile(filepath.Join(dir, tmpName(base)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err == nil {
+				return &localWriter{f: f, final: name}, nil
+			}
+		}
+		if try == 100 || !errors.Is(err, fs.ErrNotExist) { // else another process has just removed the empty directory
+			return nil, err
+		}
 	}
-	return &localWriter{f: f, final: name}, nil
 }
 
 // Write implements [io.Writer].

@@ -74,6 +74,7 @@ var (
 	_ storage.Sweeper    = (*Store)(nil)
 	_ storage.Resolver   = (*Store)(nil)
 	_ storage.Concurrent = (*Store)(nil)
+	_ storage.DirRemover = (*Store)(nil)
 )
 
 var errClosed = errors.New("the store is closed")
@@ -127,6 +128,15 @@ func (s *Store) Concurrency(name string) int {
 		return storage.Concurrency(s.opts.Local, n.key)
 	}
 	return s.opts.Requests
+}
+
+// RemoveDir implements [storage.DirRemover]. Buckets have no directories.
+func (s *Store) RemoveDir(ctx context.Context, name string) error {
+	n, err := parse(name)
+	if err != nil || !n.local {
+		return err
+	}
+	return storage.RemoveDir(ctx, s.opts.Local, n.key)
 }
 
 // Resolve implements [storage.Resolver]: one spelling of the scheme, no slash at the

@@ -100,7 +100,7 @@ func (c *comparison) compare(ctx context.Context) error {
 		return err
 	}
 	c.missing()
-	if err := c.whole(); err != nil {
+	if err := c.whole(ctx); err != nil {
 		return err
 	}
 	if err := cmp.Or(c.shared(), c.types()); err != nil {
@@ -280,10 +280,16 @@ func (c *comparison) covered(input string) bool {
 }
 
 // whole makes everything again if each output depends on all inputs and one has changed.
-func (c *comparison) whole() error {
-	if !c.dir.Recipe.Whole || len(c.todo)+len(c.remove)+len(c.gone) == 0 && c.restWhole() {
+func (c *comparison) whole(ctx context.Context) error {
+	if !c.dir.Recipe.Whole {
 		return nil
 	}
+	if len(c.todo)+len(c.remove)+len(c.gone) == 0 {
+		if rest, err := c.restWhole(ctx); rest || err != nil {
+			return err
+		}
+	}
+	c.gone = nil // their outputs go
 	for input := range c.named {
 		c.todo[input] = true
 	}
@@ -295,18 +301,23 @@ func (c *comparison) whole() error {
 	return nil
 }
 
-// restWhole reports whether the file for rows that come from no input is there.
-func (c *comparison) restWhole() bool {
+// restWhole reports whether the file for rows that come from no input is whole.
+func (c *comparison) restWhole(ctx context.Context) (bool, error) {
 	e := c.state.entry("")
 	if e == nil {
-		return false
+		return false, nil
 	}
 	for _, name := range e.Files {
-		if f := c.state.file(name); c.listing.objects[name].Size != f.Bytes {
-			return false
+		trouble, err := c.dir.trouble(ctx, c.listing, c.state.file(name))
+		if err != nil {
+			return false, err
+		}
+		if trouble != "" {
+			c.notes = append(c.notes, fmt.Sprintf("%s is %s; it was written again", name, trouble))
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
 // shared adds the inputs that share a file with one that is done again or removed.

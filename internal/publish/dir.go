@@ -69,6 +69,9 @@ const Suffix = ".bloomjoin"
 // It is empty if there is no such place, as for a bucket.
 func ManifestsOf(dir string) string {
 	trimmed := strings.TrimRight(dir, "/")
+	for strings.HasSuffix(trimmed, "/.") {
+		trimmed = strings.TrimRight(strings.TrimSuffix(trimmed, "/."), "/")
+	}
 	switch base := path.Base(trimmed); {
 	case trimmed == "", base == ".", base == "..", strings.Count(trimmed, "/") < 3 && strings.Contains(trimmed, "://"):
 		return ""

@@ -313,7 +313,7 @@ func escapeNames(names []string) []string {
 }
 
 func escapeFiles(files []File) []File {
-	out := slices.Clone(files)
+	out := append([]File{}, files...)
 	for i := range out {
 		out[i].Name, out[i].Inputs = EscapeName(out[i].Name), escapeNames(out[i].Inputs)
 	}
@@ -321,7 +321,7 @@ func escapeFiles(files []File) []File {
 }
 
 func escapeEntries(entries []Entry) []Entry {
-	out := slices.Clone(entries)
+	out := append([]Entry{}, entries...)
 	for i := range out {
 		out[i].Input, out[i].Files = EscapeName(out[i].Input), escapeNames(out[i].Files)
 	}
@@ -375,6 +375,7 @@ func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, obj storage
 // is true, the error wraps fs.ErrExist if the name is taken.
 func (d *Dir) writeState(ctx context.Context, name string, s *State, replace bool) error {
 	c := *s
+	c.Recipes = append([]Recipe{}, s.Recipes...) // a list in JSON, also without any
 	c.Inputs, c.Files, c.Remove = escapeEntries(s.Inputs), escapeFiles(s.Files), escapeNames(s.Remove)
 	return d.writeJSON(ctx, name, c, replace)
 }

@@ -31,6 +31,9 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 	if err := d.clear(ctx, l, next); err != nil {
 		return err
 	}
+	if err := d.removeDirs(ctx, parts[0].Task.Remove); err != nil { // they may have had no file but _SUCCESS
+		return err
+	}
 	if err := d.supersede(ctx, next, parts); err != nil {
 		return err
 	}
@@ -139,10 +142,24 @@ func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
 		if err := d.removeObject(ctx, storage.Object{Name: d.path(name), Identity: o.Identity}); err != nil {
 			return err
 		}
-		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-			if err := storage.RemoveDir(ctx, d.Store, d.path(dir)); err != nil {
-				return err
-			}
+	}
+	return d.removeDirs(ctx, s.Remove)
+}
+
+// removeDirs removes the directories of files that are gone, as far as they are empty.
+func (d *Dir) removeDirs(ctx context.Context, gone []string) error {
+	seen := map[string]bool{}
+	var dirs []string
+	for _, name := range gone {
+		for dir := path.Dir(name); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return strings.Compare(b, a) }) // what is in a directory comes before it
+	for _, dir := range dirs {
+		if err := storage.RemoveDir(ctx, d.Store, d.path(dir)); err != nil {
+			return err
 		}
 	}
 	return nil
