@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
 	"strings"
@@ -99,7 +100,7 @@ func (l *lines) fill() {
 		n, err := l.s.Read(l.buf[len(l.buf):cap(l.buf)])
 		fresh := l.buf[len(l.buf) : len(l.buf)+n]
 		l.buf = l.buf[:len(l.buf)+n]
-		if err == errRangeEnd {
+		if errors.Is(err, errRangeEnd) {
 			l.mark, err = len(l.buf), nil
 		}
 		l.err = err
@@ -133,7 +134,7 @@ func (l *lines) skip(csv, quoted bool) {
 	}
 	for !l.past() {
 		text := l.buf[l.from:]
-		i := -1
+		var i int
 		if quoted {
 			i = bytes.IndexByte(text, '"')
 		} else {

@@ -206,7 +206,7 @@ func (s *stream) decode(p []byte) (n int, err error) {
 		if r := recover(); r != nil {
 			n, err = 0, panics.Error(s.at, r)
 		}
-		if err != nil && err != io.EOF && err != errRangeEnd {
+		if err != nil && err != io.EOF && !errors.Is(err, errRangeEnd) {
 			err = s.wrap(err)
 		}
 	}()
@@ -252,9 +252,9 @@ func (s *stream) run() {
 		case <-s.ctx.Done():
 			return
 		}
-		switch err {
-		case nil:
-		case errRangeEnd:
+		switch {
+		case err == nil:
+		case errors.Is(err, errRangeEnd):
 			size = followSize
 		default:
 			return
@@ -268,15 +268,15 @@ func (s *stream) Read(p []byte) (n int, err error) {
 		return 0, s.err
 	}
 	if s.full == nil {
-		if n, err = s.decode(p); err != errRangeEnd {
+		if n, err = s.decode(p); !errors.Is(err, errRangeEnd) {
 			s.err = err
 		}
 		return n, err
 	}
 	if len(s.cur) == 0 {
-		switch s.next {
-		case nil:
-		case errRangeEnd:
+		switch {
+		case s.next == nil:
+		case errors.Is(s.next, errRangeEnd):
 			s.next = nil
 			return 0, errRangeEnd
 		default:

@@ -1,0 +1,150 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// mark writes _SUCCESS for the directory and for each partition in which everything is
+// there and no run is under way, and removes it from others. settled is false if it has
+// changed something: then another look shows whether that still holds.
+func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, err error) {
+	settled = true
+	s, err := l.state(ctx)
+	if err == nil {
+		err = d.clear(ctx, l, s)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	busy := map[string]bool{} // partitions that are not complete
+	for _, p := range l.parts {
+		if left, err := l.leftOver(ctx, p); err != nil {
+			return "", false, err
+		} else if left {
+			if err := d.removeManifest(ctx, p.name); err != nil {
+				return "", false, err
+			}
+			continue
+		}
+		lack = cmp.Or(lack, "the run of "+d.manifest(p.name)+" has not finished")
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return "", false, err
+		}
+		if part == nil {
+			return "", false, nil // it has been committed meanwhile
+		}
+		for _, f := range part.Files {
+			busy[partitionOf(f.Name)] = true
+		}
+		for _, input := range part.Task.Remove {
+			busy[partitionOf(input)] = true
+		}
+	}
+	if wrong, err := d.incomplete(ctx, l, s, busy); err != nil {
+		return "", false, err
+	} else if wrong != "" {
+		lack = wrong
+	}
+	markers := s.markers(busy, lack == "" && l.newest > 0)
+	for _, name := range inOrder(markers) {
+		_, is := l.objects[name]
+		want := markers[name]
+		switch {
+		case is && !want:
+			err = d.remove(ctx, name)
+		case want && !is:
+			err = d.touch(ctx, name)
+		default:
+			continue
+		}
+		if err != nil {
+			return "", false, err
+		}
+		settled = false
+	}
+	return lack, settled, nil
+}
+
+// incomplete returns what is wrong with the first file that is not as the state says, or
+// that is an output without being in the state. Their partitions are added to busy.
+func (d *Dir) incomplete(ctx context.Context, l *listing, s *State, busy map[string]bool) (wrong string, err error) {
+	for i := range s.Files {
+		f := &s.Files[i]
+		trouble, err := d.trouble(ctx, l, f)
+		if err != nil {
+			return "", err
+		}
+		if trouble != "" {
+			busy[partitionOf(f.Name)] = true
+			wrong = cmp.Or(wrong, f.Name+" is "+trouble)
+		}
+	}
+	planned, err := l.planned(ctx, func(*Part) bool { return true })
+	if err != nil {
+		return "", err
+	}
+	for _, name := range l.data() {
+		if planned[name] || l.objects[name].Type != 0 || s.file(name) != nil || slices.Contains(s.Remove, name) {
+			continue
+		}
+		marker, _, err := d.Marker(ctx, d.path(name))
+		if err != nil {
+			return "", err
+		}
+		if marker != "" {
+			busy[partitionOf(name)] = true
+			wrong = cmp.Or(wrong, name+" is an output that no manifest lists")
+		}
+	}
+	return wrong, nil
+}
+
+// markers returns the names of all _SUCCESS files that there should be, or not.
+func (s *State) markers(busy map[string]bool, all bool) map[string]bool {
+	want := map[string]bool{Success: all}
+	for p := range busy {
+		want[path.Join(p, Success)] = p == "" && all
+	}
+	for _, e := range s.Inputs {
+		if p := partitionOf(e.Input); p != "" && !busy[p] {
+			want[path.Join(p, Success)] = true
+		}
+	}
+	return want
+}
+
+// touch writes an empty file.
+func (d *Dir) touch(ctx context.Context, name string) (err error) {
+	file, err := d.Store.Create(ctx, d.path(name), storage.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Abort()) }()
+	if err := file.Commit(false); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// inOrder returns the names of markers in the order in which they are changed: that of the
+// whole directory is the first to go and the last to come.
+func inOrder(markers map[string]bool) (names []string) {
+	for name := range markers {
+		if name != Success {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if markers[Success] {
+		return append(names, Success)
+	}
+	return append([]string{Success}, names...)
+}

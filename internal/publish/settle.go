@@ -1,0 +1,166 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// newest returns errLost, and removes the generation again, if there is a later one: it
+// was made from an old state.
+func (d *Dir) newest(ctx context.Context, generation int64) error {
+	tree, err := d.Store.Tree(ctx, d.Manifests)
+	if err != nil {
+		return err
+	}
+	for _, obj := range tree {
+		if generationOf(obj.Rel) > generation {
+			return cmp.Or(d.removeManifest(ctx, stateName(generation)), errLost)
+		}
+	}
+	return nil
+}
+
+// settle removes what a new state has no place for, and the parts of the run. If it is
+// cut short, the parts are still there, and the run is committed once more.
+func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part) error {
+	if err := d.clear(ctx, l, next); err != nil {
+		return err
+	}
+	if err := d.removeDirs(ctx, parts[0].Task.Remove); err != nil { // they may have had no file but _SUCCESS
+		return err
+	}
+	if err := d.supersede(ctx, next, parts); err != nil {
+		return err
+	}
+	if err := d.copyState(ctx, next); err != nil {
+		return err
+	}
+	for _, name := range l.stale {
+		if err := d.removeManifest(ctx, name); err != nil {
+			return err
+		}
+	}
+	if next.Generation > 1 {
+		if err := d.removeManifest(ctx, stateName(next.Generation-1)); err != nil {
+			return err
+		}
+	}
+	run, of := parts[0].Run, parts[0].Of
+	if of > 1 {
+		if err := d.removeManifest(ctx, planName(run, of)); err != nil {
+			return err
+		}
+	}
+	for _, p := range parts {
+		unfinished := strings.TrimSuffix(path.Base(p.name), ".json") + begun + ".json" // of a second attempt
+		for _, name := range []string{unfinished, path.Base(p.name)} {
+			if err := d.removeManifest(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reads reports whether a part has read, or is about to write, some of the inputs.
+func (p *Part) reads(inputs map[string]bool) bool {
+	return slices.ContainsFunc(p.Inputs, func(e Entry) bool { return inputs[e.Input] }) ||
+		slices.ContainsFunc(p.Files, func(f File) bool {
+			return slices.ContainsFunc(f.Inputs, func(input string) bool { return inputs[input] })
+		})
+}
+
+// supersede takes the inputs of a run that is being committed from the parts of other runs.
+// They were killed, or began with another list of inputs, or will notice.
+func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part) error {
+	l, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	l.known = next
+	reads := map[string]bool{}
+	for _, p := range parts {
+		for _, e := range p.Inputs {
+			reads[e.Input] = true
+		}
+	}
+	own := func(p *partName) bool { return strings.HasPrefix(parts[0].Run, p.run) && p.of == parts[0].Of }
+	touched := map[string]bool{} // runs with a part that has read some of these inputs
+	for _, p := range l.parts {
+		if own(p) {
+			continue
+		}
+		part, err := l.load(ctx, p)
+		if err != nil {
+			return err
+		}
+		if part != nil && part.reads(reads) {
+			touched[p.key()] = true
+		}
+	}
+	idle := func(p *partName, f *File) bool { // its rows were none, and it has read inputs of the run, or nothing
+		return f == nil && !slices.ContainsFunc(p.part.Inputs, func(e Entry) bool { return !reads[e.Input] }) && (len(p.part.Inputs) > 0 || touched[p.key()])
+	}
+	return l.takeOver(ctx, own, idle, nil, reads)
+}
+
+// copyState writes the copy of the state for other programs. If another run commits
+// meanwhile, the copy is of its state.
+func (d *Dir) copyState(ctx context.Context, s *State) error {
+	for range patience {
+		if err := d.writeState(ctx, copyName, s, true); err != nil {
+			return err
+		}
+		l := &listing{dir: d}
+		if err := l.manifests(ctx); err != nil {
+			return err
+		}
+		if l.newest == s.Generation {
+			return nil
+		}
+		var err error
+		if s, err = l.state(ctx); err != nil {
+			return err
+		}
+	}
+	return errLost
+}
+
+// clear removes the files that a state has no place for, as they were listed: what
+// another run has written there since stays.
+func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
+	for _, name := range s.Remove {
+		o, ok := l.objects[name]
+		if !ok || s.file(name) != nil || o.Type != 0 {
+			continue
+		}
+		if err := d.removeObject(ctx, storage.Object{Name: d.path(name), Identity: o.Identity}); err != nil {
+			return err
+		}
+	}
+	return d.removeDirs(ctx, s.Remove)
+}
+
+// removeDirs removes the directories of files that are gone, as far as they are empty.
+func (d *Dir) removeDirs(ctx context.Context, gone []string) error {
+	seen := map[string]bool{}
+	var dirs []string
+	for _, name := range gone {
+		for dir := path.Dir(name); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return strings.Compare(b, a) }) // what is in a directory comes before it
+	for _, dir := range dirs {
+		if err := storage.RemoveDir(ctx, d.Store, d.path(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+)
+
+// errMissing means that a file of a worker is not there.
+var errMissing = errors.New("a file is missing")
+
+// united is what all workers of a run have done.
+type united struct {
+	first   *Part
+	entries []Entry
+	files   []File
+	counts  Counts
+	matched [2]int64
+}
+
+// united adds up the parts of a run. Each row group of each input must have been read by
+// exactly one worker.
+func (d *Dir) united(parts []*Part) (*united, error) {
+	slices.SortFunc(parts, func(a, b *Part) int { return cmp.Compare(a.Shard, b.Shard) })
+	u := &united{first: parts[0]}
+	at := map[string]int{}
+	names := map[string]*Part{}
+	for i, p := range parts {
+		if i > 0 && p.Shard == parts[i-1].Shard {
+			return nil, fault.Corrupt(fault.At{File: d.manifest(p.name)}, "shard %d, which is also in %s", p.Shard, parts[i-1].name).WithHint("leave one of the two out")
+		}
+		if err := d.agree(parts[0], p); err != nil {
+			return nil, err
+		}
+		for _, f := range p.Files {
+			if names[f.Name] != nil {
+				return nil, fault.Corrupt(fault.At{File: d.manifest(p.name)}, "%s, which shard %d has written, too", f.Name, names[f.Name].Shard).WithHint("run both again with {Force}")
+			}
+			names[f.Name] = p
+			u.files = append(u.files, f)
+		}
+		for _, e := range p.Inputs {
+			e.Done = p.written
+			u.counts.add(e.Counts)
+			k, ok := at[e.Input]
+			if !ok {
+				at[e.Input] = len(u.entries)
+				u.entries = append(u.entries, e)
+				continue
+			}
+			if err := d.joined(&u.entries[k], e); err != nil {
+				return nil, err
+			}
+		}
+		u.matched[0] = max(u.matched[0], p.Recipe.IDsMatched[0])
+		u.matched[1] += p.Recipe.IDsMatched[1]
+	}
+	return u, d.covered(u)
+}
+
+// agree returns an error unless two parts are of the same run.
+func (d *Dir) agree(a, b *Part) error {
+	if a.Run != b.Run || a.Of != b.Of || !a.Recipe.same(&b.Recipe) || a.Task.Digest != b.Task.Digest || a.Task.Inputs != b.Task.Inputs || a.Require != b.Require {
+		return fault.Mismatch(fault.At{File: d.manifest(b.name)}, "the run", "the inputs and options of "+a.name, "others").
+			WithHint("run all workers with the same inputs and options, and commit what they wrote to the same directory")
+	}
+	return nil
+}
+
+// joined adds what another worker has read of an input.
+func (d *Dir) joined(e *Entry, f Entry) error {
+	if e.Size != f.Size || e.Print != f.Print || e.Groups != f.Groups {
+		return fault.Mismatch(fault.At{File: f.Input}, "the input", "the same content for all workers", "different contents").
+			WithHint("run all workers again with {Force}, while the input does not change")
+	}
+	if f.Lo != e.Hi {
+		return fault.Mismatch(fault.At{File: f.Input}, "row groups", fmt.Sprintf("a worker that goes on with row group %d", e.Hi), fmt.Sprintf("%d to %d", f.Lo, f.Hi)).
+			WithHint("run all workers again with {Force}")
+	}
+	e.Hi, e.Done, e.Cuts = f.Hi, max(e.Done, f.Done), append(e.Cuts, f.Lo)
+	e.Counts.add(f.Counts)
+	e.Files = append(e.Files, f.Files...)
+	return nil
+}
+
+// covered returns an error unless all row groups of all inputs have been read, and all
+// rows written.
+func (d *Dir) covered(u *united) error {
+	inputs, rows := 0, int64(0)
+	for i := range u.entries {
+		e := &u.entries[i]
+		slices.Sort(e.Files)
+		e.Files = slices.Compact(e.Files)
+		if e.Input != "" {
+			inputs++
+		}
+		if e.Lo != 0 || e.Hi != e.Groups {
+			return fault.Mismatch(fault.At{File: e.Input}, "row groups", fmt.Sprintf("all %d", e.Groups), fmt.Sprintf("%d to %d", e.Lo, e.Hi)).
+				WithHint("run all workers again with {Force}")
+		}
+	}
+	if inputs != u.first.Task.Inputs {
+		return fault.Mismatch(fault.At{File: d.Name}, "inputs", fmt.Sprint(u.first.Task.Inputs), fmt.Sprint(inputs)).WithHint("run all workers again with {Force}")
+	}
+	for _, f := range u.files {
+		rows += f.Rows
+	}
+	if rows != u.counts.RowsOut {
+		return fault.Mismatch(fault.At{File: d.Name}, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), fmt.Sprint(rows)).WithHint("run all workers again with {Force}")
+	}
+	return nil
+}
+
+// present returns an error unless files are there and whole, as far as can be seen
+// without reading them.
+func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool) error {
+	for i := range files {
+		f := &files[i]
+		at := fault.At{File: d.path(f.Name)}
+		const again = "run the worker that wrote it again"
+		obj, ok := l.objects[f.Name]
+		switch {
+		case !ok:
+			return fmt.Errorf("%w%w", fault.Mismatch(at, "the file", "what a worker has written", "nothing").WithHint(again), quiet.Error{Err: errMissing})
+		case obj.Type != 0:
+			return fault.Mismatch(at, "the file", "a regular file", obj.Type.String()).WithHint(again)
+		case obj.Size != f.Bytes:
+			return fault.Mismatch(at, "bytes", fmt.Sprint(f.Bytes), fmt.Sprint(obj.Size)).WithHint(again)
+		}
+		f.Modified, f.Identity = millis(obj.ModTime), obj.Identity
+		if !verify {
+			continue
+		}
+		rows, err := d.Rows(ctx, at.File)
+		if err != nil {
+			return err
+		}
+		if rows != f.Rows {
+			return fault.Mismatch(at, "rows", fmt.Sprint(f.Rows), fmt.Sprint(rows)).WithHint(again)
+		}
+	}
+	return nil
+}
+
+// required checks the requirements over all inputs of the run.
+func (u *united) required(s *State) error {
+	c := u.first.Task.Kept
+	c.add(u.counts)
+	matched, total := u.matched, u.first.Recipe.IDsTotal
+	if u.first.Task.Kept != (Counts{}) {
+		matched, total = s.matchedWith(&u.first.Recipe, matched)
+	}
+	return u.first.Require.Check(c, matched, total)
+}
+
+// matchedWith returns bounds on the number of IDs that have a row in the outputs of the
+// state or in others, of which matched are the bounds, and the number of all IDs.
+func (s *State) matchedWith(r *Recipe, matched [2]int64) (_ [2]int64, total int64) {
+	total = r.IDsTotal
+	for _, o := range s.Recipes {
+		if o.same(r) {
+			matched[0], matched[1] = max(matched[0], o.IDsMatched[0]), matched[1]+o.IDsMatched[1]
+			total = max(total, o.IDsTotal)
+		}
+	}
+	return matched, total
+}
+
+// next returns the state after the run.
+func (d *Dir) next(l *listing, s *State, u *united, run *Run) (*State, error) {
+	gone := map[string]bool{}
+	for _, e := range u.entries {
+		gone[e.Input] = true
+	}
+	for _, input := range u.first.Task.Remove {
+		gone[input] = true
+	}
+	for _, f := range s.Files {
+		some := func(is bool) bool {
+			return slices.ContainsFunc(f.Inputs, func(input string) bool { return gone[input] == is })
+		}
+		if some(true) && some(false) {
+			return nil, fmt.Errorf("%s: %w: %s has rows of other inputs, too (run all workers again)", d.Name, ErrExists, f.Name)
+		}
+	}
+	for i := range s.Inputs {
+		e := &s.Inputs[i]
+		if !gone[e.Input] || u.first.Task.Force {
+			continue
+		}
+		was := s.recipe(e)
+		if !was.sameOptions(&u.first.Recipe) || run != nil && !run.goes[e.Input] && !was.same(&u.first.Recipe) { // made since the run began
+			return nil, d.foreign(cmp.Or(append(slices.Clone(e.Files), e.Input)...))
+		}
+	}
+	next := s.without(gone)
+	next.settle() // recipes of which nothing is left are forgotten
+	for _, f := range u.files {
+		if slices.ContainsFunc(next.Files, func(g File) bool { return g.Name == f.Name }) {
+			return nil, fmt.Errorf("%s: %w: %s is the output of other inputs, too (write to another directory)", d.Name, ErrExists, f.Name)
+		}
+	}
+	recipe := u.first.Recipe
+	recipe.IDsMatched = u.matched
+	next.add(recipe, u.entries, u.files)
+	next.settle()
+	for _, name := range slices.Concat(s.Remove, l.old) {
+		if _, ok := l.objects[name]; ok && next.file(name) == nil {
+			next.Remove = append(next.Remove, name)
+		}
+	}
+	for _, f := range s.Files {
+		if next.file(f.Name) == nil {
+			next.Remove = append(next.Remove, f.Name)
+		}
+	}
+	slices.Sort(next.Remove)
+	next.Remove = slices.Compact(next.Remove)
+	return next, nil
+}
