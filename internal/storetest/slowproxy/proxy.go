@@ -255,7 +255,7 @@ type limited struct {
 	ctx  context.Context
 	pace *clock
 	rate int64
-	left int64 // bytes before the cut; negative: no cut
+	left int64        // bytes before the cut; negative: no cut
 	n    atomic.Int64 // bytes read; the transport may still be reading when it has the answer
 }
 
