@@ -199,7 +199,7 @@ func (o Output) checkListed(ctx context.Context, list *Inputs) error {
 // published describes the input for the state of a directory.
 func (in *Input) published() publish.Input {
 	return publish.Input{
-		Rel: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.Print), Groups: len(in.Groups), Found: in.Found, Root: in.RootRel, ModTime: in.ModTime,
+		Rel: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.print), Groups: len(in.Groups), Found: in.found, Root: in.rootRel, ModTime: in.modTime,
 	}
 }
 

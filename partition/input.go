@@ -7,30 +7,26 @@ import (
 	"fmt"
 	"hash"
 	"iter"
-	"runtime"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Input describes an input file without opening it: what [File.Input] has found, or
-// what a list of inputs has recorded; see [Inputs].
+// Input describes an input file without opening it, as [ListInputs] has recorded it.
 type Input struct {
 	Name     string    // opens it
 	Rel      string    // identifies it on every machine, see [storage.Object]
 	Size     int64     // bytes
-	ModTime  time.Time // when it was last written; zero: unknown
-	Identity string    // of the object, see [storage.Object]
+	modTime  time.Time // when it was last written; zero: unknown
+	identity string    // of the object, see [storage.Object]
 	Format   Format
-	Print    []byte           // see [File.Fingerprint]
+	print    []byte           // see [File.Fingerprint]
 	Schema   string           // equal for files with equal columns, apart from those of their paths
 	Groups   []Group          // its row groups, in order
-	Values   []PartitionValue // see [File.Partitions]
-	Found    bool             // in a directory that was named, or that a pattern matched
-	Root     string           // that directory
-	RootRel  string           // its path in terms of Rel; empty: the base itself
+	values   []PartitionValue // see [File.Partitions]
+	found    bool             // in a directory that was named, or that a pattern matched
+	root     string           // that directory
+	rootRel  string           // its path in terms of Rel; empty: the base itself
 }
 
 // Group is a row group of an [Input].
@@ -51,9 +47,9 @@ func (in *Input) Rows() int64 {
 	return n
 }
 
-// Input describes the file. It reads what the fingerprint needs: of small files and
+// described describes the file. It reads what the fingerprint needs: of small files and
 // local text, all bytes. Standard input and records have no fingerprint.
-func (f *File) Input() (in Input, err error) {
+func (f *File) described() (in Input, err error) {
 	if in, err = f.brief(); err != nil {
 		return in, err
 	}
@@ -92,25 +88,11 @@ func (f *File) schemaDigest() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// InputsOf describes open files, several at once.
-func InputsOf(files []*File) ([]Input, error) {
-	inputs := make([]Input, len(files))
-	var work errgroup.Group // small files are read completely
-	work.SetLimit(runtime.GOMAXPROCS(0))
-	for i, f := range files {
-		work.Go(func() (err error) {
-			inputs[i], err = f.Input()
-			return err
-		})
-	}
-	return inputs, work.Wait()
-}
-
-// InputsDigest identifies inputs, in their order, by Rel, Size, Print and the values
-// and types of the columns in their paths. It is the same on every machine that has
-// the same files, wherever they are mounted and whenever they were written. known is
-// false if an input has no Print.
-func InputsDigest(inputs iter.Seq[Input]) (sum [32]byte, known bool) {
+// digestOf identifies inputs, in their order, by path, size, fingerprint, and the values
+// and types of the columns in their paths. It is the same on every machine that has the
+// same files, wherever they are mounted and whenever they were written. known is false
+// if an input has no fingerprint.
+func digestOf(inputs iter.Seq[Input]) (sum [32]byte, known bool) {
 	d := newRunDigest()
 	for in := range inputs {
 		d.input(&in)
@@ -133,14 +115,14 @@ func (d *runDigest) put(b []byte) {
 
 // input adds an input.
 func (d *runDigest) input(in *Input) {
-	d.unknown = d.unknown || in.Print == nil
-	for _, v := range in.Values {
+	d.unknown = d.unknown || in.print == nil
+	for _, v := range in.values {
 		d.put([]byte("partition column " + v.Name + " " + key.TypeName(v.Type)))
 		d.put(fmt.Appendf(nil, "%t %s", v.Null, v.Text)) // of which Rel may have nothing
 	}
 	d.put([]byte(in.Rel))
 	d.put(binary.LittleEndian.AppendUint64(nil, uint64(in.Size)))
-	d.put(in.Print)
+	d.put(in.print)
 }
 
 func (d *runDigest) sum() (sum [32]byte, known bool) {

@@ -14,14 +14,13 @@ import (
 // ListChanges says how a list differs from an earlier one, by [Input].Rel.
 type ListChanges struct {
 	New, Changed, Gone []string
-	Kept               int
 }
 
 // ListInputs lists what the names stand for, as [Open] finds it, and describes each
-// file. Files are closed once they are described. If old is not nil, files that it has
+// file. Files are closed once they are described. The list is held in memory. If old is not nil, files that it has
 // with the same name, size and identity are not opened; files of which the storage knows
 // no identity always are.
-func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (*InputList, ListChanges, error) {
+func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (*Inputs, ListChanges, error) {
 	var changes ListChanges
 	if slices.Contains(names, "-") {
 		return nil, changes, errors.New("standard input cannot be listed: name files")
@@ -37,10 +36,10 @@ func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inpu
 	if err != nil {
 		return nil, changes, err
 	}
-	list := &InputList{Arguments: names, Base: opts.Base}
+	list := &inputList{arguments: names, base: opts.Base}
 	if opts.hive != nil {
 		for _, c := range opts.hive.columns {
-			list.Hive = append(list.Hive, PathColumn(c))
+			list.hive = append(list.hive, c)
 		}
 	}
 	by := opener[Input]{
@@ -55,11 +54,12 @@ func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inpu
 		if err != nil {
 			return nil, changes, err
 		}
-		list.Inputs = append(list.Inputs, found...)
+		list.inputs = append(list.inputs, found...)
 	}
-	slices.SortStableFunc(list.Inputs, compareInputs)
-	list.LeftOut = slices.Sorted(maps.Keys(opts.left.rels))
-	return list, list.since(known), nil
+	slices.SortStableFunc(list.inputs, compareInputs)
+	list.leftOut = slices.Sorted(maps.Keys(opts.left.rels))
+	in, err := list.open()
+	return in, list.since(known), err
 }
 
 // byName returns the inputs of a list, which may be nil, by their names.
@@ -80,14 +80,14 @@ func (in *Inputs) byName(ctx context.Context) (map[string]*Input, error) {
 // describe returns an input for a listed object. If the object is certainly not data,
 // it returns the reason.
 func (o *OpenOptions) describe(ctx context.Context, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
-	if old := known[e.Name]; old != nil && old.Size == e.Size && old.Identity != "" && old.Identity == e.Identity && o.sameFormat(old) {
+	if old := known[e.Name]; old != nil && old.Size == e.Size && old.identity != "" && old.identity == e.Identity && o.sameFormat(old) {
 		return o.again(e, *old)
 	}
 	f, why, err := o.openFound(ctx, e)
 	if f == nil || err != nil {
 		return in, why, err
 	}
-	in, err = f.Input()
+	in, err = f.described()
 	return in, "", errors.Join(err, f.Close())
 }
 
@@ -105,7 +105,7 @@ func (o *OpenOptions) again(e storage.Object, in Input) (_ Input, why string, er
 	if err != nil {
 		return in, "", err
 	}
-	in.Rel, in.Found, in.Root, in.RootRel, in.Values = e.Rel, e.Found, root, rootRelOf(e.Rel, listed), nil
+	in.Rel, in.found, in.root, in.rootRel, in.values = e.Rel, e.Found, root, rootRelOf(e.Rel, listed), nil
 	parts, err := o.partsOf(e)
 	if err != nil || o.hive == nil {
 		return in, "", err
@@ -114,23 +114,21 @@ func (o *OpenOptions) again(e storage.Object, in Input) (_ Input, why string, er
 	if err := f.partition(o.hive, parts); err != nil {
 		return in, "", err
 	}
-	in.Values = f.Partitions()
+	in.values = f.Partitions()
 	return in, "", nil
 }
 
 // since returns how the list differs from inputs that were known.
-func (l *InputList) since(known map[string]*Input) (c ListChanges) {
+func (l *inputList) since(known map[string]*Input) (c ListChanges) {
 	there := map[string]bool{}
-	for i := range l.Inputs {
-		in := &l.Inputs[i]
+	for i := range l.inputs {
+		in := &l.inputs[i]
 		old := known[in.Name]
 		switch {
 		case old == nil || old.Rel != in.Rel:
 			c.New = append(c.New, in.Rel)
 			continue
-		case old.Size == in.Size && bytes.Equal(old.Print, in.Print):
-			c.Kept++
-		default:
+		case old.Size != in.Size || !bytes.Equal(old.print, in.print):
 			c.Changed = append(c.Changed, in.Rel)
 		}
 		there[in.Name] = true

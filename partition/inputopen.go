@@ -65,9 +65,9 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts OpenOptions, bound *
 		return nil, err
 	}
 	f := newFile(src, e, &opts)
-	f.Format, f.root, f.found, f.rootRel = of.Format, of.Root, of.Found, of.RootRel
+	f.Format, f.root, f.found, f.rootRel = of.Format, of.root, of.found, of.rootRel
 	if err = in.sameObject(f, of); err == nil {
-		err = f.begin(ctx, partsOfValues(of.Values), opts)
+		err = f.begin(ctx, partsOfValues(of.values), opts)
 	}
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
@@ -79,7 +79,7 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts OpenOptions, bound *
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	f.print = func() ([]byte, error) { return of.Print, nil }
+	f.print = func() ([]byte, error) { return of.print, nil }
 	return f, f.rest()
 }
 
@@ -89,8 +89,8 @@ func (in *Inputs) sameObject(f *File, of *Input) error {
 	switch {
 	case got.Size != of.Size:
 		return in.changed(of, fmt.Sprintf("want %d bytes, got %d", of.Size, got.Size), nil)
-	case f.remote() && of.Identity != "" && got.Identity != "" && got.Identity != of.Identity:
-		return in.changed(of, fmt.Sprintf("want the identity %s, got %s", of.Identity, got.Identity), nil)
+	case f.remote() && of.identity != "" && got.Identity != "" && got.Identity != of.identity:
+		return in.changed(of, fmt.Sprintf("want the identity %s, got %s", of.identity, got.Identity), nil)
 	}
 	return nil
 }
@@ -107,14 +107,14 @@ func (in *Inputs) sameContent(f *File, of *Input) error {
 		return in.changed(of, "it has other row groups", nil)
 	}
 	free := f.Format == Parquet && f.Size > wholeBelow && !f.remote()
-	if !free && of.Identity != "" && f.src.Object().Identity == of.Identity {
+	if !free && of.identity != "" && f.src.Object().Identity == of.identity {
 		return nil
 	}
 	got, err := f.digest()
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(got, of.Print) {
+	if !bytes.Equal(got, of.print) {
 		return in.changed(of, "its content is another one", nil)
 	}
 	return nil

@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -34,10 +36,11 @@ type Inputs struct {
 type inputFile struct {
 	name   string
 	r      io.ReaderAt
+	size   int64
 	close  func() error
 	header listHeader
 	digest [32]byte
-	hive   []PathColumn
+	hive   []hive.Column
 	blocks []inputBlock
 	groups []int32   // number of row groups of each input
 	bytes  []int64   // of the row groups of all inputs
@@ -77,7 +80,7 @@ func ParseInputs(name string, b []byte) (*Inputs, error) {
 }
 
 func openInputs(name string, r io.ReaderAt, size int64) (*Inputs, error) {
-	l := &inputFile{name: name, r: r, close: func() error { return nil }}
+	l := &inputFile{name: name, r: r, size: size, close: func() error { return nil }}
 	at, sum, err := l.pointer(size)
 	if err != nil {
 		return nil, err
@@ -192,7 +195,7 @@ func (l *inputFile) parseHeader(line []byte) error {
 		if err != nil {
 			return l.corrupt("its first line: %v", err)
 		}
-		l.hive = append(l.hive, PathColumn{c.Name, t})
+		l.hive = append(l.hive, hive.Column{Name: c.Name, Type: t})
 	}
 	for _, s := range h.Schemas {
 		if s.First < 0 || s.First >= h.Inputs {
@@ -304,17 +307,17 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 		return in, err
 	}
 	in = Input{
-		Name: publish.UnescapeName(line.Name), Rel: publish.UnescapeName(line.Rel), RootRel: publish.UnescapeName(line.RootRel),
-		Size: line.Size, Identity: publish.UnescapeName(line.Identity), Format: line.Format, Schema: line.Schema,
+		Name: publish.UnescapeName(line.Name), Rel: publish.UnescapeName(line.Rel), rootRel: publish.UnescapeName(line.RootRel),
+		Size: line.Size, identity: publish.UnescapeName(line.Identity), Format: line.Format, Schema: line.Schema,
 	}
-	if in.Print, err = hex.DecodeString(line.Print); err != nil {
+	if in.print, err = hex.DecodeString(line.Print); err != nil {
 		return in, err
 	}
 	if line.Root != nil {
-		in.Found, in.Root = true, publish.UnescapeName(*line.Root)
+		in.found, in.root = true, publish.UnescapeName(*line.Root)
 	}
 	if line.Modified != "" {
-		if in.ModTime, err = time.Parse(time.RFC3339Nano, line.Modified); err != nil {
+		if in.modTime, err = time.Parse(time.RFC3339Nano, line.Modified); err != nil {
 			return in, err
 		}
 	}
@@ -323,7 +326,7 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 	switch {
 	case in.Name == "" || !filepath.IsLocal(filepath.FromSlash(in.Rel)):
 		return in, fmt.Errorf("the path %q", in.Rel)
-	case in.Size < 0 || len(in.Print) == 0 || !known:
+	case in.Size < 0 || len(in.print) == 0 || !known:
 		return in, errors.New("size, print or format out of range")
 	case len(line.Values) != len(l.hive):
 		return in, fmt.Errorf("%d values of %d columns", len(line.Values), len(l.hive))
@@ -334,7 +337,7 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 		}
 		in.Groups = append(in.Groups, Group{g[0], g[1]})
 	}
-	in.Values = l.values(line.Values)
+	in.values = l.values(line.Values)
 	return in, nil
 }
 
@@ -356,7 +359,8 @@ func (in *Inputs) Close() error { return in.list.close() }
 // Name returns the name of the list, for messages.
 func (in *Inputs) Name() string { return in.list.name }
 
-// Digest is the [InputsDigest] of all inputs of the file, whatever was chosen of them.
+// Digest identifies all inputs of the file, whatever was chosen of them, by path, size,
+// content, and the columns in their paths. It is the same wherever they are mounted.
 func (in *Inputs) Digest() [32]byte { return in.list.digest }
 
 // Rows returns the number of rows in all inputs of the file, whatever was chosen of
@@ -364,10 +368,12 @@ func (in *Inputs) Digest() [32]byte { return in.list.digest }
 func (in *Inputs) Rows() int64 { return in.list.header.Rows }
 
 // Hive returns the columns that the inputs' directories stand for.
-func (in *Inputs) Hive() []PathColumn { return in.list.hive }
-
-// Base returns the directory that outputs mirror, if the list was written with one.
-func (in *Inputs) Base() string { return publish.UnescapeName(in.list.header.Base) }
+func (in *Inputs) Hive() (fields []arrow.Field) {
+	for _, c := range in.list.hive {
+		fields = append(fields, arrow.Field{Name: c.Name, Type: c.Type, Nullable: true})
+	}
+	return fields
+}
 
 // Arguments returns the names that were listed.
 func (in *Inputs) Arguments() (names []string) {

@@ -167,7 +167,7 @@ func (in *Inputs) layout() *hiveLayout {
 	}
 	layout := &hiveLayout{like: in.list.name}
 	for _, c := range in.list.hive {
-		layout.columns = append(layout.columns, hive.Column(c))
+		layout.columns = append(layout.columns, c)
 	}
 	return layout
 }

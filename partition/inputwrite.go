@@ -16,6 +16,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -40,19 +41,13 @@ const listVersion = 1
 // listBlock is the number of inputs whose lines are read at once.
 const listBlock = 256
 
-// PathColumn is a column that name=value directories stand for.
-type PathColumn struct {
-	Name string
-	Type arrow.DataType
-}
-
-// InputList is what [WriteInputs] records.
-type InputList struct {
-	Arguments []string     // the names that were listed, for people
-	Base      string       // see [OpenOptions]
-	Hive      []PathColumn // the columns of Values of all inputs, in their order
-	Inputs    []Input      // in ascending order of Rel
-	LeftOut   []string     // Rels of files that exist and are no inputs, in ascending order
+// inputList is what a list of inputs records.
+type inputList struct {
+	arguments []string      // the names that were listed, for people
+	base      string        // see [OpenOptions]
+	hive      []hive.Column // the columns of Values of all inputs, in their order
+	inputs    []Input       // in ascending order of Rel
+	leftOut   []string      // Rels of files that exist and are no inputs, in ascending order
 }
 
 // listHeader is the first line.
@@ -120,13 +115,13 @@ const pointerText = `{"blocks_at":%20d,"sum":"%016x"}` + "\n"
 
 var pointerSize = int64(len(fmt.Sprintf(pointerText, 0, 0)))
 
-// WriteInputs writes a list of inputs. If the object exists and has the same content,
-// nothing happens; another object is replaced if replace is true, and otherwise an
-// error that wraps [ErrExists].
-func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *InputList, replace bool) (size int64, err error) {
-	b, err := list.encode()
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+// WriteInputs writes a list of inputs, all of the file whatever was chosen of them. If the
+// object exists and has the same content, nothing happens; another object is replaced if
+// replace is true, and otherwise an error that wraps [ErrExists].
+func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *Inputs, replace bool) (size int64, err error) {
+	b := make([]byte, list.list.size)
+	if err := readAll(list.list.r, b, 0); err != nil {
+		return 0, list.list.err(err)
 	}
 	if err := storage.Sweep(ctx, dst, name); err != nil {
 		return 0, err
@@ -170,8 +165,17 @@ func holdsBytes(ctx context.Context, src storage.Source, name string, want []byt
 	return bytes.Equal(got, want), nil
 }
 
+// open returns the list as a reader of its file would have it.
+func (l *inputList) open() (*Inputs, error) {
+	b, err := l.encode()
+	if err != nil {
+		return nil, err
+	}
+	return ParseInputs("the list of inputs", b)
+}
+
 // encode returns the bytes of the list.
-func (l *InputList) encode() ([]byte, error) {
+func (l *inputList) encode() ([]byte, error) {
 	h, err := l.header()
 	if err != nil {
 		return nil, err
@@ -181,10 +185,10 @@ func (l *InputList) encode() ([]byte, error) {
 		return nil, err
 	}
 	index := bytes.Clone(b)
-	for from := 0; from < len(l.Inputs); from += listBlock {
+	for from := 0; from < len(l.inputs); from += listBlock {
 		block := listIndex{Block: from, At: int64(len(b))}
-		for i := from; i < min(from+listBlock, len(l.Inputs)); i++ {
-			line := l.Inputs[i].line()
+		for i := from; i < min(from+listBlock, len(l.inputs)); i++ {
+			line := l.inputs[i].line()
 			if b, err = appendLine(b, line); err != nil {
 				return nil, err
 			}
@@ -212,20 +216,20 @@ func appendLine(b []byte, v any) ([]byte, error) {
 }
 
 // header returns the first line, and checks the inputs.
-func (l *InputList) header() (*listHeader, error) {
-	h := &listHeader{Kind: listKind, Version: listVersion, Arguments: []string{}, Base: publish.EscapeName(l.Base), Inputs: len(l.Inputs)}
-	for _, a := range l.Arguments {
+func (l *inputList) header() (*listHeader, error) {
+	h := &listHeader{Kind: listKind, Version: listVersion, Arguments: []string{}, Base: publish.EscapeName(l.base), Inputs: len(l.inputs)}
+	for _, a := range l.arguments {
 		h.Arguments = append(h.Arguments, publish.EscapeName(a))
 	}
-	for _, rel := range l.LeftOut {
+	for _, rel := range l.leftOut {
 		h.LeftOut = append(h.LeftOut, publish.EscapeName(rel))
 	}
-	for _, c := range l.Hive {
+	for _, c := range l.hive {
 		h.Hive = append(h.Hive, listColumn{c.Name, key.TypeName(c.Type)})
 	}
 	schemas, stems := map[string]int{}, map[string]bool{}
-	for i := range l.Inputs {
-		in := &l.Inputs[i]
+	for i := range l.inputs {
+		in := &l.inputs[i]
 		if err := l.check(in, i); err != nil {
 			return nil, err
 		}
@@ -244,19 +248,19 @@ func (l *InputList) header() (*listHeader, error) {
 			h.Rows += rows
 		}
 	}
-	sum, _ := InputsDigest(slices.Values(l.Inputs))
+	sum, _ := digestOf(slices.Values(l.inputs))
 	h.Digest = hex.EncodeToString(sum[:])
 	return h, nil
 }
 
 // check returns an error if an input cannot be recorded.
-func (l *InputList) check(in *Input, i int) error {
+func (l *inputList) check(in *Input, i int) error {
 	switch {
-	case in.Print == nil:
+	case in.print == nil:
 		return fault.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
-	case i > 0 && in.Rel < l.Inputs[i-1].Rel:
+	case i > 0 && in.Rel < l.inputs[i-1].Rel:
 		return fmt.Errorf("%s: input %d of the list is not in ascending order of Rel", in.Name, i)
-	case !slices.EqualFunc(in.Values, l.Hive, func(v PartitionValue, c PathColumn) bool {
+	case !slices.EqualFunc(in.values, l.hive, func(v PartitionValue, c hive.Column) bool {
 		return v.Name == c.Name && arrow.TypeEqual(v.Type, c.Type)
 	}):
 		return fmt.Errorf("%s: input %d of the list has other columns in its path than the list", in.Name, i)
@@ -267,21 +271,21 @@ func (l *InputList) check(in *Input, i int) error {
 // line returns the line of an input.
 func (in *Input) line() *listInput {
 	line := &listInput{
-		Name: publish.EscapeName(in.Name), Rel: publish.EscapeName(in.Rel), RootRel: publish.EscapeName(in.RootRel),
-		Size: in.Size, Identity: publish.EscapeName(in.Identity), Format: in.Format, Print: hex.EncodeToString(in.Print), Schema: in.Schema,
+		Name: publish.EscapeName(in.Name), Rel: publish.EscapeName(in.Rel), RootRel: publish.EscapeName(in.rootRel),
+		Size: in.Size, Identity: publish.EscapeName(in.identity), Format: in.Format, Print: hex.EncodeToString(in.print), Schema: in.Schema,
 		Groups: make([][2]int64, 0, len(in.Groups)),
 	}
-	if in.Found {
-		root := publish.EscapeName(in.Root)
+	if in.found {
+		root := publish.EscapeName(in.root)
 		line.Root = &root
 	}
-	if !in.ModTime.IsZero() {
-		line.Modified = in.ModTime.UTC().Format(time.RFC3339Nano)
+	if !in.modTime.IsZero() {
+		line.Modified = in.modTime.UTC().Format(time.RFC3339Nano)
 	}
 	for _, g := range in.Groups {
 		line.Groups = append(line.Groups, [2]int64{g.Rows, g.Bytes})
 	}
-	for _, v := range in.Values {
+	for _, v := range in.values {
 		text := &v.Text
 		if v.Null {
 			text = nil

@@ -167,12 +167,12 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 
 // brief describes the file as [File.Input] does, without its schema and row groups.
 func (f *File) brief() (Input, error) {
-	in := Input{Name: f.Name, Rel: f.Rel, Size: f.Size, Format: f.Format, Values: f.Partitions(), Found: f.found, Root: f.root, RootRel: f.rootRel}
+	in := Input{Name: f.Name, Rel: f.Rel, Size: f.Size, Format: f.Format, values: f.Partitions(), found: f.found, root: f.root, rootRel: f.rootRel}
 	if f.src != nil {
-		in.ModTime, in.Identity = f.src.Object().ModTime, f.src.Object().Identity
+		in.modTime, in.identity = f.src.Object().ModTime, f.src.Object().Identity
 	}
 	var err error
-	in.Print, err = f.Fingerprint()
+	in.print, err = f.Fingerprint()
 	return in, err
 }
 
@@ -227,7 +227,7 @@ func (d *runDigest) files(files []*File) error {
 		if err != nil {
 			return err
 		}
-		d.input(&Input{Rel: f.Rel, Size: f.Size, Print: fp, Values: f.Partitions()})
+		d.input(&Input{Rel: f.Rel, Size: f.Size, print: fp, values: f.Partitions()})
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output str
 		return nil
 	}
 	late := func(in *Input) {
-		if err == nil && in.ModTime.After(out.ModTime) {
+		if err == nil && in.modTime.After(out.ModTime) {
 			err = fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, in.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -98,18 +99,22 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.inputs.checkTypes(hiveNames(found.Hive), len(found.Inputs)); err != nil {
+	if err := o.inputs.checkTypes(hiveNames(found.Hive()), found.Len()); err != nil {
 		return err
 	}
-	if err := c.spare(o.out, inputNames(found.Inputs)...); err != nil {
-		return err
-	}
-	size, err := partition.WriteInputs(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
+	rep := freezeReport{Inputs: found.Len(), Rows: found.Rows()}
+	listed, err := rep.add(ctx, found)
 	if err != nil {
 		return err
 	}
-	rep := freezeReport{head: c.newHead("inputs", start), Inputs: len(found.Inputs), FileBytes: size}
-	rep.add(found)
+	if err := c.spare(o.out, listed...); err != nil {
+		return err
+	}
+	rep.FileBytes, err = partition.WriteInputs(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
+	if err != nil {
+		return err
+	}
+	rep.head = c.newHead("inputs", start)
 	if o.update != "" {
 		rep.since(changes)
 	}
@@ -153,32 +158,24 @@ func (c *cli) earlier(ctx context.Context, name string) (*partition.Inputs, erro
 	return old, err
 }
 
-func hiveNames(columns []partition.PathColumn) (names []string) {
+func hiveNames(columns []arrow.Field) (names []string) {
 	for _, c := range columns {
 		names = append(names, c.Name)
 	}
 	return names
 }
 
-func inputNames(inputs []partition.Input) (names []string) {
-	for i := range inputs {
-		names = append(names, inputs[i].Name)
-	}
-	return names
-}
-
-// add adds up the inputs.
-func (r *freezeReport) add(list *partition.InputList) {
-	for i := range list.Inputs {
-		in := &list.Inputs[i]
+// add adds up the inputs, and returns their names.
+func (r *freezeReport) add(ctx context.Context, list *partition.Inputs) (names []string, err error) {
+	for in, err := range list.Each(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, in.Name)
 		r.Bytes += in.Size
 		r.RowGroups += len(in.Groups)
-		if rows := in.Rows(); rows < 0 || r.Rows < 0 {
-			r.Rows = -1
-		} else {
-			r.Rows += rows
-		}
 	}
+	return names, nil
 }
 
 // since adds what an update has found.
@@ -189,7 +186,8 @@ func (r *freezeReport) since(c partition.ListChanges) {
 		}
 		return out
 	}
-	r.New, r.Changed, r.Gone, r.Kept = escaped(c.New), escaped(c.Changed), escaped(c.Gone), &c.Kept
+	kept := r.Inputs - len(c.New) - len(c.Changed)
+	r.New, r.Changed, r.Gone, r.Kept = escaped(c.New), escaped(c.Changed), escaped(c.Gone), &kept
 }
 
 // sayFreeze prints a summary.
