@@ -565,7 +565,7 @@ func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, fi
 	dir := t.TempDir()
 	out := partition.Output{
 		Name: w.out, Stdout: &stream, Result: partition.ResultExact,
-		Empty: partition.WriteEmpty, TargetSize: int64(c.logs.rows % 3 * 2000), // in a directory
+		WriteEmpty: true, TargetSize: int64(c.logs.rows % 3 * 2000), // in a directory
 	}
 	if w.out != "-" {
 		out.Name = filepath.Join(dir, w.out)

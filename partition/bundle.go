@@ -17,17 +17,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// EmptyMode says what becomes of inputs without a row in the output, in a directory.
-type EmptyMode string
-
-const (
-	// SkipEmpty writes no file for them. It is the default.
-	SkipEmpty EmptyMode = "skip"
-	// WriteEmpty writes a file without rows, which has their schema. Inputs that would
-	// share a file, see [Output].TargetSize, get one together if none of them has a row.
-	WriteEmpty EmptyMode = "write"
-)
-
 // A bundle is a sequence of parts that may share files: inputs in one directory with the
 // same schema and codec, in input order. Without a TargetSize each part is a bundle of
 // its own.
@@ -245,7 +234,7 @@ func (b *bundler) abort() error {
 // empty writes a file without rows for each bundle before that of a part, which may be
 // len(parts), if none of its parts had a row.
 func (b *bundler) empty(ctx context.Context, before int) error {
-	if b.out.Empty != WriteEmpty {
+	if !b.out.WriteEmpty {
 		return nil
 	}
 	for ; b.past < before; b.past++ {

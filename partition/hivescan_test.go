@@ -106,7 +106,7 @@ func scanTo(t *testing.T, out Output, opts ScanOptions, files []*File) Written {
 		t.Fatal(err)
 	}
 	out.Run = &Run{Options: []string{"a"}, Log: files}
-	out.Result, out.Empty = ResultCandidates, WriteEmpty
+	out.Result, out.WriteEmpty = ResultCandidates, true
 	w, err := out.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 	if err != nil {
 		t.Fatal(err)

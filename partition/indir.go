@@ -284,14 +284,21 @@ func (o Output) rowsOf(ctx context.Context, name string) (n int64, err error) {
 	return n, errors.Join(err, f.Close())
 }
 
-// Committed describes an output directory after a commit.
-type Committed struct {
-	Runs    int // runs that were committed
-	Workers int // of these
-	Inputs  int // in the whole directory
-	Files   int
-	Rows    int64
-	Bytes   int64
+// Directory describes an output directory.
+type Directory struct {
+	Generation int64 // of its state: the number of commits
+	Inputs     int
+	Files      int
+	Rows       int64
+	Bytes      int64
+	Complete   bool     // it has _SUCCESS, and no run is under way
+	Problems   []string // files that are not as its manifest says, outputs that it does not list, runs under way
+	Runs       int      // runs that [Commit] has completed
+	Workers    int      // of these
+}
+
+func (d *Directory) fill(s *publish.State) {
+	d.Generation, d.Inputs, d.Files, d.Rows, d.Bytes = s.Generation, len(s.Inputs), len(s.Files), s.Rows, s.Bytes
 }
 
 // Commit completes an output directory when all workers of a run have written their parts,
@@ -302,33 +309,23 @@ type Committed struct {
 //
 // The error wraps ErrDone if there is nothing to commit and the directory is complete, and
 // ErrRequire if the rows do not meet the run's conditions.
-func Commit(ctx context.Context, out Output, names []string) (c Committed, err error) {
+func Commit(ctx context.Context, out Output, names []string) (*Directory, error) {
 	out.fill()
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
 	d, err := out.directory()
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	if d.Manifests == "" {
-		return c, publish.NoManifests(out.Name)
+		return nil, publish.NoManifests(out.Name)
 	}
 	done, err := d.Complete(ctx, names)
-	c = Committed{Runs: done.Runs, Workers: done.Workers}
-	if s := done.State; s != nil {
-		c.Inputs, c.Files, c.Rows, c.Bytes = len(s.Inputs), len(s.Files), s.Rows, s.Bytes
+	if err != nil {
+		return nil, err
 	}
-	return c, err
-}
-
-// Directory describes an output directory.
-type Directory struct {
-	Generation int64 // of its state: the number of commits
-	Inputs     int
-	Files      int
-	Rows       int64
-	Bytes      int64
-	Complete   bool     // it has _SUCCESS, and no run is under way
-	Problems   []string // files that are not as its manifest says, outputs that it does not list, runs under way
+	is := &Directory{Runs: done.Runs, Workers: done.Workers, Complete: true}
+	is.fill(done.State)
+	return is, nil
 }
 
 // InspectDirectory compares an output directory with its root manifest. With check it reads
@@ -346,8 +343,7 @@ func InspectDirectory(ctx context.Context, out Output, check bool) (*Directory, 
 	if err != nil || v == nil {
 		return nil, err
 	}
-	s := v.State
-	return &Directory{
-		Generation: s.Generation, Inputs: len(s.Inputs), Files: len(s.Files), Rows: s.Rows, Bytes: s.Bytes, Complete: v.Complete, Problems: v.Problems,
-	}, nil
+	is := &Directory{Complete: v.Complete, Problems: v.Problems}
+	is.fill(v.State)
+	return is, nil
 }

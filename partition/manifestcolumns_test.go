@@ -43,7 +43,7 @@ func TestColumnsInManifest(t *testing.T) {
 			t.Fatal(err)
 		}
 		pieces := Split(files, Shard{})
-		o := Output{Name: out, Format: format, Result: ResultExact, Empty: WriteEmpty}
+		o := Output{Name: out, Format: format, Result: ResultExact, WriteEmpty: true}
 		if _, err := o.WriteScan(t.Context(), s, pieces, files, func(w *ScanWriter) error { return w.Scan(t.Context(), s, pieces) }); err != nil {
 			t.Fatal(err)
 		}

@@ -84,9 +84,10 @@ type Output struct {
 	// that a row group may have the last of one input and the first of the next. Of
 	// Parquet files, size is that of the pages; of Arrow files, that of the values.
 	TargetSize int64
-	// Empty says what becomes of inputs without a row in the output, in a directory;
-	// empty: SkipEmpty.
-	Empty EmptyMode
+	// WriteEmpty writes a file without rows for an input of which no row is in the output;
+	// otherwise a directory has no file for it. With TargetSize, inputs that would share a
+	// file get one together.
+	WriteEmpty bool
 	// ManifestDir is the directory for the manifests of a directory; empty: beside it, as
 	// OUT.bloomjoin.
 	ManifestDir string
@@ -162,9 +163,6 @@ func (o *Output) prepare(ctx context.Context, logs []*File) error {
 	}
 	if o.TargetSize < 0 {
 		return fmt.Errorf("files of %d bytes", o.TargetSize)
-	}
-	if o.Empty != "" && o.Empty != SkipEmpty && o.Empty != WriteEmpty {
-		return fmt.Errorf("empty inputs %q: want %s or %s", o.Empty, SkipEmpty, WriteEmpty)
 	}
 	o.logs = logs
 	if o.Run != nil && len(o.Run.Log) > 0 {

@@ -593,23 +593,19 @@ func TestOutputOfNothing(t *testing.T) {
 		equal(t, "columns", describe(schema), "(id int64, text utf8)")
 		equal(t, MetaResult, metaOf(schema, MetaResult), ResultExact)
 	}
-	for empty, want := range map[EmptyMode][]string{
-		"": {"_SUCCESS", "y=1/_SUCCESS"}, SkipEmpty: {"_SUCCESS", "y=1/_SUCCESS"}, WriteEmpty: wholeTree,
-	} {
+	for empty, want := range map[bool][]string{false: {"_SUCCESS", "y=1/_SUCCESS"}, true: wholeTree} {
 		dir := t.TempDir() + "/out/"
-		j := job{[]string{in}, Output{Name: dir, Run: runOf(1), Empty: empty}}
+		j := job{[]string{in}, Output{Name: dir, Run: runOf(1), WriteEmpty: empty}}
 		w, err := j.doWith(t, none)
 		if err != nil || len(w.Files) != len(want)-2 || len(w.Inputs) != 3 || w.Inputs[0].RowsIn != 10 {
-			t.Errorf("%s: %+v, %v", empty, w, err)
+			t.Errorf("%t: %+v, %v", empty, w, err)
 		}
-		equal(t, "files "+string(empty), tree(t, dir), want)
+		equal(t, fmt.Sprint("files ", empty), tree(t, dir), want)
 		settled(t, dir)
 		equal(t, "inputs", len(stateOf(t, dir).Inputs), 3)
 		_, err = j.doWith(t, none)
 		says(t, "the same run", err, ErrDone)
 	}
-	_, err := job{[]string{in}, Output{Name: t.TempDir() + "/out/", Empty: "keep"}}.doWith(t, none)
-	says(t, "another word", err, nil, "keep")
 	for _, name := range []string{"-", filepath.Join(t.TempDir(), "out.parquet")} {
 		_, err := Output{Name: name, Stdout: &bytes.Buffer{}}.Write(t.Context(), nil, func(func(Rows, error) bool) {})
 		says(t, "no part, and so no schema", err, nil, "schema")

@@ -26,7 +26,7 @@ func memoryLogs(t *testing.T) *storagetest.Memory {
 func scanIn(t *testing.T, s storage.Storage, out Output, ids ...int64) (Written, error) {
 	t.Helper()
 	files := open(t, OpenOptions{Store: s}, "in")
-	out.Store, out.Result, out.Empty = s, ResultExact, WriteEmpty
+	out.Store, out.Result, out.WriteEmpty = s, ResultExact, true
 	out.Run = &Run{Options: []string{"scan", fmt.Sprint(ids)}, Log: files}
 	todo, err := out.Pending(t.Context())
 	if err != nil {

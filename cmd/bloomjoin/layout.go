@@ -25,7 +25,7 @@ func (o *layoutFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.schemaFrom, "schema-from", "", "`FILE` Parquet file that has the schema wanted, as an earlier output")
 	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` compression of Parquet: snappy, zstd, gzip, brotli, lz4 or none (default: as the first input)")
 	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` in a directory: small inputs share files of this size (default: a file per input)")
-	f.StringVar(&o.empty, "empty", string(partition.SkipEmpty), "`MODE` in a directory: skip inputs without a row, or write files without rows for them")
+	f.StringVar(&o.empty, "empty", "skip", "`MODE` in a directory: skip inputs without a row, or write files without rows for them")
 	o.addInt96(f)
 }
 
@@ -82,9 +82,9 @@ func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) 
 
 // checkSizes copies the flags for the files of a directory to the output.
 func (o *layoutFlags) checkSizes(out *partition.Output) error {
-	out.Empty = partition.EmptyMode(o.empty)
+	out.WriteEmpty = o.empty == "write"
 	if o.empty != "" { // as in plan, which has no output
-		if err := oneOf("empty", o.empty, string(partition.SkipEmpty), string(partition.WriteEmpty)); err != nil {
+		if err := oneOf("empty", o.empty, "skip", "write"); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (o *layoutFlags) needDir(ctx context.Context, out partition.Output) error {
 	switch {
 	case out.TargetSize > 0:
 		flag = "--target-file-size " + o.targetSize
-	case out.Empty == partition.WriteEmpty:
+	case out.WriteEmpty:
 		flag = "--empty " + o.empty
 	}
 	if flag == "" || out.IsDir(ctx) {
@@ -149,7 +149,7 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, ou
 	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "int96 ns")
 	}
-	if out.Empty == partition.WriteEmpty {
+	if out.WriteEmpty {
 		words = append(words, "empty write")
 	}
 	if out.TargetSize > 0 {
