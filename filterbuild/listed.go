@@ -60,7 +60,7 @@ func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Ope
 	if err := p.readTexts(ctx, columns); err != nil {
 		return nil, err
 	}
-	if err := p.listedCapacity(schemas); err != nil {
+	if err := p.listedCapacity(); err != nil {
 		return nil, err
 	}
 	p.BuildID = p.Spec.id(inputs.Digest())
@@ -114,7 +114,7 @@ func (p *Plan) readTexts(ctx context.Context, columns []key.Column) error {
 }
 
 // listedCapacity is capacity for a list.
-func (p *Plan) listedCapacity(schemas []partition.Input) error {
+func (p *Plan) listedCapacity() error {
 	switch {
 	case p.opts.Uncounted:
 		p.unsized, p.Spec.Capacity = true, 0
@@ -122,10 +122,10 @@ func (p *Plan) listedCapacity(schemas []partition.Input) error {
 	case p.list.inputs.Rows() >= 0:
 		p.Spec.Capacity = uint64(p.list.inputs.Rows())
 	case !p.opts.Shard.Whole():
-		name := p.list.inputs.Name()
-		for _, in := range schemas {
-			if in.Rows() < 0 {
-				name = in.Name
+		name := "the list of inputs"
+		for _, f := range p.files {
+			if f.Rows() < 0 {
+				name = f.Name
 				break
 			}
 		}

@@ -112,7 +112,10 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	}
 	if !t.answer.rowsOfLog() {
 		if t, j.why = t.byPages(ctx, out); j.why != "" {
-			out.Counts = func(w *partition.Written) { j.tally.describe(w, j.report, j.task.opts.Type, true) }
+			out.Counts = func(inputs []partition.WrittenInput) (idsMatched, idsTotal int64) {
+				j.tally.describe(inputs, j.task.opts.Type, true)
+				return j.report.IDsMatched, j.report.IDsTotal
+			}
 			return out.Write(ctx, j.Parts(), j.run(ctx, end))
 		}
 	}
@@ -124,12 +127,11 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if j.scanner, err = r.scanner(round{}); err != nil { // which says what is kept
 		return partition.Written{}, err
 	}
-	out.Counts = func(w *partition.Written) {
+	out.Counts = func(inputs []partition.WrittenInput) (idsMatched, idsTotal int64) {
 		if t.answer.pages {
-			r.tally.describe(w, j.report, t.opts.Type, false)
-		} else {
-			w.IDsMatched, w.IDsTotal = j.report.IDsMatched, j.report.IDsTotal
+			r.tally.describe(inputs, t.opts.Type, false)
 		}
+		return j.report.IDsMatched, j.report.IDsTotal
 	}
 	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
 		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {

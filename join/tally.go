@@ -40,9 +40,7 @@ func (t *tally) of(p partition.Piece) *inputCounts {
 
 // describe completes the figures of an output with pairs of rows. records
 // says that it was made of records.
-func (t *tally) describe(w *partition.Written, rep Report, typ Type, records bool) {
-	w.IDsMatched, w.IDsTotal = rep.IDsMatched, rep.IDsTotal
-	inputs := w.Inputs
+func (t *tally) describe(inputs []partition.WrittenInput, typ Type, records bool) {
 	parts := map[*partition.File][]partition.Piece{}
 	for p := range t.inputs {
 		parts[p.File] = append(parts[p.File], p)

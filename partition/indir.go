@@ -213,8 +213,9 @@ func (f *File) input() (publish.Input, error) {
 
 // finishDir records what was written, and commits the run if this was its last worker.
 func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written) (err error) {
+	var idsMatched, idsTotal int64
 	if o.Counts != nil {
-		o.Counts(w)
+		idsMatched, idsTotal = o.Counts(w.Inputs)
 	}
 	at := map[string]int{} // by Rel: its index among Inputs
 	for i, in := range w.Inputs {
@@ -233,7 +234,7 @@ func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written
 	if err != nil {
 		return err
 	}
-	w.Notes, err = files.Finish(ctx, entries, w.IDsMatched, w.IDsTotal)
+	w.Notes, err = files.Finish(ctx, entries, idsMatched, idsTotal)
 	return err
 }
 

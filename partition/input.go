@@ -35,8 +35,8 @@ type Group struct {
 	Bytes int64 // as stored
 }
 
-// Rows returns the number of stored rows, or -1 if it is unknown.
-func (in *Input) Rows() int64 {
+// rows returns the number of stored rows, or -1 if it is unknown.
+func (in *Input) rows() int64 {
 	var n int64
 	for _, g := range in.Groups {
 		if g.Rows < 0 {

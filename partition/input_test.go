@@ -47,7 +47,7 @@ func listed(t testing.TB, n int) (dir, list string) {
 // freeze lists what the names stand for.
 func freeze(t testing.TB, list string, opts OpenOptions, names ...string) {
 	t.Helper()
-	l, _, err := ListInputs(context.Background(), names, opts, nil)
+	l, err := ListInputs(context.Background(), names, opts, nil)
 	if err == nil {
 		_, err = WriteInputs(context.Background(), storage.Local{}, list, l, true)
 	}
@@ -159,7 +159,7 @@ func TestInputsAreCanonical(t *testing.T) {
 	if err != nil || len(pieces) != 2 || pieces[1].Input.Rel != "f2.parquet" {
 		t.Errorf("%+v, %v", pieces, err)
 	}
-	l, _, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, OpenOptions{}, nil)
+	l, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, OpenOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,15 +305,19 @@ func TestInputsUpdate(t *testing.T) {
 	}
 	put(t, dir+"/dt=2024-05-31/new.parquet", get(t, days[3]))
 	counting := &opens{Storage: storage.Local{}}
-	l, changes, err := ListInputs(ctx, []string{dir}, OpenOptions{Store: counting}, old)
+	l, err := ListInputs(ctx, []string{dir}, OpenOptions{Store: counting}, old)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "new", changes.New, []string{"dt=2024-05-31/new.parquet"})
+	added, changed, gone, err := l.Since(ctx, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "new", added, []string{"dt=2024-05-31/new.parquet"})
 	equal(t, "inputs", l.Len(), 12)
-	equal(t, "changed and gone", len(changes.Changed)*10+len(changes.Gone), 11)
+	equal(t, "changed and gone", len(changed)*10+len(gone), 11)
 	equal(t, "opened", int(counting.n.Load()), 2)
-	again, _, err := ListInputs(ctx, []string{dir}, OpenOptions{}, nil)
+	again, err := ListInputs(ctx, []string{dir}, OpenOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,30 +11,24 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// ListChanges says how a list differs from an earlier one, by [Input].Rel.
-type ListChanges struct {
-	New, Changed, Gone []string
-}
-
 // ListInputs lists what the names stand for, as [Open] finds it, and describes each
 // file. Files are closed once they are described. The list is held in memory. If old is not nil, files that it has
 // with the same name, size and identity are not opened; files of which the storage knows
 // no identity always are.
-func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (*Inputs, ListChanges, error) {
-	var changes ListChanges
+func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (*Inputs, error) {
 	if slices.Contains(names, "-") {
-		return nil, changes, errors.New("standard input cannot be listed: name files")
+		return nil, errors.New("standard input cannot be listed: name files")
 	}
 	if err := opts.fill(); err != nil {
-		return nil, changes, err
+		return nil, err
 	}
 	known, err := old.byName(ctx)
 	if err != nil {
-		return nil, changes, err
+		return nil, err
 	}
 	l, err := opts.listing(ctx, names)
 	if err != nil {
-		return nil, changes, err
+		return nil, err
 	}
 	list := &inputList{arguments: names, base: opts.Base}
 	if opts.hive != nil {
@@ -52,14 +46,13 @@ func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inpu
 	for i, name := range names {
 		found, err := find(ctx, &opts, name, l.lists[i], false, by)
 		if err != nil {
-			return nil, changes, err
+			return nil, err
 		}
 		list.inputs = append(list.inputs, found...)
 	}
 	slices.SortStableFunc(list.inputs, compareInputs)
 	list.leftOut = slices.Sorted(maps.Keys(opts.left.rels))
-	in, err := list.open()
-	return in, list.since(known), err
+	return list.open()
 }
 
 // byName returns the inputs of a list, which may be nil, by their names.
@@ -118,26 +111,33 @@ func (o *OpenOptions) again(e storage.Object, in Input) (_ Input, why string, er
 	return in, "", nil
 }
 
-// since returns how the list differs from inputs that were known.
-func (l *inputList) since(known map[string]*Input) (c ListChanges) {
+// Since compares the list with an earlier one: it returns the Rels of inputs that are new,
+// that have changed, and that are gone, each in ascending order.
+func (in *Inputs) Since(ctx context.Context, old *Inputs) (added, changed, gone []string, err error) {
+	known, err := old.byName(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	there := map[string]bool{}
-	for i := range l.inputs {
-		in := &l.inputs[i]
-		old := known[in.Name]
+	for now, err := range in.Each(ctx) {
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		was := known[now.Name]
 		switch {
-		case old == nil || old.Rel != in.Rel:
-			c.New = append(c.New, in.Rel)
+		case was == nil || was.Rel != now.Rel:
+			added = append(added, now.Rel)
 			continue
-		case old.Size != in.Size || !bytes.Equal(old.print, in.print):
-			c.Changed = append(c.Changed, in.Rel)
+		case was.Size != now.Size || !bytes.Equal(was.print, now.print):
+			changed = append(changed, now.Rel)
 		}
-		there[in.Name] = true
+		there[now.Name] = true
 	}
-	for name, old := range known {
+	for name, was := range known {
 		if !there[name] {
-			c.Gone = append(c.Gone, old.Rel)
+			gone = append(gone, was.Rel)
 		}
 	}
-	slices.Sort(c.Gone)
-	return c
+	slices.Sort(gone)
+	return added, changed, gone, nil
 }

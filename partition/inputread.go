@@ -356,9 +356,6 @@ func (l *inputFile) values(texts []*string) (values []PartitionValue) {
 // Close closes the list. Lists that were made from it can no longer be read.
 func (in *Inputs) Close() error { return in.list.close() }
 
-// Name returns the name of the list, for messages.
-func (in *Inputs) Name() string { return in.list.name }
-
 // Digest identifies all inputs of the file, whatever was chosen of them, by path, size,
 // content, and the columns in their paths. It is the same wherever they are mounted.
 func (in *Inputs) Digest() [32]byte { return in.list.digest }

@@ -242,7 +242,7 @@ func (l *inputList) header() (*listHeader, error) {
 		}
 		h.Schemas[at].Inputs++
 		h.Bytes += in.Size
-		if rows := in.Rows(); rows < 0 || h.Rows < 0 {
+		if rows := in.rows(); rows < 0 || h.Rows < 0 {
 			h.Rows = -1
 		} else {
 			h.Rows += rows

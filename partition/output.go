@@ -104,8 +104,9 @@ type Output struct {
 	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
 	Require Require
 	// Counts, if not nil, is called when all rows have been written, of a directory before
-	// its manifest is: it completes what is known of the inputs and IDs.
-	Counts func(w *Written)
+	// its manifest is: it completes what is known of the inputs, and returns how many IDs
+	// have a row, of how many.
+	Counts func(inputs []WrittenInput) (idsMatched, idsTotal int64)
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;
 	// empty: [os.TempDir]. The output's bytes are the same.
@@ -365,7 +366,7 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 		return Written{}, err
 	}
 	if o.Counts != nil && !o.owner.InDir { // else the manifest needed them
-		o.Counts(&w)
+		o.Counts(w.Inputs)
 	}
 	return w, nil
 }

@@ -103,13 +103,14 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 		}
 	}
 	counts := o.Counts
-	o.Counts = func(written *Written) {
-		for i := range written.Inputs { // the first parts, one each
-			written.Inputs[i].KeysNull = w.nulls[i]
+	o.Counts = func(inputs []WrittenInput) (idsMatched, idsTotal int64) {
+		for i := range inputs { // the first parts, one each
+			inputs[i].KeysNull = w.nulls[i]
 		}
 		if counts != nil {
-			counts(written)
+			return counts(inputs)
 		}
+		return 0, 0
 	}
 	w.rows, err = newRowWriter(func(rows iter.Seq2[Rows, error]) (Written, error) { return o.Write(ctx, w.parts, rows) })
 	return w, err

@@ -15,8 +15,6 @@ type Written struct {
 	// Gone are inputs that are gone, as their Rel, and whose outputs are kept in the
 	// directory; see [Output].Prune.
 	Gone []string
-	// IDsMatched is the number of IDs that have a row, of IDsTotal; see [Output].Counts.
-	IDsMatched, IDsTotal int64
 	// Notes are for the user of a directory: why it is not marked complete although
 	// this run is, and which files of an earlier run were damaged.
 	Notes []string

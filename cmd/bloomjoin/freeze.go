@@ -72,7 +72,7 @@ type freezeReport struct {
 	Kept    *int     `json:"kept,omitempty"`
 }
 
-func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) error {
+func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
 	open, err := c.freezeOptions(o, args)
 	if err != nil {
@@ -92,10 +92,10 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	found, changes, err := partition.ListInputs(ctx, names, open, old)
 	if old != nil {
-		err = errors.Join(err, old.Close())
+		defer func() { err = errors.Join(err, old.Close()) }()
 	}
+	found, err := partition.ListInputs(ctx, names, open, old)
 	if err != nil {
 		return err
 	}
@@ -110,14 +110,16 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) error {
 	if err := c.spare(o.out, listed...); err != nil {
 		return err
 	}
+	if o.update != "" {
+		if err := rep.since(ctx, found, old); err != nil {
+			return err
+		}
+	}
 	rep.FileBytes, err = partition.WriteInputs(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
 	if err != nil {
 		return err
 	}
 	rep.head = c.newHead("inputs", start)
-	if o.update != "" {
-		rep.since(changes)
-	}
 	c.sayFreeze(o, &rep)
 	return c.report(rep, o.out)
 }
@@ -179,15 +181,20 @@ func (r *freezeReport) add(ctx context.Context, list *partition.Inputs) (names [
 }
 
 // since adds what an update has found.
-func (r *freezeReport) since(c partition.ListChanges) {
+func (r *freezeReport) since(ctx context.Context, found, old *partition.Inputs) error {
+	added, changed, gone, err := found.Since(ctx, old)
+	if err != nil {
+		return err
+	}
 	escaped := func(names []string) (out []string) {
 		for _, n := range names {
 			out = append(out, publish.EscapeName(n))
 		}
 		return out
 	}
-	kept := r.Inputs - len(c.New) - len(c.Changed)
-	r.New, r.Changed, r.Gone, r.Kept = escaped(c.New), escaped(c.Changed), escaped(c.Gone), &kept
+	kept := r.Inputs - len(added) - len(changed)
+	r.New, r.Changed, r.Gone, r.Kept = escaped(added), escaped(changed), escaped(gone), &kept
+	return nil
 }
 
 // sayFreeze prints a summary.
