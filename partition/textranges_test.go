@@ -25,10 +25,10 @@ func rowText(format Format, n int) string {
 		b.WriteString("\n\nid" + map[Format]string{CSV: ",", TSV: "\t"}[format] + "note\n")
 	}
 	for i := range n {
-		end := []string{"\n", "\r\n", "\n\n", "\n"}[i*i%4]
+		end := []string{"\n", "\r\n", "\n\n", "\n"}[i%4*(i%4)%4]
 		switch format {
 		case CSV:
-			fmt.Fprintf(&b, []string{"%d,\"\n%d\n\"\"\n,\"", "\"%d\",%d", "%d,\"\"\"\n,%d\""}[i*i%3]+end, i, -i)
+			fmt.Fprintf(&b, []string{"%d,\"\n%d\n\"\"\n,\"", "\"%d\",%d", "%d,\"\"\"\n,%d\""}[i%3*(i%3)%3]+end, i, -i)
 		case TSV:
 			fmt.Fprintf(&b, "%d\t\"%d"+end, i, -i)
 		case NDJSON:

@@ -254,6 +254,7 @@ type head struct {
 	Seconds       float64 `json:"seconds"`
 	Shard         string  `json:"shard,omitempty"` // of this worker, as "3/16"
 	AlreadyDone   bool    `json:"already_done,omitempty"`
+	Message       string  `json:"message,omitempty"` // with AlreadyDone, what is printed
 
 	Storage *store.Stats `json:"storage,omitempty"` // requests to object stores and web servers
 }
@@ -269,9 +270,9 @@ func (c *cli) done(ctx context.Context, verb, output string, start time.Time, wh
 	if err := storage.Sweep(ctx, c.store(), output); err != nil {
 		return err
 	}
-	c.say("%s: %s", output, worded(why))
 	h := c.newHead(verb, start)
-	h.AlreadyDone = true
+	h.AlreadyDone, h.Message = true, worded(why)
+	c.say("%s: %s", output, h.Message)
 	return c.report(h, output)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -189,15 +190,15 @@ func (r *logRun) fill(rep *scanReport, w partition.Written) {
 	rep.BytesRead, rep.BytesWritten = bytesRead(r.all)+bytesRead(r.ids), w.Bytes
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
+	if n := len(w.Gone); n > 0 {
+		rep.Warnings = append(rep.Warnings, join.Warning{Code: warnInputsGone, Text: fmt.Sprintf("outputs without their input are kept: of %s, first %s (--prune removes them)", things(n, "input"), w.Gone[0])})
+	}
 }
 
 // finish prints the report of a run as JSON, or with --count the number of rows,
 // after what is remarkable about the files written.
 func (r *logRun) finish(report any, rowsOut int64, w partition.Written) error {
 	r.notes(r.out.Name, w)
-	if n := len(w.Gone); n > 0 {
-		r.warn("%s: the outputs of %s that are gone are kept, the first of %s (--prune removes them)", r.out.Name, things(n, "input"), w.Gone[0])
-	}
 	if r.kept > 0 {
 		r.say("%s: the outputs of %s are up to date", r.out.Name, things(int64(r.kept), "other input"))
 	}

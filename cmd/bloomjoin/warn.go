@@ -9,6 +9,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
+// warnInputsGone is the code of a warning about outputs that have no input any more.
+const warnInputsGone = "inputs-gone"
+
 // sayWarnings prints warnings.
 func (c *cli) sayWarnings(ws []join.Warning) {
 	for _, w := range ws {

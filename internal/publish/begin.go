@@ -253,7 +253,7 @@ func (d *Dir) done(ctx context.Context, r *Run) error {
 		done = fmt.Errorf("%w; %s", done, n)
 	}
 	if n := len(r.gone); n > 0 {
-		done = fault.Errorf("%w; the outputs of %s that are gone are kept, the first of %s ({Prune} removes them)", done, things(n, "input"), r.gone[0])
+		done = fault.Errorf("%w; outputs without their input are kept: of %s, first %s ({Prune} removes them)", done, things(n, "input"), r.gone[0])
 	}
 	return done
 }

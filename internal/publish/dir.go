@@ -107,7 +107,7 @@ func (d *Dir) path(name string) string { return strings.TrimRight(d.Name, "/") +
 // listing is what is in an output directory and beside it.
 type listing struct {
 	dir     *Dir
-	objects map[string]storage.Object // of the directory, by Rel
+	objects map[string]storage.Object // of the directory, by Rel; nil: not listed
 	known   *State                    // nil: not read yet, see state
 	newest  int64                     // generation of the state; 0: there is none
 	stale   []string                  // names of older generations
@@ -120,21 +120,29 @@ type listing struct {
 // look lists the directory and its manifests. These are read where they are needed: a
 // worker of many need not read what the others have written.
 func (d *Dir) look(ctx context.Context) (*listing, error) {
-	l := &listing{dir: d, objects: map[string]storage.Object{}}
-	if err := l.manifests(ctx); err != nil {
-		return nil, err
+	l := &listing{dir: d}
+	err := l.manifests(ctx)
+	if err == nil {
+		err = l.tree(ctx)
 	}
-	tree, err := d.Store.Tree(ctx, d.Name)
+	return l, err
+}
+
+// tree lists the directory. The manifests were listed before, so that the files of a state
+// are there unless another run removes them.
+func (l *listing) tree(ctx context.Context) error {
+	tree, err := l.dir.Store.Tree(ctx, l.dir.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	l.objects, l.old = make(map[string]storage.Object, len(tree)), nil
 	for _, obj := range tree {
 		l.objects[obj.Rel] = obj
 		if isOldManifest(obj.Rel) {
 			l.old = append(l.old, obj.Rel)
 		}
 	}
-	return l, nil
+	return nil
 }
 
 // manifests lists the manifests.
@@ -160,7 +168,7 @@ func (l *listing) manifests(ctx context.Context) error {
 }
 
 // state returns the state, with what earlier versions have left. If another run commits
-// meanwhile, the manifests are listed again.
+// meanwhile, everything is listed again.
 func (l *listing) state(ctx context.Context) (*State, error) {
 	for try := 0; l.known == nil; try++ {
 		s := &State{Version: version}
@@ -175,6 +183,12 @@ func (l *listing) state(ctx context.Context) (*State, error) {
 			return nil, err
 		default:
 			if err := l.manifests(ctx); err != nil {
+				return nil, err
+			}
+			if l.objects == nil {
+				continue
+			}
+			if err := l.tree(ctx); err != nil {
 				return nil, err
 			}
 		}

@@ -20,6 +20,9 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 	if err == nil {
 		err = d.clear(ctx, l, s)
 	}
+	for _, name := range l.stale { // of a commit that was cut short
+		err = cmp.Or(err, d.removeManifest(ctx, name))
+	}
 	if err != nil {
 		return "", false, err
 	}

@@ -28,7 +28,14 @@ type runner struct {
 func newRunner(s storage.Storage, log map[string]string) *runner {
 	r := &runner{log: log}
 	r.Dir = Dir{Name: "b/out", Manifests: "b/out.bloomjoin", Recipe: Recipe{Options: "o1", IDs: "i1"}}
-	r.Store, r.InDir = s, true
+	r.InDir = true
+	r.use(s)
+	return r
+}
+
+// use sets the storage.
+func (r *runner) use(s storage.Storage) {
+	r.Store = s
 	r.Marker = func(ctx context.Context, name string) (string, bool, error) {
 		b, err := read(ctx, s, name)
 		mark, _, ok := strings.Cut(b, "|")
@@ -42,7 +49,6 @@ func newRunner(s storage.Storage, log map[string]string) *runner {
 		_, rows, _ := strings.Cut(b, "|")
 		return int64(len(rows)), err
 	}
-	return r
 }
 
 func read(ctx context.Context, s storage.Source, name string) (string, error) {

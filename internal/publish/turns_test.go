@@ -1,0 +1,210 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// turns lets workers that share a storage take turns: each request waits until it is
+// chosen. The order depends on the seed alone.
+type turns struct {
+	random *rand.Rand
+	asked  chan int // a worker has a request, or has ended
+	grants []chan bool
+	ended  []bool
+	log    []string
+}
+
+// take runs workers until all have ended. Each gets the storage by which it takes turns.
+// dies says after how many requests a worker is killed; negative: never.
+func (u *turns) take(s *storagetest.Memory, dies []int, workers ...func(storage.Storage)) {
+	u.asked, u.ended = make(chan int), make([]bool, len(workers))
+	u.grants = nil
+	for i, work := range workers {
+		u.grants = append(u.grants, make(chan bool))
+		go func() {
+			<-u.grants[i]
+			work(&turning{Memory: s, turns: u, worker: i})
+			u.ended[i] = true
+			u.asked <- i
+		}()
+	}
+	var waiting []int
+	for i := range workers {
+		waiting = append(waiting, i)
+	}
+	stays := u.random.Float64() // the chance that a worker goes on
+	current := -1
+	for len(waiting) > 0 {
+		k := u.random.IntN(len(waiting))
+		if i := slices.Index(waiting, current); i >= 0 && u.random.Float64() < stays {
+			k = i
+		}
+		current = waiting[k]
+		dies[current]--
+		u.grants[current] <- dies[current] != -1
+		if dies[current] == -1 {
+			dies[current] = 0 // it stays dead
+		}
+		if <-u.asked; u.ended[current] {
+			waiting = slices.Delete(waiting, k, k+1)
+		}
+	}
+}
+
+// turning is the storage of one worker.
+type turning struct {
+	*storagetest.Memory
+	turns  *turns
+	worker int
+}
+
+func (s *turning) turn(what string) error {
+	s.turns.asked <- s.worker
+	if !<-s.turns.grants[s.worker] {
+		s.turns.log = append(s.turns.log, fmt.Sprintf("%d is killed before %s", s.worker, what))
+		return errKilled
+	}
+	s.turns.log = append(s.turns.log, fmt.Sprintf("%d: %s", s.worker, what))
+	return nil
+}
+
+func (s *turning) Tree(ctx context.Context, dir string) ([]storage.Object, error) {
+	if err := s.turn("list " + dir); err != nil {
+		return nil, err
+	}
+	return s.Memory.Tree(ctx, dir)
+}
+
+func (s *turning) Stat(ctx context.Context, name string) (storage.Object, error) {
+	if err := s.turn("stat " + name); err != nil {
+		return storage.Object{}, err
+	}
+	return s.Memory.Stat(ctx, name)
+}
+
+func (s *turning) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	if err := s.turn("open " + o.Name); err != nil {
+		return nil, err
+	}
+	return s.Memory.Open(ctx, o)
+}
+
+func (s *turning) Delete(ctx context.Context, o storage.Object) error {
+	if err := s.turn("delete " + o.Name); err != nil {
+		return err
+	}
+	return s.Memory.Delete(ctx, o)
+}
+
+func (s *turning) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
+	w, err := s.Memory.Create(ctx, name, o)
+	return turningWriter{w, s, name}, err
+}
+
+type turningWriter struct {
+	storage.Writer
+	of   *turning
+	name string
+}
+
+func (w turningWriter) Commit(replace bool) error {
+	if err := w.of.turn(fmt.Sprintf("write %s %t", w.name, replace)); err != nil {
+		return err
+	}
+	return w.Writer.Commit(replace)
+}
+
+// story returns the requests that were made, for a failure.
+func (u *turns) story() string { return strings.Join(u.log, "\n") }
+
+// TestTwins: of each worker of a run there are two copies at once. The run is committed when
+// they have ended, unless copies were killed or noticed each other.
+func TestTwins(t *testing.T) {
+	log := with(map[string]string{"dt=1/a": "", "dt=1/c": "cc", "dt=2/a": "AA", "dt=3/a": "n", "flat": "FFF"})
+	const want = "_SUCCESS dt=1/_SUCCESS dt=1/b.out:bb dt=1/c.out:cc dt=2/_SUCCESS dt=2/a.out:AA dt=3/_SUCCESS dt=3/a.out:n flat.out:FFF"
+	disputed := 0
+	for seed := range uint64(seeds(2000)) {
+		u := &turns{random: rand.New(rand.NewPCG(seed, 18))}
+		s := storagetest.NewMemory()
+		if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		of := uint32(1 + u.random.IntN(3))
+		worker := func(i uint32) *runner {
+			r := newRunner(s, log)
+			if of > 1 {
+				r.Shard, r.Of = i%of, of
+			}
+			return r
+		}
+		errs := make([]error, 2*of)
+		var workers []func(storage.Storage)
+		for i := range 2 * of {
+			workers = append(workers, func(s storage.Storage) {
+				r := worker(i)
+				r.use(s)
+				if _, _, _, err := r.do(t.Context()); !errors.Is(err, ErrDone) {
+					errs[i] = err
+				}
+			})
+		}
+		dies := make([]int, 2*of)
+		mayDie := u.random.IntN(2) == 0
+		for i := range dies {
+			if dies[i] = -1; mayDie && u.random.IntN(2) == 0 {
+				dies[i] = u.random.IntN(80)
+			}
+		}
+		u.take(s, dies, workers...)
+		what := fmt.Sprintf("seed %d, %d workers", seed, of)
+		for i, err := range errs {
+			if err != nil && !errors.Is(err, ErrExists) && !errors.Is(err, errKilled) {
+				t.Errorf("%s: worker %d: %v", what, i, err)
+			}
+		}
+		again := false
+		for i := range of {
+			if errs[i] != nil && errs[i+of] != nil {
+				again = true
+				if !errors.Is(errs[i], errKilled) && !errors.Is(errs[i+of], errKilled) {
+					disputed++
+				}
+			}
+		}
+		if again {
+			for i := range of {
+				r := worker(i)
+				if _, _, _, err := r.do(t.Context()); err != nil && !errors.Is(err, ErrDone) {
+					t.Errorf("%s: worker %d again: %v", what, i, err)
+				}
+			}
+		}
+		if got := data(s); got != want || manifests(s) != settled {
+			t.Errorf("%s: again %t: %v:\n got %s\nwant %s; %s", what, again, errs, got, want, manifests(s))
+		}
+		if t.Failed() {
+			t.Logf("%s", u.story())
+			return
+		}
+	}
+	t.Logf("%d workers both copies of which failed", disputed)
+}
+
+// seeds returns how many random orders a test tries.
+func seeds(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("BLOOMJOIN_SEEDS")); err == nil {
+		return n
+	}
+	return usual
+}
