@@ -70,11 +70,13 @@ func TestResolve(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	for given, want := range map[string]string{
-		"s3://b/k?x=secret":                  "s3://b/k?x=secret",
-		"abfss://c@a.dfs.core.windows.net/k": "abfss://c@a.dfs.core.windows.net/k",
-		"open s3a://AKIA:ab/cd+ef@b/k: no":   "open s3a://REDACTED@b/k: no",
-		"s3://b/a:b@c":                       "s3://b/a:b@c",
-		"http://user:pass@h/p":               "http://REDACTED@h/p",
+		"s3://b/k?x=secret": "s3://b/k?x=REDACTED",
+		"s3://b/k?region=eu&accessKeyId=A/B&secretAccessKey=c+d/e=: no": "s3://b/k?region=eu&accessKeyId=REDACTED&secretAccessKey=REDACTED: no",
+		"s3://b/day-0?/a=1, gs://b/x?":                                  "s3://b/day-0?/a=1, gs://b/x?",
+		"abfss://c@a.dfs.core.windows.net/k":                            "abfss://c@a.dfs.core.windows.net/k",
+		"open s3a://AKIA:ab/cd+ef@b/k: no":                              "open s3a://REDACTED@b/k: no",
+		"s3://b/a:b@c":                                                  "s3://b/a:b@c",
+		"http://user:pass@h/p":                                          "http://REDACTED@h/p",
 		"Get \"https://h/p?X-Amz-Credential=AKIA%2F1&X-Amz-Signature=ab&part=1\": EOF": "Get \"https://h/p?X-Amz-Credential=REDACTED&X-Amz-Signature=REDACTED&part=1\": EOF",
 		"https://a.blob.core.windows.net/c/k?sv=1&se=2026&sr=b&sp=r&sig=x%3D":          "https://a.blob.core.windows.net/c/k?sv=REDACTED&se=REDACTED&sr=REDACTED&sp=REDACTED&sig=REDACTED",
 		"two: https://h/?token=1, HTTP://h/a?b=c":                                      "two: https://h/?token=REDACTED, HTTP://h/a?b=c",
