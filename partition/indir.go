@@ -199,7 +199,7 @@ func (o Output) checkListed(ctx context.Context, list *Inputs) error {
 // published describes the input for the state of a directory.
 func (in *Input) published() publish.Input {
 	return publish.Input{
-		Rel: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.print), Groups: len(in.Groups), Found: in.found, Root: in.rootRel, ModTime: in.modTime,
+		Rel: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.fingerprint), Groups: len(in.Groups), Found: in.found, Root: in.rootRel, ModTime: in.modTime,
 	}
 }
 

@@ -14,19 +14,19 @@ import (
 
 // Input describes an input file without opening it, as [ListInputs] has recorded it.
 type Input struct {
-	Name     string    // opens it
-	Rel      string    // identifies it on every machine, see [storage.Object]
-	Size     int64     // bytes
-	modTime  time.Time // when it was last written; zero: unknown
-	identity string    // of the object, see [storage.Object]
-	Format   Format
-	print    []byte           // see [File.Fingerprint]
-	Schema   string           // equal for files with equal columns, apart from those of their paths
-	Groups   []Group          // its row groups, in order
-	values   []PartitionValue // see [File.Partitions]
-	found    bool             // in a directory that was named, or that a pattern matched
-	root     string           // that directory
-	rootRel  string           // its path in terms of Rel; empty: the base itself
+	Name        string    // opens it
+	Rel         string    // identifies it on every machine, see [storage.Object]
+	Size        int64     // bytes
+	modTime     time.Time // when it was last written; zero: unknown
+	identity    string    // of the object, see [storage.Object]
+	Format      Format
+	fingerprint []byte           // see [File.Fingerprint]
+	Schema      string           // equal for files with equal columns, apart from those of their paths
+	Groups      []Group          // its row groups, in order
+	values      []PartitionValue // see [File.Partitions]
+	found       bool             // in a directory that was named, or that a pattern matched
+	root        string           // that directory
+	rootRel     string           // its path in terms of Rel; empty: the base itself
 }
 
 // Group is a row group of an [Input].
@@ -115,14 +115,14 @@ func (d *runDigest) put(b []byte) {
 
 // input adds an input.
 func (d *runDigest) input(in *Input) {
-	d.unknown = d.unknown || in.print == nil
+	d.unknown = d.unknown || in.fingerprint == nil
 	for _, v := range in.values {
 		d.put([]byte("partition column " + v.Name + " " + key.TypeName(v.Type)))
 		d.put(fmt.Appendf(nil, "%t %s", v.Null, v.Text)) // of which Rel may have nothing
 	}
 	d.put([]byte(in.Rel))
 	d.put(binary.LittleEndian.AppendUint64(nil, uint64(in.Size)))
-	d.put(in.print)
+	d.put(in.fingerprint)
 }
 
 func (d *runDigest) sum() (sum [32]byte, known bool) {

@@ -165,7 +165,7 @@ func TestInputsAreCanonical(t *testing.T) {
 	}
 	_, err = WriteInputs(ctx, storage.Local{}, first, l, false)
 	says(t, "another list", err, ErrExists, "list1", "Force")
-	if _, err := (&inputList{inputs: []Input{{Rel: "b", print: []byte{1}}, {Rel: "a", print: []byte{1}}}}).open(); err == nil {
+	if _, err := (&inputList{inputs: []Input{{Rel: "b", fingerprint: []byte{1}}, {Rel: "a", fingerprint: []byte{1}}}}).open(); err == nil {
 		t.Error("a list out of order")
 	}
 }
@@ -177,7 +177,7 @@ func TestInputsEdges(t *testing.T) {
 	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
 	list := &inputList{}
 	for _, n := range names {
-		list.inputs = append(list.inputs, Input{Name: "logs/" + n, Rel: n, identity: `W/"x"`, Format: Parquet, print: []byte{1, 2}})
+		list.inputs = append(list.inputs, Input{Name: "logs/" + n, Rel: n, identity: `W/"x"`, Format: Parquet, fingerprint: []byte{1, 2}})
 	}
 	for _, l := range []*inputList{list, {}} {
 		written, err := l.open()

@@ -32,9 +32,7 @@ func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inpu
 	}
 	list := &inputList{arguments: names, base: opts.Base}
 	if opts.hive != nil {
-		for _, c := range opts.hive.columns {
-			list.hive = append(list.hive, c)
-		}
+		list.hive = opts.hive.columns
 	}
 	by := opener[Input]{
 		open: func(ctx context.Context, e storage.Object) (Input, string, error) {
@@ -128,7 +126,7 @@ func (in *Inputs) Since(ctx context.Context, old *Inputs) (added, changed, gone 
 		case was == nil || was.Rel != now.Rel:
 			added = append(added, now.Rel)
 			continue
-		case was.Size != now.Size || !bytes.Equal(was.print, now.print):
+		case was.Size != now.Size || !bytes.Equal(was.fingerprint, now.fingerprint):
 			changed = append(changed, now.Rel)
 		}
 		there[now.Name] = true

@@ -79,7 +79,7 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts OpenOptions, bound *
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	f.print = func() ([]byte, error) { return of.print, nil }
+	f.print = func() ([]byte, error) { return of.fingerprint, nil }
 	return f, f.rest()
 }
 
@@ -114,7 +114,7 @@ func (in *Inputs) sameContent(f *File, of *Input) error {
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(got, of.print) {
+	if !bytes.Equal(got, of.fingerprint) {
 		return in.changed(of, "its content is another one", nil)
 	}
 	return nil

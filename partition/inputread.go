@@ -310,7 +310,7 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 		Name: publish.UnescapeName(line.Name), Rel: publish.UnescapeName(line.Rel), rootRel: publish.UnescapeName(line.RootRel),
 		Size: line.Size, identity: publish.UnescapeName(line.Identity), Format: line.Format, Schema: line.Schema,
 	}
-	if in.print, err = hex.DecodeString(line.Print); err != nil {
+	if in.fingerprint, err = hex.DecodeString(line.Print); err != nil {
 		return in, err
 	}
 	if line.Root != nil {
@@ -326,7 +326,7 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 	switch {
 	case in.Name == "" || !filepath.IsLocal(filepath.FromSlash(in.Rel)):
 		return in, fmt.Errorf("the path %q", in.Rel)
-	case in.Size < 0 || len(in.print) == 0 || !known:
+	case in.Size < 0 || len(in.fingerprint) == 0 || !known:
 		return in, errors.New("size, print or format out of range")
 	case len(line.Values) != len(l.hive):
 		return in, fmt.Errorf("%d values of %d columns", len(line.Values), len(l.hive))

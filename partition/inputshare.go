@@ -165,11 +165,7 @@ func (in *Inputs) layout() *hiveLayout {
 	if len(in.list.hive) == 0 {
 		return nil
 	}
-	layout := &hiveLayout{like: in.list.name}
-	for _, c := range in.list.hive {
-		layout.columns = append(layout.columns, c)
-	}
-	return layout
+	return &hiveLayout{like: in.list.name, columns: slices.Clone(in.list.hive)}
 }
 
 // partsOfValues returns the directories that values come from.

@@ -256,7 +256,7 @@ func (l *inputList) header() (*listHeader, error) {
 // check returns an error if an input cannot be recorded.
 func (l *inputList) check(in *Input, i int) error {
 	switch {
-	case in.print == nil:
+	case in.fingerprint == nil:
 		return fault.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
 	case i > 0 && in.Rel < l.inputs[i-1].Rel:
 		return fmt.Errorf("%s: input %d of the list is not in ascending order of Rel", in.Name, i)
@@ -272,7 +272,7 @@ func (l *inputList) check(in *Input, i int) error {
 func (in *Input) line() *listInput {
 	line := &listInput{
 		Name: publish.EscapeName(in.Name), Rel: publish.EscapeName(in.Rel), RootRel: publish.EscapeName(in.rootRel),
-		Size: in.Size, Identity: publish.EscapeName(in.identity), Format: in.Format, Print: hex.EncodeToString(in.print), Schema: in.Schema,
+		Size: in.Size, Identity: publish.EscapeName(in.identity), Format: in.Format, Print: hex.EncodeToString(in.fingerprint), Schema: in.Schema,
 		Groups: make([][2]int64, 0, len(in.Groups)),
 	}
 	if in.found {

@@ -172,7 +172,7 @@ func (f *File) brief() (Input, error) {
 		in.modTime, in.identity = f.src.Object().ModTime, f.src.Object().Identity
 	}
 	var err error
-	in.print, err = f.Fingerprint()
+	in.fingerprint, err = f.Fingerprint()
 	return in, err
 }
 
@@ -227,7 +227,7 @@ func (d *runDigest) files(files []*File) error {
 		if err != nil {
 			return err
 		}
-		d.input(&Input{Rel: f.Rel, Size: f.Size, print: fp, values: f.Partitions()})
+		d.input(&Input{Rel: f.Rel, Size: f.Size, fingerprint: fp, values: f.Partitions()})
 	}
 	return nil
 }
