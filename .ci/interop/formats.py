@@ -177,6 +177,9 @@ def directory(t):
     out = t.path("out")
     t.run("scan", "--filter", flt, "-o", f"{out}/", logs)
     found = [str(p.relative_to(out)) for p in tables.data_files(out)]
+    t.equal("one file per partition with rows", found, sorted(name for name, _, _ in parts if name != "b/c/3.parquet"))
+    t.run("scan", "--filter", flt, "--force", "--empty", "write", "-o", f"{out}/", logs)
+    found = [str(p.relative_to(out)) for p in tables.data_files(out)]
     t.equal("one file per partition", found, sorted(name for name, _, _ in parts))
     for name, start, rows in parts:
         same(t, name, tables.read(out / name), wanted(tables.read(logs / name)))
