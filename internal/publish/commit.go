@@ -169,14 +169,15 @@ func missing(parts []*partName) string {
 
 // leftOver reports whether a part is what a commit that was cut short has left, or a
 // second attempt at a worker's part that ended after the commit: then the run has no
-// plan any more, and its inputs are in the state.
+// plan any more, and its inputs are in the state. So are those of a part that has yielded to
+// another run, if its own run was being committed at that time.
 func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
-	if p.of <= 1 || slices.Contains(l.plans, planName(p.run, p.of)) {
-		return false, nil
-	}
 	part, err := l.load(ctx, p)
 	if err != nil || part == nil {
 		return part == nil, err
+	}
+	if !part.Yielded && (p.of <= 1 || slices.Contains(l.plans, planName(p.run, p.of))) {
+		return false, nil
 	}
 	s, err := l.state(ctx)
 	if err != nil {
@@ -190,6 +191,33 @@ func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
 		!slices.ContainsFunc(part.Files, func(f File) bool {
 			return slices.ContainsFunc(f.Inputs, func(input string) bool { return other(input, "") })
 		}), nil
+}
+
+// complete returns an error unless all inputs of the run are in the state or among what is
+// committed: another run, for which an input was gone, may have removed its outputs since
+// this one was planned.
+func (r *Run) complete(ctx context.Context, s *State, u *united) error {
+	if r == nil || s.Generation == r.task.Generation {
+		return nil
+	}
+	now := map[string]bool{}
+	for _, e := range u.entries {
+		now[e.Input] = true
+	}
+	for in, err := range r.in.Each {
+		if err != nil {
+			return err
+		}
+		if now[in.Rel] || s.entry(in.Rel) != nil {
+			continue
+		}
+		err := fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)", r.dir.Name, ErrExists, in.Rel)
+		if r.dir.Of > 1 {
+			err = errors.Join(err, r.dir.removeManifest(ctx, planName(r.id, r.dir.Of)))
+		}
+		return err
+	}
+	return nil
 }
 
 // commit makes the state in which the outputs of all workers of a run have their place. run
@@ -210,6 +238,9 @@ func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) e
 	if err := r.required(s); err != nil {
 		return err
 	}
+	if err := run.complete(ctx, s, r); err != nil {
+		return err
+	}
 	next, err := d.next(l, s, r, run)
 	if err != nil {
 		return err
@@ -223,5 +254,5 @@ func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) e
 	if err := d.newest(ctx, next.Generation); err != nil {
 		return err
 	}
-	return d.settle(ctx, l, next, parts)
+	return d.settle(ctx, l, next, parts, run)
 }
