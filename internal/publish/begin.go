@@ -25,6 +25,7 @@ type Run struct {
 	notes []string        // for the user
 	gone  []string        // inputs that are gone, and whose outputs are kept
 	in    Inputs
+	found *listing // by Begin
 }
 
 // Does reports whether an input is to be read.
@@ -80,6 +81,7 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.found = l
 	r.only, r.goes = map[string]bool{}, map[string]bool{}
 	for _, rel := range r.task.Only {
 		r.only[rel] = true
@@ -396,11 +398,7 @@ func (d *Dir) foreign(name string) error {
 // written: its place, or a directory on the way, is taken by something that may not be
 // replaced.
 func (r *Run) Check(ctx context.Context, targets []Target) error {
-	l, err := r.dir.look(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = r.place(ctx, l, targets)
+	_, err := r.place(ctx, r.found, targets)
 	return err
 }
 

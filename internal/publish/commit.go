@@ -34,21 +34,27 @@ const patience = 1000
 func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 	d := r.dir
 	for try := range patience {
-		l, err := d.look(ctx)
-		if err != nil {
+		l := &listing{dir: d}
+		if err := l.manifests(ctx); err != nil {
 			return "", err
 		}
 		names := l.of(r.id[:digits], r.of())
-		left := false
+		pending := false
 		if len(names) > 0 {
-			if left, err = l.leftOver(ctx, names[0]); err != nil {
+			left, err := l.leftOver(ctx, names[0])
+			if err != nil {
 				return "", err
 			}
+			pending = !left
 		}
-		if len(names) > 0 && !left {
-			if d.NoCommit || missing(names) != "" {
-				return "", nil
-			}
+		if pending && (d.NoCommit || missing(names) != "") {
+			return "", nil // all but the last worker need not list the outputs
+		}
+		l.known = nil // it is read again, after the outputs are listed
+		if err := l.tree(ctx); err != nil {
+			return "", err
+		}
+		if pending {
 			if dropped, err := r.dropOutdated(ctx, l, names); err != nil {
 				return "", err
 			} else if dropped {
