@@ -24,6 +24,8 @@ type Run struct {
 	goes  map[string]bool // inputs of the state whose outputs are replaced or removed
 	notes []string        // for the user
 	gone  []string        // inputs that are gone, and whose outputs are kept
+	in    Inputs
+	found *listing // by Begin
 }
 
 // Does reports whether an input is to be read.
@@ -74,11 +76,12 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 			return nil, err
 		}
 	}
-	r := &Run{dir: d, id: d.runID(in)}
+	r := &Run{dir: d, id: d.runID(in), in: in}
 	l, err := r.start(ctx, in)
 	if err != nil {
 		return nil, err
 	}
+	r.found = l
 	r.only, r.goes = map[string]bool{}, map[string]bool{}
 	for _, rel := range r.task.Only {
 		r.only[rel] = true
@@ -126,8 +129,21 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 	d := r.dir
 	shared := d.Of > 1
 	if shared {
-		if found, err := r.readPlan(ctx); found || err != nil {
+		found, err := r.readPlan(ctx)
+		if err != nil {
 			return err
+		}
+		if found {
+			if current, err := r.current(ctx, l); current || err != nil {
+				return err
+			}
+			return r.renew(ctx, l, in)
+		}
+		if _, err := l.state(ctx); err != nil { // before what is listed counts
+			return err
+		}
+		if slices.Contains(l.plans, planName(r.id, d.Of)) { // the run is being committed
+			return errLost
 		}
 		if err := r.finishCommit(ctx, l); err != nil {
 			return err
@@ -145,10 +161,12 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		return err
 	}
 	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
-	r.task.Force, r.task.Generation = d.Force, s.Generation
 	if r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l)) && !slices.ContainsFunc(l.parts, r.has) {
 		u := &united{first: r.part(), matched: d.Recipe.IDsMatched}
 		if err := u.required(s); err != nil {
+			return err
+		}
+		if err := c.retire(ctx, r); err != nil {
 			return err
 		}
 		return d.done(ctx, r)
@@ -156,7 +174,10 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 	if !shared {
 		return nil
 	}
-	p := plan{Version: version, Task: r.task.escaped()}
+	p, err := r.plan(in)
+	if err != nil {
+		return err
+	}
 	name := planName(r.id, d.Of)
 	err = d.writeJSON(ctx, name, p, false)
 	if errors.Is(err, fs.ErrExist) { // another worker was faster
@@ -177,6 +198,64 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		return cmp.Or(d.removeManifest(ctx, name), errLost)
 	}
 	return nil
+}
+
+// current reports whether the plan of the run need not be compared with the state: there
+// was no commit since, or workers have begun that have not yielded to another run.
+func (r *Run) current(ctx context.Context, l *listing) (bool, error) {
+	if l.newest == r.task.Generation {
+		return true, nil
+	}
+	for _, p := range l.parts {
+		if !r.has(p) {
+			continue
+		}
+		if part, err := l.load(ctx, p); err != nil || part != nil && !part.Yielded {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// renew keeps a plan that is not current, if the state asks for the same.
+// Otherwise it removes the plan, and the error is errLost.
+func (r *Run) renew(ctx context.Context, l *listing, in Inputs) error {
+	d := r.dir
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	name := planName(r.id, d.Of)
+	if !slices.Contains(l.plans, name) {
+		return errLost
+	}
+	c := newComparison(d, l, s, in)
+	if err := c.compare(ctx); err != nil {
+		return err
+	}
+	now := c.task()
+	now.Generation = r.task.Generation
+	if now.brief().Digest == r.task.brief().Digest {
+		return nil
+	}
+	return cmp.Or(d.removeManifest(ctx, name), errLost)
+}
+
+// plan returns what the other workers read.
+func (r *Run) plan(in Inputs) (p plan, err error) {
+	p = plan{Version: version, Task: r.task.escaped()}
+	if !r.task.All {
+		return p, nil
+	}
+	names := make([]string, 0, in.Len)
+	for one, err := range in.Each {
+		if err != nil {
+			return p, err
+		}
+		names = append(names, one.Rel)
+	}
+	p.Names, err = packNames(names)
+	return p, err
 }
 
 // finishCommit removes what a commit of this run that was cut short has left of its parts.
@@ -319,11 +398,7 @@ func (d *Dir) foreign(name string) error {
 // written: its place, or a directory on the way, is taken by something that may not be
 // replaced.
 func (r *Run) Check(ctx context.Context, targets []Target) error {
-	l, err := r.dir.look(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = r.place(ctx, l, targets)
+	_, err := r.place(ctx, r.found, targets)
 	return err
 }
 

@@ -34,21 +34,27 @@ const patience = 1000
 func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 	d := r.dir
 	for try := range patience {
-		l, err := d.look(ctx)
-		if err != nil {
+		l := &listing{dir: d}
+		if err := l.manifests(ctx); err != nil {
 			return "", err
 		}
 		names := l.of(r.id[:digits], r.of())
-		left := false
+		pending := false
 		if len(names) > 0 {
-			if left, err = l.leftOver(ctx, names[0]); err != nil {
+			left, err := l.leftOver(ctx, names[0])
+			if err != nil {
 				return "", err
 			}
+			pending = !left
 		}
-		if len(names) > 0 && !left {
-			if d.NoCommit || missing(names) != "" {
-				return "", nil
-			}
+		if pending && (d.NoCommit || missing(names) != "") {
+			return "", nil // all but the last worker need not list the outputs
+		}
+		l.known = nil // it is read again, after the outputs are listed
+		if err := l.tree(ctx); err != nil {
+			return "", err
+		}
+		if pending {
 			if dropped, err := r.dropOutdated(ctx, l, names); err != nil {
 				return "", err
 			} else if dropped {
@@ -169,14 +175,15 @@ func missing(parts []*partName) string {
 
 // leftOver reports whether a part is what a commit that was cut short has left, or a
 // second attempt at a worker's part that ended after the commit: then the run has no
-// plan any more, and its inputs are in the state.
+// plan any more, and its inputs are in the state. So are those of a part that has yielded to
+// another run, if its own run was being committed at that time.
 func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
-	if p.of <= 1 || slices.Contains(l.plans, planName(p.run, p.of)) {
-		return false, nil
-	}
 	part, err := l.load(ctx, p)
 	if err != nil || part == nil {
 		return part == nil, err
+	}
+	if !part.Yielded && (p.of <= 1 || slices.Contains(l.plans, planName(p.run, p.of))) {
+		return false, nil
 	}
 	s, err := l.state(ctx)
 	if err != nil {
@@ -190,6 +197,33 @@ func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
 		!slices.ContainsFunc(part.Files, func(f File) bool {
 			return slices.ContainsFunc(f.Inputs, func(input string) bool { return other(input, "") })
 		}), nil
+}
+
+// complete returns an error unless all inputs of the run are in the state or among what is
+// committed: another run, for which an input was gone, may have removed its outputs since
+// this one was planned.
+func (r *Run) complete(ctx context.Context, s *State, u *united) error {
+	if r == nil || s.Generation == r.task.Generation {
+		return nil
+	}
+	now := map[string]bool{}
+	for _, e := range u.entries {
+		now[e.Input] = true
+	}
+	for in, err := range r.in.Each {
+		if err != nil {
+			return err
+		}
+		if now[in.Rel] || s.entry(in.Rel) != nil {
+			continue
+		}
+		err := fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)", r.dir.Name, ErrExists, in.Rel)
+		if r.dir.Of > 1 {
+			err = errors.Join(err, r.dir.removeManifest(ctx, planName(r.id, r.dir.Of)))
+		}
+		return err
+	}
+	return nil
 }
 
 // commit makes the state in which the outputs of all workers of a run have their place. run
@@ -210,6 +244,9 @@ func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) e
 	if err := r.required(s); err != nil {
 		return err
 	}
+	if err := run.complete(ctx, s, r); err != nil {
+		return err
+	}
 	next, err := d.next(l, s, r, run)
 	if err != nil {
 		return err
@@ -223,5 +260,5 @@ func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) e
 	if err := d.newest(ctx, next.Generation); err != nil {
 		return err
 	}
-	return d.settle(ctx, l, next, parts)
+	return d.settle(ctx, l, next, parts, run)
 }

@@ -46,10 +46,12 @@ func newComparison(d *Dir, l *listing, s *State, in Inputs) *comparison {
 
 // task returns what is to be done, after compare.
 func (c *comparison) task() Task {
+	t := Task{Generation: c.state.Generation, Abandon: c.abandon, Force: c.dir.Force}
 	if len(c.state.Inputs) == 0 {
-		return Task{Inputs: c.in.Len, All: true, Abandon: c.abandon}
+		t.Inputs, t.All = c.in.Len, true
+		return t
 	}
-	t := Task{Inputs: len(c.todo), All: len(c.todo) == len(c.named), Remove: sorted(c.remove), Abandon: c.abandon}
+	t.Inputs, t.All, t.Remove = len(c.todo), len(c.todo) == len(c.named), sorted(c.remove)
 	t.Heal = c.heals && len(c.otherIDs) == 0 && len(c.remove) == 0
 	for _, e := range c.state.Inputs {
 		if t.Heal && c.todo[e.Input] && len(e.Cuts) > 0 {
@@ -81,7 +83,7 @@ func sorted(set map[string]bool) (names []string) {
 }
 
 func (c *comparison) compare(ctx context.Context) error {
-	if len(c.state.Inputs) == 0 && len(c.listing.parts) == 0 { // everything is to be done
+	if len(c.state.Inputs) == 0 && len(c.listing.parts) == 0 && len(c.listing.plans) == 0 { // everything is to be done
 		return nil
 	}
 	if err := c.recipes(); err != nil {
@@ -107,36 +109,6 @@ func (c *comparison) compare(ctx context.Context) error {
 		return err
 	}
 	return c.others(ctx)
-}
-
-// others finds the runs that were begun by the same recipe and not committed, and all of
-// whose inputs are this run's, or would be if they were still there: this run takes their
-// place.
-func (c *comparison) others(ctx context.Context) error {
-	ours := map[string]bool{} // by run
-	for _, p := range c.listing.parts {
-		part, err := c.listing.load(ctx, p)
-		if err != nil {
-			return err
-		}
-		key := p.key()
-		if was, seen := ours[key]; part == nil || seen && !was {
-			continue
-		}
-		ours[key] = c.dir.Force || part.Recipe.sameOptions(&c.dir.Recipe)
-		for _, f := range part.Files {
-			for _, input := range f.Inputs {
-				ours[key] = ours[key] && (input == "" || c.named[input] || c.covered(input))
-			}
-		}
-	}
-	for key, is := range ours {
-		if is {
-			c.abandon = append(c.abandon, key)
-		}
-	}
-	slices.Sort(c.abandon)
-	return nil
 }
 
 // recipes returns an error if the outputs in the directory were made with other options, or

@@ -111,6 +111,7 @@ type listing struct {
 	known   *State                    // nil: not read yet, see state
 	newest  int64                     // generation of the state; 0: there is none
 	stale   []string                  // names of older generations
+	copied  bool                      // the copy of the state is of this generation
 	plans   []string                  // names
 	parts   []*partName
 	adopted bool     // old is part of known
@@ -152,9 +153,15 @@ func (l *listing) manifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var newest, copied storage.Object
 	for _, obj := range tree {
-		l.newest = max(l.newest, generationOf(obj.Rel))
+		if n := generationOf(obj.Rel); n > l.newest {
+			l.newest, newest = n, obj
+		} else if obj.Rel == copyName {
+			copied = obj
+		}
 	}
+	l.copied = copied.Name != "" && copied.Size == newest.Size && !copied.ModTime.Before(newest.ModTime)
 	for _, obj := range tree {
 		if n := generationOf(obj.Rel); n > 0 && n < l.newest {
 			l.stale = append(l.stale, obj.Rel)
@@ -246,7 +253,13 @@ func (d *Dir) trouble(ctx context.Context, l *listing, f *File) (string, error) 
 	sum, known := d.sums[version]
 	if !known || obj.Identity == "" {
 		var err error
-		if sum, err = d.sumOf(ctx, f.Name); err != nil {
+		sum, err = d.sumOf(ctx, f.Name)
+		switch { // another run may be about to replace it
+		case errors.Is(err, fs.ErrNotExist):
+			return "missing", nil
+		case errors.Is(err, storage.ErrChanged):
+			return "changed", nil
+		case err != nil:
 			return "", err
 		}
 		if d.sums == nil {

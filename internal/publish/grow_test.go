@@ -279,3 +279,38 @@ func TestKilledGrowth(t *testing.T) {
 		}
 	}
 }
+
+// lister counts how often an output directory is listed.
+type lister struct {
+	*storagetest.Memory
+	lists map[string]int
+}
+
+func (l lister) Tree(ctx context.Context, dir string) ([]storage.Object, error) {
+	l.lists[strings.TrimSuffix(dir, "/")]++
+	return l.Memory.Tree(ctx, dir)
+}
+
+// TestListings: a worker lists the outputs when it begins, before it writes the first and
+// after the last one; only the worker that commits lists them more often.
+func TestListings(t *testing.T) {
+	s := storagetest.NewMemory()
+	for i := range uint32(3) {
+		r := newRunner(s, month)
+		r.Shard, r.Of = i, 3
+		l := lister{s, map[string]int{}}
+		r.use(l)
+		if _, _, _, err := r.do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n, most := l.lists["b/out"], []int{3, 3, 7}[i]; n > most {
+			t.Errorf("worker %d lists the outputs %d times, want %d at most", i, n, most)
+		}
+	}
+	l := lister{s, map[string]int{}}
+	r := newRunner(s, month)
+	r.use(l)
+	if _, _, _, err := r.do(t.Context()); !errors.Is(err, ErrDone) || l.lists["b/out"] > 2 {
+		t.Errorf("%v, after %d listings", err, l.lists["b/out"])
+	}
+}

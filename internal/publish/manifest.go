@@ -41,6 +41,8 @@ type Part struct {
 	Inputs  []Entry `json:"inputs"`
 	Files   []File  `json:"files"` // to be written, or if Done, written
 	Require Require `json:"require,omitzero"`
+	// Yielded is true if another run has taken some of the files. The worker then fails.
+	Yielded bool `json:"yielded,omitempty"`
 
 	name    string // of the manifest itself, once it takes part in a commit
 	written int64  // in milliseconds since 1970; 0: unknown
@@ -115,6 +117,9 @@ func (t Task) unescaped() Task {
 type plan struct {
 	Version int  `json:"version"`
 	Task    Task `json:"task"`
+	// Names are the inputs, if Task.All does not list them, see packNames. Other runs
+	// read them, to see whether they take the place of this one.
+	Names []byte `json:"names,omitempty"`
 }
 
 // Names in the directory of manifests.
@@ -126,9 +131,16 @@ const copyName = "manifest.json"
 // digits is the number of digits of a run in names.
 const digits = 16
 
-func planName(run string, of uint32) string {
-	return fmt.Sprintf("plan-%s-of-%05d.json", run[:digits], of)
+func planName(run string, of uint32) string { return planOf(keyOf(run, of)) }
+
+func planOf(key string) string { return "plan-" + key + ".json" }
+
+func keyOfPlan(name string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(name, "plan-"), ".json")
 }
+
+// keyOf identifies a run among those of a directory.
+func keyOf(run string, of uint32) string { return fmt.Sprintf("%s-of-%05d", run[:digits], of) }
 
 // begun is the end of the name of a part whose worker has not finished.
 const begun = ".begun"
@@ -168,13 +180,20 @@ func (p *partName) names() (unfinished, finished string) {
 	return stem + begun + ".json", stem + ".json"
 }
 
-// key identifies the run of a part among those of a directory.
-func (p *partName) key() string { return fmt.Sprintf("%s-of-%05d", p.run, p.of) }
+// key identifies the run of a part, see keyOf.
+func (p *partName) key() string { return keyOf(p.run, p.of) }
 
-// load reads a part. It returns nil if the part has gone meanwhile.
+func (r *Run) key() string { return keyOf(r.id, r.of()) }
+
+// load reads a part. It returns nil if the part has gone meanwhile. If its worker has
+// finished meanwhile, it has another name.
 func (l *listing) load(ctx context.Context, p *partName) (_ *Part, err error) {
 	if p.part == nil {
 		p.part, err = l.dir.readPart(ctx, l.dir.manifest(p.name))
+		if !p.done && errors.Is(err, fs.ErrNotExist) {
+			_, finished := p.names()
+			p.part, err = l.dir.readPart(ctx, l.dir.manifest(finished))
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}

@@ -18,10 +18,7 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 	settled = true
 	s, err := l.state(ctx)
 	if err == nil {
-		err = d.clear(ctx, l, s)
-	}
-	for _, name := range l.stale { // of a commit that was cut short
-		err = cmp.Or(err, d.removeManifest(ctx, name))
+		err = d.tidy(ctx, l, s)
 	}
 	if err != nil {
 		return "", false, err
@@ -34,6 +31,7 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 			if err := d.removeManifest(ctx, p.name); err != nil {
 				return "", false, err
 			}
+			settled = false // its run may have been committed after the state was read
 			continue
 		}
 		lack = cmp.Or(lack, "the run of "+d.manifest(p.name)+" has not finished")
@@ -74,6 +72,23 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 		settled = false
 	}
 	return lack, settled, nil
+}
+
+// tidy does what commits that were cut short have left undone: it removes files that the
+// state has no place for and older generations, and writes the copy of the state.
+func (d *Dir) tidy(ctx context.Context, l *listing, s *State) error {
+	if err := d.clear(ctx, l, s); err != nil {
+		return err
+	}
+	for _, name := range l.stale {
+		if err := d.removeManifest(ctx, name); err != nil {
+			return err
+		}
+	}
+	if l.newest == 0 || l.copied {
+		return nil
+	}
+	return d.copyState(ctx, s)
 }
 
 // incomplete returns what is wrong with the first file that is not as the state says, or

@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -27,14 +28,14 @@ func (d *Dir) newest(ctx context.Context, generation int64) error {
 
 // settle removes what a new state has no place for, and the parts of the run. If it is
 // cut short, the parts are still there, and the run is committed once more.
-func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part) error {
+func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part, run *Run) error {
 	if err := d.clear(ctx, l, next); err != nil {
 		return err
 	}
 	if err := d.removeDirs(ctx, parts[0].Task.Remove); err != nil { // they may have had no file but _SUCCESS
 		return err
 	}
-	if err := d.supersede(ctx, next, parts); err != nil {
+	if err := d.supersede(ctx, next, parts, run); err != nil {
 		return err
 	}
 	if err := d.copyState(ctx, next); err != nil {
@@ -50,9 +51,9 @@ func (d *Dir) settle(ctx context.Context, l *listing, next *State, parts []*Part
 			return err
 		}
 	}
-	run, of := parts[0].Run, parts[0].Of
+	id, of := parts[0].Run, parts[0].Of
 	if of > 1 {
-		if err := d.removeManifest(ctx, planName(run, of)); err != nil {
+		if err := d.removeManifest(ctx, planName(id, of)); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,7 @@ func (p *Part) reads(inputs map[string]bool) bool {
 
 // supersede takes the inputs of a run that is being committed from the parts of other runs.
 // They were killed, or began with another list of inputs, or will notice.
-func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part) error {
+func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part, run *Run) error {
 	l, err := d.look(ctx)
 	if err != nil {
 		return err
@@ -89,7 +90,24 @@ func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part) error {
 			reads[e.Input] = true
 		}
 	}
-	own := func(p *partName) bool { return strings.HasPrefix(parts[0].Run, p.run) && p.of == parts[0].Of }
+	done := maps.Clone(reads)
+	if run != nil {
+		for in, err := range run.in.Each {
+			if err != nil {
+				return err
+			}
+			done[in.Rel] = true
+		}
+	}
+	key := keyOf(parts[0].Run, parts[0].Of)
+	own := func(p *partName) bool { return p.key() == key }
+	outdone, err := l.outdone(ctx, key, &parts[0].Recipe, next, done, nil)
+	if err != nil {
+		return err
+	}
+	if err := l.dropPlans(ctx, func(key string) bool { return outdone[key] }); err != nil {
+		return err
+	}
 	touched := map[string]bool{} // runs with a part that has read some of these inputs
 	for _, p := range l.parts {
 		if own(p) {
@@ -103,10 +121,10 @@ func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part) error {
 			touched[p.key()] = true
 		}
 	}
-	idle := func(p *partName, f *File) bool { // its rows were none, and it has read inputs of the run, or nothing
-		return f == nil && !slices.ContainsFunc(p.part.Inputs, func(e Entry) bool { return !reads[e.Input] }) && (len(p.part.Inputs) > 0 || touched[p.key()])
+	unread := func(p *partName, f *File) bool { // its rows were none, and it has read inputs of the run, or nothing
+		return outdone[p.key()] || f == nil && !slices.ContainsFunc(p.part.Inputs, func(e Entry) bool { return !reads[e.Input] }) && (len(p.part.Inputs) > 0 || touched[p.key()])
 	}
-	return l.takeOver(ctx, own, idle, nil, reads)
+	return l.takeOver(ctx, own, unread, nil, reads)
 }
 
 // copyState writes the copy of the state for other programs. If another run commits

@@ -28,7 +28,27 @@ func (w *Writer) takeOver(ctx context.Context, l *listing) error {
 	unread := func(p *partName, f *File) bool {
 		return r.dir.Shard == 0 && slices.Contains(r.task.Abandon, p.key()) && (f == nil || !slices.ContainsFunc(f.Inputs, r.Does))
 	}
+	if r.dir.Shard == 0 {
+		if err := l.dropPlans(ctx, func(key string) bool { return slices.Contains(r.task.Abandon, key) && key != r.key() }); err != nil {
+			return err
+		}
+	}
 	return l.takeOver(ctx, r.has, unread, mine, reads)
+}
+
+// dropPlans removes the plans of runs for which gone is true and no worker of which has
+// begun.
+func (l *listing) dropPlans(ctx context.Context, gone func(key string) bool) error {
+	for _, name := range l.plans {
+		key := keyOfPlan(name)
+		if !gone(key) || slices.ContainsFunc(l.parts, func(p *partName) bool { return p.key() == key }) {
+			continue
+		}
+		if err := l.dir.removeManifest(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takeOver removes files from the parts of runs that are not committed and not own: those
@@ -65,7 +85,7 @@ func (l *listing) takeOver(ctx context.Context, own func(*partName) bool, gone f
 		if len(kept) > 0 {
 			left[p.key()]++
 		}
-		part.Files, part.Inputs, part.Done = kept, []Entry{}, false // another attempt of that run has to do them again
+		part.Files, part.Inputs, part.Done, part.Yielded = kept, []Entry{}, false, true // another attempt of that run has to do them again
 		if err := l.dir.yield(ctx, l, p, dropped, mine); err != nil {
 			return err
 		}
@@ -74,7 +94,7 @@ func (l *listing) takeOver(ctx context.Context, own func(*partName) bool, gone f
 		if n > 0 {
 			continue
 		}
-		if err := l.dir.removeManifest(ctx, "plan-"+key+".json"); err != nil {
+		if err := l.dir.removeManifest(ctx, planOf(key)); err != nil {
 			return err
 		}
 	}

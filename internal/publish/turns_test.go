@@ -2,8 +2,10 @@ package publish
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -134,7 +136,7 @@ func TestTwins(t *testing.T) {
 	log := with(map[string]string{"dt=1/a": "", "dt=1/c": "cc", "dt=2/a": "AA", "dt=3/a": "n", "flat": "FFF"})
 	const want = "_SUCCESS dt=1/_SUCCESS dt=1/b.out:bb dt=1/c.out:cc dt=2/_SUCCESS dt=2/a.out:AA dt=3/_SUCCESS dt=3/a.out:n flat.out:FFF"
 	disputed := 0
-	for seed := range uint64(seeds(2000)) {
+	for seed := range uint64(seeds(500)) {
 		u := &turns{random: rand.New(rand.NewPCG(seed, 18))}
 		s := storagetest.NewMemory()
 		if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
@@ -175,6 +177,7 @@ func TestTwins(t *testing.T) {
 		}
 		again := false
 		for i := range of {
+			again = again || errors.Is(errs[i], errKilled) || errors.Is(errs[i+of], errKilled)
 			if errs[i] != nil && errs[i+of] != nil {
 				again = true
 				if !errors.Is(errs[i], errKilled) && !errors.Is(errs[i+of], errKilled) {
@@ -199,6 +202,114 @@ func TestTwins(t *testing.T) {
 		}
 	}
 	t.Logf("%d workers both copies of which failed", disputed)
+}
+
+// TestRivals: runs over different lists of the same inputs, at once, leave a directory that
+// a later run over all of them completes. What a run says is done is in the state, and is
+// whole.
+func TestRivals(t *testing.T) {
+	logs := []map[string]string{
+		with(map[string]string{"dt=1/a": "", "dt=1/c": "cc", "dt=2/a": "AA", "dt=3/a": "n", "dt=3/b": "nn", "flat": "FFF", "dt=4/a": "4"}),
+		with(map[string]string{"dt=1/b": "BB", "dt=2/a": "AA", "flat": "FFF"}),
+	}
+	wants := []string{
+		"_SUCCESS dt=1/_SUCCESS dt=1/b.out:bb dt=1/c.out:cc dt=2/_SUCCESS dt=2/a.out:AA dt=3/_SUCCESS dt=3/a.out:n dt=3/b.out:nn dt=4/_SUCCESS dt=4/a.out:4 flat.out:FFF",
+		"_SUCCESS dt=1/_SUCCESS dt=1/a.out:aaa dt=1/b.out:BB dt=2/_SUCCESS dt=2/a.out:AA flat.out:FFF",
+	}
+	for seed := range uint64(seeds(300)) {
+		full, want := logs[seed%2], wants[seed%2]
+		u := &turns{random: rand.New(rand.NewPCG(seed, 19))}
+		s := storagetest.NewMemory()
+		if u.random.IntN(2) == 0 {
+			if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var workers []func(storage.Storage)
+		var dies []int
+		common := maps.Clone(full) // a rival that lacks an input may remove its output
+		mayDie := u.random.IntN(2) == 0
+		for range 2 + u.random.IntN(2) {
+			list := maps.Clone(full)
+			for _, input := range slices.Sorted(maps.Keys(full)) {
+				if u.random.IntN(4) == 0 {
+					delete(list, input)
+					delete(common, input)
+				}
+			}
+			of := uint32(1 + u.random.IntN(3))
+			for i := range of {
+				workers = append(workers, func(now storage.Storage) {
+					r := newRunner(now, list)
+					if of > 1 {
+						r.Shard, r.Of = i, of
+					}
+					_, _, notes, err := r.do(t.Context())
+					switch {
+					case err == nil, errors.Is(err, ErrDone):
+						u.log = append(u.log, fmt.Sprintf("%d ends: %v %q", now.(*turning).worker, err, notes))
+						if of == 1 {
+							u.log = append(u.log, r.untrue(t, s, common))
+						}
+					case errors.Is(err, errKilled), errors.Is(err, ErrExists):
+						u.log = append(u.log, fmt.Sprintf("%d fails: %v", now.(*turning).worker, err))
+					default:
+						t.Errorf("seed %d: %v", seed, err)
+					}
+				})
+				if dies = append(dies, -1); mayDie && u.random.IntN(2) == 0 {
+					dies[len(dies)-1] = u.random.IntN(80)
+				}
+			}
+		}
+		u.take(s, dies, workers...)
+		of := uint32(1 + u.random.IntN(3))
+		var last error
+		for try := 0; try == 0 || last != nil && try < 2; try++ { // as one error says, all workers may have to run again
+			last = nil
+			for i := range of {
+				r := newRunner(s, full)
+				if of > 1 {
+					r.Shard, r.Of = i, of
+				}
+				if _, _, _, err := r.do(t.Context()); err != nil && !errors.Is(err, ErrDone) {
+					u.log = append(u.log, fmt.Sprintf("try %d, worker %d of %d at the end: %v", try, i, of, err))
+					last = err
+				}
+			}
+		}
+		if last != nil {
+			t.Errorf("seed %d: at the end: %v", seed, last)
+		}
+		if got := data(s); got != want || manifests(s) != settled {
+			t.Errorf("seed %d: %d at the end:\n got %s\nwant %s; %s", seed, of, got, want, manifests(s))
+		}
+		if t.Failed() {
+			t.Logf("%s", u.story())
+			return
+		}
+	}
+}
+
+// untrue returns an input whose outputs are not there although a run has ended well, or "".
+func (r *runner) untrue(t *testing.T, s *storagetest.Memory, inputs map[string]string) (wrong string) {
+	r.use(s)
+	l, err := r.look(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	state, err := l.state(t.Context())
+	if err != nil {
+		t.Error(err)
+	}
+	for input, content := range inputs {
+		e := state.entry(input)
+		if e == nil || e.Print != fmt.Sprintf("%x", sha256.Sum256([]byte(content))) {
+			t.Errorf("%s is not in the state", input)
+			wrong = input
+		}
+	}
+	return wrong
 }
 
 // seeds returns how many random orders a test tries.

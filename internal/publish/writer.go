@@ -130,32 +130,63 @@ func (w *Writer) undisputed(ctx context.Context) error {
 		return err
 	}
 	for range 2 { // the part of another attempt may go between being listed and read: it is committed then
-		l := &listing{dir: d}
-		if err := l.manifests(ctx); err != nil {
+		l, err := d.look(ctx)
+		if err != nil {
 			return err
 		}
 		if own, err := l.done(ctx, r); own != nil || err != nil { // another attempt is done
 			return err
 		}
-		state, err := l.state(ctx)
-		if err != nil {
+		if is, err := w.committed(ctx, l); err != nil {
 			return err
-		}
-		if w.committed(state) {
+		} else if is {
 			return ErrDone
 		}
 	}
 	return r.disputed()
 }
 
-// committed reports whether a state has outputs of this run's recipe for all targets.
-func (w *Writer) committed(s *State) bool {
+// committed reports whether the state has outputs of all targets' inputs as they are, by
+// this run's recipe, and these are whole.
+func (w *Writer) committed(ctx context.Context, l *listing) (bool, error) {
+	d := w.run.dir
+	s, err := l.state(ctx)
+	if err != nil {
+		return false, err
+	}
+	left := map[string]bool{}
 	for _, t := range w.targets {
-		if e := s.entry(t.Input); e == nil || !s.recipe(e).same(&w.run.dir.Recipe) {
-			return false
+		left[t.Input] = true
+	}
+	is := func(input, sum string) (bool, error) {
+		e := s.entry(input)
+		if e == nil || !s.recipe(e).same(&d.Recipe) || sum != "" && e.Print != sum {
+			return false, nil
+		}
+		delete(left, input)
+		for _, name := range e.Files {
+			if trouble, err := d.trouble(ctx, l, s.file(name)); err != nil || trouble != "" {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	for in, err := range w.run.in.Each {
+		if err != nil {
+			return false, err
+		}
+		if left[in.Rel] {
+			if is, err := is(in.Rel, in.Print); !is || err != nil {
+				return false, err
+			}
 		}
 	}
-	return true
+	if left[""] { // rows that come from no input
+		if is, err := is("", ""); !is || err != nil {
+			return false, err
+		}
+	}
+	return len(left) == 0, nil
 }
 
 // lists reports whether a part has all targets among its files.
@@ -306,7 +337,7 @@ func (r *Run) remains(ctx context.Context, entries []Entry) error {
 		return err
 	}
 	for _, e := range entries {
-		if now := s.entry(e.Input); now == nil || !s.recipe(now).same(&r.dir.Recipe) {
+		if now := s.entry(e.Input); now == nil || !s.recipe(now).same(&r.dir.Recipe) || now.Print != e.Print {
 			return r.disputed()
 		}
 	}
@@ -386,6 +417,10 @@ func (w *Writer) End(ctx context.Context, failed error) error {
 		for _, done := range []bool{false, true} {
 			errs = append(errs, w.run.dir.removeManifest(ctx, w.run.partName(done)))
 		}
+	}
+	if errors.Is(failed, ErrDone) { // but this one has removed _SUCCESS since
+		_, err := w.run.conclude(ctx)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
