@@ -161,7 +161,13 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		return err
 	}
 	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
-	if r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l)) && !slices.ContainsFunc(l.parts, r.has) {
+	nothing := r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l))
+	if nothing && !shared { // what there is of this run is what a commit that was cut short has left
+		if err := r.dropParts(ctx, l); err != nil {
+			return err
+		}
+	}
+	if nothing && !slices.ContainsFunc(l.parts, r.has) {
 		u := &united{first: r.part(), matched: d.Recipe.IDsMatched}
 		if err := u.required(s); err != nil {
 			return err
@@ -197,6 +203,20 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 	if now.newest != s.Generation { // this may be a run that has just been committed
 		return cmp.Or(d.removeManifest(ctx, name), errLost)
 	}
+	return nil
+}
+
+// dropParts removes the parts of this run.
+func (r *Run) dropParts(ctx context.Context, l *listing) error {
+	for _, p := range l.parts {
+		if !r.has(p) {
+			continue
+		}
+		if err := r.dir.removeManifest(ctx, p.name); err != nil {
+			return err
+		}
+	}
+	l.parts = slices.DeleteFunc(l.parts, r.has)
 	return nil
 }
 
@@ -486,6 +506,8 @@ func (p *placement) target(ctx context.Context, t Target) (marker string, ok boo
 	}
 	other := p.otherInput(t)
 	switch {
+	case other != "" && p.state.Generation != p.run.task.Generation && p.run.Does(other):
+		err = p.run.disputed() // another run has committed since
 	case other != "":
 		err = fault.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
 	case !d.Force && p.foreign(t):
