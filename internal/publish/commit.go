@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // errLost means that another run has committed at the same time.
@@ -217,7 +219,7 @@ func (r *Run) complete(ctx context.Context, s *State, u *united) error {
 		if now[in.Rel] || s.entry(in.Rel) != nil {
 			continue
 		}
-		err := fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)", r.dir.Name, ErrExists, in.Rel)
+		err := fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)%w", r.dir.Name, ErrExists, in.Rel, quiet.Error{Err: storage.ErrAgain})
 		if r.dir.Of > 1 {
 			err = errors.Join(err, r.dir.removeManifest(ctx, planName(r.id, r.dir.Of)))
 		}

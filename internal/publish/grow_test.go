@@ -314,3 +314,23 @@ func TestListings(t *testing.T) {
 		t.Errorf("%v, after %d listings", err, l.lists["b/out"])
 	}
 }
+
+// TestKilledWhole: a run that does everything or nothing, and is killed between any two
+// requests, is committed or done again, and never reads only a part or nothing.
+func TestKilledWhole(t *testing.T) {
+	for kills := range 40 {
+		s, left := storagetest.NewMemory(), kills
+		for _, now := range []storage.Storage{mortal{s, &left}, s} {
+			r := newRunner(s, month)
+			r.use(now)
+			r.Recipe.Whole = true
+			did, _, _, err := r.do(t.Context())
+			if now == s && (err == nil && len(did) != len(month) || err != nil && !errors.Is(err, ErrDone)) {
+				t.Errorf("after %d requests: did %q: %v", kills, did, err)
+			}
+		}
+		if data(s) != monthData || manifests(s) != settled {
+			t.Errorf("after %d requests: %s; %s", kills, data(s), manifests(s))
+		}
+	}
+}

@@ -147,6 +147,9 @@ func (r *runner) do(ctx context.Context) (did []string, run *Run, notes []string
 			return did, run, nil, err
 		}
 	}
+	if r.Recipe.Whole {
+		entries = append(entries, Entry{}) // no rows that come from no input
+	}
 	notes, err = w.Finish(ctx, entries, 0, 0)
 	return did, run, notes, err
 }

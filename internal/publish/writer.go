@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -344,9 +345,10 @@ func (r *Run) remains(ctx context.Context, entries []Entry) error {
 	return nil
 }
 
-// disputed returns the error of a run whose place another one has taken.
+// disputed returns the error of a run whose place another one has taken. Another attempt
+// finds what that one has left to do.
 func (r *Run) disputed() error {
-	return fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)", r.dir.Name, ErrExists)
+	return fmt.Errorf("%s: %w: another run replaced outputs of this one in the meantime (let only one run write the outputs of an input)%w", r.dir.Name, ErrExists, quiet.Error{Err: storage.ErrAgain})
 }
 
 // allowed checks the requirements of a run with one worker before anything becomes visible.
