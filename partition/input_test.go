@@ -158,6 +158,20 @@ func TestInputsAreCanonical(t *testing.T) {
 	if err != nil || len(pieces) != 2 || pieces[1].Input.Rel != "f2.parquet" {
 		t.Errorf("%+v, %v", pieces, err)
 	}
+	for n, want := range []string{"[f0.parquet f2.parquet]", "[f1.parquet f2.parquet]", "[f2.parquet]"} {
+		from, err := openList(t, first).Pick(ctx, func(in *Input) bool { return in.Rel >= fmt.Sprint("f", n) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		schemas, err := from.Schemas(ctx)
+		var rels []string
+		for _, in := range schemas {
+			rels = append(rels, in.Rel)
+		}
+		if fmt.Sprint(rels) != want || err != nil {
+			t.Errorf("schemas of those from f%d on: %v, %v; want %s", n, rels, err, want)
+		}
+	}
 	l, _, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, OpenOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -395,6 +396,9 @@ func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
 	return func(yield func(Input, error) bool) {
 		last := ""
 		for k, x := range in.list.blocks {
+			if in.only != nil && !slices.Contains(in.only[x.first:x.first+x.n], true) {
+				continue
+			}
 			inputs, err := in.list.lines(ctx, k)
 			if err == nil && inputs[0].Rel < last {
 				err = in.list.corrupt("input %d is not in order", x.first)
