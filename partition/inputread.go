@@ -229,11 +229,14 @@ func (l *inputFile) parseIndex(index []byte, from, to int64) error {
 // addIndex keeps what a block says about its inputs.
 func (l *inputFile) addIndex(x *listIndex) error {
 	for _, g := range x.Groups {
+		if slices.ContainsFunc(g, func(bytes int64) bool { return bytes < -1 }) {
+			return l.corrupt("its index has a row group's bytes out of range")
+		}
 		l.groups, l.bytes = append(l.groups, int32(len(g))), append(l.bytes, g...)
 	}
 	n := 0
 	for _, r := range x.Values {
-		if r.Inputs <= 0 || len(r.Of) != len(l.hive) {
+		if r.Inputs <= 0 || r.Inputs > len(x.Groups)-n || len(r.Of) != len(l.hive) {
 			return l.corrupt("its index has other columns than its first line")
 		}
 		n += r.Inputs
