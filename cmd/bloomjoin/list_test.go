@@ -189,6 +189,49 @@ func TestListLeavesOut(t *testing.T) {
 	}
 }
 
+// Files of a list without a key are skipped and counted like files that are named.
+func TestListSkipsFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, from := range map[string]string{"a": "airports-tx", "b": "logs/2001-04", "c": "airports-tx", "d": "logs/2001-05", "e": "airports-tx"} {
+		from = flights + "/" + from + ".parquet"
+		if strings.Contains(from, "airports") {
+			from = dir + "/airports"
+			works(t, "", "join", "--quiet", "--ids", flights+"/airports-tx.csv", "--on", "origin=iata", "--type", "right", "--columns", "name", "--force", "--format", "parquet", "-o", from, flights+"/logs/2001-04.parquet")
+		}
+		if err := os.MkdirAll(dir+"/log", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir+"/log/"+name+".parquet", read(t, from), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	works(t, "", "inputs", "--quiet", "-o", dir+"/list", dir+"/log")
+	join := []string{"join", "--ids", flights + "/airports-tx.csv", "--on", "origin=iata", "--missing-key", "skip-file", "--json", "-o", dir + "/out.parquet", "--force"}
+	figures := func(args ...string) (said string, r struct {
+		FilesSkipped int `json:"files_skipped"`
+		Path         []struct{ File, Path string }
+	}) {
+		out, said, code := called(t, "", append(join, args...)...)
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone {
+			t.Fatalf("%v, exit code %d: %s", err, code, said)
+		}
+		said, _, _ = strings.Cut(said, "\n")
+		return said, r
+	}
+	wantSaid, want := figures(dir + "/log")
+	file := read(t, dir+"/out.parquet")
+	if want.FilesSkipped != 3 {
+		t.Fatalf("%+v", want)
+	}
+	gotSaid, got := figures("--files-from", dir+"/list")
+	if gotSaid != wantSaid || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s %+v, want %s %+v", gotSaid, got, wantSaid, want)
+	}
+	if !bytes.Equal(read(t, dir+"/out.parquet"), file) {
+		t.Error("another output")
+	}
+}
+
 // Lists work at URLs, and on standard input.
 func TestListAtURL(t *testing.T) {
 	b := newBucket(t)
