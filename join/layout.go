@@ -95,11 +95,9 @@ func (a *answer) newLayout(p *pairing, f *partition.File) (*layout, error) {
 	for _, name := range a.mirrored {
 		taken[ids.folded(name)] = true
 	}
-	all := a.wanted == nil
+	all := a.wanted == nil // those of the file, which another file may lack
 	if all {
-		n := len(columns)
 		columns = slices.DeleteFunc(columns, func(c chosen) bool { return !c.ofIDs && slices.Contains(a.mirrored, log.Field(c.at).Name) })
-		all = len(columns) == n
 	}
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
@@ -125,7 +123,7 @@ func (a *answer) newLayout(p *pairing, f *partition.File) (*layout, error) {
 			fields[i] = a.idField(c, taken)
 		}
 	}
-	l.place(columns, ids)
+	l.place(columns, ids, all)
 	if all {
 		l.read = nil
 	} else if err := l.readKey(p, log); err != nil {
@@ -166,8 +164,9 @@ func (a *answer) idField(c chosen, taken map[string]bool) arrow.Field {
 	return f
 }
 
-// place determines the source of each column of the answer.
-func (l *layout) place(columns []chosen, ids *idColumns) {
+// place determines the source of each column of the answer. all says that every column of
+// the log is read.
+func (l *layout) place(columns []chosen, ids *idColumns, all bool) {
 	n := 0
 	for _, c := range columns {
 		col := column{log: -1, held: -1}
@@ -175,7 +174,9 @@ func (l *layout) place(columns []chosen, ids *idColumns) {
 			col.held = ids.of[c.at]
 		} else {
 			col.log = n
-			n++
+			if n++; all {
+				col.log = c.at
+			}
 			if at, ok := ids.of[c.key]; ok {
 				col.held = at
 			}

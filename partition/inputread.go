@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -231,11 +232,14 @@ func (l *inputFile) parseIndex(index []byte, from, to int64) error {
 // addIndex keeps what a block says about its inputs.
 func (l *inputFile) addIndex(x *listIndex) error {
 	for _, g := range x.Groups {
+		if slices.ContainsFunc(g, func(bytes int64) bool { return bytes < -1 }) {
+			return l.corrupt("its index has a row group's bytes out of range")
+		}
 		l.groups, l.bytes = append(l.groups, int32(len(g))), append(l.bytes, g...)
 	}
 	n := 0
 	for _, r := range x.Values {
-		if r.Inputs <= 0 || len(r.Of) != len(l.hive) {
+		if r.Inputs <= 0 || r.Inputs > len(x.Groups)-n || len(r.Of) != len(l.hive) {
 			return l.corrupt("its index has other columns than its first line")
 		}
 		n += r.Inputs
@@ -398,6 +402,9 @@ func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
 	return func(yield func(Input, error) bool) {
 		last := ""
 		for k, x := range in.list.blocks {
+			if in.only != nil && !slices.Contains(in.only[x.first:x.first+x.n], true) {
+				continue
+			}
 			inputs, err := in.list.lines(ctx, k)
 			if err == nil && inputs[0].Rel < last {
 				err = in.list.corrupt("input %d is not in order", x.first)

@@ -49,15 +49,32 @@ func (in *Inputs) weights() (weights []int64) {
 	return weights
 }
 
-// Schemas returns an input of each schema that inputs of the file have, whatever was
-// chosen of them: the first one.
-func (in *Inputs) Schemas(ctx context.Context) ([]Input, error) {
-	var numbers []int
-	for _, s := range in.list.header.Schemas {
-		numbers = append(numbers, s.First)
+// Schemas returns the first input of each schema that the chosen inputs have. Where some
+// were left out of a list of several schemas, it reads the lines of the others.
+func (in *Inputs) Schemas(ctx context.Context) (first []Input, err error) {
+	all := in.list.header.Schemas
+	if in.only == nil {
+		var numbers []int
+		for _, s := range all {
+			numbers = append(numbers, s.First)
+		}
+		slices.Sort(numbers)
+		return in.at(ctx, numbers)
 	}
-	slices.Sort(numbers)
-	return in.at(ctx, numbers)
+	seen := map[string]bool{}
+	for one, err := range in.Each(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if seen[one.Schema] {
+			continue
+		}
+		seen[one.Schema], first = true, append(first, one)
+		if len(first) == len(all) {
+			break
+		}
+	}
+	return first, nil
 }
 
 // Spread returns up to n row groups of Parquet files, spread evenly over the list: those

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -42,6 +43,9 @@ type Run struct {
 	// those that are open, at least one of each schema. Inputs that were not chosen of
 	// the list have no output.
 	List *Inputs
+	// Found, if not nil, is List with the inputs that have no output because they have
+	// no key: those that are Skipped of Log.
+	Found *Inputs
 	// Whole says that each row of the output depends on the whole log, as in right and
 	// full joins: a directory is made anew when an input changes.
 	Whole bool
@@ -156,7 +160,7 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 		}
 		return nil
 	}
-	for in, err := range r.List.Each(ctx) {
+	for in, err := range cmp.Or(r.Found, r.List).Each(ctx) {
 		if err != nil {
 			return err
 		}

@@ -164,8 +164,8 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, ou
 
 // skippedFile is a file of the log that is left out, with the reason.
 type skippedFile struct {
-	file *partition.File
-	why  string
+	name, why string
+	file      *partition.File // nil: of a list, and not open
 }
 
 // keyed returns the files that have the key columns of the matches, and with
@@ -176,27 +176,28 @@ func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition
 	}
 	var without []skippedFile
 	with, err := partition.HaveKeys(files, matches, anyMatch, func(f *partition.File, why string) {
-		without = append(without, skippedFile{f, why})
+		without = append(without, skippedFile{f.Name, why, f})
 	})
-	if err != nil || len(without) == 0 {
-		return with, without, err
-	}
+	return with, without, err
+}
+
+// saySkipped names files that are left out, of all files of the log.
+func (c *cli) saySkipped(without []skippedFile, of int) {
 	var names []string
 	for i, s := range without {
 		if i == 3 {
 			names = append(names, "…")
 			break
 		}
-		names = append(names, s.file.Name)
+		names = append(names, s.name)
 	}
-	c.say("%d of %d files have no key column and are skipped: %s", len(without), len(files), strings.Join(names, ", "))
-	return with, without, nil
+	c.say("%d of %d files have no key column and are skipped: %s", len(without), of, strings.Join(names, ", "))
 }
 
 // leftOut reports the files that were skipped, of all shards.
 func (r *scanReport) leftOut(skipped []skippedFile) {
 	r.FilesSkipped = len(skipped)
 	for _, s := range skipped {
-		r.Path = append(r.Path, pathOf{publish.EscapeName(s.file.Name), "skipped", s.why})
+		r.Path = append(r.Path, pathOf{publish.EscapeName(s.name), "skipped", s.why})
 	}
 }

@@ -65,9 +65,12 @@ func TestFilesFrom(t *testing.T) {
 			}
 		}
 	}
-	want := works(t, "", "plan", "--ids", ids, "--on", "origin=iata", logs)
-	if got := works(t, "", "plan", "--ids", ids, "--on", "origin=iata", "--files-from", at("list")); got != want {
-		t.Errorf("plan: %s, want %s", got, want)
+	for _, shard := range [][]string{nil, {"--shard", "1/3"}} {
+		plan := append([]string{"plan", "--ids", ids, "--on", "origin=iata"}, shard...)
+		want := works(t, "", append(plan, logs)...)
+		if got := works(t, "", append(plan, "--files-from", at("list"))...); got != want {
+			t.Errorf("plan %v: %s, want %s", shard, got, want)
+		}
 	}
 	for _, shard := range []string{"0/2", "1/2"} {
 		bound := []string{"build", "--quiet", "--key", "iata", "--expect", "1000", "--shard", shard, "-o"}
@@ -149,6 +152,83 @@ func TestListedDirectory(t *testing.T) {
 	_, said, code := called(t, "", append(scan, "--count", "--shard", "1/7", "--files-from", list)...)
 	if code != exitTryAgain || !strings.Contains(said, "dt=2024-05-02/a.parquet") || !strings.Contains(said, "bloomjoin inputs --update "+list) {
 		t.Errorf("a file that is gone: exit code %d: %s", code, said)
+	}
+}
+
+// What a condition leaves out of a list decides nothing, like directories that are not
+// named: neither its columns, nor that it has no key, nor that it is gone.
+func TestListLeavesOut(t *testing.T) {
+	dir := t.TempDir()
+	for day, from := range map[string]string{"1": "airports-tx.csv", "2": "logs/2001-04.parquet", "3": "logs/2001-05.parquet"} {
+		name := dir + "/log/day=" + day + "/a" + filepath.Ext(from)
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, read(t, flights+"/"+from), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	works(t, "", "inputs", "--quiet", "--text", "-o", dir+"/list", dir+"/log")
+	if err := os.RemoveAll(dir + "/log/day=1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range [][]string{
+		{"scan", "--filter", dir + "/tx.bjf", "--key", "origin"},
+		{"join", "--ids", flights + "/airports-tx.csv", "--on", "origin=iata"},
+	} {
+		if verb[0] == "scan" {
+			works(t, "", "build", "--quiet", "--key", "iata", "-o", dir+"/tx.bjf", flights+"/airports-tx.csv")
+		}
+		args := append(verb, "--quiet", "--where", "day > 1", "-o", dir+"/out.parquet", "--force")
+		works(t, "", append(args, dir+"/log")...)
+		want := read(t, dir+"/out.parquet")
+		works(t, "", append(args, "--files-from", dir+"/list")...)
+		if !bytes.Equal(read(t, dir+"/out.parquet"), want) {
+			t.Errorf("%s: another output", verb[0])
+		}
+	}
+}
+
+// Files of a list without a key are skipped and counted like files that are named.
+func TestListSkipsFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, from := range map[string]string{"a": "airports-tx", "b": "logs/2001-04", "c": "airports-tx", "d": "logs/2001-05", "e": "airports-tx"} {
+		from = flights + "/" + from + ".parquet"
+		if strings.Contains(from, "airports") {
+			from = dir + "/airports"
+			works(t, "", "join", "--quiet", "--ids", flights+"/airports-tx.csv", "--on", "origin=iata", "--type", "right", "--columns", "name", "--force", "--format", "parquet", "-o", from, flights+"/logs/2001-04.parquet")
+		}
+		if err := os.MkdirAll(dir+"/log", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir+"/log/"+name+".parquet", read(t, from), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	works(t, "", "inputs", "--quiet", "-o", dir+"/list", dir+"/log")
+	join := []string{"join", "--ids", flights + "/airports-tx.csv", "--on", "origin=iata", "--missing-key", "skip-file", "--json", "-o", dir + "/out.parquet", "--force"}
+	figures := func(args ...string) (said string, r struct {
+		FilesSkipped int `json:"files_skipped"`
+		Path         []struct{ File, Path string }
+	}) {
+		out, said, code := called(t, "", append(join, args...)...)
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone {
+			t.Fatalf("%v, exit code %d: %s", err, code, said)
+		}
+		said, _, _ = strings.Cut(said, "\n")
+		return said, r
+	}
+	wantSaid, want := figures(dir + "/log")
+	file := read(t, dir+"/out.parquet")
+	if want.FilesSkipped != 3 {
+		t.Fatalf("%+v", want)
+	}
+	gotSaid, got := figures("--files-from", dir+"/list")
+	if gotSaid != wantSaid || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s %+v, want %s %+v", gotSaid, got, wantSaid, want)
+	}
+	if !bytes.Equal(read(t, dir+"/out.parquet"), file) {
+		t.Error("another output")
 	}
 }
 

@@ -42,11 +42,18 @@ func (r *logRun) openSchemas(ctx context.Context, open partition.OpenOptions) er
 
 // skipListed leaves the inputs of those schemas out that have no key.
 func (r *logRun) skipListed(ctx context.Context) (err error) {
-	without := map[string]bool{}
+	why := map[string]string{}
 	for _, s := range r.skipped {
-		without[r.schemas[s.file]] = true
+		why[r.schemas[s.file]] = s.why
 	}
-	r.list, err = r.list.Pick(ctx, func(in *partition.Input) bool { return !without[in.Schema] })
+	r.found, r.skipped = r.list, nil
+	r.list, err = r.list.Pick(ctx, func(in *partition.Input) bool {
+		reason, without := why[in.Schema]
+		if without {
+			r.skipped = append(r.skipped, skippedFile{name: in.Name, why: reason})
+		}
+		return !without
+	})
 	return err
 }
 

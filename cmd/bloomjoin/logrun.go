@@ -44,6 +44,7 @@ type logRun struct {
 	all              []*partition.File // of the log
 	files            []*partition.File // of the log, with a key
 	list             *partition.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
+	found            *partition.Inputs // list with the files that have no key; nil: it has none
 	own              []partition.Piece // what this worker reads; nil: its share of files
 	opening          partition.OpenOptions
 	schemas          map[*partition.File]string // of the list, by the file that was opened
@@ -118,10 +119,16 @@ func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string,
 		return err
 	}
 	r.files, r.skipped, err = r.keyed(r.layout, r.all, keys, anyKey)
-	if err != nil || r.list == nil || len(r.skipped) == 0 {
+	if err != nil || len(r.skipped) == 0 {
 		return err
 	}
-	return r.skipListed(cmd.Context())
+	of := len(r.all)
+	if r.list != nil {
+		of = r.list.Len()
+		err = r.skipListed(cmd.Context())
+	}
+	r.saySkipped(r.skipped, of)
+	return err
 }
 
 // showProgress shows how many rows of the log have been read. It returns the
@@ -148,9 +155,11 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 		return false, r.openOwn(ctx)
 	}
 	r.out.Shard = r.shard
-	r.out.Run = &partition.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Whole: r.whole}
+	r.out.Run = &partition.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Found: r.found, Whole: r.whole}
 	for _, s := range r.skipped {
-		r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)
+		if s.file != nil {
+			r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)
+		}
 	}
 	err := r.pending(ctx)
 	if err == nil {

@@ -88,6 +88,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	r.shard = opts.Shard
 	by := join.PlanOptions{Workers: o.workers, Runs: o.runs}
 	if by.Network, err = parseSpeed(o.network); err != nil {
 		return usagef("--network: %w", err)
