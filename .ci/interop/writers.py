@@ -230,7 +230,7 @@ def column(t, name, files, path, kinds, rng):
     for kind in kinds:
         some, out = Some(files, rng.randrange(SHARE)), identity.fresh(t, "out")
         on = f'{identity.quoted(path)}="the id"'
-        r = t.run("join", "--ids", where, "--on", on, "--type", kind, "-o", f"{out}/", *some.paths, want=None, opens=False)
+        r = t.run("join", "--ids", where, "--on", on, "--type", kind, "--empty", "write", "-o", f"{out}/", *some.paths, want=None, opens=False)
         label = f"{name}: {kind} on {'.'.join(path)}"
         if r.code:
             t.ok(label, False, str(r))

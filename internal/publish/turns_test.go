@@ -31,9 +31,11 @@ type turns struct {
 // dies says after how many requests a worker is killed; negative: never.
 func (u *turns) take(s *storagetest.Memory, dies []int, workers ...func(storage.Storage)) {
 	u.asked, u.ended = make(chan int), make([]bool, len(workers))
-	u.grants = nil
+	u.grants = make([]chan bool, len(workers))
+	for i := range workers {
+		u.grants[i] = make(chan bool)
+	}
 	for i, work := range workers {
-		u.grants = append(u.grants, make(chan bool))
 		go func() {
 			<-u.grants[i]
 			work(&turning{Memory: s, turns: u, worker: i})
