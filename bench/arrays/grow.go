@@ -31,7 +31,7 @@ type change struct {
 }
 
 // grow measures runs of one command over a log that changes.
-func grow(ctx context.Context, b *bench, c cell) (res *cells.Result, err error) {
+func grow(ctx context.Context, b *bench, c cell, _ string) (res *cells.Result, err error) {
 	per := b.Scaled(dayRows*10) / 10 / 2 // rows of a file
 	err = race.Within(b.Out, func(dir string) error {
 		log := filepath.Join(dir, "log")

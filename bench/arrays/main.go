@@ -36,15 +36,16 @@ type bench struct {
 // cell is a measurement.
 type cell struct {
 	cells.Cell
-	measure func(context.Context, *bench, cell) (*cells.Result, error)
+	data    func(context.Context, *bench) (dir string, err error) // makes the log; nil: measure does
+	measure func(ctx context.Context, b *bench, c cell, log string) (*cells.Result, error)
 }
 
 func allCells() []cell {
 	const outputs, inputs = "../docs/outputs.md", "../docs/inputs.md"
 	return []cell{
 		{Cell: cells.Cell{Name: "grow", Text: "a log of 30 days that grows and changes", Document: outputs}, measure: grow},
-		{Cell: cells.Cell{Name: "list", Text: "100,000 inputs, with and without a list of them", Document: inputs}, measure: list},
-		{Cell: cells.Cell{Name: "small", Text: "10,000 inputs with a few rows each in the output", Document: outputs}, measure: small},
+		{Cell: cells.Cell{Name: "list", Text: "100,000 inputs, with and without a list of them", Document: inputs}, data: listData, measure: list},
+		{Cell: cells.Cell{Name: "small", Text: "10,000 inputs with a few rows each in the output", Document: outputs}, data: smallData, measure: small},
 	}
 }
 
@@ -63,11 +64,33 @@ func command(ctx context.Context, args []string) error {
 	if err := b.Prepare(ctx, race.Program{Path: &b.generate, Module: ".", Package: "./arrays/generate"}); err != nil {
 		return err
 	}
+	if b.Generate {
+		for _, c := range chosen {
+			if _, err := c.log(ctx, &b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	machine, err := report.Machine()
 	if err != nil {
 		return err
 	}
-	return cells.Measure(ctx, &b.Flags, machine, chosen, func(ctx context.Context, c cell) (*cells.Result, error) { return c.measure(ctx, &b, c) })
+	return cells.Measure(ctx, &b.Flags, machine, chosen, func(ctx context.Context, c cell) (*cells.Result, error) {
+		log, err := c.log(ctx, &b)
+		if err != nil {
+			return nil, err
+		}
+		return c.measure(ctx, &b, c, log)
+	})
+}
+
+// log returns the directory of the cell's log, or "".
+func (c cell) log(ctx context.Context, b *bench) (string, error) {
+	if c.data == nil {
+		return "", nil
+	}
+	return c.data(ctx, b)
 }
 
 // made returns a directory of files that generate writes with each of the argument

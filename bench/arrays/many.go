@@ -24,13 +24,14 @@ const (
 	workers      = 10_000
 )
 
-// list measures workers that open only their share of the inputs.
-func list(ctx context.Context, b *bench, c cell) (res *cells.Result, err error) {
+// listData makes the log of the cell list.
+func listData(ctx context.Context, b *bench) (dir string, err error) {
 	files := b.Scaled(inputsOfList)
-	log, err := b.made(ctx, fmt.Sprintf("list-%d", files), []string{"-rows", "100", "-files", strconv.FormatUint(files, 10), "-directories", "100"}, []string{"-ids", strconv.FormatUint(files*100, 10), "-every", "1000"})
-	if err != nil {
-		return nil, err
-	}
+	return b.made(ctx, fmt.Sprintf("list-%d", files), []string{"-rows", "100", "-files", strconv.FormatUint(files, 10), "-directories", "100"}, []string{"-ids", strconv.FormatUint(files*100, 10), "-every", "1000"})
+}
+
+// list measures workers that open only their share of the inputs.
+func list(ctx context.Context, b *bench, c cell, log string) (res *cells.Result, err error) {
 	err = race.Within(b.Out, func(dir string) error {
 		res, err = b.listed(ctx, c, log, dir)
 		return err
@@ -90,7 +91,7 @@ func (b *bench) listed(ctx context.Context, c cell, log, dir string) (*cells.Res
 		return nil, err
 	}
 	goals.AtMost("a worker with ten inputs, s", max(first["count"], first["out"]), longestStart)
-	t.Note("%d files of 100 rows in 100 directories, in the page cache; inputs.jsonl has %s MB. %s of the workers with a list, one of the others.", b.Scaled(inputsOfList), megabytes(info.Size()), "Medians of 5 runs")
+	t.Note("%d files of 100 rows in 100 directories, in the page cache; inputs.jsonl has %s MB. Medians of %d runs of the workers with a list; the others ran once.", b.Scaled(inputsOfList), megabytes(info.Size()), b.RoundsOf(5, 1))
 	return &cells.Result{Tables: []report.Table{t, goals}}, nil
 }
 
@@ -102,14 +103,15 @@ const (
 	directories   = 12
 )
 
-// small measures outputs of a few rows, apart and together.
-func small(ctx context.Context, b *bench, c cell) (res *cells.Result, err error) {
+// smallData makes the log of the cell small.
+func smallData(ctx context.Context, b *bench) (dir string, err error) {
 	files := b.Scaled(inputsOfSmall)
-	log, err := b.made(ctx, fmt.Sprintf("small-%d", files), []string{"-rows", strconv.Itoa(rowsOfSmall), "-files", strconv.FormatUint(files, 10), "-directories", strconv.Itoa(directories)},
+	return b.made(ctx, fmt.Sprintf("small-%d", files), []string{"-rows", strconv.Itoa(rowsOfSmall), "-files", strconv.FormatUint(files, 10), "-directories", strconv.Itoa(directories)},
 		[]string{"-ids", strconv.FormatUint(files*rowsOfSmall, 10), "-every", strconv.Itoa(oneIn)})
-	if err != nil {
-		return nil, err
-	}
+}
+
+// small measures outputs of a few rows, apart and together.
+func small(ctx context.Context, b *bench, c cell, log string) (res *cells.Result, err error) {
 	ways := []struct {
 		name, text string
 		args       []string
@@ -144,7 +146,7 @@ func small(ctx context.Context, b *bench, c cell) (res *cells.Result, err error)
 		}
 	}
 	goals.AtMost("time with shared files / without", runs.Ratio("together", "apart"), mostOfApart)
-	t.Note("Semi-join of %d files of %d rows in %d directories with IDs of one row in %d. Medians of %d rounds.", files, rowsOfSmall, directories, oneIn, len(runs["apart"]))
+	t.Note("Semi-join of %d files of %d rows in %d directories with IDs of one row in %d. Medians of %d rounds.", b.Scaled(inputsOfSmall), rowsOfSmall, directories, oneIn, len(runs["apart"]))
 	res.Tables = []report.Table{t, goals}
 	return res, nil
 }
