@@ -161,6 +161,7 @@ func (o Output) listed(ctx context.Context, list *Inputs) (publish.Inputs, error
 	if err := o.checkListed(ctx, list); err != nil {
 		return in, err
 	}
+	in.Names = list.rels(ctx)
 	in.Each = func(yield func(publish.Input, error) bool) {
 		whole := &Inputs{list: list.list}
 		i := -1

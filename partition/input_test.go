@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -130,6 +131,45 @@ func TestInputsAreTheFiles(t *testing.T) {
 	equal(t, "rows", in.Rows(), rows)
 	equal(t, "columns", in.Hive(), []arrow.Field{{Name: "dt", Type: arrow.FixedWidthTypes.Date32, Nullable: true}})
 	equal(t, "arguments", in.Arguments(), []string{dir})
+}
+
+// rels yields what Each does, also for names that JSON escapes, and of chosen inputs.
+func TestInputsRels(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	mem := checked(t)
+	names := []string{"plain", `"`, `,"rel":"x`, `back\slash`, "<&>", "ü", "line\nend", `x","rel":"y`, "dt=1"}
+	if runtime.GOOS == "linux" {
+		names = append(names, "\xff")
+	}
+	for _, name := range names {
+		rec := record(t, mem, col{"a", []int64{1}})
+		write(t, filepath.Join(dir, name+".parquet"), 10, rec)
+		rec.Release()
+	}
+	list := filepath.Join(dir, "_list")
+	freeze(t, list, OpenOptions{}, dir)
+	all := openList(t, list)
+	some, err := all.Pick(ctx, func(in *Input) bool { return len(in.Rel)%2 == 0 })
+	if err != nil || all.Len() != len(names) || some.Len() == 0 || some.Len() == all.Len() {
+		t.Fatal(all.Len(), some.Len(), err)
+	}
+	for _, in := range []*Inputs{all, some} {
+		var want, got []string
+		for one, err := range in.Each(ctx) {
+			want = append(want, one.Rel)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for rel, err := range in.rels(ctx) {
+			got = append(got, rel)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		equal(t, "rels", got, want)
+	}
 }
 
 // The same files make the same bytes, in whatever order they are named; a column more

@@ -255,18 +255,27 @@ func (l *inputFile) addIndex(x *listIndex) error {
 	return nil
 }
 
-// lines reads the inputs of a block.
-func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
+// text reads the lines of a block.
+func (l *inputFile) text(ctx context.Context, x *inputBlock) ([]byte, error) {
 	if err := stopped.Err(ctx); err != nil {
 		return nil, err
 	}
-	x := &l.blocks[k]
 	b := make([]byte, x.bytes)
 	if err := readAll(l.r, b, x.at); err != nil {
 		return nil, l.err(err)
 	}
 	if fmt.Sprintf("%016x", xxh3.Hash(b)) != x.sum {
 		return nil, l.corrupt("inputs %d to %d have another checksum", x.first, x.first+x.n-1)
+	}
+	return b, nil
+}
+
+// lines reads the inputs of a block.
+func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
+	x := &l.blocks[k]
+	b, err := l.text(ctx, x)
+	if err != nil {
+		return nil, err
 	}
 	inputs := make([]Input, 0, x.n)
 	group := x.group
@@ -421,6 +430,53 @@ func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
 			}
 		}
 	}
+}
+
+// rels yields what Each yields, of each input only Rel. It parses no JSON where a line has
+// no escapes: the first worker of a run needs all of them at its start.
+func (in *Inputs) rels(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for k := range in.list.blocks {
+			x := &in.list.blocks[k]
+			b, err := in.list.text(ctx, x)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for i := range x.n {
+				line, rest, _ := bytes.Cut(b, []byte("\n"))
+				b = rest
+				if !in.has(x.first + i) {
+					continue
+				}
+				rel, ok := relOf(line)
+				if !ok {
+					one, err := in.list.input(line)
+					if err != nil {
+						yield("", in.list.corrupt("input %d: %v", x.first+i, err))
+						return
+					}
+					rel = one.Rel
+				}
+				if !yield(rel, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// relOf returns Rel of a line without escapes. Quotes in strings are escaped, so those
+// here end strings.
+func relOf(line []byte) (rel string, ok bool) {
+	line, ok = bytes.CutPrefix(line, []byte(`{"name":"`))
+	if !ok || bytes.IndexByte(line, '\\') >= 0 {
+		return "", false
+	}
+	_, line, _ = bytes.Cut(line, []byte(`"`))
+	line, ok = bytes.CutPrefix(line, []byte(`,"rel":"`))
+	found, _, ended := bytes.Cut(line, []byte(`"`))
+	return string(found), ok && ended
 }
 
 // at returns inputs by their numbers in the file, in ascending order.

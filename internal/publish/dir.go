@@ -97,6 +97,7 @@ type Inputs struct {
 	Digest [32]byte // zero: unknown, the inputs differ from all others
 	Len    int
 	Each   iter.Seq2[Input, error]
+	Names  iter.Seq2[string, error] // Rel of each, without the rest; nil: of Each
 	// Left are the Rels of files that were listed and are no inputs.
 	Left map[string]bool
 }

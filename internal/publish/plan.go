@@ -69,12 +69,22 @@ func (r *Run) plan(in Inputs) (p plan, err error) {
 	if !r.task.All {
 		return p, nil
 	}
+	each := in.Names
+	if each == nil {
+		each = func(yield func(string, error) bool) {
+			for one, err := range in.Each {
+				if !yield(one.Rel, err) {
+					return
+				}
+			}
+		}
+	}
 	names := make([]string, 0, in.Len)
-	for one, err := range in.Each {
+	for name, err := range each {
 		if err != nil {
 			return p, err
 		}
-		names = append(names, one.Rel)
+		names = append(names, name)
 	}
 	p.Names, err = packNames(names)
 	return p, err
