@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import os
 import sys
 from dataclasses import dataclass
 
@@ -162,8 +163,8 @@ def _index(header: Header, address: int, limit: int | None) -> Payload:
     memories = []
     for kind, size, measure, place in zip(kinds, sizes, measures, places, strict=True):
         memory = Memory(size)
-        start, part, negative = place
-        _native.index_build(memory.address, kind, measure, start, part, form, negative)
+        at, length, below = place
+        _native.index_build(memory.address, kind, measure, at, length, form, below)
         memories.append(memory)
     return Payload(
         kind=_EXACT,
@@ -190,3 +191,13 @@ def _check_form(form: int, measures: list[_native._Measure]) -> None:
 def _kind_of(measure: _native._Measure) -> int:
     flat = _native.index_bytes(_FLAT, measure)
     return _FLAT if flat <= max(_FLAT_FLOOR, _FLAT_FACTOR * measure[0]) else _TABLE
+
+
+def memory_limit() -> int | None:
+    """Return nine tenths of the memory of the container or machine, None if unknown."""
+    sizes = []
+    with contextlib.suppress(OSError, ValueError), open("/sys/fs/cgroup/memory.max") as file:
+        sizes.append(int(file.read()))  # "max" is no number
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(sizes) // 10 * 9 if sizes else None
