@@ -1,0 +1,101 @@
+"""Build the wheels of all platforms on this machine, and check what they hold.
+
+    python wheels.py                              # all five, into dist/
+    python wheels.py --platform linux-amd64       # one of them
+    python wheels.py --twice                      # they must come out the same, byte for byte
+
+Needs Go, git and the packages hatchling, lief, pyarrow and ziglang. The bytes of a
+wheel follow from the sources and from the versions of Go, Python's headers and
+these packages. --twice builds from two copies of the checkout, at different
+paths; with --cold the second build uses no cache either, which takes two minutes
+or more a platform.
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hatch_build import TARGETS
+from wheel_check import check
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+
+def main() -> None:
+    """Build and check the wheels that the arguments name."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--platform", action="append", choices=sorted(TARGETS), metavar="NAME")
+    parser.add_argument("--out", type=Path, default=HERE / "dist", metavar="DIR")
+    parser.add_argument("--twice", action="store_true")
+    parser.add_argument("--cold", action="store_true")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    for name in args.platform or TARGETS:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="bloomjoin-wheels.") as temp:
+            wheel = build(name, Path(temp) / "first")
+            check(wheel, TARGETS[name], [temp, str(Path.home()), str(ROOT)])
+            if args.twice or args.cold:
+                same(wheel, build(name, Path(temp) / "a-second" / "directory", args.cold))
+            made = Path(shutil.copy(wheel, args.out))
+        size = made.stat().st_size / 1e6
+        print(f"{made.name}  {size:.1f} MB, {time.monotonic() - began:.0f} s", flush=True)
+
+
+def build(name: str, directory: Path, cold: bool = False) -> Path:
+    """Build a platform's wheel from a copy of the checkout in a new directory."""
+    copy_checkout(directory)
+    env = dict(os.environ, BLOOMJOIN_TARGET=name, SOURCE_DATE_EPOCH=epoch())
+    if cold:
+        env["GOCACHE"] = str(directory / "cache" / "go")
+        env["ZIG_GLOBAL_CACHE_DIR"] = env["ZIG_LOCAL_CACHE_DIR"] = str(directory / "cache" / "zig")
+    out = directory / "wheel"
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    done = subprocess.run([*command, "--directory", str(out)], cwd=directory / "python", env=env)
+    if done.returncode:
+        sys.exit(f"{name}: the build failed")
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def copy_checkout(directory: Path) -> None:
+    """Copy the files that git knows or would add."""
+    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, listed.split("\0")):
+        source, target = ROOT / name, directory / name
+        if name.startswith("testdata/") or not source.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+
+
+def epoch() -> str:
+    """Return the time of all files in a wheel: that of the last commit."""
+    return os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct").strip()
+
+
+def git(*args: str) -> str:
+    """Return what a git command prints about the checkout."""
+    command = ["git", "-C", str(ROOT), *args]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def same(first: Path, second: Path) -> None:
+    """Refuse builds whose bytes differ."""
+    if first.name != second.name or not filecmp.cmp(first, second, shallow=False):
+        sys.exit(f"{first.name} is not reproducible: two builds differ")
+
+
+if __name__ == "__main__":
+    main()
