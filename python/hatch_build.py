@@ -23,9 +23,8 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
@@ -43,8 +42,7 @@ COMPILE = ["-std=c11", "-O2", "-g0", "-DNDEBUG", "-Wall", "-Wextra"]
 COMPILE += ["-fvisibility=hidden", "-fno-sanitize=undefined", "-fno-strict-aliasing"]
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A platform: its names for Go, Zig and pip."""
 
     goos: str
@@ -236,11 +234,13 @@ def notices(target: Target) -> bytes:
 
 def licences(directory: Path) -> list[Path]:
     """Return the licences and notices of a module, which are a condition of its use."""
-    names = ("LICENSE", "LICENCE", "COPYING", "NOTICE", "PATENTS")
-    found = [p for p in sorted(directory.iterdir()) if p.name.upper().startswith(names)]
+    files = sorted(p for p in directory.iterdir() if p.is_file())
+    names = ("LICENSE", "LICENCE", "UNLICENSE", "COPYING", "NOTICE", "PATENTS")
+    found = [p for p in files if p.name.upper().startswith(names)]
+    found = found or [p for p in files if p.name.upper().startswith("README")]
     if not found:
         sys.exit(f"{directory}: no licence found in this module")
-    return [p for p in found if p.is_file()]
+    return found
 
 
 def run(command: Sequence[str], cwd: Path | None = None, env: dict[str, str] | None = None) -> str:

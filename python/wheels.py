@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import filecmp
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -23,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from hatch_build import TARGETS
+from hatch_build import TARGETS, ZIGLANG
 from wheel_check import check
 
 HERE = Path(__file__).resolve().parent
@@ -45,7 +46,7 @@ def main() -> None:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="bloomjoin-wheels.") as temp:
             wheel = build(name, Path(temp) / "first")
-            check(wheel, TARGETS[name], [temp, str(Path.home()), str(ROOT)])
+            check(wheel, TARGETS[name], build_paths())
             if args.twice or args.cold:
                 same(wheel, build(name, Path(temp) / "a-second" / "directory", args.cold))
             made = Path(shutil.copy(wheel, args.out))
@@ -78,6 +79,17 @@ def copy_checkout(directory: Path) -> None:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
+
+
+def build_paths() -> list[str]:
+    """Return beginnings of paths on this machine that no wheel may name."""
+    go = ["go", "env", "GOROOT", "GOMODCACHE", "GOCACHE"]
+    found = subprocess.run(go, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or spec.origin is None:
+        sys.exit(f"wheels for other machines need Zig: pip install {ZIGLANG}")
+    found.append(str(Path(spec.origin).parent))
+    return [*found, str(ROOT), str(Path(tempfile.gettempdir(), "bloomjoin-"))]
 
 
 def epoch() -> str:
