@@ -125,9 +125,10 @@ def elf(b: lief.ELF.Binary, dynamic: bool) -> tuple[object, set[str], list[str]]
         wrong.append(f"needs the libraries {list(b.libraries)}")
     for needed in b.symbols_version_requirement:
         for symbol in needed.get_auxiliary_symbols():
-            version = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", str(symbol.name))
+            name = str(symbol.name)
+            version = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(\.\d+)?", name)
             if not version or (int(version[1]), int(version[2])) > (2, 17):
-                wrong.append(f"needs {symbol.name}")
+                wrong.append(f"needs {name}")
     return b.header.machine_type, {str(n) for n in python}, wrong
 
 
