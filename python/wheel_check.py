@@ -6,14 +6,13 @@ import base64
 import csv
 import hashlib
 import re
-import sys
 import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import lief
 
-from hatch_build import HERE, TARGETS, Target
+from hatch_build import HERE, Target
 
 MACHINES: dict[tuple[str, str], object] = {
     ("linux", "amd64"): lief.ELF.ARCH.X86_64,
@@ -29,13 +28,13 @@ MACOS_LIBRARIES = re.compile(
 )
 
 
-def check(wheel: Path, target: Target, secret: Sequence[str]) -> None:
-    """Exit with all problems of a wheel. No file may contain a path of secret."""
+def check(wheel: Path, target: Target, secret: Sequence[str] = ()) -> list[str]:
+    """Return all problems of a wheel. No file in it may contain a text of secret."""
     with zipfile.ZipFile(wheel) as archive:
         content = {info.filename: archive.read(info) for info in archive.infolist()}
         problems = [*names(wheel, content, target), *entries(archive), *record(content)]
     for name, data in sorted(content.items()):
-        problems += [f"{name} contains {path}" for path in secret if path.encode() in data]
+        problems += [f"{name} contains {text}" for text in secret if text.encode() in data]
     extension = content.get(f"bloomjoin/{target.extension}")
     command = content.get(f"bloomjoin/_bin/{target.command}")
     if extension and command:
@@ -44,8 +43,7 @@ def check(wheel: Path, target: Target, secret: Sequence[str]) -> None:
         version = wheel.name.split("-")[1]
         if f"v{version}".encode() not in command:
             problems.append(f"the command does not contain its version, v{version}")
-    if problems:
-        sys.exit("\n".join(f"{wheel.name}: {problem}" for problem in problems))
+    return [f"{wheel.name}: {problem}" for problem in problems]
 
 
 def names(wheel: Path, content: dict[str, bytes], target: Target) -> Iterable[str]:
@@ -97,7 +95,7 @@ def record(content: dict[str, bytes]) -> Iterable[str]:
 def binary(target: Target, data: bytes, imports_python: bool) -> Iterable[str]:
     """Yield what is wrong with the extension, which imports from Python, or the command."""
     what = target.extension if imports_python else target.command
-    parsed = lief.parse(list(data))
+    parsed = lief.parse(data)
     wrong: Iterable[str]
     if isinstance(parsed, lief.ELF.Binary):
         machine, python, wrong = elf(parsed, imports_python)
@@ -172,17 +170,3 @@ def stable_names() -> set[str]:
     """Return the names that python3.def lists."""
     text = (HERE / "native" / "python3.def").read_text(encoding="utf-8")
     return {line.split()[0] for line in text.split("EXPORTS")[1].splitlines() if line.strip()}
-
-
-def main() -> None:
-    """Check the wheels that the arguments name."""
-    for argument in sys.argv[1:]:
-        wheel = Path(argument)
-        target = next((t for t in TARGETS.values() if wheel.stem.endswith(f"-{t.tag}")), None)
-        if target is None:
-            sys.exit(f"{wheel.name}: this platform is not known")
-        check(wheel, target, [str(HERE.parent)])
-
-
-if __name__ == "__main__":
-    main()

@@ -46,7 +46,9 @@ def main() -> None:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="bloomjoin-wheels.") as temp:
             wheel = build(name, Path(temp) / "first")
-            check(wheel, TARGETS[name], build_paths())
+            problems = check(wheel, TARGETS[name], build_paths())
+            if problems:
+                sys.exit("\n".join(problems))
             if args.twice or args.cold:
                 same(wheel, build(name, Path(temp) / "a-second" / "directory", args.cold))
             made = Path(shutil.copy(wheel, args.out))
