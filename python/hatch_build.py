@@ -221,15 +221,17 @@ def notices(target: Target) -> bytes:
     version = run(["go", "env", "GOVERSION"], HERE.parent, env).strip()
     goroot = Path(run(["go", "env", "GOROOT"], HERE.parent, env).strip())
     header = xxhash_header().read_text(encoding="utf-8")
-    texts = [
-        ("xxHash", header[: header.index("*/") + 3].encode()),
-        (f"Go {version}", (goroot / "LICENSE").read_bytes()),
-    ]
+    users = {header[: header.index("*/") + 3].encode(): ["xxHash"]}
+    users.setdefault((goroot / "LICENSE").read_bytes(), []).append(f"Go {version}")
     for line in sorted(set(listed.splitlines())):
         module, directory = line.split("\t")
-        texts.append((module, b"\n".join(f.read_bytes() for f in licences(Path(directory)))))
-    rule = b"=" * 78
-    return b"\n".join(rule + f"\n{name}\n".encode() + rule + b"\n\n" + text for name, text in texts)
+        text = b"\n".join(file.read_bytes() for file in licences(Path(directory)))
+        users.setdefault(text, []).append(module)
+    rule = b"=" * 78 + b"\n"
+    return b"\n".join(
+        rule + "\n".join(names).encode() + b"\n" + rule + b"\n" + text
+        for text, names in users.items()
+    )
 
 
 def licences(directory: Path) -> list[Path]:

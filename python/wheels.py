@@ -45,27 +45,42 @@ def main() -> None:
     for name in args.platform or TARGETS:
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="bloomjoin-wheels.") as temp:
-            wheel = build(name, Path(temp) / "first")
-            problems = check(wheel, TARGETS[name], build_paths())
-            if problems:
-                sys.exit("\n".join(problems))
-            if args.twice or args.cold:
-                same(wheel, build(name, Path(temp) / "a-second" / "directory", args.cold))
+            wheel = make(name, Path(temp), args.twice or args.cold, args.cold)
             made = Path(shutil.copy(wheel, args.out))
         size = made.stat().st_size / 1e6
         print(f"{made.name}  {size:.1f} MB, {time.monotonic() - began:.0f} s", flush=True)
 
 
+def make(name: str, directory: Path, twice: bool, cold: bool) -> Path:
+    """Build a platform's wheel, check it, and compare it with another build."""
+    first, second = directory / "first", directory / "a-second" / "directory"
+    for copy in [first, second][: 1 + twice]:
+        copy_checkout(copy)
+    wheel = build(name, first)
+    problems = check(wheel, TARGETS[name], build_paths())
+    if problems:
+        sys.exit("\n".join(problems))
+    if twice:
+        other = build(name, second, cold)
+        if other.name != wheel.name or not filecmp.cmp(wheel, other, shallow=False):
+            sys.exit(f"{wheel.name} is not reproducible: two builds differ")
+    return wheel
+
+
 def build(name: str, directory: Path, cold: bool = False) -> Path:
-    """Build a platform's wheel from a copy of the checkout in a new directory."""
-    copy_checkout(directory)
+    """Build a platform's wheel from a copy of the checkout."""
     env = dict(os.environ, BLOOMJOIN_TARGET=name, SOURCE_DATE_EPOCH=epoch())
     if cold:
         env["GOCACHE"] = str(directory / "cache" / "go")
         env["ZIG_GLOBAL_CACHE_DIR"] = env["ZIG_LOCAL_CACHE_DIR"] = str(directory / "cache" / "zig")
     out = directory / "wheel"
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
-    done = subprocess.run([*command, "--directory", str(out)], cwd=directory / "python", env=env)
+    done = subprocess.run(
+        [*command, "--directory", str(out)],
+        cwd=directory / "python",
+        env=env,
+        stdout=subprocess.DEVNULL,
+    )
     if done.returncode:
         sys.exit(f"{name}: the build failed")
     (wheel,) = out.glob("*.whl")
@@ -103,12 +118,6 @@ def git(*args: str) -> str:
     """Return what a git command prints about the checkout."""
     command = ["git", "-C", str(ROOT), *args]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def same(first: Path, second: Path) -> None:
-    """Refuse builds whose bytes differ."""
-    if first.name != second.name or not filecmp.cmp(first, second, shallow=False):
-        sys.exit(f"{first.name} is not reproducible: two builds differ")
 
 
 if __name__ == "__main__":
