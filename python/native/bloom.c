@@ -13,9 +13,8 @@ static const uint32_t salts[8] = {
 
 #define SPREAD 0x9e3779b97f4a7c15u
 
-/* Filters of up to NEAR_BYTES fit a level-2 cache and are not prefetched. Of
- * others, the block of the key AHEAD positions later is. */
-#define NEAR_BYTES (1u << 20)
+/* The block of the key so many positions later is prefetched. It costs nothing
+ * where the filter is in a cache. */
 #define AHEAD 32
 
 BJ_INLINE uint64_t block_of(uint64_t hash, uint64_t blocks) { return ((hash >> 32) * blocks) >> 32; }
@@ -54,21 +53,30 @@ __attribute__((target("avx2"))) BJ_INLINE uint64_t has512_avx2(const uint8_t *bl
 }
 #endif
 
-/* A loop over at most BJ_BATCH hashes, 64 of which give a word of results. */
+/* place computes the offsets of the blocks of hashes, and of AHEAD more that are
+ * only prefetched. */
+BJ_INLINE void place(uint64_t blocks, uint64_t bytes, const uint64_t *h, size_t n, uint64_t *offsets) {
+    for (size_t i = 0; i < n; i++)
+        offsets[i] = bytes * block_of(h[i], blocks);
+    memset(offsets + n, 0, AHEAD * sizeof *offsets);
+}
+
+/* A loop over at most BJ_BATCH hashes, 64 of which give a word of answers. */
 #define LOOP(name, bytes, has, ...)                                                                       \
     __VA_ARGS__ static void name(const uint8_t *data, uint64_t blocks, const uint64_t *h, size_t n, uint64_t *found) { \
-        size_t far = blocks * (bytes) > NEAR_BYTES ? n : 0;                                               \
-        for (size_t i = 0; i < AHEAD && i < far; i++)                                                     \
-            __builtin_prefetch(data + (bytes) * block_of(h[i], blocks));                                  \
-        for (size_t at = 0; at < n; at += 64) {                                                           \
-            size_t some = n - at < 64 ? n - at : 64;                                                      \
+        uint64_t offsets[BJ_BATCH + AHEAD];                                                               \
+        place(blocks, bytes, h, n, offsets);                                                              \
+        for (size_t i = 0; i < AHEAD; i++)                                                                \
+            __builtin_prefetch(data + offsets[i]);                                                        \
+        for (size_t from = 0; from < n; from += 64) {                                                     \
+            const uint64_t *at = offsets + from;                                                          \
+            size_t some = n - from < 64 ? n - from : 64;                                                  \
             uint64_t word = 0;                                                                            \
             for (size_t i = 0; i < some; i++) {                                                           \
-                if (at + i + AHEAD < far)                                                                 \
-                    __builtin_prefetch(data + (bytes) * block_of(h[at + i + AHEAD], blocks));             \
-                word |= has(data + (bytes) * block_of(h[at + i], blocks), h[at + i]) << i;                \
+                __builtin_prefetch(data + at[i + AHEAD]);                                                 \
+                word |= has(data + at[i], h[from + i]) << i;                                              \
             }                                                                                             \
-            found[at / 64] = word;                                                                        \
+            found[from / 64] = word;                                                                      \
         }                                                                                                 \
     }
 

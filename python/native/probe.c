@@ -55,11 +55,15 @@ void bj_probe_ints(const bj_set *s, const bj_rows *r, const uint8_t *values, int
     uint64_t keys[BJ_BATCH], hashes[BJ_BATCH], found[BJ_WORDS];
     for (int64_t from = 0; from < r->rows; from += BJ_BATCH) {
         size_t n = batch_at(r, from);
-        widen(values + from * width, width, is_signed, n, keys);
+        const uint64_t *of = keys;
+        if (width == 8 && (uintptr_t)values % 8 == 0)
+            of = (const uint64_t *)(values + from * width);
+        else
+            widen(values + from * width, width, is_signed, n, keys);
         if (s->kind == BJ_EXACT) {
-            bj_exact_probe(s, keys, n, is_signed, found);
+            bj_exact_probe(s, of, n, is_signed, found);
         } else {
-            bj_hash_ints(s, keys, n, hashes);
+            bj_hash_ints(s, of, n, hashes);
             bj_bloom_probe(s, hashes, n, found);
         }
         store(r, from, n, found);
