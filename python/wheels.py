@@ -56,20 +56,21 @@ def make(name: str, directory: Path, twice: bool, cold: bool) -> Path:
     first, second = directory / "first", directory / "a-second" / "directory"
     for copy in [first, second][: 1 + twice]:
         copy_checkout(copy)
-    wheel = build(name, first)
+    when = epoch()
+    wheel = build(name, first, when)
     problems = check(wheel, TARGETS[name], build_paths())
     if problems:
         sys.exit("\n".join(problems))
     if twice:
-        other = build(name, second, cold)
+        other = build(name, second, when, cold)
         if other.name != wheel.name or not filecmp.cmp(wheel, other, shallow=False):
             sys.exit(f"{wheel.name} is not reproducible: two builds differ")
     return wheel
 
 
-def build(name: str, directory: Path, cold: bool = False) -> Path:
+def build(name: str, directory: Path, when: str, cold: bool = False) -> Path:
     """Build a platform's wheel from a copy of the checkout."""
-    env = dict(os.environ, BLOOMJOIN_TARGET=name, SOURCE_DATE_EPOCH=epoch())
+    env = dict(os.environ, BLOOMJOIN_TARGET=name, SOURCE_DATE_EPOCH=when)
     if cold:
         env["GOCACHE"] = str(directory / "cache" / "go")
         env["ZIG_GLOBAL_CACHE_DIR"] = env["ZIG_LOCAL_CACHE_DIR"] = str(directory / "cache" / "zig")
