@@ -76,14 +76,12 @@ def build(name: str, directory: Path, when: str, cold: bool = False) -> Path:
         env["ZIG_GLOBAL_CACHE_DIR"] = env["ZIG_LOCAL_CACHE_DIR"] = str(directory / "cache" / "zig")
     out = directory / "wheel"
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    command += ["--directory", str(out)]
     done = subprocess.run(
-        [*command, "--directory", str(out)],
-        cwd=directory / "python",
-        env=env,
-        stdout=subprocess.DEVNULL,
+        command, cwd=directory / "python", env=env, capture_output=True, text=True
     )
     if done.returncode:
-        sys.exit(f"{name}: the build failed")
+        sys.exit(f"{done.stdout}{done.stderr}\n{name}: the build failed")
     (wheel,) = out.glob("*.whl")
     return wheel
 
