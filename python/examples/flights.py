@@ -21,8 +21,7 @@ def expected(query: str) -> list[tuple[Any, ...]]:
     with pyarrow.ipc.open_file(LOGS / "2001-06.arrow") as file, duckdb.connect() as con:
         con.register("june", file.read_all())
         con.execute(
-            f"CREATE VIEW logs AS FROM read_parquet('{LOGS}/*.parquet')"
-            " UNION ALL BY NAME FROM june"
+            f"CREATE VIEW logs AS FROM read_parquet('{LOGS}/*.parquet') UNION ALL BY NAME FROM june"
         )
         con.execute(f"CREATE VIEW texas AS FROM read_csv('{TEXAS}')")
         return con.sql(query).fetchall()

@@ -1,9 +1,10 @@
 """Dask scans each file of the log in a task of its own, in several processes."""
 
-import bloomjoin
 import dask
-from bloomjoin.dask import scan_dask
 from flights import LOGS, TEXAS, expected
+
+import bloomjoin
+from bloomjoin.dask import scan_dask
 
 
 def main() -> None:

@@ -1,8 +1,9 @@
 """DuckDB queries the answer as a stream: it is never in memory as a whole."""
 
-import bloomjoin
 import duckdb
 from flights import LOGS, TEXAS, expected
+
+import bloomjoin
 
 QUERY = """
     SELECT city, count(*) AS flights, round(avg(delay), 2) AS delay

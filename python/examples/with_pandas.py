@@ -1,8 +1,9 @@
 """IDs from a pandas frame, and the answer into one, with Arrow's types."""
 
-import bloomjoin
 import pandas as pd
 from flights import LOGS, TEXAS, expected
+
+import bloomjoin
 
 
 def main() -> None:

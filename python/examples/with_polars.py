@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
-import bloomjoin
 import polars as pl
-from bloomjoin.polars import join_lazy, scan_lazy
 from flights import LOGS, TEXAS, expected
+
+import bloomjoin
+from bloomjoin.polars import join_lazy, scan_lazy
 
 
 def main() -> None:

@@ -2,10 +2,11 @@
 
 import tempfile
 
-import bloomjoin
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from flights import LOGS, TEXAS, expected
+
+import bloomjoin
 
 
 def main() -> None:

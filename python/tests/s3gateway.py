@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.fs
 
 ACCESS = "examples"
-SECRET = "examples-secret"  # noqa: S105
+SECRET = "examples-secret"
 REGION = "us-east-1"
 
 
@@ -61,7 +61,11 @@ def gateway() -> Iterator[Gateway]:
     data = tempfile.mkdtemp(prefix="bloomjoin-s3-")
     address = f"127.0.0.1:{_free_port()}"
     server = subprocess.Popen(
-        [os.environ["BLOOMJOIN_S3GW"], "--port", address, "--region", REGION, "--quiet", "posix", data],
+        [
+            os.environ["BLOOMJOIN_S3GW"],
+            *("--port", address, "--region", REGION, "--quiet"),
+            *("posix", data),
+        ],
         env={**os.environ, "ROOT_ACCESS_KEY_ID": ACCESS, "ROOT_SECRET_ACCESS_KEY": SECRET},
         stdout=subprocess.DEVNULL,
     )  # fmt: skip

@@ -10,11 +10,12 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import bloomjoin
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flights import JOINS, LOGS, ON, TEXAS, expected
+
+import bloomjoin
 
 pl = pytest.importorskip("polars")
 
@@ -116,8 +117,11 @@ def test_columns_of_both_sides_keep_their_names(how: str, suffix: str | None) ->
         assert column.name == name
         assert sorted(column, key=repr) == sorted(everything[name], key=repr)
     backwards = list(reversed(everything.columns))
-    assert frame.select(backwards).collect().sort(everything.columns).equals(
-        everything.select(backwards)
+    assert (
+        frame.select(backwards)
+        .collect()
+        .sort(everything.columns)
+        .equals(everything.select(backwards))
     )
 
 
@@ -136,7 +140,7 @@ def test_rows_of_the_query(texas: bloomjoin.Filter, engine: Any) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_run_ends_with_the_query(
-    texas: bloomjoin.Filter, children: Callable[[], list[Any]], engine: Any
+    texas: bloomjoin.Filter, children: Callable[[], set[int]], engine: Any
 ) -> None:
     frame = lazy.scan_lazy(texas, LOGS, "origin")
     frame.head(1).collect(engine=engine)
@@ -144,6 +148,7 @@ def test_a_run_ends_with_the_query(
     deadline = time.monotonic() + 10
     while children():
         assert time.monotonic() < deadline
+        pl.Series([1])  # Polars lets go of Python objects at its next call
         gc.collect()
         time.sleep(0.01)
 
@@ -158,14 +163,14 @@ PUSHED = {
     'pl.col("s") == "it\'s"': "\"s\" = 'it''s'",
     'pl.col("s") < "b"': "\"s\" < 'b'",
     'pl.col("s").is_null()': '"s" IS NULL',
-    'pl.col("t").is_not_null() & (pl.col("i") == 4)': '"t" IS NOT NULL AND "i" = 4',
-    '~((pl.col("i") < 4) | (pl.col("s") == "a"))': None,  # as Polars rewrites it
+    'pl.col("i").eq_missing(None)': '"i" IS NULL',
+    'pl.col("c") == "a"': "\"c\" = 'a'",
     'pl.col("flag")': '"flag"',
     '~pl.col("flag")': '(NOT "flag")',
     'pl.col("d") >= date(2024, 3, 1)': "\"d\" >= DATE '2024-03-01'",
     'pl.col("t") > datetime(2024, 3, 1, 10, 30)': "\"t\" > TIMESTAMP '2024-03-01 10:30:00.000000'",
-    'pl.col("tz") > datetime(2024, 3, 1, tzinfo=UTC)':
-        "\"tz\" > TIMESTAMPTZ '2024-03-01 00:00:00.000000000Z'",
+    'pl.col("tz") < datetime(2024, 3, 1, tzinfo=UTC)':
+        "\"tz\" < TIMESTAMPTZ '2024-03-01 00:00:00.000000000Z'",
     '(pl.col("i") > 3) & (pl.col("i") + 1 > 5)': '"i" > 3',
     # These stay with Polars.
     'pl.col("i") + 1 > 5': "",
@@ -173,10 +178,8 @@ PUSHED = {
     'pl.col("f") > 1.5': "",
     'pl.col("i").is_in([1, 2])': "",
     'pl.col("i") > pl.col("u8")': "",
-    'pl.col("i").eq_missing(None)': "",
     '(pl.col("i") > 3) | (pl.col("f") > 1.5)': "",
     'pl.col("s") == "\\n"': "",
-    'pl.col("c") == "a"': "",
 }  # fmt: skip
 
 
@@ -212,12 +215,7 @@ def test_conditions(typed: Path, runs: Runs, expression: str) -> None:
     frame = lazy.join_lazy(typed, ids, "key=key")
     predicate = eval(expression)
     assert frame.filter(predicate).collect().equals(frame.collect().filter(predicate))
-    where = runs[0].get("where") or ""
-    wanted = PUSHED[expression]
-    if wanted is None:
-        assert where
-    else:
-        assert where == wanted
+    assert (runs[0].get("where") or "") == PUSHED[expression]
 
 
 def test_random_conditions(typed: Path, runs: Runs) -> None:

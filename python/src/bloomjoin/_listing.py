@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bloomjoin import _process, _stores
 from bloomjoin._options import flags
+
+from bloomjoin import _process, _stores
 
 _ESCAPE = re.compile(rb"\\(?:\\|x([0-9A-F]{2}))")
 
@@ -52,7 +53,5 @@ def list_log(
 
 def _text(escaped: str) -> str:
     """Undo the list's escapes: a name may be any bytes."""
-    raw = _ESCAPE.sub(
-        lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", escaped.encode("utf-8")
-    )
+    raw = _ESCAPE.sub(lambda m: bytes([int(m[1], 16)]) if m[1] else b"\\", escaped.encode("utf-8"))
     return os.fsdecode(raw)

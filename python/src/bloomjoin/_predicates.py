@@ -23,7 +23,7 @@ _PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-class _Untranslatable(Exception):
+class _Untranslatable(Exception):  # noqa: N818 - not an error
     """The expression has no equivalent condition."""
 
 
@@ -34,7 +34,7 @@ def condition(predicate: pl.Expr, schema: Mapping[str, pl.DataType]) -> str | No
     """
     try:
         tree = json.loads(predicate.meta.serialize(format="json"))
-    except Exception:  # noqa: BLE001
+    except Exception:
         # The JSON form is not stable. The run is correct without a condition.
         return None
     terms = []

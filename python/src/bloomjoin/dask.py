@@ -17,13 +17,13 @@ from typing import Any
 import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
+from bloomjoin._reader import Reader
+from bloomjoin._verbs import join, scan
 
 from bloomjoin._errors import DataError, UsageError
 from bloomjoin._listing import list_log
-from bloomjoin._reader import Reader
 from bloomjoin._references import References
 from bloomjoin._signatures import takes_parameters_of
-from bloomjoin._verbs import join, scan
 
 __all__ = ["join_dask", "scan_dask"]
 
@@ -78,16 +78,17 @@ def _frame(verb: Callable[..., Reader], options: Mapping[str, Any]) -> dd.DataFr
         )
     references = References(verb, options)
     schema = references.schema
-    log = list_log(
-        _paths(options["logs"]), **_of(options, *_SELECTION, *_HIVE, *_ACCESS)
-    )
+    log = list_log(_paths(options["logs"]), **_of(options, *_SELECTION, *_HIVE, *_ACCESS))
     task_options = {name: value for name, value in options.items() if name not in _SELECTION}
     if log.hive_types:
         task_options["hive_types"] = log.hive_types
     if task_options.get("threads") is None:
         task_options["threads"] = 1
     partition = _Partition(
-        verb, task_options, dict(zip(schema.names, references.of(schema.names), strict=True)), schema
+        verb,
+        task_options,
+        dict(zip(schema.names, references.of(schema.names), strict=True)),
+        schema,
     )
     return dd.from_map(
         partition,
