@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bloomjoin._options import flags
-
 from bloomjoin import _process, _stores
+from bloomjoin._options import flags
 
 _ESCAPE = re.compile(rb"\\(?:\\|x([0-9A-F]{2}))")
 
@@ -39,10 +38,10 @@ def list_log(
     """List the files, and fail if one of them cannot be part of a log."""
     with (
         tempfile.TemporaryDirectory(prefix="bloomjoin-") as directory,
-        _stores.access(storage_options, credentials) as (access, env),
+        _stores.access(storage_options, credentials) as access,
     ):
         out = Path(directory) / "inputs.jsonl"
-        _process.run(["inputs", "-o", str(out), *flags(options), *access, "--", *logs], env=env)
+        _process.run(["inputs", "-o", str(out), *flags(options), "--", *logs], access=access)
         lines = out.read_bytes().splitlines()
     first = json.loads(lines[0])
     return Listing(

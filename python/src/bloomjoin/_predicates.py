@@ -23,7 +23,7 @@ _PER_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
-class _Untranslatable(Exception):  # noqa: N818 - not an error
+class _Untranslatable(Exception):
     """The expression has no equivalent condition."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+
 from bloomjoin._reader import Reader
 
 _GATES = ("require_rows", "require_ids_matched", "max_kept")

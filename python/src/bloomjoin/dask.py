@@ -17,13 +17,13 @@ from typing import Any
 import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
-from bloomjoin._reader import Reader
-from bloomjoin._verbs import join, scan
 
 from bloomjoin._errors import DataError, UsageError
 from bloomjoin._listing import list_log
+from bloomjoin._reader import Reader
 from bloomjoin._references import References
 from bloomjoin._signatures import takes_parameters_of
+from bloomjoin._verbs import join, scan
 
 __all__ = ["join_dask", "scan_dask"]
 

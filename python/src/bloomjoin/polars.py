@@ -13,13 +13,13 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
-from bloomjoin._reader import Reader
-from bloomjoin._verbs import join, scan
 from polars.io.plugins import register_io_source
 
 from bloomjoin._predicates import condition
+from bloomjoin._reader import Reader
 from bloomjoin._references import References
 from bloomjoin._signatures import takes_parameters_of
+from bloomjoin._verbs import join, scan
 
 __all__ = ["join_lazy", "scan_lazy"]
 
