@@ -41,7 +41,9 @@ def list_log(
         _stores.access(storage_options, credentials) as access,
     ):
         out = Path(directory) / "inputs.jsonl"
-        _process.run(["inputs", "-o", str(out), *flags(options), "--", *logs], access=access)
+        _process.run(
+            ["inputs", "-o", str(out), *flags(options)], inputs=["--", *logs], access=access
+        )
         lines = out.read_bytes().splitlines()
     first = json.loads(lines[0])
     return Listing(
