@@ -71,7 +71,8 @@ def run(
 ) -> CompletedRun:
     """Run the command to its end, and return its output.
 
-    ``inputs`` come last, after all flags; ``stdin`` is bytes or another buffer. Raises an Error by the exit code.
+    ``inputs`` come last, after all flags. ``stdin`` is bytes or another buffer.
+    Raises an Error by the exit code.
     """
     feed = None if stdin is None else lambda to: to.write(stdin)
     with Child(args, inputs=inputs, feed=feed, access=access) as child:
