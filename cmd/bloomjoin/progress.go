@@ -16,8 +16,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// progressEvery is the interval of progress lines where there is no terminal.
-const progressEvery = 30 * time.Second
+// Interval of progress lines where there is no terminal: the default, and the least of
+// --progress-interval.
+const (
+	progressEvery = 30 * time.Second
+	leastProgress = 10 * time.Millisecond
+)
 
 // progressHelp is the usage of --progress.
 const progressHelp = "`MODE` progress on standard error: auto (a bar on a terminal, else lines), lines or none"
