@@ -163,7 +163,7 @@ class Filter:
         if key.num_rows == 0:
             return pa.chunked_array([], pa.bool_())
         with self._file() as path:
-            return _pipe.probe(path, key)
+            return _pipe.probe(path, self.rule, key)
 
     def _check_usable(self) -> None:
         if not self.sealed:
