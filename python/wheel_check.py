@@ -52,8 +52,9 @@ def names(wheel: Path, content: dict[str, bytes], target: Target) -> Iterable[st
     info = f"{project}-{version}.dist-info"
     if tag != ["cp310", "abi3", target.tag]:
         yield f"want a wheel for cp310-abi3-{target.tag}"
-    package = {p.name for p in (HERE / "src" / "bloomjoin").glob("*.py*")}
-    want = {f"bloomjoin/{n}" for n in package - {"_native.pyd", "__pycache__"}}
+    source = HERE / "src" / "bloomjoin"
+    sources = [p.relative_to(source) for p in source.rglob("*.py*") if p.suffix in {".py", ".pyi"}]
+    want = {f"bloomjoin/{path.as_posix()}" for path in sources}
     want |= {f"bloomjoin/{n}" for n in (target.extension, "THIRD_PARTY.txt", "py.typed")}
     want |= {f"bloomjoin/_bin/{target.command}", f"{info}/licenses/LICENSE"}
     want |= {f"{info}/{n}" for n in ("METADATA", "WHEEL", "RECORD", "entry_points.txt")}
@@ -95,6 +96,7 @@ def record(content: dict[str, bytes]) -> Iterable[str]:
 def binary(target: Target, data: bytes, imports_python: bool) -> Iterable[str]:
     """Yield what is wrong with the extension, which imports from Python, or the command."""
     what = target.extension if imports_python else target.command
+    lief.logging.disable()  # it warns about import tables as linkers write them
     parsed = lief.parse(data)
     wrong: Iterable[str]
     if isinstance(parsed, lief.ELF.Binary):

@@ -65,15 +65,17 @@ class CompletedRun:
 def run(
     args: Sequence[str],
     *,
+    inputs: Sequence[str] = (),
     stdin: Any = None,
     access: Access | None = None,
 ) -> CompletedRun:
     """Run the command to its end, and return its output.
 
-    ``stdin`` is bytes or another buffer. Raises an Error by the exit code.
+    ``inputs`` come last, after all flags. ``stdin`` is bytes or another buffer.
+    Raises an Error by the exit code.
     """
     feed = None if stdin is None else lambda to: to.write(stdin)
-    with Child(args, feed=feed, access=access) as child:
+    with Child(args, inputs=inputs, feed=feed, access=access) as child:
         out = child.stdout.read()
         child.finish()
         return CompletedRun(out, child.report)
