@@ -89,13 +89,14 @@ def _frame(verb: Callable[..., Reader], options: Mapping[str, Any]) -> dd.DataFr
         dict(zip(schema.names, references.of(schema.names), strict=True)),
         schema,
     )
-    return dd.from_map(
+    frame: dd.DataFrame = dd.from_map(
         partition,
         log.names,
         meta=_pandas(schema.empty_table()),
         label=f"bloomjoin-{verb.__name__}",
         enforce_metadata=False,
     )
+    return frame
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ class _Partition:
         if columns is not None:
             options["columns"] = [self.references[name] for name in columns]
             schema = pa.schema([schema.field(name) for name in columns])
-        with self.verb(**options) as reader:
+        # That no ID has a row in this file is no reason to warn.
+        with self.verb(**options)._without_warnings() as reader:
             table = reader.read_all()
         if table.schema.types != schema.types:
             raise DataError(
