@@ -88,7 +88,7 @@ class References:
         options["where"] = f"({where}) AND FALSE" if where else "FALSE"
         options["progress"] = None
         options.update((gate, None) for gate in _GATES if gate in options)
-        with self._verb(**options) as reader:
+        with self._verb(**options)._without_warnings() as reader:
             return reader.schema
 
 
