@@ -8,7 +8,7 @@ DAMAGED = "the file is damaged: copy it again, or build the filter again"
 NEWER = "it was written by a newer version of bloomjoin: use that version"
 
 
-class Broken(Exception):  # noqa: N818 - not an error of the package before it has the file's name
+class Broken(Exception):
     """A rule that a file breaks, before it is known which file it is.
 
     ``newer`` is set if a newer reader may understand the file.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, cast
 
 import pyarrow as pa
@@ -19,8 +18,8 @@ from bloomjoin._file import File
 from bloomjoin._format import Header, read_header
 from bloomjoin._payload import Payload, memory_limit, read_payload
 from bloomjoin._show import as_html, as_text
-
-Credentials = Callable[..., Mapping[str, str]]
+from bloomjoin._stores import Credentials, access
+from bloomjoin._temporary import new_file, remove
 
 _COMBINE = {"union": ["--union"], "intersect": ["--intersect"], "partials": []}
 
@@ -67,7 +66,7 @@ class Filter:
         if "://" not in name:
             loaded = cls._open(name, memory_limit=memory_limit)
         else:
-            with _new_file() as out:
+            with new_file() as out:
                 _command(
                     ["merge", "--union", "--uncompressed", "-o", out, name],
                     storage_options,
@@ -86,7 +85,7 @@ class Filter:
         """
         self = cls._of(File.open(path, owned=owned), memory_limit)
         if owned:
-            weakref.finalize(self, _remove, path, os.getpid())
+            weakref.finalize(self, remove, path, os.getpid())
         return self
 
     @classmethod
@@ -119,13 +118,13 @@ class Filter:
         if self._data.is_there():
             yield self._data.name
             return
-        with _new_file() as path:
+        with new_file() as path:
             try:
                 with open(path, "xb", opener=_private) as out:
                     out.write(self._data.view)
                 yield path
             finally:
-                _remove(path, os.getpid())
+                remove(path, os.getpid())
 
     def probe(self, array: Any) -> pa.BooleanArray | pa.ChunkedArray[Any]:
         """Return which values may be in the set, as an array without NULLs.
@@ -210,7 +209,7 @@ class Filter:
             raise UsageError(f"how: want one of {', '.join(_COMBINE)}, got {how!r}")
         with contextlib.ExitStack() as stack:
             paths = [stack.enter_context(f._file()) for f in (self, *others)]
-            out = stack.enter_context(_new_file())
+            out = stack.enter_context(new_file())
             _command(["merge", *_COMBINE[how], "-o", out, *paths], None, None)
             return Filter._open(out, owned=True)
 
@@ -303,25 +302,6 @@ def _restore(content: bytes, limit: int | None) -> Filter:
     return Filter._of(File.of_bytes(content), limit)
 
 
-@contextlib.contextmanager
-def _new_file() -> Iterator[str]:
-    """Give a path in a new private directory, which goes if there is no file in it."""
-    directory = tempfile.mkdtemp(prefix="bloomjoin-")
-    try:
-        yield os.path.join(directory, "filter.bjf")
-    finally:
-        with contextlib.suppress(OSError):
-            os.rmdir(directory)
-
-
-def _remove(path: str, owner: int) -> None:
-    """Remove a temporary file and its directory; not in a forked child."""
-    if os.getpid() == owner:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-            os.rmdir(os.path.dirname(path))
-
-
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
@@ -332,10 +312,5 @@ def _command(
     credentials: Credentials | None,
 ) -> None:
     """Run the command with access to URLs."""
-    if not storage_options and credentials is None:
-        _process.run(args)
-        return
-    from bloomjoin import _stores
-
-    with _stores.access(storage_options, credentials) as (flags, env):
-        _process.run([*args, *flags], env=env)
+    with access(storage_options, credentials) as stores:
+        _process.run(args, access=stores)
