@@ -5,7 +5,8 @@
 Needs the package bloomjoin (or PYTHONPATH and BLOOMJOIN_BINARY), and Go. Both
 sides take turns; a figure is the median of the rounds, a quotient the median of the
 rounds' quotients. Half of the keys hit, in random order, and both sides must find
-the same number. It fails if a quotient to Go's batch probe is above its bound.
+the same number. The sizes in the names are those in memory, where an exact set has
+an index. It fails if a quotient to Go's batch probe is above its bound.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def test_hash_of_eight_bytes_is_that_of_the_library(tmp_path: Path) -> None:
 def test_partial_filter_loads_but_does_not_answer() -> None:
     f = Filter.load(golden.TESTDATA / "golden/bloom-partial.bjf")
     assert not f.sealed
-    assert "4 of 19 shards" in repr(f)
+    assert "shards 4 of 19" in repr(f)
     with pytest.raises(DataError, match="merge all partial filters"):
         f.probe(pa.array([1]))
 

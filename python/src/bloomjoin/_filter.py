@@ -278,7 +278,7 @@ class Filter:
         return as_text(self._header)
 
     def _repr_html_(self) -> str:
-        return as_html(self._header, self.path)
+        return as_html(self._header, self.path, self._payload.fpr() if self._payload else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is not None:
