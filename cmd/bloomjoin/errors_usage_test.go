@@ -76,6 +76,7 @@ func usageErrors() []errorGroup {
 			usage("Quiet and verbose", scan+"--quiet --verbose -o out.parquet logs"),
 			usage("Fewer than one thread", scan+"--threads -1 -o out.parquet logs"),
 			usage("An unknown way to show progress", scan+"--progress sometimes -o out.parquet logs"),
+			usage("Progress too often", scan+"--progress-interval 1ms -o out.parquet logs"),
 			usage("The IDs are named among the logs", "bloomjoin join --on user_id -o out.parquet ids.csv logs"),
 			usage("An output without an ending", scan+"-o out logs"),
 			usage("An output of plan", "bloomjoin plan --ids ids.csv --on user_id -o out.parquet logs"),

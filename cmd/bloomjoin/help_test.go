@@ -218,7 +218,7 @@ func TestBadValues(t *testing.T) {
 		"format": {"csv"}, "type": {"sideways", ""}, "strategy": {"guess"}, "on": {"a=b=c", "a,", ""},
 		"require-rows": {"-1", "x"}, "require-ids-matched": {"0.5", "0%", "101%"}, "max-kept": {"0%", "2"},
 		"network": {"fast"}, "scan-speed": {"fast"}, "workers": {"0", "x"}, "sample": {"1", "x"},
-		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"}, "log-format": {"xml", ""},
+		"memory": {"lots", "0", "1MiB"}, "threads": {"-1", "x"}, "progress": {"bar"}, "progress-interval": {"0s", "9ms", "-1s", "30", "x"}, "log-format": {"xml", ""},
 		"store-option": {"", "region", "colour=blue", "requests=0"}, "json": {"maybe"}, "quiet": {"maybe"}, "cast-errors": {"drop", "null"}, "suffix": {""},
 		"hive-partitioning": {"on", ""}, "hive-types": {"a", "a:", "a:dat", "a:date,a:date"},
 		"where": {"", "a =", "a = b", "1"}, "ids-changed": {"drop", "rerun"}, // a right one, too, since the output is a file
