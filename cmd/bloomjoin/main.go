@@ -183,7 +183,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetHelpCommand(helpCmd())
 	root.SetUsageFunc(usage)
 	c.commonFlags(root)
-	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), &cobra.Command{
+	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.probeCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,
