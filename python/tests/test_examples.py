@@ -51,13 +51,13 @@ def test_notebook(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             notebook, timeout=120, resources={"metadata": {"path": str(EXAMPLES)}}
         ).execute()
 
+    _save_page(notebook)
     shown = {cell.id: cell.outputs for cell in notebook.cells if cell.cell_type == "code"}
     assert "100%" in _text(shown["join"])  # the progress bar
     for cell in ("filter", "report", "plan"):
         (output,) = shown[cell]
         assert "<table" in output.data["text/html"]
     assert "Houston" in _text(shown["answer"])
-    _save_page(notebook)
 
 
 def _text(outputs: list[dict[str, object]]) -> str:

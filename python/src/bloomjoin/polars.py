@@ -1,8 +1,7 @@
 """Answers as Polars LazyFrames.
 
-A LazyFrame runs nothing until it is collected, and then reads only what the
-query needs: its columns, its first rows, and rows that satisfy its simple
-conditions.
+A LazyFrame reads no rows until it is collected, and then only what the query
+needs: its columns, its first rows, and rows that satisfy its simple conditions.
 """
 
 from __future__ import annotations
@@ -30,8 +29,10 @@ def scan_lazy(**options: Any) -> pl.LazyFrame:
 
     Takes the parameters of :func:`bloomjoin.scan`. Each collection runs the
     scan again, so the log must be something that can be read again: paths,
-    URLs, tables and data frames, but not a RecordBatchReader. Errors and
-    warnings of a run appear when the frame is collected.
+    URLs, tables and data frames, but not a RecordBatchReader.
+
+    The columns and their types are found here, so wrong arguments raise an
+    Error here. What goes wrong later is an Error of ``collect``.
     """
     return _Source(scan, options).lazy_frame()
 
@@ -63,7 +64,7 @@ class _Source:
 
     def lazy_frame(self) -> pl.LazyFrame:
         return register_io_source(
-            self.frames, schema=lambda: self._schema, validate_schema=True, is_pure=True
+            self.frames, schema=self._schema, validate_schema=True, is_pure=True
         )
 
     @functools.cached_property
