@@ -95,7 +95,7 @@ func usageErrors() []errorGroup {
 			usage("No workers", "bloomjoin plan --ids ids.csv --on user_id --workers 0 logs"),
 			usage("A format of IDs that say theirs", "bloomjoin build --ids-format csv --key user_id -o new.bjf ids.parquet"),
 			usage("A type for IDs that have one", "bloomjoin build --key user_id --key-type string -o new.bjf ids.parquet"),
-			usage("One filter for a union", "bloomjoin merge --union -o both.bjf users.bjf"),
+			usage("One filter for a difference", "bloomjoin merge --difference -o rest.bjf users.bjf"),
 		},
 	}, {
 		"Workers and shards",
