@@ -20,6 +20,9 @@ func usageErrors() []errorGroup {
 			usage("No filter", "bloomjoin scan -o out.parquet logs"),
 			usage("No IDs", "bloomjoin join --on user_id -o out.parquet logs"),
 			usage("No pair of columns", "bloomjoin join --ids ids.csv -o out.parquet logs"),
+			usage("No filter to ask", "bloomjoin probe --key user_id < ids.ndjson"),
+			usage("A file given to probe", "bloomjoin probe --filter users.bjf ids.ndjson"),
+			usage("An unknown format of rows to probe", "bloomjoin probe --filter users.bjf --format csv < ids.csv"),
 			usage("A key without its filter", "bloomjoin scan --key user_id --match url=users.bjf -o out.parquet logs"),
 			usage("--match without a column", "bloomjoin scan --match users.bjf -o out.parquet logs"),
 			usage("A column name is empty", "bloomjoin build --key user_id, -o users.bjf ids.csv"),
@@ -92,7 +95,7 @@ func usageErrors() []errorGroup {
 			usage("No workers", "bloomjoin plan --ids ids.csv --on user_id --workers 0 logs"),
 			usage("A format of IDs that say theirs", "bloomjoin build --ids-format csv --key user_id -o new.bjf ids.parquet"),
 			usage("A type for IDs that have one", "bloomjoin build --key user_id --key-type string -o new.bjf ids.parquet"),
-			usage("One filter for a union", "bloomjoin merge --union -o both.bjf users.bjf"),
+			usage("One filter for a difference", "bloomjoin merge --difference -o rest.bjf users.bjf"),
 		},
 	}, {
 		"Workers and shards",
