@@ -60,6 +60,7 @@ func TestReaderGone(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"scan", "--filter", filter, "-o", "-", "-"},
+		{"probe", "--quiet", "--filter", filter},
 		{"join", "--ids", ids, "--on", "k", "-o", "-", "-"},
 		{"join", "--type", "right", "--ids", "-", "--ids-format", "csv", "--on", "origin=k", "-o", "-", "FLIGHTS/logs"},
 	} {
@@ -71,7 +72,7 @@ func TestReaderGone(t *testing.T) {
 		cmd, stdout, dir := start(t, stdin, args...)
 		stdin.Close()
 		// More than fits in a pipe: when all is written, the command is reading.
-		if _, err := feed.Write(manyKeys(t, args[0] == "scan" || args[len(args)-1] == "-")); err != nil {
+		if _, err := feed.Write(manyKeys(t, args[0] != "join" || args[len(args)-1] == "-")); err != nil {
 			t.Fatalf("%s: %v; it said %s", args, err, cmd.Stderr)
 		}
 		began := time.Now()

@@ -38,9 +38,9 @@ Arrow stream or NDJSON, to standard output in the same format. Each batch is ans
 before the next one is read, so that a program can ask a process that keeps running.`,
 		Example: `  producer | bloomjoin probe --filter users.bjf | consumer
   tail -f events.ndjson | bloomjoin probe --filter users.bjf --key user.id
-  bloomjoin probe --filter users.bjf --mask --format arrow <batches.arrows >masks.arrows`,
+  producer | bloomjoin probe --filter users.bjf --key user_id::int64 --mask --json | consumer`,
 		Annotations: docs("stdin.md#ask-a-filter"),
-		Args:        noArgs,
+		Args:        fromStdin,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return c.probe(cmd.Context(), &o) },
 	}
 	all := cmd.Flags()
@@ -60,6 +60,14 @@ before the next one is read, so that a program can ask a process that keeps runn
 	of["format"] = words(probeArrow, probeNDJSON)
 	complete(cmd, of)
 	return cmd
+}
+
+// fromStdin refuses arguments of a command that reads standard input.
+func fromStdin(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("%s reads standard input, and takes no arguments, got %s (give it as <%s)", cmd.CommandPath(), args[0], args[0])
 }
 
 // check checks the flags before anything is opened.
