@@ -99,18 +99,13 @@ func (op SetOp) takes(n int) error {
 	if op != Union && op != Intersect && op != Difference {
 		return fmt.Errorf("set operation %q: want union, intersect or difference", op)
 	}
-	if least := op.least(); n < least {
-		return fmt.Errorf("%s: want %d filters or more, got %d", op, least, n)
+	switch {
+	case op == Difference && n < 2:
+		return fmt.Errorf("%s: want two filters or more, got %d", op, n)
+	case n < 1:
+		return fmt.Errorf("%s: want one filter or more, got none", op)
 	}
 	return nil
-}
-
-// least is how many filters the operation needs.
-func (op SetOp) least() int {
-	if op == Difference {
-		return 2
-	}
-	return 1
 }
 
 func combineParts(ctx context.Context, op SetOp, parts []part, lim codec.Limits) (*codec.Filter, error) {

@@ -28,14 +28,14 @@ func (b *bucket) openAzure(ctx context.Context) error {
 	if o.AccountName == "" {
 		return b.invalid("the address names no account: use abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY, or set AZURE_STORAGE_ACCOUNT")
 	}
-	if b.s.opts.Anonymous {
+	if b.s.opts.Anonymous || b.s.opts.Credentials != nil {
 		o.SASToken = ""
 	}
 	service, err := azureblob.NewServiceURL(o)
 	if err != nil {
 		return err
 	}
-	client, err := b.azureClient(string(service), o.AccountName)
+	client, err := b.azureClient(string(service), o)
 	if err != nil {
 		return b.failed(new(call), "", err)
 	}
@@ -44,11 +44,14 @@ func (b *bucket) openAzure(ctx context.Context) error {
 	return err
 }
 
-// azureClient finds credentials in the environment in the order of Azure's own tools.
-func (b *bucket) azureClient(service, account string) (*container.Client, error) {
+// azureClient finds credentials in the environment in the order of Azure's own tools,
+// unless Options.Credentials has them.
+func (b *bucket) azureClient(service string, of *azureblob.ServiceURLOptions) (*container.Client, error) {
 	o := &container.ClientOptions{ClientOptions: azcore.ClientOptions{
 		Transport: b.s.http,
 		Retry:     policy.RetryOptions{MaxRetries: -1}, // the Store counts and sends requests again itself
+
+		InsecureAllowCredentialWithHTTP: of.IsLocalEmulator,
 	}}
 	base, query, _ := strings.Cut(service, "?")
 	address := strings.TrimRight(base, "/") + "/" + b.place.bucket
@@ -60,11 +63,14 @@ func (b *bucket) azureClient(service, account string) (*container.Client, error)
 		connection = os.Getenv("AZURE_STORAGEBLOB_CONNECTIONSTRING")
 	}
 	accountKey := os.Getenv("AZURE_STORAGE_KEY")
+	if c := b.credentials(token); c != nil {
+		return container.NewClient(address, c, o)
+	}
 	switch {
 	case b.s.opts.Anonymous || query != "":
 		return container.NewClientWithNoCredential(address, o)
 	case accountKey != "":
-		cred, err := azblobs.NewSharedKeyCredential(account, accountKey)
+		cred, err := azblobs.NewSharedKeyCredential(of.AccountName, accountKey)
 		if err != nil {
 			return nil, err
 		}

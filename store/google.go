@@ -25,7 +25,11 @@ func (b *bucket) openGoogle(ctx context.Context) (err error) {
 		base = payer{base, project}
 	}
 	client := gcp.NewAnonymousHTTPClient(base)
-	if os.Getenv("STORAGE_EMULATOR_HOST") == "" && !b.s.opts.Anonymous {
+	if c := b.credentials(token); c != nil {
+		if client, err = gcp.NewHTTPClient(base, c); err != nil {
+			return err
+		}
+	} else if os.Getenv("STORAGE_EMULATOR_HOST") == "" && !b.s.opts.Anonymous {
 		// The tokens are used for as long as the Store, not as ctx.
 		creds, err := gcp.DefaultCredentials(context.WithoutCancel(ctx))
 		if err != nil {

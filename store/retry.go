@@ -53,6 +53,9 @@ func (s *Store) once(ctx context.Context, b *bucket, k kind, key string, f func(
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
+	if without := (*credentialsError)(nil); errors.As(err, &without) {
+		return without
+	}
 	return b.failed(c, key, err)
 }
 

@@ -33,6 +33,9 @@ func (b *bucket) openS3(ctx context.Context) error {
 	if o.Profile != "" {
 		load = append(load, config.WithSharedConfigProfile(o.Profile))
 	}
+	if c := b.credentials(accessKey); c != nil {
+		load = append(load, config.WithCredentialsProvider(c))
+	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
 		return b.failed(new(call), "", err)

@@ -39,6 +39,11 @@ type Options struct {
 	PathStyle bool
 	// Anonymous sends requests without credentials.
 	Anonymous bool
+	// Credentials, if not nil, is asked for the credentials of a bucket, in place of the
+	// environment and configuration files: once, and again shortly before they expire.
+	// bucket is the bucket's URL without a key, as s3://logs. It may be called
+	// concurrently for different buckets.
+	Credentials func(ctx context.Context, bucket string) (Credentials, error)
 	// RequesterPays accepts the costs of reading buckets whose owners don't. For
 	// Google, GOOGLE_CLOUD_PROJECT names the project that pays.
 	RequesterPays bool

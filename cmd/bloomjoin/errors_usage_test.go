@@ -53,6 +53,7 @@ func usageErrors() []errorGroup {
 			usage("An output on a web server", scan+"-o https://example.com/out.parquet logs"),
 			usage("An unknown setting for URLs", scan+"--store-option regoin=eu-central-1 -o out.parquet s3://bucket/logs/"),
 			usage("A setting for URLs without a value", scan+"--store-option region -o out.parquet s3://bucket/logs/"),
+			usage("Credentials from another machine without encryption", scan+"--store-option credentials-url=http://example.com/ -o out.parquet s3://bucket/logs/"),
 			usage("A column twice", scan+"--columns url,url -o out.parquet logs"),
 			usage("A part of a column", scan+"--columns user.id -o out.parquet logs"),
 			usage("An unknown schema mode", scan+"--schema loose -o out.parquet logs"),

@@ -83,6 +83,7 @@ func storeFlags() []storeFlag {
 		{"endpoint", "https://s3.example.com", text(func(o *store.Options) *string { return &o.Endpoint })},
 		{"profile", "logs", text(func(o *store.Options) *string { return &o.Profile })},
 		{"anonymous", "true", flag(func(o *store.Options) *bool { return &o.Anonymous })},
+		{"credentials-url", "http://127.0.0.1:8080/", setCredentials},
 		{"path-style", "true", flag(func(o *store.Options) *bool { return &o.PathStyle })},
 		{"requester-pays", "true", flag(func(o *store.Options) *bool { return &o.RequesterPays })},
 		{"sse", "aws:kms", text(func(o *store.Options) *string { return &o.SSE })},
@@ -127,6 +128,9 @@ func (c *cli) checkStore() error {
 		if err := all[i].set(&o, value); err != nil {
 			return usagef("--store-option %s: %w, as %s=%s", s, err, name, all[i].value)
 		}
+	}
+	if o.Credentials != nil && o.Anonymous {
+		return usagef("--store-option credentials-url and anonymous exclude each other: give one of them")
 	}
 	c.storeOptions = o
 	return nil

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -244,6 +245,15 @@ func TestStoreOptions(t *testing.T) {
 		"requests=0":       "want a whole number from 1 to 10000, as requests=64",
 		"retries=-1":       "want a whole number from 0 to 10000, as retries=12",
 		"endpoint=http://": "",
+
+		"credentials-url=127.0.0.1:80":             "want a URL, as credentials-url=http://127.0.0.1:8080/",
+		"credentials-url=http://user:pass@[::1]/":  "want a URL",
+		"credentials-url=http://example.com/":      "want https, or http on this machine",
+		"credentials-url=http://127.example.com/":  "want https, or http on this machine",
+		"credentials-url=ftp://127.0.0.1/":         "want https, or http on this machine",
+		"credentials-url=https://example.com/a?b=": "",
+		"credentials-url=http://localhost:80":      "",
+		"credentials-url=http://[::1]:80/":         "",
 	} {
 		c := &cli{storeSettings: []string{setting}}
 		if err := c.checkStore(); want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
@@ -251,18 +261,27 @@ func TestStoreOptions(t *testing.T) {
 		}
 	}
 	c := &cli{storeSettings: []string{
-		"region=r", "endpoint=http://e?a=b", "profile=p", "anonymous=true", "path-style=true", "requester-pays=1",
+		"region=r", "endpoint=http://e?a=b", "profile=p", "credentials-url=http://127.0.0.1:1/", "path-style=true", "requester-pays=1",
 		"sse=aws:kms", "kms-key=k", "requests=7", "retries=0",
 	}, memory: "1GiB"}
 	if err := c.checkStore(); err != nil {
 		t.Fatal(err)
 	}
 	want := store.Options{
-		Region: "r", Endpoint: "http://e?a=b", Profile: "p", Anonymous: true, PathStyle: true, RequesterPays: true,
+		Region: "r", Endpoint: "http://e?a=b", Profile: "p", PathStyle: true, RequesterPays: true,
 		SSE: "aws:kms", KMSKey: "k", Requests: 7, Retries: -1, Memory: fetched(c.allInFlight()),
 	}
-	if c.storeOptions != want || len(c.storeSettings) != len(storeFlags()) {
-		t.Errorf("options %+v, want %+v", c.storeOptions, want)
+	got := c.storeOptions
+	if got.Credentials == nil {
+		t.Error("credentials-url is not set")
+	}
+	got.Credentials = nil                                                             // functions cannot be compared
+	if !reflect.DeepEqual(got, want) || len(c.storeSettings) != len(storeFlags())-1 { // without anonymous
+		t.Errorf("options %+v, want %+v", got, want)
+	}
+	both := &cli{storeSettings: []string{"anonymous=true", "credentials-url=http://127.0.0.1:1/"}}
+	if err := both.checkStore(); err == nil || !strings.Contains(err.Error(), "exclude each other") {
+		t.Error(err)
 	}
 	twice := &cli{storeSettings: []string{"region=a", "region=b"}}
 	if err := twice.checkStore(); err == nil || !strings.Contains(err.Error(), "set twice") {

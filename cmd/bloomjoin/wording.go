@@ -44,6 +44,7 @@ var flags = map[string]string{
 
 	"Anonymous true":     "--store-option anonymous=true",
 	"Anonymous":          "--store-option anonymous",
+	"Credentials":        "--store-option credentials-url",
 	"Endpoint":           "--store-option endpoint",
 	"KMSKey":             "--store-option kms-key",
 	"PathStyle true":     "--store-option path-style=true",
