@@ -91,9 +91,13 @@ def test_exception_of_a_producer_is_raised() -> None:
 
 
 def test_exception_of_a_consumer_ends_the_run() -> None:
-    with pytest.raises(LookupError), bloomjoin.join(endless(), IDS, "k") as reader:
-        reader.read_next_batch()
-        raise LookupError
+    def consume() -> None:
+        with bloomjoin.join(endless(), IDS, "k") as reader:
+            reader.read_next_batch()
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        consume()
 
 
 def test_killed_run_is_an_error(children: Callable[[], set[int]]) -> None:

@@ -21,11 +21,12 @@ from typing import IO, Any, NoReturn, cast
 
 from bloomjoin._diagnostics import Diagnostics
 from bloomjoin._errors import BloomjoinWarning, Error
+from bloomjoin._lifetime import Lifetime
 from bloomjoin._progress import Listener
 from bloomjoin._stores import Access
 
-# Seconds that a child gets to remove its temporary files before it is killed.
-_GRACE = 5.0
+# Seconds to wait, after the end of a run, for the producer of what it was fed.
+_PATIENCE = 5.0
 
 # A larger pipe means fewer switches between the two processes (Linux only).
 _PIPE_SIZE = 1 << 20
@@ -85,7 +86,7 @@ class Child:
     """A running command.
 
     ``feed`` writes to its standard input, on a thread of its own. ``cleanup`` is
-    closed when the run has ended. A child that nothing refers to any more is
+    taken over, and closed when the run has ended. A child that nothing refers to any more is
     ended, and so are all when the interpreter exits. Processes forked from this
     one leave it alone.
     """
@@ -100,38 +101,49 @@ class Child:
         access: Access | None = None,
         cleanup: contextlib.ExitStack | None = None,
     ) -> None:
-        cleanup = cleanup or contextlib.ExitStack()
         access = access or Access()
         self.args = (*args, *access.flags)
         self.warns = True
         self._lender = access.lender
+        lifetime = Lifetime()
+        # Before there is anything to end. It must not refer to self, or this child
+        # would never be collected.
+        self._end = weakref.finalize(self, lifetime.end)
+        try:
+            if cleanup is not None:
+                lifetime.cleanup = cleanup.pop_all()
+            self._start(lifetime, inputs, feed, listener, access)
+        except BaseException:
+            self._end()
+            raise
+
+    def _start(
+        self,
+        lifetime: Lifetime,
+        inputs: Sequence[str],
+        feed: Feed | None,
+        listener: Listener | None,
+        access: Access,
+    ) -> None:
         progress = ["--progress", "lines", "--progress-interval", "200ms"]
-        with contextlib.ExitStack() as on_failure:
-            on_failure.callback(cleanup.close)
-            self._process = subprocess.Popen(
-                [
-                    binary(),
-                    *self.args,
-                    *("--log-format", "json"),
-                    *(progress if listener else ("--progress", "none")),
-                    *inputs,
-                ],
-                stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, **access.env} if access.env else None,
-            )
-            on_failure.pop_all()
+        self._process = lifetime.start(
+            [
+                binary(),
+                *self.args,
+                *("--log-format", "json"),
+                *(progress if listener else ("--progress", "none")),
+                *inputs,
+            ],
+            fed=feed is not None,
+            env={**os.environ, **access.env} if access.env else None,
+        )
         self.stdout = cast(IO[bytes], self._process.stdout)
         _enlarge(self.stdout)
-        self._diagnostics = Diagnostics(
-            cast(IO[bytes], self._process.stderr), listener, self._process.terminate
-        )
+        stderr = cast(IO[bytes], self._process.stderr)
+        self._diagnostics = Diagnostics(stderr, listener, self._process.terminate)
+        lifetime.diagnostics = self._diagnostics
         self._feeder = _Feeder(self._process, feed) if feed else None
-        # Its arguments must not refer to self, or this child would never be collected.
-        self._end = weakref.finalize(
-            self, _end, os.getpid(), self._process, self._diagnostics, self._feeder, cleanup
-        )
+        lifetime.feeder = self._feeder
 
     def __enter__(self) -> Child:
         return self
@@ -204,33 +216,7 @@ class _Feeder:
 
     def join(self) -> None:
         """Wait a moment: a producer that never returns must not hold up the end."""
-        self._thread.join(timeout=_GRACE)
-
-
-def _end(
-    owner: int,
-    process: subprocess.Popen[bytes],
-    diagnostics: Diagnostics,
-    feeder: _Feeder | None,
-    cleanup: contextlib.ExitStack,
-) -> None:
-    """End a process, wait for it, and close and remove what belonged to it."""
-    if os.getpid() != owner:
-        return
-    with cleanup:
-        if process.poll() is None:
-            process.terminate()
-        # A process that waits to write ends at once when nothing can read any more.
-        cast(IO[bytes], process.stdout).close()
-        try:
-            process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        diagnostics.join()
-        cast(IO[bytes], process.stderr).close()
-        if feeder is not None:
-            feeder.join()
+        self._thread.join(timeout=_PATIENCE)
 
 
 def _enlarge(pipe: IO[bytes]) -> None:

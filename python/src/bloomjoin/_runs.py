@@ -74,5 +74,5 @@ class Run:
             feed=feed,
             listener=self._listener,
             access=stores,
-            cleanup=self.stack.pop_all(),
+            cleanup=self.stack,
         )
