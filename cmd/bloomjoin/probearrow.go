@@ -29,7 +29,7 @@ func (p *prober) arrow(ctx context.Context, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer func() { _ = t.Close() }() // nothing was written
 	enc, err := p.encoder(t.Schema(), p.columns)
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func (p *prober) ndjson(ctx context.Context, in io.Reader) (err error) {
 	if l.in, err = text.NewObjects(io.NopCloser(in), stdinName, paths, p.options.IgnoreCase, p.memory); err != nil {
 		return err
 	}
-	defer l.in.Close()
+	defer func() { _ = l.in.Close() }() // nothing was written
 	for err == nil {
 		if err = ctx.Err(); err == nil {
 			err = l.fill()
