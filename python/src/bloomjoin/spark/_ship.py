@@ -128,12 +128,9 @@ def _copy(path: Path, copy: Path) -> None:
     """Copy the command, without its symbols where strip exists: it travels to every executor."""
     strip = shutil.which("strip")
     if strip:
-        done = subprocess.run(
-            [strip, "-o", str(copy), str(path)], capture_output=True, check=False
-        )
+        done = subprocess.run([strip, "-o", str(copy), str(path)], capture_output=True, check=False)
         if done.returncode == 0:
             copy.chmod(0o755)
             return
     shutil.copyfile(path, copy)
     copy.chmod(0o755)
-

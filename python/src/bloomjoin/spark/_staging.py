@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import datetime
 import shutil
 import uuid
@@ -110,8 +111,10 @@ def _checked(url: str) -> str:
     if parts.scheme == "file":
         url = parts.path
     if parts.scheme in ("hdfs", "dbfs", "viewfs"):
-        raise UsageError(f"staging: {url}: {parts.scheme}:// is unsupported: use a shared "
-                         "directory or an object store")
+        raise UsageError(
+            f"staging: {url}: {parts.scheme}:// is unsupported: use a shared "
+            "directory or an object store"
+        )
     if "://" not in url and not url.startswith("/"):
         raise UsageError(f"staging: {url}: want an absolute path, or a URL such as s3://bucket/dir")
     return url.rstrip("/")
@@ -136,10 +139,9 @@ def _files(filesystem: FileSystem, root: str) -> list[str]:
 
 
 def _remove(filesystem: FileSystem, path: str) -> None:
-    try:
+    # An attempt that has lost may remove its own temporary file at the same time.
+    with contextlib.suppress(FileNotFoundError):
         filesystem.delete_file(path)
-    except FileNotFoundError:
-        pass  # An attempt that has lost removes its own temporary file.
 
 
 def _remove_directory(filesystem: FileSystem, path: str) -> None:
@@ -148,7 +150,5 @@ def _remove_directory(filesystem: FileSystem, path: str) -> None:
     if isinstance(filesystem, LocalFileSystem):
         shutil.rmtree(path, ignore_errors=True)
         return
-    try:
+    with contextlib.suppress(FileNotFoundError):
         filesystem.delete_dir(path)
-    except FileNotFoundError:
-        pass

@@ -17,7 +17,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import tempfile
 import time
 import uuid
@@ -25,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypedDict
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 # Tokens of a command that each attempt fills in.
 SHARD, OUT, FILTER = "@SHARD@", "@OUT@", "@FILTER@"
@@ -142,8 +142,21 @@ def _attempt(step: Step, shard: int) -> dict[str, Any]:
         "output": output,
         "seconds": time.monotonic() - start,
         "peak_bytes": child.peak_bytes,
-        "detail": "",
+        "detail": json.dumps(_footer(output)) if child.code == _DONE else "",
     }
+
+
+def _footer(output: str) -> dict[str, Any]:
+    """Report whether a Parquet file on disk asks Spark to rebase old dates and timestamps.
+
+    Shards unite the marks of their inputs, so values of the other inputs would be rebased, too.
+    """
+    if "://" in output or not output.endswith(".parquet"):
+        return {}
+    marks = pq.read_metadata(output).metadata or {}
+    version = marks.get(b"org.apache.spark.version", b"3")
+    legacy = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+    return {"rebased": version.startswith((b"1.", b"2.")) or any(m in marks for m in legacy)}
 
 
 def _complaint(child: Child) -> str:
@@ -290,7 +303,7 @@ def _listed(binary: str, wanted: Listing, local: str) -> tuple[Child, dict[str, 
         return child, {}
     header, names = _header(local)
     # The same list again, from what is known: where tasks find it, and with strings for paths.
-    strings = ",".join(f"{_quoted(c['name'])}:string" for c in header.get("hive", []))
+    strings = ",".join(f"{c['name']}:string" for c in header.get("hive", []))
     kinds = ["--hive-types", strings] if strings else []
     again = [binary, "inputs", *common, *kinds, "--update", local, "--force"]
     child = _run([*again, "-o", wanted["output"], "--", *wanted["names"]], environment)
@@ -299,15 +312,13 @@ def _listed(binary: str, wanted: Listing, local: str) -> tuple[Child, dict[str, 
     files = []
     for name in names:
         options = [o for o in wanted["options"] if o.startswith("--store-option")]
-        described = _run([binary, "inspect", "--json", "--quiet", *options, "--", name], environment)
+        described = _run(
+            [binary, "inspect", "--json", "--quiet", *options, "--", name], environment
+        )
         if described.code != _DONE:
             return described, {}
         files.append(json.loads(described.out)["files"][0]["table"])
     return child, {"header": header, "files": files}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if re.search(r'[.,:="\s]', name) else name
 
 
 def _header(path: str) -> tuple[dict[str, Any], list[str]]:
@@ -323,6 +334,3 @@ def _header(path: str) -> tuple[dict[str, Any], list[str]]:
                 wanted.remove(number)
                 names.append(json.loads(line)["name"])
     return header, names
-
-
-assert sys.version_info >= (3, 10)

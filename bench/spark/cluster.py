@@ -1,0 +1,158 @@
+"""A small Spark cluster on this machine: a master and workers on different loopback addresses.
+
+    with Cluster() as cluster:
+        spark = SparkSession.builder.master(cluster.url).getOrCreate()
+
+As a script it prints the master's URL, and stops the cluster when its standard input ends:
+
+    python3 cluster.py --workers 2 --cores 1 --memory 4g
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+
+_START_SECONDS = 60.0
+
+
+class Cluster:
+    """A standalone cluster. Processes are started and stopped by their ids.
+
+    Worker ``i``, from 0, has the address 127.0.0.(i+1), so that Spark takes the workers for
+    different hosts, as speculation does. ``pids`` are those of the workers.
+    """
+
+    def __init__(self, workers: int = 2, cores: int = 1, memory: str = "4g") -> None:
+        import pyspark
+
+        self.home = Path(pyspark.__file__).parent
+        self.workers = workers
+        self.cores = cores
+        self.memory = memory
+        self.url = ""
+        self.pids: list[int] = []
+        self.directory = Path(tempfile.mkdtemp(prefix="spark-cluster-"))
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> Cluster:
+        """Start the master and the workers, and wait until all are alive."""
+        port, web = _free_port(), _free_port()
+        self.url = f"spark://127.0.0.1:{port}"
+        try:
+            master = ["Master", "--host", "127.0.0.1", "--port", str(port)]
+            self._spawn("127.0.0.1", [*master, "--webui-port", str(web)])
+            for i in range(self.workers):
+                self.start_worker(i)
+            self._wait(f"http://127.0.0.1:{web}/json/", self.workers)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def start_worker(self, i: int) -> None:
+        """Start worker ``i``."""
+        host = f"127.0.0.{i + 1}"
+        size = ["--cores", str(self.cores), "--memory", self.memory]
+        place = ["--host", host, "--webui-port", "0", "--work-dir", str(self.directory / f"w{i}")]
+        self.pids.append(self._spawn(host, ["Worker", *place, *size, self.url]))
+
+    def stop(self) -> None:
+        """Stop all processes, and remove their files."""
+        for process in reversed(self._processes):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+        for process in self._processes:
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        self._processes.clear()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _spawn(self, host: str, arguments: list[str]) -> int:
+        name, *rest = arguments
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(self.home),
+            "SPARK_LOCAL_IP": host,
+            "SPARK_LOCAL_DIRS": str(self.directory / "local"),
+            "SPARK_DAEMON_MEMORY": "512m",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        with (self.directory / f"{name}-{host}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [
+                    str(self.home / "bin" / "spark-class"),
+                    f"org.apache.spark.deploy.{name.lower()}.{name}",
+                    *rest,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process.pid
+
+    def _wait(self, status: str, workers: int) -> None:
+        end = time.monotonic() + _START_SECONDS
+        while time.monotonic() < end:
+            if any(p.poll() is not None for p in self._processes):
+                break
+            try:
+                with urllib.request.urlopen(status, timeout=5) as answer:
+                    if json.load(answer)["aliveworkers"] >= workers:
+                        return
+            except OSError:
+                pass
+            time.sleep(0.3)
+        logs = "\n".join(p.read_text()[-2000:] for p in sorted(self.directory.glob("*.log")))
+        raise RuntimeError(f"the cluster did not start:\n{logs}")
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
+def main() -> None:
+    """Run a cluster until standard input ends."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--memory", default="4g")
+    options = parser.parse_args()
+    with Cluster(options.workers, options.cores, options.memory) as cluster:
+        print(cluster.url, flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
