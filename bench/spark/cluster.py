@@ -128,8 +128,8 @@ class Cluster:
                 with urllib.request.urlopen(status, timeout=5) as answer:
                     if json.load(answer)["aliveworkers"] >= workers:
                         return
-            except OSError:
-                pass
+            except (OSError, ValueError):
+                pass  # Not up yet, or its pages are not all there.
             time.sleep(0.3)
         logs = "\n".join(p.read_text()[-2000:] for p in sorted(self.directory.glob("*.log")))
         raise RuntimeError(f"the cluster did not start:\n{logs}")

@@ -20,7 +20,7 @@ collect_ignore_glob = [] if os.environ.get("BLOOMJOIN_SPARK") else ["test_*.py"]
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
-    with load_cluster().Cluster(workers=2, cores=1, memory="1g") as found:
+    with load_cluster().Cluster(workers=2, cores=2, memory="2g") as found:
         yield found
 
 

@@ -38,6 +38,7 @@ def start_session(cluster: Any, **settings: str) -> SparkSession:
         SparkSession.builder.master(cluster.url)
         .config("spark.executor.memory", "512m")
         .config("spark.executor.cores", "1")
+        .config("spark.cores.max", "2")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.ui.enabled", "false")

@@ -88,9 +88,12 @@ def join(
             raise Unsuitable("mode is spark")
         return run.answer(auto=mode == "auto")
     except Unsuitable as why:
-        run.discard(why.keep)
+        run.discard(())
         answer = spark_join(left.frame, run.ids_frame, run.pairs, known)
         return attach(answer, run.report("spark", str(why)))
+    except BaseException:
+        run.abandon()
+        raise
 
 
 def prefilter(
@@ -121,6 +124,9 @@ def prefilter(
     except Unsuitable as why:
         run.discard(())
         return attach(left.frame, run.report("spark", str(why)))
+    except BaseException:
+        run.abandon()
+        raise
 
 
 def _staging(place: str | Staging) -> Staging:

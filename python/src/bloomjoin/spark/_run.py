@@ -26,11 +26,7 @@ _MANY_TIMES = 4
 
 
 class Unsuitable(Exception):  # noqa: N818 - not an error: Spark does the join
-    """bloomjoin should not or cannot filter. ``keep`` are staged files that are still needed."""
-
-    def __init__(self, why: str, keep: Sequence[str] = ()) -> None:
-        super().__init__(why)
-        self.keep = tuple(keep)
+    """bloomjoin should not or cannot filter."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +100,11 @@ class Run:
         """Remove what was staged but for the IDs, which Spark's join may still read."""
         if self._stages is not None:
             self._stages.keep_only([*kept, *([self._ids_directory] if self._ids_directory else [])])
+
+    def abandon(self) -> None:
+        """Remove all that was staged, after an error."""
+        if self._stages is not None:
+            self._stages.keep_only(())
 
     def report(self, mode: str, why: str) -> SparkReport:
         """Return what has happened so far."""
