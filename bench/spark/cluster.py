@@ -11,6 +11,7 @@ As a script it prints the master's URL, and stops the cluster when its standard 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import shutil
@@ -24,7 +25,8 @@ import urllib.request
 from pathlib import Path
 from types import TracebackType
 
-_START_SECONDS = 60.0
+_START_SECONDS = 120.0
+_PR_SET_PDEATHSIG = 1
 
 
 class Cluster:
@@ -115,6 +117,7 @@ class Cluster:
                 stderr=log,
                 env=environment,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
         self._processes.append(process)
         return process.pid
@@ -133,6 +136,11 @@ class Cluster:
             time.sleep(0.3)
         logs = "\n".join(p.read_text()[-2000:] for p in sorted(self.directory.glob("*.log")))
         raise RuntimeError(f"the cluster did not start:\n{logs}")
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process when the script dies, however it does."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def _free_port() -> int:

@@ -144,7 +144,7 @@ def test_driver_is_killed(case: Case, cluster: Any, tmp_path: Path, binary: str)
         start_new_session=True,
     )
     try:
-        for _ in range(600):
+        for _ in range(1000):
             if case.attempts(1):
                 break
             assert driver.poll() is None

@@ -112,6 +112,14 @@ class Stages:
         job = self._counted("list", _jobs.freeze(self._spark, wanted))
         return {side: _frozen(done) for side, done in zip(sides, job.tasks, strict=True)}
 
+    def share(self, logs: Frozen, ids: Sequence[str], on: str) -> float:
+        """Estimate the share of the log's rows that have an ID, from a sample of both."""
+        command = ["plan", "--files-from", logs.url, "--on", on, "--sample", "64"]
+        for name in ids:
+            command += ["--ids", name]
+        job = self._run("plan", [command], "", "", 1)
+        return float(job.tasks[0].report["selectivity"]["value"])
+
     def build(self, side: str, inputs: Frozen, keys: Sequence[str]) -> Filter:
         """Build a filter of the keys of the inputs. Keys are references, maybe with a cast."""
         count = self._resources.tasks_of(inputs.bytes, inputs.row_groups)
@@ -183,13 +191,12 @@ class Stages:
         found: Filter | None = None,
     ) -> _jobs.Job:
         common = ["--memory", self._resources.memory, "--threads", "1", "--quiet", "--json"]
+        common += [*self._options, *(["-o", _task.OUT] if prefix else [])]
         step: _task.Step = {
             "binary": self._binary,
             "environment": self._environment,
-            "commands": [
-                [verb, *common, *self._options, "-o", _task.OUT, *rest] for verb, *rest in commands
-            ],
-            "prefix": f"{self.root}/{prefix}",
+            "commands": [[verb, *common, *rest] for verb, *rest in commands],
+            "prefix": f"{self.root}/{prefix}" if prefix else "",
             "suffix": suffix,
             "filter": {"url": found.url, "digest": found.digest} if found else {},
         }

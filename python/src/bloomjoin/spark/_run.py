@@ -24,6 +24,12 @@ _SMALL_LOG = 64 << 20
 _MANY_IDS = 16 << 20
 _MANY_TIMES = 4
 
+# A plan opens every file of the log, and reads all IDs.
+_MOST_PLANNED = 1000
+_MOST_IDS_PLANNED = 256 << 20
+# Above this share, copying rows costs more than Spark's shuffle of the others.
+_LARGE_SHARE = 0.5
+
 
 class Unsuitable(Exception):  # noqa: N818 - not an error: Spark does the join
     """bloomjoin should not or cannot filter."""
@@ -152,6 +158,8 @@ class Run:
         if self._ids.names:
             self._check_stored("ids", self._ids, [p.ids for p in self.pairs])
         self._check_old_dates()
+        if auto:
+            self._check_worth(names)
         self._filter = self._stage().build("ids", self._frozen["ids"], self._ids_keys())
 
     def _stage(self) -> Stages:
@@ -219,6 +227,16 @@ class Run:
                     f"ids: {pair.ids} has values before {limit}, which files may store in an "
                     "older calendar"
                 )
+
+    def _check_worth(self, ids: Sequence[str]) -> None:
+        """Raise Unsuitable if most rows have an ID, according to a sample."""
+        logs = self._frozen["logs"]
+        if logs.inputs > _MOST_PLANNED or self._frozen["ids"].bytes > _MOST_IDS_PLANNED:
+            return
+        on = ",".join(f"{a}={b}" for a, b in zip(self._log_keys(), self._ids_keys(), strict=True))
+        share = self._stage().share(logs, ids, on)
+        if share > _LARGE_SHARE:
+            raise Unsuitable(f"about {share:.0%} of the log's rows have an ID")
 
     def _ids_keys(self) -> list[str]:
         """Return the keys of the IDs, with a cast for timestamps that Spark has written as INT96.
