@@ -193,12 +193,19 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
+// release is the version of a build without version control, as in a Python
+// wheel: go build -ldflags "-X main.release=v1.2.3".
+var release string
+
 // version returns the module's version as recorded by the Go toolchain, the
 // toolchain's version and the target platform.
 func version() string {
 	v := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		v = info.Main.Version
+	}
+	if release != "" {
+		v = release
 	}
 	return fmt.Sprintf("%s (%s, %s/%s)", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -1,0 +1,316 @@
+"""Filters: open, ask, save and combine them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, cast
+
+import pyarrow as pa
+
+from bloomjoin import _keys, _pipe, _process
+from bloomjoin._broken import NEWER, Broken
+from bloomjoin._classes import check_classes
+from bloomjoin._errors import DataError, UsageError
+from bloomjoin._file import File
+from bloomjoin._format import Header, read_header
+from bloomjoin._payload import Payload, memory_limit, read_payload
+from bloomjoin._show import as_html, as_text
+from bloomjoin._stores import Credentials, access
+from bloomjoin._temporary import new_file, remove
+
+_COMBINE = {"union": ["--union"], "intersect": ["--intersect"], "partials": []}
+
+
+class Filter:
+    """A set of keys that answers which values may be in it.
+
+    ``Filter.load`` opens one, ``bloomjoin.build`` makes one. A filter never
+    changes. Threads may share it, it can be pickled, and forked processes may go
+    on using it; a large one is in memory once for all of them.
+
+    The file of a filter must not be changed in place while a Filter is in use.
+    Replacing it is safe.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_header", "_limit", "_payload")
+
+    _data: File
+    _header: Header
+    _limit: int | None
+    _payload: Payload | None
+
+    def __init__(self) -> None:
+        raise TypeError("use Filter.load or bloomjoin.build")
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        credentials: Credentials | None = None,
+        memory_limit: int | None = None,
+    ) -> Filter:
+        """Open a filter file, a local one or one at a URL, and check all of it.
+
+        An uncompressed Bloom filter is mapped and shares its memory with all
+        processes that do the same. ``memory_limit`` is in bytes; by default it is
+        nine tenths of what the machine or container has. Raises DataError if the
+        file is damaged, or was written by a newer version, and MemoryError if the
+        filter is above the limit.
+        """
+        name = os.fspath(path)
+        if "://" not in name:
+            loaded = cls._open(name, memory_limit=memory_limit)
+        else:
+            with new_file() as out:
+                _command(
+                    ["merge", "--union", "--uncompressed", "-o", out, name],
+                    storage_options,
+                    credentials,
+                )
+                loaded = cls._open(out, owned=True, memory_limit=memory_limit)
+        loaded._held()
+        return loaded
+
+    @classmethod
+    def _open(cls, path: str, *, owned: bool = False, memory_limit: int | None = None) -> Filter:
+        """Open a local file, and check its header; the payload when it is needed.
+
+        An owned file is temporary, in a directory of its own. Both are removed
+        when nothing refers to the filter any more.
+        """
+        self = cls._of(File.open(path, owned=owned), memory_limit)
+        if owned:
+            weakref.finalize(self, remove, path, os.getpid())
+        return self
+
+    @classmethod
+    def _of(cls, data: File, limit: int | None) -> Filter:
+        self = object.__new__(cls)
+        self._data, self._limit, self._payload = data, limit, None
+        try:
+            self._header = read_header(data.view)
+        except Broken as broken:
+            raise broken.in_file(data.name) from None
+        return self
+
+    def _held(self) -> Payload:
+        """Return the payload, read and checked the first time.
+
+        Two threads may both read it at first. The outcome is the same, and without
+        a lock no forked child can find it taken.
+        """
+        if self._payload is None:
+            limit = memory_limit() if self._limit is None else self._limit
+            try:
+                self._payload = read_payload(self._data.view, self._header, limit)
+            except Broken as broken:
+                raise broken.in_file(self._data.name) from None
+        return self._payload
+
+    @contextlib.contextmanager
+    def _file(self) -> Iterator[str]:
+        """Give the path of a file with this filter to a child process."""
+        if self._data.is_there():
+            yield self._data.name
+            return
+        with new_file() as path:
+            try:
+                with open(path, "xb", opener=_private) as out:
+                    out.write(self._data.view)
+                yield path
+            finally:
+                remove(path, os.getpid())
+
+    def probe(self, values: Any) -> pa.BooleanArray | pa.ChunkedArray[Any]:
+        """Return which values may be in the set, as an array without NULLs.
+
+        ``values`` is an Arrow array, or anything that exports one: a NumPy array, a
+        pandas or Polars Series. For a key of several columns it is a table, a record
+        batch or a struct array that has these columns by name. A chunked array or
+        table gives a chunked array.
+
+        False is certain. True is certain for an exact filter, and wrong at the rate
+        ``fpr`` for a Bloom filter. A NULL matches nothing and gives False, so that
+        ``~mask`` keeps rows as NOT EXISTS does. Types need not be those of the
+        filter: 5, 5.0 and a dictionary of 5 are the same key, and what cannot be
+        equal to a key gives False.
+
+        Raises DataError for values of another class, as text against integers, and
+        for a partial filter, where a miss means nothing.
+        """
+        self._check_usable()
+        table, chunked = _keys.as_arrow(values)
+        key = _keys.select(table, self.key_names)
+        check_classes(self.key_names, self.key_classes, self._header.rule, key.schema)
+        masks = self._probe(key)
+        if chunked:
+            return masks
+        one = masks.chunk(0) if masks.num_chunks == 1 else masks.combine_chunks()
+        return cast(pa.BooleanArray, one)
+
+    def _probe(self, key: pa.Table) -> pa.ChunkedArray[Any]:
+        classes = self.key_classes
+        if len(classes) == 1 and _keys.in_process(classes[0], key.schema.field(0).type):
+            payload = self._held()
+            chunks = [_keys.probe(payload, classes[0], c) for c in key.column(0).chunks]
+            return pa.chunked_array(chunks, pa.bool_())
+        if key.num_rows == 0:
+            return pa.chunked_array([], pa.bool_())
+        with self._file() as path:
+            return _pipe.probe(path, key)
+
+    def _check_usable(self) -> None:
+        if not self.sealed:
+            raise DataError(
+                f"{self._data.name}: want a finished filter, got a partial one, in which keys are "
+                "missing (merge all partial filters of the build first)"
+            )
+        if self._header.normal_form != "1":
+            raise DataError(
+                f"{self._data.name}: keys in the normal form {self._header.normal_form!r} ({NEWER})"
+            )
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        uncompressed: bool = False,
+        force: bool = False,
+        storage_options: Mapping[str, str] | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
+        """Write the filter to a file or URL: whole or not at all.
+
+        A local file is readable by its owner only, because a filter reveals its
+        keys. With ``uncompressed`` processes can map it. Another filter of that
+        name is an error unless ``force`` is set.
+        """
+        how = ["--union"] if self.sealed else ["--partial"]
+        flags = ["--uncompressed"] * uncompressed + ["--force"] * force
+        with self._file() as own:
+            _command(
+                ["merge", *how, *flags, "-o", os.fspath(path), own], storage_options, credentials
+            )
+
+    def merge(
+        self, *others: Filter, how: Literal["union", "intersect", "partials"] = "union"
+    ) -> Filter:
+        """Return the union or the intersection of finished filters.
+
+        With ``how="partials"``, return the finished filter of a build's partial
+        ones, all of which are needed.
+        """
+        if how not in _COMBINE:
+            raise UsageError(f"how: want one of {', '.join(_COMBINE)}, got {how!r}")
+        with contextlib.ExitStack() as stack:
+            paths = [stack.enter_context(f._file()) for f in (self, *others)]
+            out = stack.enter_context(new_file())
+            _command(["merge", *_COMBINE[how], "-o", out, *paths], None, None)
+            return Filter._open(out, owned=True)
+
+    @property
+    def kind(self) -> Literal["bloom", "exact"]:
+        """Whether it is a Bloom filter or an exact set of integers."""
+        return "exact" if self._header.exact else "bloom"
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The names of the key's columns, in order."""
+        return tuple(column.name for column in self._header.key)
+
+    @property
+    def key_classes(self) -> tuple[str, ...]:
+        """The classes of the key's columns, as ``integer`` or ``bytes``."""
+        return tuple(column.key_class for column in self._header.key)
+
+    @property
+    def keys(self) -> int:
+        """The number of keys that were added, duplicates included."""
+        return self._header.keys
+
+    @property
+    def fpr(self) -> float:
+        """The false-positive rate by the bits that are set; 0 for an exact set."""
+        return self._held().fpr()
+
+    @property
+    def fpr_asked(self) -> float:
+        """The false-positive rate that was asked for."""
+        return self._header.fpr_asked
+
+    @property
+    def digest(self) -> str:
+        """The identity of the filter in hexadecimal; compression does not matter."""
+        return self._header.digest.hex()
+
+    @property
+    def sealed(self) -> bool:
+        """False for a partial filter, which has the keys of only some shards."""
+        return self._header.shards is None
+
+    @property
+    def rule(self) -> str:
+        """How text is made alike before it is compared, as ``trim,lower``; may be empty."""
+        return ",".join(self._header.rules)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the set in bytes, before compression."""
+        return self._header.payload_bytes
+
+    @property
+    def path(self) -> str | None:
+        """The absolute path of the file; None if it is temporary or in memory."""
+        return None if self._data.owned else self._data.name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filter) and self._header.digest == other._header.digest
+
+    def __hash__(self) -> int:
+        return hash(self._header.digest)
+
+    def __repr__(self) -> str:
+        return as_text(self._header)
+
+    def _repr_html_(self) -> str:
+        return as_html(self._header, self.path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is not None:
+            return _reopen, (self.path, self.digest, self._limit)
+        return _restore, (bytes(self._data.view), self._limit)
+
+
+def _reopen(path: str, digest: str, limit: int | None) -> Filter:
+    """Open the file of a pickled filter."""
+    opened = Filter._open(path, memory_limit=limit)
+    if opened.digest != digest:
+        raise DataError(
+            f"{path}: want the filter {digest}, got {opened.digest} (it was replaced after a "
+            "Filter of it was pickled: load it again)"
+        )
+    return opened
+
+
+def _restore(content: bytes, limit: int | None) -> Filter:
+    """Return a pickled filter without a file of its own."""
+    return Filter._of(File.of_bytes(content), limit)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _command(
+    args: list[str],
+    storage_options: Mapping[str, str] | None,
+    credentials: Credentials | None,
+) -> None:
+    """Run the command with access to URLs."""
+    with access(storage_options, credentials) as stores:
+        _process.run(args, access=stores)

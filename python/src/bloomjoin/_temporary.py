@@ -1,0 +1,27 @@
+"""Temporary files of filters, each in a private directory of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def new_file() -> Iterator[str]:
+    """Give a path in a new private directory, which goes if there is no file in it."""
+    directory = tempfile.mkdtemp(prefix="bloomjoin-")
+    try:
+        yield os.path.join(directory, "filter.bjf")
+    finally:
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
+
+
+def remove(path: str, owner: int) -> None:
+    """Remove a temporary file and its directory; not in a forked child."""
+    if os.getpid() == owner:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))
