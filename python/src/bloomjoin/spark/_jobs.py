@@ -118,5 +118,6 @@ def _failure(error: Exception) -> Exception:
     except ValueError:
         return error
     code, text = int(found["exit_code"]), str(found["text"])
-    kind = InterruptedRun if code < 0 or code > 128 else _ERRORS.get(code, InternalError)
+    interrupted = code < 0 or code > 128
+    kind: type[Error] = InterruptedRun if interrupted else _ERRORS.get(code, InternalError)
     return kind(text or f"exit code {code}", exit_code=code)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bloomjoin._stores import access
+
 from . import _ship
 from ._equality import FIRST_SAFE, Pair, differs, resolved, stored_otherwise
 from ._files import Filter, Frozen, Staged, Stages, read_staged, reference, spark_url
@@ -31,7 +33,7 @@ _MOST_IDS_PLANNED = 256 << 20
 _LARGE_SHARE = 0.5
 
 
-class Unsuitable(Exception):  # noqa: N818 - not an error: Spark does the join
+class Unsuitable(Exception):
     """bloomjoin should not or cannot filter."""
 
 
@@ -164,16 +166,16 @@ class Run:
 
     def _stage(self) -> Stages:
         if self._stages is None:
-            options: list[str] = []
-            for name, value in (self._settings.storage_options or {}).items():
-                options += ["--store-option", f"{name}={value}"]
+            with access(self._settings.storage_options, None) as found:
+                environment = {**found.env, **(self._settings.environment or {})}
+                options = found.flags
             self._stages = Stages(
                 self._spark,
                 self._staging,
                 _ship.ship(self._spark, self._settings.binaries),
                 resources(self._spark, self._settings.memory, self._settings.tasks),
                 options,
-                self._settings.environment or {},
+                environment,
             )
         return self._stages
 

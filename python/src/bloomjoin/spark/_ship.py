@@ -17,7 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from bloomjoin._errors import UsageError
+from bloomjoin import _process
+from bloomjoin._errors import Error, UsageError
 
 from . import _task
 
@@ -88,12 +89,13 @@ def _version() -> str:
 
 
 def _local() -> dict[str, str]:
+    """Return the command of this package by its machine, unless it is of another system."""
     if platform.system() != "Linux":
         return {}
-    named = os.environ.get("BLOOMJOIN_BINARY")
-    bundled = Path(__file__).parent.parent / "_bin" / "bloomjoin"
-    path = named or (str(bundled) if bundled.is_file() else shutil.which("bloomjoin"))
-    return {platform.machine(): path} if path else {}
+    try:
+        return {platform.machine(): _process.binary()}
+    except Error:
+        return {}
 
 
 def _send(spark: SparkSession, path: Path, machine: str) -> str:

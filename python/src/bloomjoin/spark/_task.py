@@ -311,7 +311,7 @@ def _listed(binary: str, wanted: Listing, local: str) -> tuple[Child, dict[str, 
         return child, {}
     files = []
     for name in names:
-        options = [o for o in wanted["options"] if o.startswith("--store-option")]
+        options = [o for o in wanted["options"] if o.startswith("--store-option=")]
         described = _run(
             [binary, "inspect", "--json", "--quiet", *options, "--", name], environment
         )
