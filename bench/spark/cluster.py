@@ -53,8 +53,9 @@ class Cluster:
         port, web = _free_port(), _free_port()
         self.url = f"spark://127.0.0.1:{port}"
         try:
-            master = ["Master", "--host", "127.0.0.1", "--port", str(port)]
-            self._spawn("127.0.0.1", [*master, "--webui-port", str(web)])
+            master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
+            ports = ["--port", str(port), "--webui-port", str(web)]
+            self._spawn("127.0.0.1", "master", [*master, *ports])
             for i in range(self.workers):
                 self.start_worker(i)
             self._wait(f"http://127.0.0.1:{web}/json/", self.workers)
@@ -68,7 +69,32 @@ class Cluster:
         host = f"127.0.0.{i + 1}"
         size = ["--cores", str(self.cores), "--memory", self.memory]
         place = ["--host", host, "--webui-port", "0", "--work-dir", str(self.directory / f"w{i}")]
-        self.pids.append(self._spawn(host, ["Worker", *place, *size, self.url]))
+        worker = ["org.apache.spark.deploy.worker.Worker", *place, *size, self.url]
+        self.pids.append(self._spawn(host, "worker", worker))
+
+    def start_connect(self, settings: dict[str, str]) -> str:
+        """Start a server of Spark Connect on the cluster, and return its URL."""
+        port = _free_port()
+        every = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            **settings,
+        }
+        command = ["org.apache.spark.deploy.SparkSubmit", "--master", self.url]
+        for name, value in every.items():
+            command += ["--conf", f"{name}={value}"]
+        server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+        self._spawn("127.0.0.1", "connect", [*command, "--class", server, "spark-internal"])
+        end = time.monotonic() + _START_SECONDS
+        while time.monotonic() < end:
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", port)) == 0:
+                    return f"sc://127.0.0.1:{port}"
+            time.sleep(0.3)
+        raise RuntimeError(f"Spark Connect did not start:\n{self._logs()}")
 
     def stop(self) -> None:
         """Stop all processes, and remove their files."""
@@ -95,8 +121,7 @@ class Cluster:
     ) -> None:
         self.stop()
 
-    def _spawn(self, host: str, arguments: list[str]) -> int:
-        name, *rest = arguments
+    def _spawn(self, host: str, name: str, arguments: list[str]) -> int:
         environment = {
             **os.environ,
             "SPARK_HOME": str(self.home),
@@ -107,11 +132,7 @@ class Cluster:
         }
         with (self.directory / f"{name}-{host}.log").open("ab") as log:
             process = subprocess.Popen(
-                [
-                    str(self.home / "bin" / "spark-class"),
-                    f"org.apache.spark.deploy.{name.lower()}.{name}",
-                    *rest,
-                ],
+                [str(self.home / "bin" / "spark-class"), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -134,8 +155,10 @@ class Cluster:
             except (OSError, ValueError):
                 pass  # Not up yet, or its pages are not all there.
             time.sleep(0.3)
-        logs = "\n".join(p.read_text()[-2000:] for p in sorted(self.directory.glob("*.log")))
-        raise RuntimeError(f"the cluster did not start:\n{logs}")
+        raise RuntimeError(f"the cluster did not start:\n{self._logs()}")
+
+    def _logs(self) -> str:
+        return "\n".join(p.read_text()[-2000:] for p in sorted(self.directory.glob("*.log")))
 
 
 def _end_with_parent() -> None:

@@ -21,7 +21,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -90,7 +90,7 @@ def each(step: Step) -> Mapper:
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
-            for shard in batch.column(0).to_pylist():
+            for shard in _numbers(batch):
                 yield _row(_attempt(step, shard))
 
     return run
@@ -101,14 +101,18 @@ def listings(wanted: list[Listing]) -> Mapper:
 
     def run(batches: Batches) -> Batches:
         for batch in batches:
-            for index in batch.column(0).to_pylist():
+            for index in _numbers(batch):
                 yield _row(_freeze(wanted[index], index))
 
     return run
 
 
+def _numbers(batch: pa.RecordBatch) -> list[int]:
+    return cast("list[int]", batch.column(0).to_pylist())
+
+
 def _row(values: dict[str, Any]) -> pa.RecordBatch:
-    kinds = {
+    kinds: dict[str, pa.DataType] = {
         "int": pa.int32(),
         "string": pa.string(),
         "double": pa.float64(),
