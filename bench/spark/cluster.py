@@ -110,7 +110,7 @@ class Cluster:
         self._processes.clear()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def __enter__(self) -> Cluster:  # noqa: PYI034 - typing.Self needs Python 3.11
+    def __enter__(self) -> Cluster:
         return self.start()
 
     def __exit__(
@@ -138,7 +138,7 @@ class Cluster:
                 stderr=log,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 - no other thread runs yet
+                preexec_fn=_end_with_parent,
             )
         self._processes.append(process)
         return process.pid

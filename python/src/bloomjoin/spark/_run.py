@@ -11,7 +11,7 @@ from bloomjoin._stores import access
 from . import _ship
 from ._equality import FIRST_SAFE, Pair, differs, resolved, stored_otherwise
 from ._files import Filter, Frozen, Staged, Stages, read_staged, reference, spark_url
-from ._plain import spark_join
+from ._plain import as_semi_join, spark_join
 from ._report import SparkReport, attach
 from ._resources import resources
 from ._sides import Side, case_sensitive, quoted
@@ -89,8 +89,7 @@ class Run:
             return self._anti()
         candidates = self._candidates()
         if self._how == "left_semi" and self._filter and self._filter.kind == "exact":
-            self._keep()
-            return attach(candidates, self.report("files", "the filter is exact: no join is left"))
+            return self._whole(candidates)
         self._filter_ids()
         self._keep()
         answer = spark_join(candidates, self.ids_frame, self.pairs, self._how)
@@ -260,9 +259,13 @@ class Run:
         found = self._filter
         if found is None or found.kind != "exact":
             raise Unsuitable("the filter is not exact, so an anti join needs every row of the log")
-        frame = self._scan(members=False)
+        return self._whole(self._scan(members=False))
+
+    def _whole(self, frame: DataFrame) -> DataFrame:
+        """Return rows that an exact filter has chosen: they are the answer."""
         self._keep()
-        return attach(frame, self.report("files", "the filter is exact: no join is left"))
+        answer = as_semi_join(frame, self.pairs)
+        return attach(answer, self.report("files", "the filter is exact: no join is left"))
 
     def _candidates(self) -> DataFrame:
         return self._scan(members=True)
