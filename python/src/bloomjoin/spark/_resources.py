@@ -41,7 +41,8 @@ def _parallelism(spark: SparkSession) -> int:
     from pyspark.sql import functions
 
     # Spark Connect does not tell; a range has as many partitions.
-    found = spark.range(1 << 16).agg(functions.max(functions.spark_partition_id())).head()
+    numbers = spark.range(1 << 16).select(functions.spark_partition_id().alias("number"))
+    found = numbers.agg(functions.max("number")).head()
     return int(found[0]) + 1 if found else 1
 
 
