@@ -148,16 +148,16 @@ class Run:
 
     def _prepare(self, auto: bool) -> None:
         """List the inputs and build the filter."""
-        self._freeze("logs", self._logs.names, self._logs.files)
+        self._freeze({"logs": self._logs, **({"ids": self._ids} if self._ids.names else {})})
         if auto and self._frozen["logs"].bytes < _SMALL_LOG:
             raise Unsuitable(f"the log is small: {self._frozen['logs'].bytes} bytes")
         self._check_stored("logs", self._logs, [p.log for p in self.pairs])
-        names, files = self._ids.names, self._ids.files
-        if not names:
-            names, files = (self._materialise(),), 0
-        self._freeze("ids", names, files)
-        if self._ids.names:
+        names = self._ids.names
+        if names:
             self._check_stored("ids", self._ids, [p.ids for p in self.pairs])
+        else:
+            names = (self._materialise(),)
+            self._freeze({"ids": Side(self.ids_frame, names)})
         self._check_old_dates()
         if auto:
             self._check_worth(names)
@@ -178,14 +178,16 @@ class Run:
             )
         return self._stages
 
-    def _freeze(self, side: str, names: Sequence[str], files: int) -> None:
-        found = self._stage().freeze({side: names})[side]
-        if files and found.inputs != files:
-            raise Unsuitable(
-                f"{side}: Spark reads {files} files there, and bloomjoin {found.inputs}: "
-                "name the files or their name=value directories"
-            )
-        self._frozen[side] = found
+    def _freeze(self, sides: Mapping[str, Side]) -> None:
+        """List the files of the sides, which must be those that Spark reads."""
+        found = self._stage().freeze({name: side.names for name, side in sides.items()})
+        self._frozen.update(found)
+        for name, side in sides.items():
+            if side.files and found[name].inputs != side.files:
+                raise Unsuitable(
+                    f"{name}: Spark reads {side.files} files there, and bloomjoin "
+                    f"{found[name].inputs}: name the files or their name=value directories"
+                )
 
     def _check_stored(self, side: str, files: Side, keys: Sequence[str]) -> None:
         """Raise Unsuitable if the files may store keys that Spark takes for others."""
