@@ -117,6 +117,18 @@ func (p *part) header() (*codec.Header, error) {
 	return h, err
 }
 
+// whole returns the filter itself, in memory.
+func (p *part) whole(lim codec.Limits) (*codec.Filter, error) {
+	if p.filter != nil {
+		return p.filter, nil
+	}
+	h, err := p.header()
+	if err != nil {
+		return nil, err
+	}
+	return h.Load(lim)
+}
+
 // headers reads the headers of some parts again. Filters in memory have none.
 func headers(parts []part) ([]*codec.Header, error) {
 	heads, errs := make([]*codec.Header, len(parts)), make([]error, len(parts))

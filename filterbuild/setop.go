@@ -56,7 +56,8 @@ const foldLimit = 2
 // and so has a difference. Exact sets become bits of that size once the bits
 // are the better filter. A union that would lose room is refused.
 //
-// The filters do not change, and the result shares no memory with them.
+// A union or intersection of one filter, or of several with one digest, is the first of
+// them itself. Otherwise the result shares no memory with the filters. They do not change.
 func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Filter, error) {
 	if err := op.takes(len(filters)); err != nil {
 		return nil, err
@@ -98,15 +99,26 @@ func (op SetOp) takes(n int) error {
 	if op != Union && op != Intersect && op != Difference {
 		return fmt.Errorf("set operation %q: want union, intersect or difference", op)
 	}
-	if n < 2 {
-		return fmt.Errorf("%s: want two filters or more, got %d", op, n)
+	if least := op.least(); n < least {
+		return fmt.Errorf("%s: want %d filters or more, got %d", op, least, n)
 	}
 	return nil
+}
+
+// least is how many filters the operation needs.
+func (op SetOp) least() int {
+	if op == Difference {
+		return 2
+	}
+	return 1
 }
 
 func combineParts(ctx context.Context, op SetOp, parts []part, lim codec.Limits) (*codec.Filter, error) {
 	if err := combinable(parts); err != nil {
 		return nil, err
+	}
+	if op != Difference && !slices.ContainsFunc(parts, func(p part) bool { return p.digest != parts[0].digest }) {
+		return parts[0].whole(lim)
 	}
 	blooms, _ := byKind(parts)
 	if op == Difference && len(blooms) > 0 {

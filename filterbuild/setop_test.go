@@ -178,8 +178,34 @@ func TestCombineRefusals(t *testing.T) {
 	if _, err = combine(t, Intersect, []*codec.Filter{ints, many}, []string{"small.bjf", "large.bjf"}); err != nil {
 		t.Errorf("intersection of unlike sizes: %v", err)
 	}
-	if _, err := combine(t, Union, []*codec.Filter{ints}, []string{"a"}); err == nil || !strings.Contains(err.Error(), "two filters or more") {
+	if _, err := combine(t, Difference, []*codec.Filter{ints}, []string{"a"}); err == nil || !strings.Contains(err.Error(), "two filters or more") {
 		t.Errorf("one filter: %v", err)
+	}
+}
+
+// A union or intersection of one filter is that filter, with whatever it records; so is
+// one of a filter and its copy.
+func TestCombineOne(t *testing.T) {
+	room := filterOf(t, span(0, 900), Options{Kind: codec.WantBloom, FPR: 0.01, Capacity: 5000})
+	union, err := combine(t, Union, []*codec.Filter{room, filterOf(t, span(900, 1000), Options{Kind: codec.WantBloom, FPR: 0.01, Capacity: 5000})}, []string{"a", "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range []*codec.Filter{filterOf(t, span(0, 900), Options{}), filterOf(t, numbers(900, func(i int) int64 { return int64(i) }), Options{}), room, union} {
+		want := encoded(t, f)
+		for _, op := range []SetOp{Union, Intersect} {
+			for _, all := range [][]*codec.Filter{{f}, {f, again(t, f)}, {f, f, f}} {
+				names := []string{"a", "b", "c"}[:len(all)]
+				got, err := combine(t, op, all, names)
+				if err != nil || !bytes.Equal(encoded(t, got), want) {
+					t.Errorf("filter %d, %s of %d: it is another, error %v", i, op, len(all), err)
+				}
+				got, err = Combine(t.Context(), op, all...)
+				if err != nil || !bytes.Equal(encoded(t, got), want) {
+					t.Errorf("filter %d, %s of %d in memory: it is another, error %v", i, op, len(all), err)
+				}
+			}
+		}
 	}
 }
 

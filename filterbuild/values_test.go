@@ -321,8 +321,8 @@ func TestCombineInMemory(t *testing.T) {
 			t.Errorf("filter %d was changed", i)
 		}
 	}
-	if _, err := Combine(t.Context(), Union, filters[0]); err == nil {
-		t.Error("a union of one filter")
+	if _, err := Combine(t.Context(), Difference, filters[0]); err == nil {
+		t.Error("a difference of one filter")
 	}
 }
 

@@ -5,7 +5,8 @@
 Needs the package bloomjoin (or PYTHONPATH and BLOOMJOIN_BINARY), and Go. Both
 sides take turns; a figure is the median of the rounds, a quotient the median of the
 rounds' quotients. Half of the keys hit, in random order, and both sides must find
-the same number. It fails if a quotient to Go's batch probe is above its bound.
+the same number. The sizes in the names are those in memory, where an exact set has
+an index. It fails if a quotient to Go's batch probe is above its bound.
 """
 
 from __future__ import annotations
@@ -29,10 +30,30 @@ INTEGERS, TEXT = 1.5, 2.0  # bounds
 
 # name: members, how they are made, flags of build, bound
 CELLS = {
-    "bloom 256, 1 MB": (500_000, "sparse", ["--kind", "bloom", "--geometry", "split-256", "--fpr", "0.001"], INTEGERS),
-    "bloom 512, 1 MB": (500_000, "sparse", ["--kind", "bloom", "--geometry", "split-512", "--fpr", "0.0001"], INTEGERS),
-    "bloom 256, 128 MB": (60_000_000, "sparse", ["--kind", "bloom", "--geometry", "split-256", "--fpr", "0.001"], INTEGERS),
-    "bloom 512, 128 MB": (50_000_000, "sparse", ["--kind", "bloom", "--geometry", "split-512", "--fpr", "0.0001"], INTEGERS),
+    "bloom 256, 1 MB": (
+        500_000,
+        "sparse",
+        ["--kind", "bloom", "--geometry", "split-256", "--fpr", "0.001"],
+        INTEGERS,
+    ),
+    "bloom 512, 1 MB": (
+        500_000,
+        "sparse",
+        ["--kind", "bloom", "--geometry", "split-512", "--fpr", "0.0001"],
+        INTEGERS,
+    ),
+    "bloom 256, 128 MB": (
+        60_000_000,
+        "sparse",
+        ["--kind", "bloom", "--geometry", "split-256", "--fpr", "0.001"],
+        INTEGERS,
+    ),
+    "bloom 512, 128 MB": (
+        50_000_000,
+        "sparse",
+        ["--kind", "bloom", "--geometry", "split-512", "--fpr", "0.0001"],
+        INTEGERS,
+    ),
     "exact, dense": (2_000_000, "dense", ["--kind", "exact"], INTEGERS),
     "exact, dense, 128 MB": (64_000_000, "dense", ["--kind", "exact"], INTEGERS),
     "exact, sparse": (500_000, "sparse", ["--kind", "exact"], INTEGERS),
@@ -43,6 +64,7 @@ CELLS = {
 
 
 def members(r: np.random.Generator, n: int, how: str) -> pa.Array:
+    """Return about n keys."""
     if how == "dense":
         return pa.array(np.unique(r.integers(0, 16 * n, n)))
     ids = pa.array(r.integers(0, 2**62, n))
@@ -62,6 +84,7 @@ def probes(r: np.random.Generator, ids: pa.Array, rows: int, how: str) -> pa.Arr
 
 
 def write(path: Path, column: pa.Array) -> None:
+    """Write a column as an Arrow file of one batch."""
     batch = pa.record_batch([column], names=["id"])
     with pa.ipc.new_file(str(path), batch.schema) as writer:
         writer.write_batch(batch)
@@ -76,6 +99,7 @@ class Go:
         )
 
     def ask(self, *words: str) -> dict[str, float]:
+        """Return the answer to a command."""
         self.child.stdin.write(" ".join(words) + "\n")
         self.child.stdin.flush()
         answer = json.loads(self.child.stdout.readline())
@@ -84,6 +108,7 @@ class Go:
         return answer
 
     def close(self) -> None:
+        """End the child."""
         self.child.stdin.close()
         self.child.wait()
 
@@ -98,7 +123,9 @@ def race(name: str, rows: int, rounds: int, directory: Path, program: Path) -> t
     write(directory / "keys.arrow", keys)
     del ids
     path = directory / "filter.bjf"
-    _process.run(["build", "--key", "id", *flags, "--force", "-o", str(path), str(directory / "ids.arrow")])
+    _process.run(
+        ["build", "--key", "id", *flags, "--force", "-o", str(path), str(directory / "ids.arrow")]
+    )
     filter_ = Filter.load(path)
     go = Go(program)
     try:
@@ -129,6 +156,7 @@ def race(name: str, rows: int, rounds: int, directory: Path, program: Path) -> t
 
 
 def main() -> None:
+    """Run the races that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=7)
@@ -138,8 +166,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         program = directory / "goprobe"
-        subprocess.run(["go", "build", "-o", program, "./python/goprobe"], cwd=HERE.parent, check=True)
-        print("| filter | payload, MB | probe, ns a key | Go ProbeBatch | Go Contains | over ProbeBatch | over Contains | bound |")
+        subprocess.run(
+            ["go", "build", "-o", program, "./python/goprobe"], cwd=HERE.parent, check=True
+        )
+        print(
+            "| filter | payload, MB | probe, ns a key | Go ProbeBatch | Go Contains "
+            "| over ProbeBatch | over Contains | bound |"
+        )
         print("|---|---|---|---|---|---|---|---|")
         for name in CELLS:
             if args.only in name:

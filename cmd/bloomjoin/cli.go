@@ -29,7 +29,8 @@ import (
 type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	terminal       io.Writer // standard error, without escaping
+	terminal       io.Writer               // standard error, without escaping
+	cancel         context.CancelCauseFunc // ends the run
 
 	stored        storage.Storage // see store
 	closeStore    func() error    // nil: the store is the caller's
@@ -60,6 +61,7 @@ func (c *cli) commonFlags(root *cobra.Command) {
 		f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
 		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` of messages on standard error: text, or json (an object a line)")
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
+		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms or 1m")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
 	})
@@ -90,6 +92,9 @@ func (c *cli) checkCommon() error {
 	}
 	if err := oneOf("log-format", c.logFormat, logText, logJSON); err != nil {
 		return err
+	}
+	if c.progressEvery < leastProgress {
+		return usagef("--progress-interval %v: want %v or more, as 1s", c.progressEvery, leastProgress)
 	}
 	total, err := c.total()
 	if err != nil {

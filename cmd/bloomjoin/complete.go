@@ -181,7 +181,7 @@ func (c *cli) completePlan(cmd *cobra.Command, o *planFlags) { c.completeJoin(cm
 
 // orderedVerbs returns the commands in the order in which a user needs them.
 func orderedVerbs(root *cobra.Command) []*cobra.Command {
-	order := []string{"join", "plan", "build", "merge", "scan", "inputs", "inspect", "version", "completion", "help"}
+	order := []string{"join", "plan", "build", "merge", "scan", "probe", "inputs", "inspect", "version", "completion", "help"}
 	list := slices.Clone(root.Commands())
 	slices.SortStableFunc(list, func(a, b *cobra.Command) int {
 		return slices.Index(order, a.Name()) - slices.Index(order, b.Name())

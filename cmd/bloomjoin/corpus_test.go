@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -111,7 +110,7 @@ func asProcess(t *testing.T, stdout, stderr io.Writer, args []string) (code int,
 		t.Fatal(err)
 	}
 	used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return cmd.ProcessState.ExitCode(), used, maxRSS(cmd.ProcessState.SysUsage().(*syscall.Rusage))
+	return cmd.ProcessState.ExitCode(), used, peakOf(cmd.ProcessState)
 }
 
 // inProcess runs the command in this process, which takes a tenth of the time.
@@ -121,18 +120,12 @@ func inProcess(t *testing.T, stdout, stderr io.Writer, args []string) (code int,
 	began := time.Now()
 	code = run(args, strings.NewReader(""), stdout, stderr)
 	used = time.Since(began) / busy
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Error(err)
-	}
-	peak = maxRSS(&usage)
+	peak = ownPeak(t)
 	if raceEnabled { // which doubles it, at the least
 		peak /= 2
 	}
 	return code, used, peak
 }
-
-func maxRSS(u *syscall.Rusage) int64 { return int64(u.Maxrss) << 10 }
 
 // keyFor returns a column that can be a key, and a type and an ID for it.
 func keyFor(report []byte) (column, typ, id string) {

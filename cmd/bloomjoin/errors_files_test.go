@@ -94,6 +94,7 @@ func makeErrorFiles(t *testing.T, dir string) {
 	put(t, "twice.csv", []byte("user_id,name,user_id\n7,Ann,7\n"))
 	put(t, "unnamed.csv", []byte("user_id,,name\n7,x,Ann\n"))
 	put(t, "bad.ndjson", []byte(`{"user_id": 7}`+"\n"+`{"user_id": 57`+"\n"+`{"user_id": 8}`+"\n"))
+	put(t, "values.ndjson", []byte(`{"user_id": 7}`+"\n"+`{"user_id": "abc"}`+"\n"))
 	put(t, "bad-value.txt", []byte("7\n57\nabc\n8\n"))
 	put(t, "no-uuid.txt", []byte("00000000-0000-0000-0000-000000000007\nann\n00000000-0000-0000-0000-000000000008\n"))
 	put(t, "all-bad.txt", []byte("a\nb\nc\n"))

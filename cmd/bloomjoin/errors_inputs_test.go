@@ -54,6 +54,9 @@ func keyErrors() []errorGroup {
 		"Columns that are to be compared, and their types. Numbers meet numbers by value; text meets text by bytes.",
 		[]errorCase{
 			failed("The log's key has another name", scan+"users.bjf later.parquet no-key.parquet"),
+			failed("A value that cannot be a key of the filter", "bloomjoin probe --filter users.bjf < values.ndjson"),
+			failed("A cast that a value does not fit, in NDJSON", "bloomjoin probe --filter users.bjf --key user_id::int64 < values.ndjson"),
+			failed("A path into a value that is not an object", "bloomjoin probe --filter users.bjf --key user_id.id < ids.ndjson"),
 			failed("A mistyped column", scan+"users.bjf --key userid logs"),
 			failed("A mistyped column of a join", join+"--ids ids.csv --on userid=user_id logs"),
 			failed("A mistyped column of the IDs", join+"--ids ids.csv --on user_id=userid logs"),

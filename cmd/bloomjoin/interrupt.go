@@ -24,7 +24,8 @@ func (signalError) Is(target error) bool { return target == context.Canceled }
 // untilSignal returns a context that is canceled by the first SIGINT, SIGTERM or
 // SIGHUP, with a signalError as its cause. A second signal kills the process.
 // Signals that the parent process set to be ignored, as nohup does, stay ignored.
-func untilSignal(ctx context.Context) (context.Context, func()) {
+// The function returned cancels the context for another cause.
+func untilSignal(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	got := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -42,7 +43,7 @@ func untilSignal(ctx context.Context) (context.Context, func()) {
 		}
 		signal.Stop(got)
 	}()
-	return ctx, func() { cancel(nil) }
+	return ctx, cancel
 }
 
 // printable is a writer for terminals. It escapes control characters, which names
@@ -59,8 +60,26 @@ func (p printable) Write(b []byte) (int, error) {
 // safe returns what a printable writer prints of a text.
 func safe(text string) string { return show.Printable(store.Redact(text), "\n\t") }
 
-// errClosed reports that the reader of standard output has closed it.
+// errClosed reports that the reader of standard output has closed it. It is also the cause
+// of the context that [cli.watchReader] cancels.
 var errClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)
+
+// watchReader ends the run as soon as the reader of standard output has gone, if the data
+// goes there. Writes would notice it, too, but a run may read for hours until it writes the
+// next row.
+func (c *cli) watchReader(ctx context.Context, output string) {
+	data, _ := c.stdout.(*interruptibleWriter)
+	if output != "-" || data == nil {
+		return
+	}
+	if f, ok := data.w.(*os.File); ok {
+		go func() {
+			if untilHangup(ctx, f) {
+				c.cancel(errClosed)
+			}
+		}()
+	}
+}
 
 // interruptibleReader is standard input. Reads end with ctx, since the process at
 // the other end of a pipe may never write. The pending call is abandoned: the

@@ -284,6 +284,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	c.watchReader(ctx, out.Name)
 	r.layout, r.count, r.out, r.shard = &o.layout, o.count, out, opts.Shard
 	openLog, err := r.joinInputs(ctx, o, opts, open, args)
 	if err != nil {

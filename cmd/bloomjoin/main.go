@@ -52,13 +52,13 @@ func main() {
 
 // run runs the command line in this process and returns its exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &cli{progressEvery: progressEvery}
-	return c.run(args, stdin, stdout, stderr)
+	return (&cli{}).run(args, stdin, stdout, stderr)
 }
 
 func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := untilSignal(context.Background())
-	defer stop()
+	ctx, cancel := untilSignal(context.Background())
+	defer cancel(nil)
+	c.cancel = cancel
 	data := &interruptibleWriter{ctx: ctx, w: stdout}
 	c.stdin, c.stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
 	c.stderr, c.terminal = printable{stderr}, stderr
@@ -83,8 +83,8 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 		return exitDone
 	}
 	said := c.explain(err)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		said = context.Cause(ctx)
+	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
+		said = cause
 	}
 	code := exitCode(ctx, err)
 	if code == exitTryAgain {
@@ -123,7 +123,9 @@ func exitCode(ctx context.Context, err error) int {
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage
-	case ctx.Err() != nil: // whatever the error
+	case errors.Is(context.Cause(ctx), errClosed): // whatever the error
+		return exitFailed
+	case ctx.Err() != nil: // likewise
 		var by signalError
 		if errors.As(context.Cause(ctx), &by) {
 			return exitSignal + int(by.Signal)
@@ -181,7 +183,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetHelpCommand(helpCmd())
 	root.SetUsageFunc(usage)
 	c.commonFlags(root)
-	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), &cobra.Command{
+	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.probeCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArgs,

@@ -119,8 +119,8 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 		skip = c.sameAs(o.out)
 	}
 	names, err := filterbuild.Names(ctx, c.store(), args, skip)
-	if n := len(names); err == nil && o.op() != "" && n < 2 {
-		err = usagef("--%s: want two filters or more, got %d", o.op(), n)
+	if n := len(names); err == nil && o.difference && n < 2 {
+		err = usagef("--difference: want two filters or more, got %d", n)
 	}
 	return names, err
 }

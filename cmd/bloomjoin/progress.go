@@ -16,8 +16,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// progressEvery is the interval of progress lines where there is no terminal.
-const progressEvery = 30 * time.Second
+// Interval of progress lines where there is no terminal: the default, and the least of
+// --progress-interval.
+const (
+	progressEvery = 30 * time.Second
+	leastProgress = 10 * time.Millisecond
+)
 
 // progressHelp is the usage of --progress.
 const progressHelp = "`MODE` progress on standard error: auto (a bar on a terminal, else lines), lines or none"
@@ -77,7 +81,8 @@ func (m *meter) figures() slog.Attr {
 }
 
 // progress shows the progress over the rows of pieces: as a bar on a terminal,
-// otherwise as a line at intervals. The caller calls add with the number of rows
+// otherwise as a line at intervals, and with --progress lines at the end, too, so that
+// programs see how far a short run came. The caller calls add with the number of rows
 // of each batch, from any goroutine, and end at least once. add is nil if nothing
 // is to be shown.
 func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), end func()) {
@@ -88,6 +93,7 @@ func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), 
 	if f, ok := c.terminal.(*os.File); ok && c.progressMode == "auto" && !c.jsonLog && term.IsTerminal(int(f.Fd())) {
 		return m.bar(f)
 	}
+	line := func() { c.log(slog.LevelInfo, "", m.what+": "+m.String(), m.figures()) }
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -96,8 +102,11 @@ func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), 
 		for {
 			select {
 			case <-tick.C:
-				c.log(slog.LevelInfo, "", m.what+": "+m.String(), m.figures())
+				line()
 			case <-stop:
+				if c.progressMode == "lines" {
+					line()
+				}
 				return
 			}
 		}

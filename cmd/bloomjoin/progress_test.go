@@ -70,9 +70,8 @@ func TestProgressOfARun(t *testing.T) {
 		n++
 		return n, n < 3_000_000
 	})
-	c := &cli{progressEvery: time.Millisecond}
 	var out, said bytes.Buffer
-	if code := c.run([]string{"join", "--ids", log, "--on", "k", "--strategy", "lookup", "-o", filepath.Join(dir, "out.parquet"), log}, strings.NewReader(""), &out, &said); code != exitDone {
+	if code := run([]string{"join", "--ids", log, "--on", "k", "--strategy", "lookup", "--progress-interval", "10ms", "-o", filepath.Join(dir, "out.parquet"), log}, strings.NewReader(""), &out, &said); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, &said)
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")

@@ -262,6 +262,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
+	c.watchReader(ctx, r.out.Name)
 	options, err := r.scanFilters(ctx, o, matches)
 	if err != nil {
 		return err

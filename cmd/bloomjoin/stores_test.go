@@ -118,7 +118,7 @@ func (b bucket) tree(dir string) map[string]string {
 // run runs a command line over the bucket.
 func (b bucket) run(args ...string) (stdout, stderr string, code int) {
 	var out, said bytes.Buffer
-	c := &cli{progressEvery: progressEvery, stored: b.store}
+	c := &cli{stored: b.store}
 	code = c.run(args, strings.NewReader(""), &out, &said)
 	return out.String(), said.String(), code
 }

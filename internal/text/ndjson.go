@@ -106,7 +106,12 @@ func (r *ndjson) next() error {
 
 // value returns the text of a key's value; see the package comment.
 func (r *ndjson) value(c int) ([]byte, bool) {
-	raw := r.row[c]
+	return textOf(r.row[c])
+}
+
+// textOf returns the text of a raw JSON value whose strings were checked, false if it is
+// null or missing.
+func textOf(raw []byte) ([]byte, bool) {
 	if raw == nil || raw[0] == 'n' {
 		return nil, false
 	}

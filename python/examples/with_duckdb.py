@@ -13,9 +13,10 @@ QUERY = """
 
 def main() -> None:
     with bloomjoin.join(LOGS, TEXAS, "origin=iata", how="inner") as flights:  # noqa: F841
-        busiest = duckdb.sql(QUERY.format("flights"))  # DuckDB finds the variable
-        print(busiest)
-        rows = busiest.fetchall()
+        # DuckDB finds the variable. Execute such a query once: the stream can be read once.
+        rows = duckdb.sql(QUERY.format("flights")).fetchall()
+    for city, count, delay in rows:
+        print(f"{city:20}{count:6} flights, {delay:.2f} minutes late")
     assert rows == expected(QUERY.format("logs JOIN texas ON origin = iata"))
 
 

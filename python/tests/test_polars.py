@@ -285,9 +285,16 @@ def test_arguments_are_checked_at_once(texas: bloomjoin.Filter) -> None:
         lazy.join_lazy(LOGS, on=ON)
 
 
-def test_errors_have_the_text_of_the_command(texas: bloomjoin.Filter) -> None:
-    with pytest.raises(Exception, match="orgin"):
-        lazy.scan_lazy(texas, LOGS, "orgin").collect()
+@pytest.mark.parametrize("engine", ENGINES)
+def test_errors_are_those_of_the_run(texas: bloomjoin.Filter, tmp_path: Path, engine: Any) -> None:
+    with pytest.raises(bloomjoin.DataError, match="orgin"):
+        lazy.scan_lazy(texas, LOGS, "orgin")
+    log = tmp_path / "log.parquet"
+    damaged = bytearray((LOGS / "2001-04.parquet").read_bytes())
+    damaged[30000:32000] = bytes(2000)
+    log.write_bytes(damaged)
+    with pytest.raises(bloomjoin.DataError, match=r"log\.parquet: .*corrupt"):
+        lazy.scan_lazy(texas, log, "origin").collect(engine=engine)
 
 
 def test_sink(texas: bloomjoin.Filter, tmp_path: Path) -> None:

@@ -180,6 +180,17 @@ def test_what_exports_arrow(integers: Filter) -> None:
         integers.probe([0, 3])
 
 
+def test_text_of_data_frames(texts: Filter) -> None:
+    pd, pl = (pytest.importorskip(m) for m in ("pandas", "polars"))
+    values = [text(3), None, text(30), text(3)]
+    for kind in (pl.String, pl.Categorical, pl.Enum([text(3), text(30)])):
+        assert texts.probe(pl.Series(values, dtype=kind)).to_pylist() == [True, False, True, True]
+    for kind in ("object", "string", "category"):
+        assert texts.probe(pd.Series(values, dtype=kind)).to_pylist() == [True, False, True, True]
+    frame = pd.DataFrame({"id": values, "x": 1}, index=[5, 6, 7, 8])
+    assert texts.probe(frame).to_pylist() == [True, False, True, True]
+
+
 @pytest.mark.parametrize("rule", ["trim", "lower", "trim,lower"])
 def test_rules(tmp_path: Path, rule: str) -> None:
     ids = [" Anna ", "OTTO\t", "müller", "ÄRGER", "A" * 5000, ""]
@@ -263,7 +274,7 @@ def test_hash_of_eight_bytes_is_that_of_the_library(tmp_path: Path) -> None:
 def test_partial_filter_loads_but_does_not_answer() -> None:
     f = Filter.load(golden.TESTDATA / "golden/bloom-partial.bjf")
     assert not f.sealed
-    assert "4 of 19 shards" in repr(f)
+    assert "shards 4 of 19" in repr(f)
     with pytest.raises(DataError, match="merge all partial filters"):
         f.probe(pa.array([1]))
 

@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 import stat
+import sys
 from dataclasses import dataclass
 
 from bloomjoin._errors import DataError
@@ -34,6 +35,8 @@ class File:
                 raise DataError(f"{path}: want a regular file")
             if status.st_size == 0:
                 raise DataError(f"{path}: the file is empty")
+            if owned and sys.platform == "win32":  # where mapped files cannot be removed
+                return cls(name, memoryview(file.read()), owned, _identity(status))
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             return cls(name, memoryview(mapped), owned, _identity(status))
 

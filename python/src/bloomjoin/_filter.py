@@ -62,7 +62,7 @@ class Filter:
         file is damaged, or was written by a newer version, and MemoryError if the
         filter is above the limit.
         """
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         if "://" not in name:
             loaded = cls._open(name, memory_limit=memory_limit)
         else:
@@ -126,10 +126,10 @@ class Filter:
             finally:
                 remove(path, os.getpid())
 
-    def probe(self, values: Any) -> pa.BooleanArray | pa.ChunkedArray[Any]:
+    def probe(self, array: Any) -> pa.BooleanArray | pa.ChunkedArray[Any]:
         """Return which values may be in the set, as an array without NULLs.
 
-        ``values`` is an Arrow array, or anything that exports one: a NumPy array, a
+        ``array`` is an Arrow array, or anything that exports one: a NumPy array, a
         pandas or Polars Series. For a key of several columns it is a table, a record
         batch or a struct array that has these columns by name. A chunked array or
         table gives a chunked array.
@@ -144,7 +144,7 @@ class Filter:
         for a partial filter, where a miss means nothing.
         """
         self._check_usable()
-        table, chunked = _keys.as_arrow(values)
+        table, chunked = _keys.as_arrow(array)
         key = _keys.select(table, self.key_names)
         check_classes(self.key_names, self.key_classes, self._header.rule, key.schema)
         masks = self._probe(key)
@@ -162,7 +162,7 @@ class Filter:
         if key.num_rows == 0:
             return pa.chunked_array([], pa.bool_())
         with self._file() as path:
-            return _pipe.probe(path, key)
+            return _pipe.probe(path, self.rule, key)
 
     def _check_usable(self) -> None:
         if not self.sealed:
@@ -194,7 +194,7 @@ class Filter:
         flags = ["--uncompressed"] * uncompressed + ["--force"] * force
         with self._file() as own:
             _command(
-                ["merge", *how, *flags, "-o", os.fspath(path), own], storage_options, credentials
+                ["merge", *how, *flags, "-o", os.fsdecode(path), own], storage_options, credentials
             )
 
     def merge(
@@ -278,7 +278,7 @@ class Filter:
         return as_text(self._header)
 
     def _repr_html_(self) -> str:
-        return as_html(self._header, self.path)
+        return as_html(self._header, self.path, self._payload.fpr() if self._payload else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is not None:

@@ -6,12 +6,15 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bloomjoin import _process, _stores
-from bloomjoin._options import flags
+from bloomjoin._errors import UsageError
+from bloomjoin._inputs import Files, as_input, listed
+from bloomjoin._reports import Report
+from bloomjoin._runs import Run
 
 _ESCAPE = re.compile(rb"\\(?:\\|x([0-9A-F]{2}))")
 
@@ -28,23 +31,27 @@ class Listing:
     hive_types: Mapping[str, str]
 
 
-def list_log(
-    logs: Sequence[str],
-    *,
-    storage_options: Mapping[str, str] | None = None,
-    credentials: Callable[..., Mapping[str, str]] | None = None,
-    **options: object,
-) -> Listing:
-    """List the files, and fail if one of them cannot be part of a log."""
+def list_log(logs: Any, options: Mapping[str, Any]) -> Listing:
+    """List the files of a log, and fail if one of them cannot be part of it.
+
+    ``options`` are options of a scan that ``inputs`` has too.
+    """
+    given = as_input(logs, "logs")
+    if not isinstance(given, Files):
+        raise UsageError(
+            f"logs: want paths or URLs that every task can open, got a {type(logs).__name__}"
+        )
     with (
         tempfile.TemporaryDirectory(prefix="bloomjoin-") as directory,
-        _stores.access(storage_options, credentials) as access,
+        Run("inputs", options, ()) as run,
     ):
         out = Path(directory) / "inputs.jsonl"
-        _process.run(
-            ["inputs", "-o", str(out), *flags(options)], inputs=["--", *logs], access=access
-        )
-        lines = out.read_bytes().splitlines()
+        run.add("output", out)
+        run.report(Report, listed(given.names, run.stack))
+        return _read(out.read_bytes().splitlines())
+
+
+def _read(lines: Sequence[bytes]) -> Listing:
     first = json.loads(lines[0])
     return Listing(
         names=[_text(json.loads(line)["name"]) for line in lines[1 : 1 + first["inputs"]]],

@@ -11,7 +11,7 @@ from bloomjoin import _process
 from bloomjoin._errors import InternalError
 
 
-def probe(path: str, table: pa.Table) -> pa.ChunkedArray[Any]:
+def probe(path: str, rule: str, table: pa.Table) -> pa.ChunkedArray[Any]:
     """Return which rows may be members, by a new process.
 
     The columns of the table are those of the key, in its order. A process a call
@@ -22,10 +22,10 @@ def probe(path: str, table: pa.Table) -> pa.ChunkedArray[Any]:
     plain = pa.Table.from_arrays([_plain(c) for c in table.columns], names=names)
     with pa.ipc.new_stream(sink, plain.schema) as writer:
         writer.write_table(plain)
-    run = _process.run(
-        ["probe", "--filter", path, "--key", ",".join(names), "--format", "arrow", "--mask"],
-        stdin=sink.getvalue(),
-    )
+    args = ["probe", "--filter", path, "--key", ",".join(names), "--format", "arrow", "--mask"]
+    if rule:
+        args += ["--normalize", rule]
+    run = _process.run(args, stdin=sink.getvalue())
     with pa.ipc.open_stream(run.stdout) as reader:
         masks = reader.read_all()
     if masks.num_rows != table.num_rows:

@@ -103,6 +103,7 @@ class Child:
         cleanup = cleanup or contextlib.ExitStack()
         access = access or Access()
         self.args = (*args, *access.flags)
+        self.warns = True
         self._lender = access.lender
         progress = ["--progress", "lines", "--progress-interval", "200ms"]
         with contextlib.ExitStack() as on_failure:
@@ -155,7 +156,7 @@ class Child:
         if self._feeder is not None:
             self._feeder.join()
             raised = raised or self._feeder.raised
-        for text in self._diagnostics.warnings:
+        for text in self._diagnostics.warnings if self.warns else ():
             warnings.warn(text, BloomjoinWarning, stacklevel=_outside())
         self._diagnostics.warnings.clear()
         error = raised or self._diagnostics.error(code, self.args)

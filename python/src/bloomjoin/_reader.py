@@ -45,6 +45,11 @@ class Reader(pa.ipc.RecordBatchStreamReader):
         said = self._output.child.report
         return None if said is None else self._report(said)
 
+    def _without_warnings(self) -> Reader:
+        """Do not pass on what the run warns of, as it says nothing about a part of an answer."""
+        self._output.child.warns = False
+        return self
+
     def close(self) -> None:
         """End the run. What it has computed so far is lost."""
         self._output.end()

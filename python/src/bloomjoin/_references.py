@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from bloomjoin._reader import Reader
 
-_GATES = ("require_rows", "require_ids_matched", "max_kept")
-
 
 class References:
     """Names the columns of an answer so that a run can be asked for some of them.
@@ -87,8 +85,7 @@ class References:
         where = options.get("where")
         options["where"] = f"({where}) AND FALSE" if where else "FALSE"
         options["progress"] = None
-        options.update((gate, None) for gate in _GATES if gate in options)
-        with self._verb(**options) as reader:
+        with self._verb(**options)._without_warnings() as reader:
             return reader.schema
 
 

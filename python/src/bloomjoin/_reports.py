@@ -36,21 +36,22 @@ class Report:
             f"<td style='text-align:left'>{escape(value)}</td></tr>"
             for name, value in self._shown().items()
         )
-        return f"<table><caption>bloomjoin.{type(self).__name__}</caption>{rows}</table>"
+        title = f"bloomjoin.{type(self).__name__}"
+        return f"<table><caption style='text-align:left'>{title}</caption>{rows}</table>"
 
     def _shown(self) -> dict[str, str]:
         """Return what people read first, as text. Notes and warnings come last."""
-        rows = {
-            f.name.replace("_", " "): _text(f.name, getattr(self, f.name))
-            for f in fields(self)
-            if f.name not in ("raw", "seconds")
-        }
+        rows = {name: text for name, text in self._facts().items() if text}
         rows["seconds"] = f"{self.seconds:.3g}"
         for name in ("warnings", "notes", "advice"):
             said = [_message(one) for one in self.raw.get(name) or ()]
             if said:
                 rows[name] = "; ".join(said)
-        return {name: text for name, text in rows.items() if text}
+        return rows
+
+    def _facts(self) -> dict[str, str]:
+        """Return the most interesting fields as text. Empty texts are left out."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,15 @@ class BuildReport(Report):
     fpr_asked: float = 0.0
     fpr_predicted: float = 0.0
     digest: str = ""
+
+    def _facts(self) -> dict[str, str]:
+        return {
+            "kind": self.kind,
+            "keys": f"{self.keys:,}",
+            "file": _size(self.file_bytes),
+            "bits per key": f"{self.bits_per_key:.3g}",
+            "false positives": f"{self.fpr_predicted:.3g} (asked: {self.fpr_asked:.3g})",
+        }
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,19 @@ class ScanReport(Report):
     fpr_predicted: float = 0.0
     already_done: bool = False
 
+    def _facts(self) -> dict[str, str]:
+        if self.already_done:
+            return {"already done": "by an earlier run, with the same options and inputs"}
+        return {
+            "rows out": f"{self.rows_out:,}",
+            "rows in": f"{self.rows_in:,}",
+            "keys NULL": f"{self.keys_null:,}" if self.keys_null else "",
+            "row groups skipped": _of(self.row_groups_skipped, self.row_groups),
+            "pages skipped": _of(self.pages_skipped, self.pages),
+            "read": _size(self.bytes_read),
+            "written": _size(self.bytes_written) if self.bytes_written else "",
+        }
+
 
 @dataclass(frozen=True)
 class JoinReport(ScanReport):
@@ -104,6 +127,18 @@ class JoinReport(ScanReport):
     fpr_measured: float = 0.0
     strategy: str = ""
     spilled_bytes: int = 0
+
+    def _facts(self) -> dict[str, str]:
+        if self.already_done:
+            return super()._facts()
+        passed = f" ({self.candidates / self.rows_in:.3g} of all)" if self.rows_in else ""
+        return {
+            **super()._facts(),
+            "passed the filter": f"{self.candidates:,}{passed}",
+            "IDs matched": f"{self.ids_matched:,} of {self.ids_total:,}",
+            "strategy": self.strategy,
+            "spilled": _size(self.spilled_bytes) if self.spilled_bytes else "",
+        }
 
 
 @dataclass(frozen=True)
@@ -145,13 +180,13 @@ class Plan(Report):
         said = self.raw.get(name)
         return Estimate(said["value"], said["low"], said["high"]) if said else None
 
-    def _shown(self) -> dict[str, str]:
-        rows = super()._shown()
-        if self.selectivity:
-            rows = {"rows that match": f"{self.selectivity.value:.3%}", **rows}
-        if self.join_rows:
-            rows = {"rows of the answer": f"{self.join_rows.value:,.0f}", **rows}
-        return rows
+    def _facts(self) -> dict[str, str]:
+        rows, share = self.join_rows, self.selectivity
+        return {
+            "rows of the answer": f"{rows.value:,.0f}" if rows else "",
+            "log rows that match": f"{share.value:.3%}" if share else "",
+            "strategy": f"{self.strategy}: {self.why}",
+        }
 
 
 @dataclass(frozen=True)
@@ -187,19 +222,8 @@ def _message(said: Any) -> str:
     return str(said["text"]) if isinstance(said, dict) and "text" in said else str(said)
 
 
-def _text(name: str, value: Any) -> str:
-    match value:
-        case None | "" | False:
-            return ""
-        case True:
-            return "yes"
-        case int() if "bytes" in name:
-            return _size(value)
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:.3g}"
-    return str(value)
+def _of(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,}" if part else ""
 
 
 def _size(n: float) -> str:

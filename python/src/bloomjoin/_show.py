@@ -9,12 +9,13 @@ from bloomjoin._format import Header
 
 def as_text(header: Header) -> str:
     """Return one line about a filter."""
-    return f"<bloomjoin.Filter: {', '.join(f'{v}' for v in _facts(header).values())}>"
+    facts = ", ".join(f"{name} {value}" for name, value in _facts(header, None).items())
+    return f"<bloomjoin.Filter: {facts}>"
 
 
-def as_html(header: Header, path: str | None) -> str:
-    """Return a small table about a filter."""
-    facts = _facts(header) | {"digest": header.digest.hex()[:16] + "…"}
+def as_html(header: Header, path: str | None, fpr: float | None) -> str:
+    """Return a small table about a filter; fpr is None as long as it is not known."""
+    facts = _facts(header, fpr) | {"digest": header.digest.hex()[:16] + "…"}
     if path is not None:
         facts["file"] = path
     rows = "".join(
@@ -22,22 +23,22 @@ def as_html(header: Header, path: str | None) -> str:
         f"<td style='text-align:left'>{escape(value)}</td></tr>"
         for name, value in facts.items()
     )
-    return f"<table><caption>bloomjoin.Filter</caption>{rows}</table>"
+    caption = "<caption style='text-align:left'>bloomjoin.Filter</caption>"
+    return f"<table>{caption}{rows}</table>"
 
 
-def _facts(header: Header) -> dict[str, str]:
+def _facts(header: Header, fpr: float | None) -> dict[str, str]:
     facts = {"kind": "exact" if header.exact else "bloom"}
     if header.shards is not None:
-        facts["part"] = f"{len(header.shards[1])} of {header.shards[0]} shards"
-    facts["key"] = "key " + ", ".join(
-        f"{c.name or '(no name)'} ({c.key_class})" for c in header.key
-    )
+        facts["shards"] = f"{len(header.shards[1])} of {header.shards[0]}"
+    facts["key"] = ", ".join(f"{c.name or '(no name)'} ({c.key_class})" for c in header.key)
     if header.rule:
-        facts["rule"] = "normalised by " + ",".join(header.rules)
-    facts["keys"] = f"{header.keys:,} keys"
+        facts["normalised by"] = ",".join(header.rules)
+    facts["keys"] = f"{header.keys:,}"
     facts["size"] = _size(header.payload_bytes)
     if not header.exact:
-        facts["false positives"] = f"rate {header.fpr_asked:g} asked"
+        asked = f"{header.fpr_asked:.3g}"
+        facts["false positives"] = asked if fpr is None else f"{fpr:.3g} (asked: {asked})"
     return facts
 
 

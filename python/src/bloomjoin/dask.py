@@ -9,7 +9,6 @@ column with NULLs stays an integer column. Large strings follow Dask's setting
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +77,7 @@ def _frame(verb: Callable[..., Reader], options: Mapping[str, Any]) -> dd.DataFr
         )
     references = References(verb, options)
     schema = references.schema
-    log = list_log(_paths(options["logs"]), **_of(options, *_SELECTION, *_HIVE, *_ACCESS))
+    log = list_log(options["logs"], _of(options, *_SELECTION, *_HIVE, *_ACCESS))
     task_options = {name: value for name, value in options.items() if name not in _SELECTION}
     if log.hive_types:
         task_options["hive_types"] = log.hive_types
@@ -90,13 +89,14 @@ def _frame(verb: Callable[..., Reader], options: Mapping[str, Any]) -> dd.DataFr
         dict(zip(schema.names, references.of(schema.names), strict=True)),
         schema,
     )
-    return dd.from_map(
+    frame: dd.DataFrame = dd.from_map(
         partition,
         log.names,
         meta=_pandas(schema.empty_table()),
         label=f"bloomjoin-{verb.__name__}",
         enforce_metadata=False,
     )
+    return frame
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class _Partition:
         if columns is not None:
             options["columns"] = [self.references[name] for name in columns]
             schema = pa.schema([schema.field(name) for name in columns])
-        with self.verb(**options) as reader:
+        # That no ID has a row in this file is no reason to warn.
+        with self.verb(**options)._without_warnings() as reader:
             table = reader.read_all()
         if table.schema.types != schema.types:
             raise DataError(
@@ -130,15 +131,6 @@ def _pandas(table: pa.Table) -> pd.DataFrame:
     frame = bare.to_pandas(types_mapper=pd.ArrowDtype)
     assert isinstance(frame, pd.DataFrame)
     return frame
-
-
-def _paths(logs: Any) -> list[str]:
-    paths = [logs] if isinstance(logs, (str, os.PathLike)) else logs
-    if not isinstance(paths, Sequence) or not paths:
-        raise UsageError(
-            f"logs: want paths or URLs that every task can open, got {type(logs).__name__}"
-        )
-    return [os.fspath(path) for path in paths]
 
 
 def _of(options: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Answers as Polars LazyFrames.
 
-A LazyFrame runs nothing until it is collected, and then reads only what the
-query needs: its columns, its first rows, and rows that satisfy its simple
-conditions.
+A LazyFrame reads no rows until it is collected, and then only what the query
+needs: its columns, its first rows, and rows that satisfy its simple conditions.
 """
 
 from __future__ import annotations
@@ -30,8 +29,10 @@ def scan_lazy(**options: Any) -> pl.LazyFrame:
 
     Takes the parameters of :func:`bloomjoin.scan`. Each collection runs the
     scan again, so the log must be something that can be read again: paths,
-    URLs, tables and data frames, but not a RecordBatchReader. Errors and
-    warnings of a run appear when the frame is collected.
+    URLs, tables and data frames, but not a RecordBatchReader.
+
+    The columns and their types are found here, so wrong arguments raise an
+    Error here. What goes wrong later is an Error of ``collect``.
     """
     return _Source(scan, options).lazy_frame()
 
@@ -63,7 +64,7 @@ class _Source:
 
     def lazy_frame(self) -> pl.LazyFrame:
         return register_io_source(
-            self.frames, schema=lambda: self._schema, validate_schema=True, is_pure=True
+            self.frames, schema=self._schema, validate_schema=True, is_pure=True
         )
 
     @functools.cached_property
@@ -85,23 +86,27 @@ class _Source:
         options = dict(self._options)
         if with_columns is not None:
             options["columns"] = self._references.of(with_columns)
-        if n_rows is None:  # otherwise the predicate applies to the first n_rows rows only
-            self._restrict(options, predicate)
+        # With n_rows, the predicate applies to the first n_rows rows alone.
+        pushed = self._condition(predicate) if n_rows is None else None
+        if pushed:
+            where = options.get("where")
+            options["where"] = f"({where}) AND {pushed}" if where else pushed
         with self._verb(**options) as reader:
+            if pushed:  # a warning would be about a condition that nobody has written
+                reader._without_warnings()
             for batch in _head(reader, n_rows):
                 frame = _frame(batch)
                 if with_columns is not None:
                     frame.columns = with_columns
                 yield frame if predicate is None else frame.filter(predicate)
 
-    def _restrict(self, options: dict[str, Any], predicate: pl.Expr | None) -> None:
-        """Let the run leave out rows of the log that fail the predicate."""
-        if predicate is None or not self._references.are_of_the_log or options.get("ignore_case"):
-            return
-        pushed = condition(predicate, self._schema)
-        if pushed:
-            where = options.get("where")
-            options["where"] = f"({where}) AND {pushed}" if where else pushed
+    def _condition(self, predicate: pl.Expr | None) -> str | None:
+        """Return what of a predicate the run can decide for rows of the log."""
+        if predicate is None or not self._references.are_of_the_log:
+            return None
+        if self._options.get("ignore_case"):
+            return None
+        return condition(predicate, self._schema)
 
 
 def _head(reader: Reader, rows: int | None) -> Iterator[pa.RecordBatch]:

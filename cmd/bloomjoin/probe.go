@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+type probeFlags struct {
+	filter, key, normalize, format string
+	mask                           bool
+	keys                           keyFlags
+}
+
+// Values of --format of probe.
+const (
+	probeArrow  = "arrow"
+	probeNDJSON = "ndjson"
+)
+
+func (c *cli) probeCmd() *cobra.Command {
+	var o probeFlags
+	cmd := &cobra.Command{
+		Use:   "probe --filter FILTER [--key COL[,COL]] [--mask]",
+		Short: "Pass on the rows from standard input that a filter lets through, as they come",
+		Long: `Pass on the rows from standard input that a filter lets through, as they come: an
+Arrow stream or NDJSON, to standard output in the same format. Each batch is answered
+before the next one is read, so that a program can ask a process that keeps running.`,
+		Example: `  producer | bloomjoin probe --filter users.bjf | consumer
+  tail -f events.ndjson | bloomjoin probe --filter users.bjf --key user.id
+  bloomjoin probe --filter users.bjf --mask --format arrow <batches.arrows >masks.arrows`,
+		Annotations: docs("stdin.md#ask-a-filter"),
+		Args:        noArgs,
+		RunE:        func(cmd *cobra.Command, _ []string) error { return c.probe(cmd.Context(), &o) },
+	}
+	all := cmd.Flags()
+	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
+		f.StringVar(&o.format, "format", "", "`FORMAT` of standard input and output: arrow (a stream) or ndjson (default: by the first bytes)")
+	})
+	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the rows; COL::TYPE casts (default: the names in the filter)")
+		f.StringVar(&o.normalize, "normalize", "", normalizeHelp+", as the filter was built")
+		o.keys.add(f)
+	})
+	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, instead of the rows: a column may_match, or true and false")
+	})
+	of := c.common()
+	of["format"] = words(probeArrow, probeNDJSON)
+	complete(cmd, of)
+	return cmd
+}
+
+// check checks the flags before anything is opened.
+func (o *probeFlags) check() error {
+	if o.filter == "" {
+		return usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
+	}
+	if o.format != "" {
+		if err := oneOf("format", o.format, probeArrow, probeNDJSON); err != nil {
+			return err
+		}
+	}
+	if _, err := key.ParseRule(o.normalize); err != nil {
+		return usagef("--normalize %w", err)
+	}
+	var columns []key.Column
+	if o.key != "" {
+		var err error
+		if columns, err = key.ParseColumns(o.key); err != nil {
+			return usagef("--key: %w", err)
+		}
+	}
+	return o.keys.check(columns)
+}
+
+// probeReport is the JSON report of probe.
+type probeReport struct {
+	head
+	RowsIn   int64 `json:"rows_in"`
+	RowsOut  int64 `json:"rows_out"` // that may match, also with --mask
+	KeysNull int64 `json:"keys_null"`
+}
+
+func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
+	start := time.Now()
+	if err := o.check(); err != nil {
+		return err
+	}
+	c.watchReader(ctx, "-")
+	p, err := c.newProber(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p.filter != nil {
+			err = errors.Join(err, p.filter.Close())
+		}
+	}()
+	in := bufio.NewReaderSize(c.stdin, 64<<10)
+	format, err := probeFormat(o.format, in)
+	if err != nil {
+		return err
+	}
+	add, end := c.progress("probing", nil)
+	defer end()
+	p.progress = add
+	if format == probeArrow {
+		err = p.arrow(ctx, in)
+	} else {
+		err = p.ndjson(ctx, in)
+	}
+	end()
+	if err != nil {
+		return err
+	}
+	if err := p.close(); err != nil {
+		return err
+	}
+	rep := probeReport{RowsIn: p.rowsIn, RowsOut: p.rowsOut, KeysNull: p.keysNull}
+	rep.head = c.newHead("probe", start)
+	c.say("%s of %s rows may match (%s), in %.2f s", count(rep.RowsOut), count(rep.RowsIn), percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
+	return c.report(rep, "-")
+}
+
+// stdinName names standard input in errors.
+const stdinName = "standard input"
+
+// probeFormat returns the format of standard input: the one that was given, or the one that
+// its first bytes have. A JSON object shows in its first byte, after which a program that
+// waits for an answer may write nothing more.
+func probeFormat(given string, in *bufio.Reader) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	at := fault.At{File: stdinName}
+	const want = "an Arrow IPC stream or NDJSON"
+	head, err := in.Peek(1)
+	if err == io.EOF {
+		return "", fault.Mismatch(at, "the rows", want, "nothing").
+			WithHint("check that the program that writes them has not failed; if there may be none, name the format with --format")
+	}
+	if err != nil {
+		return "", err
+	}
+	switch head[0] {
+	case '{', ' ', '\t', '\r', '\n':
+		return probeNDJSON, nil
+	}
+	if head, err = in.Peek(4); err != nil && err != io.EOF {
+		return "", err
+	}
+	switch string(head) {
+	case "\xff\xff\xff\xff":
+		return probeArrow, nil
+	case "ARRO", "PAR1":
+		return "", fault.Unsupported(at, "a file of Arrow or Parquet, which is read from its end").WithHint("name it for bloomjoin scan, or write a stream")
+	}
+	for _, text := range []string{"\xef\xbb\xbf", "\x1f\x8b", "\x28\xb5\x2f\xfd"} { // a byte order mark, gzip, zstd
+		if len(head) >= len(text) && string(head[:len(text)]) == text {
+			return probeNDJSON, nil
+		}
+	}
+	return "", fault.Mismatch(at, "the rows", want, "something else").WithHint("convert them to one of these; docs/stdin.md shows how")
+}
+
+// prober asks a filter about the rows of standard input, in one goroutine.
+type prober struct {
+	filter  *codec.Filter
+	columns []key.Column
+	options key.Options
+	mask    bool
+	memory  int64 // budget of the process in bytes; 0: no bound
+	out     *bufio.Writer
+	warn    func(format string, args ...any)
+
+	progress                  func(rows int64) // nil: nothing is shown
+	rowsIn, rowsOut, keysNull int64
+
+	batch key.Batch
+	hits  []uint32
+	rows  []int
+}
+
+// newProber loads the filter and checks that it can be asked.
+func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
+	budget, err := c.budget()
+	if err != nil {
+		return nil, err
+	}
+	total, err := c.total()
+	if err != nil {
+		return nil, err
+	}
+	f, err := codec.Load(ctx, c.store(), o.filter, codec.Limits{MaxBytes: uint64(budget)})
+	if err != nil {
+		return nil, err
+	}
+	p := &prober{filter: f, mask: o.mask, memory: total, out: bufio.NewWriterSize(c.stdout, 64<<10), warn: c.warn}
+	if err := p.prepare(o); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return p, nil
+}
+
+// prepare finds the key columns, and checks the rules of the filter as a scan does.
+func (p *prober) prepare(o *probeFlags) (err error) {
+	m := partition.Match{Filter: p.filter, Key: o.key, IgnoreCase: o.keys.ignoreCase, NullMisfits: o.keys.nullMisfits()}
+	if _, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{m}, Normalize: o.normalize}); err != nil {
+		return err
+	}
+	if o.key != "" {
+		if p.columns, err = key.ParseColumns(o.key); err != nil {
+			return err
+		}
+	} else {
+		for _, name := range p.filter.KeyNames() {
+			c, err := key.ParseColumns(name)
+			if err != nil {
+				return err
+			}
+			p.columns = append(p.columns, c...)
+		}
+	}
+	p.options, err = p.filter.KeyOptions()
+	p.options.IgnoreCase, p.options.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
+	return err
+}
+
+// close closes the filter. An error says that its file has changed while it was in use.
+func (p *prober) close() error {
+	f := p.filter
+	p.filter = nil
+	return f.Close()
+}
+
+// count counts answered rows.
+func (p *prober) count(rows, pass int64) {
+	p.rowsIn += rows
+	p.rowsOut += pass
+	if p.progress != nil {
+		p.progress(rows)
+	}
+}
