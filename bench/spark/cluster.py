@@ -46,6 +46,7 @@ class Cluster:
         self.url = ""
         self.pids: list[int] = []
         self.directory = Path(tempfile.mkdtemp(prefix="spark-cluster-"))
+        self._status = ""
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> Cluster:
@@ -56,21 +57,29 @@ class Cluster:
             master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
             ports = ["--port", str(port), "--webui-port", str(web)]
             self._spawn("127.0.0.1", "master", [*master, *ports])
-            for i in range(self.workers):
-                self.start_worker(i)
-            self._wait(f"http://127.0.0.1:{web}/json/", self.workers)
+            self.pids = [self._start_worker(i) for i in range(self.workers)]
+            self._status = f"http://127.0.0.1:{web}/json/"
+            self._wait(self.workers)
         except BaseException:
             self.stop()
             raise
         return self
 
-    def start_worker(self, i: int) -> None:
-        """Start worker ``i``."""
+    def _start_worker(self, i: int) -> int:
         host = f"127.0.0.{i + 1}"
         size = ["--cores", str(self.cores), "--memory", self.memory]
         place = ["--host", host, "--webui-port", "0", "--work-dir", str(self.directory / f"w{i}")]
         worker = ["org.apache.spark.deploy.worker.Worker", *place, *size, self.url]
-        self.pids.append(self._spawn(host, "worker", worker))
+        return self._spawn(host, "worker", worker)
+
+    def revive(self) -> None:
+        """Start the workers again that have died, and wait for them."""
+        for i, pid in enumerate(self.pids):
+            process = next(p for p in self._processes if p.pid == pid)
+            if process.poll() is not None:
+                self._processes.remove(process)
+                self.pids[i] = self._start_worker(i)
+        self._wait(self.workers)
 
     def start_connect(self, settings: dict[str, str]) -> str:
         """Start a server of Spark Connect on the cluster, and return its URL."""
@@ -143,13 +152,13 @@ class Cluster:
         self._processes.append(process)
         return process.pid
 
-    def _wait(self, status: str, workers: int) -> None:
+    def _wait(self, workers: int) -> None:
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             if any(p.poll() is not None for p in self._processes):
                 break
             try:
-                with urllib.request.urlopen(status, timeout=5) as answer:
+                with urllib.request.urlopen(self._status, timeout=5) as answer:
                     if json.load(answer)["aliveworkers"] >= workers:
                         return
             except (OSError, ValueError):

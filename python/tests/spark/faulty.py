@@ -52,6 +52,9 @@ def main() -> None:
         if fault == "kill executor":
             subprocess.run(command, check=True)
             os.kill(executor, signal.SIGKILL)
+        if fault == "kill worker":
+            os.kill(parent_of(executor), signal.SIGKILL)
+            time.sleep(60)
         if fault == "straggle":
             time.sleep(120)
     os.execv(real, command)

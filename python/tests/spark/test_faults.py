@@ -100,6 +100,17 @@ def test_task(case: Case, fault: str) -> None:
     assert files_below(case.staging) == []
 
 
+def test_worker_is_killed(case: Case, cluster: Any) -> None:
+    with Staging(str(case.staging)) as staging:
+        found = case.join("kill worker", staging)
+        cluster.revive()
+        assert len(case.attempts(1)) >= 2
+        assert all(ended(pid) for pid in case.attempts(1)), "a command outlived its worker"
+        assert len(files_below(case.staging)) <= TASKS
+        assert digest(found) == case.want()
+    assert files_below(case.staging) == []
+
+
 def test_log_file_vanishes(case: Case) -> None:
     victim = case.data / "logs" / "region=08" / "part-3.parquet"
     with Staging(str(case.staging)) as staging:

@@ -9,7 +9,7 @@ import pytest
 from spark_cases import digest, files_below
 
 from bloomjoin._errors import UsageError
-from bloomjoin.spark import Staging, join, prefilter, report
+from bloomjoin.spark import Staging, _run, join, prefilter, report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -190,6 +190,19 @@ def test_auto_leaves_a_small_log_to_spark(spark, data, staging, tmp_path):
     assert "small" in (report(found).fallback or "")
     assert digest(found) == digest(plain(spark, data, "id", "inner"))
     assert files_below(tmp_path / "staging") == []
+
+
+@pytest.mark.parametrize("share", ["some", "most"])
+def test_auto_plans(spark, data, staging, monkeypatch, share):
+    monkeypatch.setattr(_run, "_SMALL_LOG", 0)
+    ids = spark.read.parquet(f"file://{data}/ids.parquet").select("id")
+    if share == "most":
+        ids = spark.range(0, 3000)
+    found = join(spark, data / "logs", ids, "id", staging=staging)
+    assert ("of the log's rows have an ID" in report(found).why) == (share == "most")
+    assert "plan" in report(found).seconds
+    logs = spark.read.parquet(f"file://{data}/logs")
+    assert digest(found) == digest(logs.join(ids, "id"))
 
 
 def test_what_is_refused(spark, data, staging, tmp_path):

@@ -256,8 +256,11 @@ def _fetched(binary: str, wanted: dict[str, str], environment: dict[str, str]) -
         if os.path.exists(path):
             os.utime(path)
             return path
-        command = ["merge", "--union", "--uncompressed", "--quiet", "-o", path, wanted["url"]]
-        child = _run([binary, *command], environment)
+        command = ["merge", "--union", "--uncompressed", "--quiet", "--json", "-o", path]
+        child = _run([binary, *command, wanted["url"]], environment)
+        if child.code == _DONE and json.loads(child.out)["digest"] != wanted["digest"]:
+            os.remove(path)
+            raise RuntimeError(f"{wanted['url']}: this is not the filter that was built")
     if child.code != _DONE:
         raise RuntimeError(_complaint(child))
     return path
