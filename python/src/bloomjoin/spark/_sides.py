@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from bloomjoin._errors import UsageError
 
@@ -53,8 +53,8 @@ def logs_side(
 def ids_side(spark: SparkSession, ids: DataFrame | _Names) -> Side:
     """Read the schema of the IDs."""
     if _is_frame(ids):
-        return Side(ids, ())  # type: ignore[arg-type]
-    return _read(spark, ids, "ids")  # type: ignore[arg-type]
+        return Side(cast("DataFrame", ids), ())
+    return _read(spark, cast("_Names", ids), "ids")
 
 
 def case_sensitive(spark: SparkSession) -> bool:

@@ -217,7 +217,7 @@ def _find(binary: Binary) -> str:
         )
     from pyspark import SparkFiles
 
-    path = SparkFiles.get(name)
+    path = str(SparkFiles.get(name))
     if not os.access(path, os.X_OK):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
     return path
