@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from spark_cases import digest, files_below
 
@@ -183,6 +185,34 @@ def test_collated_strings_are_sparks(spark, data, staging, tmp_path):
     assert "compared by Spark alone" in (report(found).fallback or "")
     assert digest(found) == digest(logs.join(ids, "name", "left_semi"))
     assert found.count() == names.count()
+
+
+def test_int96_keys_are_sparks(spark, data, staging, tmp_path):
+    names = spark.read.parquet(f"file://{data}/ids.parquet")
+    names.select("at", "plan").write.parquet(f"file://{tmp_path}/log")
+    ids = names.select("at").limit(50)
+    found = join(spark, tmp_path / "log", ids, "at", staging=staging, mode="files")
+    assert "INT96" in (report(found).fallback or "")
+    logs = spark.read.parquet(f"file://{tmp_path}/log")
+    assert found.count() == logs.join(ids, "at").count() > 0
+
+
+def test_rows_in_an_older_calendar_are_sparks(spark, staging, tmp_path):
+    """One file of two says that its days are of the older calendar, as Spark 2 wrote them."""
+    (tmp_path / "log").mkdir()
+    table = pa.table(
+        {"id": pa.array([1, 2], pa.int64()), "day": pa.array([-400_000, 5], pa.date32())}
+    )
+    marks = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+    pq.write_table(table.replace_schema_metadata(marks), tmp_path / "log" / "a.parquet")
+    pq.write_table(table, tmp_path / "log" / "b.parquet")
+    ids = spark.createDataFrame([(1,)], "id long")
+    found = join(spark, tmp_path / "log", ids, "id", staging=staging, mode="files", tasks=1)
+    assert "older calendar" in (report(found).fallback or "")
+    logs = spark.read.parquet(f"file://{tmp_path}/log")
+    assert digest(found) == digest(logs.join(ids, "id"))
+    days = {row["day"] for row in found.selectExpr("cast(day as string) day").collect()}
+    assert len(days) == 2, "the calendars do not differ, so this tests nothing"
 
 
 def test_auto_leaves_a_small_log_to_spark(spark, data, staging, tmp_path):

@@ -79,6 +79,8 @@ def join(
     known = _HOW.get(how.lower())
     if known is None:
         raise UsageError(f"how: want inner, left, right, full, semi or anti, got {how!r}")
+    if mode not in ("auto", "files", "spark"):
+        raise UsageError(f"mode: want auto, files or spark, got {mode!r}")
     settings = Settings(memory, tasks, both_ways, storage_options, environment, binaries)
     left = logs_side(spark, logs, columns, pairs(on))
     right = ids_side(spark, ids)

@@ -82,6 +82,9 @@ class Run:
         if self._how in ("left", "full"):
             raise Unsuitable("every row of the log is in the answer of a left or full join")
         self._check_types()
+        if self._how in ("left_semi", "left_anti"):
+            keys = dict.fromkeys(p.ids for p in self.pairs)
+            self.ids_frame = self.ids_frame.select(*map(quoted, keys))
         if self._how == "left_anti" and len(self.pairs) > 1:
             raise Unsuitable("an anti join by several columns has no exact filter")
         self._prepare(auto)
@@ -207,11 +210,8 @@ class Run:
         """Write the IDs once, because another evaluation of the frame may give other rows."""
         stages = self._stage()
         directory = f"{stages.root}/ids"
-        frame = self._ids.frame
-        if self._how in ("left_semi", "left_anti"):
-            frame = frame.select(*[quoted(k) for k in dict.fromkeys(p.ids for p in self.pairs)])
-        schema = frame.schema
-        frame.write.parquet(spark_url(directory))
+        schema = self.ids_frame.schema
+        self.ids_frame.write.parquet(spark_url(directory))
         self.ids_frame = self._spark.read.schema(schema).parquet(spark_url(directory))
         self._ids_directory = directory
         return directory + "/"
