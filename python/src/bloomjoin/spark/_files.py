@@ -1,0 +1,266 @@
+"""The stages of files mode: list, build, scan. Each is a Spark job or a few."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bloomjoin._errors import UsageError
+
+from . import _jobs, _task
+from ._staging import Staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_TASK_BYTES = 128 << 20
+_MERGED_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a task may take, and how many tasks there are."""
+
+    memory: str
+    parallelism: int
+    tasks: int | None
+
+    def tasks_of(self, size: int, row_groups: int, least: int = 1) -> int:
+        """Return how many tasks share inputs of ``size`` bytes: no task is without a row group."""
+        wanted = self.tasks or max(least, math.ceil(size / _TASK_BYTES))
+        return max(1, min(wanted, row_groups))
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A list of inputs that all tasks share."""
+
+    url: str
+    inputs: int
+    rows: int
+    bytes: int
+    row_groups: int
+    hive: frozenset[str]
+    tables: tuple[dict[str, str], ...]
+    """For the first file of each schema, the stored type of each column."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A finished filter in the staging."""
+
+    url: str
+    digest: str
+    kind: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Rows that tasks have copied."""
+
+    files: tuple[str, ...]
+    rows_in: int
+    rows: int
+    bytes: int
+    fpr: float | None
+    rebased: bool
+    """A file says that old dates in it follow another calendar."""
+
+
+class Stages:
+    """Runs stages in one directory of the staging, and adds up what they took."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        staging: Staging,
+        binary: _task.Binary,
+        resources: Resources,
+        options: Sequence[str],
+        environment: Mapping[str, str],
+    ) -> None:
+        self.root = staging.run()
+        self.seconds: dict[str, float] = {}
+        self.task_seconds: dict[str, float] = {}
+        self.peak_bytes = 0
+        self._spark = spark
+        self._staging = staging
+        self._binary = binary
+        self._resources = resources
+        self._options = list(options)
+        self._environment = dict(environment)
+
+    def freeze(self, sides: Mapping[str, Sequence[str]]) -> dict[str, Frozen]:
+        """List the inputs of each side. Names must be absolute."""
+        directories = [f"{self.root}/{d}" for d in ("lists", "filters", "rows")]
+        wanted: list[_task.Listing] = [
+            {
+                "binary": self._binary,
+                "environment": self._environment,
+                "options": self._options,
+                "names": list(names),
+                "output": f"{self.root}/lists/{side}.jsonl",
+                "directories": directories if self._staging.is_local() else [],
+            }
+            for side, names in sides.items()
+        ]
+        job = self._counted("list", _jobs.freeze(self._spark, wanted))
+        return {side: _frozen(done) for side, done in zip(sides, job.tasks, strict=True)}
+
+    def share(self, logs: Frozen, ids: Sequence[str], on: str) -> float:
+        """Estimate the share of the log's rows that have an ID, from a sample of both."""
+        command = ["plan", "--files-from", logs.url, "--on", on, "--sample", "64"]
+        for name in ids:
+            command += ["--ids", name]
+        job = self._run("plan", [command], "", "", 1)
+        return float(job.tasks[0].report["selectivity"]["value"])
+
+    def build(self, side: str, inputs: Frozen, keys: Sequence[str]) -> Filter:
+        """Build a filter of the keys of the inputs. Keys are references, maybe with a cast."""
+        count = self._resources.tasks_of(inputs.bytes, inputs.row_groups)
+        command = ["build", "--key", ",".join(keys), "--files-from", inputs.url]
+        if count > 1:
+            command += ["--shard", f"{_task.SHARD}/{count}"]
+        job = self._run(f"build {side}", [command], f"filters/{side}-", ".bjf", count)
+        if count > 1:
+            job = self._merge(side, job.outputs)
+        report = job.tasks[0].report
+        return Filter(job.outputs[0], report["digest"], report["kind"], report["file_bytes"])
+
+    def _merge(self, side: str, parts: list[str]) -> _jobs.Job:
+        """Merge partial filters in rounds, so that no task reads more than a few."""
+        stage = f"merge {side}"
+        level = 0
+        while len(parts) > _MERGED_AT_ONCE:
+            groups = [parts[i : i + _MERGED_AT_ONCE] for i in range(0, len(parts), _MERGED_AT_ONCE)]
+            commands = [["merge", "--partial", *group] for group in groups]
+            prefix = f"filters/{side}-level{level}-"
+            parts = self._run(stage, commands, prefix, ".bjf", len(groups)).outputs
+            level += 1
+        return self._run(stage, [["merge", *parts]], f"filters/{side}-merged-", ".bjf", 1)
+
+    def scan(
+        self,
+        side: str,
+        inputs: Frozen,
+        found: Filter,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        *,
+        members: bool = True,
+    ) -> Staged:
+        """Copy the rows whose keys the filter lets through, or those that it does not have."""
+        count = self._resources.tasks_of(
+            inputs.bytes, inputs.row_groups, self._resources.parallelism
+        )
+        command = ["scan", "--files-from", inputs.url, "--shard", f"{_task.SHARD}/{count}"]
+        command += ["--columns", ",".join(map(reference, columns))]
+        if members:
+            command += ["--filter", _task.FILTER, "--key", ",".join(keys)]
+        else:
+            command += ["--no-match", f"{','.join(keys)}={_task.FILTER}"]
+        if len(inputs.tables) > 1:
+            command += ["--schema", "union"]
+        job = self._run(f"scan {side}", [command], f"rows/{side}-", ".parquet", count, found)
+        filled = [t for t in job.tasks if t.report["rows_out"]]
+        return Staged(
+            files=tuple(t.output for t in filled),
+            rows_in=job.total("rows_in"),
+            rows=job.total("rows_out"),
+            bytes=sum(int(t.report["bytes_written"]) for t in filled),
+            fpr=job.tasks[0].report.get("fpr_predicted"),
+            rebased=any(t.detail.get("rebased") for t in job.tasks),
+        )
+
+    def keep_only(self, kept: Sequence[str]) -> None:
+        """Remove what lost attempts have left, and all that the answer does not need."""
+        self._staging.keep_only(self.root, kept)
+
+    def _run(
+        self,
+        stage: str,
+        commands: list[list[str]],
+        prefix: str,
+        suffix: str,
+        tasks: int,
+        found: Filter | None = None,
+    ) -> _jobs.Job:
+        common = ["--memory", self._resources.memory, "--threads", "1", "--quiet", "--json"]
+        common += [*self._options, *(["-o", _task.OUT] if prefix else [])]
+        step: _task.Step = {
+            "binary": self._binary,
+            "environment": self._environment,
+            "commands": [[verb, *common, *rest] for verb, *rest in commands],
+            "prefix": f"{self.root}/{prefix}" if prefix else "",
+            "suffix": suffix,
+            "filter": {"url": found.url, "digest": found.digest} if found else {},
+        }
+        return self._counted(stage, _jobs.run(self._spark, step, tasks))
+
+    def _counted(self, stage: str, job: _jobs.Job) -> _jobs.Job:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + job.seconds
+        self.task_seconds[stage] = self.task_seconds.get(stage, 0.0) + job.task_seconds
+        self.peak_bytes = max(self.peak_bytes, job.peak_bytes)
+        return job
+
+
+def _frozen(done: _jobs.Done) -> Frozen:
+    header: dict[str, Any] = done.detail["header"]
+    for table in done.detail["files"]:
+        if table["format"] != "parquet":
+            raise UsageError(f"Spark reads Parquet files here, got {table['format']}")
+    return Frozen(
+        url=done.output,
+        inputs=header["inputs"],
+        rows=header["rows"],
+        bytes=header["bytes"],
+        row_groups=done.report["row_groups"],
+        hive=frozenset(c["name"] for c in header.get("hive", [])),
+        tables=tuple({c["name"]: c["type"] for c in t["columns"]} for t in done.detail["files"]),
+    )
+
+
+def reference(column: str) -> str:
+    """Return a name as the command takes it: quoted, because it may have any character."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def absolute(name: str | os.PathLike[str]) -> str:
+    """Return a path that means the same on every machine; URLs are as they were."""
+    text = os.fspath(name)
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    return text if "://" in text else os.path.abspath(text) + ("/" if text.endswith("/") else "")
+
+
+def spark_url(name: str) -> str:
+    """Return a name for Spark, whose default file system may be another one."""
+    return name if "://" in name else f"file://{name}"
+
+
+def read_staged(
+    spark: SparkSession, staged: Staged, schema: StructType, hive: frozenset[str]
+) -> DataFrame:
+    """Return staged rows with the types that Spark has for the files they come from."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    stored = StructType(
+        [StructField(f.name, StringType(), True) if f.name in hive else f for f in schema.fields]
+    )
+    if not staged.files:
+        return spark.createDataFrame([], schema)
+    frame = spark.read.schema(stored).parquet(*[spark_url(f) for f in staged.files])
+    names = [f"`{f.name.replace('`', '``')}`" for f in schema.fields]
+    columns = [
+        functions.col(name).cast(f.dataType).alias(f.name)
+        if f.name in hive
+        else functions.col(name)
+        for name, f in zip(names, schema.fields, strict=True)
+    ]
+    return frame.select(*columns)

@@ -1,0 +1,343 @@
+"""What an executor runs: one command a task.
+
+This module travels by value, so the package need not be installed on the executors. It imports
+the standard library, pyarrow and pyspark only, and nothing imports it there by its name.
+
+A task writes to a key that no other attempt uses. The row that it returns is the only commit.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import platform
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, TypedDict, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+# Tokens of a command that each attempt fills in.
+SHARD, OUT, FILTER = "@SHARD@", "@OUT@", "@FILTER@"
+
+# Marks the text of an exception that Spark carries to the driver.
+MARK = "bloomjoin-task "
+
+COLUMNS = (
+    "shard int, attempt string, host string, exit_code int, text string, report string, "
+    "output string, seconds double, peak_bytes long, detail string"
+)
+
+_DONE, _PERMANENT = 0, (1, 2, 64)
+_FILTER_AGE = 24 * 3600.0
+_PR_SET_PDEATHSIG = 1
+
+
+class Binary(TypedDict):
+    """How an executor finds the command: installed in ``version``, else shipped."""
+
+    version: str
+    shipped: dict[str, str]  # platform.machine() -> name of the shipped file
+
+
+class Step(TypedDict):
+    """One job: a command for each task, or one template for all."""
+
+    binary: Binary
+    environment: dict[str, str]
+    commands: list[list[str]]
+    prefix: str  # of the output's key; empty: no output
+    suffix: str
+    filter: dict[str, str]  # url and digest; empty: no filter
+
+
+class Listing(TypedDict):
+    """One list of inputs to freeze."""
+
+    binary: Binary
+    environment: dict[str, str]
+    options: list[str]
+    names: list[str]
+    output: str
+    directories: list[str]
+
+
+Batches = Iterator[pa.RecordBatch]
+Mapper = Callable[[Batches], Batches]
+
+
+class Child:
+    """A finished child process."""
+
+    def __init__(self, code: int, out: str, err: str, peak_bytes: int) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+        self.peak_bytes = peak_bytes
+
+
+def each(step: Step) -> Mapper:
+    """Return the function that runs the command of every shard in its batches."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for shard in _numbers(batch):
+                yield _row(_attempt(step, shard))
+
+    return run
+
+
+def listings(wanted: list[Listing]) -> Mapper:
+    """Return the function that freezes the inputs of every list in its batches."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for index in _numbers(batch):
+                yield _row(_freeze(wanted[index], index))
+
+    return run
+
+
+def _numbers(batch: pa.RecordBatch) -> list[int]:
+    return cast("list[int]", batch.column(0).to_pylist())
+
+
+def _row(values: dict[str, Any]) -> pa.RecordBatch:
+    kinds: dict[str, pa.DataType] = {
+        "int": pa.int32(),
+        "string": pa.string(),
+        "double": pa.float64(),
+        "long": pa.int64(),
+    }
+    fields = [pair.split() for pair in COLUMNS.split(", ")]
+    schema = pa.schema([(name, kinds[kind]) for name, kind in fields])
+    return pa.RecordBatch.from_pylist([values], schema=schema)
+
+
+def _attempt(step: Step, shard: int) -> dict[str, Any]:
+    start = time.monotonic()
+    attempt = uuid.uuid4().hex[:16]
+    output = f"{step['prefix']}{shard:05d}-{attempt}{step['suffix']}" if step["prefix"] else ""
+    binary = _find(step["binary"])
+    tokens = {SHARD: str(shard), OUT: output}
+    if step["filter"]:
+        tokens[FILTER] = _fetched(binary, step["filter"], step["environment"])
+    command = step["commands"][shard if len(step["commands"]) > 1 else 0]
+    arguments = [re.sub("@[A-Z]+@", lambda m: tokens.get(m[0], m[0]), a) for a in command]
+    child = _run([binary, *arguments], step["environment"])
+    if child.code not in (_DONE, *_PERMANENT):
+        raise RuntimeError(_complaint(child))
+    return {
+        "shard": shard,
+        "attempt": attempt,
+        "host": socket.gethostname(),
+        "exit_code": child.code,
+        "text": child.err.strip(),
+        "report": child.out.strip(),
+        "output": output,
+        "seconds": time.monotonic() - start,
+        "peak_bytes": child.peak_bytes,
+        "detail": json.dumps(_footer(output)) if child.code == _DONE else "",
+    }
+
+
+def _footer(output: str) -> dict[str, Any]:
+    """Report whether a Parquet file on disk asks Spark to rebase old dates and timestamps.
+
+    Shards unite the marks of their inputs, so values of the other inputs would be rebased, too.
+    """
+    if "://" in output or not output.endswith(".parquet"):
+        return {}
+    marks = pq.read_metadata(output).metadata or {}
+    version = marks.get(b"org.apache.spark.version", b"3")
+    legacy = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+    return {"rebased": version.startswith((b"1.", b"2.")) or any(m in marks for m in legacy)}
+
+
+def _complaint(child: Child) -> str:
+    """Return the text of an exception: Spark tries again, and the driver reads it in the end."""
+    return MARK + json.dumps({"exit_code": child.code, "text": child.err.strip()}) + "\n"
+
+
+def _run(command: list[str], environment: dict[str, str]) -> Child:
+    """Run a command that ends when this process does."""
+    library = ctypes.CDLL(None)
+    parent = os.getpid()
+
+    def bind() -> None:
+        # SIGTERM, so that the command removes what it has not finished.
+        library.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(143)
+
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **environment},
+            preexec_fn=bind,
+        )
+        try:
+            _, status, usage = os.wait4(child.pid, 0)
+        except BaseException:
+            child.terminate()
+            child.wait()
+            raise
+        child.returncode = os.waitstatus_to_exitcode(status)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace"))
+    return Child(child.returncode, texts[0], texts[1], usage.ru_maxrss * 1024)
+
+
+def _find(binary: Binary) -> str:
+    """Return the path of the command: the installed one of this version, else the shipped one."""
+    if binary["version"]:
+        installed = _installed(binary["version"])
+        if installed:
+            return installed
+    name = binary["shipped"].get(_machine())
+    if name is None:
+        raise RuntimeError(
+            f"no bloomjoin for {platform.machine()} was shipped, and version "
+            f"{binary['version'] or '(unknown)'} is not installed here: "
+            f"name the binary of this platform in binaries="
+        )
+    from pyspark import SparkFiles
+
+    path = str(SparkFiles.get(name))
+    if not os.access(path, os.X_OK):
+        os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+    return path
+
+
+def _machine() -> str:
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(
+        platform.machine().lower(), platform.machine().lower()
+    )
+
+
+def _installed(version: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        found = metadata.distribution("bloomjoin")
+    except metadata.PackageNotFoundError:
+        return None
+    path = str(found.locate_file("bloomjoin/_bin/bloomjoin"))
+    return path if found.version == version and os.access(path, os.X_OK) else None
+
+
+def _fetched(binary: str, wanted: dict[str, str], environment: dict[str, str]) -> str:
+    """Return a local path of the filter. One task of a machine fetches it, the others wait."""
+    if "://" not in wanted["url"]:
+        return wanted["url"]
+    folder = os.path.join(tempfile.gettempdir(), f"bloomjoin-filters-{os.getuid()}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise RuntimeError(f"{folder}: want a directory of this user alone (remove it)")
+    path = os.path.join(folder, wanted["digest"] + ".bjf")
+    with open(os.path.join(folder, "lock"), "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _expire(folder)
+        if os.path.exists(path):
+            os.utime(path)
+            return path
+        command = ["merge", "--union", "--uncompressed", "--quiet", "--json", "-o", path]
+        child = _run([binary, *command, wanted["url"]], environment)
+        if child.code == _DONE and json.loads(child.out)["digest"] != wanted["digest"]:
+            os.remove(path)
+            raise RuntimeError(f"{wanted['url']}: this is not the filter that was built")
+    if child.code != _DONE:
+        raise RuntimeError(_complaint(child))
+    return path
+
+
+def _expire(folder: str) -> None:
+    """Remove filters that no task has asked for in a day."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if name.endswith(".bjf") and time.time() - os.stat(path).st_mtime > _FILTER_AGE:
+            os.remove(path)
+
+
+def _freeze(wanted: Listing, index: int) -> dict[str, Any]:
+    """List inputs; columns of their paths are strings. Describe the first file of each schema."""
+    start = time.monotonic()
+    binary = _find(wanted["binary"])
+    for directory in wanted["directories"]:
+        os.makedirs(directory, exist_ok=True)
+    folder = tempfile.mkdtemp(prefix="bloomjoin-inputs-")
+    try:
+        child, detail = _listed(binary, wanted, os.path.join(folder, "inputs.jsonl"))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if child.code not in (_DONE, *_PERMANENT):
+        raise RuntimeError(_complaint(child))
+    return {
+        "shard": index,
+        "attempt": "",
+        "host": socket.gethostname(),
+        "exit_code": child.code,
+        "text": child.err.strip(),
+        "report": child.out.strip(),
+        "output": wanted["output"],
+        "seconds": time.monotonic() - start,
+        "peak_bytes": child.peak_bytes,
+        "detail": json.dumps(detail),
+    }
+
+
+def _listed(binary: str, wanted: Listing, local: str) -> tuple[Child, dict[str, Any]]:
+    common = [*wanted["options"], "--quiet", "--json"]
+    environment = wanted["environment"]
+    first = [binary, "inputs", *common, "-o", local, "--", *wanted["names"]]
+    child = _run(first, environment)
+    if child.code != _DONE:
+        return child, {}
+    header, names = _header(local)
+    # The same list again, from what is known: where tasks find it, and with strings for paths.
+    strings = ",".join(f"{c['name']}:string" for c in header.get("hive", []))
+    kinds = ["--hive-types", strings] if strings else []
+    again = [binary, "inputs", *common, *kinds, "--update", local, "--force"]
+    child = _run([*again, "-o", wanted["output"], "--", *wanted["names"]], environment)
+    if child.code != _DONE:
+        return child, {}
+    files = []
+    for name in names:
+        options = [o for o in wanted["options"] if o.startswith("--store-option=")]
+        described = _run(
+            [binary, "inspect", "--json", "--quiet", *options, "--", name], environment
+        )
+        if described.code != _DONE:
+            return described, {}
+        files.append(json.loads(described.out)["files"][0]["table"])
+    return child, {"header": header, "files": files}
+
+
+def _header(path: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the first line of a list, and the name of the first input of each schema."""
+    with open(path, encoding="utf-8") as lines:
+        header = json.loads(lines.readline())
+        wanted = {s["first"] for s in header.get("schemas", [])}
+        names = []
+        for number, line in enumerate(lines):
+            if not wanted:
+                break
+            if number in wanted:
+                wanted.remove(number)
+                names.append(json.loads(line)["name"])
+    return header, names

@@ -1,0 +1,56 @@
+"""The same with a client of Spark Connect, which has no access to Spark's own process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("grpc_status")
+
+CLIENT = """
+import sys
+sys.path[:0] = [sys.argv[1]]
+from pathlib import Path
+from pyspark.sql import SparkSession
+from bloomjoin.spark import Staging, join, report
+from spark_cases import digest, files_below
+spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
+data, folder = sys.argv[3], Path(sys.argv[4])
+logs, ids = spark.read.parquet(data + "/logs"), spark.read.parquet(data + "/ids.parquet")
+with Staging(str(folder)) as staging:
+    for given in data + "/ids.parquet", ids:
+        found = join(spark, data + "/logs", given, "name", staging=staging, mode="files")
+        assert report(found).fallback is None, report(found)
+        assert digest(found) == digest(logs.join(ids, "name"))
+    assert files_below(folder)
+assert not files_below(folder)
+print("the same rows")
+"""
+
+
+def test_connect(cluster: Any, data: Path, tmp_path: Path, binary: str) -> None:
+    url = cluster.start_connect(
+        {
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.cores.max": "2",
+            "spark.sql.shuffle.partitions": "2",
+        }
+    )
+    here = str(Path(__file__).parent)
+    client = subprocess.run(
+        [sys.executable, "-c", CLIENT, here, url, str(data), str(tmp_path / "staging")],
+        env={**os.environ, "BLOOMJOIN_BINARY": binary},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    said = [line for line in client.stderr.splitlines() if not line.startswith("\tat ")]
+    assert client.returncode == 0, "\n".join(said)[-4000:]
+    assert client.stdout.endswith("the same rows\n")

@@ -1,0 +1,258 @@
+"""The answer is plain Spark's: the same rows, names and types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from spark_cases import digest, files_below
+
+from bloomjoin._errors import UsageError
+from bloomjoin.spark import Staging, _run, join, prefilter, report
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HOWS = ["inner", "semi", "anti", "left", "right", "full"]
+SPARK_HOW = {"semi": "left_semi", "anti": "left_anti"}
+KEYS = ["small", "name", "raw", "price", "big", "day", "at", "clock", "flag"]
+
+
+@pytest.fixture
+def staging(tmp_path: Path):
+    with Staging(str(tmp_path / "staging")) as found:
+        yield found
+
+
+def plain(spark: SparkSession, data: Path, on, how: str):
+    logs = spark.read.parquet(f"file://{data}/logs")
+    ids = spark.read.parquet(f"file://{data}/ids.parquet")
+    return logs.join(ids, on, SPARK_HOW.get(how, how))
+
+
+def check(spark, data, staging, on, how, mode, ids=None, **options):
+    found = join(
+        spark,
+        data / "logs",
+        ids if ids is not None else data / "ids.parquet",
+        on,
+        how=how,
+        staging=staging,
+        mode="files",
+        tasks=3,
+        **options,
+    )
+    assert report(found).mode == mode, report(found).why
+    want = digest(plain(spark, data, on, how))
+    assert want[0] > 0
+    assert digest(found) == want
+    return report(found)
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_integers(spark, data, staging, how):
+    found = check(spark, data, staging, "id", how, "spark" if how in ("left", "full") else "files")
+    if found.mode == "files":
+        assert found.rows_in == 20_000
+        assert found.filter_kind == "exact"
+        assert 0 < found.candidates < found.rows_in
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_strings(spark, data, staging, how):
+    expected = "files" if how in ("inner", "semi", "right") else "spark"
+    check(spark, data, staging, "name", how, expected)
+
+
+@pytest.mark.parametrize("how", ["inner", "semi", "right"])
+def test_composite(spark, data, staging, how):
+    check(spark, data, staging, ["id", "name", "day"], how, "files")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_types(spark, data, staging, key):
+    check(spark, data, staging, key, "semi", "files")
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_types_of_a_data_frame(spark, data, staging, key):
+    ids = spark.read.parquet(f"file://{data}/ids.parquet").repartition(3)
+    check(spark, data, staging, key, "inner", "files", ids=ids)
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_both_ways(spark, data, staging, frame):
+    ids = spark.read.parquet(f"file://{data}/ids.parquet") if frame else None
+    # One log file has a few of the IDs only.
+    logs = data / "logs" / "region=08" / "part-3.parquet"
+    found = join(
+        spark, logs, data / "ids.parquet" if ids is None else ids, "name",
+        staging=staging, mode="files", tasks=2, both_ways=True,
+    )  # fmt: skip
+    want = spark.read.parquet(f"file://{logs}").join(
+        spark.read.parquet(f"file://{data}/ids.parquet"), "name"
+    )
+    assert digest(found) == digest(want)
+    kept = report(found).ids_kept
+    assert kept is not None
+    assert kept < report(found).ids_rows == 340
+
+
+def test_different_names(spark, data, staging):
+    ids = spark.read.parquet(f"file://{data}/ids.parquet").select("id", "plan")
+    ids = ids.toDF("the id", "plan, maybe")
+    found = join(
+        spark, data / "logs", ids, "id=the id", staging=staging, mode="files",
+        columns=["row", "region"],
+    )  # fmt: skip
+    logs = spark.read.parquet(f"file://{data}/logs").select("id", "row", "region")
+    assert digest(found) == digest(logs.join(ids, logs.id == ids["the id"]))
+    assert report(found).fallback is None
+
+
+def test_prefilter_has_every_row_with_an_id(spark, data, staging):
+    found = prefilter(spark, data / "logs", data / "ids.parquet", "name", staging=staging)
+    ids = spark.read.parquet(f"file://{data}/ids.parquet")
+    want = plain(spark, data, "name", "semi")
+    assert digest(found.join(ids, "name", "left_semi")) == digest(want)
+    assert want.count() <= report(found).candidates == found.count() < report(found).rows_in
+
+
+def test_ids_are_evaluated_once(spark, data, staging):
+    from pyspark.sql import functions as f
+
+    ids = spark.read.parquet(f"file://{data}/ids.parquet")
+    ids = ids.where(f.rand() < 0.5).withColumn("draw", f.rand())
+    found = join(spark, data / "logs", ids, "id", staging=staging, mode="files")
+    first = digest(found)
+    assert 0 < first[0] < plain(spark, data, "id", "inner").count()
+    assert digest(found) == first
+
+
+def test_no_row_is_left(spark, data, staging):
+    ids = spark.createDataFrame([(-1,), (-2,)], "id long")
+    found = join(spark, data / "logs", ids, "id", staging=staging, mode="files")
+    assert report(found).candidates == 0
+    want = spark.read.parquet(f"file://{data}/logs").join(ids, "id")
+    assert digest(found) == digest(want)
+    assert found.count() == 0
+
+
+FALLBACKS = {
+    "float": (lambda ids: ids, "ratio", "inner", "keys of type double"),
+    "types": (lambda ids: ids.selectExpr("cast(id as string) id"), "id", "inner", "types differ"),
+    "decimals": (
+        lambda ids: ids.selectExpr("cast(price as decimal(14,2)) price"),
+        "price",
+        "semi",
+        "types differ",
+    ),
+    "path": (
+        lambda ids: ids.selectExpr("'a b' region"), "region", "semi", "column of the paths",
+    ),
+    "old dates": (
+        lambda ids: ids.selectExpr("day").unionByName(ids.selectExpr("date'1500-01-01' day")),
+        "day",
+        "inner",
+        "older calendar",
+    ),
+    "anti": (lambda ids: ids, ["id", "name"], "anti", "several columns"),
+    "left": (lambda ids: ids, "id", "left", "every row"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_falls_back_to_spark(spark, data, staging, name):
+    change, on, how, why = FALLBACKS[name]
+    ids = change(spark.read.parquet(f"file://{data}/ids.parquet"))
+    logs = spark.read.parquet(f"file://{data}/logs")
+    found = join(spark, data / "logs", ids, on, how=how, staging=staging, mode="files")
+    assert why in (report(found).fallback or "")
+    assert digest(found) == digest(logs.join(ids, on, SPARK_HOW.get(how, how)))
+
+
+def test_collated_strings_are_sparks(spark, data, staging, tmp_path):
+    names = spark.read.parquet(f"file://{data}/ids.parquet").where("name is not null")
+    collated = "collate(name, 'UTF8_LCASE') name"
+    names.selectExpr(collated, "plan").write.parquet(f"file://{tmp_path}/log")
+    logs = spark.read.parquet(f"file://{tmp_path}/log")
+    assert "UTF8_LCASE" in logs.schema.simpleString()
+    ids = names.selectExpr("collate(upper(name), 'UTF8_LCASE') name").distinct()
+    found = join(spark, tmp_path / "log", ids, "name", how="semi", staging=staging, mode="files")
+    assert "compared by Spark alone" in (report(found).fallback or "")
+    assert digest(found) == digest(logs.join(ids, "name", "left_semi"))
+    assert found.count() == names.count()
+
+
+def test_int96_keys_are_sparks(spark, data, staging, tmp_path):
+    names = spark.read.parquet(f"file://{data}/ids.parquet")
+    names.select("at", "plan").write.parquet(f"file://{tmp_path}/log")
+    ids = names.select("at").limit(50)
+    found = join(spark, tmp_path / "log", ids, "at", staging=staging, mode="files")
+    assert "INT96" in (report(found).fallback or "")
+    logs = spark.read.parquet(f"file://{tmp_path}/log")
+    assert found.count() == logs.join(ids, "at").count() > 0
+
+
+def test_rows_in_an_older_calendar_are_sparks(spark, staging, tmp_path):
+    """One file of two says that its days are of the older calendar, as Spark 2 wrote them."""
+    (tmp_path / "log").mkdir()
+    table = pa.table(
+        {"id": pa.array([1, 2], pa.int64()), "day": pa.array([-400_000, 5], pa.date32())}
+    )
+    marks = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+    pq.write_table(table.replace_schema_metadata(marks), tmp_path / "log" / "a.parquet")
+    pq.write_table(table, tmp_path / "log" / "b.parquet")
+    ids = spark.createDataFrame([(1,)], "id long")
+    found = join(spark, tmp_path / "log", ids, "id", staging=staging, mode="files", tasks=1)
+    assert "older calendar" in (report(found).fallback or "")
+    logs = spark.read.parquet(f"file://{tmp_path}/log")
+    assert digest(found) == digest(logs.join(ids, "id"))
+    days = {row["day"] for row in found.selectExpr("cast(day as string) day").collect()}
+    assert len(days) == 2, "the calendars do not differ, so this tests nothing"
+
+
+def test_auto_leaves_a_small_log_to_spark(spark, data, staging, tmp_path):
+    found = join(spark, data / "logs", data / "ids.parquet", "id", staging=staging)
+    assert "small" in (report(found).fallback or "")
+    assert digest(found) == digest(plain(spark, data, "id", "inner"))
+    assert files_below(tmp_path / "staging") == []
+
+
+@pytest.mark.parametrize("share", ["some", "most"])
+def test_auto_plans(spark, data, staging, monkeypatch, share):
+    monkeypatch.setattr(_run, "_SMALL_LOG", 0)
+    ids = spark.read.parquet(f"file://{data}/ids.parquet").select("id")
+    if share == "most":
+        ids = spark.range(0, 3000)
+    found = join(spark, data / "logs", ids, "id", staging=staging)
+    assert ("of the log's rows have an ID" in report(found).why) == (share == "most")
+    assert "plan" in report(found).seconds
+    logs = spark.read.parquet(f"file://{data}/logs")
+    assert digest(found) == digest(logs.join(ids, "id"))
+
+
+def test_what_is_refused(spark, data, staging, tmp_path):
+    logs = spark.read.parquet(f"file://{data}/logs")
+    ids = data / "ids.parquet"
+    with pytest.raises(UsageError, match="data frame"):
+        join(spark, logs, ids, "id", staging=staging)
+    with pytest.raises(UsageError, match="no column nobody"):
+        join(spark, data / "logs", ids, "nobody", staging=staging)
+    with pytest.raises(UsageError, match="how"):
+        join(spark, data / "logs", ids, "id", how="cross", staging=staging)
+    with pytest.raises(UsageError, match="absolute"):
+        join(spark, data / "logs", ids, "id", staging="relative")
+
+
+def test_staging_ends_with_its_block(spark, data, tmp_path):
+    with Staging(str(tmp_path / "staging")) as staging:
+        found = join(
+            spark, data / "logs", data / "ids.parquet", "id", staging=staging, mode="files"
+        )
+        assert found.count() > 0
+        assert files_below(tmp_path / "staging")
+    assert files_below(tmp_path / "staging") == []
