@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -237,6 +239,37 @@ func TestForceKilled(t *testing.T) {
 	}
 	if left := names(t, out+".bloomjoin"); len(left) != 2 || left[1] != "manifest.json" {
 		t.Errorf("beside it: %q, want a state and its copy", left)
+	}
+}
+
+// A run with --force is killed after its state is published and before it has removed the
+// files of the state before. A run that writes files of those names replaces them.
+func TestForceKilledAtTheEnd(t *testing.T) {
+	dir := days(t)
+	out := filepath.Join(t.TempDir(), "out")
+	must(t, forced(dir, out+"/", 1, 0, "arrow")...)
+	before, beside := snapshotOf(t, out), snapshotOf(t, out+".bloomjoin")
+	must(t, forced(dir, out+"/", 1, 1, "parquet")...)
+	for name, content := range before {
+		if name != "_SUCCESS" && !strings.HasSuffix(name, "/_SUCCESS") {
+			if err := os.WriteFile(filepath.Join(out, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var said bytes.Buffer
+	if code := run(forced(dir, out+"/", 1, 1, "arrow"), nil, io.Discard, &said); code != exitFailed || !strings.Contains(said.String(), "is not listed in a manifest") {
+		t.Errorf("files that appeared later: exit code %d: %s; want them kept", code, &said)
+	}
+	const first = "manifest-00000001.json"
+	if err := os.WriteFile(filepath.Join(out+".bloomjoin", first), []byte(beside[first]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, forced(dir, out+"/", 1, 1, "arrow")...)
+	fresh := filepath.Join(t.TempDir(), "out")
+	must(t, forced(dir, fresh+"/", 1, 1, "arrow")...)
+	if now, want := snapshotOf(t, out), snapshotOf(t, fresh); !maps.Equal(now, want) {
+		t.Errorf("there are %q, want %q", slices.Sorted(maps.Keys(now)), slices.Sorted(maps.Keys(want)))
 	}
 }
 

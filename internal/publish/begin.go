@@ -408,7 +408,7 @@ func (p *placement) target(ctx context.Context, t Target) (marker string, ok boo
 		err = d.foreign(t.Name)
 	case d.Known() && marker == d.Mark():
 		return marker, true, nil
-	case p.state.file(t.Name) == nil && !p.planned[t.Name]:
+	case p.state.file(t.Name) == nil && !p.planned[t.Name] && !p.listing.unsettled(p.state, t.Name):
 		err = fault.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
 	case !table || d.Force || marker != "":
 		return marker, true, nil

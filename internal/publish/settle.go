@@ -149,6 +149,12 @@ func (d *Dir) copyState(ctx context.Context, s *State) error {
 	return errLost
 }
 
+// unsettled reports whether a file is of the generation before a state, and would have been
+// removed if the commit had not been cut short: that generation goes after its files.
+func (l *listing) unsettled(s *State, name string) bool {
+	return slices.Contains(s.Remove, name) && slices.Contains(l.stale, stateName(s.Generation-1))
+}
+
 // clear removes the files that a state has no place for, as they were listed: what
 // another run has written there since stays.
 func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
