@@ -122,6 +122,30 @@ def test_forked_process_leaves_the_run_alone() -> None:
         assert first + sum(batch.num_rows for batch in reader) == reader.report.rows_out
 
 
+def test_forked_process_does_not_hold_up_a_run() -> None:
+    """It has a copy of the pipes, which must not keep the run from seeing their end."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _ in range(20):
+            time.sleep(0.02)
+            yield pa.record_batch({"k": [1, 2]})
+
+    logs = pa.RecordBatchReader.from_batches(pa.schema({"k": pa.int64()}), batches())
+    reader = bloomjoin.join(logs, IDS, "k")
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        started = time.monotonic()
+        assert reader.read_all().num_rows == 40
+        assert time.monotonic() - started < 30
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    reader.close()
+
+
 ENDLESS = """
 import os, signal, sys, threading, pyarrow as pa, bloomjoin
 batch = pa.record_batch({"k": pa.array(range(10_000))})

@@ -7,6 +7,7 @@ import contextlib
 import os
 import subprocess
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import IO, Protocol, cast
 
@@ -34,6 +35,7 @@ class Lifetime:
         self._owner = os.getpid()
         self._starting = threading.Lock()
         self._over = False
+        _RUNNING.add(self)
 
     def start(
         self, command: Sequence[str], *, fed: bool, env: Mapping[str, str] | None
@@ -95,3 +97,30 @@ class Lifetime:
             cast("IO[bytes]", process.stderr).close()
         if self.feeder is not None:
             self.feeder.join()
+
+    def let_go(self) -> None:
+        """In a forked process, let go of the pipes: while one is open, it has no end.
+
+        They become the null device, and are not closed, as a thread that does not
+        exist here may hold the locks of their files.
+        """
+        if self.process is None:
+            return
+        null = os.open(os.devnull, os.O_RDWR)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None and not pipe.closed:
+                os.dup2(null, pipe.fileno(), inheritable=False)
+        os.close(null)
+
+
+# What a forked process has to let go of. Nothing else can see a fork happen.
+_RUNNING: weakref.WeakSet[Lifetime] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    for lifetime in list(_RUNNING):
+        lifetime.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -73,6 +74,7 @@ class _Output:
         self._ahead = b""  # a byte read after what looked like the marker
         self._finished = False
         self._reading = threading.RLock()
+        self._owner = os.getpid()
 
     def readable(self) -> bool:
         return True
@@ -117,6 +119,8 @@ class _Output:
 
     def end(self) -> None:
         """End the run, also while another thread reads."""
+        if os.getpid() != self._owner:
+            return  # a forked process, where the lock may be held for ever
         while not self._reading.acquire(timeout=0.1):
             self.child.stop()
         try:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 
 
 @contextlib.contextmanager
 def new_file() -> Iterator[str]:
-    """Give a path in a new private directory, which goes if there is no file in it."""
+    """Give a path in a new private directory.
+
+    The directory goes if there is no file in it, and with the file if the block fails.
+    """
     directory = tempfile.mkdtemp(prefix="bloomjoin-")
     try:
         yield os.path.join(directory, "filter.bjf")
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
     finally:
         with contextlib.suppress(OSError):
             os.rmdir(directory)
