@@ -45,7 +45,7 @@ def nothing_left(
     assert list(staging.iterdir()) == []
 
 
-def endless(stopped: list[str] | None = None) -> pa.RecordBatchReader:
+def endless() -> pa.RecordBatchReader:
     """Return a stream of keys without an end."""
     batch = pa.record_batch({"k": pa.array(range(10_000))})
 

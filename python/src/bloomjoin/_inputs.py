@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from bloomjoin._arrow import Stream, as_stream, is_arrow
 from bloomjoin._errors import UsageError
@@ -85,10 +86,10 @@ def place(logs: Input, ids: Input, cleanup: ExitStack, *, reread: bool = False) 
     """Place the inputs of a join. Staged files are removed by ``cleanup``.
 
     With ``reread``, the command reads its inputs more than once, and all streams
-    are staged.
+    are staged as tables.
     """
     if reread:
-        return Placed(_staged(logs, cleanup, "logs"), _staged(ids, cleanup, "ids"), None)
+        return Placed(_tabled(logs, cleanup, "logs"), _tabled(ids, cleanup, "ids"), None)
     if isinstance(logs, Stream) and isinstance(ids, Stream):
         logs, ids = _stage_smaller(logs, ids, cleanup)
     names, feed_logs = place_one(logs)
@@ -102,6 +103,17 @@ def _staged(given: Input, cleanup: ExitStack, name: str) -> tuple[str, ...]:
     path = directory(cleanup) / f"{name}.arrows"
     with open(path, "xb") as out:
         given.write(out)
+    return (str(path),)
+
+
+def _tabled(given: Input, cleanup: ExitStack, name: str) -> tuple[str, ...]:
+    """Stage a stream as a table, which can be sampled, and says how many rows it has."""
+    if isinstance(given, Files):
+        return given.names
+    path = directory(cleanup) / f"{name}.parquet"
+    with pq.ParquetWriter(path, given.schema, compression="none") as writer:
+        for batch in given.batches():
+            writer.write_batch(batch)
     return (str(path),)
 
 
