@@ -7,8 +7,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log"
 	"os"
 	"time"
 
@@ -38,7 +38,8 @@ type server struct {
 func main() {
 	var s server
 	if err := child.Serve(os.Stdin, os.Stdout, s.answer); err != nil {
-		log.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:forbidigo // exit status of the command
 	}
 }
 
@@ -65,12 +66,12 @@ func (s *server) load(filter, keys string) (err error) {
 	return nil
 }
 
-func firstColumn(name string) (arrow.Array, error) {
+func firstColumn(name string) (column arrow.Array, err error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { err = errors.Join(err, file.Close()) }()
 	r, err := ipc.NewFileReader(file)
 	if err != nil {
 		return nil, err
