@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -18,5 +19,8 @@ def children() -> Callable[[], set[int]]:
 
 def _children() -> set[int]:
     """Return the processes of all threads of this process (Linux)."""
-    tasks = Path(f"/proc/{os.getpid()}/task")
-    return {int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
