@@ -111,6 +111,17 @@ def test_a_table_of_several_columns_needs_a_key() -> None:
         bloomjoin.build(LOG)
 
 
+@pytest.mark.parametrize("name", ["a b", "a.b", "a,b", 'a "b"', "k::int8", "-k", "é", "a=b", "'"])
+def test_columns_are_taken_as_they_are(name: str) -> None:
+    table = pa.table({name: [1, 2], "other": [3, 4]})
+    ids = bloomjoin.build(table.select([name]))
+    assert ids.probe(pa.array([1, 3])).to_pylist() == [True, False]
+    quoted = '"' + name.replace('"', '""') + '"'
+    assert ids.key_names[0] in (name, quoted)  # a reference, as --key takes it
+    kept = bloomjoin.scan(ids, table, quoted, columns=[name]).read_all()
+    assert kept.equals(table.select([name]))
+
+
 @pytest.mark.parametrize("name", ["-o", "--force", "a b", "a,b.parquet", "ü", "a\nb", "a'b"])
 def test_names_are_taken_as_they_are(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)

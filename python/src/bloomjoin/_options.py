@@ -6,7 +6,6 @@ options give no flag, so the defaults are the command's.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -41,11 +40,15 @@ def flags(options: Mapping[str, Any]) -> list[str]:
 def quoted(names: str | Iterable[str]) -> str:
     """Return exact names of columns as one value of a flag."""
     given = [names] if isinstance(names, str) else list(names)
+    if not given:
+        raise UsageError("columns: want at least one, got none (the report has the number of rows)")
     return ",".join(_quote(name) for name in given)
 
 
 def _quote(name: str) -> str:
-    return name if name.isidentifier() else json.dumps(name, ensure_ascii=False)
+    if name.isascii() and name.isidentifier():
+        return name
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _several(name: str, value: Any) -> list[str]:
