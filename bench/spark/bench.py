@@ -2,29 +2,36 @@
 
     python3 bench.py --data DIR --rows 20000000 --share 0.01 --rounds 5
 
-It makes the log and the IDs in DIR if they are not there, starts a master and two workers of one
-core each on this machine, and runs the same inner join in five ways, in turn, once to warm up
-and then ``--rounds`` times. Printed are medians of wall seconds per query. Sessions and the
-making of data are excluded. All ways must give the same rows.
+It makes the log of bench/scan and the IDs in DIR if they are not there, starts a master and two
+workers of one core each on this machine, and runs the same inner join in six ways, in turn, once
+to warm up and then ``--rounds`` times. Printed are medians; of ratios, the median of the rounds'
+ratios. Sessions and the making of data are excluded. All ways must give the same rows.
 
     shuffle      no broadcast and no runtime filter
     default      Spark's configuration as it is
     runtime      no broadcast; the runtime Bloom filter, with thresholds that make it fire
     broadcast    the IDs are broadcast, whatever their size
-    bloomjoin    bloomjoin.spark.join, then Spark's default
+    bloomjoin    bloomjoin.spark.join in files mode, then Spark's default
+    auto         bloomjoin.spark.join in auto mode
+
+Memory is that of the larger executor: the most that Spark's tasks of a stage held for their
+joins and sorts, as Spark tells, and the most that the processes beside Java held, sampled.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib.util
 import json
 import os
 import shutil
 import statistics
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +42,8 @@ from cluster import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 OFF = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -52,6 +61,7 @@ SETTINGS: dict[str, dict[str, str]] = {
     },
     "broadcast": {},
     "bloomjoin": {},
+    "auto": {},
 }
 
 
@@ -63,78 +73,130 @@ class Way:
     answer: tuple[Any, ...] = ()
     shuffled: list[int] = field(default_factory=list)
     executor_seconds: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    beside: list[int] = field(default_factory=list)
     report: Any = None
 
 
-def make(folder: Path, rows: int, share: float) -> tuple[Path, Path]:
-    """Write a log of ten columns, and IDs of ``share`` of its users, if they are missing."""
+def make(folder: Path, rows: int, share: float, more: int) -> tuple[Path, Path]:
+    """Write the log of bench/scan, and IDs of ``share`` of its users, if they are missing.
+
+    ``more`` is how many IDs there are at least: users without a row in the log are added.
+    """
     import numpy as np
 
-    users = max(rows // 10, 100)
-    logs, ids = folder / f"log-{rows}.parquet", folder / f"ids-{rows}-{share}.parquet"
+    generate = _generator()
+    logs, ids = folder / f"log-{rows}.parquet", folder / f"ids-{rows}-{share}-{more}.parquet"
     folder.mkdir(parents=True, exist_ok=True)
     if not logs.exists():
-        random = np.random.default_rng(1)
-        part = folder / (logs.name + ".part")
-        writer = None
-        for start in range(0, rows, 1_000_000):
-            n = min(1_000_000, rows - start)
-            table = log_rows(random, n, users, start)
-            writer = writer or pq.ParquetWriter(part, table.schema, compression="snappy")
-            writer.write_table(table, row_group_size=500_000)
-        if writer is not None:
-            writer.close()
-        part.rename(logs)
+        _, users = generate.numbers("base", rows, np.random.default_rng([generate.SEED, 2]))
+        _write(logs, generate.tables("base", users, generate.ROW_GROUP), compression="snappy")
     if not ids.exists():
-        random = np.random.default_rng(2)
-        chosen = random.choice(users, int(users * share), replace=False) * 7919
-        table = pa.table({"user_id": chosen, "plan": random.integers(0, 5, len(chosen))})
-        pq.write_table(table, ids, row_group_size=500_000)
+        order = np.random.default_rng([generate.SEED, 1]).permutation(rows)
+        chosen = order[: max(round(rows * share), 1)]
+        others = rows + np.arange(max(more - len(chosen), 0))
+        chosen = np.random.default_rng(3).permutation(np.concatenate([chosen, others]))
+        parts = range(0, len(chosen), generate.ROW_GROUP)
+        keys = (generate.keys("base", chosen[i : i + generate.ROW_GROUP]) for i in parts)
+        _write(ids, (pa.table({"user_id": k}) for k in keys))
     return logs, ids
 
 
-def log_rows(random: Any, n: int, users: int, start: int) -> pa.Table:
-    """Return ``n`` rows of a web log."""
-    session = random.bytes(n * 8).hex()
-    return pa.table(
-        {
-            "user_id": random.integers(0, users, n) * 7919,
-            "session_id": pa.array([session[i : i + 16] for i in range(0, n * 16, 16)]),
-            "ts": pa.array(
-                1_700_000_000_000_000 + (start + pa.array(range(n)).to_numpy()) * 1000,
-                pa.timestamp("us", "UTC"),
-            ),
-            "url": pa.array([f"/products/{v}/reviews" for v in random.integers(0, 50_000, n)]),
-            "status": random.choice([200, 200, 200, 304, 404, 500], n),
-            "bytes": random.integers(0, 1 << 20, n),
-            "country": pa.array(random.choice(["NO", "DE", "US", "BR", "IN"], n)),
-            "agent": pa.array([f"agent/{v}" for v in random.integers(0, 200, n)]),
-            "amount": random.random(n).round(2),
-            "mobile": pa.array(random.integers(0, 2, n), pa.int8()),
-        }
-    )
+def _generator() -> Any:
+    path = Path(__file__).parents[1] / "scan" / "python" / "generate.py"
+    spec = importlib.util.spec_from_file_location("generate", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _write(path: Path, tables: Iterable[pa.Table], **options: Any) -> None:
+    """Write tables as a file of a row group each, which appears when it is whole."""
+    part = path.with_name(path.name + ".part")
+    writer = None
+    for table in tables:
+        writer = writer or pq.ParquetWriter(part, table.schema, **options)
+        writer.write_table(table, row_group_size=len(table))
+    assert writer is not None
+    writer.close()
+    part.rename(path)
+
+
+@dataclass
+class Spent:
+    """What stages took, from Spark's own page."""
+
+    shuffled: int = 0
+    seconds: float = 0.0
+    memory: int = 0
+    """The most that the tasks of one stage held, in bytes."""
 
 
 class Stages:
-    """Reads shuffle bytes and executor time of the stages that have run, from Spark's own page."""
+    """Reads what the stages that have run took."""
 
     def __init__(self, spark: SparkSession) -> None:
         context = spark.sparkContext
         self._url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/stages"
         self._seen: set[tuple[int, int]] = set()
 
-    def take(self) -> tuple[int, float]:
-        """Return shuffled bytes and executor seconds since the last call."""
+    def take(self) -> Spent:
+        """Return what the stages since the last call took."""
         with urllib.request.urlopen(self._url, timeout=60) as answer:
             stages = json.load(answer)
-        shuffled, milliseconds = 0, 0
+        spent = Spent()
         for stage in stages:
             key = (stage["stageId"], stage["attemptId"])
             if key not in self._seen and stage["status"] in ("COMPLETE", "FAILED"):
                 self._seen.add(key)
-                shuffled += stage["shuffleWriteBytes"]
-                milliseconds += stage["executorRunTime"]
-        return shuffled, milliseconds / 1000
+                spent.shuffled += stage["shuffleWriteBytes"]
+                spent.seconds += stage["executorRunTime"] / 1000
+                each = stage["peakExecutionMemory"] // max(stage["numTasks"], 1)
+                spent.memory = max(spent.memory, each)
+        return spent
+
+
+class Beside:
+    """Samples the memory of the processes that executors have started: Python and commands."""
+
+    def __init__(self, workers: list[int]) -> None:
+        self._workers = workers
+        self._peak = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def take(self) -> int:
+        """Return the peak of one worker's processes in bytes, and begin anew."""
+        peak, self._peak = self._peak, 0
+        return peak
+
+    def stop(self) -> None:
+        """End the sampling."""
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.1):
+            children: dict[int, list[int]] = {}
+            held: dict[int, int] = {}
+            for entry in os.scandir("/proc"):
+                with contextlib.suppress(OSError, ValueError):
+                    text = Path(f"/proc/{int(entry.name)}/stat").read_text()
+                    fields = text.rpartition(")")[2].split()
+                    children.setdefault(int(fields[1]), []).append(int(entry.name))
+                    # A process that Java is about to start looks as large as Java.
+                    if "java" not in os.readlink(f"/proc/{entry.name}/exe"):
+                        held[int(entry.name)] = int(fields[21]) * _PAGE
+            for worker in self._workers:
+                self._peak = max(self._peak, _sum(worker, children, held))
+
+
+def _sum(process: int, children: dict[int, list[int]], held: dict[int, int]) -> int:
+    below = sum(_sum(child, children, held) for child in children.get(process, []))
+    return held.get(process, 0) + below
 
 
 def session(cluster: Cluster, memory: str) -> SparkSession:
@@ -159,15 +221,17 @@ def session(cluster: Cluster, memory: str) -> SparkSession:
     return spark
 
 
-def query(spark: SparkSession, way: str, logs: Path, ids: Path, staging: Any) -> DataFrame:
+def query(
+    spark: SparkSession, way: str, logs: Path, ids: Path, staging: Any, memory: str | None
+) -> DataFrame:
     """Return the join in one of the ways."""
     from pyspark.sql import functions
 
-    if way == "bloomjoin":
+    if way in ("bloomjoin", "auto"):
         from bloomjoin.spark import join
 
-        memory = os.environ.get("BENCH_MEMORY")
-        return join(spark, logs, ids, "user_id", staging=staging, mode="files", memory=memory)
+        mode: Any = "files" if way == "bloomjoin" else "auto"
+        return join(spark, logs, ids, "user_id", staging=staging, mode=mode, memory=memory)
     left, right = (spark.read.parquet(f"file://{p}") for p in (logs, ids))
     if way == "runtime":
         # The filter is made only where the IDs look as if they had been selected.
@@ -201,21 +265,21 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--share", type=float, default=0.01)
-    parser.add_argument("--ids", type=Path, help="IDs of your own: user_id, plan")
+    parser.add_argument("--ids", type=int, default=0, help="at least so many IDs")
+    parser.add_argument("--memory", help="of a command, for example 1GiB")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ways", default=",".join(SETTINGS))
     parser.add_argument("--executor-memory", default="3g")
     options = parser.parse_args()
     ways = options.ways.split(",")
-    logs, ids = make(options.data.resolve(), options.rows, options.share)
-    ids = options.ids.resolve() if options.ids else ids
+    logs, ids = make(options.data.resolve(), options.rows, options.share, options.ids)
     out = options.data.resolve() / "out"
     found = {way: Way() for way in ways}
     from bloomjoin.spark import Staging, report
 
     with Cluster(2, 1, "4g") as cluster:
         spark = session(cluster, options.executor_memory)
-        stages = Stages(spark)
+        stages, beside = Stages(spark), Beside(cluster.pids)
 
         def run(way: str) -> Way:
             for name in {n for s in SETTINGS.values() for n in s}:
@@ -224,22 +288,26 @@ def main() -> None:
                 spark.conf.set(name, value)
             with Staging(str(options.data.resolve() / "staging")) as staging:
                 start = time.monotonic()
-                frame = query(spark, way, logs, ids, staging)
+                frame = query(spark, way, logs, ids, staging, options.memory)
                 frame.write.mode("overwrite").parquet(f"file://{out}")
                 took = time.monotonic() - start
             it = found[way]
-            shuffled, busy = stages.take()
+            spent = stages.take()
             it.seconds.append(took)
-            it.shuffled.append(shuffled)
-            it.executor_seconds.append(busy)
+            it.shuffled.append(spent.shuffled)
+            it.executor_seconds.append(spent.seconds)
+            it.memory.append(spent.memory)
+            it.beside.append(beside.take())
             it.answer = digest(spark, out)
             stages.take()
-            it.report = report(frame) if way == "bloomjoin" else None
+            beside.take()
+            it.report = report(frame) if way in ("bloomjoin", "auto") else None
             return it
 
         try:
             measure(spark, ways, options.rounds + 1, run)
         finally:
+            beside.stop()
             spark.stop()
             shutil.rmtree(out, ignore_errors=True)
             shutil.rmtree(options.data.resolve() / "staging", ignore_errors=True)
@@ -248,22 +316,30 @@ def main() -> None:
 
 def show(found: dict[str, Way]) -> None:
     """Print medians without the first round, and fail if answers differ."""
-    print("| way | s | of shuffle | executor s | MB shuffled | rows |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
-    first = next(iter(found.values()))
-    base = statistics.median(first.seconds[1:])
+    print(
+        "| way | s | of bloomjoin | executor s | MB shuffled | MB staged | MB in Java | MB beside |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    base = found.get("bloomjoin", next(iter(found.values())))
     for name, way in found.items():
-        seconds = statistics.median(way.seconds[1:])
-        busy, shuffled = (statistics.median(v[1:]) for v in (way.executor_seconds, way.shuffled))
+        ratios = [a / b for a, b in zip(way.seconds[1:], base.seconds[1:], strict=True)]
+        staged = way.report.staged_bytes + way.report.ids_staged_bytes if way.report else 0
         print(
-            f"| {name} | {seconds:.2f} | {seconds / base:.2f} | {busy:.1f} "
-            f"| {shuffled / 1e6:.1f} | {way.answer[0]} |"
+            f"| {name} | {middle(way.seconds):.2f} | {statistics.median(ratios):.2f} "
+            f"| {middle(way.executor_seconds):.1f} | {middle(way.shuffled) / 1e6:.0f} "
+            f"| {staged / 1e6:.0f} | {middle(way.memory) / 1e6:.0f} | {max(way.beside) / 1e6:.0f} |"
         )
-    for way in found.values():
+    for name, way in found.items():
+        print(f"\n{name}: {[round(s, 2) for s in way.seconds]} s, {way.answer[0]} rows")
         if way.report is not None:
-            print(f"\n{way.report}")
+            print(way.report)
     if len({way.answer for way in found.values()}) != 1:
         sys.exit(f"the answers differ: { {n: w.answer for n, w in found.items()} }")
+
+
+def middle(figures: list[Any]) -> float:
+    """Return the median without the first round."""
+    return float(statistics.median(figures[1:]))
 
 
 if __name__ == "__main__":

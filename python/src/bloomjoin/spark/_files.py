@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_TASK_BYTES = 128 << 20
+# A task starts a command, which takes as long as the scan of some tens of MiB.
+_TASK_BYTES = 512 << 20
 _MERGED_AT_ONCE = 32
 
 
@@ -29,9 +30,14 @@ class Resources:
     parallelism: int
     tasks: int | None
 
-    def tasks_of(self, size: int, row_groups: int, least: int = 1) -> int:
-        """Return how many tasks share inputs of ``size`` bytes: no task is without a row group."""
-        wanted = self.tasks or max(least, math.ceil(size / _TASK_BYTES))
+    def tasks_of(self, size: int, row_groups: int, *, all_cores: bool = False) -> int:
+        """Return how many tasks share inputs of ``size`` bytes: no task is without a row group.
+
+        ``all_cores`` asks for as many tasks on each core of the cluster.
+        """
+        wanted = self.tasks or math.ceil(size / _TASK_BYTES)
+        if all_cores and not self.tasks:
+            wanted = math.ceil(max(wanted, 1) / self.parallelism) * self.parallelism
         return max(1, min(wanted, row_groups))
 
 
@@ -104,7 +110,7 @@ class Stages:
                 "environment": self._environment,
                 "options": self._options,
                 "names": list(names),
-                "output": f"{self.root}/lists/{side}.jsonl",
+                "prefix": f"{self.root}/lists/{side}-",
                 "directories": directories if self._staging.is_local() else [],
             }
             for side, names in sides.items()
@@ -155,9 +161,7 @@ class Stages:
         members: bool = True,
     ) -> Staged:
         """Copy the rows whose keys the filter lets through, or those that it does not have."""
-        count = self._resources.tasks_of(
-            inputs.bytes, inputs.row_groups, self._resources.parallelism
-        )
+        count = self._resources.tasks_of(inputs.bytes, inputs.row_groups, all_cores=True)
         command = ["scan", "--files-from", inputs.url, "--shard", f"{_task.SHARD}/{count}"]
         command += ["--columns", ",".join(map(reference, columns))]
         if members:

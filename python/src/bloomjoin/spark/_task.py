@@ -67,7 +67,7 @@ class Listing(TypedDict):
     environment: dict[str, str]
     options: list[str]
     names: list[str]
-    output: str
+    prefix: str  # of the list's key
     directories: list[str]
 
 
@@ -277,47 +277,53 @@ def _expire(folder: str) -> None:
 def _freeze(wanted: Listing, index: int) -> dict[str, Any]:
     """List inputs; columns of their paths are strings. Describe the first file of each schema."""
     start = time.monotonic()
+    attempt = uuid.uuid4().hex[:16]
+    output = f"{wanted['prefix']}{attempt}.jsonl"
     binary = _find(wanted["binary"])
     for directory in wanted["directories"]:
         os.makedirs(directory, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="bloomjoin-inputs-")
     try:
-        child, detail = _listed(binary, wanted, os.path.join(folder, "inputs.jsonl"))
+        child, detail = _listed(binary, wanted, output, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if child.code not in (_DONE, *_PERMANENT):
         raise RuntimeError(_complaint(child))
     return {
         "shard": index,
-        "attempt": "",
+        "attempt": attempt,
         "host": socket.gethostname(),
         "exit_code": child.code,
         "text": child.err.strip(),
         "report": child.out.strip(),
-        "output": wanted["output"],
+        "output": output,
         "seconds": time.monotonic() - start,
         "peak_bytes": child.peak_bytes,
         "detail": json.dumps(detail),
     }
 
 
-def _listed(binary: str, wanted: Listing, local: str) -> tuple[Child, dict[str, Any]]:
-    common = [*wanted["options"], "--quiet", "--json"]
+def _listed(
+    binary: str, wanted: Listing, output: str, folder: str
+) -> tuple[Child, dict[str, Any]]:
+    """Make a list, in a file of this machine first if the output is an object of a store."""
+    local = os.path.join(folder, "inputs.jsonl") if "://" in output else output
+    inputs = [binary, "inputs", *wanted["options"], "--quiet", "--json", "--force"]
+    names = ["--", *wanted["names"]]
     environment = wanted["environment"]
-    first = [binary, "inputs", *common, "-o", local, "--", *wanted["names"]]
-    child = _run(first, environment)
+    child = _run([*inputs, "-o", local, *names], environment)
     if child.code != _DONE:
         return child, {}
-    header, names = _header(local)
-    # The same list again, from what is known: where tasks find it, and with strings for paths.
-    strings = ",".join(f"{c['name']}:string" for c in header.get("hive", []))
-    kinds = ["--hive-types", strings] if strings else []
-    again = [binary, "inputs", *common, *kinds, "--update", local, "--force"]
-    child = _run([*again, "-o", wanted["output"], "--", *wanted["names"]], environment)
-    if child.code != _DONE:
-        return child, {}
+    header, firsts = _header(local)
+    kinds = ",".join(f"{c['name']}:string" for c in header.get("hive", []))
+    if kinds or local != output:
+        # The same list again, from what is known, where tasks find it.
+        more = ["--hive-types", kinds] if kinds else []
+        child = _run([*inputs, *more, "--update", local, "-o", output, *names], environment)
+        if child.code != _DONE:
+            return child, {}
     files = []
-    for name in names:
+    for name in firsts:
         options = [o for o in wanted["options"] if o.startswith("--store-option=")]
         described = _run(
             [binary, "inspect", "--json", "--quiet", *options, "--", name], environment
