@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def spark_join(logs: DataFrame, ids: DataFrame, on: Sequence[Pair], how: str) -> DataFrame:
     """Join as ``logs.join(ids, on, how)`` does: equal names of a key become one column."""
-    if _using(on):
+    if using(on):
         return logs.join(ids, [p.log for p in on], how)
     conditions = [logs[quoted(p.log)] == ids[quoted(p.ids)] for p in on]
     return logs.join(ids, functools.reduce(lambda a, b: a & b, conditions), how)
@@ -23,11 +23,12 @@ def spark_join(logs: DataFrame, ids: DataFrame, on: Sequence[Pair], how: str) ->
 
 def as_semi_join(logs: DataFrame, on: Sequence[Pair]) -> DataFrame:
     """Order columns as Spark's semi and anti joins do: keys of one name come first."""
-    if not _using(on):
+    if not using(on):
         return logs
     keys = list(dict.fromkeys(p.log for p in on))
     return logs.select(*map(quoted, [*keys, *(c for c in logs.columns if c not in keys)]))
 
 
-def _using(on: Sequence[Pair]) -> bool:
+def using(on: Sequence[Pair]) -> bool:
+    """Report whether all keys have one name on both sides: they are one column of the answer."""
     return all(p.log == p.ids for p in on)

@@ -34,7 +34,10 @@ class SparkReport:
     filter_bytes: int = 0
     fpr: float | None = None
     """The false-positive rate that the filter's size predicts."""
+    reads_log: bool = False
+    """Spark reads the whole log, too: the join needs every row, and the IDs were filtered."""
     ids_rows: int = 0
+    ids_bytes: int = 0
     ids_kept: int | None = None
     """IDs that a filter of the candidates let through; None if the IDs were not filtered."""
     ids_staged_bytes: int = 0
@@ -52,8 +55,15 @@ class SparkReport:
 
     @property
     def bytes_saved(self) -> int:
-        """Bytes of the log's files that Spark need not read, less those that it reads instead."""
-        return self.log_bytes - self.staged_bytes if self.mode == "files" else 0
+        """Bytes of files that Spark need not read, less those that it reads instead.
+
+        What it need not shuffle comes on top.
+        """
+        if self.mode != "files":
+            return 0
+        log = 0 if self.reads_log else self.log_bytes
+        ids = 0 if self.ids_kept is None or self.how == "full" else self.ids_bytes
+        return log + ids - self.staged_bytes - self.ids_staged_bytes
 
 
 def attach(frame: DataFrame, found: SparkReport) -> DataFrame:

@@ -21,7 +21,7 @@ def resources(spark: SparkSession, memory: str | None, tasks: int | None) -> Res
 
     The command runs beside the executor's Java heap, so the overhead is what it may use.
     """
-    return Resources(memory or _share(spark), _parallelism(spark), tasks)
+    return Resources(memory or _share(spark), parallelism(spark), tasks)
 
 
 def _share(spark: SparkSession) -> str:
@@ -35,7 +35,8 @@ def _share(spark: SparkSession) -> str:
     return f"{max(_LEAST, overhead // slots) // _MIB}MiB"
 
 
-def _parallelism(spark: SparkSession) -> int:
+def parallelism(spark: SparkSession) -> int:
+    """Return how many tasks the cluster runs at a time, as Spark knows it."""
     if not _ship.is_connect(spark):
         return int(spark.sparkContext.defaultParallelism)
     from pyspark.sql import functions
@@ -52,8 +53,14 @@ def _get(spark: SparkSession, name: str, default: str) -> str:
 
 
 def _bytes(text: str) -> int:
-    """Read a size as Spark does: MiB without a unit."""
+    """Read a size of memory as Spark does: MiB without a unit."""
     found = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)i?b?\s*", text.lower())
     if not found:
         return _LEAST
     return int(found[1]) * _UNITS[found[2] or "m"]
+
+
+def size_of(text: str) -> int:
+    """Read a size as Spark does where bytes are the unit. -1 is below any size."""
+    found = re.fullmatch(r"\s*(-?\d+)\s*([bkmgt]?)i?b?\s*", text.lower())
+    return int(found[1]) * _UNITS[found[2] or "b"] if found else 0

@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING
 from bloomjoin._stores import access
 
 from . import _ship
+from ._default import default
 from ._equality import FIRST_SAFE, Pair, differs, resolved, stored_otherwise
 from ._files import Filter, Frozen, Staged, Stages, read_staged, reference, spark_url
+from ._outer import full, with_matched
 from ._plain import as_semi_join, spark_join
 from ._report import SparkReport, attach
-from ._resources import resources
+from ._resources import parallelism, resources
 from ._sides import Side, case_sensitive, quoted
 from ._staging import Staging
+from ._strategy import broadcast_limit, memory_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-# Below this, Spark alone has read the log before the tasks have started.
-_SMALL_LOG = 64 << 20
+# Bytes of the log for each core below which auto leaves a join to Spark: where Spark broadcasts
+# the IDs, and where it shuffles the log. From there on, what auto spends to find that most rows
+# have an ID is below 5 % of Spark's time.
+_SMALL_BROADCAST = 1536 << 20
+_SMALL_SHUFFLE = 320 << 20
 # From this on, the IDs are worth a filter of the candidates' keys, if they are many times as many.
 _MANY_IDS = 16 << 20
 _MANY_TIMES = 4
@@ -31,6 +38,9 @@ _MOST_PLANNED = 1000
 _MOST_IDS_PLANNED = 256 << 20
 # Above this share, copying rows costs more than Spark's shuffle of the others.
 _LARGE_SHARE = 0.5
+
+# Joins whose answer has rows of the log that have no ID.
+_EVERY_ROW = ("left", "full", "left_anti")
 
 
 class Unsuitable(Exception):
@@ -75,27 +85,28 @@ class Run:
         self._filter: Filter | None = None
         self._staged: Staged | None = None
         self._staged_ids: Staged | None = None
+        self._reads_log = False
         self._ids_directory = ""
 
     def answer(self, *, auto: bool) -> DataFrame:
         """Return the join. Raises Unsuitable where Spark should do all of it."""
-        if self._how in ("left", "full"):
-            raise Unsuitable("every row of the log is in the answer of a left or full join")
+        if self._how in _EVERY_ROW and self._settings.both_ways is False:
+            raise Unsuitable(f"a {self._how} join needs the filter of the IDs, which is off")
         self._check_types()
+        if auto:
+            self._check_size()
         if self._how in ("left_semi", "left_anti"):
             keys = dict.fromkeys(p.ids for p in self.pairs)
             self.ids_frame = self.ids_frame.select(*map(quoted, keys))
-        if self._how == "left_anti" and len(self.pairs) > 1:
-            raise Unsuitable("an anti join by several columns has no exact filter")
         self._prepare(auto)
-        if self._how == "left_anti":
-            return self._anti()
+        if self._how in _EVERY_ROW:
+            return self._every_row()
         candidates = self._candidates()
-        if self._how == "left_semi" and self._filter and self._filter.kind == "exact":
+        if self._how == "left_semi" and self._is_exact():
             return self._whole(candidates)
-        self._filter_ids()
-        self._keep()
-        answer = spark_join(candidates, self.ids_frame, self.pairs, self._how)
+        ids = self._matched() if self._wants_both_ways() else self.ids_frame
+        self._keep(self._staged, self._staged_ids, ids=ids is self.ids_frame)
+        answer = spark_join(*self._hinted(candidates, ids), self.pairs, self._how)
         return attach(answer, self.report("files", "the log was filtered before Spark's join"))
 
     def candidates(self) -> DataFrame:
@@ -103,13 +114,14 @@ class Run:
         self._check_types()
         self._prepare(False)
         frame = self._candidates()
-        self._keep()
+        self._keep(self._staged)
         return attach(frame, self.report("files", "the log was filtered"))
 
-    def discard(self, kept: Sequence[str]) -> None:
-        """Remove what was staged but for the IDs, which Spark's join may still read."""
+    def discard(self, kept: Sequence[str], *, ids: bool = True) -> None:
+        """Remove what was staged but for ``kept``, and for the IDs if Spark may still read them."""
         if self._stages is not None:
-            self._stages.keep_only([*kept, *([self._ids_directory] if self._ids_directory else [])])
+            needed = [self._ids_directory] if ids and self._ids_directory else []
+            self._stages.keep_only([*kept, *needed])
 
     def abandon(self) -> None:
         """Remove all that was staged, after an error."""
@@ -134,7 +146,9 @@ class Run:
             filter_kind=found.kind if found else None,
             filter_bytes=found.bytes if found else 0,
             fpr=staged.fpr if staged else None,
+            reads_log=self._reads_log,
             ids_rows=ids.rows if ids else 0,
+            ids_bytes=ids.bytes if ids else 0,
             ids_kept=filtered.rows if filtered else None,
             ids_staged_bytes=filtered.bytes if filtered else 0,
             seconds=dict(stages.seconds) if stages else {},
@@ -152,8 +166,6 @@ class Run:
     def _prepare(self, auto: bool) -> None:
         """List the inputs and build the filter."""
         self._freeze({"logs": self._logs, **({"ids": self._ids} if self._ids.names else {})})
-        if auto and self._frozen["logs"].bytes < _SMALL_LOG:
-            raise Unsuitable(f"the log is small: {self._frozen['logs'].bytes} bytes")
         self._check_stored("logs", self._logs, [p.log for p in self.pairs])
         names = self._ids.names
         if names:
@@ -186,9 +198,10 @@ class Run:
         found = self._stage().freeze({name: side.names for name, side in sides.items()})
         self._frozen.update(found)
         for name, side in sides.items():
-            if side.files and found[name].inputs != side.files:
+            files = len(side.frame.inputFiles())
+            if found[name].inputs != files:
                 raise Unsuitable(
-                    f"{name}: Spark reads {side.files} files there, and bloomjoin "
+                    f"{name}: Spark reads {files} files there, and bloomjoin "
                     f"{found[name].inputs}: name the files or their name=value directories"
                 )
 
@@ -231,6 +244,20 @@ class Run:
                     "older calendar"
                 )
 
+    def _check_size(self) -> None:
+        """Raise Unsuitable if Spark has joined before the tasks pay, by its own plan."""
+        joined = spark_join(self._logs.frame, self.ids_frame, self.pairs, self._how)
+        plan = default(self._spark, joined)
+        if plan.broadcasts and self._how in _EVERY_ROW:
+            raise Unsuitable("Spark broadcasts the IDs, and needs every row of the log")
+        least = _SMALL_BROADCAST if plan.broadcasts else _SMALL_SHUFFLE
+        least *= parallelism(self._spark)
+        if plan.log_bytes is not None and plan.log_bytes < least:
+            raise Unsuitable(
+                f"the log is small: {plan.log_bytes >> 20} MiB, want {least >> 20} MiB where "
+                f"Spark {'broadcasts the IDs' if plan.broadcasts else 'shuffles the log'}"
+            )
+
     def _check_worth(self, ids: Sequence[str]) -> None:
         """Raise Unsuitable if most rows have an ID, according to a sample."""
         logs = self._frozen["logs"]
@@ -257,59 +284,101 @@ class Run:
     def _log_keys(self) -> list[str]:
         return [reference(p.log) for p in self.pairs]
 
-    def _anti(self) -> DataFrame:
-        found = self._filter
-        if found is None or found.kind != "exact":
-            raise Unsuitable("the filter is not exact, so an anti join needs every row of the log")
-        return self._whole(self._scan(members=False))
+    def _every_row(self) -> DataFrame:
+        """Join with the IDs that have a row in the log, if these can be broadcast."""
+        keys = self._scan([*dict.fromkeys(p.log for p in self.pairs)])
+        staged = self._staged
+        assert staged is not None
+        exact = self._how == "left_anti" and self._is_exact()
+        if exact and staged.rows > _LARGE_SHARE * staged.rows_in:
+            return self._whole(self._scan(members=False))
+        limit = broadcast_limit(self._spark)
+        if self._how == "full" and memory_of(keys.schema, staged.rows, staged.bytes) > limit:
+            raise Unsuitable(f"{staged.rows} rows may have an ID, too many to broadcast their keys")
+        matched, ids = self._matched(), self._staged_ids
+        if ids is not None and memory_of(matched.schema, ids.rows, ids.bytes) > limit:
+            if exact:
+                return self._whole(self._scan(members=False))
+            raise Unsuitable(f"{ids.rows} IDs may have a row in the log, too many to broadcast")
+        logs, self._reads_log = self._logs.frame, True
+        if self._how == "full":
+            self._keep(staged, ids, ids=True)
+            answer = full(logs, self.ids_frame, matched, keys, self.pairs)
+        else:
+            self._keep(ids)
+            answer = with_matched(logs, matched, self.pairs, self._how)
+        return attach(answer, self.report("files", "the IDs were filtered before Spark's join"))
+
+    def _is_exact(self) -> bool:
+        return self._filter is not None and self._filter.kind == "exact"
 
     def _whole(self, frame: DataFrame) -> DataFrame:
         """Return rows that an exact filter has chosen: they are the answer."""
-        self._keep()
+        self._staged_ids = None
+        self._keep(self._staged)
         answer = as_semi_join(frame, self.pairs)
         return attach(answer, self.report("files", "the filter is exact: no join is left"))
 
     def _candidates(self) -> DataFrame:
-        return self._scan(members=True)
+        return self._scan(self._logs.frame.schema.names)
 
-    def _scan(self, *, members: bool) -> DataFrame:
+    def _scan(self, columns: Sequence[str] = (), *, members: bool = True) -> DataFrame:
         logs, schema = self._frozen["logs"], self._logs.frame.schema
         assert self._filter is not None
+        wanted = list(columns) or schema.names
         staged = self._stage().scan(
-            "logs",
-            logs,
-            self._filter,
-            self._log_keys(),
-            schema.names,
-            members=members,
+            "logs", logs, self._filter, self._log_keys(), wanted, members=members
         )
-        self._check_calendar(staged, self._logs)
         self._staged = staged
-        return read_staged(self._spark, staged, schema, logs.hive)
+        kinds = type(schema)([schema[name] for name in wanted])
+        self._check_calendar("the log", staged, kinds)
+        return read_staged(self._spark, staged, kinds, logs.hive)
 
-    def _check_calendar(self, staged: Staged, side: Side) -> None:
-        kinds = side.frame.schema.simpleString()
+    def _check_calendar(self, side: str, staged: Staged, schema: StructType) -> None:
+        kinds = schema.simpleString()
         if staged.rebased and ("date" in kinds or "timestamp" in kinds):
-            raise Unsuitable("files of the log store dates or timestamps in an older calendar")
+            raise Unsuitable(f"files of {side} store dates or timestamps in an older calendar")
 
-    def _filter_ids(self) -> None:
-        """Filter the IDs by the keys of the candidates, where that saves Spark a large shuffle."""
-        ids, staged = self._frozen["ids"], self._staged
-        assert staged is not None
-        wanted = self._settings.both_ways
+    def _wants_both_ways(self) -> bool:
+        """Report whether a filter of the candidates' keys saves Spark a large shuffle of IDs."""
+        ids, staged, wanted = self._frozen["ids"], self._staged, self._settings.both_ways
+        if self._how == "right" or staged is None or not staged.files:
+            return False
         if wanted is None:
-            wanted = ids.bytes >= _MANY_IDS and ids.rows >= _MANY_TIMES * staged.rows
-        if not wanted or self._how == "right" or not staged.files:
-            return
+            return ids.bytes >= _MANY_IDS and ids.rows >= _MANY_TIMES * staged.rows
+        return wanted
+
+    def _matched(self) -> DataFrame:
+        """Return the IDs that may have a row in the log, by a filter of the candidates' keys."""
+        ids, staged, schema = self._frozen["ids"], self._staged, self.ids_frame.schema
+        assert staged is not None
+        if not staged.files:
+            self._staged_ids = Staged((), ids.rows, 0, 0, None, False)
+            return self.ids_frame.limit(0)
         stages = self._stage()
         rows = stages.freeze({"candidates": staged.files})["candidates"]
         keys = stages.build("candidates", rows, self._log_keys())
-        schema = self.ids_frame.schema
         kept = stages.scan("ids", ids, keys, self._ids_keys(), schema.names)
         self._staged_ids = kept
-        self._ids_directory = ""
-        self.ids_frame = read_staged(self._spark, kept, schema, ids.hive)
+        self._check_calendar("the IDs", kept, schema)
+        return read_staged(self._spark, kept, schema, ids.hive)
 
-    def _keep(self) -> None:
-        files = [f for s in (self._staged, self._staged_ids) if s for f in s.files]
-        self.discard(files)
+    def _hinted(self, candidates: DataFrame, ids: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """Have Spark broadcast the smaller side, if it is small in memory. Spark sees files."""
+        from pyspark.sql import functions
+
+        staged, kept = self._staged, self._staged_ids
+        known = kept or self._frozen["ids"]
+        assert staged is not None
+        left = memory_of(candidates.schema, staged.rows, staged.bytes)
+        right = memory_of(ids.schema, known.rows, known.bytes)
+        limit = broadcast_limit(self._spark)
+        if self._how != "right" and right <= min(limit, left if self._how == "inner" else limit):
+            return candidates, functions.broadcast(ids)
+        if self._how in ("inner", "right") and left <= limit:
+            return functions.broadcast(candidates), ids
+        return candidates, ids
+
+    def _keep(self, *staged: Staged | None, ids: bool = False) -> None:
+        """Remove what the answer does not read. ``ids``: it reads all IDs of a data frame."""
+        self.discard([f for s in staged if s for f in s.files], ids=ids)

@@ -23,12 +23,11 @@ class Side:
     """A log or an ID set.
 
     ``frame`` is what Spark reads, with the columns that are wanted. ``names`` are paths and URLs
-    of files, none for a data frame. ``files`` is how many files Spark finds there.
+    of files, none for a data frame.
     """
 
     frame: DataFrame
     names: tuple[str, ...]
-    files: int = 0
 
 
 def logs_side(
@@ -47,7 +46,7 @@ def logs_side(
     wanted = [column("columns", c, schema, exact) for c in columns]
     keys = [column("logs", p.log, schema, exact) for p in on]
     missing = [k for k in dict.fromkeys(keys) if k not in wanted]
-    return Side(side.frame.select(*map(quoted, [*missing, *wanted])), side.names, side.files)
+    return Side(side.frame.select(*map(quoted, [*missing, *wanted])), side.names)
 
 
 def ids_side(spark: SparkSession, ids: DataFrame | _Names) -> Side:
@@ -77,4 +76,4 @@ def _read(spark: SparkSession, names: _Names, side: str) -> Side:
         raise UsageError(f"{side}: want a path or more, got none")
     found = tuple(absolute(n) for n in several)
     frame = spark.read.parquet(*map(spark_url, found))
-    return Side(frame, found, len(frame.inputFiles()))
+    return Side(frame, found)

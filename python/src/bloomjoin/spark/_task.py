@@ -303,9 +303,7 @@ def _freeze(wanted: Listing, index: int) -> dict[str, Any]:
     }
 
 
-def _listed(
-    binary: str, wanted: Listing, output: str, folder: str
-) -> tuple[Child, dict[str, Any]]:
+def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Child, dict[str, Any]]:
     """Make a list, in a file of this machine first if the output is an object of a store."""
     local = os.path.join(folder, "inputs.jsonl") if "://" in output else output
     inputs = [binary, "inputs", *wanted["options"], "--quiet", "--json", "--force"]
