@@ -3,7 +3,7 @@
     python3 bench.py --data DIR --rows 20000000 --share 0.01 --rounds 5
 
 It makes the log of bench/scan and the IDs in DIR if they are not there, starts a master and two
-workers of one core each on this machine, and runs the same inner join in six ways, in turn, once
+workers of one core each on this machine, and runs the same join in six ways, in turn, once
 to warm up and then ``--rounds`` times. Printed are medians; of ratios, the median of the rounds'
 ratios. Sessions and the making of data are excluded. All ways must give the same rows.
 
@@ -222,7 +222,13 @@ def session(cluster: Cluster, memory: str) -> SparkSession:
 
 
 def query(
-    spark: SparkSession, way: str, logs: Path, ids: Path, staging: Any, memory: str | None
+    spark: SparkSession,
+    way: str,
+    logs: Path,
+    ids: Path,
+    staging: Any,
+    how: str,
+    memory: str | None,
 ) -> DataFrame:
     """Return the join in one of the ways."""
     from pyspark.sql import functions
@@ -231,14 +237,14 @@ def query(
         from bloomjoin.spark import join
 
         mode: Any = "files" if way == "bloomjoin" else "auto"
-        return join(spark, logs, ids, "user_id", staging=staging, mode=mode, memory=memory)
+        return join(spark, logs, ids, "user_id", how=how, staging=staging, mode=mode, memory=memory)
     left, right = (spark.read.parquet(f"file://{p}") for p in (logs, ids))
     if way == "runtime":
         # The filter is made only where the IDs look as if they had been selected.
         right = right.where("user_id >= 0")
     if way == "broadcast":
         right = functions.broadcast(right)
-    return left.join(right, "user_id")
+    return left.join(right, "user_id", how)
 
 
 def digest(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
@@ -266,6 +272,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--share", type=float, default=0.01)
     parser.add_argument("--ids", type=int, default=0, help="at least so many IDs")
+    parser.add_argument("--how", default="inner")
     parser.add_argument("--memory", help="of a command, for example 1GiB")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ways", default=",".join(SETTINGS))
@@ -288,7 +295,7 @@ def main() -> None:
                 spark.conf.set(name, value)
             with Staging(str(options.data.resolve() / "staging")) as staging:
                 start = time.monotonic()
-                frame = query(spark, way, logs, ids, staging, options.memory)
+                frame = query(spark, way, logs, ids, staging, options.how, options.memory)
                 frame.write.mode("overwrite").parquet(f"file://{out}")
                 took = time.monotonic() - start
             it = found[way]
