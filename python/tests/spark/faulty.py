@@ -44,6 +44,11 @@ def main() -> None:
         if fault == "error":
             sys.stderr.write("bloomjoin: the disk is full\n")
             sys.exit(75)
+        if fault == "full disk":
+            # For this process alone, the directory of the output is a disk of one page.
+            folder = os.path.dirname(command[command.index("-o") + 1])
+            script = 'mount -t tmpfs -o size=4k none "$0" && exec "$@"'
+            os.execvp("unshare", ["unshare", "-m", "sh", "-c", script, folder, *command])
         if fault == "kill before":
             os.kill(worker, signal.SIGKILL)
         if fault == "kill after":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,22 +37,27 @@ FIRST_SAFE = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A key column of the log and the one of the IDs that it must equal."""
+    """A key column of the log and the one of the IDs that it must equal.
+
+    ``using``: both were given by one name, so they are one column of the answer.
+    """
 
     log: str
     ids: str
+    using: bool = False
 
 
 def pairs(on: str | Sequence[str] | Mapping[str, str]) -> tuple[Pair, ...]:
     """Read ``on``: a name, ``"log=ids"``, a list of those, or ``{log: ids}``."""
     if isinstance(on, Mapping):
-        found = [Pair(log, ids) for log, ids in on.items()]
+        found = [Pair(log, ids, log == ids) for log, ids in on.items()]
     else:
         names = [on] if isinstance(on, str) else list(on)
         found = []
         for name in names:
             log, _, ids = name.partition("=")
-            found.append(Pair(log.strip(), ids.strip() or log.strip()))
+            log, ids = log.strip(), ids.strip() or log.strip()
+            found.append(Pair(log, ids, log == ids))
     if not found or any(not p.log or not p.ids for p in found):
         raise UsageError(f"on: want a key column or more, got {on!r}")
     return tuple(found)
@@ -63,7 +68,11 @@ def resolved(
 ) -> tuple[Pair, ...]:
     """Return the pairs with the names that the columns really have."""
     return tuple(
-        Pair(column("logs", p.log, logs, case_sensitive), column("ids", p.ids, ids, case_sensitive))
+        Pair(
+            column("logs", p.log, logs, case_sensitive),
+            column("ids", p.ids, ids, case_sensitive),
+            p.using,
+        )
         for p in wanted
     )
 
@@ -102,6 +111,24 @@ def stored_otherwise(field: StructField, stored: str) -> str | None:
     if re.fullmatch(pattern, stored):
         return None
     return f"{field.name} is stored as {stored}, which may be INT96, where Spark has {family}"
+
+
+def otherwise_named(
+    names: Sequence[str], stored: Iterable[str], case_sensitive: bool
+) -> str | None:
+    """Return why Spark may find another column in a file than bloomjoin, or None."""
+    if case_sensitive:
+        return None
+    there = set(stored)
+    lower: dict[str, str] = {}
+    for name in there:
+        other = lower.setdefault(name.lower(), name)
+        if other != name:
+            return f"a file has columns {min(name, other)} and {max(name, other)}"
+    for name in names:
+        if name not in there and name.lower() in lower:
+            return f"{name} is named {lower[name.lower()]} in a file"
+    return None
 
 
 def _family(kind: DataType) -> str:

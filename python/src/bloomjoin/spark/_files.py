@@ -51,6 +51,8 @@ class Frozen:
     bytes: int
     row_groups: int
     hive: frozenset[str]
+    fingerprint: str
+    """Of the inputs' names: `_task.fingerprint`."""
     tables: tuple[dict[str, str], ...]
     """For the first file of each schema, the stored type of each column."""
 
@@ -224,6 +226,7 @@ def _frozen(done: _jobs.Done) -> Frozen:
         rows=header["rows"],
         bytes=header["bytes"],
         row_groups=done.report["row_groups"],
+        fingerprint=done.detail["fingerprint"],
         hive=frozenset(c["name"] for c in header.get("hive", [])),
         tables=tuple({c["name"]: c["type"] for c in t["columns"]} for t in done.detail["files"]),
     )

@@ -36,7 +36,7 @@ def full(
     from pyspark.sql import functions
 
     schema = spark_join(logs, ids, on, "full").schema
-    back = [Pair(p.ids, p.log) for p in on]
+    back = [Pair(p.ids, p.log, p.using) for p in on]
     alone = spark_join(ids, functions.broadcast(keys), back, "left_anti")
     both = [
         _typed(with_matched(logs, matched, on, "left"), schema),

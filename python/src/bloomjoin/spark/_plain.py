@@ -31,4 +31,4 @@ def as_semi_join(logs: DataFrame, on: Sequence[Pair]) -> DataFrame:
 
 def using(on: Sequence[Pair]) -> bool:
     """Report whether all keys have one name on both sides: they are one column of the answer."""
-    return all(p.log == p.ids for p in on)
+    return all(p.using for p in on)

@@ -10,7 +10,7 @@ from bloomjoin._stores import access
 
 from . import _ship
 from ._default import default
-from ._equality import FIRST_SAFE, Pair, differs, resolved, stored_otherwise
+from ._equality import FIRST_SAFE, Pair, differs, otherwise_named, resolved, stored_otherwise
 from ._files import Filter, Frozen, Staged, Stages, read_staged, reference, spark_url
 from ._outer import full, with_matched
 from ._plain import as_semi_join, spark_join
@@ -41,6 +41,8 @@ _LARGE_SHARE = 0.5
 
 # Joins whose answer has rows of the log that have no ID.
 _EVERY_ROW = ("left", "full", "left_anti")
+
+_LOOSE = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 
 
 class Unsuitable(Exception):
@@ -92,6 +94,7 @@ class Run:
         """Return the join. Raises Unsuitable where Spark should do all of it."""
         if self._how in _EVERY_ROW and self._settings.both_ways is False:
             raise Unsuitable(f"a {self._how} join needs the filter of the IDs, which is off")
+        self._check_settings()
         self._check_types()
         if auto:
             self._check_size()
@@ -111,6 +114,7 @@ class Run:
 
     def candidates(self) -> DataFrame:
         """Return the rows that may have an ID."""
+        self._check_settings()
         self._check_types()
         self._prepare(False)
         frame = self._candidates()
@@ -156,6 +160,11 @@ class Run:
             peak_bytes=stages.peak_bytes if stages else 0,
         )
 
+    def _check_settings(self) -> None:
+        for name in _LOOSE:
+            if str(self._spark.conf.get(name, "false")).lower() == "true":
+                raise Unsuitable(f"{name} is on: Spark passes over files that bloomjoin demands")
+
     def _check_types(self) -> None:
         logs, ids = self._logs.frame.schema, self._ids.frame.schema
         for pair in self.pairs:
@@ -198,16 +207,21 @@ class Run:
         found = self._stage().freeze({name: side.names for name, side in sides.items()})
         self._frozen.update(found)
         for name, side in sides.items():
-            files = len(side.frame.inputFiles())
-            if found[name].inputs != files:
+            files = side.frame.inputFiles()
+            if _ship.fingerprint(files) != found[name].fingerprint:
                 raise Unsuitable(
-                    f"{name}: Spark reads {files} files there, and bloomjoin "
+                    f"{name}: Spark reads {len(files)} files there, and bloomjoin "
                     f"{found[name].inputs}: name the files or their name=value directories"
                 )
 
     def _check_stored(self, side: str, files: Side, keys: Sequence[str]) -> None:
         """Raise Unsuitable if the files may store keys that Spark takes for others."""
         found, schema = self._frozen[side], files.frame.schema
+        exact = case_sensitive(self._spark)
+        for table in found.tables:
+            why = otherwise_named(schema.names, table, exact)
+            if why:
+                raise Unsuitable(f"{side}: {why}")
         for key in keys:
             if key in found.hive:
                 raise Unsuitable(f"{side}: {key} is a column of the paths, not of the files")
@@ -221,10 +235,15 @@ class Run:
 
     def _materialise(self) -> str:
         """Write the IDs once, because another evaluation of the frame may give other rows."""
+        from pyspark.errors import AnalysisException
+
         stages = self._stage()
         directory = f"{stages.root}/ids"
         schema = self.ids_frame.schema
-        self.ids_frame.write.parquet(spark_url(directory))
+        try:
+            self.ids_frame.write.parquet(spark_url(directory))
+        except AnalysisException as error:
+            raise Unsuitable(f"the IDs cannot be written as Parquet: {error}") from error
         self.ids_frame = self._spark.read.schema(schema).parquet(spark_url(directory))
         self._ids_directory = directory
         return directory + "/"

@@ -11,11 +11,12 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote
 
 from bloomjoin import _process
 from bloomjoin._errors import Error, UsageError
@@ -51,6 +52,11 @@ def each(step: _task.Step) -> _task.Mapper:
 def listings(wanted: list[_task.Listing]) -> _task.Mapper:
     """Return `_task.listings`, to be pickled by value."""
     return cast(_task.Mapper, tasks().listings(wanted))
+
+
+def fingerprint(names: Iterable[str]) -> str:
+    """Return `_task.fingerprint` of the names that Spark has, which are escaped."""
+    return _task.fingerprint(map(unquote, names))
 
 
 def ship(spark: SparkSession, binaries: Binaries | None) -> _task.Binary:

@@ -8,6 +8,7 @@ A task writes to a key that no other attempt uses. The row that it returns is th
 
 import ctypes
 import fcntl
+import hashlib
 import json
 import os
 import platform
@@ -20,7 +21,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypedDict, cast
 
 import pyarrow as pa
@@ -329,7 +330,20 @@ def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Chi
         if described.code != _DONE:
             return described, {}
         files.append(json.loads(described.out)["files"][0]["table"])
-    return child, {"header": header, "files": files}
+    return child, {"header": header, "files": files, "fingerprint": fingerprint(_names(local))}
+
+
+def fingerprint(names: Iterable[str]) -> str:
+    """Return a digest of the names of files, the same for s3a:// and s3://, file: and a path."""
+    plain = [re.sub("^([a-z0-9]+:)?/+", "", name) for name in names]
+    return hashlib.sha256("\0".join(sorted(plain)).encode()).hexdigest()
+
+
+def _names(path: str) -> Iterator[str]:
+    with open(path, encoding="utf-8") as lines:
+        next(lines)
+        for line in lines:
+            yield json.loads(line)["name"]
 
 
 def _header(path: str) -> tuple[dict[str, Any], list[str]]:
