@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bloomjoin._errors import UsageError
 
-from . import _jobs, _task
+from . import _jobs, _probe, _task
 from ._staging import Staging
 
 if TYPE_CHECKING:
@@ -128,19 +128,27 @@ class Stages:
         job = self._run("plan", [command], "", "", 1)
         return float(job.tasks[0].report["selectivity"]["value"])
 
-    def build(self, side: str, inputs: Frozen, keys: Sequence[str]) -> Filter:
-        """Build a filter of the keys of the inputs. Keys are references, maybe with a cast."""
+    def build(
+        self, side: str, inputs: Frozen, keys: Sequence[str], *, mapped: bool = False
+    ) -> Filter:
+        """Build a filter of the keys of the inputs. Keys are references, maybe with a cast.
+
+        A filter to be mapped is stored as it is in memory.
+        """
+        how = ["--uncompressed"] if mapped else []
         count = self._resources.tasks_of(inputs.bytes, inputs.row_groups)
         command = ["build", "--key", ",".join(keys), "--files-from", inputs.url]
-        if count > 1:
+        if count == 1:
+            command += how
+        else:
             command += ["--shard", f"{_task.SHARD}/{count}"]
         job = self._run(f"build {side}", [command], f"filters/{side}-", ".bjf", count)
         if count > 1:
-            job = self._merge(side, job.outputs)
+            job = self._merge(side, job.outputs, how)
         report = job.tasks[0].report
         return Filter(job.outputs[0], report["digest"], report["kind"], report["file_bytes"])
 
-    def _merge(self, side: str, parts: list[str]) -> _jobs.Job:
+    def _merge(self, side: str, parts: list[str], how: list[str]) -> _jobs.Job:
         """Merge partial filters in rounds, so that no task reads more than a few."""
         stage = f"merge {side}"
         level = 0
@@ -150,7 +158,7 @@ class Stages:
             prefix = f"filters/{side}-level{level}-"
             parts = self._run(stage, commands, prefix, ".bjf", len(groups)).outputs
             level += 1
-        return self._run(stage, [["merge", *parts]], f"filters/{side}-merged-", ".bjf", 1)
+        return self._run(stage, [["merge", *how, *parts]], f"filters/{side}-merged-", ".bjf", 1)
 
     def scan(
         self,
@@ -182,6 +190,11 @@ class Stages:
             fpr=job.tasks[0].report.get("fpr_predicted"),
             rebased=any(t.detail.get("rebased") for t in job.tasks),
         )
+
+    def probed(self, logs: DataFrame, key: str, found: Filter) -> DataFrame:
+        """Return the rows of a data frame whose key the filter lets through, by probes."""
+        wanted = {"url": found.url, "digest": found.digest}
+        return _probe.candidates(logs, key, self._binary, wanted, self._environment)
 
     def keep_only(self, kept: Sequence[str]) -> None:
         """Remove what lost attempts have left, and all that the answer does not need."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ._ship import Binaries
 
-Mode = Literal["auto", "files", "spark"]
+Mode = Literal["auto", "files", "probe", "spark"]
 
 _HOW = {
     "inner": "inner",
@@ -34,7 +34,7 @@ _HOW = {
 
 def join(
     spark: SparkSession,
-    logs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    logs: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     ids: DataFrame | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     on: str | Sequence[str] | Mapping[str, str],
     *,
@@ -57,14 +57,16 @@ def join(
     the answer is used. ``report`` returns what happened.
 
     ``logs`` are Parquet files by name: paths, patterns or URLs, that all executors can read. A
-    data frame is refused, because its filters, masks and views would be bypassed. ``ids`` are
+    data frame is refused but in mode ``"probe"``, because its filters, masks and views would be
+    bypassed. ``ids`` are
     Parquet files, or a data frame, whose rows are written to the staging once. ``on`` names key
     columns: ``"user_id"``, ``"log_column=id_column"``, a list of those, or a mapping; a key of
     one name is one column in the answer. ``columns`` are the log's columns to keep; keys are
     always kept.
 
     ``mode`` ``"files"`` filters wherever the answer is Spark's, ``"spark"`` never does, and
-    ``"auto"`` only where it is expected to be faster. ``memory`` is the budget of the command in
+    ``"auto"`` only where it is expected to be faster. ``"probe"`` is for a log that is a data
+    frame: a UDF drops rows as Spark reads them, and executors need this package. ``memory`` is the budget of the command in
     a task, as ``"1GiB"``; by default the overhead of an executor, divided among its cores.
     ``tasks`` is the number of tasks of a stage. ``both_ways`` filters the IDs by the candidates'
     keys, too; by default where there are many more IDs than candidates.
@@ -79,16 +81,16 @@ def join(
     known = _HOW.get(how.lower())
     if known is None:
         raise UsageError(f"how: want inner, left, right, full, semi or anti, got {how!r}")
-    if mode not in ("auto", "files", "spark"):
-        raise UsageError(f"mode: want auto, files or spark, got {mode!r}")
+    if mode not in ("auto", "files", "probe", "spark"):
+        raise UsageError(f"mode: want auto, files, probe or spark, got {mode!r}")
     settings = Settings(memory, tasks, both_ways, storage_options, environment, binaries)
-    left = logs_side(spark, logs, columns, pairs(on))
+    left = logs_side(spark, logs, columns, pairs(on), probe=mode == "probe")
     right = ids_side(spark, ids)
     run = Run(spark, left, right, pairs(on), known, _staging(staging), settings)
     try:
         if mode == "spark":
             raise Unsuitable("mode is spark")
-        return run.answer(auto=mode == "auto")
+        return run.probed() if mode == "probe" else run.answer(auto=mode == "auto")
     except Unsuitable as why:
         run.discard(())
         answer = spark_join(left.frame, run.ids_frame, run.pairs, known)

@@ -14,6 +14,7 @@ from ._equality import FIRST_SAFE, Pair, differs, otherwise_named, resolved, sto
 from ._files import Filter, Frozen, Staged, Stages, read_staged, reference, spark_url
 from ._outer import full, with_matched
 from ._plain import as_semi_join, spark_join
+from ._probe import filler
 from ._report import SparkReport, attach
 from ._resources import parallelism, resources
 from ._sides import Side, case_sensitive, quoted
@@ -112,6 +113,29 @@ class Run:
         answer = spark_join(*self._hinted(candidates, ids), self.pairs, self._how)
         return attach(answer, self.report("files", "the log was filtered before Spark's join"))
 
+    def probed(self) -> DataFrame:
+        """Return the join of a data frame, whose keys are probed as Spark reads them."""
+        if self._how in _EVERY_ROW:
+            raise Unsuitable(f"every row of the log is in the answer of a {self._how} join")
+        if len(self.pairs) > 1:
+            raise Unsuitable("keys of several columns are not probed")
+        self._check_settings()
+        self._check_types()
+        (pair,) = self.pairs
+        kind = self._logs.frame.schema[pair.log].dataType
+        if filler(kind) is None:
+            raise Unsuitable(f"keys of type {kind.simpleString()} are not probed")
+        if self._how == "left_semi":
+            self.ids_frame = self.ids_frame.select(quoted(pair.ids))
+        self._list_ids()
+        stages = self._stage()
+        found = stages.build("ids", self._frozen["ids"], self._ids_keys(), mapped=True)
+        self._filter = found
+        self.discard([found.url])
+        logs = stages.probed(self._logs.frame, pair.log, found)
+        answer = spark_join(logs, self.ids_frame, self.pairs, self._how)
+        return attach(answer, self.report("probe", "rows are probed as Spark reads them"))
+
     def candidates(self) -> DataFrame:
         """Return the rows that may have an ID."""
         self._check_settings()
@@ -176,16 +200,23 @@ class Run:
         """List the inputs and build the filter."""
         self._freeze({"logs": self._logs, **({"ids": self._ids} if self._ids.names else {})})
         self._check_stored("logs", self._logs, [p.log for p in self.pairs])
-        names = self._ids.names
-        if names:
-            self._check_stored("ids", self._ids, [p.ids for p in self.pairs])
-        else:
-            names = (self._materialise(),)
-            self._freeze({"ids": Side(self.ids_frame, names)})
-        self._check_old_dates()
+        names = self._list_ids()
         if auto:
             self._check_worth(names)
         self._filter = self._stage().build("ids", self._frozen["ids"], self._ids_keys())
+
+    def _list_ids(self) -> tuple[str, ...]:
+        """List the files of the IDs, which are written first if they are a data frame."""
+        names = self._ids.names
+        if not names:
+            names = (self._materialise(),)
+            self._freeze({"ids": Side(self.ids_frame, names)})
+        else:
+            if "ids" not in self._frozen:
+                self._freeze({"ids": self._ids})
+            self._check_stored("ids", self._ids, [p.ids for p in self.pairs])
+        self._check_old_dates()
+        return names
 
     def _stage(self) -> Stages:
         if self._stages is None:

@@ -31,15 +31,28 @@ class Side:
 
 
 def logs_side(
-    spark: SparkSession, logs: _Names, columns: Sequence[str] | None, on: Sequence[Pair]
+    spark: SparkSession,
+    logs: DataFrame | _Names,
+    columns: Sequence[str] | None,
+    on: Sequence[Pair],
+    *,
+    probe: bool = False,
 ) -> Side:
-    """Read the log's schema, and choose its columns: those named, and the keys."""
-    if _is_frame(logs):
+    """Read the log's schema, and choose its columns: those named, and the keys.
+
+    The log is a data frame if its keys are to be probed, else files.
+    """
+    if _is_frame(logs) != probe:
         raise UsageError(
-            "logs: want paths or patterns of Parquet files, got a data frame (bloomjoin reads the "
-            "files themselves, past the frame's filters, masks and views)"
+            "logs: want a data frame in mode probe, got names of files"
+            if probe
+            else "logs: want paths or patterns of Parquet files, got a data frame (tasks read the "
+            "files themselves, past the frame's filters, masks and views; mode probe does not)"
         )
-    side = _read(spark, logs, "logs")
+    if probe:
+        side = Side(cast("DataFrame", logs), ())
+    else:
+        side = _read(spark, cast("_Names", logs), "logs")
     if columns is None:
         return side
     schema, exact = side.frame.schema, case_sensitive(spark)

@@ -128,10 +128,10 @@ def _attempt(step: Step, shard: int) -> dict[str, Any]:
     start = time.monotonic()
     attempt = uuid.uuid4().hex[:16]
     output = f"{step['prefix']}{shard:05d}-{attempt}{step['suffix']}" if step["prefix"] else ""
-    binary = _find(step["binary"])
+    binary = find(step["binary"])
     tokens = {SHARD: str(shard), OUT: output}
     if step["filter"]:
-        tokens[FILTER] = _fetched(binary, step["filter"], step["environment"])
+        tokens[FILTER] = fetched(binary, step["filter"], step["environment"])
     command = step["commands"][shard if len(step["commands"]) > 1 else 0]
     arguments = [re.sub("@[A-Z]+@", lambda m: tokens.get(m[0], m[0]), a) for a in command]
     child = _run([binary, *arguments], step["environment"])
@@ -203,7 +203,7 @@ def _run(command: list[str], environment: dict[str, str]) -> Child:
     return Child(child.returncode, texts[0], texts[1], usage.ru_maxrss * 1024)
 
 
-def _find(binary: Binary) -> str:
+def find(binary: Binary) -> str:
     """Return the path of the command: the installed one of this version, else the shipped one."""
     if binary["version"]:
         installed = _installed(binary["version"])
@@ -241,7 +241,7 @@ def _installed(version: str) -> str | None:
     return path if found.version == version and os.access(path, os.X_OK) else None
 
 
-def _fetched(binary: str, wanted: dict[str, str], environment: dict[str, str]) -> str:
+def fetched(binary: str, wanted: dict[str, str], environment: dict[str, str]) -> str:
     """Return a local path of the filter. One task of a machine fetches it, the others wait."""
     if "://" not in wanted["url"]:
         return wanted["url"]
@@ -280,7 +280,7 @@ def _freeze(wanted: Listing, index: int) -> dict[str, Any]:
     start = time.monotonic()
     attempt = uuid.uuid4().hex[:16]
     output = f"{wanted['prefix']}{attempt}.jsonl"
-    binary = _find(wanted["binary"])
+    binary = find(wanted["binary"])
     for directory in wanted["directories"]:
         os.makedirs(directory, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="bloomjoin-inputs-")
