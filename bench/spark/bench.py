@@ -13,6 +13,9 @@ ratios. Sessions and the making of data are excluded. All ways must give the sam
     broadcast    the IDs are broadcast, whatever their size
     bloomjoin    bloomjoin.spark.join in files mode, then Spark's default
     auto         bloomjoin.spark.join in auto mode
+    probe        the same in probe mode; with --view only
+
+With --view the log is a view, which a condition and a new column keep from being read as files.
 
 Memory is that of the larger executor: the most that Spark's tasks of a stage held for their
 joins and sorts, as Spark tells, and the most that the processes beside Java held, sampled.
@@ -62,7 +65,9 @@ SETTINGS: dict[str, dict[str, str]] = {
     "broadcast": {},
     "bloomjoin": {},
     "auto": {},
+    "probe": {},
 }
+FILES, VIEW = list(SETTINGS)[:-1], [w for w in SETTINGS if w not in ("bloomjoin", "auto")]
 
 
 @dataclass
@@ -229,6 +234,7 @@ def query(
     staging: Any,
     how: str,
     memory: str | None,
+    view: bool,
 ) -> DataFrame:
     """Return the join in one of the ways."""
     from pyspark.sql import functions
@@ -239,6 +245,14 @@ def query(
         mode: Any = "files" if way == "bloomjoin" else "auto"
         return join(spark, logs, ids, "user_id", how=how, staging=staging, mode=mode, memory=memory)
     left, right = (spark.read.parquet(f"file://{p}") for p in (logs, ids))
+    if view:
+        left = left.where("status < 500").withColumn("seconds", left.duration_ms / 1000)
+    if way == "probe":
+        from bloomjoin.spark import join
+
+        return join(
+            spark, left, ids, "user_id", how=how, staging=staging, mode="probe", memory=memory
+        )
     if way == "runtime":
         # The filter is made only where the IDs look as if they had been selected.
         right = right.where("user_id >= 0")
@@ -275,10 +289,11 @@ def main() -> None:
     parser.add_argument("--how", default="inner")
     parser.add_argument("--memory", help="of a command, for example 1GiB")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--ways", default=",".join(SETTINGS))
+    parser.add_argument("--view", action="store_true")
+    parser.add_argument("--ways", default="")
     parser.add_argument("--executor-memory", default="3g")
     options = parser.parse_args()
-    ways = options.ways.split(",")
+    ways = options.ways.split(",") if options.ways else VIEW if options.view else FILES
     logs, ids = make(options.data.resolve(), options.rows, options.share, options.ids)
     out = options.data.resolve() / "out"
     found = {way: Way() for way in ways}
@@ -295,7 +310,9 @@ def main() -> None:
                 spark.conf.set(name, value)
             with Staging(str(options.data.resolve() / "staging")) as staging:
                 start = time.monotonic()
-                frame = query(spark, way, logs, ids, staging, options.how, options.memory)
+                frame = query(
+                    spark, way, logs, ids, staging, options.how, options.memory, options.view
+                )
                 frame.write.mode("overwrite").parquet(f"file://{out}")
                 took = time.monotonic() - start
             it = found[way]
@@ -308,7 +325,7 @@ def main() -> None:
             it.answer = digest(spark, out)
             stages.take()
             beside.take()
-            it.report = report(frame) if way in ("bloomjoin", "auto") else None
+            it.report = report(frame) if way in ("bloomjoin", "auto", "probe") else None
             return it
 
         try:
@@ -323,11 +340,10 @@ def main() -> None:
 
 def show(found: dict[str, Way]) -> None:
     """Print medians without the first round, and fail if answers differ."""
-    print(
-        "| way | s | of bloomjoin | executor s | MB shuffled | MB staged | MB in Java | MB beside |"
-    )
+    print("| way | s | of ours | executor s | MB shuffled | MB staged | MB in Java | MB beside |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    base = found.get("bloomjoin", next(iter(found.values())))
+    ours = found.get("bloomjoin") or found.get("probe")
+    base = ours or next(iter(found.values()))
     for name, way in found.items():
         ratios = [a / b for a, b in zip(way.seconds[1:], base.seconds[1:], strict=True)]
         staged = way.report.staged_bytes + way.report.ids_staged_bytes if way.report else 0

@@ -66,10 +66,12 @@ def join(
 
     ``mode`` ``"files"`` filters wherever the answer is Spark's, ``"spark"`` never does, and
     ``"auto"`` only where it is expected to be faster. ``"probe"`` is for a log that is a data
-    frame: a UDF drops rows as Spark reads them, and executors need this package. ``memory`` is the budget of the command in
-    a task, as ``"1GiB"``; by default the overhead of an executor, divided among its cores.
-    ``tasks`` is the number of tasks of a stage. ``both_ways`` filters the IDs by the candidates'
-    keys, too; by default where there are many more IDs than candidates.
+    frame: a UDF drops rows as Spark reads them, and executors need this package.
+
+    ``memory`` is the budget of the command in a task, as ``"1GiB"``; by default the overhead of an
+    executor, divided among its cores. ``tasks`` is the number of tasks of a stage. ``both_ways``
+    filters the IDs by the candidates' keys, too; by default where there are many more IDs than
+    candidates.
 
     ``storage_options`` are settings of stores, and ``environment`` are variables of the command
     on the executors, for credentials that these do not find by themselves; both travel with the
