@@ -14,6 +14,7 @@ ratios. Sessions and the making of data are excluded. All ways must give the sam
     bloomjoin    bloomjoin.spark.join in files mode, then Spark's default
     auto         bloomjoin.spark.join in auto mode
     probe        the same in probe mode; with --view only
+    java         the same filter in a UDF in Java, BloomProbe.java; with --view only, needs javac
 
 With --view the log is a view, which a condition and a new column keep from being read as files.
 
@@ -25,15 +26,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import importlib.util
 import json
 import os
 import shutil
 import statistics
+import struct
+import subprocess
 import sys
 import threading
 import time
 import urllib.request
+import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,8 +71,9 @@ SETTINGS: dict[str, dict[str, str]] = {
     "bloomjoin": {},
     "auto": {},
     "probe": {},
+    "java": {},
 }
-FILES, VIEW = list(SETTINGS)[:-1], [w for w in SETTINGS if w not in ("bloomjoin", "auto")]
+FILES, VIEW = list(SETTINGS)[:-2], [w for w in SETTINGS if w not in ("bloomjoin", "auto")]
 
 
 @dataclass
@@ -256,9 +262,41 @@ def query(
     if way == "runtime":
         # The filter is made only where the IDs look as if they had been selected.
         right = right.where("user_id >= 0")
+    if way == "java":
+        left = left.where(functions.expr(f"probe(user_id, '{java_filter(ids)}')"))
     if way == "broadcast":
         right = functions.broadcast(right)
     return left.join(right, "user_id", how)
+
+
+def register_java(spark: SparkSession, folder: Path) -> None:
+    """Compile BloomProbe.java, and make it the function probe of a session."""
+    import pyspark
+    from pyspark.sql.types import BooleanType
+
+    source = Path(__file__).with_name("BloomProbe.java")
+    jars = Path(pyspark.__file__).parent / "jars"
+    command = ["javac", "--release", "17", "-cp", f"{jars}/*", "-d", str(folder), str(source)]
+    subprocess.run(command, check=True)
+    jar = folder / "probe.jar"
+    with zipfile.ZipFile(jar, "w") as out:
+        out.write(folder / "BloomProbe.class", "BloomProbe.class")
+    spark.sql(f"ADD JAR '{jar}'")
+    spark.udf.registerJavaFunction("probe", "BloomProbe", BooleanType())
+
+
+def java_filter(ids: Path) -> Path:
+    """Build a filter, and write what BloomProbe reads: blocks, the seed's part, the bits."""
+    import bloomjoin
+
+    payload = bloomjoin.build(ids, key="user_id", kind="bloom", geometry="split-512")._held()
+    assert payload.kind == 2, "BloomProbe has blocks of 512 bits"
+    swapped = int.from_bytes((payload.seed & 0xFFFFFFFF).to_bytes(4, "little"), "big") << 32
+    flip = ((0x1CAD21F72C81017C ^ 0xDB979083E96DD4DE) - (payload.seed ^ swapped)) % 2**64
+    bits = ctypes.string_at(payload.address, payload.blocks * 64)
+    path = ids.with_suffix(".bits")
+    path.write_bytes(struct.pack("<2Q", payload.blocks, flip) + bits)
+    return path
 
 
 def digest(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
@@ -301,6 +339,8 @@ def main() -> None:
 
     with Cluster(2, 1, "4g") as cluster:
         spark = session(cluster, options.executor_memory)
+        if "java" in ways:
+            register_java(spark, cluster.directory)
         stages, beside = Stages(spark), Beside(cluster.pids)
 
         def run(way: str) -> Way:
