@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+import bloomjoin
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -45,6 +47,8 @@ def start_session(cluster: Any, **settings: str) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "America/New_York")
+        # Probes import this package where they run.
+        .config("spark.executorEnv.PYTHONPATH", str(Path(bloomjoin.__file__).parents[1]))
     )
     for name, value in settings.items():
         builder = builder.config(name, value)

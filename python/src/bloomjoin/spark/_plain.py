@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ._equality import Pair
-from ._sides import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,3 +31,8 @@ def as_semi_join(logs: DataFrame, on: Sequence[Pair]) -> DataFrame:
 def using(on: Sequence[Pair]) -> bool:
     """Report whether all keys have one name on both sides: they are one column of the answer."""
     return all(p.using for p in on)
+
+
+def quoted(name: str) -> str:
+    """Return the name of a top-level column as Spark takes any such name."""
+    return "`" + name.replace("`", "``") + "`"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from bloomjoin import Filter
 
 from . import _task
-from ._sides import quoted
+from ._plain import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

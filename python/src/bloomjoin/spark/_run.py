@@ -13,11 +13,11 @@ from ._default import default
 from ._equality import FIRST_SAFE, Pair, differs, otherwise_named, resolved, stored_otherwise
 from ._files import Filter, Frozen, Staged, Stages, read_staged, reference, spark_url
 from ._outer import full, with_matched
-from ._plain import as_semi_join, spark_join
+from ._plain import as_semi_join, quoted, spark_join
 from ._probe import filler
 from ._report import SparkReport, attach
 from ._resources import parallelism, resources
-from ._sides import Side, case_sensitive, quoted
+from ._sides import Side, case_sensitive
 from ._staging import Staging
 from ._strategy import broadcast_limit, memory_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -11,6 +12,7 @@ from bloomjoin._errors import UsageError
 
 from ._equality import Pair, column
 from ._files import absolute, spark_url
+from ._plain import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,11 +76,6 @@ def case_sensitive(spark: SparkSession) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
 
 
-def quoted(name: str) -> str:
-    """Return the name of a top-level column as Spark takes any such name."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _is_frame(value: object) -> bool:
     return hasattr(value, "mapInArrow")
 
@@ -87,6 +84,15 @@ def _read(spark: SparkSession, names: _Names, side: str) -> Side:
     several = [names] if isinstance(names, (str, os.PathLike)) else list(names)
     if not several:
         raise UsageError(f"{side}: want a path or more, got none")
-    found = tuple(absolute(n) for n in several)
+    found = [absolute(n) for n in several]
     frame = spark.read.parquet(*map(spark_url, found))
-    return Side(frame, found)
+    return Side(frame, tuple(dict.fromkeys(c for n in found for c in _choices(n))))
+
+
+def _choices(name: str) -> list[str]:
+    """Return the patterns that a pattern of Spark with ``{a,b}`` stands for."""
+    braces = re.search(r"{([^{}]*)}", name)
+    if not braces:
+        return [name]
+    before, after = name[: braces.start()], name[braces.end() :]
+    return [c for choice in braces[1].split(",") for c in _choices(before + choice + after)]

@@ -340,22 +340,18 @@ def fingerprint(names: Iterable[str]) -> str:
 
 
 def _names(path: str) -> Iterator[str]:
+    """Return the names of a list's inputs, which its lines about blocks lie behind."""
     with open(path, encoding="utf-8") as lines:
         next(lines)
         for line in lines:
-            yield json.loads(line)["name"]
+            entry = json.loads(line)
+            if "name" in entry:
+                yield entry["name"]
 
 
 def _header(path: str) -> tuple[dict[str, Any], list[str]]:
     """Return the first line of a list, and the name of the first input of each schema."""
     with open(path, encoding="utf-8") as lines:
         header = json.loads(lines.readline())
-        wanted = {s["first"] for s in header.get("schemas", [])}
-        names = []
-        for number, line in enumerate(lines):
-            if not wanted:
-                break
-            if number in wanted:
-                wanted.remove(number)
-                names.append(json.loads(line)["name"])
-    return header, names
+    firsts = {s["first"] for s in header.get("schemas", [])}
+    return header, [name for number, name in enumerate(_names(path)) if number in firsts]
