@@ -11,6 +11,7 @@ As a script it prints the master's URL, and stops the cluster when its standard 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -81,8 +83,9 @@ class Cluster:
                 self.pids[i] = self._start_worker(i)
         self._wait(self.workers)
 
-    def start_connect(self, settings: dict[str, str]) -> str:
-        """Start a server of Spark Connect on the cluster, and return its URL."""
+    @contextlib.contextmanager
+    def connect(self, settings: dict[str, str]) -> Iterator[str]:
+        """Run a server of Spark Connect on the cluster, whose URL is yielded."""
         port = _free_port()
         every = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -96,28 +99,38 @@ class Cluster:
         for name, value in every.items():
             command += ["--conf", f"{name}={value}"]
         server = "org.apache.spark.sql.connect.service.SparkConnectServer"
-        self._spawn("127.0.0.1", "connect", [*command, "--class", server, "spark-internal"])
+        pid = self._spawn("127.0.0.1", "connect", [*command, "--class", server, "spark-internal"])
+        try:
+            self._wait_for_port(port)
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            self._end([p for p in self._processes if p.pid == pid])
+
+    def _wait_for_port(self, port: int) -> None:
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             with socket.socket() as s:
                 if s.connect_ex(("127.0.0.1", port)) == 0:
-                    return f"sc://127.0.0.1:{port}"
+                    return
             time.sleep(0.3)
         raise RuntimeError(f"Spark Connect did not start:\n{self._logs()}")
 
     def stop(self) -> None:
         """Stop all processes, and remove their files."""
-        for process in reversed(self._processes):
+        self._end(self._processes[::-1])
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _end(self, processes: list[subprocess.Popen[bytes]]) -> None:
+        for process in processes:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
-        for process in self._processes:
+        for process in processes:
             try:
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        self._processes.clear()
-        shutil.rmtree(self.directory, ignore_errors=True)
+            self._processes.remove(process)
 
     def __enter__(self) -> Cluster:
         return self.start()

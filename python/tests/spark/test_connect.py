@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+import bloomjoin
+
 pytest.importorskip("grpc_status")
 
 CLIENT = """
@@ -24,9 +26,15 @@ data, folder = sys.argv[3], Path(sys.argv[4])
 logs, ids = spark.read.parquet(data + "/logs"), spark.read.parquet(data + "/ids.parquet")
 with Staging(str(folder)) as staging:
     for given in data + "/ids.parquet", ids:
-        found = join(spark, data + "/logs", given, "name", staging=staging, mode="files")
-        assert report(found).fallback is None, report(found)
-        assert digest(found) == digest(logs.join(ids, "name"))
+        for how in "inner", "left":
+            options = {"how": how, "staging": staging, "mode": "files"}
+            found = join(spark, data + "/logs", given, "name", **options)
+            assert report(found).fallback is None, report(found)
+            assert digest(found) == digest(logs.join(ids, "name", how))
+    view = logs.where("row % 3 = 0")
+    found = join(spark, view, ids, "name", staging=staging, mode="probe")
+    assert report(found).mode == "probe", report(found)
+    assert digest(found) == digest(view.join(ids, "name"))
     assert files_below(folder)
 assert not files_below(folder)
 print("the same rows")
@@ -34,23 +42,23 @@ print("the same rows")
 
 
 def test_connect(cluster: Any, data: Path, tmp_path: Path, binary: str) -> None:
-    url = cluster.start_connect(
-        {
-            "spark.executor.memory": "512m",
-            "spark.executor.cores": "1",
-            "spark.cores.max": "2",
-            "spark.sql.shuffle.partitions": "2",
-        }
-    )
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.cores.max": "2",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.executorEnv.PYTHONPATH": str(Path(bloomjoin.__file__).parents[1]),
+    }
     here = str(Path(__file__).parent)
-    client = subprocess.run(
-        [sys.executable, "-c", CLIENT, here, url, str(data), str(tmp_path / "staging")],
-        env={**os.environ, "BLOOMJOIN_BINARY": binary},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
+    with cluster.connect(settings) as url:
+        client = subprocess.run(
+            [sys.executable, "-c", CLIENT, here, url, str(data), str(tmp_path / "staging")],
+            env={**os.environ, "BLOOMJOIN_BINARY": binary},
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
     said = [line for line in client.stderr.splitlines() if not line.startswith("\tat ")]
     assert client.returncode == 0, "\n".join(said)[-4000:]
     assert client.stdout.endswith("the same rows\n")
