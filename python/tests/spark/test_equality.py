@@ -95,6 +95,8 @@ def test_files_of_other_columns(spark, staging, tmp_path):
 
 
 def test_files_of_other_widths(spark, staging, tmp_path):
+    if spark.version.startswith("3."):
+        pytest.skip("Spark 3.5 refuses such files itself")
     logs = write(
         tmp_path / "logs",
         a={"id": numbers(1, 2), "n": numbers(1, 2)},

@@ -172,6 +172,8 @@ def test_falls_back_to_spark(spark, data, staging, name):
 
 
 def test_collated_strings_are_sparks(spark, data, staging, tmp_path):
+    if spark.version.startswith("3."):
+        pytest.skip("Spark 3.5 has no collations")
     names = spark.read.parquet(f"file://{data}/ids.parquet").where("name is not null")
     collated = "collate(name, 'UTF8_LCASE') name"
     names.selectExpr(collated, "plan").write.parquet(f"file://{tmp_path}/log")

@@ -1,7 +1,7 @@
 """Logs, IDs and staging in an object store.
 
-BLOOMJOIN_S3GW names versitygw, and BLOOMJOIN_SPARK_S3_JARS a directory with hadoop-aws and the
-AWS SDK's bundle of the versions that Spark's Hadoop wants.
+BLOOMJOIN_S3GW names versitygw, and BLOOMJOIN_SPARK_S3_JARS a directory with hadoop-aws, the AWS
+SDK's bundle and analyticsaccelerator-s3, of the versions that Spark's Hadoop wants.
 """
 
 from __future__ import annotations

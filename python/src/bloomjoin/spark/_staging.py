@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from bloomjoin._errors import UsageError
 
 if TYPE_CHECKING:
-    from pyarrow.fs import FileSystem
+    from pyarrow.fs import FileInfo, FileSystem
 
 _STAMP = "%Y%m%dT%H%M%SZ"
 _PREFIX = "bloomjoin-run-"
@@ -132,10 +132,9 @@ def _made(name: str) -> datetime.datetime | None:
 
 
 def _files(filesystem: FileSystem, root: str) -> list[str]:
-    from pyarrow.fs import FileSelector, FileType
+    from pyarrow.fs import FileType
 
-    found = filesystem.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
-    return [info.path for info in found if info.type == FileType.File]
+    return [i.path for i in _below(filesystem, root) if i.type == FileType.File]
 
 
 def _remove(filesystem: FileSystem, path: str) -> None:
@@ -151,4 +150,22 @@ def _remove_directory(filesystem: FileSystem, path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
         return
     with contextlib.suppress(FileNotFoundError):
-        filesystem.delete_dir(path)
+        try:
+            filesystem.delete_dir(path)
+        except OSError:
+            # Stores over a file system delete the files, but no directory that was not empty yet.
+            for directory in sorted(_directories(filesystem, path), key=len, reverse=True):
+                filesystem.delete_dir(directory)
+            filesystem.delete_dir(path)
+
+
+def _directories(filesystem: FileSystem, root: str) -> list[str]:
+    from pyarrow.fs import FileType
+
+    return [i.path for i in _below(filesystem, root) if i.type == FileType.Directory]
+
+
+def _below(filesystem: FileSystem, root: str) -> list[FileInfo]:
+    from pyarrow.fs import FileSelector
+
+    return filesystem.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
