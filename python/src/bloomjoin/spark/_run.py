@@ -275,6 +275,14 @@ class Run:
             self.ids_frame.write.parquet(spark_url(directory))
         except AnalysisException as error:
             raise Unsuitable(f"the IDs cannot be written as Parquet: {error}") from error
+        except Exception as error:
+            # Spark 3.5 asks first. The error of a task has no type of its own here.
+            if "WRITE_ANCIENT_DATETIME" not in str(error):
+                raise
+            raise Unsuitable(
+                "the IDs have dates or timestamps of an older calendar, which Spark does not write "
+                "unless spark.sql.parquet.datetimeRebaseModeInWrite is CORRECTED"
+            ) from error
         self.ids_frame = self._spark.read.schema(schema).parquet(spark_url(directory))
         self._ids_directory = directory
         return directory + "/"
