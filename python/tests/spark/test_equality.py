@@ -20,7 +20,7 @@ def staging(tmp_path: Path):
 
 def write(folder: Path, **files: dict[str, pa.Array]) -> Path:
     """Write files in the order of their names, each a table, and return their directory."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, columns in files.items():
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
     return folder
@@ -197,3 +197,61 @@ def test_empty_log_files(spark, staging, tmp_path):
     ids = spark.createDataFrame([], "id long")
     for how in ("inner", "right", "semi", "anti", "left", "full"):
         check(spark, staging, logs, ids, "id", how=how)
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "full"])
+def test_paths_named_twice(spark, staging, tmp_path, how):
+    """Spark reads the rows of a path as often as it is named."""
+    folder = write(tmp_path / "logs", a={"id": numbers(1, 2)})
+    ids = spark.createDataFrame([(1,), (3,)], "id long")
+    for names in [folder, folder], [folder, folder / "a.parquet"], [f"{folder}/{{a,a}}.parquet"]:
+        found = join(spark, names, ids, "id", how=how, staging=staging, mode="files")
+        every = names if isinstance(names, list) else [names]
+        logs = spark.read.parquet(*[f"file://{n}" for n in every])
+        assert digest(found) == digest(logs.join(ids, "id", how))
+    given = [folder, folder]
+    found = join(spark, folder, given, "id", how=how, staging=staging, mode="files")
+    logs = spark.read.parquet(f"file://{folder}")
+    twice = spark.read.parquet(*[f"file://{n}" for n in given])
+    assert digest(found) == digest(logs.join(twice, "id", how))
+
+
+@pytest.mark.parametrize("value", ["%C3%A9", "%E9", "a%zz", "100%", "a%20b", "\u00e9"])
+def test_escapes_in_paths(spark, staging, tmp_path, value):
+    folder = write(tmp_path / "logs" / f"name={value}", a={"id": numbers(1, 2)}).parent
+    ids = spark.createDataFrame([(1,), (3,)], "id long")
+    why = None if value in ("a%20b", "\u00e9") else "escapes"
+    assert check(spark, staging, folder, ids, "id", why=why) == 1
+
+
+def test_named_directories_above(spark, tmp_path):
+    """A directory name=value that was named, or is above, gives Spark no column."""
+    folder = write(tmp_path / "id=5" / "logs", a={"id": numbers(1, 2)})
+    ids = spark.createDataFrame([(1,), (3,)], "id long")
+    with Staging(str(tmp_path / "id=7")) as staging:
+        for names in folder, tmp_path / "id=5" / "*", tmp_path / "id=*" / "logs":
+            assert check(spark, staging, names, ids, "id") == 1
+
+
+def test_columns_in_some_files_and_their_paths(spark, staging, tmp_path):
+    """Spark takes the paths' values."""
+    write(tmp_path / "logs" / "n=1", a={"id": numbers(1, 2), "n": numbers(1, 7)})
+    write(tmp_path / "logs" / "n=2", a={"id": numbers(1, 3)})
+    ids = spark.createDataFrame([(1,), (3,)], "id long")
+    found = join(spark, tmp_path / "logs", ids, "id", staging=staging, mode="files")
+    assert "in their paths" in (report(found).fallback or "")
+    logs = spark.read.parquet(f"file://{tmp_path}/logs")
+    assert digest(found) == digest(logs.join(ids, "id"))
+
+
+def test_timestamps_that_are_cut_when_written(spark, staging, tmp_path):
+    instants = pa.array([1_700_000_000_000_001, 1_700_000_000_000_002], pa.timestamp("us", "UTC"))
+    folder = write(tmp_path / "logs", a={"at": instants})
+    ids = spark.read.parquet(f"file://{folder}").where("at is not null")
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS")
+    try:
+        found = join(spark, folder, ids, "at", staging=staging, mode="files")
+        assert "lose microseconds" in (report(found).fallback or "")
+        assert found.count() == 2
+    finally:
+        spark.conf.unset("spark.sql.parquet.outputTimestampType")

@@ -53,6 +53,8 @@ class Frozen:
     hive: frozenset[str]
     fingerprint: str
     """Of the inputs' names: `_task.fingerprint`."""
+    otherwise: str
+    """Why Spark takes columns of the paths for others, or nothing."""
     tables: tuple[dict[str, str], ...]
     """For the first file of each schema, the stored type of each column."""
 
@@ -240,6 +242,7 @@ def _frozen(done: _jobs.Done) -> Frozen:
         bytes=header["bytes"],
         row_groups=done.report["row_groups"],
         fingerprint=done.detail["fingerprint"],
+        otherwise=done.detail["otherwise"],
         hive=frozenset(c["name"] for c in header.get("hive", [])),
         tables=tuple({c["name"]: c["type"] for c in t["columns"]} for t in done.detail["files"]),
     )

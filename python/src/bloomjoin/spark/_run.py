@@ -43,6 +43,7 @@ _LARGE_SHARE = 0.5
 # Joins whose answer has rows of the log that have no ID.
 _EVERY_ROW = ("left", "full", "left_anti")
 
+_TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 _LOOSE = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
 
 
@@ -248,6 +249,8 @@ class Run:
     def _check_stored(self, side: str, files: Side, keys: Sequence[str]) -> None:
         """Raise Unsuitable if the files may store keys that Spark takes for others."""
         found, schema = self._frozen[side], files.frame.schema
+        if found.otherwise:
+            raise Unsuitable(f"{side}: {found.otherwise}")
         exact = case_sensitive(self._spark)
         for table in found.tables:
             why = otherwise_named(schema.names, table, exact)
@@ -260,7 +263,7 @@ class Run:
                 why = stored_otherwise(schema[key], table.get(key, "nothing"))
                 if why:
                     raise Unsuitable(f"{side}: {why}")
-        both = found.hive.intersection(*found.tables) if found.tables else ()
+        both = found.hive.intersection(set().union(*found.tables))
         if both:
             raise Unsuitable(f"{side}: {', '.join(sorted(both))} is in files and in their paths")
 
@@ -271,6 +274,9 @@ class Run:
         stages = self._stage()
         directory = f"{stages.root}/ids"
         schema = self.ids_frame.schema
+        short = self._spark.conf.get(_TIMESTAMPS) == "TIMESTAMP_MILLIS"
+        if short and "timestamp" in schema.simpleString():
+            raise Unsuitable(f"with {_TIMESTAMPS} the IDs lose microseconds when they are written")
         try:
             self.ids_frame.write.parquet(spark_url(directory))
         except AnalysisException as error:

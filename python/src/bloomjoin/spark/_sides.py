@@ -86,7 +86,7 @@ def _read(spark: SparkSession, names: _Names, side: str) -> Side:
         raise UsageError(f"{side}: want a path or more, got none")
     found = [absolute(n) for n in several]
     frame = spark.read.parquet(*map(spark_url, found))
-    return Side(frame, tuple(dict.fromkeys(c for n in found for c in _choices(n))))
+    return Side(frame, tuple(c for n in found for c in _choices(n)))
 
 
 def _choices(name: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import datetime
+import re
 import shutil
 import uuid
 from collections.abc import Iterable
@@ -117,6 +118,8 @@ def _checked(url: str) -> str:
         )
     if "://" not in url and not url.startswith("/"):
         raise UsageError(f"staging: {url}: want an absolute path, or a URL such as s3://bucket/dir")
+    if re.search(r"[*?{}\[\]\\]", url):
+        raise UsageError(f"staging: {url}: want no characters of patterns, which Spark expands")
     return url.rstrip("/")
 
 

@@ -305,24 +305,36 @@ def _freeze(wanted: Listing, index: int) -> dict[str, Any]:
 
 
 def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Child, dict[str, Any]]:
-    """Make a list, in a file of this machine first if the output is an object of a store."""
+    """Make a list, in a file of this machine first if the output is an object of a store.
+
+    Spark takes only directories below the named ones for columns, and the command all.
+    """
     local = os.path.join(folder, "inputs.jsonl") if "://" in output else output
     inputs = [binary, "inputs", *wanted["options"], "--quiet", "--json", "--force"]
     names = ["--", *wanted["names"]]
     environment = wanted["environment"]
-    child = _run([*inputs, "-o", local, *names], environment)
+    off = ["--hive-partitioning", "off"]
+    child = _run([*inputs, *off, "-o", local, *names], environment)
     if child.code != _DONE:
         return child, {}
-    header, firsts = _header(local)
-    kinds = ",".join(f"{c['name']}:string" for c in header.get("hive", []))
-    if kinds or local != output:
-        # The same list again, from what is known, where tasks find it.
-        more = ["--hive-types", kinds] if kinds else []
+    more, otherwise = off, ""
+    if any(_partitioned(entry) for entry in _entries(local)):
+        # The same list again, from what is known.
+        again = _run([*inputs, "--update", local, "-o", local, *names], environment)
+        if again.code == _DONE:
+            child, otherwise = again, _unescaped_otherwise(local)
+            kinds = ",".join(f"{c['name']}:string" for c in _header(local).get("hive", []))
+            more = ["--hive-types", kinds] if kinds else []
+        else:
+            otherwise = again.err.strip()
+    if local != output or "--hive-types" in more:
         child = _run([*inputs, *more, "--update", local, "-o", output, *names], environment)
         if child.code != _DONE:
             return child, {}
+    header = _header(local)
+    firsts = {s["first"] for s in header.get("schemas", [])}
     files = []
-    for name in firsts:
+    for name in [e["name"] for number, e in enumerate(_entries(local)) if number in firsts]:
         options = [o for o in wanted["options"] if o.startswith("--store-option=")]
         described = _run(
             [binary, "inspect", "--json", "--quiet", *options, "--", name], environment
@@ -330,7 +342,29 @@ def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Chi
         if described.code != _DONE:
             return described, {}
         files.append(json.loads(described.out)["files"][0]["table"])
-    return child, {"header": header, "files": files, "fingerprint": fingerprint(_names(local))}
+    return child, {
+        "header": header,
+        "files": files,
+        "fingerprint": fingerprint(entry["name"] for entry in _entries(local)),
+        "otherwise": otherwise,
+    }
+
+
+def _partitioned(entry: dict[str, Any]) -> bool:
+    """Report whether directories below those that were named have the form name=value."""
+    below = entry["rel"].removeprefix(entry.get("root_rel", ""))
+    return "=" in os.path.dirname(below)
+
+
+def _unescaped_otherwise(path: str) -> str:
+    """Return why Spark reads values of a list's paths as others than the command, or nothing.
+
+    It takes the bytes of escaped UTF-8 for a character each.
+    """
+    for entry in _entries(path):
+        if re.search("%(?![0-7][0-9a-fA-F])", os.path.dirname(entry["rel"])):
+            return f"{entry['name']}: Spark reads the escapes of the path as other characters"
+    return ""
 
 
 def fingerprint(names: Iterable[str]) -> str:
@@ -339,19 +373,17 @@ def fingerprint(names: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(sorted(plain)).encode()).hexdigest()
 
 
-def _names(path: str) -> Iterator[str]:
-    """Return the names of a list's inputs, which its lines about blocks lie behind."""
+def _header(path: str) -> dict[str, Any]:
+    """Return the first line of a list."""
+    with open(path, encoding="utf-8") as lines:
+        return cast("dict[str, Any]", json.loads(lines.readline()))
+
+
+def _entries(path: str) -> Iterator[dict[str, Any]]:
+    """Return a list's inputs, which its lines about blocks lie behind."""
     with open(path, encoding="utf-8") as lines:
         next(lines)
         for line in lines:
             entry = json.loads(line)
             if "name" in entry:
-                yield entry["name"]
-
-
-def _header(path: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the first line of a list, and the name of the first input of each schema."""
-    with open(path, encoding="utf-8") as lines:
-        header = json.loads(lines.readline())
-    firsts = {s["first"] for s in header.get("schemas", [])}
-    return header, [name for number, name in enumerate(_names(path)) if number in firsts]
+                yield entry
