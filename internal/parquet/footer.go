@@ -44,7 +44,7 @@ type SchemaElement struct {
 // KeyValue is an entry of the key-value metadata.
 type KeyValue struct {
 	Key   string `thrift:"1,required"`
-	Value string `thrift:"2,optional"`
+	Value string `thrift:"2,optional,writezero"` // Java readers fail if it is absent
 }
 
 // RowGroupMeta is the footer's metadata of a row group.

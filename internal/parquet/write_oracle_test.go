@@ -15,6 +15,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/file"
 	pg "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -216,5 +217,32 @@ func TestWriterOracles(t *testing.T) {
 	}
 	if byArrow < int(n) {
 		t.Fatalf("arrow/go has read %d chunks", byArrow)
+	}
+}
+
+// A value that is empty is not a value that is absent: Spark's mark of an older calendar is
+// empty, and Java readers fail where it is absent.
+func TestWriterKeepsEmptyMetadata(t *testing.T) {
+	schema := []SchemaElement{
+		{Name: "root", NumChildren: thrift.New[int32](1)},
+		{Name: "k", Type: thrift.New(format.Int64), RepetitionType: thrift.New(format.Required)},
+	}
+	var out bytes.Buffer
+	w, err := NewWriter(&out, schema, nil, WriterOptions{KeyValue: []KeyValue{{Key: "mark"}, {Key: "owner", Value: "me"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := file.NewParquetReader(bytes.NewReader(out.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"", "me"} {
+		got := r.MetaData().KeyValueMetadata()[i]
+		if !got.IsSetValue() || got.GetValue() != want {
+			t.Errorf("%s: want the value %q, got %v", got.GetKey(), want, got)
+		}
 	}
 }

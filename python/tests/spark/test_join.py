@@ -196,22 +196,56 @@ def test_int96_keys_are_sparks(spark, data, staging, tmp_path):
     assert found.count() == logs.join(ids, "at").count() > 0
 
 
-def test_rows_in_an_older_calendar_are_sparks(spark, staging, tmp_path):
+SPARK_3 = {"org.apache.spark.version": "3.5.0"}
+SPARK_2 = {"org.apache.spark.version": "2.4.5"}
+LEGACY = {**SPARK_3, "org.apache.spark.legacyDateTime": ""}
+
+
+@pytest.mark.parametrize("int96", [False, True])
+@pytest.mark.parametrize(
+    "marks",
+    [
+        (LEGACY, None),
+        (SPARK_3, SPARK_2),
+        (None, SPARK_2),
+        (SPARK_2, SPARK_3),
+    ],
+)
+def test_rows_in_an_older_calendar_are_sparks(spark, staging, tmp_path, marks, int96):
     """One file of two says that its days are of the older calendar, as Spark 2 wrote them."""
     (tmp_path / "log").mkdir()
-    table = pa.table(
-        {"id": pa.array([1, 2], pa.int64()), "day": pa.array([-400_000, 5], pa.date32())}
-    )
-    marks = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
-    pq.write_table(table.replace_schema_metadata(marks), tmp_path / "log" / "a.parquet")
-    pq.write_table(table, tmp_path / "log" / "b.parquet")
+    days = pa.array([-400_000, 5], pa.date32())
+    instants = days.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    table = pa.table({"id": pa.array([1, 2], pa.int64()), "day": instants if int96 else days})
+    for i, mark in enumerate(marks):
+        path = tmp_path / "log" / f"{i}.parquet"
+        marked = table.replace_schema_metadata(mark)
+        pq.write_table(marked, path, use_deprecated_int96_timestamps=int96)
+    logs = spark.read.parquet(f"file://{tmp_path}/log")
+
+    ids = spark.createDataFrame([(2,)], "id long")
+    found = join(spark, tmp_path / "log", ids, "id", staging=staging, mode="files", tasks=1)
+    assert report(found).fallback is None, "no row is old"
+    assert digest(found) == digest(logs.join(ids, "id"))
+
     ids = spark.createDataFrame([(1,)], "id long")
     found = join(spark, tmp_path / "log", ids, "id", staging=staging, mode="files", tasks=1)
     assert "older calendar" in (report(found).fallback or "")
-    logs = spark.read.parquet(f"file://{tmp_path}/log")
     assert digest(found) == digest(logs.join(ids, "id"))
-    days = {row["day"] for row in found.selectExpr("cast(day as string) day").collect()}
-    assert len(days) == 2, "the calendars do not differ, so this tests nothing"
+    if not int96:
+        texts = {row["day"] for row in found.selectExpr("cast(day as string) day").collect()}
+        assert len(texts) == 2, "the calendars do not differ, so this tests nothing"
+
+
+def test_one_file_in_an_older_calendar(spark, staging, tmp_path):
+    """Its mark goes with the rows."""
+    table = pa.table({"id": pa.array([1], pa.int64()), "day": pa.array([-400_000], pa.date32())})
+    pq.write_table(table.replace_schema_metadata(SPARK_2), tmp_path / "log.parquet")
+    ids = spark.createDataFrame([(1,)], "id long")
+    found = join(spark, tmp_path / "log.parquet", ids, "id", staging=staging, mode="files")
+    assert report(found).fallback is None
+    logs = spark.read.parquet(f"file://{tmp_path}/log.parquet")
+    assert digest(found) == digest(logs.join(ids, "id"))
 
 
 @pytest.mark.parametrize("how", ["left", "full", "anti"])

@@ -78,8 +78,8 @@ class Staged:
     rows: int
     bytes: int
     fpr: float | None
-    rebased: bool
-    """A file says that old dates in it follow another calendar."""
+    old: bool | None
+    """Whether dates or timestamps are so old that files may mean others; None: unknown."""
 
 
 class Stages:
@@ -190,7 +190,7 @@ class Stages:
             rows=job.total("rows_out"),
             bytes=sum(int(t.report["bytes_written"]) for t in filled),
             fpr=job.tasks[0].report.get("fpr_predicted"),
-            rebased=any(t.detail.get("rebased") for t in job.tasks),
+            old=any(t.detail["old"] for t in filled) if self._staging.is_local() else None,
         )
 
     def probed(self, logs: DataFrame, key: str, found: Filter) -> DataFrame:

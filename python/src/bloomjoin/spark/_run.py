@@ -23,7 +23,6 @@ from ._strategy import broadcast_limit, memory_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 # Bytes of the log for each core below which auto leaves a join to Spark: where Spark broadcasts
 # the IDs, and where it shuffles the log. From there on, what auto spends to find that most rows
@@ -45,6 +44,7 @@ _EVERY_ROW = ("left", "full", "left_anti")
 
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 _LOOSE = ("spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles")
+_CONVERTED = "spark.sql.parquet.int96TimestampConversion"
 
 
 class Unsuitable(Exception):
@@ -189,6 +189,8 @@ class Run:
         for name in _LOOSE:
             if str(self._spark.conf.get(name, "false")).lower() == "true":
                 raise Unsuitable(f"{name} is on: Spark passes over files that bloomjoin demands")
+        if str(self._spark.conf.get(_CONVERTED, "false")).lower() == "true":
+            raise Unsuitable(f"{_CONVERTED} is on: it asks which program has written a file")
 
     def _check_types(self) -> None:
         logs, ids = self._logs.frame.schema, self._ids.frame.schema
@@ -395,13 +397,29 @@ class Run:
         )
         self._staged = staged
         kinds = type(schema)([schema[name] for name in wanted])
-        self._check_calendar("the log", staged, kinds)
-        return read_staged(self._spark, staged, kinds, logs.hive)
+        rows = read_staged(self._spark, staged, kinds, logs.hive)
+        self._check_calendar("logs", staged, rows)
+        return rows
 
-    def _check_calendar(self, side: str, staged: Staged, schema: StructType) -> None:
-        kinds = schema.simpleString()
-        if staged.rebased and ("date" in kinds or "timestamp" in kinds):
-            raise Unsuitable(f"files of {side} store dates or timestamps in an older calendar")
+    def _check_calendar(self, side: str, staged: Staged, rows: DataFrame) -> None:
+        """Raise Unsuitable if rows of several files mean days by the calendars of their files.
+
+        The files of a data frame were all written by this session, in one calendar.
+        """
+        if self._frozen[side].inputs < 2 or (side == "ids" and not self._ids.names):
+            return
+        old = [
+            f"{quoted(field.name)} < {FIRST_SAFE[kind]}"
+            for field in rows.schema.fields
+            if (kind := field.dataType.simpleString()) in FIRST_SAFE
+        ]
+        if staged.old or (
+            staged.old is None and old and not rows.where(" OR ".join(old)).isEmpty()
+        ):
+            raise Unsuitable(
+                f"{side}: dates before 1582-10-16, or timestamps before 1900-01-03: files may "
+                "store them in an older calendar"
+            )
 
     def _wants_both_ways(self) -> bool:
         """Report whether a filter of the candidates' keys saves Spark a large shuffle of IDs."""
@@ -417,15 +435,16 @@ class Run:
         ids, staged, schema = self._frozen["ids"], self._staged, self.ids_frame.schema
         assert staged is not None
         if not staged.files:
-            self._staged_ids = Staged((), ids.rows, 0, 0, None, False)
+            self._staged_ids = Staged((), ids.rows, 0, 0, fpr=None, old=False)
             return self.ids_frame.limit(0)
         stages = self._stage()
         rows = stages.freeze({"candidates": staged.files})["candidates"]
         keys = stages.build("candidates", rows, self._log_keys())
         kept = stages.scan("ids", ids, keys, self._ids_keys(), schema.names)
         self._staged_ids = kept
-        self._check_calendar("the IDs", kept, schema)
-        return read_staged(self._spark, kept, schema, ids.hive)
+        rows = read_staged(self._spark, kept, schema, ids.hive)
+        self._check_calendar("ids", kept, rows)
+        return rows
 
     def _hinted(self, candidates: DataFrame, ids: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Have Spark broadcast the smaller side, if it is small in memory. Spark sees files."""

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypedDict, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 # Tokens of a command that each attempt fills in.
@@ -41,6 +42,11 @@ COLUMNS = (
 _DONE, _PERMANENT = 0, (1, 2, 64)
 _FILTER_AGE = 24 * 3600.0
 _PR_SET_PDEATHSIG = 1
+
+# 1582-10-16, and 1900-01-03: what older calendars and time zones change was before.
+_FIRST_SAFE_DAY = -141_426
+_FIRST_SAFE_SECOND = -2_208_816_000
+_UNITS = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 
 
 class Binary(TypedDict):
@@ -152,16 +158,43 @@ def _attempt(step: Step, shard: int) -> dict[str, Any]:
 
 
 def _footer(output: str) -> dict[str, Any]:
-    """Report whether a Parquet file on disk asks Spark to rebase old dates and timestamps.
+    """Report whether a Parquet file on disk has days or instants that depend on a calendar.
 
-    Shards unite the marks of their inputs, so values of the other inputs would be rebased, too.
+    Files say which calendar they have. The output of a shard has one mark for all its inputs.
     """
     if "://" in output or not output.endswith(".parquet"):
         return {}
-    marks = pq.read_metadata(output).metadata or {}
-    version = marks.get(b"org.apache.spark.version", b"3")
-    legacy = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-    return {"rebased": version.startswith((b"1.", b"2.")) or any(m in marks for m in legacy)}
+    with pq.ParquetFile(output, coerce_int96_timestamp_unit="us") as file:
+        columns = range(file.metadata.num_columns)
+        return {"old": any(_is_old(file, column) for column in columns)}
+
+
+def _is_old(file: pq.ParquetFile, column: int) -> bool:
+    """Report whether a column has values before the calendars agree, or may have them."""
+    leaf = file.metadata.schema.column(column)
+    kind = json.loads(leaf.logical_type.to_json())
+    if kind["Type"] == "Date":
+        limit = _FIRST_SAFE_DAY
+    elif kind["Type"] == "Timestamp" or leaf.physical_type == "INT96":
+        limit = _FIRST_SAFE_SECOND * _UNITS[kind.get("timeUnit", "microseconds")]
+    else:
+        return False
+    least = []
+    for group in range(file.metadata.num_row_groups):
+        chunk = file.metadata.row_group(group).column(column)
+        known = chunk.statistics
+        if known is not None and known.has_min_max:
+            least.append(known.min_raw)
+        elif "." in leaf.path:
+            return True
+        else:
+            values = file.read_row_group(group, [leaf.path]).column(0).cast(_raw(leaf))
+            least.append(pc.min(values).as_py())
+    return any(value is not None and value < limit for value in least)
+
+
+def _raw(leaf: pq.ColumnSchema) -> pa.DataType:
+    return pa.int32() if leaf.physical_type == "INT32" else pa.int64()
 
 
 def _complaint(child: Child) -> str:
