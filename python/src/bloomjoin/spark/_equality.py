@@ -27,6 +27,15 @@ _STORED = {
     "decimal": r"decimal(128|256)?\(.*\)",
 }
 
+# Types as files store them that can be united, and a name for what they have in common.
+_UNITED = (
+    (r"u?int\d+", "integer"),
+    (r"float\d*|double", "float"),
+    (r"decimal\d*\(\d+, (-?\d+)\)", r"decimal with \1"),
+    (r"timestamp\[\w+(, tz=)?.*\]", r"timestamp\1"),
+    (r"(struct|list|map)<.*>", r"\1"),
+)
+
 # Before these, values of old files depend on the calendar that Spark reads them with.
 FIRST_SAFE = {
     "date": "DATE '1582-10-16'",
@@ -129,6 +138,25 @@ def otherwise_named(
         if name not in there and name.lower() in lower:
             return f"{name} is named {lower[name.lower()]} in a file"
     return None
+
+
+def united_otherwise(name: str, stored: Iterable[str], case_sensitive: bool) -> str | None:
+    """Return why a column's types in several files have no union, or one that is not Spark's."""
+    kinds = sorted(set(stored))
+    if len({_alike(kind) for kind in kinds}) > 1:
+        return f"{name} is stored as {' and as '.join(kinds)}"
+    fields = {field for kind in kinds for field in re.findall(r"([^<>,: ]+):", kind)}
+    if len(kinds) > 1 and not case_sensitive and len({f.lower() for f in fields}) < len(fields):
+        return f"{name} has fields whose names differ in case"
+    return None
+
+
+def _alike(kind: str) -> str:
+    """Return what types have in common that a union of files may have."""
+    for pattern, common in _UNITED:
+        if re.fullmatch(pattern, kind):
+            return re.sub(pattern, common, kind)
+    return kind
 
 
 def _family(kind: DataType) -> str:

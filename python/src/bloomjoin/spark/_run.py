@@ -10,7 +10,15 @@ from bloomjoin._stores import access
 
 from . import _ship
 from ._default import default
-from ._equality import FIRST_SAFE, Pair, differs, otherwise_named, resolved, stored_otherwise
+from ._equality import (
+    FIRST_SAFE,
+    Pair,
+    differs,
+    otherwise_named,
+    resolved,
+    stored_otherwise,
+    united_otherwise,
+)
 from ._files import Filter, Frozen, Staged, Stages, read_staged, reference, spark_url
 from ._outer import full, with_matched
 from ._plain import as_semi_join, quoted, spark_join
@@ -194,6 +202,8 @@ class Run:
 
     def _check_types(self) -> None:
         logs, ids = self._logs.frame.schema, self._ids.frame.schema
+        if len(set(self.pairs)) < len(self.pairs):
+            raise Unsuitable("a key is named twice")
         for pair in self.pairs:
             why = differs(logs[pair.log], ids[pair.ids])
             if why:
@@ -256,6 +266,11 @@ class Run:
         exact = case_sensitive(self._spark)
         for table in found.tables:
             why = otherwise_named(schema.names, table, exact)
+            if why:
+                raise Unsuitable(f"{side}: {why}")
+        for name in schema.names:
+            stored = [table[name] for table in found.tables if name in table]
+            why = united_otherwise(name, stored, exact)
             if why:
                 raise Unsuitable(f"{side}: {why}")
         for key in keys:

@@ -28,8 +28,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-# Tokens of a command that each attempt fills in.
-SHARD, OUT, FILTER = "@SHARD@", "@OUT@", "@FILTER@"
+# What each attempt fills in, in the arguments of a command. No name of a file or column has NUL.
+SHARD, OUT, FILTER = "\0shard\0", "\0out\0", "\0filter\0"
 
 # Marks the text of an exception that Spark carries to the driver.
 MARK = "bloomjoin-task "
@@ -139,7 +139,7 @@ def _attempt(step: Step, shard: int) -> dict[str, Any]:
     if step["filter"]:
         tokens[FILTER] = fetched(binary, step["filter"], step["environment"])
     command = step["commands"][shard if len(step["commands"]) > 1 else 0]
-    arguments = [re.sub("@[A-Z]+@", lambda m: tokens.get(m[0], m[0]), a) for a in command]
+    arguments = [re.sub("\0[a-z]+\0", lambda m: tokens[m[0]], a) for a in command]
     child = _run([binary, *arguments], step["environment"])
     if child.code not in (_DONE, *_PERMANENT):
         raise RuntimeError(_complaint(child))
