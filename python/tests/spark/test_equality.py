@@ -224,6 +224,14 @@ def test_escapes_in_paths(spark, staging, tmp_path, value):
     assert check(spark, staging, folder, ids, "id", why=why) == 1
 
 
+def test_paths_without_values(spark, staging, tmp_path):
+    """Spark gives a column of type void."""
+    folder = write(tmp_path / "logs" / "h=__HIVE_DEFAULT_PARTITION__", a={"id": numbers(1, 2)})
+    ids = spark.createDataFrame([(1,), (3,)], "id long")
+    for how in ("inner", "full"):
+        assert check(spark, staging, folder.parent, ids, "id", how=how) > 0
+
+
 def test_named_directories_above(spark, tmp_path):
     """A directory name=value that was named, or is above, gives Spark no column."""
     folder = write(tmp_path / "id=5" / "logs", a={"id": numbers(1, 2)})

@@ -271,7 +271,7 @@ def read_staged(
 ) -> DataFrame:
     """Return staged rows with the types that Spark has for the files they come from."""
     from pyspark.sql import functions
-    from pyspark.sql.types import StringType, StructField, StructType
+    from pyspark.sql.types import NullType, StringType, StructField, StructType
 
     stored = StructType(
         [StructField(f.name, StringType(), True) if f.name in hive else f for f in schema.fields]
@@ -280,10 +280,12 @@ def read_staged(
         return spark.createDataFrame([], schema)
     frame = spark.read.schema(stored).parquet(*[spark_url(f) for f in staged.files])
     names = [f"`{f.name.replace('`', '``')}`" for f in schema.fields]
-    columns = [
-        functions.col(name).cast(f.dataType).alias(f.name)
-        if f.name in hive
-        else functions.col(name)
-        for name, f in zip(names, schema.fields, strict=True)
-    ]
+    columns = []
+    for name, f in zip(names, schema.fields, strict=True):
+        if f.name not in hive:
+            columns.append(functions.col(name))
+        elif isinstance(f.dataType, NullType):  # all directories say __HIVE_DEFAULT_PARTITION__
+            columns.append(functions.lit(None).alias(f.name))
+        else:
+            columns.append(functions.col(name).cast(f.dataType).alias(f.name))
     return frame.select(*columns)
