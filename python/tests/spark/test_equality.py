@@ -256,7 +256,7 @@ def test_timestamps_that_are_cut_when_written(spark, staging, tmp_path):
     instants = pa.array([1_700_000_000_000_001, 1_700_000_000_000_002], pa.timestamp("us", "UTC"))
     folder = write(tmp_path / "logs", a={"at": instants})
     ids = spark.read.parquet(f"file://{folder}").where("at is not null")
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS")
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "timestamp_millis")
     try:
         found = join(spark, folder, ids, "at", staging=staging, mode="files")
         assert "lose microseconds" in (report(found).fallback or "")
@@ -295,6 +295,15 @@ def test_files_of_other_types(spark, staging, tmp_path, name):
             raise
         return
     assert digest(found) == want
+
+
+def test_files_with_and_without_int96(spark, staging, tmp_path):
+    instants = {"id": ONE, "at": INSTANT.cast(pa.timestamp("us", "UTC"))}
+    logs = write(tmp_path / "logs", a=instants)
+    path = logs / "b.parquet"
+    pq.write_table(pa.table(instants), path, use_deprecated_int96_timestamps=True)
+    ids = spark.createDataFrame([(1,)], "id long")
+    assert check(spark, staging, logs, ids, "id", why="stored as") == 2
 
 
 def test_keys_named_twice(spark, staging, tmp_path):

@@ -32,7 +32,8 @@ _UNITED = (
     (r"u?int\d+", "integer"),
     (r"float\d*|double", "float"),
     (r"decimal\d*\(\d+, (-?\d+)\)", r"decimal with \1"),
-    (r"timestamp\[\w+(, tz=)?.*\]", r"timestamp\1"),
+    (r"timestamp\[\w+, tz=.*\]", "instant"),
+    (r"timestamp\[(ms|us)\]", "timestamp"),  # with ns, it may be INT96
     (r"(struct|list|map)<.*>", r"\1"),
 )
 

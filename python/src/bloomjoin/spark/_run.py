@@ -291,7 +291,7 @@ class Run:
         stages = self._stage()
         directory = f"{stages.root}/ids"
         schema = self.ids_frame.schema
-        short = self._spark.conf.get(_TIMESTAMPS) == "TIMESTAMP_MILLIS"
+        short = str(self._spark.conf.get(_TIMESTAMPS)).upper() == "TIMESTAMP_MILLIS"
         if short and "timestamp" in schema.simpleString():
             raise Unsuitable(f"with {_TIMESTAMPS} the IDs lose microseconds when they are written")
         try:
