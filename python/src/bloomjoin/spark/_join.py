@@ -59,11 +59,10 @@ def join(
     ``logs`` are Parquet files by name: paths, patterns or URLs, that all executors can read. A
     data frame is refused but in mode ``"probe"``, because its filters, masks and views would be
     bypassed. ``ids`` are Parquet files, or a data frame, whose rows are written to the staging
-    once. ``on`` names key
-    columns: ``"user_id"``, ``"log_column=id_column"``, a list of those, or a mapping. If all keys
-    have one name on both sides, each is one column of the answer. ``columns`` are the log's
-    columns to keep; keys are always kept. Name the answer's columns by ``col("name")``, not as
-    those of ``ids``, which is read again.
+    once. ``on`` names key columns: ``"user_id"``, ``"log_column=id_column"``, a list of those,
+    or a mapping. If all keys have one name on both sides, each is one column of the answer.
+    ``columns`` are the log's columns to keep; keys are always kept. Name the answer's columns by
+    ``col("name")``, not as those of ``ids``, which is read again.
 
     ``mode`` ``"files"`` filters wherever the answer is Spark's, ``"spark"`` never does, and
     ``"auto"`` only where it is expected to be faster. ``"probe"`` is for a log that is a data
