@@ -20,7 +20,7 @@ from spark_cases import digest
 
 from bloomjoin.spark import Staging, join, report
 
-SEEDS = 200 if os.environ.get("BLOOMJOIN_ALL") else 8
+SEEDS = 200 if os.environ.get("BLOOMJOIN_ALL") else 4
 HOWS = {"inner": "inner", "semi": "left_semi", "anti": "left_anti", "left": "left",
         "right": "right", "full": "full"}  # fmt: skip
 
