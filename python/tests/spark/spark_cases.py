@@ -49,6 +49,7 @@ def start_session(cluster: Any, **settings: str) -> SparkSession:
         .config("spark.sql.session.timeZone", "America/New_York")
         # As Spark 4 does: by default, 3.5 refuses old days that have no mark.
         .config("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED")
+        .config("spark.sql.parquet.int96RebaseModeInRead", "CORRECTED")
         # Probes import this package where they run.
         .config("spark.executorEnv.PYTHONPATH", str(Path(bloomjoin.__file__).parents[1]))
     )
