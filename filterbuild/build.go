@@ -156,7 +156,9 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.files, p.pieces = files, partition.Split(files, opts.Shard)
+	p.files = slices.Clone(files)
+	p.views(p.files, columns)
+	p.pieces = partition.Split(p.files, opts.Shard)
 	p.Division = division(files)
 	if err := p.agree(columns); err != nil {
 		return nil, err
@@ -275,6 +277,13 @@ func nameless(files []*partition.File) string {
 // that is divided into shards, even into one, does not: its filters are merged.
 func sealing(s partition.Shard) bool { return s == partition.Shard{} }
 
+// views replaces files by views that check what the plan's rule says of IDs.
+func (p *Plan) views(files []*partition.File, columns []key.Column) {
+	for i, f := range files {
+		files[i] = f.WithIDs(columns, p.opts.keys(p.Spec.Rule))
+	}
+}
+
 // classes compares the classes of the key in all files. A column without a
 // type, which has only NULLs, takes the class of the other files.
 func (p *Plan) classes(columns []key.Column) error {
@@ -285,7 +294,6 @@ func (p *Plan) classes(columns []key.Column) error {
 	}
 	options := p.opts.keys(p.Spec.Rule)
 	for _, f := range p.files {
-		f.CheckIDs(columns, options)
 		enc, err := key.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name, err)

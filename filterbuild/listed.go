@@ -40,6 +40,7 @@ func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Ope
 		if err != nil {
 			return nil, err
 		}
+		p.views(files, columns)
 		p.files, p.list.first[in.Schema] = append(p.files, files...), files[0]
 	}
 	if err := p.agree(columns); err != nil {
@@ -53,8 +54,9 @@ func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Ope
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		f.CheckIDs(columns, p.opts.keys(p.Spec.Rule))
+	p.views(files, columns)
+	for i, f := range files {
+		pieces[i].File = f
 	}
 	p.files, p.pieces = append(p.files, files...), pieces
 	if err := p.readTexts(ctx, columns); err != nil {

@@ -4,17 +4,65 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Join is a join of files. It runs once: by Run, Write or Count.
+// Join is a join of files. It runs once: by Run, Write or Count. What uses it a second
+// time gets an error. Plan, Parts, PathOf and Report may be called at any time, from other
+// goroutines, too. The files must not be closed before it has run; they may be used by
+// others meanwhile.
 type Join struct {
+	used atomic.Bool
+	once *tally // of Run
+
+	mu      sync.Mutex // of what follows
 	task    *task
 	report  Report
 	scanner *partition.Scanner // nil: all rows became Arrow records
-	tally   *tally             // of Run
 	why     string             // the answer is made of records, not of pages
+}
+
+// begin begins the one run, during which the files stay open.
+func (j *Join) begin(ctx context.Context) (held context.Context, release func() error, err error) {
+	t, err := j.prepared()
+	if err != nil {
+		return nil, nil, err
+	}
+	if j.used.Swap(true) {
+		return nil, nil, errors.New("the Join has run already: it runs once (make another with New)")
+	}
+	return t.open(ctx)
+}
+
+// open keeps the files of both sides open.
+func (t *task) open(ctx context.Context) (held context.Context, release func() error, err error) {
+	return partition.Hold(ctx, slices.Concat(t.ids, t.logs)...)
+}
+
+// prepared returns the task.
+func (j *Join) prepared() (*task, error) {
+	if j == nil {
+		return nil, errNotNew
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.task == nil {
+		return nil, errNotNew
+	}
+	return j.task, nil
+}
+
+var errNotNew = errors.New("a Join that New has not made")
+
+// note records what PathOf, Report and Parts return, while others may call them.
+func (j *Join) note(set func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	set()
 }
 
 // New examines the inputs: it finds the keys, compares their classes and determines
@@ -33,8 +81,16 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 // read. The strategy is the one that the join will take, which looks less closely;
 // the advice in the plan's JSON says if another one should be faster.
 func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
-	p, err := j.task.plan(ctx, opts.inner())
+	t, err := j.prepared()
 	if err != nil {
+		return nil, err
+	}
+	ctx, release, err := t.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.plan(ctx, opts.inner())
+	if err = errors.Join(err, release()); err != nil {
 		return nil, err
 	}
 	return publicPlan(p), nil
@@ -43,16 +99,39 @@ func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 // Parts returns the parts of the answer, in order: one for each piece of the log,
 // and for right and full joins one for the IDs without a log row.
 // [partition.Rows].Piece of what Run yields is an index into them.
-func (j *Join) Parts() []partition.Part { return j.task.parts() }
+func (j *Join) Parts() []partition.Part {
+	t, err := j.prepared()
+	if err != nil {
+		return nil
+	}
+	return t.parts()
+}
 
 // errNoColumns says that there is nothing to make rows of.
 var errNoColumns = errors.New("no column of the answer is named (name some, leave Columns nil for all, or call Count)")
 
 // Run yields the rows of the answer. An error ends the sequence; requirements are
-// checked when all rows have been yielded.
-func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] { return j.run(ctx, nil) }
+// checked when all rows have been yielded. The sequence can be used once.
+func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
+	return func(yield func(partition.Rows, error) bool) {
+		ctx, release, err := j.begin(ctx)
+		if err != nil {
+			yield(partition.Rows{}, err)
+			return
+		}
+		ended := false
+		for rows, err := range j.run(ctx, nil) {
+			if ended = !yield(rows, err) || err != nil; ended {
+				break
+			}
+		}
+		if err := release(); err != nil && !ended {
+			yield(partition.Rows{}, err)
+		}
+	}
+}
 
-// run is Run. end, if not nil, is called when all input has been read and the
+// run is Run once it has begun. end, if not nil, is called when all input has been read and the
 // requirements are met; its error is the join's.
 func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
@@ -66,8 +145,8 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Ro
 			return
 		}
 		defer r.held.release()
-		j.tally = r.tally
-		for rows, err := range r.rows(ctx, func(s *partition.Scanner) { j.scanner = s }) {
+		j.once = r.tally
+		for rows, err := range r.rows(ctx, func(s *partition.Scanner) { j.note(func() { j.scanner = s }) }) {
 			if !yield(rows, err) || err != nil {
 				return
 			}
@@ -81,7 +160,9 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Ro
 // conclude is called when all input has been read: it makes the report, checks the
 // requirements, and calls end.
 func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err error) {
-	if j.report, err = r.conclude(ctx); err != nil || end == nil {
+	rep, err := r.conclude(ctx)
+	j.note(func() { j.report = rep })
+	if err != nil || end == nil {
 		return err
 	}
 	return end()
@@ -91,7 +172,12 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 // all input has been read, before anything of a file becomes visible; its error is the
 // join's. With Options.Require and without a shard, nothing of a directory becomes
 // visible before it is met: see [partition.Output].Hold.
-func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
+func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (_ partition.Written, err error) {
+	ctx, release, err := j.begin(ctx)
+	if err != nil {
+		return partition.Written{}, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	t := j.task
 	if t.answer.counts {
 		return partition.Written{}, errNoColumns
@@ -103,7 +189,7 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 			return partition.Written{}, err
 		}
 		t = t.required(&out)
-		j.task = t
+		j.note(func() { j.task = t })
 	}
 	if t.answer.rowsOfLog() || t.opts.Schema == partition.Strict {
 		if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
@@ -111,9 +197,11 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		}
 	}
 	if !t.answer.rowsOfLog() {
-		if t, j.why = t.byPages(ctx, out); j.why != "" {
+		paged, why := t.byPages(ctx, out)
+		j.note(func() { j.why = why })
+		if t = paged; why != "" {
 			out.Counts = func(inputs []partition.WrittenInput) (idsMatched, idsTotal int64) {
-				j.tally.describe(inputs, j.task.opts.Type, true)
+				j.once.describe(inputs, j.task.opts.Type, true)
 				return j.report.IDsMatched, j.report.IDsTotal
 			}
 			return out.Write(ctx, j.Parts(), j.run(ctx, end))
@@ -124,16 +212,18 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		return partition.Written{}, err
 	}
 	defer r.held.release()
-	if j.scanner, err = r.scanner(round{}); err != nil { // which says what is kept
+	scanner, err := r.scanner(round{}) // which says what is kept
+	if err != nil {
 		return partition.Written{}, err
 	}
+	j.note(func() { j.scanner = scanner })
 	out.Counts = func(inputs []partition.WrittenInput) (idsMatched, idsTotal int64) {
 		if t.answer.pages {
 			r.tally.describe(inputs, t.opts.Type, false)
 		}
 		return j.report.IDsMatched, j.report.IDsTotal
 	}
-	return out.WriteScan(ctx, j.scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
+	return out.WriteScan(ctx, scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
 		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
 			return err
 		}
@@ -161,14 +251,19 @@ func (t *task) required(out *partition.Output) *task {
 
 // Count joins and returns the number of rows of the answer without making any. It
 // reads nothing but the keys of both sides. Options.Require holds.
-func (j *Join) Count(ctx context.Context) (int64, error) {
+func (j *Join) Count(ctx context.Context) (_ int64, err error) {
+	ctx, release, err := j.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	r, err := j.task.counting().start(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer r.held.release()
 	err = r.eachScan(ctx, func(s *partition.Scanner, part round) error {
-		j.scanner = s
+		j.note(func() { j.scanner = s })
 		return s.Count(ctx, part.pieces)
 	})
 	if err == nil {
@@ -183,6 +278,8 @@ func (j *Join) Count(ctx context.Context) (int64, error) {
 // PathOf returns how the rows of a log file were processed, see
 // [partition.Scanner.PathOf]. It is known once Write has returned.
 func (j *Join) PathOf(f *partition.File) (path, why string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	path, why = "generic", "all rows are joined as Arrow records"
 	if j.scanner != nil {
 		path, why = j.scanner.PathOf(f)
@@ -195,4 +292,8 @@ func (j *Join) PathOf(f *partition.File) (path, why string) {
 
 // Report returns the figures of the join. It is complete when Write or Count has
 // returned, or the sequence of Run has ended.
-func (j *Join) Report() Report { return j.report }
+func (j *Join) Report() Report {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.report
+}

@@ -174,8 +174,8 @@ func classesIn(files [][]key.Class, c int) (classes []key.Class) {
 	return classes
 }
 
-// typeText gives the key columns of text ID files the type of the log's. A column
-// that is cast stays text: the cast determines its type.
+// typeText replaces text files among the IDs by views in which the key columns have the
+// type of the log's. A column that is cast stays text: the cast determines its type.
 func (p *pairing) typeText(ids, logs []*partition.File) error {
 	types := map[string]arrow.DataType{}
 	for i, c := range p.log {
@@ -190,8 +190,8 @@ func (p *pairing) typeText(ids, logs []*partition.File) error {
 			types[p.ids[i].Name()] = t
 		}
 	}
-	for _, f := range ids {
-		f.SetTypes(types, p.ignoreCase)
+	for i, f := range ids {
+		ids[i] = f.WithTypes(types, p.ignoreCase)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, err
 	if len(ids) == 0 || len(logs) == 0 {
 		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d", len(ids), len(logs))
 	}
+	ids = slices.Clone(ids) // views of text files take their places
 	t := &task{ids: ids, logs: logs}
 	var err error
 	if t.opts, err = opts.filled(); err != nil {
@@ -41,6 +42,7 @@ func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, err
 	if t.idPlan, err = t.newIDPlan(0); err != nil {
 		return nil, err
 	}
+	copy(ids, t.idPlan.Files())
 	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}

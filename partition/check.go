@@ -10,8 +10,16 @@ import (
 
 // Check reads a row group with its page indexes, or the corresponding part of a
 // file of another format, and returns the first error.
-func (f *File) Check(ctx context.Context, group int) error {
-	for _, err := range readKeys(ctx, f.table, group, nil) { // readKeys accepts INT96 in any unit
+func (f *File) Check(ctx context.Context, group int) (err error) {
+	held, release, err := f.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if err := f.checkGroup(group); err != nil {
+		return err
+	}
+	for _, err := range onFault(readKeys(held, f.table, group, nil)) { // readKeys accepts INT96 in any unit
 		if err != nil {
 			return err
 		}

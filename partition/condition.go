@@ -2,8 +2,10 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"runtime/debug"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -88,7 +90,45 @@ func (f *File) Filtered() bool { return f.where != nil }
 // Read yields the rows of a row group with the given top-level columns, in that order;
 // nil means all. A record is valid until yield returns, unless it is retained.
 func (f *File) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return f.read(ctx, f.table, group, columns, func(int64) {})
+	return func(yield func(arrow.Record, error) bool) {
+		held, release, err := f.hold(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		err = f.checkGroup(group)
+		if err == nil {
+			err = f.checkColumns(columns)
+		}
+		ended := false // the consumer has stopped, or got an error
+		if err == nil {
+			for rec, e := range onFault(f.read(held, f.table, group, columns, func(int64) {})) {
+				if ended = !yield(rec, e) || e != nil; ended {
+					break
+				}
+			}
+		}
+		if err = errors.Join(err, release()); err != nil && !ended {
+			yield(nil, err)
+		}
+	}
+}
+
+// onFault makes memory faults in mapped pages panics while seq runs, but not while its
+// consumer does: seq turns them into errors.
+func onFault[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		was := debug.SetPanicOnFault(true)
+		defer debug.SetPanicOnFault(was)
+		for v, err := range seq {
+			debug.SetPanicOnFault(was)
+			more := yield(v, err)
+			debug.SetPanicOnFault(true)
+			if !more {
+				return
+			}
+		}
+	}
 }
 
 // read is Read by a reader of the file. over receives the number of stored rows that

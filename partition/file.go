@@ -49,6 +49,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -69,14 +70,18 @@ type table interface {
 	Close() error
 }
 
-// File is an open file of a table. Its methods may be called from many goroutines.
+// File is an open file of a table: what its footer says, and what identifies it.
+// Nothing that is done with it changes it, so any number of scans, joins and builds may
+// use it at the same time, and its methods may be called from many goroutines. A File
+// comes from [Open], [Inputs.Open] or [Records].
 type File struct {
 	Name   string // as it was opened, for messages
 	Rel    string // identifies it on every machine, see [storage.Object]
 	Format Format
 	Size   int64 // bytes; -1 for standard input and records
 
-	table
+	table   table          // nil: the File was not opened
+	readers *readers       // shared by its views; nil: records, which need not be closed
 	src     storage.Reader // nil: standard input or records
 	once    bool           // the rows can be read only once
 	root    string         // the directory in which it was found, or ""
@@ -89,8 +94,8 @@ type File struct {
 	parts   []hive.Part // in the order of hive's columns
 
 	where    *where.Bound // the rows that the file has; nil: all
-	doubts   doubts
-	inFlight int64 // see OpenOptions
+	doubts   *doubts      // shared by its views
+	inFlight int64        // see OpenOptions
 }
 
 // rest releases what the file's reader holds, such as a descriptor, until the
@@ -124,17 +129,108 @@ func (f *File) unless(err error) error {
 	return err
 }
 
-// Close closes the file.
+// Close closes the file. It never waits: readers that are at work go on to their end, and
+// the last of them releases the file. Close then returns an error that says how many
+// there are. A reader that begins after Close gets an error that wraps [fs.ErrClosed];
+// what the footer says, such as Rows and Schema, stays known. Close may be called again,
+// which does nothing.
 func (f *File) Close() error {
-	err := f.table.Close()
-	if f.src != nil {
-		err = errors.Join(err, f.src.Close())
+	if err := f.usable(0); err != nil {
+		return err
+	}
+	if f.readers == nil {
+		return nil
+	}
+	atWork, err := f.readers.close()
+	if atWork > 0 {
+		return fmt.Errorf("%s: closed while it is being read (readers at work: %d; the last one releases the file)", f.Name, atWork)
 	}
 	return err
 }
 
+// setReaders sets what Close releases. It is called once the table and the source are known.
+func (f *File) setReaders() {
+	t, src := f.table, f.src
+	f.readers = &readers{release: func() error {
+		err := t.Close()
+		if src != nil {
+			err = errors.Join(err, src.Close())
+		}
+		return err
+	}}
+}
+
+// with returns a view of the file with another table: the same file, read in another
+// way.
+func (f *File) with(t table) *File {
+	view := *f
+	view.table = t
+	return &view
+}
+
+// Schema returns the columns of the file, those of its path included.
+func (f *File) Schema() *arrow.Schema {
+	if f.table == nil {
+		return arrow.NewSchema(nil, nil)
+	}
+	return f.table.Schema()
+}
+
+// NumGroups returns the number of row groups. A file of another format than Parquet has
+// parts that are read on their own in their place.
+func (f *File) NumGroups() int {
+	if f.table == nil {
+		return 0
+	}
+	return f.table.NumGroups()
+}
+
+// GroupRows returns the number of stored rows of row group i, counted from 0, or -1 if it
+// is unknown before they are read or there is no such row group.
+func (f *File) GroupRows(i int) int64 {
+	if i < 0 || i >= f.NumGroups() {
+		return -1
+	}
+	return f.table.GroupRows(i)
+}
+
+// GroupBytes returns the stored size of row group i in bytes, or -1 if it is unknown or
+// there is no such row group.
+func (f *File) GroupBytes(i int) int64 {
+	if i < 0 || i >= f.NumGroups() {
+		return -1
+	}
+	return f.table.GroupBytes(i)
+}
+
+// checkGroup returns an error if there is no row group of this number, counted from 0.
+func (f *File) checkGroup(i int) error {
+	if err := f.usable(0); err != nil {
+		return errNotOpened
+	}
+	if n := f.NumGroups(); i < 0 || i >= n {
+		return fault.Mismatch(fault.At{File: f.Name}, "row group", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(i))
+	}
+	return nil
+}
+
+// checkColumns returns an error if there are no columns of these positions.
+func (f *File) checkColumns(columns []int) error {
+	for _, c := range columns {
+		if n := f.Schema().NumFields(); c < 0 || c >= n {
+			return fault.Mismatch(fault.At{File: f.Name}, "column", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(c))
+		}
+	}
+	return nil
+}
+
 // BytesRead returns the number of bytes read from the file so far.
-func (f *File) BytesRead() int64 { return f.bytes.Load() }
+func (f *File) BytesRead() int64 {
+	if f.bytes == nil {
+		return 0
+	}
+	return f.bytes.Load()
+}
 
 // Once reports whether the file can be read only once.
 func (f *File) Once() bool { return f.once }
@@ -154,7 +250,12 @@ func (f *File) Rows() int64 {
 }
 
 // CountRows is Rows, with the error if the number could not be read.
-func (f *File) CountRows() (int64, error) {
+func (f *File) CountRows() (n int64, err error) {
+	_, release, err := f.hold(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	if t, ok := stored(f.table).(*arrowipc.Table); ok {
 		n, err := t.Rows()
 		return n, errors.Join(f.unless(err), f.rest())
@@ -211,6 +312,9 @@ func (f *File) coded(s *arrow.Schema) *arrow.Schema {
 // each: results are correct nevertheless. It is complete when all readers of the
 // file have ended.
 func (f *File) Doubts() []string {
+	if f.doubts == nil {
+		return nil
+	}
 	f.doubts.mu.Lock()
 	defer f.doubts.mu.Unlock()
 	out := slices.Clone(f.doubts.list)

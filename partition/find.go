@@ -246,7 +246,7 @@ func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts O
 
 // newFile returns a file without a format.
 func newFile(src storage.Reader, e storage.Object, opts *OpenOptions) *File {
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Object().Size, src: src, bytes: new(atomic.Int64), inFlight: opts.InFlight}
+	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Object().Size, src: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight}
 	f.print = sync.OnceValues(f.digest)
 	return f
 }
@@ -263,5 +263,6 @@ func (f *File) begin(ctx context.Context, parts []hive.Part, opts OpenOptions) e
 	if err := f.setWhere(&opts); err != nil {
 		return errors.Join(err, f.table.Close())
 	}
+	f.setReaders()
 	return nil
 }

@@ -32,16 +32,19 @@ func TestPagesAreCharged(t *testing.T) {
 	}
 	_, err := f.parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	says(t, "checking", err, fault.ErrMemory, where...)
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}})
-	if err != nil {
-		t.Fatal(err)
+	scanner := func() *Scanner {
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
 	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet, Compression: "brotli"}
-	_, err = out.WriteScan(t.Context(), s, Split([]*File{f}, Shard{}), []*File{f}, nil)
+	_, err = out.WriteScan(t.Context(), scanner(), Split([]*File{f}, Shard{}), []*File{f}, nil)
 	says(t, "a scan", err, fault.ErrMemory, where...)
 
 	out.Compression = f.Codec() // the chunk is copied as it is stored
-	if w, err := out.WriteScan(t.Context(), s, Split([]*File{f}, Shard{}), []*File{f}, nil); err != nil || w.Rows != f.Rows() {
+	if w, err := out.WriteScan(t.Context(), scanner(), Split([]*File{f}, Shard{}), []*File{f}, nil); err != nil || w.Rows != f.Rows() {
 		t.Errorf("a scan that keeps all rows wrote %d of %d: %v", w.Rows, f.Rows(), err)
 	}
 }

@@ -97,7 +97,7 @@ func (o *OpenOptions) list(ctx context.Context, names []string) (lists [][]stora
 	return lists, nil
 }
 
-// Close closes the files.
+// Close closes the files; see [File.Close].
 func Close(files []*File) error {
 	var errs []error
 	for _, f := range files {
@@ -111,7 +111,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 	if opts.Stdin == nil {
 		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
 	}
-	f := &File{Name: "standard input", Rel: "-", Size: -1, once: true, bytes: new(atomic.Int64)}
+	f := &File{Name: "standard input", Rel: "-", Size: -1, once: true, bytes: new(atomic.Int64), doubts: new(doubts)}
 	r := &counted64{r: opts.Stdin, n: f.bytes}
 	head := make([]byte, 8)
 	n, err := io.ReadFull(r, head)
@@ -123,6 +123,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 	switch f.Format = byMagic(head[:n]); f.Format {
 	case ArrowStream:
 		if f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
+			f.setReaders()
 			err = f.setWhere(&opts)
 		}
 		return f, err
@@ -148,7 +149,8 @@ func openStdin(opts OpenOptions) (*File, error) {
 		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, SkipBad: opts.SkipBad,
 	})
 	if err == nil {
-		f.SetTypes(opts.Types, opts.IgnoreCase)
+		f = f.WithTypes(opts.Types, opts.IgnoreCase)
+		f.setReaders()
 		err = f.setWhere(&opts)
 	}
 	return f, err

@@ -168,7 +168,7 @@ func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (e
 		}
 		f.table, err = text.Open(f.reopen(r), f.Name, f.textOptions(opts, r))
 		if err == nil {
-			f.SetTypes(opts.Types, opts.IgnoreCase)
+			f.table = f.WithTypes(opts.Types, opts.IgnoreCase).table
 		}
 	}
 	if err == nil {

@@ -34,7 +34,14 @@ func records(emit func(Rows) error) func(arrow.Record) error {
 // ended before Map returns.
 func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
-		unmap := mapFew(pieces)
+		ctx, release, err := holdMapped(ctx, pieces)
+		if err == nil && newWork == nil {
+			err = errors.Join(errors.New("newWork is nil: Map needs work to pass the records through"), release())
+		}
+		if err != nil {
+			yield(Rows{}, err)
+			return
+		}
 		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, threads), func() int64 { return need(pieces, columns) })
 		more := true
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
@@ -47,7 +54,7 @@ func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) (
 				break
 			}
 		}
-		if err := unmap(); err != nil && more {
+		if err := release(); err != nil && more {
 			yield(Rows{}, err)
 		}
 	}

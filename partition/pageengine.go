@@ -75,6 +75,12 @@ type pageEngine struct {
 // copyPages yields the row groups of the output in order of the sources.
 func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq2[*outGroup, error] {
 	return func(yield func(*outGroup, error) bool) {
+		ctx, release, err := holdPieces(ctx, piecesOfSources(sources))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer func() { _ = release() }() // the files of jobs that have ended were checked then
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		e := &pageEngine{

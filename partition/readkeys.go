@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -64,6 +65,11 @@ type KeyOptions struct {
 // rows is the number of rows that were read or skipped, and nulls that of the rows
 // among them that have a NULL in the key.
 func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
+	ctx, release, err := holdPieces(ctx, pieces)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	columns, err := key.ParseColumns(o.Key)
 	if err != nil {
 		return 0, 0, err

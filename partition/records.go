@@ -46,7 +46,7 @@ type RecordsOptions struct {
 // [Shard] can come of it. Close does nothing.
 func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
 	t := &recordTable{at: fault.At{File: name}, schema: schema, read: read, opts: opts}
-	return &File{Name: name, Rel: name, Format: RecordBatches, Size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64)}
+	return &File{Name: name, Rel: name, Format: RecordBatches, Size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64), doubts: new(doubts)}
 }
 
 // recordTable is the table of Records.

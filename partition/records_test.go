@@ -298,13 +298,17 @@ func TestRecordsScan(t *testing.T) {
 			}
 		}
 	}
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
-	if err != nil {
-		t.Fatal(err)
+	scanner := func() *Scanner {
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
 	// The name of a File of records may be that of an output.
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"part-0", "out.arrow", "part-1/"} {
+		s := scanner()
 		out := Output{Name: name, Result: s.Result(), Run: &Run{Log: mine}}
 		if _, err := out.Pending(t.Context()); err != nil {
 			t.Fatal(err)
@@ -317,6 +321,7 @@ func TestRecordsScan(t *testing.T) {
 			t.Errorf("%s: %v, want that something exists: records have no identity", name, err)
 		}
 	}
+	s := scanner()
 	if err := s.Count(t.Context(), Split(mine, Shard{})); err != nil {
 		t.Error(err)
 	}

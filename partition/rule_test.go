@@ -500,7 +500,7 @@ func TestRuleOfIDs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[0].CheckIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
+		files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
 		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
 		_, _, err = ReadKeys(t.Context(), Split(files, Shard{}), o, work)

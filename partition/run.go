@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -289,7 +290,12 @@ func (f *File) Fingerprint() ([]byte, error) {
 	if f.src == nil {
 		return nil, nil
 	}
-	return f.print()
+	_, release, err := f.hold(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	fingerprint, err := f.print()
+	return fingerprint, errors.Join(err, release())
 }
 
 // wholeBelow is the size up to which all bytes of a Parquet file are digested,

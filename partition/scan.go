@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -9,18 +10,37 @@ import (
 )
 
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
-// records.
+// records. The sequence can be used once.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		if err := s.begin(); err != nil {
+			yield(Rows{}, err)
+			return
+		}
+		for r, err := range s.scan(ctx, pieces) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// scan is Scan for a part of the scan.
+func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ended := false // the consumer has stopped
 		if s.opts.Schema == Union {
 			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
 		}
+		ctx, release, err := holdMapped(ctx, pieces)
+		if err != nil {
+			yield(Rows{}, err)
+			return
+		}
 		s.countGroups(pieces)
-		unmap := mapFew(pieces)
 		defer func() {
-			if err := unmap(); err != nil && !ended {
+			if err := release(); err != nil && !ended {
 				yield(Rows{}, err)
 			}
 		}()
@@ -35,8 +55,19 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 }
 
 // Count counts the rows of the pieces that pass, in Stats.
-func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
+func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	ctx, release, err := holdPieces(ctx, pieces)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	s.counted = true
+	s.mu.Lock()
+	s.count = true
+	s.mu.Unlock()
 	parts, err := s.parts(pieces, false)
 	if err != nil {
 		return err
@@ -86,7 +117,7 @@ func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, er
 				}
 				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
 			}
-			rows := s.Scan(ctx, pieces)
+			rows := s.scan(ctx, pieces)
 			if asPages {
 				rows = s.pages(ctx, sources)
 			}
@@ -149,16 +180,20 @@ func (s *Scanner) countGroups(pieces []Piece) {
 // PathOf returns how the rows of a file were read, and why: "engine" if pages were
 // copied or only keys read, "generic" if Arrow records were made. For pages, why also
 // says which columns' chunks could not be copied whole, as far as the footer shows.
-// It is known once the scan has begun.
+// It is known once the scan has begun. It may be called while the scan runs.
 func (s *Scanner) PathOf(f *File) (path, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
+	case f == nil || f.table == nil:
+		return "", ""
 	case f.Format == RecordBatches:
 		return "generic", "the rows are given as Arrow records"
 	case f.parquet() == nil:
 		return "generic", "the input is Arrow, not Parquet"
 	case s.copied[f] != "":
 		return "engine", s.copied[f]
-	case s.counted:
+	case s.count:
 		return "engine", "only keys are read"
 	}
 	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -106,12 +107,18 @@ func (c *nullCounts) of(p Piece) (n int64) {
 	return n
 }
 
-// Scanner applies filters to files. It runs one scan.
+// Scanner applies filters to files. It runs one scan: what uses it a second time, by
+// [Scanner.Scan], [Scanner.Count], [ScanWriter.Scan] or [Output.WriteScan], gets an error.
+// A scan may run while others ask for PathOf and Stats.
 type Scanner struct {
 	opts    ScanOptions
 	Stats   *ScanStats
-	copied  map[*File]string // files whose pages are copied, and how
-	counted bool             // rows are counted, not kept
+	used    atomic.Bool // a scan has begun
+	counted bool        // rows are counted, not kept
+
+	mu     sync.Mutex       // of what PathOf reads
+	copied map[*File]string // files whose pages are copied, and how; not changed any more
+	count  bool             // Count has begun
 
 	// filling is the row group that the scan before has left unfinished, and then the
 	// one that this scan leaves, if others continue it.
@@ -132,7 +139,10 @@ func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 	if err := opts.checkSchema(); err != nil {
 		return nil, err
 	}
-	for _, m := range opts.Match {
+	for i, m := range opts.Match {
+		if m.Filter == nil {
+			return nil, fmt.Errorf("Match %d of %d: Filter is nil", i+1, len(opts.Match))
+		}
 		at := fault.At{Column: m.columns()}
 		if err := m.Filter.Usable(at); err != nil {
 			return nil, err
@@ -145,13 +155,27 @@ func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 	if err := opts.checkRules(); err != nil {
 		return nil, err
 	}
-	s := &Scanner{opts: opts, Stats: new(ScanStats), copied: map[*File]string{}}
-	for _, f := range files {
+	s := &Scanner{opts: opts, Stats: new(ScanStats)}
+	for i, f := range files {
+		if err := f.usable(i); err != nil {
+			return nil, err
+		}
 		if err := s.check(f); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// begin begins the one scan.
+func (s *Scanner) begin() error {
+	switch {
+	case s == nil || len(s.opts.Match) == 0:
+		return errors.New("a Scanner that NewScanner has not made")
+	case s.used.Swap(true):
+		return errors.New("the Scanner has run already: it runs one scan (make another with NewScanner)")
+	}
+	return nil
 }
 
 // Result returns ResultExact if every filter is exact, else ResultCandidates.

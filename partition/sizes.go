@@ -2,6 +2,8 @@ package partition
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -15,6 +17,9 @@ import (
 // [Piece.MostRows] do not count. It returns -1 if nothing is known, such as for standard
 // input and records. It reads nothing.
 func (f *File) PlainBytes(lo, hi int, columns []int) int64 {
+	if lo, hi = max(lo, 0), min(hi, f.NumGroups()); lo >= hi || f.checkColumns(columns) != nil {
+		return -1
+	}
 	if p := f.parquet(); p != nil {
 		return plainBytes(p.File(), f, lo, hi, columns)
 	}
@@ -70,6 +75,11 @@ func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 		rows, err = f.CountRows()
 		return rows, err == nil && f.where == nil, err
 	}
+	_, release, err := f.hold(context.Background())
+	if err != nil {
+		return -1, false, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	const piece = 64 << 10
 	var seen, lines int64
 	buf := make([]byte, piece)

@@ -313,7 +313,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				files[0].CheckIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
+				files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 			}
 			o := RowOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, Threads: 2}
 			if match {

@@ -37,6 +37,15 @@ type RowOptions struct {
 // rule are an error. rows is the number of rows that were read or skipped, and nulls
 // that of the rows among them that have a NULL in the key.
 func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions, fn func(*RowBatch) error) (rows, nulls int64, err error) {
+	ctx, release, err := holdMapped(ctx, pieces)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		if e := release(); err == nil {
+			err = e
+		}
+	}()
 	r := &rowReading{table: c, options: o}
 	if r.columns, err = key.ParseColumns(o.Key); err != nil {
 		return 0, 0, err
@@ -52,12 +61,6 @@ func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions
 		}
 	}
 	r.way = flightOf(InFlight(pieces)/forRecords, workersFor(pieces, o.Threads), func() int64 { return need(pieces, r.needed) + rowsNeed(pieces) })
-	unmap := mapFew(pieces)
-	defer func() {
-		if e := unmap(); err == nil {
-			err = e
-		}
-	}()
 	for got, err := range mapTasks(ctx, rowRangesOf(pieces), r.way, r.newWorker) {
 		if err == nil {
 			err = fn(got.batch)

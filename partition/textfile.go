@@ -76,13 +76,13 @@ func judge(tasks []task) error {
 	return nil
 }
 
-// CheckIDs makes reading a text file fail at a value that is not an ID for the
-// rule. The error then has the line number, which is no longer known once the value
-// is a key. CheckIDs does nothing for other files.
-func (f *File) CheckIDs(columns []key.Column, o key.Options) {
+// WithIDs returns a view of a text file: the same file, whose reading fails at a value
+// that is not an ID for the rule. The error then has the line number, which is no longer
+// known once the value is a key. Other files are returned as they are.
+func (f *File) WithIDs(columns []key.Column, o key.Options) *File {
 	t, ok := stored(f.table).(*text.Table)
 	if !ok || o.Rule&key.UUID == 0 {
-		return
+		return f
 	}
 	var names []string
 	for _, c := range columns {
@@ -92,15 +92,16 @@ func (f *File) CheckIDs(columns []key.Column, o key.Options) {
 			}
 		}
 	}
-	f.table = restored(f.table, t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}"))
+	return f.with(restored(f.table, t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}")))
 }
 
-// SetTypes gives types to columns of a text file; ignoreCase finds them by names
-// whose letters differ in case. It does nothing to other files.
-func (f *File) SetTypes(types map[string]arrow.DataType, ignoreCase bool) {
+// WithTypes returns a view of a text file: the same file, with these types of columns
+// and no others; ignoreCase finds them by names whose letters differ in case. Other files
+// are returned as they are.
+func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) *File {
 	t, ok := stored(f.table).(*text.Table)
 	if !ok {
-		return
+		return f
 	}
 	if ignoreCase {
 		spelled := map[string]arrow.DataType{}
@@ -113,5 +114,5 @@ func (f *File) SetTypes(types map[string]arrow.DataType, ignoreCase bool) {
 		}
 		types = spelled
 	}
-	f.table = restored(f.table, t.WithTypes(types))
+	return f.with(restored(f.table, t.WithTypes(types)))
 }

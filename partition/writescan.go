@@ -21,7 +21,12 @@ import (
 // ascending order. Each of these is one of pieces or a part of one, and the scanners
 // keep the same columns as s. Nothing of a single file is visible before scans
 // returns nil; its error is WriteScan's.
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (Written, error) {
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ Written, err error) {
+	ctx, release, err := holdPieces(ctx, pieces)
+	if err != nil {
+		return Written{}, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	w, err := o.openScan(ctx, s, pieces, logs)
 	if err != nil {
 		return Written{}, err
@@ -90,13 +95,15 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 			return nil, err
 		}
 	}
+	copied := map[*File]string{}
 	for _, p := range w.parts {
 		if p.pages != nil {
-			s.copied[p.Piece.File] = p.pages.howPages()
+			copied[p.Piece.File] = p.pages.howPages()
 		} else if s.opts.Pairs != nil {
 			return nil, fault.Unsupported(fault.At{File: p.Piece.File.Name}, "pairs that are not copied from Parquet to Parquet")
 		}
 	}
+	s.setCopied(copied)
 	if s.opts.Pairs != nil && s.opts.Pairs.KeepTable {
 		if err := w.openRest(ctx, o, logs[0]); err != nil {
 			return nil, err
@@ -114,6 +121,13 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 	}
 	w.rows, err = newRowWriter(func(rows iter.Seq2[Rows, error]) (Written, error) { return o.Write(ctx, w.parts, rows) })
 	return w, err
+}
+
+// setCopied records of which files pages are copied, and how, for PathOf.
+func (s *Scanner) setCopied(copied map[*File]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copied = copied
 }
 
 // openRest adds the part for rows without a log row.
@@ -145,7 +159,11 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
 	}
-	s.copied, s.opts.mirrored = w.scanner.copied, w.scanner.opts.mirrored
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.setCopied(w.scanner.copied)
+	s.opts.mirrored = w.scanner.opts.mirrored
 	parts, of, err := w.narrowed(pieces)
 	if err != nil {
 		return err

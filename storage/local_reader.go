@@ -19,8 +19,9 @@ type localReader struct {
 	object Object
 	info   fs.FileInfo // when it was first opened
 
-	mu sync.RWMutex
-	f  *os.File // nil while at rest
+	mu     sync.RWMutex
+	f      *os.File // nil while at rest
+	closed bool
 }
 
 var (
@@ -95,6 +96,9 @@ func (l *localReader) wake() error {
 	if l.f != nil {
 		return nil
 	}
+	if l.closed {
+		return l.closedError()
+	}
 	f, err := l.reopen()
 	if err != nil {
 		return err
@@ -117,6 +121,12 @@ func (l *localReader) reopen() (*os.File, error) {
 
 // Changed implements [Checker].
 func (l *localReader) Changed() error {
+	l.mu.RLock()
+	closed := l.closed
+	l.mu.RUnlock()
+	if closed {
+		return l.closedError()
+	}
 	f, err := l.reopen()
 	if err != nil {
 		return err
@@ -146,5 +156,15 @@ func (l *localReader) Rest() error {
 	return err
 }
 
-// Close implements [io.Closer].
-func (l *localReader) Close() error { return l.Rest() }
+// Close implements [io.Closer]. Nothing opens the file again afterwards; what is mapped
+// stays so.
+func (l *localReader) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	return l.Rest()
+}
+
+func (l *localReader) closedError() error {
+	return fmt.Errorf("%s: %w", l.object.Name, fs.ErrClosed)
+}

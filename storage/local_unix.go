@@ -15,6 +15,12 @@ var _ Mapper = (*localReader)(nil)
 // Map implements [Mapper]. The mapping keeps a descriptor of its own, with which
 // unmap checks whether the file has changed.
 func (l *localReader) Map() ([]byte, func() error, error) {
+	l.mu.RLock()
+	closed := l.closed
+	l.mu.RUnlock()
+	if closed {
+		return nil, nil, l.closedError()
+	}
 	f, err := l.reopen()
 	if err != nil {
 		return nil, nil, err

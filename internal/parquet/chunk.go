@@ -45,7 +45,8 @@ type Buffers struct {
 	charged int64 // bytes claimed for all of these
 	own     Claim // charged if shared is nil
 	shared  *Claim
-	ahead   *Ahead // of the Chunk that reads into them
+	ahead   *Ahead   // of the Chunk that reads into them
+	mapping *Mapping // held for that Chunk; nil: none
 }
 
 // ChargeTo charges pages to a shared claim until the next call; nil: to the
@@ -129,7 +130,9 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 		buf.Rest()
 		buf.own.room = f.room
 	}
-	buf.release()
+	buf.ahead.Release()
+	buf.ahead = nil
+	buf.use(f)
 	buf.window = buf.window[:0]
 	if f.Metadata.shortChunks() && !f.Constant(leaf) {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
@@ -313,7 +316,7 @@ const (
 // pass releases the mapped bytes that the walk has passed, if there are more than
 // least.
 func (c *Chunk) pass(least int64) {
-	if m := c.f.mapping; m != nil && m.Passed != nil && c.end <= int64(len(m.Bytes)) && c.pos-c.passed > least {
+	if m := c.mapped(); m != nil && m.Passed != nil && c.pos-c.passed > least {
 		m.Passed(c.passed, c.pos)
 		c.passed = c.pos
 	}
@@ -345,7 +348,7 @@ func notEnd(err error) error {
 // announced range.
 func (c *Chunk) peek(n int64) ([]byte, error) {
 	n = min(n, c.end-c.pos)
-	if m := c.f.mapping; m != nil && c.end <= int64(len(m.Bytes)) {
+	if m := c.mapped(); m != nil {
 		return m.Bytes[c.pos : c.pos+n : c.pos+n], nil
 	}
 	size := min(max(n, c.f.readSize), c.end-c.pos)
@@ -444,7 +447,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 		return nil, err
 	}
 	body = body[:stored]
-	if m := c.f.mapping; m != nil && m.Read != nil && c.end <= int64(len(m.Bytes)) {
+	if m := c.mapped(); m != nil && m.Read != nil {
 		m.Read(stored)
 	}
 	if h.CRC.Valid {

@@ -42,7 +42,7 @@ func TestConstants(t *testing.T) {
 	if f.StoredColumns() != 1 || f.Constant(0) || !f.Constant(1) || !f.Constant(3) || len(f.Leaves) != 4 || f.footer <= held {
 		t.Fatalf("%d columns stored, %d leaves", f.StoredColumns(), len(f.Leaves))
 	}
-	f.Map(&Mapping{Bytes: in, Read: func(int64) { t.Error("bytes of a constant count as read") }, Passed: func(lo, hi int64) { t.Errorf("%d to %d released", lo, hi) }})
+	unmap := mapBytes(t, f, &Mapping{Bytes: in, Read: func(int64) { t.Error("bytes of a constant count as read") }, Passed: func(lo, hi int64) { t.Errorf("%d to %d released", lo, hi) }})
 	for leaf := 1; leaf <= 3; leaf++ {
 		for _, pick := range [][]uint32{nil, {0, 1, 70_000, rows - 1}} {
 			c := f.Chunk(1, leaf)
@@ -76,7 +76,7 @@ func TestConstants(t *testing.T) {
 			c.Close()
 		}
 	}
-	f.Map(nil)
+	unmap()
 	for _, codec := range []format.CompressionCodec{format.Uncompressed, format.Zstd} {
 		var n copies
 		out, err := copyWhole(f, WriterOptions{Compression: Compression{Codec: codec}}, &n)

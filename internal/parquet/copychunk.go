@@ -113,7 +113,7 @@ type walkedPage struct {
 
 // walk walks all pages. why says why the chunk cannot be copied as it is stored.
 func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
-	if k.f.mapping == nil {
+	if k.mapped() == nil {
 		if err := k.buf.charge(ctx, k.at, "a piece of the column", min(max(checkPiece, k.f.windowSize()), k.end-k.pos)); err != nil {
 			return "", err
 		}
@@ -246,7 +246,7 @@ func (k *chunkWalk) some(n int64) ([]byte, error) {
 
 // have returns the number of bytes at k.pos that can be read without a copy.
 func (k *chunkWalk) have() int64 {
-	if m := k.f.mapping; m != nil && k.end <= int64(len(m.Bytes)) {
+	if k.mapped() != nil {
 		return min(k.end-k.pos, checkPiece)
 	}
 	from := k.pos - k.winPos

@@ -140,7 +140,8 @@ func TestCopyMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	passed := int64(0)
-	f.Map(&Mapping{Bytes: bytes.Clone(in), Passed: func(lo, hi int64) { passed += hi - lo }})
+	mapped := bytes.Clone(in)
+	mapBytes(t, f, &Mapping{Bytes: mapped, Passed: func(lo, hi int64) { passed += hi - lo }})
 	var out bytes.Buffer
 	w, err := NewWriter(&out, f.Metadata.Schema, nil, WriterOptions{})
 	if err != nil {
@@ -151,7 +152,7 @@ func TestCopyMapped(t *testing.T) {
 		if err != nil || why != "" {
 			t.Fatal(why, err)
 		}
-		clear(f.mapping.Bytes[:f.RowGroups[0].CompressedBytes]) // as if it were unmapped
+		clear(mapped[:f.RowGroups[0].CompressedBytes]) // as if it were unmapped
 		if err := w.RowGroup(rows, []*EncodedChunk{e}); err != nil {
 			t.Fatal(err)
 		}

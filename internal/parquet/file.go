@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
@@ -39,11 +41,12 @@ type File struct {
 	extra     []byte        // the constants' pages, as if they followed the file
 	r         io.ReaderAt
 	room      *Room
-	footer    int64 // bytes charged for the footer
-	readSize  int64 // smallest read in bytes
-	mapping   *Mapping
-	remote    *remote // nil: reads are cheap
-	footerPos int64   // start of the footer, which is after all column chunks
+	footer    int64                   // bytes charged for the footer
+	readSize  int64                   // smallest read in bytes
+	mapping   atomic.Pointer[Mapping] // used by walks that begin now; see Map
+	mapLock   sync.Mutex              // of Map
+	remote    *remote                 // nil: reads are cheap
+	footerPos int64                   // start of the footer, which is after all column chunks
 	digest    [16]byte
 }
 
@@ -122,22 +125,6 @@ func (f *File) windowSize() int64 {
 	}
 	return f.readSize
 }
-
-// Mapping is a file that is mapped into memory, an alternative to reading it.
-type Mapping struct {
-	Bytes []byte // the whole file, read-only
-	// Read, if not nil, is called with the number of bytes that were accessed.
-	// Passed, if not nil, is called when a walk over pages will not access the
-	// bytes from lo to hi again. Both are called from many goroutines.
-	Read   func(n int64)
-	Passed func(lo, hi int64)
-}
-
-// Map makes walks over pages use a mapping; nil: read the file again. The file must
-// not be in use during the call. If mapped bytes can no longer be read, the error
-// wraps panics.ErrUnmapped, provided that the goroutine has called
-// debug.SetPanicOnFault; otherwise the process crashes.
-func (f *File) Map(m *Mapping) { f.mapping = m }
 
 // Fingerprint returns 16 bytes (XXH3-128) that identify the file by its size and
 // the bytes of its footer. It is not a cryptographic digest.

@@ -1,6 +1,8 @@
 package parquet
 
 import (
+	"runtime/debug"
+
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -18,6 +20,7 @@ func (f *File) Need(rowGroup, leaf int) (bytes int64) {
 	}
 	c := f.Chunk(rowGroup, leaf)
 	defer c.Close()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if recover() != nil { // the mapped page is gone
 			bytes = md.TotalUncompressedSize
@@ -32,7 +35,7 @@ func (f *File) Need(rowGroup, leaf int) (bytes int64) {
 			return bytes
 		}
 		size, stored := int64(h.UncompressedPageSize), int64(h.CompressedPageSize)
-		if f.mapping == nil {
+		if c.mapped() == nil {
 			bytes = max(bytes, max(stored, f.windowSize())+headerAhead)
 		}
 		switch h.Type {

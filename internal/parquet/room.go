@@ -202,10 +202,12 @@ func (b *Buffers) Rest() {
 	c.give(n) // after the memory is freed
 }
 
-// release drops bytes that were fetched for the last Chunk and not read.
+// release drops bytes that were fetched for the last Chunk and not read, and the
+// mapping that it was read from.
 func (b *Buffers) release() {
 	b.ahead.Release()
 	b.ahead = nil
+	b.unmap()
 }
 
 // claim returns the claim that b's pages are charged to.
@@ -257,7 +259,7 @@ func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
 // storedBytes returns the memory of a page before it is decoded: its stored bytes,
 // unless they are mapped, and its decompressed bytes.
 func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
-	if c.f.mapping == nil {
+	if c.mapped() == nil {
 		n = max(int64(h.CompressedPageSize), min(c.f.windowSize(), c.end-c.pos))
 	}
 	if c.md.Codec != format.Uncompressed {

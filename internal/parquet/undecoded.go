@@ -58,7 +58,7 @@ func (c *Chunk) seal(ctx context.Context, h *pageHeader, offset int64) (ok bool,
 		return false, err
 	}
 	size := c.pos - offset + int64(h.CompressedPageSize)
-	if c.f.room != nil && c.f.mapping == nil {
+	if c.f.room != nil && c.mapped() == nil {
 		n := c.dictBytes + max(int64(h.CompressedPageSize), min(c.f.windowSize(), c.end-c.pos))
 		if err := c.buf.charge(ctx, place, "the page, with its dictionary,", n); err != nil {
 			return false, err

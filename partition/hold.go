@@ -1,0 +1,233 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// readers counts the readers of an open file. All views of a File share it.
+type readers struct {
+	mu      sync.Mutex
+	count   int
+	closed  bool
+	release func() error // what the file holds; called once
+}
+
+// begin adds a reader, unless the file is closed.
+func (o *readers) begin() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.count++
+	}
+	return !o.closed
+}
+
+// end removes a reader. The last one releases a file that was closed meanwhile.
+func (o *readers) end() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count--
+	if o.count > 0 || !o.closed {
+		return nil
+	}
+	return o.release()
+}
+
+// close closes the file: no reader begins any more. It returns the number of those that
+// are at work, of which the last one then releases the file.
+func (o *readers) close() (atWork int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return 0, nil
+	}
+	o.closed = true
+	if o.count == 0 {
+		return 0, o.release()
+	}
+	return o.count, nil
+}
+
+// Hold keeps files open, even if they are closed meanwhile, for several passes over
+// them that get the returned context: the files count as read until release is called.
+// It must be called, from any goroutine. The error wraps [fs.ErrClosed] if one of the
+// files is closed already. A single pass, such as a [Scanner.Scan], needs no Hold.
+func Hold(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
+	if ctx == nil {
+		panic("partition.Hold: the context is nil")
+	}
+	outer, _ := ctx.Value(heldKey{}).(heldFiles)
+	mine := heldFiles{}
+	release = func() (err error) {
+		for o := range mine {
+			if !outer[o] {
+				err = errors.Join(err, o.end())
+			}
+		}
+		return err
+	}
+	for i, f := range files {
+		if err := f.usable(i); err != nil {
+			return nil, nil, errors.Join(err, release())
+		}
+		o := f.readers
+		if o == nil || mine[o] || outer[o] {
+			continue
+		}
+		if !o.begin() {
+			return nil, nil, errors.Join(f.closedError(), release())
+		}
+		mine[o] = true
+	}
+	release = sync.OnceValue(release)
+	if len(mine) == 0 {
+		return ctx, release, nil
+	}
+	all := heldFiles{}
+	for o := range outer {
+		all[o] = true
+	}
+	for o := range mine {
+		all[o] = true
+	}
+	return context.WithValue(ctx, heldKey{}, all), release, nil
+}
+
+// heldFiles are files that a context holds.
+type heldFiles map[*readers]bool
+
+type heldKey struct{}
+
+// usable returns an error if the File, which is the i-th of several, was not made by
+// Open or Records.
+func (f *File) usable(i int) error {
+	switch {
+	case f == nil:
+		return fmt.Errorf("file %d is nil (a File comes from Open or Records)", i+1)
+	case f.table == nil:
+		return fmt.Errorf("file %d: %w", i+1, errNotOpened)
+	}
+	return nil
+}
+
+var errNotOpened = errors.New("a File that was not opened (a File comes from Open or Records)")
+
+func (f *File) closedError() error { return fmt.Errorf("%s: %w", f.Name, fs.ErrClosed) }
+
+// hold is Hold for the file alone.
+func (f *File) hold(ctx context.Context) (context.Context, func() error, error) { return Hold(ctx, f) }
+
+// holdPieces is Hold for the files of pieces, which it checks.
+func holdPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
+	if ctx == nil {
+		panic("partition: the context is nil")
+	}
+	var files []*File
+	for i, p := range pieces {
+		if err := p.check(); err != nil {
+			return nil, nil, fmt.Errorf("piece %d: %w", i+1, err)
+		}
+		if n := len(files); n == 0 || files[n-1] != p.File {
+			files = append(files, p.File)
+		}
+	}
+	return Hold(ctx, files...)
+}
+
+// check returns an error if the piece is not a range of row groups of a File.
+func (p Piece) check() error {
+	if p.File == nil {
+		return errors.New("its File is nil (pieces come from Split)")
+	}
+	if err := p.File.usable(0); err != nil {
+		return errNotOpened
+	}
+	if n := p.File.NumGroups(); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
+		return fault.Mismatch(fault.At{File: p.File.Name}, "row groups", fmt.Sprintf("a range of %d to %d", 0, n), fmt.Sprintf("%d to %d", p.Lo, p.Hi))
+	}
+	return nil
+}
+
+// holdMapped is holdPieces, and maps the Parquet files, up to mostMapped of them. The
+// error of release may say that one has changed.
+func holdMapped(ctx context.Context, pieces []Piece) (held context.Context, release func() error, err error) {
+	held, end, err := holdPieces(ctx, pieces)
+	if err != nil {
+		return nil, nil, err
+	}
+	unmap := mapFew(pieces)
+	return held, sync.OnceValue(func() error { return errors.Join(unmap(), end()) }), nil
+}
+
+// mostMapped is the maximum number of files that a pass maps at the same time. Each
+// needs a descriptor.
+const mostMapped = 64
+
+// mapFew is mapPages for the Parquet files of the pieces, up to mostMapped files.
+func mapFew(pieces []Piece) (unmap func() error) {
+	var ends []func() error
+	most := min(mostMapped, descriptors()/4)
+	seen := map[*File]bool{}
+	for _, p := range pieces {
+		if f := p.File; f.parquet() != nil && !seen[f] && len(seen) < most {
+			seen[f] = true
+			ends = append(ends, f.mapPages())
+		}
+	}
+	return func() (err error) {
+		for _, end := range ends {
+			err = errors.Join(err, end())
+		}
+		return err
+	}
+}
+
+// mapPages maps a Parquet file into memory, if its source supports that, so that
+// pages are read in place instead of being copied. Pages are released after
+// reading, so little of the file is resident at a time. Passes that overlap share one
+// mapping, which ends with the last of them. The error of unmap may say that the file
+// changed.
+func (f *File) mapPages() (unmap func() error) {
+	nothing := func() error { return nil }
+	m, ok := f.src.(storage.Mapper)
+	if !ok {
+		return nothing
+	}
+	end, err := f.parquet().File().Map(func() (*parquet.Mapping, error) { return f.newMapping(m) })
+	if err != nil {
+		return nothing // it can still be read
+	}
+	return func() error {
+		if last, err := end(); last {
+			return err // which Unmap has compared with the file as it was opened
+		}
+		return storage.Changed(f.src)
+	}
+}
+
+func (f *File) newMapping(m storage.Mapper) (*parquet.Mapping, error) {
+	b, unmap, err := m.Map()
+	if err != nil {
+		return nil, err
+	}
+	page := int64(os.Getpagesize())
+	return &parquet.Mapping{
+		Bytes: b,
+		Unmap: unmap,
+		Read:  func(n int64) { f.bytes.Add(n) },
+		Passed: func(lo, hi int64) {
+			if lo, hi = (lo+page-1)/page*page, hi/page*page; lo < hi {
+				forget(b[lo:hi])
+			}
+		},
+	}, nil
+}
