@@ -278,6 +278,9 @@ func (j *Join) Count(ctx context.Context) (_ int64, err error) {
 // PathOf returns how the rows of a log file were processed, see
 // [partition.Scanner.PathOf]. It is known once Write has returned.
 func (j *Join) PathOf(f *partition.File) (path, why string) {
+	if j == nil {
+		return "", ""
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	path, why = "generic", "all rows are joined as Arrow records"
@@ -293,6 +296,9 @@ func (j *Join) PathOf(f *partition.File) (path, why string) {
 // Report returns the figures of the join. It is complete when Write or Count has
 // returned, or the sequence of Run has ended.
 func (j *Join) Report() Report {
+	if j == nil {
+		return Report{}
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.report
