@@ -40,7 +40,7 @@ func (j *Join) begin(ctx context.Context) (held context.Context, release func() 
 
 // open keeps the files of both sides open.
 func (t *task) open(ctx context.Context) (held context.Context, release func() error, err error) {
-	return partition.Hold(ctx, slices.Concat(t.ids, t.logs)...)
+	return partition.KeepOpen(ctx, slices.Concat(t.ids, t.logs)...)
 }
 
 // prepared returns the task.

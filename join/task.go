@@ -32,7 +32,7 @@ func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, err
 		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d", len(ids), len(logs))
 	}
 	ids = slices.Clone(ids) // views of text files take their places
-	if _, release, err := partition.Hold(context.Background(), slices.Concat(ids, logs)...); err != nil {
+	if _, release, err := partition.KeepOpen(context.Background(), slices.Concat(ids, logs)...); err != nil {
 		return nil, err // one is nil or closed
 	} else if err := release(); err != nil {
 		return nil, err

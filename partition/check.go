@@ -11,7 +11,7 @@ import (
 // Check reads a row group with its page indexes, or the corresponding part of a
 // file of another format, and returns the first error.
 func (f *File) Check(ctx context.Context, group int) (err error) {
-	held, release, err := f.hold(ctx)
+	held, release, err := f.keepOpen(ctx)
 	if err != nil {
 		return err
 	}

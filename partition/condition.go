@@ -91,7 +91,7 @@ func (f *File) Filtered() bool { return f.where != nil }
 // nil means all. A record is valid until yield returns, unless it is retained.
 func (f *File) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
-		held, release, err := f.hold(ctx)
+		held, release, err := f.keepOpen(ctx)
 		if err != nil {
 			yield(nil, err)
 			return

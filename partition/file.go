@@ -251,7 +251,7 @@ func (f *File) Rows() int64 {
 
 // CountRows is Rows, with the error if the number could not be read.
 func (f *File) CountRows() (n int64, err error) {
-	_, release, err := f.hold(context.Background())
+	_, release, err := f.keepOpen(context.Background())
 	if err != nil {
 		return 0, err
 	}

@@ -34,7 +34,7 @@ func records(emit func(Rows) error) func(arrow.Record) error {
 // ended before Map returns.
 func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
-		ctx, release, err := holdMapped(ctx, pieces)
+		ctx, release, err := mapPieces(ctx, pieces)
 		if err == nil && newWork == nil {
 			err = errors.Join(errors.New("newWork is nil: Map needs work to pass the records through"), release())
 		}

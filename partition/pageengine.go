@@ -75,7 +75,7 @@ type pageEngine struct {
 // copyPages yields the row groups of the output in order of the sources.
 func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq2[*outGroup, error] {
 	return func(yield func(*outGroup, error) bool) {
-		ctx, release, err := holdPieces(ctx, piecesOfSources(sources))
+		ctx, release, err := openPieces(ctx, piecesOfSources(sources))
 		if err != nil {
 			yield(nil, err)
 			return

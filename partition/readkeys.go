@@ -65,11 +65,14 @@ type KeyOptions struct {
 // rows is the number of rows that were read or skipped, and nulls that of the rows
 // among them that have a NULL in the key.
 func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
-	ctx, release, err := holdPieces(ctx, pieces)
+	ctx, release, err := openPieces(ctx, pieces)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	if newWork == nil {
+		return 0, 0, errors.New("newWork is nil: ReadKeys needs work to pass the keys to")
+	}
 	columns, err := key.ParseColumns(o.Key)
 	if err != nil {
 		return 0, 0, err

@@ -45,7 +45,14 @@ type RecordsOptions struct {
 // is taken for done, and nothing that several processes divide by
 // [Shard] can come of it. Close does nothing.
 func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
-	t := &recordTable{at: fault.At{File: name}, schema: schema, read: read, opts: opts}
+	missing := ""
+	switch {
+	case schema == nil:
+		missing, schema = "schema", arrow.NewSchema(nil, nil)
+	case read == nil:
+		missing = "read"
+	}
+	t := &recordTable{missing: missing, at: fault.At{File: name}, schema: schema, read: read, opts: opts}
 	return &File{Name: name, Rel: name, Format: RecordBatches, Size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64), doubts: new(doubts)}
 }
 
@@ -56,6 +63,8 @@ type recordTable struct {
 	read   func(context.Context) iter.Seq2[arrow.Record, error]
 	opts   RecordsOptions
 	begun  atomic.Bool
+
+	missing string // an argument of Records that is nil
 }
 
 func (t *recordTable) Schema() *arrow.Schema { return t.schema }
@@ -74,6 +83,10 @@ func (t *recordTable) GroupRows(int) int64 {
 // a bounded number of rows, and selects the columns.
 func (t *recordTable) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
+		if t.missing != "" {
+			yield(nil, fmt.Errorf("%s: Records was called with a nil %s", t.at, t.missing))
+			return
+		}
 		if t.begun.Swap(true) && t.opts.Once {
 			yield(nil, fmt.Errorf("%s: the records can be read only once (give a sequence that can be repeated)", t.at))
 			return

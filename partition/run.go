@@ -290,7 +290,7 @@ func (f *File) Fingerprint() ([]byte, error) {
 	if f.src == nil {
 		return nil, nil
 	}
-	_, release, err := f.hold(context.Background())
+	_, release, err := f.keepOpen(context.Background())
 	if err != nil {
 		return nil, err
 	}

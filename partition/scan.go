@@ -33,7 +33,7 @@ func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
 		}
-		ctx, release, err := holdMapped(ctx, pieces)
+		ctx, release, err := mapPieces(ctx, pieces)
 		if err != nil {
 			yield(Rows{}, err)
 			return
@@ -59,7 +59,7 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	ctx, release, err := holdPieces(ctx, pieces)
+	ctx, release, err := openPieces(ctx, pieces)
 	if err != nil {
 		return err
 	}

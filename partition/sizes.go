@@ -75,7 +75,7 @@ func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 		rows, err = f.CountRows()
 		return rows, err == nil && f.where == nil, err
 	}
-	_, release, err := f.hold(context.Background())
+	_, release, err := f.keepOpen(context.Background())
 	if err != nil {
 		return -1, false, err
 	}

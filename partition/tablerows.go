@@ -37,7 +37,7 @@ type RowOptions struct {
 // rule are an error. rows is the number of rows that were read or skipped, and nulls
 // that of the rows among them that have a NULL in the key.
 func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions, fn func(*RowBatch) error) (rows, nulls int64, err error) {
-	ctx, release, err := holdMapped(ctx, pieces)
+	ctx, release, err := mapPieces(ctx, pieces)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -46,6 +46,9 @@ func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions
 			err = e
 		}
 	}()
+	if c == nil || fn == nil {
+		return 0, 0, errors.New("ReadRows needs TableColumns and a function for the rows: one is nil")
+	}
 	r := &rowReading{table: c, options: o}
 	if r.columns, err = key.ParseColumns(o.Key); err != nil {
 		return 0, 0, err

@@ -22,7 +22,7 @@ import (
 // keep the same columns as s. Nothing of a single file is visible before scans
 // returns nil; its error is WriteScan's.
 func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ Written, err error) {
-	ctx, release, err := holdPieces(ctx, pieces)
+	ctx, release, err := openPieces(ctx, pieces)
 	if err != nil {
 		return Written{}, err
 	}

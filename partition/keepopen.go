@@ -57,13 +57,13 @@ func (o *readers) close() (atWork int, err error) {
 	return o.count, nil
 }
 
-// Hold keeps files open, even if they are closed meanwhile, for several passes over
+// KeepOpen keeps files open, even if they are closed meanwhile, for several passes over
 // them that get the returned context: the files count as read until release is called.
 // It must be called, from any goroutine. The error wraps [fs.ErrClosed] if one of the
-// files is closed already. A single pass, such as a [Scanner.Scan], needs no Hold.
-func Hold(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
+// files is closed already. A single pass, such as a [Scanner.Scan], needs no KeepOpen.
+func KeepOpen(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
 	if ctx == nil {
-		panic("partition.Hold: the context is nil")
+		panic("partition.KeepOpen: the context is nil")
 	}
 	outer, _ := ctx.Value(heldKey{}).(heldFiles)
 	mine := heldFiles{}
@@ -123,11 +123,11 @@ var errNotOpened = errors.New("a File that was not opened (a File comes from Ope
 
 func (f *File) closedError() error { return fmt.Errorf("%s: %w", f.Name, fs.ErrClosed) }
 
-// hold is Hold for the file alone.
-func (f *File) hold(ctx context.Context) (context.Context, func() error, error) { return Hold(ctx, f) }
+// keepOpen is KeepOpen for the file alone.
+func (f *File) keepOpen(ctx context.Context) (context.Context, func() error, error) { return KeepOpen(ctx, f) }
 
-// holdPieces is Hold for the files of pieces, which it checks.
-func holdPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
+// openPieces is KeepOpen for the files of pieces, which it checks.
+func openPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
 	if ctx == nil {
 		panic("partition: the context is nil")
 	}
@@ -140,7 +140,7 @@ func holdPieces(ctx context.Context, pieces []Piece) (context.Context, func() er
 			files = append(files, p.File)
 		}
 	}
-	return Hold(ctx, files...)
+	return KeepOpen(ctx, files...)
 }
 
 // check returns an error if the piece is not a range of row groups of a File.
@@ -157,10 +157,10 @@ func (p Piece) check() error {
 	return nil
 }
 
-// holdMapped is holdPieces, and maps the Parquet files, up to mostMapped of them. The
+// mapPieces is openPieces, and maps the Parquet files, up to mostMapped of them. The
 // error of release may say that one has changed.
-func holdMapped(ctx context.Context, pieces []Piece) (held context.Context, release func() error, err error) {
-	held, end, err := holdPieces(ctx, pieces)
+func mapPieces(ctx context.Context, pieces []Piece) (held context.Context, release func() error, err error) {
+	held, end, err := openPieces(ctx, pieces)
 	if err != nil {
 		return nil, nil, err
 	}
