@@ -70,6 +70,46 @@ type table interface {
 	Close() error
 }
 
+// rowGroups is what is known of a table before it is read.
+type rowGroups struct {
+	table table // nil: the File was not opened
+}
+
+// Schema returns the columns of the file, those of its path included.
+func (r rowGroups) Schema() *arrow.Schema {
+	if r.table == nil {
+		return arrow.NewSchema(nil, nil)
+	}
+	return r.table.Schema()
+}
+
+// NumGroups returns the number of row groups. A file of another format than Parquet has
+// parts that are read on their own in their place.
+func (r rowGroups) NumGroups() int {
+	if r.table == nil {
+		return 0
+	}
+	return r.table.NumGroups()
+}
+
+// GroupRows returns the number of stored rows of row group i, counted from 0, or -1 if it
+// is unknown before they are read or there is no such row group.
+func (r rowGroups) GroupRows(i int) int64 {
+	if i < 0 || i >= r.NumGroups() {
+		return -1
+	}
+	return r.table.GroupRows(i)
+}
+
+// GroupBytes returns the stored size of row group i in bytes, or -1 if it is unknown or
+// there is no such row group.
+func (r rowGroups) GroupBytes(i int) int64 {
+	if i < 0 || i >= r.NumGroups() {
+		return -1
+	}
+	return r.table.GroupBytes(i)
+}
+
 // File is an open file of a table: what its footer says, and what identifies it.
 // Nothing that is done with it changes it, so any number of scans, joins and builds may
 // use it at the same time, and its methods may be called from many goroutines. A File
@@ -80,7 +120,7 @@ type File struct {
 	Format Format
 	Size   int64 // bytes; -1 for standard input and records
 
-	table   table          // nil: the File was not opened
+	rowGroups
 	readers *readers       // shared by its views; nil: records, which need not be closed
 	src     storage.Reader // nil: standard input or records
 	once    bool           // the rows can be read only once
@@ -166,41 +206,6 @@ func (f *File) with(t table) *File {
 	view := *f
 	view.table = t
 	return &view
-}
-
-// Schema returns the columns of the file, those of its path included.
-func (f *File) Schema() *arrow.Schema {
-	if f.table == nil {
-		return arrow.NewSchema(nil, nil)
-	}
-	return f.table.Schema()
-}
-
-// NumGroups returns the number of row groups. A file of another format than Parquet has
-// parts that are read on their own in their place.
-func (f *File) NumGroups() int {
-	if f.table == nil {
-		return 0
-	}
-	return f.table.NumGroups()
-}
-
-// GroupRows returns the number of stored rows of row group i, counted from 0, or -1 if it
-// is unknown before they are read or there is no such row group.
-func (f *File) GroupRows(i int) int64 {
-	if i < 0 || i >= f.NumGroups() {
-		return -1
-	}
-	return f.table.GroupRows(i)
-}
-
-// GroupBytes returns the stored size of row group i in bytes, or -1 if it is unknown or
-// there is no such row group.
-func (f *File) GroupBytes(i int) int64 {
-	if i < 0 || i >= f.NumGroups() {
-		return -1
-	}
-	return f.table.GroupBytes(i)
 }
 
 // checkGroup returns an error if there is no row group of this number, counted from 0.
