@@ -9,8 +9,12 @@ import (
 
 // AppendBlocks appends blocks lo to hi (exclusive) to dst, lanes in order, each
 // lane little-endian. This is the layout of Parquet's bitset and of the filter
-// file.
+// file. Blocks that the filter does not have are left out.
 func (f *Filter) AppendBlocks(dst []byte, lo, hi uint64) []byte {
+	n := f.Params().Blocks
+	if lo, hi = min(lo, n), min(hi, n); lo >= hi {
+		return dst
+	}
 	w := f.params.Geometry.words()
 	words := f.words[lo*w : hi*w]
 	if len(words) == 0 {
@@ -27,6 +31,9 @@ func (f *Filter) AppendBlocks(dst []byte, lo, hi uint64) []byte {
 // wraps fault.ErrCorrupt. Calls for different blocks may run concurrently, unless
 // the filter is a View, which the first call copies.
 func (f *Filter) OrBlocks(lo uint64, src []byte) error {
+	if f.blank() {
+		return errBlank()
+	}
 	size := f.params.Geometry.BlockBytes()
 	n := uint64(len(src)) / size
 	if uint64(len(src))%size != 0 || lo > f.params.Blocks || n > f.params.Blocks-lo {

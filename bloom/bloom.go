@@ -85,7 +85,8 @@ func (p Params) Match(q Params) error {
 }
 
 // Filter is a Bloom filter in memory. [New] makes an empty one, [View] one over
-// existing bits.
+// existing bits. The zero value and nil have no bits: they cannot record keys, so
+// they let every key pass, and never merge with another filter.
 type Filter struct {
 	params Params
 	words  []uint64 // all blocks, in order
@@ -113,10 +114,29 @@ func New(p Params) (*Filter, error) {
 const mostBytes = math.MaxInt - 2*hugepage.Bytes
 
 // Params returns the filter's parameters.
-func (f *Filter) Params() Params { return f.params }
+func (f *Filter) Params() Params {
+	if f == nil {
+		return Params{}
+	}
+	return f.params
+}
+
+// blank reports whether the filter is nil or has no bits.
+func (f *Filter) blank() bool { return f == nil || len(f.words) == 0 }
+
+// appendAll appends the positions of n hashes, all of which pass a blank filter.
+func appendAll(sel []uint32, n int) []uint32 {
+	for i := range n {
+		sel = append(sel, uint32(i))
+	}
+	return sel
+}
 
 // Clone returns a copy that shares no memory with f.
 func (f *Filter) Clone() *Filter {
+	if f.blank() {
+		return new(Filter)
+	}
 	g := &Filter{params: f.params, words: hugepage.Words(uint64(len(f.words)))}
 	copy(g.words, f.words)
 	return g
@@ -129,6 +149,9 @@ const span = 1024
 
 // Add adds the keys with the given hashes.
 func (f *Filter) Add(hashes []uint64) {
+	if f.blank() {
+		return
+	}
 	f.changes()
 	g, n := f.params.Geometry, f.params.Blocks
 	for len(hashes) > span {
@@ -143,6 +166,9 @@ func (f *Filter) Add(hashes []uint64) {
 // certainly not added. There may be up to 2^32 hashes. Probe allocates only if sel
 // has no room for a position per hash.
 func (f *Filter) Probe(hashes []uint64, sel []uint32) []uint32 {
+	if f.blank() {
+		return appendAll(sel, len(hashes))
+	}
 	g, n := f.params.Geometry, f.params.Blocks
 	sel = slices.Grow(sel, len(hashes))
 	for lo := 0; lo < len(hashes); lo += span {
@@ -154,6 +180,9 @@ func (f *Filter) Probe(hashes []uint64, sel []uint32) []uint32 {
 
 // ProbeInts probes integer keys: Hash.Sum64 and Probe in one pass.
 func (f *Filter) ProbeInts(values []uint64, sel []uint32) []uint32 {
+	if f.blank() {
+		return appendAll(sel, len(values))
+	}
 	var hashes [span]uint64
 	g, n := f.params.Geometry, f.params.Blocks
 	sel = slices.Grow(sel, len(values))
@@ -167,6 +196,9 @@ func (f *Filter) ProbeInts(values []uint64, sel []uint32) []uint32 {
 
 // Contains reports whether a key with hash h may have been added.
 func (f *Filter) Contains(h uint64) bool {
+	if f.blank() {
+		return true
+	}
 	b := f.params.Geometry.words() * index(h, f.params.Blocks)
 	if f.params.Geometry == Split512 {
 		return has512((*block512)(f.words[b:]), h) != 0

@@ -24,9 +24,12 @@ func (g Geometry) hitIn(i float64) float64 {
 // blocks and distinct keys: a block's rate, averaged over the binomial distribution
 // of keys over blocks. (The textbook formula assumes that every block holds the
 // mean number of keys. It gives 0.7 % for a Split256 filter whose rate is 1 %,
-// because full blocks let through more than empty ones save.)
+// because full blocks let through more than empty ones save.) It is NaN for a
+// geometry that this package does not support.
 func (g Geometry) FPR(blocks, keys uint64) float64 {
 	switch {
+	case !g.valid():
+		return math.NaN()
 	case keys == 0:
 		return 0
 	case blocks <= 1:
@@ -62,6 +65,9 @@ func (g Geometry) FPR(blocks, keys uint64) float64 {
 // product of the fill of the eight lanes, averaged over all blocks. It depends on
 // nothing else. The first call after a change reads all bits.
 func (f *Filter) FPR() float64 {
+	if f.blank() {
+		return 1
+	}
 	if p := f.fpr.Load(); p != nil {
 		return *p
 	}

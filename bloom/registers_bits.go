@@ -19,6 +19,9 @@ import (
 // are alike. The standard errors of the other numbers are computed as if they were
 // independent, and so are upper bounds.
 func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
+	if f.blank() || g.blank() {
+		return c, errBlank()
+	}
 	n := CommonFold(f.params.Blocks, g.params.Blocks)
 	q := g.params
 	q.Blocks = f.params.Blocks
@@ -63,6 +66,9 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 // square root of their number. A full block makes both results +Inf. The first
 // call after a change reads all bits.
 func (f *Filter) Count() Estimate {
+	if f.blank() {
+		return Estimate{math.Inf(1), math.Inf(1)}
+	}
 	if e := f.count.Load(); e != nil {
 		return *e
 	}

@@ -8,10 +8,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
+// errBlank returns the error of a call with a filter without bits.
+func errBlank() error {
+	return fault.Mismatch(fault.At{}, "Bloom filter", "one from New or View", "nil or the zero value")
+}
+
 // Union makes f the filter of both key sets. It is exact: the bits are those of a
 // filter to which all keys of both were added. The parameters must be equal;
 // otherwise f is unchanged and the error wraps fault.ErrMismatch.
 func (f *Filter) Union(g *Filter) error {
+	if f.blank() || g.blank() {
+		return errBlank()
+	}
 	if err := f.params.Match(g.params); err != nil {
 		return err
 	}
@@ -25,6 +33,9 @@ func (f *Filter) Union(g *Filter) error {
 // filter. The parameters must be equal; otherwise f is unchanged and the error
 // wraps fault.ErrMismatch.
 func (f *Filter) Intersect(g *Filter) error {
+	if f.blank() || g.blank() {
+		return errBlank()
+	}
 	if err := f.params.Match(g.params); err != nil {
 		return err
 	}
@@ -39,6 +50,9 @@ func (f *Filter) Intersect(g *Filter) error {
 // filter that would have been built at that size. k must divide the number of
 // blocks.
 func (f *Filter) Fold(k uint64) (*Filter, error) {
+	if f.blank() {
+		return nil, errBlank()
+	}
 	n := f.params.Blocks
 	if k == 0 || n%k != 0 {
 		return nil, fault.Mismatch(fault.At{}, "fold factor", fmt.Sprintf("a divisor of %d", n), fmt.Sprint(k))
@@ -72,6 +86,9 @@ const FoldSlack = 1.02
 // itself if no fold qualifies. The result depends on the bits and fpr alone, so
 // every process with the union of the partial filters gets the same one.
 func (f *Filter) Shrink(fpr float64) (*Filter, error) {
+	if f.blank() {
+		return nil, errBlank()
+	}
 	limit := FoldLimit(fpr)
 	keys := f.Count().Keys
 	g := f.params.Geometry
@@ -98,6 +115,9 @@ func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 // ends up the same after Shrink; so does one made smaller by the first factor in
 // the list at which its rate is within FoldLimit.
 func (p Params) Folds(keys Estimate, fpr float64) []uint64 {
+	if p.Check() != nil {
+		return []uint64{1}
+	}
 	limit := FoldLimit(fpr)
 	least, most := max(keys.Keys-5*keys.StdErr, 0), keys.Keys+5*keys.StdErr+1
 	var ks []uint64
@@ -130,6 +150,9 @@ func (p Params) SureFold(keys Estimate, fpr float64) uint64 {
 // FoldWithin returns the smallest factor that folds the blocks to at most size
 // bytes, or 0 if not even one block fits.
 func (p Params) FoldWithin(size uint64) uint64 {
+	if p.Check() != nil {
+		return 0
+	}
 	for _, k := range slices.Backward(divisors(p.Blocks)) {
 		if p.Blocks/k*p.Geometry.BlockBytes() <= size {
 			return k

@@ -37,8 +37,11 @@ const (
 )
 
 // NewShared returns a Shared that fills f through Adders of about buffer bytes
-// each. f must not be used otherwise until all of them are flushed.
+// each, or nil if f is nil or has no bits, as there is nothing to fill. f must not be used otherwise until all of them are flushed.
 func NewShared(f *Filter, buffer uint64) *Shared {
+	if f.blank() {
+		return nil
+	}
 	f.changes()
 	ranges := f.params.ranges()
 	room := max(buffer/8/ranges, 64)
@@ -58,7 +61,8 @@ func (p Params) ranges() uint64 {
 	return n
 }
 
-// Adder adds hashes to a Shared filter. It is not safe for concurrent use.
+// Adder adds hashes to a Shared filter; one that has none, such as the zero value,
+// drops them. It is not safe for concurrent use.
 type Adder struct {
 	s    *Shared
 	buf  []uint64 // room hashes for each range
@@ -67,11 +71,17 @@ type Adder struct {
 
 // Adder returns a new Adder.
 func (s *Shared) Adder() *Adder {
+	if s == nil || s.filter == nil {
+		return new(Adder)
+	}
 	return &Adder{s: s, buf: hugepage.Words(uint64(s.room * len(s.locks))), used: make([]int, len(s.locks))}
 }
 
 // Add adds the hashes. Some of them reach the filter only at Flush.
 func (a *Adder) Add(hashes []uint64) {
+	if a == nil || a.s == nil {
+		return
+	}
 	shift, room, buf, used := a.s.shift, a.s.room, a.buf, a.used
 	for _, h := range hashes {
 		r := h >> 1 >> (shift & 63)
@@ -87,6 +97,9 @@ func (a *Adder) Add(hashes []uint64) {
 
 // Flush adds all hashes that the Adder still buffers.
 func (a *Adder) Flush() {
+	if a == nil || a.s == nil {
+		return
+	}
 	for r := range a.used {
 		a.put(uint64(r))
 	}

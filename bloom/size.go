@@ -45,6 +45,9 @@ func GeometryFor(p float64) Geometry {
 // BlocksFor returns the smallest number of blocks whose FPR for the given number of
 // keys is at most p, where 0 < p < 1, or MaxBlocks if none is.
 func (g Geometry) BlocksFor(keys uint64, p float64) uint64 {
+	if !g.valid() || math.IsNaN(p) {
+		return MaxBlocks
+	}
 	lo, hi := uint64(0), uint64(1) // FPR(lo) > p
 	for hi < MaxBlocks && g.FPR(hi, keys) > p {
 		lo, hi = hi, hi*2

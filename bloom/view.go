@@ -27,7 +27,7 @@ func View(p Params, bits []byte) (*Filter, error) {
 }
 
 // InPlace reports whether the filter still uses the bits that View was given.
-func (f *Filter) InPlace() bool { return f.fixed }
+func (f *Filter) InPlace() bool { return f != nil && f.fixed }
 
 // changes must be called before the bits are changed. It copies the words of a View
 // and resets the cached results. Goroutines that fill one filter call it

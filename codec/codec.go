@@ -34,8 +34,8 @@
 //
 // # Concurrency
 //
-// A filter may be asked by many goroutines at once, and encoded at the same
-// time. Functions here may run concurrently on different filters. They use up
+// A filter may be asked by many goroutines at once, and encoded and closed at the
+// same time. Functions here may run concurrently on different filters. They use up
 // to eight goroutines, which have ended when they return.
 package codec
 
@@ -156,54 +156,94 @@ type Filter struct {
 	kind Kind
 	held *payload // nil: of a header alone
 
-	unmap func() error // gives back the file that a payload was mapped from; nil: none
+	mapping *mapping // the file that a payload was mapped from; nil: none
+}
+
+// payload returns the payload, nil if there is none.
+func (f *Filter) payload() *payload {
+	if f == nil {
+		return nil
+	}
+	return f.held
 }
 
 // SetBloom makes b the payload and takes over its parameters. b must not change
-// afterwards.
+// afterwards. If b is nil or has no blocks, the filter has no payload afterwards.
+// On a nil filter, SetBloom does nothing.
 func (f *Filter) SetBloom(b *bloom.Filter) {
+	if f == nil {
+		return
+	}
+	if b.Params().Blocks == 0 {
+		f.kind, f.held = 0, nil
+		return
+	}
 	f.kind, f.held = KindBloom, &payload{bits: b}
 	f.Params = b.Params()
 }
 
 // SetExact makes s the payload, which must not change afterwards. Params stay
-// as they are; a sealed filter needs Params.Blocks to be 0.
+// as they are; a sealed filter needs Params.Blocks to be 0. If s is nil, the filter
+// has no payload afterwards. On a nil filter, SetExact does nothing.
 func (f *Filter) SetExact(s *exact.Set) {
+	if f == nil {
+		return
+	}
+	if s == nil {
+		f.kind, f.held = 0, nil
+		return
+	}
 	f.kind, f.held = KindExact, &payload{set: s}
 }
 
 // Header returns a copy of what the filter's file says before the payload. It
-// has a [Filter.Kind], but cannot be asked about keys.
+// has a [Filter.Kind], but cannot be asked about keys. The header of a nil filter
+// is nil.
 func (f *Filter) Header() *Filter {
+	if f == nil {
+		return nil
+	}
 	h := f.clone()
-	h.held, h.unmap = nil, nil
+	h.held, h.mapping = nil, nil
 	return h
 }
 
 // Kind returns what the payload is, or 0 if it is not known.
-func (f *Filter) Kind() Kind { return f.kind }
+func (f *Filter) Kind() Kind {
+	if f == nil {
+		return 0
+	}
+	return f.kind
+}
 
-// Bloom returns the payload of a Bloom filter, else nil.
+// Bloom returns the payload of a Bloom filter, else nil. If the payload is mapped
+// ([Filter.Mapped]), it must not be used after Close, which is certain only between
+// [Filter.Hold] and its release, or where nobody else can call Close.
 func (f *Filter) Bloom() *bloom.Filter {
-	if f.held == nil {
+	p := f.payload()
+	if p == nil || p.mapping.gone() {
 		return nil
 	}
-	return f.held.bits
+	return p.bits
 }
 
 // Exact returns the payload of an exact filter, else nil.
 func (f *Filter) Exact() *exact.Set {
-	if f.held == nil {
+	p := f.payload()
+	if p == nil {
 		return nil
 	}
-	return f.held.set
+	return p.set
 }
 
 // Sealed reports whether the filter is complete. Others cannot be probed.
-func (f *Filter) Sealed() bool { return f.Partial == nil }
+func (f *Filter) Sealed() bool { return f != nil && f.Partial == nil }
 
 // KeyNames returns the names of the key columns.
 func (f *Filter) KeyNames() []string {
+	if f == nil {
+		return nil
+	}
 	names := make([]string, len(f.Key))
 	for i, k := range f.Key {
 		names[i] = k.Name
@@ -213,6 +253,9 @@ func (f *Filter) KeyNames() []string {
 
 // KeyClasses returns the classes of the key columns.
 func (f *Filter) KeyClasses() []string {
+	if f == nil {
+		return nil
+	}
 	classes := make([]string, len(f.Key))
 	for i, k := range f.Key {
 		classes[i] = k.Class
@@ -224,6 +267,9 @@ func (f *Filter) KeyClasses() []string {
 // and, after a plus sign, Rule, if there is one. The keys to probe must be made
 // by the same rules.
 func (f *Filter) Normal() string {
+	if f == nil {
+		return ""
+	}
 	if f.Rule == "" {
 		return f.NormalForm
 	}

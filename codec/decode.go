@@ -84,6 +84,9 @@ func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error)
 // which is kept for Load, OrInto and Verify. It verifies the checksums of what
 // it reads and every size, but neither the payload nor the checksum over all.
 func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
+	if r == nil {
+		return nil, fmt.Errorf("%s: no file to read: want an io.ReaderAt, got nil", name)
+	}
 	h := &Header{Filter: new(Filter), FileBytes: size, r: r, name: name}
 	h.meta.Filter = h.Filter
 	for _, step := range []func() (*problem, error){h.readHead, h.readTail} {
@@ -96,6 +99,14 @@ func DecodeHeader(r io.ReaderAt, size int64, name string) (*Header, error) {
 		}
 	}
 	return h, nil
+}
+
+// decoded returns an error unless DecodeHeader made the header.
+func (h *Header) decoded() error {
+	if h == nil || h.Filter == nil || len(h.chunks) == 0 {
+		return (&problem{what: "the header is nil or empty", want: "one from DecodeHeader"}).inProgram()
+	}
+	return nil
 }
 
 // readAt reads n bytes; the caller has compared them with the file's size.
@@ -256,8 +267,12 @@ func (h *Header) parseChunks(table []byte) *problem {
 }
 
 // Digest returns what Filter.Digest returns after Load, at no cost. Until Load,
-// OrInto or Verify has succeeded, the payload may differ from it.
+// OrInto or Verify has succeeded, the payload may differ from it. A header that does
+// not come from DecodeHeader has the zero digest.
 func (h *Header) Digest() [32]byte {
+	if h.decoded() != nil {
+		return [32]byte{}
+	}
 	return digest(&h.meta, h.sums())
 }
 
@@ -277,6 +292,9 @@ func (h *Header) sums() []uint64 {
 
 // Load reads the payload and returns the whole filter.
 func (h *Header) Load(lim Limits) (*Filter, error) {
+	if err := h.decoded(); err != nil {
+		return nil, err
+	}
 	if h.PayloadBytes > lim.max() {
 		return nil, tooLarge(h.PayloadBytes, lim).inFile(h.name)
 	}

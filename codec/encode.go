@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -31,6 +32,19 @@ type Options struct {
 //
 // It does not sync or close the file, nor remove an incomplete one.
 func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
+	release, err := f.Hold()
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	return encodeHeld(w, f, opts)
+}
+
+// encodeHeld is Encode within a call at work.
+func encodeHeld(w io.Writer, f *Filter, opts Options) (int64, error) {
+	if w == nil {
+		return 0, errors.New("write filter: the writer is nil")
+	}
 	src, err := newSource(f)
 	if err != nil {
 		return 0, err
@@ -122,7 +136,7 @@ func newSource(f *Filter) (*source, error) {
 		}
 		s.parts = []uint64{uint64(len(s.data[0])), uint64(len(s.data[1]))}
 	default:
-		return nil, bad("payload", "a Bloom filter or an exact set", "none").inProgram()
+		return nil, errNoPayload()
 	}
 	if p := s.check(); p != nil {
 		return nil, p.inProgram()
@@ -206,9 +220,18 @@ type stamp struct {
 // The first call reads the payload, unless the filter was loaded from a file or
 // written to one before.
 func (f *Filter) Digest() ([32]byte, error) {
-	if f.held == nil {
-		_, err := newSource(f)
+	release, err := f.Hold()
+	if err != nil {
 		return [32]byte{}, err
+	}
+	defer release()
+	return f.digest()
+}
+
+// digest is Digest within a call at work.
+func (f *Filter) digest() ([32]byte, error) {
+	if f.held == nil {
+		return [32]byte{}, errNoPayload()
 	}
 	f.held.mu.Lock()
 	defer f.held.mu.Unlock()

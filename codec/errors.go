@@ -40,6 +40,16 @@ func bad(what, want string, got any) *problem {
 	return &problem{what: fault.Textf("%s", what), want: fault.Textf("%s", want), got: fmt.Sprint(got)}
 }
 
+// errNil returns the error of a call with a nil filter.
+func errNil() error { return (&problem{what: "the filter is nil"}).inProgram() }
+
+// errNoPayload returns the error of a call that needs a payload.
+func errNoPayload() error {
+	p := bad("payload", "a Bloom filter or an exact set", "none")
+	p.hint = "load or build the filter, or set its payload"
+	return p.inProgram()
+}
+
 // in adds the name of a section to the problem.
 func (p *problem) in(section string) *problem {
 	p.what = fault.Textf("section %s: %s", section, p.what)

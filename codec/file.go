@@ -16,6 +16,17 @@ import (
 // ErrExists means that the name of an output is taken by another file.
 var ErrExists = publish.ErrExists
 
+// given returns an error unless there are a storage and a name to use.
+func given(store storage.Source, name string) error {
+	if store == nil {
+		return fmt.Errorf("%s: no storage: want a storage.Source such as storage.Local{}, got nil", name)
+	}
+	if name == "" {
+		return errors.New("a filter file with an empty name: want its path or address")
+	}
+	return nil
+}
+
 // Load reads and verifies a filter file. If the storage supports it, an
 // uncompressed Bloom filter is mapped rather than read; all processes on a machine
 // then share its memory. If lim sets a limit, an exact filter may use the rest of
@@ -25,6 +36,10 @@ var ErrExists = publish.ErrExists
 // depend on it: an error of [Filter.Close] means that the file changed in the
 // meantime.
 func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f *Filter, err error) {
+	stopped.Needs(ctx, "codec.Load")
+	if err := given(store, name); err != nil {
+		return nil, err
+	}
 	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {
 		return nil, err
@@ -41,7 +56,7 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (f
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := src.(storage.Mapper); ok && h.Mappable() {
+	if m, ok := src.(storage.Mapper); ok && h.mappable() {
 		f, err := h.loadMap(m, lim)
 		if !errors.Is(err, fault.ErrUnsupported) {
 			return f, err
@@ -79,6 +94,18 @@ func (h *Header) loadMap(m storage.Mapper, lim Limits) (*Filter, error) {
 // work. Otherwise the error wraps [ErrExists]. Save removes temporary files of
 // earlier attempts whose processes have ended.
 func Save(ctx context.Context, store storage.Storage, name string, f *Filter, opts Options) (size int64, err error) {
+	stopped.Needs(ctx, "codec.Save")
+	if err := given(store, name); err != nil {
+		return 0, err
+	}
+	release, err := f.Hold()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	defer release()
+	if f.held == nil {
+		return 0, fmt.Errorf("%s: %w", name, errNoPayload())
+	}
 	if err := storage.Sweep(ctx, store, name); err != nil {
 		return 0, err
 	}
@@ -87,7 +114,7 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, sink.Abort()) }()
-	if size, err = Encode(until{ctx, sink}, f, opts); err != nil {
+	if size, err = encodeHeld(until{ctx, sink}, f, opts); err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := stopped.Err(ctx); err != nil {
@@ -97,7 +124,7 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	if opts.Replace || !errors.Is(err, fs.ErrExist) {
 		return size, err
 	}
-	want, err := f.Digest()
+	want, err := f.digest()
 	if err != nil {
 		return 0, err
 	}
@@ -130,17 +157,21 @@ func (u until) Write(p []byte) (int, error) {
 }
 
 // Holds reports whether a file is an undamaged filter for whose header want returns
-// true. It reads the whole file without keeping the payload. For a damaged file, or
+// true; a nil want takes any. It reads the whole file without keeping the payload. For a damaged file, or
 // one that is not a filter, it returns false without an error; a file that cannot
 // be read is an error.
 func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
+	stopped.Needs(ctx, "codec.Holds")
+	if err := given(store, name); err != nil {
+		return false, err
+	}
 	src, err := store.Open(ctx, storage.Object{Name: name})
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	h, err := DecodeHeader(src, src.Object().Size, name)
-	if err == nil && want(h) {
+	if err == nil && (want == nil || want(h)) {
 		if err = h.Verify(); err == nil {
 			return true, nil
 		}

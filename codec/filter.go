@@ -16,9 +16,9 @@ import (
 
 // payload is the set of a filter, with values that are computed from it once.
 type payload struct {
-	bits   *bloom.Filter // this or set
-	set    *exact.Set
-	mapped bool // bits is the memory of a mapped file
+	bits    *bloom.Filter // this or set
+	set     *exact.Set
+	mapping *mapping // whose memory bits is; nil: its own
 
 	mu    sync.Mutex
 	stamp *stamp // nil: not computed yet
@@ -59,6 +59,10 @@ func (f *Filter) Probe(v key.Values, sel []uint32) ([]uint32, error) {
 	if err != nil {
 		return sel, err
 	}
+	if err := f.held.mapping.enter(); err != nil {
+		return sel, err
+	}
+	defer f.held.mapping.leave()
 	s := f.held.getScratch()
 	defer f.held.scratch.Put(s)
 	if s.values == nil {
@@ -66,7 +70,7 @@ func (f *Filter) Probe(v key.Values, sel []uint32) ([]uint32, error) {
 	}
 	from := len(sel)
 	err = s.values.Encode(v, func(first int, b *key.Batch) (err error) {
-		if s.hits, err = f.ProbeBatch(b, s.hits[:0]); err != nil {
+		if s.hits, err = f.probeBatch(options, b, s.hits[:0]); err != nil {
 			return err
 		}
 		for _, hit := range s.hits {
@@ -113,6 +117,15 @@ func (f *Filter) ProbeBatch(b *key.Batch, sel []uint32) ([]uint32, error) {
 	if err != nil {
 		return sel, err
 	}
+	if err := f.held.mapping.enter(); err != nil {
+		return sel, err
+	}
+	defer f.held.mapping.leave()
+	return f.probeBatch(options, b, sel)
+}
+
+// probeBatch is ProbeBatch within a call at work.
+func (f *Filter) probeBatch(options key.Options, b *key.Batch, sel []uint32) ([]uint32, error) {
 	if err := b.Fits(options.Classes, options.Rule); err != nil {
 		return sel, err
 	}
@@ -131,8 +144,11 @@ func (f *Filter) ProbeBatch(b *key.Batch, sel []uint32) ([]uint32, error) {
 // askable returns the options for keys that can be probed, or an error if the
 // filter cannot be probed.
 func (f *Filter) askable() (key.Options, error) {
-	if f.Bloom() == nil && f.Exact() == nil {
-		return key.Options{}, bad("payload", "a Bloom filter or an exact set", "none").inProgram()
+	if f == nil {
+		return key.Options{}, errNil()
+	}
+	if f.held == nil {
+		return key.Options{}, errNoPayload()
 	}
 	if !f.Sealed() {
 		return key.Options{}, f.Usable(fault.At{})
@@ -162,7 +178,7 @@ func (p *payload) probeSet(b *key.Batch, sel []uint32) ([]uint32, error) {
 
 // probeBits probes integers, or the hashes of keys of another class.
 func (p *payload) probeBits(values, hashes []uint64, sel []uint32) ([]uint32, error) {
-	if !p.mapped {
+	if p.mapping == nil {
 		return p.probe(values, hashes, sel), nil
 	}
 	err := p.guard(func() { sel = p.probe(values, hashes, sel) })
@@ -179,7 +195,7 @@ func (p *payload) probe(values, hashes []uint64, sel []uint32) []uint32 {
 // guard calls read. If a mapped file was truncated, reading its bits faults; guard
 // returns that as an error, where otherwise the process would crash.
 func (p *payload) guard(read func()) (err error) {
-	if !p.mapped {
+	if p.mapping == nil {
 		read()
 		return nil
 	}
@@ -202,6 +218,9 @@ var errGone = errors.New("the mapped filter file cannot be read any more: it was
 // Usable returns nil if the filter can be probed: if it is sealed, and its keys
 // were made by rules that this version knows. Errors name the place at.
 func (f *Filter) Usable(at fault.At) error {
+	if f == nil {
+		return errNil()
+	}
 	if !f.Sealed() {
 		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
 			WithHint("merge all partial filters of the build first")
@@ -214,36 +233,44 @@ func (f *Filter) Usable(at fault.At) error {
 // It returns an error if the filter's keys were made by rules that this version
 // does not know.
 func (f *Filter) KeyOptions() (key.Options, error) {
+	if f == nil {
+		return key.Options{}, errNil()
+	}
 	rule, err := key.RuleOf(f.Normal())
 	return key.Options{Rule: rule, Classes: key.ClassesOf(f.KeyClasses())}, err
 }
 
 // FPR returns the predicted false-positive rate: that of the Bloom filter's bits, 0
-// for an exact set, NaN without a payload.
+// for an exact set, NaN without a payload, as after Close of a mapped one.
 func (f *Filter) FPR() float64 {
-	switch {
-	case f.Bloom() != nil:
-		return f.Bloom().FPR()
-	case f.Exact() != nil:
+	p := f.payload()
+	if p == nil || !p.mapping.within() {
+		return math.NaN()
+	}
+	defer p.mapping.leave()
+	if p.set != nil {
 		return 0
 	}
-	return math.NaN()
+	return p.bits.FPR()
 }
 
 // Count returns the number of distinct keys: the number of members of an exact set,
 // else an estimate from the bits, which is +Inf if they are too full or are in a
-// mapped file that was truncated; NaN without a payload.
+// mapped file that was truncated; NaN without a payload, as after Close of a mapped
+// one.
 func (f *Filter) Count() (e bloom.Estimate) {
-	switch {
-	case f.Bloom() != nil:
-		if f.held.guard(func() { e = f.held.bits.Count() }) != nil {
-			return bloom.Estimate{Keys: math.Inf(1), StdErr: math.Inf(1)}
-		}
-		return e
-	case f.Exact() != nil:
-		return bloom.Estimate{Keys: float64(f.Exact().Len())}
+	p := f.payload()
+	if p == nil || !p.mapping.within() {
+		return bloom.Estimate{Keys: math.NaN(), StdErr: math.NaN()}
 	}
-	return bloom.Estimate{Keys: math.NaN(), StdErr: math.NaN()}
+	defer p.mapping.leave()
+	if p.set != nil {
+		return bloom.Estimate{Keys: float64(p.set.Len())}
+	}
+	if p.guard(func() { e = p.bits.Count() }) != nil {
+		return bloom.Estimate{Keys: math.Inf(1), StdErr: math.Inf(1)}
+	}
+	return e
 }
 
 // Bytes returns the size of the payload in memory, for an exact set with its index.
@@ -261,7 +288,7 @@ func (f *Filter) Bytes() uint64 {
 // counted from 0, in the form of a part of a composite key. ok is false if no
 // bounds are known. NaN is never within bounds; see HasNaN.
 func (f *Filter) KeyRange(column int) (lo, hi []byte, ok bool) {
-	if column < 0 || column >= len(f.Key) {
+	if f == nil || column < 0 || column >= len(f.Key) {
 		return nil, nil, false
 	}
 	if set := f.Exact(); set != nil {

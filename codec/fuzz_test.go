@@ -56,7 +56,7 @@ func FuzzLoadMapped(f *testing.F) {
 		for _, file := range [][]byte{b, repair(b)} {
 			if g, err := decodeBoth(t, file, Limits{MaxBytes: 1 << 22}); err == nil {
 				if flat := encode(t, g, Options{Uncompressed: true}); g.Bloom() != nil {
-					if h := header(t, flat, "flat"); !h.Mappable() {
+					if h := header(t, flat, "flat"); !h.mappable() {
 						t.Fatal("an uncompressed file cannot be used in place")
 					}
 					if _, err := decodeBoth(t, flat, Limits{}); err != nil {

@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"testing"
 	"unsafe"
 
@@ -21,7 +22,7 @@ func decodeBoth(t testing.TB, b []byte, lim Limits) (*Filter, error) {
 	f, err := Decode(bytes.NewReader(b), int64(len(b)), name, lim)
 	unpanicked(t, err)
 	h, headErr := DecodeHeader(bytes.NewReader(b), int64(len(b)), name)
-	if headErr != nil || !h.Mappable() {
+	if headErr != nil || !h.mappable() {
 		return f, err
 	}
 	if uintptr(unsafe.Pointer(&b[0]))%8 != 0 {
@@ -72,7 +73,7 @@ func TestLoadMapped(t *testing.T) {
 		if err := m.Close(); err != nil || closed != 1 {
 			t.Errorf("closed again: %v, %d times", err, closed)
 		}
-		if _, err := m.Digest(); !errors.Is(err, ErrInvalid) {
+		if _, err := m.Digest(); !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("digest of a closed filter: %v", err)
 		}
 	}

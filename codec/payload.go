@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // unpacker is a chunk on its way from the file.
@@ -167,7 +168,14 @@ func (h *Header) verifyEnd(sum *xxh3.Hasher) error {
 // and must not be used. OrInto needs less than 32 MiB in addition to b, and 2 KiB
 // per file. It reads all files concurrently, a chunk of each in turn.
 func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
+	stopped.Needs(ctx, "codec.OrInto")
+	if len(files) > 0 && b.Params().Blocks == 0 {
+		return errNoPayload()
+	}
 	for _, h := range files {
+		if err := h.decoded(); err != nil {
+			return err
+		}
 		if h.Filter.kind != KindBloom {
 			p := bad("payload", KindBloom.String(), h.Filter.kind)
 			p.hint = "load the exact filter, and add its members"
@@ -201,5 +209,8 @@ func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
 // correct. It does not keep the payload. (Load also checks an exact payload's
 // structure.)
 func (h *Header) Verify() error {
+	if err := h.decoded(); err != nil {
+		return err
+	}
 	return readPayloads(context.Background(), []*Header{h}, take{})
 }

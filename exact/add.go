@@ -29,8 +29,8 @@ func (s *Set) addBatch(values []uint64, signed bool) {
 	if signed {
 		naturals = sort.Search(len(values), func(i int) bool { return int64(values[i]) < 0 })
 	}
-	addSorted(s.natural, values[:naturals])
-	addSorted(s.negative, values[naturals:])
+	addSorted(&s.natural, values[:naturals])
+	addSorted(&s.negative, values[naturals:])
 }
 
 // addPiece is the number of values passed to the library at a time; it copies them.

@@ -80,7 +80,7 @@ func (d *Dense) Into(s *Set) {
 	const containers = 1 << 16 // containers in a bitmap of 2^32 values
 	for words, at := d.words, d.first; len(words) > 0; {
 		n := min(containers-at%containers, uint64(len(words))/containerWords)
-		addDense(s.natural, at, words[:n*containerWords])
+		addDense(&s.natural, at, words[:n*containerWords])
 		words, at = words[n*containerWords:], at+n
 	}
 }

@@ -28,10 +28,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
-// Set is a set of integers from -2^63 to 2^64-1. [New] makes one.
+// Set is a set of integers from -2^63 to 2^64-1. The zero value is an empty set,
+// ready to use. A nil *Set is empty too, but cannot be changed.
 type Set struct {
-	negative *roaring64.Bitmap // members below zero, in two's complement
-	natural  *roaring64.Bitmap // members from zero up
+	negative roaring64.Bitmap // members below zero, in two's complement
+	natural  roaring64.Bitmap // members from zero up
 
 	index    atomic.Pointer[index] // nil: dropped or never probed
 	budget   uint64                // of the index, valid if budgeted
@@ -42,17 +43,27 @@ type Set struct {
 
 // New returns an empty set.
 func New() *Set {
-	return &Set{negative: roaring64.New(), natural: roaring64.New()}
+	return new(Set)
+}
+
+// read returns the set itself, or an empty one for nil.
+func (s *Set) read() *Set {
+	if s == nil {
+		return New()
+	}
+	return s
 }
 
 // Len returns the number of members.
 func (s *Set) Len() uint64 {
+	s = s.read()
 	return s.negative.GetCardinality() + s.natural.GetCardinality()
 }
 
 // Bytes returns the size of the set in memory, including its index if it has one.
 // The size of the compressed bitmaps is approximate, that of the index exact.
 func (s *Set) Bytes() uint64 {
+	s = s.read()
 	n := s.compressedBytes()
 	if ix := s.index.Load(); ix != nil {
 		n += ix.bytes()
@@ -63,23 +74,26 @@ func (s *Set) Bytes() uint64 {
 // Clone returns a copy that shares no memory with s. It has the same index budget,
 // but no index.
 func (s *Set) Clone() *Set {
-	return &Set{negative: s.negative.Clone(), natural: s.natural.Clone(), budget: s.budget, budgeted: s.budgeted}
+	s = s.read()
+	return &Set{negative: *s.negative.Clone(), natural: *s.natural.Clone(), budget: s.budget, budgeted: s.budgeted}
 }
 
 // Union adds the members of t to s. t, which may be s, is unchanged, and the two
 // share no memory afterwards.
 func (s *Set) Union(t *Set) {
 	s.changed()
-	s.negative.Or(t.negative)
-	s.natural.Or(t.natural)
+	t = t.read()
+	s.negative.Or(&t.negative)
+	s.natural.Or(&t.natural)
 }
 
 // Intersect removes from s all values that are not in t. t, which may be s, is
 // unchanged.
 func (s *Set) Intersect(t *Set) {
 	s.changed()
-	s.negative.And(t.negative)
-	s.natural.And(t.natural)
+	t = t.read()
+	s.negative.And(&t.negative)
+	s.natural.And(&t.natural)
 }
 
 // Difference removes from s all values that are in t. t is unchanged, unless it is
@@ -92,8 +106,9 @@ func (s *Set) Difference(t *Set) {
 		s.natural.Clear()
 		return
 	}
-	s.negative.AndNot(t.negative)
-	s.natural.AndNot(t.natural)
+	t = t.read()
+	s.negative.AndNot(&t.negative)
+	s.natural.AndNot(&t.natural)
 }
 
 // containerCost is the memory taken by a container of 2^16 neighbouring values when
@@ -115,6 +130,7 @@ const MaxCostPerKey = containerCost
 // or more per container. With fewer, an array of 16-bit offsets is larger than the
 // Bloom filter anyway.
 func (s *Set) Cost() uint64 {
+	s = s.read()
 	return containerCost * (s.negative.Stats().Containers + s.natural.Stats().Containers)
 }
 
@@ -122,11 +138,12 @@ func (s *Set) Cost() uint64 {
 // The slice is reused for the next batch. The second value is true if the batch is
 // negative integers in two's complement.
 func (s *Set) Values(yield func(values []uint64, signed bool) bool) {
+	s = s.read()
 	buf := make([]uint64, 4096)
-	for _, m := range []*roaring64.Bitmap{s.negative, s.natural} {
+	for _, m := range []*roaring64.Bitmap{&s.negative, &s.natural} {
 		it := m.ManyIterator()
 		for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
-			if !yield(buf[:n], m == s.negative) {
+			if !yield(buf[:n], m == &s.negative) {
 				return
 			}
 		}
@@ -135,10 +152,10 @@ func (s *Set) Values(yield func(values []uint64, signed bool) bool) {
 
 // marshalRoaring returns the negative and the other members in the form Roaring.
 func (s *Set) marshalRoaring() (negative, natural []byte, err error) {
-	if negative, err = marshal(s.negative); err != nil {
+	if negative, err = marshal(&s.negative); err != nil {
 		return nil, nil, err
 	}
-	natural, err = marshal(s.natural)
+	natural, err = marshal(&s.natural)
 	return negative, natural, err
 }
 
@@ -184,10 +201,10 @@ func rebuilt(m *roaring64.Bitmap) *roaring64.Bitmap {
 func unmarshalRoaring(negative, natural []byte) (s *Set, err error) {
 	defer panics.Recover(fault.At{}, &err)
 	s = New()
-	if err := unmarshal(s.negative, negative); err != nil {
+	if err := unmarshal(&s.negative, negative); err != nil {
 		return nil, err
 	}
-	if err := unmarshal(s.natural, natural); err != nil {
+	if err := unmarshal(&s.natural, natural); err != nil {
 		return nil, err
 	}
 	if !s.negative.IsEmpty() && int64(s.negative.Minimum()) >= 0 {

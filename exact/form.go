@@ -55,11 +55,12 @@ func formOf(roaring, gaps uint64) Form {
 // other members. Equal sets give equal bytes. It takes one pass over the members,
 // two if they are dense, none if they are long runs.
 func (s *Set) Marshal() (form Form, negative, natural []byte, err error) {
+	s = s.read()
 	if !s.mayBeGaps(1) || !s.mayBeGaps(3) && s.form() == Roaring { // deciding first is cheaper
 		negative, natural, err = s.marshalRoaring()
 		return Roaring, negative, natural, err
 	}
-	a, b := newGapsWriter(s.negative, true), newGapsWriter(s.natural, true)
+	a, b := newGapsWriter(&s.negative, true), newGapsWriter(&s.natural, true)
 	if formOf(a.roaring+b.roaring, a.size+b.size) == Gaps {
 		return Gaps, a.out, b.out, nil
 	}
@@ -70,8 +71,9 @@ func (s *Set) Marshal() (form Form, negative, natural []byte, err error) {
 // WireBytes returns the number of bytes that Marshal would return, without
 // producing them.
 func (s *Set) WireBytes() uint64 {
+	s = s.read()
 	if !s.mayBeGaps(1) {
-		return roaringBytes(s.negative) + roaringBytes(s.natural)
+		return roaringBytes(&s.negative) + roaringBytes(&s.natural)
 	}
 	roaring, gaps := s.sizes()
 	if formOf(roaring, gaps) == Gaps {
@@ -90,7 +92,7 @@ func (s *Set) form() Form {
 
 // sizes returns the size of the set in either form, in bytes.
 func (s *Set) sizes() (roaring, gaps uint64) {
-	a, b := newGapsWriter(s.negative, false), newGapsWriter(s.natural, false)
+	a, b := newGapsWriter(&s.negative, false), newGapsWriter(&s.natural, false)
 	return a.roaring + b.roaring, a.size + b.size
 }
 
@@ -107,7 +109,7 @@ func (s *Set) mayBeGaps(bits uint64) bool {
 
 // mostRoaring returns an upper bound on the size of the form Roaring.
 func (s *Set) mostRoaring() (most uint64) {
-	for _, m := range []*roaring64.Bitmap{s.negative, s.natural} {
+	for _, m := range []*roaring64.Bitmap{&s.negative, &s.natural} {
 		most += m.GetSerializedSizeInBytes() + headerSlack*(m.Stats().Containers+1)
 	}
 	return most
@@ -201,7 +203,7 @@ func decodeGaps(negative, natural []byte) (*Set, error) {
 		return nil, err
 	}
 	s := New()
-	for i, m := range []*roaring64.Bitmap{s.negative, s.natural} {
+	for i, m := range []*roaring64.Bitmap{&s.negative, &s.natural} {
 		if err := m.UnmarshalBinary(coded[i]); err != nil {
 			return nil, inPart(i, corrupt(err))
 		}

@@ -78,7 +78,7 @@ func TestForm(t *testing.T) {
 			t.Errorf("%s: %d bytes in memory, in Roaring %d", name, memory, want)
 		}
 		again, err := Unmarshal(form, negative, natural)
-		if err != nil || !again.negative.Equals(s.negative) || !again.natural.Equals(s.natural) {
+		if err != nil || !again.negative.Equals(&s.negative) || !again.natural.Equals(&s.natural) {
 			t.Fatalf("%s: read, it is another set: %v", name, err)
 		}
 		if !bytes.Equal(marshal2(t, again), marshal2(t, s)) {
@@ -145,7 +145,7 @@ func TestFormOfRandomSets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, b := newGapsWriter(s.negative, true), newGapsWriter(s.natural, true)
+		a, b := newGapsWriter(&s.negative, true), newGapsWriter(&s.natural, true)
 		roaring, gaps := uint64(len(negative)+len(natural)), uint64(len(a.out)+len(b.out))
 		if s.mostRoaring() < roaring {
 			t.Fatalf("%d bytes, at most %d", roaring, s.mostRoaring())
@@ -195,7 +195,7 @@ func TestMostRoaring(t *testing.T) {
 		s.Add([]uint64{i << 16}, false)
 	}
 	before := s.natural.GetSerializedSizeInBytes()
-	if n := roaringBytes(s.natural); n <= before || n+8 > s.mostRoaring() {
+	if n := roaringBytes(&s.natural); n <= before || n+8 > s.mostRoaring() {
 		t.Errorf("%d bytes of %d before, and a bound of %d", n, before, s.mostRoaring())
 	}
 }

@@ -102,6 +102,7 @@ func (s *Set) tableEntries(budget uint64) (n uint64, ok bool) {
 // the set can be probed fast in that much memory. It takes a pass over the members,
 // none if a flat bitmap fits.
 func (s *Set) Indexable(maxBytes uint64) bool {
+	s = s.read()
 	if _, ok := s.flatWords(extentOf(s), maxBytes); ok {
 		return true
 	}
@@ -114,6 +115,7 @@ func (s *Set) Indexable(maxBytes uint64) bool {
 // else uint64s; there may be up to 2^32. The answer has no false positives. If sel
 // has the capacity, Probe allocates nothing except an index; see [Set.Index].
 func (s *Set) Probe(values []uint64, signed bool, sel []uint32) []uint32 {
+	s = s.read()
 	ix := s.lookup(len(values))
 	sign := sign(signed)
 	var found bitset
@@ -155,9 +157,9 @@ func (b *bitset) appendTo(sel []uint32, from, n int) []uint32 {
 func (s *Set) probeCompressed(values []uint64, signed uint64, found *bitset) {
 	*found = bitset{}
 	for i, v := range values {
-		m := s.natural
+		m := &s.natural
 		if v>>63&signed != 0 {
-			m = s.negative
+			m = &s.negative
 		}
 		if m.Contains(v) {
 			found[i/64] |= 1 << (i % 64)
@@ -220,7 +222,7 @@ const (
 
 // compressedBytes returns the approximate size of the compressed bitmaps in memory.
 func (s *Set) compressedBytes() (n uint64) {
-	for _, m := range []*roaring64.Bitmap{s.negative, s.natural} {
+	for _, m := range []*roaring64.Bitmap{&s.negative, &s.natural} {
 		n += m.GetSizeInBytes() + containerBytes*m.Stats().Containers + highBytes*highs(m)
 	}
 	return n

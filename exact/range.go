@@ -10,14 +10,14 @@ import (
 // Least returns the smallest member, in two's complement if it is negative. ok is
 // false if the set is empty.
 func (s *Set) Least() (v uint64, negative, ok bool) {
-	e := extentOf(s)
+	e := extentOf(s.read())
 	return e.low, e.negative, e.negative || e.natural
 }
 
 // Greatest returns the largest member, in two's complement if it is negative. ok is
 // false if the set is empty.
 func (s *Set) Greatest() (v uint64, negative, ok bool) {
-	e := extentOf(s)
+	e := extentOf(s.read())
 	return e.high, e.negative && !e.natural, e.negative || e.natural
 }
 
@@ -28,6 +28,7 @@ func (s *Set) Greatest() (v uint64, negative, ok bool) {
 // members, and a lookup in at most two of them. The first call lists the blocks,
 // eight bytes each; a change of the set drops the list.
 func (s *Set) Any(lo, hi uint64, signed bool) bool {
+	s = s.read()
 	b := s.blocks()
 	for _, r := range spans(lo, hi, signed) {
 		if b.any(s, r) {
@@ -41,6 +42,7 @@ func (s *Set) Any(lo, hi uint64, signed bool) bool {
 // int64s in two's complement if signed, else uint64s. If there are more than most,
 // it returns nil and false. It lists the blocks as [Set.Any] does.
 func (s *Set) Within(lo, hi uint64, signed bool, most int) (members []uint64, ok bool) {
+	s = s.read()
 	b := s.blocks()
 	for _, r := range spans(lo, hi, signed) {
 		if members, ok = b.within(s, r, members, most); !ok {
@@ -84,7 +86,7 @@ func (s *Set) blocks() *blocks {
 		return b
 	}
 	b := new(blocks)
-	for i, m := range []*roaring64.Bitmap{s.natural, s.negative} {
+	for i, m := range []*roaring64.Bitmap{&s.natural, &s.negative} {
 		for it := m.Iterator(); it.HasNext(); {
 			at := it.PeekNext() >> blockBits
 			b[i] = append(b[i], at)
@@ -100,9 +102,9 @@ func (s *Set) blocks() *blocks {
 
 func (s *Set) half(r span) *roaring64.Bitmap {
 	if r.negative {
-		return s.negative
+		return &s.negative
 	}
-	return s.natural
+	return &s.natural
 }
 
 // overlap returns the blocks that overlap the span.

@@ -90,7 +90,7 @@ func TestSetAlgebra(t *testing.T) {
 		equal("A∖(B∪C) = A∖B ∩ A∖C", difference.of(a, union.of(b, c)), intersect.of(not, difference.of(a, c)))
 		equal("A∖(B∩C) = A∖B ∪ A∖C", difference.of(a, intersect.of(b, c)), union.of(not, difference.of(a, c)))
 		for _, s := range []*Set{a, or, and, not} {
-			b, err := canonical(rebuilt(s.natural))
+			b, err := canonical(rebuilt(&s.natural))
 			if _, natural, e := s.marshalRoaring(); err != nil || e != nil || !bytes.Equal(b, natural) {
 				t.Fatalf("rebuilt in order, other bytes: %v, %v", err, e)
 			}

@@ -76,7 +76,12 @@ type Error struct {
 
 // Error returns the message on one line: place, kind, what is wrong, what was
 // wanted and found, the cause, and the hint in parentheses.
-func (e *Error) Error() string { return e.word(Words{}) }
+func (e *Error) Error() string {
+	if e == nil {
+		return "no error"
+	}
+	return e.word(Words{})
+}
 
 func (e *Error) word(w Words) string {
 	spell := w.options()
@@ -120,6 +125,9 @@ func (e *Error) hint() Text {
 
 // Unwrap returns the kind and the cause, as far as they are set.
 func (e *Error) Unwrap() (errs []error) {
+	if e == nil {
+		return nil
+	}
 	for _, err := range []error{e.Kind, e.Err} {
 		if err != nil {
 			errs = append(errs, err)
@@ -150,6 +158,7 @@ func Mismatch(at At, what, want, got string) *Error {
 // budget that suffices.
 func Memory(at At, what string, need, budget, share int64) *Error {
 	const unit = 1 << 20
+	share = max(share, 1)
 	mib := min(need, math.MaxInt64/2/share)*share/unit + 1
 	e := &Error{Kind: ErrMemory, At: at, What: Text(escape(what)), Got: show.Size(need)}
 	e.Want = Textf("at most %s, 1/%d of the budget", show.Size(budget/share), share)

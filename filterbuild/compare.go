@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -40,6 +41,7 @@ const (
 //   - otherwise by their registers, for which only the headers are read. If a filter
 //     is too small to have registers, by the bits; if these are too full, it fails.
 func Compare(ctx context.Context, store storage.Source, a, b string, lim codec.Limits) (c bloom.Comparison, by Method, err error) {
+	stopped.Needs(ctx, "filterbuild.Compare")
 	parts, err := openParts(ctx, store, []string{a, b})
 	defer func() { err = errors.Join(err, closeParts(parts)) }()
 	if err != nil {

@@ -23,10 +23,12 @@ import (
 // shards. The error lists all of them, up to a limit. The filters do not
 // change, and the result shares no memory with them.
 func Merge(ctx context.Context, filters []*codec.Filter, open bool) (*codec.Filter, error) {
+	stopped.Needs(ctx, "filterbuild.Merge")
 	if len(filters) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}
-	parts, err := partsOf(filters)
+	parts, release, err := partsOf(filters)
+	defer release()
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +44,7 @@ func Merge(ctx context.Context, filters []*codec.Filter, open bool) (*codec.Filt
 // error wraps [fault.ErrMemory] or [codec.ErrLimit]. MergeFiles uses GOMAXPROCS
 // processors. For directories and patterns see [Names].
 func MergeFiles(ctx context.Context, store storage.Source, names []string, open bool, lim codec.Limits) (f *codec.Filter, err error) {
+	stopped.Needs(ctx, "filterbuild.MergeFiles")
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}

@@ -49,20 +49,33 @@ type part struct {
 	digest [32]byte     // from the header of a file; for a filter in memory only if needed
 }
 
-// partsOf returns filters in memory as parts, without digests.
-func partsOf(filters []*codec.Filter) ([]part, error) {
+// partsOf returns filters in memory as parts, without digests, and holds them until
+// release is called, which must happen after an error, too.
+func partsOf(filters []*codec.Filter) (parts []part, release func(), err error) {
 	parts, errs := make([]part, len(filters)), make([]error, len(filters))
+	var releases []func()
+	release = func() {
+		for _, r := range releases {
+			r()
+		}
+	}
 	for i, f := range filters {
 		p := &parts[i]
 		p.name = fmt.Sprintf("filter %d", i+1)
-		if f == nil || f.Bloom() == nil && f.Exact() == nil {
-			errs[i] = fmt.Errorf("%s: %w: no payload", p.name, codec.ErrInvalid)
+		held, err := f.Hold()
+		if err != nil {
+			errs[i] = fmt.Errorf("%s: %w", p.name, err)
+			continue
+		}
+		releases = append(releases, held)
+		if f.Bloom() == nil && f.Exact() == nil {
+			errs[i] = fmt.Errorf("%s: %w: the filter has no payload", p.name, codec.ErrInvalid)
 			continue
 		}
 		p.filter, p.about, p.bytes = f, *f.Header(), f.Bytes()
 		p.about.Registers = nil
 	}
-	return parts, several(errs)
+	return parts, release, several(errs)
 }
 
 // opensAtOnce limits how many files are opened concurrently. Each needs a few
@@ -73,6 +86,9 @@ const opensAtOnce = 16
 // files that cannot be read. After an error, call closeParts as well.
 func openParts(ctx context.Context, store storage.Source, names []string) ([]part, error) {
 	parts, errs := make([]part, len(names)), make([]error, len(names))
+	if store == nil {
+		return nil, errors.New("read filter files: no storage: want a storage.Source such as storage.Local{}, got nil")
+	}
 	var group errgroup.Group // without its own context: a source may depend on the one it was opened with
 	group.SetLimit(opensAtOnce)
 	for i, name := range names {

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/show"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -59,10 +60,12 @@ const foldLimit = 2
 // A union or intersection of one filter, or of several with one digest, is the first of
 // them itself. Otherwise the result shares no memory with the filters. They do not change.
 func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Filter, error) {
+	stopped.Needs(ctx, "filterbuild.Combine")
 	if err := op.takes(len(filters)); err != nil {
 		return nil, err
 	}
-	parts, err := partsOf(filters)
+	parts, release, err := partsOf(filters)
+	defer release()
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +82,7 @@ func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Fi
 // cannot be read straight into it, that filter and its fold, all within the
 // limit.
 func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (f *codec.Filter, err error) {
+	stopped.Needs(ctx, "filterbuild.CombineFiles")
 	if err := op.takes(len(names)); err != nil {
 		return nil, err
 	}

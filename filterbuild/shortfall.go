@@ -24,8 +24,17 @@ const rateSlack = 1.05
 // Check returns nil if a sealed filter is as requested. Otherwise the error
 // wraps [ErrRate], [ErrFull] or both; no key is missing from such a filter. It
 // returns nil for a partial filter, of which nothing is known yet. rep is what
-// is known of the keys, see [Count].
+// is known of the keys, see [Count]. A filter that is nil, closed or without a
+// payload is an error of another kind.
 func Check(f *codec.Filter, rep Report) error {
+	release, err := f.Hold()
+	if err != nil {
+		return err
+	}
+	defer release()
+	if f.Bloom() == nil && f.Exact() == nil {
+		return fmt.Errorf("%w: the filter has no payload", codec.ErrInvalid)
+	}
 	if !f.Sealed() {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 // UUID: neither equals anything. The zero value is empty and ready for
 // [Encoder.Encode], which reuses its memory.
 //
-// Methods that only read may run concurrently.
+// Methods that only read may run concurrently. A nil *Batch has no rows.
 type Batch struct {
 	// Rows lists the rows that have a key, in ascending order. A position is an
 	// index into Rows; all other slices are indexed by it too.
@@ -46,7 +46,12 @@ type Batch struct {
 
 // Ints returns the keys as 64-bit integers, in two's complement if negative. ok is
 // false unless the key is one integer column. The slice belongs to the batch.
-func (b *Batch) Ints() (values []uint64, ok bool) { return b.ints, b.isInt }
+func (b *Batch) Ints() (values []uint64, ok bool) {
+	if b == nil {
+		return nil, false
+	}
+	return b.ints, b.isInt
+}
 
 // Negative reports whether the integer at position i of Rows is below zero.
 func (b *Batch) Negative(i int) bool {
@@ -60,7 +65,7 @@ func (b *Batch) Negative(i int) bool {
 func (b *Batch) Fits(classes []Class, rule Rule) error {
 	integers := len(classes) == 1 && classes[0] == Integer
 	switch {
-	case len(b.Rows) == 0:
+	case b == nil || len(b.Rows) == 0:
 		return nil
 	case b.classes == nil && integers == b.isInt:
 		return nil
@@ -86,6 +91,9 @@ func classMismatch(want, got []Class) error {
 // negative and others are 2^63 or more, there are two calls, each with the
 // positions of its values in Rows.
 func (b *Batch) BySign(fn func(values []uint64, signed bool, positions []uint32) error) error {
+	if b == nil {
+		return nil
+	}
 	if b.above == nil {
 		return fn(b.ints, b.signed, nil)
 	}
@@ -110,6 +118,9 @@ func (b *Batch) BySign(fn func(values []uint64, signed bool, positions []uint32)
 // Nulls returns the number of rows with a NULL in the key. Under
 // [Options.NullMisfits] misfits count as NULLs.
 func (b *Batch) Nulls() int {
+	if b == nil {
+		return 0
+	}
 	n := b.Len - len(b.Rows) - len(b.void)
 	if b.lenient {
 		return n
@@ -118,11 +129,19 @@ func (b *Batch) Nulls() int {
 }
 
 // Void returns the rows whose key matches nothing, although no part is NULL.
-func (b *Batch) Void() []uint32 { return b.void }
+func (b *Batch) Void() []uint32 {
+	if b == nil {
+		return nil
+	}
+	return b.void
+}
 
 // Faulty returns the first row for which [Batch.Fit] or [Batch.IDs] would return an
 // error. ok is false if there is none.
 func (b *Batch) Faulty() (row uint32, ok bool) {
+	if b == nil {
+		return 0, false
+	}
 	misfits := b.misfits
 	if b.lenient {
 		misfits = nil
@@ -137,11 +156,19 @@ func (b *Batch) Faulty() (row uint32, ok bool) {
 
 // Misfits returns the rows with a value that does not fit its cast, in ascending
 // order. Under [Options.NullMisfits] they count in [Batch.Nulls] too.
-func (b *Batch) Misfits() []uint32 { return b.misfits }
+func (b *Batch) Misfits() []uint32 {
+	if b == nil {
+		return nil
+	}
+	return b.misfits
+}
 
-// Keep drops void rows and misfits for which keep returns false. It serves batches
+// Keep drops void rows and misfits for which keep returns false; a nil keep keeps all. It serves batches
 // of dictionary entries, since a dictionary may have entries that no row uses.
 func (b *Batch) Keep(keep func(row uint32) bool) {
+	if b == nil || keep == nil {
+		return
+	}
 	for _, rows := range []*[]uint32{&b.void, &b.noUUIDs, &b.misfits} {
 		*rows = slices.DeleteFunc(*rows, func(row uint32) bool { return !keep(row) })
 	}
@@ -169,6 +196,9 @@ func (b *Batch) Bytes(buf []byte, i int) []byte {
 // enough. Equal keys have equal hashes. An integer's hash ignores its sign, so -1
 // and 2^64-1 share one.
 func (b *Batch) Hash(h bloom.Hash, dst []uint64) []uint64 {
+	if b == nil {
+		return dst[:0]
+	}
 	if cap(dst) < len(b.Rows) {
 		dst = make([]uint64, len(b.Rows))
 	}

@@ -41,13 +41,19 @@ func NewBounds(classes []Class) *Bounds {
 // Column returns the inclusive bounds of column i, each as a part of a composite
 // key. ok is false if there are no keys or the bounds are unknown.
 func (b *Bounds) Column(i int) (lo, hi []byte, ok bool) {
+	if b == nil || i < 0 || i >= len(b.columns) {
+		return nil, nil, false
+	}
 	e := b.columns[i]
 	return e.lo, e.hi, !e.lost && e.lo != nil
 }
 
 // Widen extends the bounds of column i to include the key parts lo and hi. If known
-// is false, the column's bounds become unknown.
+// is false, the column's bounds become unknown. A column that is not there is ignored.
 func (b *Bounds) Widen(i int, lo, hi []byte, known bool) {
+	if b == nil || i < 0 || i >= len(b.columns) {
+		return
+	}
 	if !known {
 		b.columns[i] = extent{lost: true}
 		return
@@ -57,8 +63,11 @@ func (b *Bounds) Widen(i int, lo, hi []byte, known bool) {
 }
 
 // Merge extends b to include the keys of c, which must have the same classes. c is
-// unchanged.
+// unchanged; nil has no keys.
 func (b *Bounds) Merge(c *Bounds) {
+	if c == nil {
+		return
+	}
 	for i, e := range c.columns {
 		if e.lost || e.lo != nil {
 			b.Widen(i, e.lo, e.hi, !e.lost)
@@ -67,9 +76,18 @@ func (b *Bounds) Merge(c *Bounds) {
 }
 
 // Intersect returns bounds of the keys that are in both sets.
+// They must have the same classes; columns that only one of them has stay unknown. If
+// either is nil, so is the result.
 func (b *Bounds) Intersect(c *Bounds) *Bounds {
+	if b == nil || c == nil {
+		return nil
+	}
 	out := NewBounds(b.classes)
 	for i, class := range b.classes {
+		if i >= len(c.columns) {
+			out.columns[i].lost = true
+			continue
+		}
 		d, e := b.columns[i], c.columns[i]
 		switch {
 		case d.lost:
@@ -93,7 +111,11 @@ func (b *Bounds) Intersect(c *Bounds) *Bounds {
 }
 
 // Add extends the bounds to include the keys of a batch.
+// The zero value has no columns and stays as it is.
 func (b *Bounds) Add(batch *Batch) {
+	if b == nil || batch == nil || len(b.columns) == 0 {
+		return
+	}
 	n := len(batch.Rows)
 	switch {
 	case n == 0:

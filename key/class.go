@@ -26,6 +26,7 @@
 package key
 
 import (
+	"errors"
 	"math"
 	"strconv"
 
@@ -80,6 +81,9 @@ func (c Class) Stored() bool {
 // the class of their values. Types that cannot be keys are an error that wraps
 // fault.ErrUnsupported.
 func ClassOf(t arrow.DataType) (Class, error) {
+	if t == nil {
+		return "", errors.New("no type for a key: want an Arrow type, got nil")
+	}
 	switch t := t.(type) {
 	case *arrow.DictionaryType:
 		return ClassOf(t.ValueType)

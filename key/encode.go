@@ -2,6 +2,7 @@ package key
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -72,6 +73,9 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 	if len(columns) == 0 {
 		return nil, fmt.Errorf("no key column is named")
 	}
+	if schema == nil {
+		return nil, errors.New("no schema: want that of the records, got nil")
+	}
 	e := &Encoder{columns: columns, options: o}
 	var stored []Class // before the rule
 	for i, col := range columns {
@@ -117,19 +121,31 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 
 // Classes returns the class of each key column after its cast and rule, before its
 // conversion to [Options.Classes].
-func (e *Encoder) Classes() []Class { return e.classes }
+func (e *Encoder) Classes() []Class {
+	if e == nil {
+		return nil
+	}
+	return e.classes
+}
 
 // Side returns the key columns and their classes.
-func (e *Encoder) Side() Side { return Side{Columns: e.columns, Classes: e.classes} }
+func (e *Encoder) Side() Side {
+	if e == nil {
+		return Side{}
+	}
+	return Side{Columns: e.columns, Classes: e.classes}
+}
 
 // AsStored reports whether the key is one column whose values are neither cast nor
 // converted; a rule may apply.
-func (e *Encoder) AsStored() bool { return len(e.steps) == 1 && e.steps[0].asStored() }
+func (e *Encoder) AsStored() bool {
+	return e != nil && len(e.steps) == 1 && e.steps[0].asStored()
+}
 
 // Index returns the field numbers that lead from the top of the schema to the key
-// column, or nil if there are several key columns.
+// column, or nil unless there is exactly one key column.
 func (e *Encoder) Index() []int {
-	if len(e.fields) > 1 {
+	if e == nil || len(e.fields) != 1 {
 		return nil
 	}
 	return e.fields[0].Index
@@ -138,6 +154,9 @@ func (e *Encoder) Index() []int {
 // Columns returns the top-level columns that contain the key, in ascending order
 // and without duplicates.
 func (e *Encoder) Columns() []int {
+	if e == nil {
+		return nil
+	}
 	var cols []int
 	for i, f := range e.fields {
 		seen := false
@@ -159,11 +178,22 @@ func (e *Encoder) Columns() []int {
 // Encode fills b with the keys of the record. b may share the record's memory, so
 // it is valid until the record is released.
 func (e *Encoder) Encode(rec arrow.Record, b *Batch) error {
+	switch {
+	case e == nil || len(e.fields) == 0:
+		return errors.New("the key encoder is nil or empty: want one from NewEncoder")
+	case rec == nil:
+		return errors.New("no record to encode keys of: got nil")
+	case b == nil:
+		return errors.New("no batch for the keys: got nil")
+	}
 	b.reset(int(rec.NumRows()))
 	b.lenient = e.options.NullMisfits
 	b.classes, b.rule = e.keys, e.options.Rule
 	parts := make([]part, len(e.fields))
 	for i, f := range e.fields {
+		if most := int(rec.NumCols()); f.Index[0] >= most {
+			return fmt.Errorf("column %s: want a record of the encoder's schema, got one of %d columns", e.columns[i], most)
+		}
 		p, err := newPart(rec.Column(f.Index[0]), f.Index[1:])
 		if err != nil {
 			return fmt.Errorf("column %s: %w", e.columns[i], err)

@@ -89,8 +89,11 @@ func decimalNumber(scale int32, unscaled []byte) *big.Rat {
 	return new(big.Rat).SetFrac(v, Pow10(int(scale)))
 }
 
-// Pow10 returns 10^n for n ≥ 0.
+// Pow10 returns 10^n for n ≥ 0, and 0 for negative n.
 func Pow10(n int) *big.Int {
+	if n < 0 {
+		return new(big.Int)
+	}
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
 }
 

@@ -29,7 +29,12 @@ func (p Path) String() string {
 }
 
 // Name returns the name of the column itself.
-func (p Path) Name() string { return p[len(p)-1] }
+func (p Path) Name() string {
+	if len(p) == 0 {
+		return ""
+	}
+	return p[len(p)-1]
+}
 
 // Column is a key column and, if it is cast, the type.
 type Column struct {
@@ -197,6 +202,12 @@ type Field struct {
 // is set. A missing column is a [NotFoundError], which has the columns to choose
 // from; a path into a repeated field wraps fault.ErrUnsupported.
 func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
+	if len(p) == 0 {
+		return Field{}, errors.New("a column without a name: want its path")
+	}
+	if schema == nil {
+		return Field{}, fmt.Errorf("column %s: no schema to find it in: got nil", p)
+	}
 	fields := schema.Fields()
 	var out Field
 	for depth, name := range p {

@@ -63,6 +63,8 @@ func ParseType(s string) (arrow.DataType, error) {
 // ParseType.
 func TypeName(t arrow.DataType) string {
 	switch t := t.(type) {
+	case nil:
+		return "no type"
 	case *arrow.Int8Type:
 		return "tinyint"
 	case *arrow.Float32Type:

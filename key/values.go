@@ -1,6 +1,7 @@
 package key
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -58,10 +59,26 @@ func text[T string | []byte](v []T) Values {
 // Array returns keys from an array of any supported key type. A NULL is not a key.
 // The array is not retained. Using the keys of a nil array is an error.
 func Array(a arrow.Array) Values {
-	if a == nil {
+	typ, n, ok := described(a)
+	if !ok {
 		return one(values{})
 	}
-	return one(values{typ: a.DataType(), array: a, n: a.Len()})
+	return one(values{typ: typ, array: a, n: n})
+}
+
+// described returns the type and length of an array. ok is false for nil and for an
+// array that cannot say: a nil pointer or a struct around one.
+func described(a arrow.Array) (typ arrow.DataType, n int, ok bool) {
+	if a == nil {
+		return nil, 0, false
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			typ, n, ok = nil, 0, false
+		}
+	}()
+	typ, n = a.DataType(), a.Len()
+	return typ, n, typ != nil
 }
 
 // Columns returns composite keys whose columns are those of the given values, in
@@ -111,9 +128,15 @@ const batchRows = 1 << 13
 // first is the index in v of the batch's first row. The batch is valid until fn
 // returns. Encode stops at the first error of fn and returns it.
 func (e *ValueEncoder) Encode(v Values, fn func(first int, b *Batch) error) error {
+	if e == nil {
+		return errors.New("the encoder of values is nil: want one from NewValueEncoder")
+	}
 	steps, err := e.check(v)
 	if err != nil {
 		return err
+	}
+	if fn == nil {
+		return errors.New("encode values: want a function that takes the batches, got nil")
 	}
 	for lo := 0; lo < v.Len(); lo += batchRows {
 		if err := e.fill(v, steps, lo, min(lo+batchRows, v.Len())); err != nil {
@@ -129,6 +152,9 @@ func (e *ValueEncoder) Encode(v Values, fn func(first int, b *Batch) error) erro
 // check compares the classes of the columns with the wanted ones.
 func (e *ValueEncoder) check(v Values) ([]steps, error) {
 	want := e.options.Classes
+	if len(want) == 0 {
+		return nil, errors.New("the encoder has no key classes: want one in Options.Classes for each column of the key")
+	}
 	if len(v.columns) != len(want) {
 		return nil, fault.Mismatch(fault.At{}, "number of key columns", fmt.Sprint(len(want)), fmt.Sprint(len(v.columns))).
 			WithHint("give one column of values for each column of the key, in its order")

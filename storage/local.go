@@ -28,8 +28,11 @@ var (
 	_ Resolver   = Local{}
 )
 
-// isLocal refuses URLs, which would do as file names.
+// isLocal refuses URLs, which would do as file names, and empty names.
 func isLocal(name string) error {
+	if name == "" {
+		return errors.New("a file with an empty name: want its path")
+	}
 	if i := strings.Index(name, "://"); i > 0 {
 		return fault.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("give a storage that knows them, such as one of package store")
 	}

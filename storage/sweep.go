@@ -72,6 +72,9 @@ func ownerOf(name string) (stem string, id process.ID, ok bool) {
 // have ended on this machine. Those of other machines stay, as do those whose
 // writer is unknown.
 func (Local) Sweep(ctx context.Context, name string) error {
+	if err := isLocal(name); err != nil {
+		return err
+	}
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		name = real
 	}

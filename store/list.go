@@ -16,12 +16,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // List implements [storage.Source] as [storage.Local] does. Objects come from lists
 // alone, with no request for each.
 func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error) {
+	stopped.Needs(ctx, "Store.List")
+	if err := s.made(); err != nil {
+		return nil, err
+	}
 	n, err := parse(given)
 	if err != nil {
 		return nil, err
@@ -60,6 +65,10 @@ func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error
 
 // Tree implements [storage.Storage].
 func (s *Store) Tree(ctx context.Context, dir string) (objects []storage.Object, err error) {
+	stopped.Needs(ctx, "Store.Tree")
+	if err := s.made(); err != nil {
+		return nil, err
+	}
 	n, err := parse(dir)
 	if err != nil {
 		return nil, err

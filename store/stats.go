@@ -38,6 +38,9 @@ func (r Requests) Total() int64 {
 
 // Stats returns the figures up to now. Requests for credentials are not counted.
 func (s *Store) Stats() Stats {
+	if s == nil {
+		return Stats{}
+	}
 	c := &s.stats
 	n := func(k kind) int64 { return c.requests[k].Load() }
 	return Stats{

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store/internal/fetch"
 )
@@ -60,7 +61,8 @@ const (
 	defaultRetries  = 8
 )
 
-// Store is a [storage.Storage] whose names are URLs. Its methods may be called from
+// Store is a [storage.Storage] whose names are URLs. [New] makes one: methods of the
+// zero value and of nil return an error, or nothing. Its methods may be called from
 // many goroutines at once.
 type Store struct {
 	opts  Options
@@ -81,6 +83,14 @@ var (
 	_ storage.Concurrent = (*Store)(nil)
 	_ storage.DirRemover = (*Store)(nil)
 )
+
+// made returns an error unless New has made the store.
+func (s *Store) made() error {
+	if s == nil || s.queue == nil {
+		return errors.New("the store is nil or the zero value: want one from store.New")
+	}
+	return nil
+}
 
 var errClosed = errors.New("the store is closed")
 
@@ -110,6 +120,9 @@ func New(o Options) *Store {
 
 // Close ends idle connections. Readers and writers must have been closed before.
 func (s *Store) Close() error {
+	if s.made() != nil {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -129,6 +142,9 @@ func (s *Store) Close() error {
 
 // Concurrency implements [storage.Concurrent].
 func (s *Store) Concurrency(name string) int {
+	if s.made() != nil {
+		return 1
+	}
 	if n, err := parse(name); err == nil && n.local {
 		return storage.Concurrency(s.opts.Local, n.key)
 	}
@@ -137,6 +153,10 @@ func (s *Store) Concurrency(name string) int {
 
 // RemoveDir implements [storage.DirRemover]. Buckets have no directories.
 func (s *Store) RemoveDir(ctx context.Context, name string) error {
+	stopped.Needs(ctx, "Store.RemoveDir")
+	if err := s.made(); err != nil {
+		return err
+	}
 	n, err := parse(name)
 	if err != nil || !n.local {
 		return err
@@ -149,7 +169,7 @@ func (s *Store) RemoveDir(ctx context.Context, name string) error {
 func (s *Store) Resolve(name string) string {
 	n, err := parse(name)
 	switch {
-	case err != nil:
+	case err != nil || s.made() != nil:
 		return name
 	case n.local:
 		return storage.Resolve(s.opts.Local, n.key)

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -21,6 +22,10 @@ const oldUpload = 24 * time.Hour
 // machine that have ended, and those older than a day. Google and Azure drop
 // such uploads themselves after a week. Uploads that cannot be listed or dropped stay.
 func (s *Store) Sweep(ctx context.Context, given string) error {
+	stopped.Needs(ctx, "Store.Sweep")
+	if err := s.made(); err != nil {
+		return err
+	}
 	n, err := parse(given)
 	switch {
 	case err != nil:

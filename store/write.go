@@ -15,6 +15,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -61,6 +62,10 @@ const (
 // uploaded by one request; larger objects are uploaded in parts while they are
 // written. CreateOptions.Private has no effect: the bucket's policy decides who may read.
 func (s *Store) Create(ctx context.Context, given string, o storage.CreateOptions) (storage.Writer, error) {
+	stopped.Needs(ctx, "Store.Create")
+	if err := s.made(); err != nil {
+		return nil, err
+	}
 	n, err := parse(given)
 	switch {
 	case err != nil:

@@ -29,3 +29,12 @@ type ended struct{ cause, end error }
 func (e *ended) Error() string { return e.cause.Error() }
 
 func (e *ended) Unwrap() []error { return []error{e.cause, e.end} }
+
+// Needs panics if ctx is nil. Calls that are given a context use it first thing, so
+// that the mistake shows on the caller's goroutine and not on one that the call has
+// started, where a panic would end the process.
+func Needs(ctx context.Context, call string) {
+	if ctx == nil {
+		panic(call + ": nil context")
+	}
+}
