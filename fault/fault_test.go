@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -20,5 +21,16 @@ func TestHint(t *testing.T) {
 		if err.Error() != want {
 			t.Errorf("got %q, want %q", err, want)
 		}
+	}
+}
+
+// A nil error has a text, and budgets and shares that make no sense still give one.
+func TestNilError(t *testing.T) {
+	var none *fault.Error
+	if none.Error() == "" || none.Unwrap() != nil {
+		t.Errorf("%q wraps %v", none.Error(), none.Unwrap())
+	}
+	if err := fault.Memory(fault.At{}, "x", 5, 0, 0); !errors.Is(err, fault.ErrMemory) || err.Error() == "" {
+		t.Error(err)
 	}
 }

@@ -392,6 +392,10 @@ func (s *Store) through(ctx context.Context, b *bucket, k kind, key string, f fu
 
 // Delete implements [storage.Storage].
 func (s *Store) Delete(ctx context.Context, o storage.Object) error {
+	stopped.Needs(ctx, "Store.Delete")
+	if err := s.made(); err != nil {
+		return err
+	}
 	n, err := parse(o.Name)
 	switch {
 	case err != nil:
