@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -140,6 +142,13 @@ func (o Options) filled() (Options, error) {
 	}
 	if !slices.Contains(strategies, o.Strategy) {
 		return o, fmt.Errorf("strategy %q: want one of %v", o.Strategy, strategies)
+	}
+	if err := cmp.Or(
+		options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"),
+		options.AtLeastZero("Memory", o.Memory, "no bound"),
+		options.Shard(o.Shard.Index, o.Shard.Of),
+	); err != nil {
+		return o, err
 	}
 	if o.Type.keepsIDs() && !o.Shard.Whole() {
 		return o, fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).

@@ -9,8 +9,10 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // task is a prepared join: what to join, and what the answer is. Nothing has been
@@ -29,7 +31,7 @@ type task struct {
 // newTask prepares a join. With counts, rows of the answer are counted, not made.
 func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, error) {
 	if len(ids) == 0 || len(logs) == 0 {
-		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d", len(ids), len(logs))
+		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d%w", len(ids), len(logs), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	ids = slices.Clone(ids) // views of text files take their places
 	if _, release, err := partition.KeepOpen(context.Background(), slices.Concat(ids, logs)...); err != nil {
@@ -54,6 +56,8 @@ func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, err
 	}
 	if t.pieces = t.opts.Pieces; t.pieces == nil {
 		t.pieces = partition.Split(logs, t.opts.Shard)
+	} else if err := partition.Unchanged(t.pieces); err != nil { // also if Split found no such shard
+		return nil, err
 	}
 	t.idPieces = partition.Split(ids, partition.Shard{})
 	return t, nil

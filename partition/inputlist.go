@@ -14,7 +14,8 @@ import (
 // ListInputs lists what the names stand for, as [Open] finds it, and describes each
 // file. Files are closed once they are described. The list is held in memory. If old is not nil, files that it has
 // with the same name, size and identity are not opened; files of which the storage knows
-// no identity always are.
+// no identity always are. As with Open, no names are an error unless opts.AllowEmpty is
+// set.
 func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (*Inputs, error) {
 	if slices.Contains(names, "-") {
 		return nil, errors.New("standard input cannot be listed: name files")

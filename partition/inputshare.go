@@ -17,6 +17,9 @@ type InputPiece struct {
 // Share returns the pieces of the list that belong to the shard: those that [Split]
 // returns for the same files. It reads the lines of their inputs only.
 func (in *Inputs) Share(ctx context.Context, s Shard) ([]InputPiece, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	lo, hi := divide(in.weights(), s)
 	var pieces []InputPiece
 	var numbers []int

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -62,9 +63,7 @@ func (o *readers) close() (atWork int, err error) {
 // It must be called, from any goroutine. The error wraps [fs.ErrClosed] if one of the
 // files is closed already. A single pass, such as a [Scanner.Scan], needs no KeepOpen.
 func KeepOpen(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
-	if ctx == nil {
-		panic("partition.KeepOpen: the context is nil")
-	}
+	stopped.Needs(ctx, "partition.KeepOpen")
 	outer, _ := ctx.Value(heldKey{}).(heldFiles)
 	mine := heldFiles{}
 	release = func() (err error) {
@@ -128,8 +127,9 @@ func (f *File) keepOpen(ctx context.Context) (context.Context, func() error, err
 
 // openPieces is KeepOpen for the files of pieces, which it checks.
 func openPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
-	if ctx == nil {
-		panic("partition: the context is nil")
+	stopped.Needs(ctx, "partition")
+	if err := shared(pieces); err != nil {
+		return nil, nil, err
 	}
 	var files []*File
 	for i, p := range pieces {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -19,7 +20,8 @@ import (
 
 // Open opens all files that the names match, in ascending order of Rel, which is
 // the same in every process. A name is a file, a glob, a directory, an object's URL
-// or "-". The caller closes the files; see [Close].
+// or "-". The caller closes the files; see [Close]. The error for no names, or for
+// names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
 func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
 	if err := opts.fill(); err != nil {
 		return nil, err
@@ -60,6 +62,9 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 	return files, nil
 }
 
+// errNoInputs is the error of an empty list of names.
+var errNoInputs = fmt.Errorf("no inputs were named: want a file, a directory or a pattern%w", quiet.Error{Err: storage.ErrNoFiles})
+
 // listing is what names stand for.
 type listing struct {
 	lists    [][]storage.Object // of each name
@@ -70,6 +75,9 @@ type listing struct {
 // listing lists what the names stand for, finds the columns of paths, and leaves out
 // what the condition excludes.
 func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, err error) {
+	if len(names) == 0 && !o.AllowEmpty {
+		return l, errNoInputs
+	}
 	if l.lists, err = o.list(ctx, names); err != nil {
 		return l, err
 	}

@@ -399,3 +399,54 @@ func TestForeignFiles(t *testing.T) {
 	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
 	says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }
+
+// A list without names is an error, unless a log may be empty. The share of a worker
+// may always be.
+func TestNoNames(t *testing.T) {
+	ctx := t.Context()
+	for _, names := range [][]string{nil, {}} {
+		_, err := Open(ctx, names, OpenOptions{})
+		says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
+		_, err = ListInputs(ctx, names, OpenOptions{}, nil)
+		says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
+		if files, err := Open(ctx, names, OpenOptions{AllowEmpty: true}); err != nil || len(files) > 0 {
+			t.Errorf("Open with AllowEmpty: %v, %v", files, err)
+		}
+		if in, err := ListInputs(ctx, names, OpenOptions{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
+			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
+		}
+	}
+	_, list := listed(t, 1)
+	in := openList(t, list)
+	share, err := in.Share(ctx, Shard{Index: 99, Of: 100})
+	if err != nil || len(share) > 0 {
+		t.Fatalf("the last of many workers has %v, %v: want nothing", share, err)
+	}
+	if files, pieces, err := in.Open(ctx, share, OpenOptions{}); err != nil || len(files)+len(pieces) > 0 {
+		t.Errorf("an empty share: %v, %v, %v", files, pieces, err)
+	}
+}
+
+// Numbers that mean nothing are refused by the name of their option.
+func TestNegativeOptions(t *testing.T) {
+	dir := t.TempDir()
+	mem := checked(t)
+	rec := record(t, mem, col{"id", []int64{1}})
+	defer rec.Release()
+	name := write(t, filepath.Join(dir, "a.parquet"), 8, rec)
+	match := []Match{{Filter: between(0, 100), Key: "id"}}
+	for want, opts := range map[string]OpenOptions{
+		"Memory: want 0 (no bound) or more, got -1":   {Memory: -1},
+		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},
+		`Hive "on": want auto or off`:                 {Hive: "on"},
+	} {
+		_, err := Open(t.Context(), []string{name}, opts)
+		says(t, "Open", err, nil, want)
+		_, err = ListInputs(t.Context(), []string{name}, opts, nil)
+		says(t, "ListInputs", err, nil, want)
+	}
+	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
+	says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
+	_, _, err = ReadKeys(t.Context(), Split(open(t, OpenOptions{}, name), Shard{}), KeyOptions{Key: "id", Threads: -3}, nil)
+	says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
+}

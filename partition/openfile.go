@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -54,7 +56,8 @@ type OpenOptions struct {
 	// PassedOver, if not nil, receives the files of directories that are not read,
 	// with the reason.
 	PassedOver func(name, why string)
-	// AllowEmpty allows directories without data. Otherwise they are errors.
+	// AllowEmpty allows directories without data, and an empty list of names.
+	// Otherwise they are errors.
 	AllowEmpty bool
 	// Base is the directory that outputs mirror: a file's Rel is its path below it.
 	// Empty: Rel begins with the first name=value directory of the path or, if
@@ -105,6 +108,9 @@ type like struct {
 }
 
 func (o *OpenOptions) fill() (err error) {
+	if err := cmp.Or(options.AtLeastZero("Memory", o.Memory, "no bound"), options.AtLeastZero("InFlight", o.InFlight, "no bound")); err != nil {
+		return err
+	}
 	if o.Store == nil {
 		o.Store = storage.Local{}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -83,6 +84,9 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 			return 0, 0, err
 		}
 		o.Rule, o.Classes = of.Rule, of.Classes
+	}
+	if err := options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"); err != nil {
+		return 0, 0, err
 	}
 	tasks, err := o.tasks(pieces)
 	if err != nil {

@@ -89,6 +89,9 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
 // parts returns one part of an output for each piece. If own is set, each has the
 // schema of the kept columns of its file.
 func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
+	if err := shared(pieces); err != nil {
+		return nil, err
+	}
 	var parts []Part
 	for _, p := range pieces {
 		part := Part{Piece: p, Schema: p.File.Schema()}

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -132,6 +133,9 @@ type Scanner struct {
 func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 	if len(opts.Match) == 0 {
 		return nil, fmt.Errorf("a scan needs a filter")
+	}
+	if err := options.AtLeastZero("Threads", opts.Threads, "GOMAXPROCS"); err != nil {
+		return nil, err
 	}
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator

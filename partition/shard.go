@@ -1,15 +1,22 @@
 package partition
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Shard is worker Index of Of workers, counted from 0. The zero value is the only
-// worker of a job.
+// Shard is worker Index of Of workers, counted from 0: of 4 workers, 0/4 to 3/4. The
+// zero value is the only worker of a job. Whatever takes a shard returns an error for
+// one that does not exist, such as 4/4.
 type Shard struct{ Index, Of uint32 }
 
 // ParseShard parses "i/n".
@@ -17,7 +24,7 @@ func ParseShard(s string) (Shard, error) {
 	i, n, ok := strings.Cut(s, "/")
 	index, err1 := strconv.ParseUint(i, 10, 32)
 	of, err2 := strconv.ParseUint(n, 10, 32)
-	if !ok || err1 != nil || err2 != nil || index >= of || of > MaxShards {
+	if !ok || err1 != nil || err2 != nil || of == 0 || options.Shard(uint32(index), uint32(of)) != nil {
 		return Shard{}, fmt.Errorf("shard %q: want I/N with 0 ≤ I < N ≤ %d, as in 0/16", s, MaxShards)
 	}
 	return Shard{uint32(index), uint32(of)}, nil
@@ -32,10 +39,45 @@ func (s Shard) Whole() bool { return s.Of <= 1 }
 // String formats the shard in the form that ParseShard reads.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, max(s.Of, 1)) }
 
+// check returns an error for a shard that does not exist.
+func (s Shard) check() error { return options.Shard(s.Index, s.Of) }
+
 // Piece is a range of row groups of a file, which one worker reads.
 type Piece struct {
 	File   *File
 	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
+}
+
+// shared returns an error if Split was given a shard that does not exist.
+func shared(pieces []Piece) error {
+	for _, p := range pieces {
+		if p.File == nil {
+			continue
+		}
+		if no, ok := p.File.table.(*noShare); ok {
+			return no.err
+		}
+	}
+	return nil
+}
+
+// noShare is the table that stands for the share of a shard that does not exist.
+type noShare struct{ err error }
+
+func (*noShare) Schema() *arrow.Schema { return arrow.NewSchema(nil, nil) }
+func (*noShare) NumGroups() int        { return 1 }
+func (*noShare) GroupRows(int) int64   { return -1 }
+func (*noShare) GroupBytes(int) int64  { return 0 }
+func (*noShare) Close() error          { return nil }
+
+func (n *noShare) Read(context.Context, int, []int) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) { yield(nil, n.err) }
+}
+
+// noPiece returns a piece of which nothing can be read because of the error.
+func (s Shard) noPiece(err error) Piece {
+	name := fmt.Sprintf("shard %d/%d", s.Index, s.Of)
+	return Piece{File: &File{Name: name, Rel: name, Format: RecordBatches, Size: -1, rowGroups: rowGroups{&noShare{err}}, bytes: new(atomic.Int64)}, Hi: 1}
 }
 
 // contains reports whether q is a part of p.
@@ -48,6 +90,9 @@ func (p Piece) whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
 // is known to have changed since it was opened: some of the data that was read may
 // be from another version.
 func Unchanged(pieces []Piece) error {
+	if err := shared(pieces); err != nil {
+		return err
+	}
 	for _, p := range pieces {
 		if err := storage.Changed(p.File.src); err != nil {
 			return err

@@ -2,7 +2,11 @@ package partition
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -176,5 +180,119 @@ func TestParseShard(t *testing.T) {
 	}
 	if !(Shard{}).Whole() || !(Shard{0, 1}).Whole() || (Shard{0, 2}).Whole() {
 		t.Error("who is alone?")
+	}
+}
+
+// absent are shards that do not exist, and what their error says.
+var absent = map[Shard]string{
+	{3, 3}:             "shard 3/3: counted from 0: want 0 to 2, got 3",
+	{5, 3}:             "shard 5/3: counted from 0: want 0 to 2, got 5",
+	{7, 1}:             "shard 7/1: counted from 0: want 0, got 7",
+	{1, 0}:             "shard 1/0: counted from 0: want 1 to 1048576 shards, got none",
+	{0, MaxShards + 1}: "shard 0/1048577: counted from 0: want at most 1048576 shards, got 1048577",
+}
+
+// Whatever reads the pieces of a shard, or takes one, returns an error if it does not
+// exist: no row is read in its place.
+func TestAbsentShards(t *testing.T) {
+	dir := t.TempDir()
+	mem := checked(t)
+	rec := record(t, mem, col{"id", numbers(40, func(i int) int64 { return int64(i) })})
+	defer rec.Release()
+	name := write(t, filepath.Join(dir, "a.parquet"), 8, rec)
+	files := open(t, OpenOptions{Mem: mem}, name)
+	list := filepath.Join(dir, "list.jsonl")
+	freeze(t, list, OpenOptions{}, name)
+	in := openList(t, list)
+	match := Match{Filter: between(0, 100), Key: "id"}
+	scanner := func() *Scanner {
+		s, err := NewScanner(ScanOptions{Match: []Match{match}, Mem: mem}, files...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	columns, err := NewTableColumns(files, []string{"id"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := func(rows iter.Seq2[Rows, error]) (err error) {
+		for r, e := range rows {
+			if err = e; e == nil {
+				t.Error("a row was read")
+				r.Record.Release()
+			}
+		}
+		return err
+	}
+	ctx := t.Context()
+	for s, text := range absent {
+		for what, call := range map[string]func() error{
+			"Map": func() error {
+				return end(Map(ctx, Split(files, s), 1, nil, pass))
+			},
+			"Scan":  func() error { return end(scanner().Scan(ctx, Split(files, s))) },
+			"Count": func() error { return scanner().Count(ctx, Split(files, s)) },
+			"ReadKeys": func() error {
+				_, _, err := ReadKeys(ctx, Split(files, s), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
+					return func(*Keys) error { t.Error("keys were read"); return nil }, nil
+				})
+				return err
+			},
+			"ReadRows": func() error {
+				_, _, err := ReadRows(ctx, Split(files, s), columns, RowOptions{Key: "id"}, func(*RowBatch) error { t.Error("rows were read"); return nil })
+				return err
+			},
+			"Skippable": func() error { _, err := Skippable(ctx, Split(files, s), match, 10); return err },
+			"Unchanged": func() error { return Unchanged(Split(files, s)) },
+			"WriteScan of pieces": func() error {
+				_, err := Output{Name: filepath.Join(dir, "out.parquet")}.WriteScan(ctx, scanner(), Split(files, s), files, nil)
+				return err
+			},
+			"WriteScan of other pieces": func() error {
+				_, err := Output{Name: filepath.Join(dir, "out.parquet")}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, func(w *ScanWriter) error {
+					return w.Scan(ctx, scanner(), Split(files, s))
+				})
+				return err
+			},
+			"WriteScan": func() error {
+				_, err := Output{Name: filepath.Join(dir, "out.parquet"), Shard: s}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, nil)
+				return err
+			},
+			"Write into a directory": func() error {
+				out := Output{Name: filepath.Join(dir, "out") + "/", Shard: s, Run: &Run{Options: []string{"x"}, Log: files}}
+				_, err := out.Write(ctx, nil, func(func(Rows, error) bool) {})
+				return err
+			},
+			"a loop over the row groups": func() (err error) {
+				for _, p := range Split(files, s) {
+					for g := p.Lo; g < p.Hi; g++ {
+						for rec, e := range p.File.Read(ctx, g, nil) {
+							if err = e; e == nil {
+								t.Errorf("got %v", rec)
+							}
+						}
+					}
+				}
+				return err
+			},
+			"Map of no files": func() error {
+				return end(Map(ctx, Split(nil, s), 1, nil, pass))
+			},
+			"Share": func() error { _, err := in.Share(ctx, s); return err },
+		} {
+			says(t, what, call(), nil, text)
+		}
+		if got := tree(t, dir); slices.ContainsFunc(got, func(name string) bool { return strings.Contains(name, "out") }) {
+			t.Errorf("shard %v: something was written: %q", s, got)
+		}
+		if _, err := ParseShard(fmt.Sprintf("%d/%d", s.Index, s.Of)); err == nil {
+			t.Errorf("ParseShard takes %v", s)
+		}
+	}
+	for _, s := range []Shard{{}, {0, 1}, {2, 3}, {MaxShards - 1, MaxShards}} {
+		if err := Unchanged(Split(files, s)); err != nil {
+			t.Errorf("shard %v: %v", s, err)
+		}
 	}
 }

@@ -417,7 +417,7 @@ func TestZeroFiles(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "context is nil") {
+				if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "nil context") {
 					t.Errorf("%s without a context: %v, want a panic that says so", what, r)
 				}
 			}()

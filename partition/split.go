@@ -13,7 +13,13 @@ import (
 //
 // The largest share is at most 1.2 times the mean if any division in this order
 // achieves that; otherwise it is as small as possible.
+//
+// For a shard that does not exist, such as 4/4, Split returns a piece of a File that
+// stands for no input. Everything that reads this piece or its File returns an error.
 func Split(files []*File, s Shard) []Piece {
+	if err := s.check(); err != nil {
+		return []Piece{s.noPiece(err)}
+	}
 	var weights []int64
 	for _, f := range files {
 		weights = appendWeights(weights, f.NumGroups(), f.GroupBytes)

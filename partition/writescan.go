@@ -64,6 +64,9 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
+	if err := o.Shard.check(); err != nil {
+		return nil, err
+	}
 	if err := o.prepare(ctx, logs); err != nil {
 		return nil, err
 	}
@@ -228,6 +231,9 @@ func (w *ScanWriter) endFilling(ctx context.Context) error {
 // narrowed returns a part of the output for each piece, and the index of the part
 // that it belongs to.
 func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
+	if err := shared(pieces); err != nil {
+		return nil, nil, err
+	}
 	for _, p := range pieces {
 		for w.at < len(w.parts) && !w.parts[w.at].Piece.contains(p) {
 			w.at++

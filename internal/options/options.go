@@ -1,0 +1,37 @@
+// Package options has the checks that the options of several packages share.
+package options
+
+import (
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// Shard returns an error unless a job of so many workers has one with that index.
+// Zeros mean the only worker of a job.
+func Shard(index, of uint32) error {
+	var want string
+	switch {
+	case index == 0 && of == 0, index < of && of <= codec.MaxShards:
+		return nil
+	case of == 0:
+		want = fmt.Sprintf("want 1 to %d shards, got none", codec.MaxShards)
+	case of > codec.MaxShards:
+		want = fmt.Sprintf("want at most %d shards, got %d", codec.MaxShards, of)
+	case of == 1:
+		want = fmt.Sprintf("want 0, got %d", index)
+	default:
+		want = fmt.Sprintf("want 0 to %d, got %d", of-1, index)
+	}
+	return fmt.Errorf("shard %d/%d: counted from 0: %s", index, of, want)
+}
+
+// AtLeastZero returns an error if the value of the named option is negative. zero is
+// what zero means.
+func AtLeastZero[T int | int64](name string, value T, zero string) error {
+	if value >= 0 {
+		return nil
+	}
+	return fault.Errorf("%s: want 0 (%s) or more, got %d", fault.Text("{"+name+"}"), zero, value)
+}
