@@ -17,8 +17,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Options are the options of a build. Only Key is required.
@@ -115,6 +119,21 @@ type Report struct {
 	Seconds   float64
 }
 
+// check returns an error if the options, whatever the inputs, allow no build.
+func (o Options) check() error {
+	switch {
+	case o.FPR != 0 && o.MaxSize != 0:
+		return errors.New("a false-positive rate and a size: want one of the two")
+	case o.Kind > codec.WantExact:
+		return fault.Errorf("{Kind}: want auto (0), bloom (1) or exact (2), got %d", uint8(o.Kind))
+	}
+	return cmp.Or(
+		options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"),
+		options.AtLeastZero("Memory", o.Memory, "no limit"),
+		options.Shard(o.Shard.Index, o.Shard.Of),
+	)
+}
+
 // threads returns the requested number of workers.
 func (o Options) threads() int {
 	if o.Threads > 0 {
@@ -150,11 +169,14 @@ type Plan struct {
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
-// workers of the build agree on.
+// workers of the build agree on. The error for no files wraps [storage.ErrNoFiles].
 func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	p, columns, err := newPlan(opts)
 	if err != nil {
 		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no files of IDs: want one or more%w", quiet.Error{Err: storage.ErrNoFiles})
 	}
 	p.files = slices.Clone(files)
 	p.views(p.files, columns)
@@ -231,8 +253,8 @@ func (d *divided) sum() (sum [32]byte) {
 // newPlan returns the part of a plan that depends on the options alone, and the key
 // columns.
 func newPlan(opts Options) (*Plan, []key.Column, error) {
-	if opts.FPR != 0 && opts.MaxSize != 0 {
-		return nil, nil, errors.New("a false-positive rate and a size: want one of the two")
+	if err := opts.check(); err != nil {
+		return nil, nil, err
 	}
 	if opts.Mem == nil {
 		opts.Mem = memory.DefaultAllocator
@@ -367,9 +389,24 @@ func (p *Plan) Sized() bool { return !p.unsized }
 // concurrently; nil: no calls.
 func (p *Plan) SetProgress(fn func(rows int64)) { p.opts.Progress = fn }
 
+// errNoPlan is the error of a Plan that NewPlan or NewPlanOf has not returned.
+var errNoPlan = errors.New("the plan is empty (make one with NewPlan or NewPlanOf)")
+
+// made returns an error for a Plan that NewPlan or NewPlanOf has not returned.
+func (p *Plan) made() error {
+	if p == nil || p.opts.Mem == nil { // which has a default
+		return errNoPlan
+	}
+	return nil
+}
+
 // Build reads the plan's shard of the IDs and returns its filter: a sealed one
 // if the plan has no shard, otherwise a partial one.
 func (p *Plan) Build(ctx context.Context) (*codec.Filter, Report, error) {
+	stopped.Needs(ctx, "filterbuild.Plan.Build")
+	if err := p.made(); err != nil {
+		return nil, Report{}, err
+	}
 	start := time.Now()
 	f, rep, err := p.fill(ctx, 1, 1)
 	if errors.Is(err, fault.ErrMemory) && p.countable() {

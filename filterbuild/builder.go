@@ -71,8 +71,8 @@ type Spec struct {
 // Header returns the header of a filter over the key, without a payload.
 func (s Spec) Header() *codec.Filter {
 	f := &codec.Filter{NormalForm: key.NormalForm, Rule: s.Rule.String()}
-	for i, class := range s.Classes {
-		f.Key = append(f.Key, codec.KeyColumn{Name: s.Names[i], Class: class})
+	for i, name := range s.Names[:min(len(s.Names), len(s.Classes))] {
+		f.Key = append(f.Key, codec.KeyColumn{Name: name, Class: s.Classes[i]})
 	}
 	return f
 }

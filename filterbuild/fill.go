@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -54,19 +55,50 @@ type Builder struct {
 	memory  budget
 	pool    *pool // the shared filter, if sharing is Ranges
 
-	mu      sync.Mutex
+	mu      sync.Mutex // of workers
 	workers []*Worker
-	done    bool // Finish or Close was called
+	done    atomic.Bool // Finish or Close was called
 	spill   *spill.File
 }
 
 // errDone is the error of what is asked of a Builder that has ended.
 var errDone = errors.New("the filter's builder is finished or closed (use a new one)")
 
+// The errors of zero values, which nothing can be added to.
+var (
+	errNoBuilder = errors.New("the filter's builder is empty (make one with NewBuilder)")
+	errNoWorker  = errors.New("the worker is empty (get one from Builder.Worker)")
+)
+
+// open returns an error if nothing can be added any more.
+func (b *Builder) open() error {
+	switch {
+	case b == nil || b.plan == nil:
+		return errNoBuilder
+	case b.done.Load():
+		return errDone
+	}
+	return nil
+}
+
+// open returns an error if nothing can be added.
+func (w *Worker) open() error {
+	if w == nil || w.b == nil {
+		return errNoWorker
+	}
+	return w.b.open()
+}
+
 // NewBuilder returns a builder for up to Workers goroutines. It may read a
 // sample of the IDs. The error wraps fault.ErrMemory if the budget is too small
 // for a single worker.
-func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) { return p.newBuilder(ctx, 1) }
+func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) {
+	stopped.Needs(ctx, "filterbuild.Plan.NewBuilder")
+	if err := p.made(); err != nil {
+		return nil, err
+	}
+	return p.newBuilder(ctx, 1)
+}
 
 // newBuilder is NewBuilder for bits that are folded in advance.
 func (p *Plan) newBuilder(ctx context.Context, fold uint64) (*Builder, error) {
@@ -152,17 +184,11 @@ func (b *Builder) Workers() int { return b.threads }
 
 // Close releases what the builder holds on disk. Call it in any case.
 func (b *Builder) Close() error {
-	b.end()
+	if b == nil || b.plan == nil {
+		return nil
+	}
+	b.done.Store(true)
 	return b.spill.Close()
-}
-
-// end reports whether the builder was open until now, and marks it as ended.
-func (b *Builder) end() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	open := !b.done
-	b.done = true
-	return open
 }
 
 // pool is the filter that all workers fill by ranges, once one of them has bits
@@ -206,11 +232,8 @@ type Worker struct {
 
 // Worker returns a new worker. It may be called concurrently.
 func (b *Builder) Worker() (*Worker, error) {
-	b.mu.Lock()
-	done := b.done
-	b.mu.Unlock()
-	if done {
-		return nil, errDone
+	if err := b.open(); err != nil {
+		return nil, err
 	}
 	return b.newWorker()
 }
@@ -244,6 +267,12 @@ func (b *Builder) newPartial() (*partial, error) {
 // AddBatch adds the keys of a batch. They must be of the filter's classes and
 // made under its rule; otherwise the error wraps fault.ErrMismatch.
 func (w *Worker) AddBatch(batch *key.Batch) error {
+	if err := w.open(); err != nil {
+		return err
+	}
+	if batch == nil {
+		return errors.New("the batch of keys is nil")
+	}
 	if err := batch.Fits(w.b.keys.Classes, w.b.keys.Rule); err != nil {
 		return err
 	}
@@ -265,8 +294,12 @@ func (w *Worker) AddBatch(batch *key.Batch) error {
 // returns it as a partial filter. It must be called once, and neither the workers
 // nor a new one can be used afterwards.
 func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
+	stopped.Needs(ctx, "filterbuild.Builder.Finish")
 	var rep Report
-	if !b.end() {
+	if err := b.open(); err != nil {
+		return nil, rep, err
+	}
+	if b.done.Swap(true) {
 		return nil, rep, errDone
 	}
 	if err := stopped.Err(ctx); err != nil {

@@ -6,8 +6,11 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // fromList is what a plan keeps of a list of inputs.
@@ -21,6 +24,10 @@ type fromList struct {
 // of each schema and those of the shard, and build IDs and filters are the same. The
 // caller closes the [Plan].
 func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.OpenOptions, opts Options) (_ *Plan, err error) {
+	stopped.Needs(ctx, "filterbuild.NewPlanOf")
+	if inputs == nil {
+		return nil, fmt.Errorf("no list of inputs was given%w", quiet.Error{Err: storage.ErrNoFiles})
+	}
 	p, columns, err := newPlan(opts)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // NewBuilder returns a builder for a filter without ID files: the program adds the
@@ -39,10 +38,8 @@ func NewBuilder(o Options) (*Builder, error) {
 	if err := p.Spec.check(); err != nil {
 		return nil, err
 	}
-	if s := o.Shard; !sealing(s) {
+	if !sealing(o.Shard) {
 		switch {
-		case s.Index >= s.Of || s.Of > partition.MaxShards:
-			return nil, fmt.Errorf("shard %d of %d: want one of 1 to %d, counted from 0", s.Index, s.Of, partition.MaxShards)
 		case o.Capacity == 0 || o.Uncounted:
 			return nil, fault.Errorf("%w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", ErrCapacity)
 		case len(o.Identity) == 0:
@@ -100,6 +97,9 @@ func (p *Plan) given(columns []key.Column) error {
 // in the class, is an error: otherwise the filter would reject a value that was
 // added.
 func (w *Worker) Add(v key.Values) error {
+	if err := w.open(); err != nil {
+		return err
+	}
 	if w.values == nil {
 		w.values = key.NewValueEncoder(w.b.keys)
 	}

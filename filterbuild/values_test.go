@@ -2,6 +2,7 @@ package filterbuild
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // given builds a filter of values. Several workers add them concurrently, each a
@@ -169,7 +171,15 @@ func TestBuilderRefuses(t *testing.T) {
 		"exact text":             {Options{Key: "a::string", Kind: codec.WantExact}, fault.ErrUnsupported, "exact"},
 		"a rate and a size":      {Options{Key: "a::int64", FPR: 0.1, MaxSize: 100}, nil, "one of the two"},
 		"room without capacity":  {Options{Key: "a::int64", Room: true}, nil, "capacity"},
-		"a shard of none":        {Options{Key: "a::int64", Shard: partition.Shard{Index: 4, Of: 4}}, nil, "shard 4 of 4"},
+		"a shard of none":        {Options{Key: "a::int64", Shard: partition.Shard{Index: 4, Of: 4}}, nil, "shard 4/4: counted from 0: want 0 to 3, got 4"},
+		"a shard of too many":    {Options{Key: "a::int64", Shard: partition.Shard{Of: partition.MaxShards + 1}}, nil, "want at most 1048576 shards"},
+		"a shard of no number":   {Options{Key: "a::int64", Shard: partition.Shard{Index: 1}}, nil, "shard 1/0: counted from 0"},
+		"an unknown kind":        {Options{Key: "a::int64", Kind: 9}, nil, "Kind: want auto (0), bloom (1) or exact (2), got 9"},
+		"an unknown geometry":    {Options{Key: "a::int64", Geometry: 9}, fault.ErrUnsupported, "geometry 9"},
+		"a rate above one":       {Options{Key: "a::int64", FPR: 2}, nil, "false-positive rate 2"},
+		"a rate below zero":      {Options{Key: "a::int64", FPR: -1}, nil, "false-positive rate -1"},
+		"less than no thread":    {Options{Key: "a::int64", Threads: -1}, nil, "Threads: want 0 (GOMAXPROCS) or more, got -1"},
+		"less than no memory":    {Options{Key: "a::int64", Memory: -1}, nil, "Memory: want 0 (no limit) or more, got -1"},
 		"a shard, unsized":       {Options{Key: "a::int64", Shard: shard, Identity: []byte{1}}, ErrCapacity, "Capacity"},
 		"a shard of who knows":   {Options{Key: "a::int64", Shard: shard, Capacity: 10}, nil, "Options.Identity"},
 		"more than the memory":   {Options{Key: "a::string", Capacity: 1e9, Memory: 1 << 20}, fault.ErrMemory, "budget"},
@@ -179,6 +189,172 @@ func TestBuilderRefuses(t *testing.T) {
 		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %q", what, err, c.text)
 		}
+	}
+}
+
+// Nothing can be added once Finish or Close was called, not even rows without a key.
+func TestNothingAfterTheEnd(t *testing.T) {
+	nulls := array.NewInt64Builder(memory.DefaultAllocator)
+	nulls.AppendNull()
+	null := nulls.NewArray()
+	defer null.Release()
+	finish := func(b *Builder) error { _, _, err := b.Finish(t.Context()); return err }
+	for _, o := range []Options{{Key: "k::int64"}, {Key: "k::int64", Capacity: 10}, {Key: "k::int64", Capacity: 10, Kind: codec.WantBloom}} {
+		for how, end := range map[string]func(*Builder) error{"Finish": finish, "Close": (*Builder).Close} {
+			b, err := NewBuilder(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := b.Worker()
+			if err == nil {
+				err = cmp.Or(w.Add(key.Int64s([]int64{1})), end(b))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for what, call := range map[string]func() error{
+				"Add":           func() error { return w.Add(key.Int64s([]int64{2})) },
+				"Add of a NULL": func() error { return w.Add(key.Array(null)) },
+				"Add of no row": func() error { return w.Add(key.Int64s(nil)) },
+				"AddBatch":      func() error { return w.AddBatch(new(key.Batch)) },
+				"Worker":        func() error { _, err := b.Worker(); return err },
+				"Finish":        func() error { return finish(b) },
+			} {
+				if err := call(); !errors.Is(err, errDone) {
+					t.Errorf("%+v: %s after %s: %v, want %v", o, what, how, err, errDone)
+				}
+			}
+			if err := cmp.Or(b.Close(), b.Close()); err != nil {
+				t.Errorf("Close after %s: %v", how, err)
+			}
+		}
+	}
+}
+
+// Values that no function of the package has made say so.
+func TestZeroValues(t *testing.T) {
+	ctx := t.Context()
+	b, err := NewBuilder(Options{Key: "k::int64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	w, err := b.Worker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		call func() error
+		want string
+	}{
+		"Builder.Worker":     {func() error { _, err := new(Builder).Worker(); return err }, errNoBuilder.Error()},
+		"Builder.Finish":     {func() error { _, _, err := new(Builder).Finish(ctx); return err }, errNoBuilder.Error()},
+		"Worker.Add":         {func() error { return new(Worker).Add(key.Int64s([]int64{1})) }, errNoWorker.Error()},
+		"Worker.AddBatch":    {func() error { return new(Worker).AddBatch(new(key.Batch)) }, errNoWorker.Error()},
+		"AddBatch(nil)":      {func() error { return w.AddBatch(nil) }, "the batch of keys is nil"},
+		"Add(Values{})":      {func() error { return w.Add(key.Values{}) }, "want 1, got 0"},
+		"Add(Array(nil))":    {func() error { return w.Add(key.Array(nil)) }, "want an array, got nil"},
+		"Plan.Build":         {func() error { _, _, err := new(Plan).Build(ctx); return err }, errNoPlan.Error()},
+		"Plan.NewBuilder":    {func() error { _, err := new(Plan).NewBuilder(ctx); return err }, errNoPlan.Error()},
+		"nil Plan":           {func() error { _, _, err := (*Plan)(nil).Build(ctx); return err }, errNoPlan.Error()},
+		"NewPlan(nil)":       {func() error { _, err := NewPlan(nil, Options{Key: "k"}); return err }, "no files of IDs"},
+		"NewPlan of nothing": {func() error { _, err := NewPlan([]*partition.File{}, Options{Key: "k"}); return err }, "no files of IDs"},
+		"NewPlanOf(nil)": {func() error {
+			_, err := NewPlanOf(ctx, nil, partition.OpenOptions{}, Options{Key: "k"})
+			return err
+		}, "no list of inputs"},
+	} {
+		err := c.call()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+		if strings.HasPrefix(what, "NewPlan") && !errors.Is(err, storage.ErrNoFiles) {
+			t.Errorf("%s: %v does not wrap storage.ErrNoFiles", what, err)
+		}
+	}
+	if err := new(Builder).Close(); err != nil || new(Builder).Workers() != 0 {
+		t.Errorf("Close: %v", err)
+	}
+	if err := w.AddBatch(new(key.Batch)); err != nil {
+		t.Errorf("a batch without rows: %v", err)
+	}
+	if s := (Spec{}).String(); s != " ()" || len((Spec{Classes: []string{"integer"}}).Header().Key) != 0 {
+		t.Errorf("Spec: %q", s)
+	}
+}
+
+// A nil context panics where it is passed, before a goroutine is started.
+func TestNilContext(t *testing.T) {
+	var none context.Context
+	s := newStore()
+	putColumn(t, s, "ids.parquet", span(0, 10))
+	p, err := plan(t, s, []string{"ids.parquet"}, Options{Key: "id"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewBuilder(Options{Key: "k::int64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for what, call := range map[string]func(){
+		"Plan.Build":      func() { _, _, _ = p.Build(none) },
+		"Plan.NewBuilder": func() { _, _ = p.NewBuilder(none) },
+		"Builder.Finish":  func() { _, _, _ = b.Finish(none) },
+		"NewPlanOf":       func() { _, _ = NewPlanOf(none, nil, partition.OpenOptions{}, Options{Key: "k"}) },
+	} {
+		func() {
+			defer func() {
+				if r := fmt.Sprint(recover()); !strings.Contains(r, "context is nil") {
+					t.Errorf("%s: the panic is %v", what, r)
+				}
+			}()
+			call()
+		}()
+	}
+	if _, _, err := b.Finish(t.Context()); err != nil {
+		t.Errorf("the builder has ended: %v", err)
+	}
+}
+
+// A plan of files refuses the options that a plan of values refuses, and a shard of a
+// list is checked before a file is opened.
+func TestPlanRefuses(t *testing.T) {
+	s := newStore()
+	putColumn(t, s, "ids.parquet", span(0, 10))
+	list, err := partition.ListInputs(t.Context(), []string{"ids.parquet"}, partition.OpenOptions{Store: s}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer list.Close()
+	for want, o := range map[string]Options{
+		"shard 4/4: counted from 0: want 0 to 3": {Shard: partition.Shard{Index: 4, Of: 4}},
+		"shard 7/1: counted from 0: want 0":      {Shard: partition.Shard{Index: 7, Of: 1}},
+		"shard 1/0: counted from 0":              {Shard: partition.Shard{Index: 1}},
+		"Threads: want 0":                        {Threads: -1},
+		"Memory: want 0":                         {Memory: -1},
+		"Kind: want":                             {Kind: 9},
+	} {
+		o.Key = "id"
+		_, files := plan(t, s, []string{"ids.parquet"}, o)
+		p, inputs := NewPlanOf(t.Context(), list, partition.OpenOptions{Store: s}, o)
+		if inputs == nil {
+			p.Close()
+		}
+		for _, err := range []error{files, inputs} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+	}
+	// The share of a worker may be empty.
+	p, err := NewPlanOf(t.Context(), list, partition.OpenOptions{Store: s}, Options{Key: "id", Shard: partition.Shard{Index: 98, Of: 99}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if f, rep, err := p.Build(t.Context()); err != nil || rep.Rows != 0 || f.Sealed() {
+		t.Errorf("an empty share: %v, %v", rep, err)
 	}
 }
 

@@ -123,7 +123,9 @@ var errNotOpened = errors.New("a File that was not opened (a File comes from Ope
 func (f *File) closedError() error { return fmt.Errorf("%s: %w", f.Name, fs.ErrClosed) }
 
 // keepOpen is KeepOpen for the file alone.
-func (f *File) keepOpen(ctx context.Context) (context.Context, func() error, error) { return KeepOpen(ctx, f) }
+func (f *File) keepOpen(ctx context.Context) (context.Context, func() error, error) {
+	return KeepOpen(ctx, f)
+}
 
 // openPieces is KeepOpen for the files of pieces, which it checks.
 func openPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
