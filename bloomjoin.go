@@ -55,13 +55,15 @@
 // No call loses a row or writes half an output: a file that breaks the rules of
 // its format is an error, which wraps [fault.ErrCorrupt] or another error of that
 // package. Calls end soon after their context does, with an error that wraps
-// ctx.Err(). Apart from the key or the filter, no option needs to be set. Calls may
-// run at the same time.
+// ctx.Err(); a nil context panics. No names, as names that stand for nothing, are an
+// error that wraps [storage.ErrNoFiles]. Apart from the key or the filter, no option
+// needs to be set. Calls may run at the same time.
 package bloomjoin
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 
@@ -69,6 +71,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -78,6 +82,7 @@ import (
 // Load reads a filter file and verifies it. Close the filter after use: an
 // uncompressed file is mapped, and Close returns an error if it has changed meanwhile.
 func Load(ctx context.Context, name string) (*codec.Filter, error) {
+	stopped.Require(ctx)
 	return codec.Load(ctx, storage.Local{}, name, codec.Limits{})
 }
 
@@ -85,6 +90,7 @@ func Load(ctx context.Context, name string) (*codec.Filter, error) {
 // the IDs themselves. A file of that name is left alone: if it holds the same
 // filter, Save succeeds, otherwise the error wraps [codec.ErrExists].
 func Save(ctx context.Context, name string, filter *codec.Filter) error {
+	stopped.Require(ctx)
 	_, err := codec.Save(ctx, storage.Local{}, name, filter, codec.Options{})
 	return err
 }
@@ -92,19 +98,29 @@ func Save(ctx context.Context, name string, filter *codec.Filter) error {
 // Merge returns the complete filter of the partial filters of one build: those of
 // all its shards, in any order. The partial filters do not change.
 func Merge(ctx context.Context, partials ...*codec.Filter) (*codec.Filter, error) {
+	stopped.Require(ctx)
 	return filterbuild.Merge(ctx, partials, false)
 }
+
+// errNoKeys is the error of a Build without keys.
+var errNoKeys = fmt.Errorf("no keys were given: want key.Values, which may be empty%w", quiet.Error{Err: storage.ErrNoFiles})
 
 // Build returns a filter of keys that a program has. opts.Key names the columns
 // with their types, such as "user_id::int64". Each of keys is added on a goroutine
 // of its own, as far as opts.Memory allows. With opts.Shard the filter is partial:
-// see [filterbuild.NewBuilder] for what it needs then.
+// see [filterbuild.NewBuilder] for what it needs then. Without any keys, which are
+// something else than empty ones, the error wraps [storage.ErrNoFiles]; a shard may
+// have none.
 func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f *codec.Filter, err error) {
+	stopped.Require(ctx)
 	b, err := filterbuild.NewBuilder(opts)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if len(keys) == 0 && opts.Shard == (partition.Shard{}) {
+		return nil, errNoKeys
+	}
 	workers := min(b.Workers(), len(keys))
 	failed := make([]error, workers)
 	var done sync.WaitGroup
@@ -129,6 +145,7 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 // names the key columns; a file with one ID a line has the column "id". With
 // opts.Shard the filter is partial.
 func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f *codec.Filter, err error) {
+	stopped.Require(ctx)
 	files, err := openIDs(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -147,6 +164,7 @@ func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f 
 // valid until the loop body ends; retain it to keep it longer. The sequence ends
 // after its first error.
 func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.Seq2[arrow.Record, error] {
+	stopped.Require(ctx)
 	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		files, s, err := openScan(ctx, logs, opts)
 		if err != nil {
@@ -169,6 +187,7 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 // wraps [partition.ErrExists]. The output records which filter its rows have
 // passed, if opts.Match has only one.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w partition.Written, err error) {
+	stopped.Require(ctx)
 	files, s, err := openScan(ctx, logs, opts)
 	if err != nil {
 		return w, err
@@ -188,6 +207,7 @@ func ScanFiles(ctx context.Context, logs []string, output string, opts partition
 // of the IDs. A record is valid until the loop body ends; retain it to keep it
 // longer. The sequence ends after its first error.
 func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[arrow.Record, error] {
+	stopped.Require(ctx)
 	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 		if err != nil {
@@ -208,6 +228,7 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[
 // file. It appears whole or not at all. If there is one already, the error wraps
 // [partition.ErrExists].
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
+	stopped.Require(ctx)
 	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 	if err != nil {
 		return r, err
@@ -220,6 +241,7 @@ func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join
 // Plan estimates a join of files: the size of its answer, the fastest strategy,
 // and whether filtering gains anything. It reads all IDs and a sample of the log.
 func Plan(ctx context.Context, ids, logs []string, opts join.Options) (p *join.Plan, err error) {
+	stopped.Require(ctx)
 	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 	if err != nil {
 		return nil, err

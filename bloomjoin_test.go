@@ -3,10 +3,12 @@ package bloomjoin_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -19,6 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // last returns the error that ends a sequence, which yields no record with it.
@@ -150,7 +153,88 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: want fault.ErrMismatch, got %v", name, err)
 		}
 	}
-	if f, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}); err != nil || f.Keys != 0 {
+	if f, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}, key.Int64s(nil)); err != nil || f.Keys != 0 {
 		t.Errorf("a filter of nothing: got %v, %v", f, err)
+	}
+	if f, err := bloomjoin.Build(ctx, half); err != nil || f.Keys != 0 {
+		t.Errorf("a shard of nothing: got %v, %v", f, err)
+	}
+}
+
+// Nothing named is an error, and no empty answer.
+func TestNoInputs(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	f := texas(t)
+	for _, none := range [][]string{nil, {}} {
+		for name, call := range calls(t, t.Context(), none, none, f) {
+			if name == "Load" {
+				continue // it takes one name
+			}
+			if err := call(); !errors.Is(err, storage.ErrNoFiles) {
+				t.Errorf("%s: want storage.ErrNoFiles, got %v", name, err)
+			}
+		}
+	}
+	for name, call := range calls(t, t.Context(), airports, nil, f) {
+		if err := call(); name == "Join" && !errors.Is(err, storage.ErrNoFiles) {
+			t.Errorf("a join without a log: want storage.ErrNoFiles, got %v", err)
+		}
+	}
+	if _, err := bloomjoin.Build(t.Context(), filterbuild.Options{Key: "id::int64"}); !errors.Is(err, storage.ErrNoFiles) {
+		t.Errorf("Build: want storage.ErrNoFiles, got %v", err)
+	}
+}
+
+// A shard that does not exist is an error in every call that takes one.
+func TestAbsentShards(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ctx := t.Context()
+	out := filepath.Join(t.TempDir(), "out.parquet")
+	for _, s := range []partition.Shard{{Index: 3, Of: 3}, {Index: 5, Of: 3}, {Index: 7, Of: 1}, {Index: 1}} {
+		build := filterbuild.Options{Key: "iata::string", Capacity: 9, Identity: []byte("x"), Shard: s}
+		on := join.Options{On: "origin=iata", Shard: s}
+		_, values := bloomjoin.Build(ctx, build, key.Strings([]string{"DFW"}))
+		_, files := bloomjoin.BuildFiles(ctx, airports, build)
+		_, joinFiles := bloomjoin.JoinFiles(ctx, airports, flights, out, on)
+		_, plan := bloomjoin.Plan(ctx, airports, flights, on)
+		joined := last(t, bloomjoin.Join(ctx, airports, flights, on))
+		want := fmt.Sprintf("shard %d/%d: counted from 0: want ", s.Index, s.Of)
+		for name, err := range map[string]error{"Build": values, "BuildFiles": files, "Join": joined, "JoinFiles": joinFiles, "Plan": plan} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+		}
+	}
+}
+
+// A nil context panics at the call, on the goroutine of the caller, and not in the loop
+// over what the call returns.
+func TestNilContext(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	var none context.Context
+	f := texas(t)
+	all := map[string]func(){
+		"Scan":  func() { bloomjoin.Scan(none, flights, partition.ScanOptions{}) },
+		"Join":  func() { bloomjoin.Join(none, airports, flights, join.Options{On: "origin=iata"}) },
+		"Merge": func() { _, _ = bloomjoin.Merge(none, f) },
+		"Save":  func() { _ = bloomjoin.Save(none, filepath.Join(t.TempDir(), "f"), f) },
+		"Build": func() {
+			_, _ = bloomjoin.Build(none, filterbuild.Options{Key: "id::int64", Capacity: 5, Kind: codec.WantBloom}, key.Int64s([]int64{1}))
+		},
+	}
+	for name, call := range calls(t, none, airports, flights, f) {
+		if all[name] == nil {
+			all[name] = func() { _ = call() }
+		}
+	}
+	for name, call := range all {
+		func() {
+			defer func() {
+				if r := fmt.Sprint(recover()); !strings.Contains(r, "context is nil") {
+					t.Errorf("%s: the panic is %v", name, r)
+				}
+			}()
+			call()
+		}()
 	}
 }
