@@ -416,6 +416,16 @@ func TestNoNames(t *testing.T) {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: between(0, 100), Key: "id"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	_, err = Output{Name: out + ".parquet"}.WriteScan(ctx, scanner, nil, nil, nil)
+	says(t, "a file for a log without files", err, storage.ErrNoFiles, "the log has no files")
+	if w, err := (Output{Name: out + "/"}).WriteScan(ctx, scanner, nil, nil, nil); err != nil || w.Rows != 0 {
+		t.Errorf("a directory for a log without files: %v, %v", w, err)
+	}
 	_, list := listed(t, 1)
 	in := openList(t, list)
 	share, err := in.Share(ctx, Shard{Index: 99, Of: 100})

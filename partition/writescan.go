@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // WriteScan writes the rows of the pieces that pass the scanner. Parquet files that
@@ -66,6 +68,9 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	}
 	if err := o.Shard.check(); err != nil {
 		return nil, err
+	}
+	if len(logs) == 0 && !o.IsDir(ctx) {
+		return nil, fmt.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory)%w", o.Name, quiet.Error{Err: storage.ErrNoFiles})
 	}
 	if err := o.prepare(ctx, logs); err != nil {
 		return nil, err
