@@ -82,7 +82,7 @@ import (
 // Load reads a filter file and verifies it. Close the filter after use: an
 // uncompressed file is mapped, and Close returns an error if it has changed meanwhile.
 func Load(ctx context.Context, name string) (*codec.Filter, error) {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.Load")
 	return codec.Load(ctx, storage.Local{}, name, codec.Limits{})
 }
 
@@ -90,7 +90,7 @@ func Load(ctx context.Context, name string) (*codec.Filter, error) {
 // the IDs themselves. A file of that name is left alone: if it holds the same
 // filter, Save succeeds, otherwise the error wraps [codec.ErrExists].
 func Save(ctx context.Context, name string, filter *codec.Filter) error {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.Save")
 	_, err := codec.Save(ctx, storage.Local{}, name, filter, codec.Options{})
 	return err
 }
@@ -98,7 +98,7 @@ func Save(ctx context.Context, name string, filter *codec.Filter) error {
 // Merge returns the complete filter of the partial filters of one build: those of
 // all its shards, in any order. The partial filters do not change.
 func Merge(ctx context.Context, partials ...*codec.Filter) (*codec.Filter, error) {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.Merge")
 	return filterbuild.Merge(ctx, partials, false)
 }
 
@@ -112,7 +112,7 @@ var errNoKeys = fmt.Errorf("no keys were given: want key.Values, which may be em
 // something else than empty ones, the error wraps [storage.ErrNoFiles]; a shard may
 // have none.
 func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f *codec.Filter, err error) {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.Build")
 	b, err := filterbuild.NewBuilder(opts)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 // names the key columns; a file with one ID a line has the column "id". With
 // opts.Shard the filter is partial.
 func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f *codec.Filter, err error) {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.BuildFiles")
 	files, err := openIDs(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f 
 // valid until the loop body ends; retain it to keep it longer. The sequence ends
 // after its first error.
 func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.Seq2[arrow.Record, error] {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.Scan")
 	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		files, s, err := openScan(ctx, logs, opts)
 		if err != nil {
@@ -187,7 +187,7 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 // wraps [partition.ErrExists]. The output records which filter its rows have
 // passed, if opts.Match has only one.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w partition.Written, err error) {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.ScanFiles")
 	files, s, err := openScan(ctx, logs, opts)
 	if err != nil {
 		return w, err
@@ -207,7 +207,7 @@ func ScanFiles(ctx context.Context, logs []string, output string, opts partition
 // of the IDs. A record is valid until the loop body ends; retain it to keep it
 // longer. The sequence ends after its first error.
 func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[arrow.Record, error] {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.Join")
 	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 		if err != nil {
@@ -228,7 +228,7 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[
 // file. It appears whole or not at all. If there is one already, the error wraps
 // [partition.ErrExists].
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.JoinFiles")
 	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 	if err != nil {
 		return r, err
@@ -241,7 +241,7 @@ func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join
 // Plan estimates a join of files: the size of its answer, the fastest strategy,
 // and whether filtering gains anything. It reads all IDs and a sample of the log.
 func Plan(ctx context.Context, ids, logs []string, opts join.Options) (p *join.Plan, err error) {
-	stopped.Require(ctx)
+	stopped.Needs(ctx, "bloomjoin.Plan")
 	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
 	if err != nil {
 		return nil, err
