@@ -230,7 +230,7 @@ func TestNilContext(t *testing.T) {
 	for name, call := range all {
 		func() {
 			defer func() {
-				if r := fmt.Sprint(recover()); !strings.Contains(r, "context is nil") {
+				if r := fmt.Sprint(recover()); !strings.Contains(r, "nil context") {
 					t.Errorf("%s: the panic is %v", name, r)
 				}
 			}()

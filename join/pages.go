@@ -17,13 +17,8 @@ import (
 // byPages returns the task with an answer of pages. If the output takes none, or
 // pages cannot be the answer, why says so, and the answer must be made of records.
 func (t *task) byPages(ctx context.Context, out partition.Output) (_ *task, why string) {
-	if !out.TakesPages() {
-		return nil, "the output is not Parquet"
-	}
-	for _, f := range t.logs {
-		if f.Format != partition.Parquet {
-			return nil, "the log is not all Parquet"
-		}
+	if why := out.PairsFit(nil, t.logs); why != "" {
+		return nil, why
 	}
 	if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
 		return nil, "the files of the log differ" // in Arrow's types too, or else records can be written
@@ -36,7 +31,7 @@ func (t *task) byPages(ctx context.Context, out partition.Output) (_ *task, why 
 			return nil, err.Error()
 		}
 	}
-	if why := partition.PairsFit(c.pairs(round{}), t.logs); why != "" {
+	if why := out.PairsFit(c.pairs(round{}), t.logs); why != "" {
 		return nil, why
 	}
 	return &c, ""

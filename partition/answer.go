@@ -37,13 +37,20 @@ type pairLeaf struct {
 	rest  restLeaf
 }
 
-// PairsFit reports whether a scan with Pairs can copy pages of the log files. why is
-// the reason if it cannot, or empty.
-func PairsFit(p *Pairs, logs []*File) (why string) {
+// PairsFit reports whether a scan with Pairs can copy pages of the log files to the
+// output; with nil Pairs, whether it can as far as the formats decide. why is the reason
+// if it cannot, or empty.
+func (o Output) PairsFit(p *Pairs, logs []*File) (why string) {
+	if o.fill(); !o.pagesFit() {
+		return "the output is not Parquet"
+	}
 	var like *pairLayout
 	for _, f := range logs {
 		if f.parquet() == nil {
-			return f.Name + " is not Parquet"
+			return "the log is not all Parquet"
+		}
+		if p == nil {
+			continue
 		}
 		var err error
 		if like, err = newPairLayout(f, p, like); err != nil {

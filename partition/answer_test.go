@@ -204,7 +204,7 @@ func layoutOf(t testing.TB, log *File, p *Pairs) (*pairLayout, *File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "why", PairsFit(p, []*File{log}), "")
+	equal(t, "why", Output{Name: "out.parquet"}.PairsFit(p, []*File{log}), "")
 	o := Output{Result: ResultExact}
 	if err := o.prepare(t.Context(), []*File{log}); err != nil {
 		t.Fatal(err)
@@ -357,7 +357,7 @@ func answersOf(t *testing.T, f *File) (n int) {
 	for i := range 4 {
 		p := pairsOf(t, f, "", f)
 		p.KeepLog, p.KeepTable = i&1 != 0, i&2 != 0
-		if why := PairsFit(p, []*File{f}); why != "" {
+		if why := (Output{Name: "out.parquet"}).PairsFit(p, []*File{f}); why != "" {
 			t.Log(why)
 			continue
 		}

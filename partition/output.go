@@ -193,12 +193,6 @@ func (o Output) IsDir(ctx context.Context) bool {
 	return o.Name != "-" && storage.IsDir(ctx, o.Store, o.Name)
 }
 
-// TakesPages reports whether pages of Parquet files can be copied to the output.
-func (o Output) TakesPages() bool {
-	o.fill()
-	return o.pagesFit()
-}
-
 // Pending returns the files of Run.Log that have to be read: all of those with an output
 // or, of a directory, those whose outputs do not exist yet, come from other contents, or
 // are damaged. The workers of a run get the same answer. Call Pending before the work, and
