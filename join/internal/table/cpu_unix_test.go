@@ -1,9 +1,11 @@
-package shuffle
+//go:build unix
+
+package table
 
 import "syscall"
 
-// cpu returns the processor time of the process in nanoseconds.
-func cpu() float64 {
+// spentCPU returns the processor time of the process in nanoseconds.
+func spentCPU() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err)

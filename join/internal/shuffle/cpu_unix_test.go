@@ -1,9 +1,11 @@
-package table
+//go:build unix
+
+package shuffle
 
 import "syscall"
 
-// spentCPU returns the processor time of the process in nanoseconds.
-func spentCPU() float64 {
+// cpu returns the processor time of the process in nanoseconds.
+func cpu() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err)
