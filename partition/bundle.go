@@ -10,7 +10,6 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -196,7 +195,7 @@ func (b *bundler) close(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", b.out.path(f.name), err)
 	}
-	done := publish.File{Name: f.name, Rows: n, Bytes: size, Sum: publish.Sum(f.sum), Values: valuesIn(f.name)}
+	done := publish.File{Name: f.name, Rows: n, Bytes: size, Sum: publish.Sum(f.sum), Values: b.out.valuesIn(f.name)}
 	if done.Columns, err = columnsIn(f.writer); err != nil {
 		return fmt.Errorf("%s: %w", b.out.path(f.name), err)
 	}
@@ -205,21 +204,6 @@ func (b *bundler) close(ctx context.Context) error {
 	}
 	b.open = nil
 	return b.files.Add(ctx, f.file, done)
-}
-
-// valuesIn returns the values of the name=value directories of a file's name.
-func valuesIn(name string) map[string]string {
-	parts, err := hive.Parse(name)
-	if err != nil || len(parts) == 0 {
-		return nil
-	}
-	values := map[string]string{}
-	for _, p := range parts {
-		if !p.Null {
-			values[p.Name] = p.Text
-		}
-	}
-	return values
 }
 
 // abort drops the open file.

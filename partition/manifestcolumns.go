@@ -1,8 +1,7 @@
 package partition
 
 import (
-	"slices"
-	"strings"
+	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/columns"
@@ -31,7 +30,8 @@ func columnsIn(w writer) (publish.Columns, error) {
 }
 
 // valuesIn returns the values of the columns that the directories of an output's name
-// stand for, in the form that the manifest has them: NULL is absent.
+// stand for, without escapes, as the manifest has them: NULL is absent. Directories that
+// are no columns of the log, as with HiveOff, have no value.
 func (o Output) valuesIn(name string) map[string]string {
 	if len(o.owner.Hive) == 0 {
 		return nil
@@ -42,10 +42,25 @@ func (o Output) valuesIn(name string) map[string]string {
 	}
 	values := map[string]string{}
 	for _, p := range parts {
-		text := slices.Contains(o.owner.Hive, p.Name+":string")
-		if !p.Null && (text || p.Text != "" && !strings.EqualFold(p.Text, "NULL")) {
+		if t := o.hiveType(p.Name); t != nil && !p.IsNull(t) {
 			values[p.Name] = p.Text
 		}
 	}
 	return values
+}
+
+// hiveType returns the type of a column that comes from the paths of the log; nil: there
+// is none of that name.
+func (o Output) hiveType(column string) arrow.DataType {
+	for _, f := range o.logs { // as a rule the first one has it
+		if f.hive == nil {
+			continue
+		}
+		for _, c := range f.hive.columns {
+			if c.Name == column {
+				return c.Type
+			}
+		}
+	}
+	return nil
 }

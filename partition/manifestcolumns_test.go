@@ -68,12 +68,50 @@ func TestColumnsInManifest(t *testing.T) {
 	}
 }
 
-// Values are without escapes, and NULL is absent however a directory says it.
+// The manifest has the values of the columns of paths as text without escapes. NULL is
+// absent however a directory of the column's type says it, and a directory that is no
+// column has no value.
 func TestValuesInManifest(t *testing.T) {
-	o := Output{owner: &publish.Owner{Hive: []string{"dt:date", "c:string", "n:int64"}}}
-	got := o.valuesIn("dt=2024-01-01/c=a%20b%2F/n=null/x.parquet")
-	equal(t, "values", got, map[string]string{"dt": "2024-01-01", "c": "a b/"})
-	got = o.valuesIn("dt=__HIVE_DEFAULT_PARTITION__/c=NULL/n=-7/x.parquet")
-	equal(t, "with NULL", got, map[string]string{"c": "NULL", "n": "-7"})
-	equal(t, "without columns of paths", (Output{owner: new(publish.Owner)}).valuesIn("dt=1/x.parquet"), map[string]string(nil))
+	null := "__HIVE_DEFAULT_PARTITION__"
+	dir := t.TempDir()
+	for i, path := range []string{
+		"dt=2024-01-01/c=a%20b%2F/n=null", "dt=" + null + "/c=NULL/n=-7", "dt=NULL/c=/n=", "dt=2024-01-02/c=" + null + "/n=" + null,
+	} {
+		write(t, filepath.Join(dir, path, fmt.Sprintf("%d.parquet", i)), 10, record(t, checked(t), col{"id", []int64{0, 2}}))
+	}
+	for _, c := range []struct {
+		what string
+		opts OpenOptions
+		want []string
+	}{
+		{"types found", OpenOptions{Hive: HiveAuto}, []string{ // an empty value makes n a string
+			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: n:]", "map[dt:2024-01-02]",
+		}},
+		{"an integer", OpenOptions{Hive: HiveAuto, HiveTypes: "n:int64"}, []string{
+			"map[c:a b/ dt:2024-01-01]", "map[c:NULL n:-7]", "map[c:]", "map[dt:2024-01-02]",
+		}},
+		{"text", OpenOptions{Hive: HiveAuto, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
+			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: dt:NULL n:]", "map[dt:2024-01-02]",
+		}},
+		{"off", OpenOptions{Hive: HiveOff}, []string{"map[]", "map[]", "map[]", "map[]"}},
+		{"above the base", OpenOptions{Hive: HiveAuto, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
+	} {
+		name := dir
+		if c.opts.Base != "" {
+			name = c.opts.Base
+		}
+		for _, size := range []int64{0, 1 << 20} {
+			out := filepath.Join(t.TempDir(), "out")
+			scanTo(t, Output{Name: out + "/", TargetSize: size}, ScanOptions{}, open(t, c.opts, name))
+			got := map[string]string{}
+			for _, f := range stateOf(t, out).Files {
+				got[filepath.Base(f.Name)] = fmt.Sprint(f.Values)
+			}
+			want := map[string]string{}
+			for i, values := range c.want {
+				want[fmt.Sprintf("%d.parquet", i)] = values
+			}
+			equal(t, fmt.Sprintf("%s, files of %d bytes", c.what, size), got, want)
+		}
+	}
 }

@@ -113,8 +113,7 @@ func index(columns []Column, name string) int {
 // column of the type. ok is false if the value does not have the type. The caller
 // releases the array.
 func Value(p Part, t arrow.DataType) (_ arrow.Array, ok bool) {
-	isText := t.ID() == arrow.STRING || t.ID() == arrow.BINARY
-	if p.Null || !isText && (p.Text == "" || strings.EqualFold(p.Text, "NULL")) {
+	if p.IsNull(t) {
 		return text.Value("", true, t)
 	}
 	s := p.Text
@@ -122,6 +121,13 @@ func Value(p Part, t arrow.DataType) (_ arrow.Array, ok bool) {
 		s += ":00"
 	}
 	return text.Value(s, false, t)
+}
+
+// IsNull reports whether the directory stands for NULL in a column of the type. Where the
+// type is no text, an empty value and NULL in any case do, too.
+func (p Part) IsNull(t arrow.DataType) bool {
+	isText := t.ID() == arrow.STRING || t.ID() == arrow.BINARY
+	return p.Null || !isText && (p.Text == "" || strings.EqualFold(p.Text, "NULL"))
 }
 
 // candidates are the types that all values so far do not fit.

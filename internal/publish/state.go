@@ -77,7 +77,7 @@ type File struct {
 	Sum      string            `json:"xxh3,omitempty"`      // XXH3-128 of its bytes, hexadecimal
 	Modified int64             `json:"modified,omitempty"`  // milliseconds since 1970, by the clock of its storage
 	Identity string            `json:"identity,omitempty"`  // of the object, as its storage gives it
-	Values   map[string]string `json:"partition,omitempty"` // of its name=value directories, without escapes; NULL is absent
+	Values   map[string]string `json:"partition,omitempty"` // of the columns of its name=value directories, without escapes; NULL is absent
 	Columns  Columns           `json:"columns,omitempty"`   // of a Parquet file
 }
 
