@@ -52,12 +52,13 @@
 //
 // # Rules
 //
-// No call loses a row or writes half an output: a file that breaks the rules of
-// its format is an error, which wraps [fault.ErrCorrupt] or another error of that
-// package. Calls end soon after their context does, with an error that wraps
-// ctx.Err(); a nil context panics. No names, as names that stand for nothing, are an
-// error that wraps [storage.ErrNoFiles]. Apart from the key or the filter, no option
-// needs to be set. Calls may run at the same time.
+// No call loses a row or leaves half a file as its output: a file that breaks the
+// rules of its format is an error, which wraps [fault.ErrCorrupt] or another error of
+// that package. What an error leaves of a directory, [partition.Output.Write] says.
+// Calls end soon after their context does, with an error that wraps ctx.Err(); a nil
+// context panics. No names, as names that stand for nothing, are an error that wraps
+// [storage.ErrNoFiles]. Apart from the key or the filter, no option needs to be set.
+// Calls may run at the same time.
 package bloomjoin
 
 import (
@@ -183,9 +184,9 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 
 // ScanFiles writes the rows of log files that pass the filters of opts.Match. The
 // output is a file, or, if the name ends in a slash, a directory with a file for
-// each log file. It appears whole or not at all. If there is one already, the error
-// wraps [partition.ErrExists]. The output records which filter its rows have
-// passed, if opts.Match has only one.
+// each log file; see [partition.Output.Write] for what of it an error leaves. If there
+// is one already, the error wraps [partition.ErrExists]. The output records which
+// filter its rows have passed, if opts.Match has only one.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w partition.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
 	files, s, err := openScan(ctx, logs, opts)
@@ -225,8 +226,8 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[
 
 // JoinFiles writes the exact answer of log files joined with ID files. The output
 // is a file, or, if the name ends in a slash, a directory with a file for each log
-// file. It appears whole or not at all. If there is one already, the error wraps
-// [partition.ErrExists].
+// file; see [partition.Output.Write] for what of it an error leaves. If there is one
+// already, the error wraps [partition.ErrExists].
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
 	stopped.Needs(ctx, "bloomjoin.JoinFiles")
 	j, closeFiles, err := openJoin(ctx, ids, logs, opts)

@@ -171,8 +171,15 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 // Write joins and writes the answer to the output. end, if not nil, is called when
 // all input has been read, before anything of a file becomes visible; its error is the
 // join's. With Options.Require and without a shard, nothing of a directory becomes
-// visible before it is met: see [partition.Output].Hold.
+// visible before it is met: see [partition.Output].Hold. What an error leaves of the
+// output is as of [partition.Output.Write].
 func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (_ partition.Written, err error) {
+	if _, err := j.prepared(); err != nil {
+		return partition.Written{}, err
+	}
+	if err := out.CheckSchemas(ctx, partition.ScanOptions{}, nil); err != nil { // before IDs are read
+		return partition.Written{}, err
+	}
 	ctx, release, err := j.begin(ctx)
 	if err != nil {
 		return partition.Written{}, err

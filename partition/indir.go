@@ -158,7 +158,7 @@ func (o Output) inputs(ctx context.Context) (publish.Inputs, error) {
 // inputs that were not chosen when Each has ended.
 func (o Output) listed(ctx context.Context, list *Inputs) (publish.Inputs, error) {
 	in := publish.Inputs{Digest: list.Digest(), Len: list.Len(), Left: map[string]bool{}}
-	for _, rel := range list.list.header.LeftOut {
+	for _, rel := range list.file().header.LeftOut {
 		in.Left[publish.UnescapeName(rel)] = true
 	}
 	if err := o.checkListed(ctx, list); err != nil {
@@ -166,7 +166,7 @@ func (o Output) listed(ctx context.Context, list *Inputs) (publish.Inputs, error
 	}
 	in.Names = list.rels(ctx)
 	in.Each = func(yield func(publish.Input, error) bool) {
-		whole := &Inputs{list: list.list}
+		whole := &Inputs{list: list.file()}
 		i := -1
 		for one, err := range whole.Each(ctx) {
 			if i++; err == nil && !list.has(i) {
@@ -183,7 +183,7 @@ func (o Output) listed(ctx context.Context, list *Inputs) (publish.Inputs, error
 
 // checkListed is checkNames for a list.
 func (o Output) checkListed(ctx context.Context, list *Inputs) error {
-	if !list.list.header.Alike {
+	if !list.file().header.Alike {
 		return nil
 	}
 	names := map[string]string{}
@@ -315,6 +315,9 @@ func (d *Directory) fill(s *publish.State) {
 // The error wraps ErrDone if there is nothing to commit and the directory is complete, and
 // ErrRequire if the rows do not meet the run's conditions.
 func Commit(ctx context.Context, out Output, names []string) (*Directory, error) {
+	if err := out.checkDir(ctx); err != nil {
+		return nil, err
+	}
 	out.fill()
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
 	d, err := out.directory()
@@ -338,6 +341,9 @@ func Commit(ctx context.Context, out Output, names []string) (*Directory, error)
 // Name, and Store and ManifestDir as they were for the workers. The result is nil if the
 // directory has no manifest.
 func InspectDirectory(ctx context.Context, out Output, check bool) (*Directory, error) {
+	if err := out.checkDir(ctx); err != nil {
+		return nil, err
+	}
 	out.fill()
 	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
 	d, err := out.directory()

@@ -17,6 +17,7 @@ import (
 // no identity always are. As with Open, no names are an error unless opts.AllowEmpty is
 // set.
 func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (*Inputs, error) {
+	needContext(ctx)
 	if slices.Contains(names, "-") {
 		return nil, errors.New("standard input cannot be listed: name files")
 	}

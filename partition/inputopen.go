@@ -24,6 +24,12 @@ func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts OpenOption
 	if err := opts.fill(); err != nil {
 		return nil, nil, err
 	}
+	needContext(ctx)
+	for i, p := range pieces {
+		if n := len(p.Input.Groups); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
+			return nil, nil, fmt.Errorf("%s: piece %d of %d: row groups from %d up to %d: want a range within 0 to %d", p.Input.Name, i+1, len(pieces), p.Lo, p.Hi, n)
+		}
+	}
 	opts.hive = in.layout()
 	bound := opts.ofPartitions()
 	files = make([]*File, len(pieces))
@@ -131,5 +137,5 @@ func (in *Inputs) changed(of *Input, how string, err error) error {
 	} else {
 		err = fmt.Errorf("%w: %w", storage.ErrChanged, err)
 	}
-	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again)%w", of.Name, err, in.list.name, how, quiet.Error{Err: ErrOutdated})
+	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again)%w", of.Name, err, in.file().name, how, quiet.Error{Err: ErrOutdated})
 }

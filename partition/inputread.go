@@ -27,10 +27,21 @@ import (
 // Inputs is a list of inputs that [WriteInputs] wrote: what is to be read is known
 // without listing directories and without opening a file. It holds a few numbers for
 // each input, and reads the rest when it is asked for. Its methods may be called from
-// many goroutines. The caller closes it.
+// many goroutines. The caller closes it. The zero value has no inputs.
 type Inputs struct {
 	list *inputFile
 	only []bool // the inputs that it has; nil: all
+}
+
+// noInputs is what an Inputs has that is nil, or that no function has returned.
+var noInputs = &inputFile{name: "an empty list of inputs", r: bytes.NewReader(nil), close: func() error { return nil }}
+
+// file returns the list that the inputs are of.
+func (in *Inputs) file() *inputFile {
+	if in == nil || in.list == nil {
+		return noInputs
+	}
+	return in.list
 }
 
 // inputFile is an open list.
@@ -61,7 +72,12 @@ type inputBlock struct {
 func IsInputs(first []byte) bool { return bytes.HasPrefix(first, []byte(`{"kind":"`+listKind+`"`)) }
 
 // ReadInputs opens a list of inputs and reads its header and index.
+// If src is nil, it is read from the local file system.
 func ReadInputs(ctx context.Context, src storage.Source, name string) (*Inputs, error) {
+	needContext(ctx)
+	if src == nil {
+		src = storage.Local{}
+	}
 	r, err := src.Open(ctx, storage.Object{Name: name})
 	if err != nil {
 		return nil, err
@@ -367,19 +383,19 @@ func (l *inputFile) values(texts []*string) (values []PartitionValue) {
 }
 
 // Close closes the list. Lists that were made from it can no longer be read.
-func (in *Inputs) Close() error { return in.list.close() }
+func (in *Inputs) Close() error { return in.file().close() }
 
 // Digest identifies all inputs of the file, whatever was chosen of them, by path, size,
 // content, and the columns in their paths. It is the same wherever they are mounted.
-func (in *Inputs) Digest() [32]byte { return in.list.digest }
+func (in *Inputs) Digest() [32]byte { return in.file().digest }
 
 // Rows returns the number of rows in all inputs of the file, whatever was chosen of
 // them; -1: unknown.
-func (in *Inputs) Rows() int64 { return in.list.header.Rows }
+func (in *Inputs) Rows() int64 { return in.file().header.Rows }
 
 // Hive returns the columns that the inputs' directories stand for.
 func (in *Inputs) Hive() (fields []arrow.Field) {
-	for _, c := range in.list.hive {
+	for _, c := range in.file().hive {
 		fields = append(fields, arrow.Field{Name: c.Name, Type: c.Type, Nullable: true})
 	}
 	return fields
@@ -387,7 +403,7 @@ func (in *Inputs) Hive() (fields []arrow.Field) {
 
 // Arguments returns the names that were listed.
 func (in *Inputs) Arguments() (names []string) {
-	for _, a := range in.list.header.Arguments {
+	for _, a := range in.file().header.Arguments {
 		names = append(names, publish.UnescapeName(a))
 	}
 	return names
@@ -395,7 +411,7 @@ func (in *Inputs) Arguments() (names []string) {
 
 // Len returns the number of inputs that were chosen; see Where and Pick.
 func (in *Inputs) Len() (n int) {
-	for i := range in.list.groups {
+	for i := range in.file().groups {
 		if in.has(i) {
 			n++
 		}
@@ -404,19 +420,20 @@ func (in *Inputs) Len() (n int) {
 }
 
 // has reports whether the list has an input, by its number in the file.
-func (in *Inputs) has(i int) bool { return in.only == nil || in.only[i] }
+func (in *Inputs) has(i int) bool { return in == nil || in.only == nil || in.only[i] }
 
 // Each yields the inputs in ascending order of Rel. After an error there are no more.
 func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
+	needContext(ctx)
 	return func(yield func(Input, error) bool) {
 		last := ""
-		for k, x := range in.list.blocks {
-			if in.only != nil && !slices.Contains(in.only[x.first:x.first+x.n], true) {
+		for k, x := range in.file().blocks {
+			if in != nil && in.only != nil && !slices.Contains(in.only[x.first:x.first+x.n], true) {
 				continue
 			}
-			inputs, err := in.list.lines(ctx, k)
+			inputs, err := in.file().lines(ctx, k)
 			if err == nil && inputs[0].Rel < last {
-				err = in.list.corrupt("input %d is not in order", x.first)
+				err = in.file().corrupt("input %d is not in order", x.first)
 			}
 			if err != nil {
 				yield(Input{}, err)
@@ -436,9 +453,9 @@ func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
 // no escapes: the first worker of a run needs all of them at its start.
 func (in *Inputs) rels(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for k := range in.list.blocks {
-			x := &in.list.blocks[k]
-			b, err := in.list.text(ctx, x)
+		for k := range in.file().blocks {
+			x := &in.file().blocks[k]
+			b, err := in.file().text(ctx, x)
 			if err != nil {
 				yield("", err)
 				return
@@ -451,9 +468,9 @@ func (in *Inputs) rels(ctx context.Context) iter.Seq2[string, error] {
 				}
 				rel, ok := relOf(line)
 				if !ok {
-					one, err := in.list.input(line)
+					one, err := in.file().input(line)
 					if err != nil {
-						yield("", in.list.corrupt("input %d: %v", x.first+i, err))
+						yield("", in.file().corrupt("input %d: %v", x.first+i, err))
 						return
 					}
 					rel = one.Rel
@@ -485,7 +502,7 @@ func (in *Inputs) at(ctx context.Context, numbers []int) (inputs []Input, err er
 	loaded := -1
 	for _, i := range numbers {
 		if k := i / listBlock; k != loaded {
-			if block, err = in.list.lines(ctx, k); err != nil {
+			if block, err = in.file().lines(ctx, k); err != nil {
 				return nil, err
 			}
 			loaded = k

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -17,6 +18,7 @@ type InputPiece struct {
 // Share returns the pieces of the list that belong to the shard: those that [Split]
 // returns for the same files. It reads the lines of their inputs only.
 func (in *Inputs) Share(ctx context.Context, s Shard) ([]InputPiece, error) {
+	needContext(ctx)
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -24,7 +26,7 @@ func (in *Inputs) Share(ctx context.Context, s Shard) ([]InputPiece, error) {
 	var pieces []InputPiece
 	var numbers []int
 	at := 0
-	for i, groups := range in.list.groups {
+	for i, groups := range in.file().groups {
 		if !in.has(i) {
 			continue
 		}
@@ -43,8 +45,8 @@ func (in *Inputs) Share(ctx context.Context, s Shard) ([]InputPiece, error) {
 // weights returns the weights of all row groups.
 func (in *Inputs) weights() (weights []int64) {
 	group := 0
-	for i, n := range in.list.groups {
-		of := in.list.bytes[group : group+int(n)]
+	for i, n := range in.file().groups {
+		of := in.file().bytes[group : group+int(n)]
 		if group += int(n); in.has(i) {
 			weights = appendWeights(weights, len(of), func(g int) int64 { return of[g] })
 		}
@@ -55,8 +57,9 @@ func (in *Inputs) weights() (weights []int64) {
 // Schemas returns the first input of each schema that the chosen inputs have. Where some
 // were left out of a list of several schemas, it reads the lines of the others.
 func (in *Inputs) Schemas(ctx context.Context) (first []Input, err error) {
-	all := in.list.header.Schemas
-	if in.only == nil {
+	needContext(ctx)
+	all := in.file().header.Schemas
+	if in == nil || in.only == nil {
 		var numbers []int
 		for _, s := range all {
 			numbers = append(numbers, s.First)
@@ -88,7 +91,7 @@ func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
 		return nil, err
 	}
 	var total int64
-	for i, groups := range in.list.groups {
+	for i, groups := range in.file().groups {
 		if in.has(i) && isParquet(i) {
 			total += int64(groups)
 		}
@@ -97,7 +100,7 @@ func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
 	var pieces []InputPiece
 	var numbers []int
 	var at int64 // row groups of Parquet files before
-	for i, groups := range in.list.groups {
+	for i, groups := range in.file().groups {
 		if !in.has(i) || !isParquet(i) {
 			continue
 		}
@@ -132,9 +135,13 @@ func (in *Inputs) parquet(ctx context.Context) (func(i int) bool, error) {
 // Pick returns a list of those inputs for which keep returns true. It reads all lines,
 // once.
 func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, error) {
-	picked := &Inputs{list: in.list, only: make([]bool, len(in.list.groups))}
-	for k, x := range in.list.blocks {
-		inputs, err := in.list.lines(ctx, k)
+	needContext(ctx)
+	if keep == nil {
+		return nil, errors.New("Inputs.Pick: keep is nil")
+	}
+	picked := &Inputs{list: in.file(), only: make([]bool, len(in.file().groups))}
+	for k, x := range in.file().blocks {
+		inputs, err := in.file().lines(ctx, k)
 		if err != nil {
 			return nil, err
 		}
@@ -160,10 +167,10 @@ func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
 	if bound == nil {
 		return in, nil
 	}
-	kept := &Inputs{list: in.list, only: make([]bool, len(in.list.groups))}
+	kept := &Inputs{list: in.file(), only: make([]bool, len(in.file().groups))}
 	i, any := 0, false
-	for _, run := range in.list.runs {
-		may := opts.mayHold(bound, partsOfValues(in.list.values(run.Of)))
+	for _, run := range in.file().runs {
+		may := opts.mayHold(bound, partsOfValues(in.file().values(run.Of)))
 		for range run.Inputs {
 			kept.only[i] = may && in.has(i)
 			any = any || kept.only[i]
@@ -182,10 +189,10 @@ func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
 
 // layout returns what the files of the list have in common; nil if that is nothing.
 func (in *Inputs) layout() *hiveLayout {
-	if len(in.list.hive) == 0 {
+	if len(in.file().hive) == 0 {
 		return nil
 	}
-	return &hiveLayout{like: in.list.name, columns: slices.Clone(in.list.hive)}
+	return &hiveLayout{like: in.file().name, columns: slices.Clone(in.file().hive)}
 }
 
 // partsOfValues returns the directories that values come from.

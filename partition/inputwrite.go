@@ -117,11 +117,20 @@ var pointerSize = int64(len(fmt.Sprintf(pointerText, 0, 0)))
 
 // WriteInputs writes a list of inputs, all of the file whatever was chosen of them. If the
 // object exists and has the same content, nothing happens; another object is replaced if
-// replace is true, and otherwise an error that wraps [ErrExists].
+// replace is true, and otherwise an error that wraps [ErrExists]. If dst is nil, the list
+// is written to the local file system.
 func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *Inputs, replace bool) (size int64, err error) {
-	b := make([]byte, list.list.size)
-	if err := readAll(list.list.r, b, 0); err != nil {
-		return 0, list.list.err(err)
+	needContext(ctx)
+	file := list.file()
+	if file == noInputs {
+		return 0, fmt.Errorf("%s: the list of inputs is nil or empty (make it with ListInputs or ReadInputs)", name)
+	}
+	if dst == nil {
+		dst = storage.Local{}
+	}
+	b := make([]byte, file.size)
+	if err := readAll(file.r, b, 0); err != nil {
+		return 0, file.err(err)
 	}
 	if err := storage.Sweep(ctx, dst, name); err != nil {
 		return 0, err

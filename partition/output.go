@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -55,9 +56,11 @@ type Output struct {
 	// Name is a file, a directory (if it ends in a slash or exists as one), or
 	// "-" for an Arrow stream on Stdout.
 	Name   string
-	Stdout io.Writer
+	Stdout io.Writer       // required with the name "-"
 	Store  storage.Storage // nil: the local file system
-	Format Format          // Parquet or ArrowFile; empty: from the name, else Parquet
+	// Format is Parquet or ArrowFile. Empty: from the name, else Parquet. A stream on
+	// Stdout is always Arrow, and Parquet is an error there.
+	Format Format
 	// Compression is the codec of Parquet files (snappy, zstd, gzip, brotli, lz4 for
 	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:
 	// the codec of the first input. See [CheckCompression].
@@ -147,7 +150,11 @@ func (o *Output) fill() {
 	if o.mem == nil {
 		o.mem = memory.DefaultAllocator
 	}
-	if o.Format == "" {
+	switch {
+	case o.Format != "":
+	case o.Name == "-":
+		o.Format = ArrowStream
+	default:
 		o.Format = Parquet
 		if f := byName(o.Name); f == ArrowFile || f == ArrowStream {
 			o.Format = f
@@ -162,15 +169,15 @@ func (o *Output) prepare(ctx context.Context, logs []*File) error {
 	if o.owner != nil {
 		return nil
 	}
-	if o.TargetSize < 0 {
-		return fmt.Errorf("files of %d bytes", o.TargetSize)
-	}
 	o.logs = logs
 	if o.Run != nil && len(o.Run.Log) > 0 {
 		o.logs = o.Run.outputs()
 	}
 	owner := &publish.Owner{
 		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: hiveTypes(o.logs), InDir: o.IsDir(ctx),
+	}
+	if owner.InDir && o.Format == ArrowStream {
+		return fault.Unsupported(fault.At{File: o.Name}, "Arrow streams in a directory").WithHint("set Output.Format to ArrowFile or Parquet")
 	}
 	if o.Run != nil && len(o.Run.Options) > 0 {
 		var err error
@@ -201,8 +208,11 @@ func (o Output) IsDir(ctx context.Context) bool {
 //
 // The error wraps ErrDone if there is nothing to do and Force is not set, and ErrExists if
 // there is something that may not be replaced. An output that is or contains an input is
-// always refused.
+// always refused. Without a Run there are no files, and only these errors.
 func (o Output) Pending(ctx context.Context) ([]*File, error) {
+	if err := o.check(ctx); err != nil {
+		return nil, err
+	}
 	if o.Run == nil {
 		o.Run = &Run{}
 	}
@@ -234,6 +244,12 @@ func (o Output) Pending(ctx context.Context) ([]*File, error) {
 // PendingInputs is [Output.Pending] for a run with a list of inputs: it returns the list of
 // those that have to be read.
 func (o Output) PendingInputs(ctx context.Context) (*Inputs, error) {
+	if err := o.check(ctx); err != nil {
+		return nil, err
+	}
+	if o.Run == nil || o.Run.List == nil {
+		return nil, errors.New("Output.Run.List is nil (set it to the list of inputs, or call Pending for files that are open)")
+	}
 	if _, err := o.Pending(ctx); err != nil {
 		return nil, err
 	}
@@ -331,10 +347,20 @@ func (o Output) metadata() map[string]string {
 // come in ascending order of it. The rows of a part have its schema. A single
 // file or stream needs one schema for all parts.
 //
-// If Write returns an error, nothing of a single file is visible, and of a
-// directory only complete files, without _SUCCESS; see also Hold. What was
-// written to a stream remains there.
+// If Write returns an error, nothing of a single file is visible; it appears whole or not
+// at all. A directory does not: files that were complete by then stay, without _SUCCESS,
+// which comes last, and the same run goes on from there. With Hold, all of its files become
+// visible at the end. What was written to a stream remains there.
 func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+	if err := o.check(ctx); err != nil {
+		return w, err
+	}
+	if rows == nil {
+		return w, errors.New("Output.Write: the sequence of rows is nil (an output without rows needs one that yields none)")
+	}
+	if err := checkGiven(parts); err != nil {
+		return w, err
+	}
 	var logs []*File
 	for _, p := range parts {
 		if p.Piece.File != nil {
@@ -347,7 +373,7 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	end := o.begin()
 	defer func() { err = errors.Join(err, end()) }()
 	w.Inputs = writtenInputs(parts)
-	rows = w.counting(parts, rows)
+	rows = w.counting(parts, checkedRows(parts, rows))
 	switch {
 	case o.Name == "-":
 		err = o.writeStream(&w, parts, rows)

@@ -75,7 +75,7 @@ func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 // is [Split], except that inputs whose outputs were damaged are divided as when these were
 // written, so that the same files come out.
 func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
-	if r.job == nil || !r.job.Heals() {
+	if r == nil || r.job == nil || !r.job.Heals() {
 		return Split(pending, s)
 	}
 	for _, f := range pending {
@@ -88,7 +88,7 @@ func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
 
 // ListedPieces is Pieces for what [Output.PendingInputs] has returned.
 func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s Shard) (pieces []InputPiece, err error) {
-	if r.job == nil || !r.job.Heals() {
+	if r == nil || r.job == nil || !r.job.Heals() {
 		return pending.Share(ctx, s)
 	}
 	for in, err := range pending.Each(ctx) {
@@ -117,6 +117,9 @@ func (r *Run) asBefore(rel string, groups int) (ranges [][2]int) {
 // shareOf returns the pieces of one worker. Each has about as many.
 func shareOf[T any](pieces []T, s Shard) []T {
 	n, i := uint64(max(s.Of, 1)), uint64(s.Index)
+	if i >= n { // there is no such worker
+		return nil
+	}
 	all := uint64(len(pieces))
 	return pieces[all*i/n : all*(i+1)/n]
 }
@@ -129,6 +132,9 @@ func shareOf[T any](pieces []T, s Shard) []T {
 func (r *Run) Digest() (sum [32]byte, known bool, err error) { return r.digest(context.Background()) }
 
 func (r *Run) digest(ctx context.Context) (sum [32]byte, known bool, err error) {
+	if err := r.check(); err != nil {
+		return sum, false, err
+	}
 	d := newRunDigest()
 	for _, o := range r.Options {
 		d.put([]byte(o))
@@ -256,6 +262,13 @@ func fingerprint(files []*File) error {
 // all bytes of a large Parquet file, so an equal digest alone does not mean that a
 // run is done.
 func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) (err error) {
+	needContext(ctx)
+	if err := r.check(); err != nil {
+		return err
+	}
+	if store == nil {
+		store = storage.Local{}
+	}
 	out, err := store.Stat(ctx, output)
 	if err != nil {
 		return err

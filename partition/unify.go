@@ -28,9 +28,16 @@ func (o Output) schemaMode(ctx context.Context, asked SchemaMode) SchemaMode {
 }
 
 // CheckSchemas returns an error if the schemas of the log's files do not fit the
-// output and the options. It reads nothing. logs are all files of the log, whatever
-// the shard.
+// output and the options, or if a field of the output has a wrong value. It reads
+// nothing. logs are all files of the log, whatever the shard; if there are none, only the
+// output is checked.
 func (o Output) CheckSchemas(ctx context.Context, opts ScanOptions, logs []*File) error {
+	if err := o.check(ctx); err != nil || len(logs) == 0 {
+		return err
+	}
+	if err := checkFiles("the log", logs); err != nil {
+		return err
+	}
 	o.fill()
 	opts.mirrored = o.IsDir(ctx)
 	_, err := o.unified(ctx, &opts, logs)

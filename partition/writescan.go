@@ -22,7 +22,7 @@ import (
 // scans once, which calls [ScanWriter.Scan] with each scanner and its pieces, in
 // ascending order. Each of these is one of pieces or a part of one, and the scanners
 // keep the same columns as s. Nothing of a single file is visible before scans
-// returns nil; its error is WriteScan's.
+// returns nil; its error is WriteScan's. What an error leaves is as of [Output.Write].
 func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ Written, err error) {
 	ctx, release, err := openPieces(ctx, pieces)
 	if err != nil {
@@ -63,6 +63,21 @@ type ScanWriter struct {
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
 // the ScanWriter, which must be ended with close or abort.
 func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+	if err := o.check(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkScanner(s); err != nil {
+		return nil, fmt.Errorf("Output.WriteScan: %w", err)
+	}
+	if len(logs) == 0 {
+		return nil, errors.New("Output.WriteScan: logs is empty (pass all files of the log, whatever the shard)")
+	}
+	if err := checkFiles("Output.WriteScan: logs", logs); err != nil {
+		return nil, err
+	}
+	if err := checkPieces(pieces); err != nil {
+		return nil, fmt.Errorf("Output.WriteScan: %w", err)
+	}
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
@@ -164,6 +179,13 @@ func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error
 }
 
 func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+	needContext(ctx)
+	if err := checkScanner(s); err != nil {
+		return fmt.Errorf("ScanWriter.Scan: %w", err)
+	}
+	if err := checkPieces(pieces); err != nil {
+		return fmt.Errorf("ScanWriter.Scan: %w", err)
+	}
 	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
 	}

@@ -1,10 +1,7 @@
 // Package store reads and writes objects in object stores: Amazon S3 and compatible
 // services, Google Cloud Storage, Azure Blob Storage. It also reads over HTTP. A [Store]
-// is a [storage.Storage]: functions that take one then accept URLs as names:
-//
-//	s := store.New(store.Options{})
-//	defer s.Close()
-//	log, err := partition.Open(ctx, []string{"s3://bucket/log/"}, partition.OpenOptions{Storage: s})
+// is a [storage.Storage]: functions that take one then accept URLs as names. The example
+// named Open opens a log in a store.
 //
 // No other package of this module imports this one, so a program that works on
 // local files alone contains no cloud SDK.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 
+	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store"
 )
@@ -55,6 +56,26 @@ func Example() {
 	// dt=2024-05-01/a.csv 11
 	// dt=2024-05-02/b.csv 11
 	// 17
+}
+
+// A log in a store is opened as one on disk is: partition.Open takes the Store and URLs.
+// This one is in memory; the same works for s3://bucket/log/.
+func Example_open() {
+	ctx := context.Background()
+	s := store.New(store.Options{})
+	defer func() { _ = s.Close() }()
+	if err := put(ctx, s, "mem://bucket/log/a.csv", "user_id\n17\n"); err != nil {
+		log.Fatal(err)
+	}
+	files, err := partition.Open(ctx, []string{"mem://bucket/log/"}, partition.OpenOptions{Store: s, Text: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = partition.Close(files) }()
+	for _, f := range files {
+		fmt.Println(f.Name, f.Schema().Field(0).Name)
+	}
+	// Output: mem://bucket/log/a.csv user_id
 }
 
 // Ranges that are announced are fetched while the program does something else, in few

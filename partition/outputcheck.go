@@ -1,0 +1,156 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// check returns an error if a field of the output has a value that no output can have. It
+// opens nothing. Without a context it panics here, where the caller sees who made the call,
+// and not on a goroutine later.
+func (o *Output) check(ctx context.Context) error {
+	needContext(ctx)
+	switch {
+	case o.Name == "":
+		return errors.New("Output.Name is empty (name a file, a directory with a slash at its end, or - for a stream on Stdout)")
+	case o.Name == "-" && o.Stdout == nil:
+		return errors.New("Output.Stdout is nil, and Output.Name is - (set Stdout, as to os.Stdout, or name a file or a directory)")
+	case o.Name == "-" && o.Format == Parquet:
+		return fault.Unsupported(fault.At{}, "Parquet on standard output, which takes an Arrow stream").
+			WithHint("name a file, or leave Output.Format empty")
+	case o.TargetSize < 0:
+		return fmt.Errorf("Output.TargetSize: want at least 0 bytes, got %d (0 writes a file for each input)", o.TargetSize)
+	case o.Memory < 0:
+		return fmt.Errorf("Output.Memory: want at least 0 bytes, got %d (0 means no limit)", o.Memory)
+	}
+	if !slices.Contains([]Format{"", Parquet, ArrowFile, ArrowStream}, o.Format) {
+		return fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format).
+			WithHint("set Output.Format to Parquet or ArrowFile, or leave it empty")
+	}
+	if !slices.Contains([]string{"", ResultCandidates, ResultExact}, o.Result) {
+		return fmt.Errorf("Output.Result %q: want ResultCandidates or ResultExact", o.Result)
+	}
+	if !slices.Contains([]string{"", IDsRerun, IDsKeep}, o.IDsChanged) {
+		return fmt.Errorf("Output.IDsChanged %q: want IDsRerun or IDsKeep, or leave it empty", o.IDsChanged)
+	}
+	if err := checkShard(o.Shard); err != nil {
+		return fmt.Errorf("Output.Shard: %w", err)
+	}
+	return o.Run.check()
+}
+
+// checkDir is check for an output that is used as a directory.
+func (o *Output) checkDir(ctx context.Context) error {
+	if o.Name == "-" {
+		needContext(ctx)
+		return errors.New("Output.Name is -: want a directory (name the one that the workers have written)")
+	}
+	return o.check(ctx)
+}
+
+// needContext panics if there is no context.
+func needContext(ctx context.Context) {
+	if ctx == nil {
+		panic("partition: the context is nil")
+	}
+}
+
+// checkShard returns an error if there is no such worker.
+func checkShard(s Shard) error {
+	if s.Index >= max(s.Of, 1) || s.Of > MaxShards {
+		return fmt.Errorf("worker %d of %d: want an index from 0, less than the number of workers, and at most %d workers", s.Index, max(s.Of, 1), MaxShards)
+	}
+	return nil
+}
+
+// check returns an error if the run, which may be nil, has files that are nil.
+func (r *Run) check() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(checkFiles("Run.IDs", r.IDs), checkFiles("Run.Log", r.Log), checkFiles("Run.Skipped", r.Skipped))
+}
+
+// checkFiles returns an error if a file of a field or an argument is nil.
+func checkFiles(where string, files []*File) error {
+	if i := slices.Index(files, nil); i >= 0 {
+		return fmt.Errorf("%s: file %d of %d is nil", where, i+1, len(files))
+	}
+	return nil
+}
+
+// check returns an error if its file has no such row groups.
+func (p Piece) check() error {
+	switch n := 0; {
+	case p.File == nil:
+		return errors.New("its File is nil (see Split)")
+	case p.File.table == nil:
+		return errors.New("its File is not open (see Open)")
+	default:
+		if n = p.File.NumGroups(); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
+			return fmt.Errorf("%s: row groups from %d up to %d: want a range within 0 to %d", p.File.Name, p.Lo, p.Hi, n)
+		}
+	}
+	return nil
+}
+
+// checkPieces returns an error if one of the pieces is none.
+func checkPieces(pieces []Piece) error {
+	for i, p := range pieces {
+		if err := p.check(); err != nil {
+			return fmt.Errorf("piece %d of %d: %w", i+1, len(pieces), err)
+		}
+	}
+	return nil
+}
+
+// checkGiven returns an error if one of the parts cannot be written.
+func checkGiven(parts []Part) error {
+	for i, p := range parts {
+		if p.Schema == nil {
+			return fmt.Errorf("part %d of %d: its Schema is nil", i+1, len(parts))
+		}
+		if p.Piece.File == nil {
+			continue
+		}
+		if err := p.Piece.check(); err != nil {
+			return fmt.Errorf("part %d of %d: its Piece: %w", i+1, len(parts), err)
+		}
+	}
+	return nil
+}
+
+// checkedRows refuses rows that belong to none of the parts, or that are none.
+func checkedRows(parts []Part, rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		for r, err := range rows {
+			switch {
+			case err != nil || r.group != nil:
+			case r.Record == nil:
+				err = fmt.Errorf("rows of part %d of %d: Rows.Record is nil", r.Piece, len(parts))
+			case r.Piece < 0 || r.Piece >= len(parts):
+				err = fmt.Errorf("rows out of order: want a part from 0 to %d, got %d", len(parts)-1, r.Piece)
+			}
+			if err != nil {
+				r.release()
+				r = Rows{}
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// checkScanner returns an error if the scanner was not made by [NewScanner].
+func checkScanner(s *Scanner) error {
+	if s == nil || s.Stats == nil {
+		return errors.New("the Scanner is nil or empty (make it with NewScanner)")
+	}
+	return nil
+}
