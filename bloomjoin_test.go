@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -134,6 +135,50 @@ func TestExistingOutput(t *testing.T) {
 	}
 	if b, err := os.ReadFile(out); string(b) != "mine" || err != nil {
 		t.Errorf("the output is %q now, %v", b, err)
+	}
+}
+
+// TestWrongOutputs: an output that cannot be written is an error that names the mistake,
+// before any ID is read.
+func TestWrongOutputs(t *testing.T) {
+	on := join.Options{On: "origin=iata"}
+	opts := partition.ScanOptions{Match: []partition.Match{{Filter: texas(t), Key: "origin"}}}
+	for output, want := range map[string]string{"": "Output.Name is empty", "-": "Output.Stdout is nil"} {
+		_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, output, opts)
+		_, joinErr := bloomjoin.JoinFiles(t.Context(), airports, flights, output, on)
+		for name, err := range map[string]error{"ScanFiles": scanErr, "JoinFiles": joinErr} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s to %q: want %q, got %v", name, output, want, err)
+			}
+		}
+	}
+	logs, err := partition.Open(t.Context(), flights, partition.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = partition.Close(logs) }()
+	read := false
+	schema := arrow.NewSchema([]arrow.Field{{Name: "iata", Type: arrow.BinaryTypes.String}}, nil)
+	ids := partition.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
+		read = true
+		return func(func(arrow.Record, error) bool) {}
+	}, partition.RecordsOptions{})
+	for _, typ := range []join.Type{join.Semi, join.Inner} {
+		on.Type = typ
+		j, err := join.New([]*partition.File{ids}, logs, on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want, out := range map[string]partition.Output{
+			"Output.Name is empty":  {},
+			"Output.Stdout is nil":  {Name: "-"},
+			"takes an Arrow stream": {Name: "-", Stdout: io.Discard, Format: partition.Parquet},
+			"Output.Memory":         {Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1},
+		} {
+			if _, err := j.Write(t.Context(), out, nil); err == nil || !strings.Contains(err.Error(), want) || read {
+				t.Errorf("Join.Write, %s: want %q, got %v; IDs were read: %t", typ, want, err, read)
+			}
+		}
 	}
 }
 
