@@ -305,7 +305,7 @@ func TestNilContext(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if r := fmt.Sprint(recover()); !strings.Contains(r, "context is nil") {
+				if r := fmt.Sprint(recover()); !strings.Contains(r, "nil context") {
 					t.Errorf("%s: the panic is %v", what, r)
 				}
 			}()

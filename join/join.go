@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -40,6 +41,7 @@ func (j *Join) begin(ctx context.Context) (held context.Context, release func() 
 
 // open keeps the files of both sides open.
 func (t *task) open(ctx context.Context) (held context.Context, release func() error, err error) {
+	stopped.Needs(ctx, "join")
 	return partition.KeepOpen(ctx, slices.Concat(t.ids, t.logs)...)
 }
 

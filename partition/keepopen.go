@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -129,34 +128,17 @@ func (f *File) keepOpen(ctx context.Context) (context.Context, func() error, err
 
 // openPieces is KeepOpen for the files of pieces, which it checks.
 func openPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
-	stopped.Needs(ctx, "partition")
-	if err := shared(pieces); err != nil {
+	needContext(ctx)
+	if err := checkPieces(pieces); err != nil {
 		return nil, nil, err
 	}
 	var files []*File
-	for i, p := range pieces {
-		if err := p.check(); err != nil {
-			return nil, nil, fmt.Errorf("piece %d: %w", i+1, err)
-		}
+	for _, p := range pieces {
 		if n := len(files); n == 0 || files[n-1] != p.File {
 			files = append(files, p.File)
 		}
 	}
 	return KeepOpen(ctx, files...)
-}
-
-// check returns an error if the piece is not a range of row groups of a File.
-func (p Piece) check() error {
-	if p.File == nil {
-		return errors.New("its File is nil (pieces come from Split)")
-	}
-	if err := p.File.usable(0); err != nil {
-		return errNotOpened
-	}
-	if n := p.File.NumGroups(); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
-		return fault.Mismatch(fault.At{File: p.File.Name}, "row groups", fmt.Sprintf("a range of %d to %d", 0, n), fmt.Sprintf("%d to %d", p.Lo, p.Hi))
-	}
-	return nil
 }
 
 // mapPieces is openPieces, and maps the Parquet files, up to mostMapped of them. The

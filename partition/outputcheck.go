@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // check returns an error if a field of the output has a value that no output can have. It
@@ -38,7 +39,7 @@ func (o *Output) check(ctx context.Context) error {
 	if !slices.Contains([]string{"", IDsRerun, IDsKeep}, o.IDsChanged) {
 		return fmt.Errorf("Output.IDsChanged %q: want IDsRerun or IDsKeep, or leave it empty", o.IDsChanged)
 	}
-	if err := checkShard(o.Shard); err != nil {
+	if err := o.Shard.check(); err != nil {
 		return fmt.Errorf("Output.Shard: %w", err)
 	}
 	return o.Run.check()
@@ -54,19 +55,7 @@ func (o *Output) checkDir(ctx context.Context) error {
 }
 
 // needContext panics if there is no context.
-func needContext(ctx context.Context) {
-	if ctx == nil {
-		panic("partition: the context is nil")
-	}
-}
-
-// checkShard returns an error if there is no such worker.
-func checkShard(s Shard) error {
-	if s.Index >= max(s.Of, 1) || s.Of > MaxShards {
-		return fmt.Errorf("worker %d of %d: want an index from 0, less than the number of workers, and at most %d workers", s.Index, max(s.Of, 1), MaxShards)
-	}
-	return nil
-}
+func needContext(ctx context.Context) { stopped.Needs(ctx, "partition") }
 
 // check returns an error if the run, which may be nil, has files that are nil.
 func (r *Run) check() error {
@@ -99,8 +88,12 @@ func (p Piece) check() error {
 	return nil
 }
 
-// checkPieces returns an error if one of the pieces is none.
+// checkPieces returns an error if one of the pieces is none, or if [Split] was given a
+// shard that does not exist.
 func checkPieces(pieces []Piece) error {
+	if err := shared(pieces); err != nil {
+		return err
+	}
 	for i, p := range pieces {
 		if err := p.check(); err != nil {
 			return fmt.Errorf("piece %d of %d: %w", i+1, len(pieces), err)

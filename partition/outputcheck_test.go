@@ -245,7 +245,7 @@ func TestNilContext(t *testing.T) {
 		"Open":             func() { _, _, _ = in.Open(missing, nil, OpenOptions{}) },
 	} {
 		func() {
-			defer func() { equal(t, what, recover(), any("partition: the context is nil")) }()
+			defer func() { equal(t, what, recover(), any("partition: nil context")) }()
 			call()
 		}()
 	}

@@ -89,7 +89,7 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
 // parts returns one part of an output for each piece. If own is set, each has the
 // schema of the kept columns of its file.
 func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
-	if err := shared(pieces); err != nil {
+	if err := checkPieces(pieces); err != nil {
 		return nil, err
 	}
 	var parts []Part

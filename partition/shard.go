@@ -90,7 +90,7 @@ func (p Piece) whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
 // is known to have changed since it was opened: some of the data that was read may
 // be from another version.
 func Unchanged(pieces []Piece) error {
-	if err := shared(pieces); err != nil {
+	if err := checkPieces(pieces); err != nil {
 		return err
 	}
 	for _, p := range pieces {

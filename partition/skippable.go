@@ -14,7 +14,7 @@ import (
 // page. Of more than most row groups it samples most of them, evenly spread, and fewer if
 // they are read over a network, where each may take a request.
 func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanStats, error) {
-	if err := shared(pieces); err != nil {
+	if err := checkPieces(pieces); err != nil {
 		return nil, err
 	}
 	s := new(ScanStats)

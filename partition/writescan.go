@@ -258,9 +258,6 @@ func (w *ScanWriter) endFilling(ctx context.Context) error {
 // narrowed returns a part of the output for each piece, and the index of the part
 // that it belongs to.
 func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
-	if err := shared(pieces); err != nil {
-		return nil, nil, err
-	}
 	for _, p := range pieces {
 		for w.at < len(w.parts) && !w.parts[w.at].Piece.contains(p) {
 			w.at++
