@@ -23,6 +23,7 @@
 //	open.go, find.go, detect.go        names become files, and files get a format
 //	partitions.go                      name=value directories as columns
 //	file.go                            a file, over the reader of its format in internal/
+//	keepopen.go                        who reads a file; passes that share its mapping
 //	split.go, rowrange.go              files are divided among workers
 //	input.go, inputlist.go             what is recorded of a file, so that it need not be opened
 //	inputwrite.go, inputread.go        lists of inputs; inputshare.go, inputopen.go for a worker's share
@@ -175,10 +176,12 @@ func (f *File) unless(err error) error {
 // what the footer says, such as Rows and Schema, stays known. Close may be called again,
 // which does nothing.
 func (f *File) Close() error {
-	if err := f.usable(0); err != nil {
-		return err
-	}
-	if f.readers == nil {
+	switch {
+	case f == nil:
+		return errors.New("the File is nil (a File comes from Open or Records)")
+	case f.table == nil:
+		return errNotOpened
+	case f.readers == nil:
 		return nil
 	}
 	atWork, err := f.readers.close()

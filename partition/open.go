@@ -23,6 +23,7 @@ import (
 // or "-". The caller closes the files; see [Close]. The error for no names, or for
 // names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
 func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
+	needContext(ctx)
 	if err := opts.fill(); err != nil {
 		return nil, err
 	}
