@@ -244,14 +244,13 @@ func (f *Filter) KeyOptions() (key.Options, error) {
 // for an exact set, NaN without a payload, as after Close of a mapped one.
 func (f *Filter) FPR() float64 {
 	p := f.payload()
-	if p == nil || !p.mapping.within() {
+	if p == nil || p.mapping.gone() {
 		return math.NaN()
 	}
-	defer p.mapping.leave()
 	if p.set != nil {
 		return 0
 	}
-	return p.bits.FPR()
+	return p.bits.FPR() // LoadMapped has computed it, so no mapped bits are read
 }
 
 // Count returns the number of distinct keys: the number of members of an exact set,
