@@ -67,9 +67,7 @@ func KeepOpen(ctx context.Context, files ...*File) (held context.Context, releas
 	mine := heldFiles{}
 	release = func() (err error) {
 		for o := range mine {
-			if !outer[o] {
-				err = errors.Join(err, o.end())
-			}
+			err = errors.Join(err, o.end())
 		}
 		return err
 	}

@@ -31,7 +31,7 @@ func ParseShard(s string) (Shard, error) {
 }
 
 // MaxShards is the maximum number of workers of one job.
-const MaxShards = 1 << 20
+const MaxShards = options.MaxShards
 
 // Whole reports whether there is only one worker.
 func (s Shard) Whole() bool { return s.Of <= 1 }

@@ -4,21 +4,23 @@ package options
 import (
 	"fmt"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 )
+
+// MaxShards is the maximum number of workers of one job.
+const MaxShards = 1 << 20
 
 // Shard returns an error unless a job of so many workers has one with that index.
 // Zeros mean the only worker of a job.
 func Shard(index, of uint32) error {
 	var want string
 	switch {
-	case index == 0 && of == 0, index < of && of <= codec.MaxShards:
+	case index == 0 && of == 0, index < of && of <= MaxShards:
 		return nil
 	case of == 0:
-		want = fmt.Sprintf("want 1 to %d shards, got none", codec.MaxShards)
-	case of > codec.MaxShards:
-		want = fmt.Sprintf("want at most %d shards, got %d", codec.MaxShards, of)
+		want = fmt.Sprintf("want 1 to %d shards, got none", MaxShards)
+	case of > MaxShards:
+		want = fmt.Sprintf("want at most %d shards, got %d", MaxShards, of)
 	case of == 1:
 		want = fmt.Sprintf("want 0, got %d", index)
 	default:

@@ -1,4 +1,4 @@
-package codec_test
+package bloomjoin_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -55,7 +56,7 @@ func (s *service) replace(ctx context.Context, name string) error {
 }
 
 // A service replaces its filter while requests ask it.
-func ExampleFilter_Close() {
+func Example_replaceFilter() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -91,19 +92,7 @@ func ExampleFilter_Close() {
 
 // save writes an uncompressed filter, which Load maps where it can.
 func save(ctx context.Context, name string, ids ...int64) error {
-	b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "id::int64", Kind: codec.WantBloom, Capacity: 100})
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	w, err := b.Worker()
-	if err != nil {
-		return err
-	}
-	if err := w.Add(key.Int64s(ids)); err != nil {
-		return err
-	}
-	f, _, err := b.Finish(ctx)
+	f, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64", Kind: codec.WantBloom}, key.Int64s(ids))
 	if err != nil {
 		return err
 	}
