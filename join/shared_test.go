@@ -259,8 +259,8 @@ func digestOf(rows func(func(partition.Rows, error) bool)) (string, error) {
 }
 
 // TestSharedFiles runs random pairs of uses at once over the same opened files, some of
-// which are closed at a random moment. Each must have the result that it has alone, or
-// say that a file is closed; nothing stays open or mapped.
+// which are closed, or whose context ends, at a random moment. Each must have the result
+// that it has alone, or say why not; nothing stays open or mapped.
 func TestSharedFiles(t *testing.T) {
 	pairs := 200
 	if testing.Short() || join.RaceEnabled {
@@ -305,14 +305,19 @@ func TestSharedFiles(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(n), 14))
 				s := opened()
 				s.filter = filter
+				ctx, cancel := context.WithCancel(t.Context())
+				if r.IntN(4) == 0 {
+					time.AfterFunc(time.Duration(r.IntN(20))*time.Millisecond, cancel)
+				}
 				var work sync.WaitGroup
 				for k := range 2 {
 					i := r.IntN(len(all))
 					work.Go(func() {
-						got, err := all[i].run(t.Context(), s, 2*n+k)
+						got, err := all[i].run(ctx, s, 2*n+k)
 						switch {
 						case errors.Is(err, fs.ErrClosed):
 							closed.Add(1)
+						case ctx.Err() != nil && errors.Is(err, context.Canceled):
 						case err != nil || got != want[i]:
 							t.Errorf("%s, %T, pair %d: %s: %v, the same as alone: %t", codec, store, n, all[i].name, err, got == want[i])
 						default:
@@ -329,6 +334,7 @@ func TestSharedFiles(t *testing.T) {
 					}
 				}
 				work.Wait()
+				cancel()
 				if err := errors.Join(partition.Close(s.ids), partition.Close(s.logs)); err != nil {
 					t.Errorf("pair %d: nobody reads any more: %v", n, err)
 				}
