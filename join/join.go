@@ -121,15 +121,18 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 			yield(partition.Rows{}, err)
 			return
 		}
-		ended := false
+		ended := true // the consumer has stopped, got an error or panicked
+		defer func() {
+			if err := release(); err != nil && !ended {
+				yield(partition.Rows{}, err)
+			}
+		}()
 		for rows, err := range j.run(ctx, nil) {
-			if ended = !yield(rows, err) || err != nil; ended {
-				break
+			if !yield(rows, err) || err != nil {
+				return
 			}
 		}
-		if err := release(); err != nil && !ended {
-			yield(partition.Rows{}, err)
-		}
+		ended = false
 	}
 }
 

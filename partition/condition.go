@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"runtime/debug"
@@ -96,21 +95,25 @@ func (f *File) Read(ctx context.Context, group int, columns []int) iter.Seq2[arr
 			yield(nil, err)
 			return
 		}
-		err = f.checkGroup(group)
-		if err == nil {
+		ended := true // the consumer has stopped, got an error or panicked
+		defer func() {
+			if err := release(); err != nil && !ended {
+				yield(nil, err)
+			}
+		}()
+		if err = f.checkGroup(group); err == nil {
 			err = f.checkColumns(columns)
 		}
-		ended := false // the consumer has stopped, or got an error
-		if err == nil {
-			for rec, e := range onFault(f.read(held, f.table, group, columns, func(int64) {})) {
-				if ended = !yield(rec, e) || e != nil; ended {
-					break
-				}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for rec, err := range onFault(f.read(held, f.table, group, columns, func(int64) {})) {
+			if !yield(rec, err) || err != nil {
+				return
 			}
 		}
-		if err = errors.Join(err, release()); err != nil && !ended {
-			yield(nil, err)
-		}
+		ended = false
 	}
 }
 

@@ -43,20 +43,23 @@ func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) (
 			return
 		}
 		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, threads), func() int64 { return need(pieces, columns) })
-		more := true
+		more := false // the consumer wants more: it has not stopped, got an error or panicked
+		defer func() {
+			if err := release(); err != nil && more {
+				yield(Rows{}, err)
+			}
+		}()
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
 			work, err := newWork()
 			return func(ctx context.Context, t task, emit func(Rows) error) error {
 				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, func(int64) {}, records(emit))
 			}, err
 		}) {
-			if more = yield(r, err) && err == nil; !more {
-				break
+			if !yield(r, err) || err != nil {
+				return
 			}
 		}
-		if err := release(); err != nil && more {
-			yield(Rows{}, err)
-		}
+		more = true
 	}
 }
 

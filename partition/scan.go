@@ -28,7 +28,7 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 // scan is Scan for a part of the scan.
 func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
-		ended := false // the consumer has stopped
+		ended := true // the consumer has stopped, got an error or panicked
 		if s.opts.Schema == Union {
 			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
@@ -47,10 +47,10 @@ func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, s.opts.Threads), func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) { return s.newWorker(pieces, way) }) {
 			if !yield(r, err) || err != nil {
-				ended = true
 				return
 			}
 		}
+		ended = false
 	}
 }
 

@@ -294,6 +294,44 @@ func TestCloseCountsReaders(t *testing.T) {
 	}
 }
 
+// TestConsumersPanic checks that a file is released when the consumer of its rows panics.
+func TestConsumersPanic(t *testing.T) {
+	names := alike(t, 1, 100_000)
+	for what, read := range map[string]func(*File){
+		"File.Read": func(f *File) {
+			for range f.Read(t.Context(), 0, nil) {
+				panic("the consumer's")
+			}
+		},
+		"Map": func(f *File) {
+			for range Map(t.Context(), Split([]*File{f}, Shard{}), 1, nil, keepRecords) {
+				panic("the consumer's")
+			}
+		},
+		"Scan": func(f *File) {
+			s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range s.Scan(t.Context(), Split([]*File{f}, Shard{})) {
+				panic("the consumer's")
+			}
+		},
+	} {
+		before, f := openDescriptors(t), open(t, OpenOptions{}, names...)[0]
+		func() {
+			defer func() { equal(t, what, fmt.Sprint(recover()), "the consumer's") }()
+			read(f)
+		}()
+		if err := f.Close(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if after := openDescriptors(t); after > before {
+			t.Errorf("%s: %d descriptors, %d before", what, after, before)
+		}
+	}
+}
+
 // TestScansOnce checks that a Scanner runs one scan, and that PathOf may be called
 // meanwhile.
 func TestScansOnce(t *testing.T) {
