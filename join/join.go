@@ -27,11 +27,15 @@ type Join struct {
 	why     string             // the answer is made of records, not of pages
 }
 
-// begin begins the one run, during which the files stay open.
-func (j *Join) begin(ctx context.Context) (held context.Context, release func() error, err error) {
+// begin begins the one run, during which the files stay open. Rows are made unless they
+// are counted.
+func (j *Join) begin(ctx context.Context, count bool) (held context.Context, release func() error, err error) {
 	t, err := j.prepared()
 	if err != nil {
 		return nil, nil, err
+	}
+	if t.answer.counts && !count {
+		return nil, nil, errNoColumns
 	}
 	if j.used.Swap(true) {
 		return nil, nil, errors.New("the Join has run already: it runs once (make another with New)")
@@ -116,7 +120,7 @@ var errNoColumns = errors.New("no column of the answer is named (name some, leav
 // checked when all rows have been yielded. The sequence can be used once.
 func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
-		ctx, release, err := j.begin(ctx)
+		ctx, release, err := j.begin(ctx, false)
 		if err != nil {
 			yield(partition.Rows{}, err)
 			return
@@ -140,10 +144,6 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 // requirements are met; its error is the join's.
 func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Rows, error] {
 	return func(yield func(partition.Rows, error) bool) {
-		if j.task.answer.counts {
-			yield(partition.Rows{}, errNoColumns)
-			return
-		}
 		r, err := j.task.start(ctx)
 		if err != nil {
 			yield(partition.Rows{}, err)
@@ -185,15 +185,12 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if err := out.CheckSchemas(ctx, partition.ScanOptions{}, nil); err != nil { // before IDs are read
 		return partition.Written{}, err
 	}
-	ctx, release, err := j.begin(ctx)
+	ctx, release, err := j.begin(ctx, false)
 	if err != nil {
 		return partition.Written{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	t := j.task
-	if t.answer.counts {
-		return partition.Written{}, errNoColumns
-	}
 	dir := out.IsDir(ctx)
 	if dir {
 		var err error
@@ -264,7 +261,7 @@ func (t *task) required(out *partition.Output) *task {
 // Count joins and returns the number of rows of the answer without making any. It
 // reads nothing but the keys of both sides. Options.Require holds.
 func (j *Join) Count(ctx context.Context) (_ int64, err error) {
-	ctx, release, err := j.begin(ctx)
+	ctx, release, err := j.begin(ctx, true)
 	if err != nil {
 		return 0, err
 	}

@@ -69,6 +69,16 @@ func TestRunsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	none, err := join.New(ids, logs, join.Options{On: "user=id", Columns: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ways["Write"](none); err == nil || !strings.Contains(err.Error(), "call Count") {
+		t.Errorf("rows without columns: %v", err)
+	}
+	if err := ways["Count"](none); err != nil {
+		t.Errorf("Count, as the error before says: %v", err)
+	}
 	seq := j.Run(t.Context())
 	for r, err := range seq {
 		if err != nil {

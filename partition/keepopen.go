@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"sync"
 
@@ -21,14 +22,16 @@ type readers struct {
 	release func() error // what the file holds; called once
 }
 
-// begin adds a reader, unless the file is closed.
-func (o *readers) begin() bool {
+// begin adds a reader, unless the file is closed. A reader that is a part of one at work,
+// held, may begin until the last of these ends.
+func (o *readers) begin(held bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.closed {
-		o.count++
+	if o.closed && !(held && o.count > 0) {
+		return false
 	}
-	return !o.closed
+	o.count++
+	return true
 }
 
 // end removes a reader. The last one releases a file that was closed meanwhile.
@@ -76,24 +79,20 @@ func KeepOpen(ctx context.Context, files ...*File) (held context.Context, releas
 			return nil, nil, errors.Join(err, release())
 		}
 		o := f.readers
-		if o == nil || mine[o] || outer[o] {
+		if o == nil || mine[o] {
 			continue
 		}
-		if !o.begin() {
+		if !o.begin(outer[o]) {
 			return nil, nil, errors.Join(f.closedError(), release())
 		}
 		mine[o] = true
 	}
 	release = sync.OnceValue(release)
-	if len(mine) == 0 {
-		return ctx, release, nil
-	}
 	all := heldFiles{}
-	for o := range outer {
-		all[o] = true
-	}
-	for o := range mine {
-		all[o] = true
+	maps.Copy(all, outer)
+	maps.Copy(all, mine)
+	if len(all) == len(outer) {
+		return ctx, release, nil
 	}
 	return context.WithValue(ctx, heldKey{}, all), release, nil
 }

@@ -53,9 +53,9 @@ func TestOutputFields(t *testing.T) {
 		{"no IDsChanged", Output{Name: "o", IDsChanged: "x"}, nil, []string{`Output.IDsChanged "x": want IDsRerun or IDsKeep`}},
 		{"TargetSize", Output{Name: "o/", TargetSize: -1}, nil, []string{"Output.TargetSize: want at least 0 bytes, got -1"}},
 		{"Memory", Output{Name: "o", Memory: -2}, nil, []string{"Output.Memory: want at least 0 bytes, got -2"}},
-		{"worker 5 of 3", Output{Name: "o/", Shard: Shard{5, 3}}, nil, []string{"Output.Shard: worker 5 of 3: want an index"}},
-		{"worker 1 of none", Output{Name: "o", Shard: Shard{1, 0}}, nil, []string{"Output.Shard: worker 1 of 1: want an index"}},
-		{"too many workers", Output{Name: "o", Shard: Shard{1, MaxShards + 1}}, nil, []string{"Output.Shard: worker 1 of 1048577"}},
+		{"worker 5 of 3", Output{Name: "o/", Shard: Shard{5, 3}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
+		{"worker 1 of none", Output{Name: "o", Shard: Shard{1, 0}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
+		{"too many workers", Output{Name: "o", Shard: Shard{1, MaxShards + 1}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
 		{"a nil file of the log", Output{Name: "o", Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2 is nil"}},
 		{"a nil file of IDs", Output{Name: "o", Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1 is nil"}},
 		{"a nil skipped file", Output{Name: "o", Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1 is nil"}},
@@ -139,7 +139,6 @@ func TestOutputArguments(t *testing.T) {
 			{"no scanner", nil, pieces, files, "WriteScan: the Scanner is nil or empty"},
 			{"a zero scanner", new(Scanner), pieces, files, "WriteScan: the Scanner is nil or empty"},
 			{"no log", s, pieces, nil, "logs is empty"},
-			{"nothing", s, nil, nil, "logs is empty"},
 			{"a nil file", s, pieces, []*File{nil}, "logs: file 1 of 1 is nil"},
 			{"a zero piece", s, []Piece{{}}, files, "piece 1 of 1: its File is nil"},
 			{"row groups", s, []Piece{{files[0], 1, 0}}, files, "row groups from 1 up to 0: want a range"},
@@ -204,7 +203,7 @@ func TestZeroRun(t *testing.T) {
 		equal(t, what+": Open", fmt.Sprint(opened, of, err), "[] [] <nil>")
 		added, changed, gone, err := in.Since(t.Context(), in)
 		equal(t, what+": Since", fmt.Sprint(added, changed, gone, err), "[] [] [] <nil>")
-		says(t, what+": Share", second(in.Share(t.Context(), Shard{5, 3})), nil, "worker 5 of 3")
+		says(t, what+": Share", second(in.Share(t.Context(), Shard{5, 3})), nil, "shard 5/3: counted from 0")
 		says(t, what+": Pick", second(in.Pick(t.Context(), nil)), nil, "keep is nil")
 		_, _, err = in.Open(t.Context(), []InputPiece{{Hi: 1}}, OpenOptions{})
 		says(t, what+": Open", err, nil, "piece 1 of 1: row groups from 0 up to 1")

@@ -18,6 +18,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // alike writes files of one layout without compression. Mapped one after the other they
@@ -286,8 +287,18 @@ func TestCloseCountsReaders(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := errors.Join(release(), release()); err != nil {
+	nested, done, err := KeepOpen(ctx, held)
+	if err := errors.Join(err, release(), release()); err != nil {
 		t.Error(err)
+	}
+	if err := drained(held.Read(nested, 0, nil)); err != nil {
+		t.Errorf("a pass over a file that is held within what was released: %v", err)
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	if err := drained(held.Read(nested, 0, nil)); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a context that holds nothing any more: %v", err)
 	}
 	if err := drained(held.Read(t.Context(), 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after release: %v", err)
@@ -401,25 +412,26 @@ func TestZeroFiles(t *testing.T) {
 		err  error
 		word string
 	}{
-		"Close of nil":           {Close([]*File{nil}), "nil"},
-		"Close of a zero File":   {new(File).Close(), "not opened"},
-		"Read of a zero File":    {drained(new(File).Read(ctx, 0, nil)), "not opened"},
-		"Check of a zero File":   {new(File).Check(ctx, 0), "not opened"},
-		"Read of row group 99":   {drained(good.Read(ctx, 99, nil)), "row group"},
-		"Read of row group -1":   {drained(good.Read(ctx, -1, nil)), "row group"},
-		"Read of column 99":      {drained(good.Read(ctx, 0, []int{99})), "column"},
-		"Check of row group 99":  {good.Check(ctx, 99), "row group"},
-		"Scan of a zero Piece":   {scan(Piece{}), "nil"},
-		"Scan of a zero File":    {scan(Piece{File: &File{}}), "not open"},
-		"Scan of 0 to 99":        {scan(Piece{File: good, Hi: 99}), "0 up to 99"},
-		"Scan of 3 to 1":         {scan(Piece{File: good, Lo: 3, Hi: 1}), "3 up to 1"},
-		"ReadKeys of 0 to 99":    {keys(Piece{File: good, Hi: 99}), "0 up to 99"},
-		"NewScanner of nil":      {new_(nil), "nil"},
-		"NewScanner of a zero":   {new_(&File{}), "not opened"},
-		"a zero Scanner's Scan":  {drained(new(Scanner).Scan(ctx, nil)), "NewScanner"},
-		"a zero Scanner's Count": {new(Scanner).Count(ctx, nil), "NewScanner"},
-		"a nil Scanner's Scan":   {drained((*Scanner)(nil).Scan(ctx, nil)), "NewScanner"},
-		"Map without work":       {drained(Map(ctx, Split([]*File{good}, Shard{}), 1, nil, nil)), "newWork"},
+		"Close of nil":                {Close([]*File{nil}), "nil"},
+		"Close of a zero File":        {new(File).Close(), "not opened"},
+		"Read of a zero File":         {drained(new(File).Read(ctx, 0, nil)), "not opened"},
+		"Check of a zero File":        {new(File).Check(ctx, 0), "not opened"},
+		"Read of row group 99":        {drained(good.Read(ctx, 99, nil)), "row group"},
+		"Read of row group -1":        {drained(good.Read(ctx, -1, nil)), "row group"},
+		"Read of column 99":           {drained(good.Read(ctx, 0, []int{99})), "column"},
+		"Check of row group 99":       {good.Check(ctx, 99), "row group"},
+		"Scan of a nil File's pieces": {scan(Split([]*File{nil}, Shard{})...), "nil"},
+		"Scan of a zero Piece":        {scan(Piece{}), "nil"},
+		"Scan of a zero File":         {scan(Piece{File: &File{}}), "not open"},
+		"Scan of 0 to 99":             {scan(Piece{File: good, Hi: 99}), "0 up to 99"},
+		"Scan of 3 to 1":              {scan(Piece{File: good, Lo: 3, Hi: 1}), "3 up to 1"},
+		"ReadKeys of 0 to 99":         {keys(Piece{File: good, Hi: 99}), "0 up to 99"},
+		"NewScanner of nil":           {new_(nil), "nil"},
+		"NewScanner of a zero":        {new_(&File{}), "not opened"},
+		"a zero Scanner's Scan":       {drained(new(Scanner).Scan(ctx, nil)), "NewScanner"},
+		"a zero Scanner's Count":      {new(Scanner).Count(ctx, nil), "NewScanner"},
+		"a nil Scanner's Scan":        {drained((*Scanner)(nil).Scan(ctx, nil)), "NewScanner"},
+		"Map without work":            {drained(Map(ctx, Split([]*File{good}, Shard{}), 1, nil, nil)), "newWork"},
 		"ReadKeys without work": {func() error {
 			_, _, err := ReadKeys(ctx, Split([]*File{good}, Shard{}), KeyOptions{Key: "a"}, nil)
 			return err
@@ -464,5 +476,20 @@ func TestZeroFiles(t *testing.T) {
 	}
 	if got := good.readers.count; got != 0 {
 		t.Errorf("%d readers are left", got)
+	}
+}
+
+// TestLogWithoutFiles checks that a directory takes the rows of a log without files.
+func TestLogWithoutFiles(t *testing.T) {
+	for _, name := range []string{"out/", "out.parquet"} {
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 5), Key: "a"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := Output{Name: filepath.Join(t.TempDir(), name) + map[bool]string{true: "/"}[strings.HasSuffix(name, "/")], Run: &Run{}}
+		w, err := out.WriteScan(t.Context(), s, nil, nil, nil)
+		if dir := strings.HasSuffix(name, "/"); dir != (err == nil) || w.Rows != 0 || !dir && !errors.Is(err, storage.ErrNoFiles) {
+			t.Errorf("%s: %d rows, %v", name, w.Rows, err)
+		}
 	}
 }

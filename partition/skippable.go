@@ -13,10 +13,12 @@ import (
 // that are left, Pages those of the key column, where there is a page index. It reads no
 // page. Of more than most row groups it samples most of them, evenly spread, and fewer if
 // they are read over a network, where each may take a request.
-func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (*ScanStats, error) {
-	if err := checkPieces(pieces); err != nil {
+func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (_ *ScanStats, err error) {
+	ctx, release, err := openPieces(ctx, pieces)
+	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, release()) }()
 	s := new(ScanStats)
 	var groups []Piece
 	for _, p := range pieces {

@@ -69,7 +69,7 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	if err := checkScanner(s); err != nil {
 		return nil, fmt.Errorf("Output.WriteScan: %w", err)
 	}
-	if len(logs) == 0 {
+	if len(logs) == 0 && len(pieces) > 0 {
 		return nil, errors.New("Output.WriteScan: logs is empty (pass all files of the log, whatever the shard)")
 	}
 	if err := checkFiles("Output.WriteScan: logs", logs); err != nil {

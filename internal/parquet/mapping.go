@@ -70,7 +70,7 @@ func (b *Buffers) use(f *File) {
 		return // held already, or none
 	}
 	b.unmap()
-	if m.hold() {
+	if m != nil && m.hold() {
 		b.mapping = m
 	}
 }

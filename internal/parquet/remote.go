@@ -210,6 +210,7 @@ func (f *File) Again(a *Ahead) *Ahead {
 // header.
 func (f *File) locate(a *Ahead, rowGroup, leaf int, wanted func(lo, hi int64) bool) {
 	c := f.ChunkIn(new(Buffers), rowGroup, leaf)
+	defer c.Close()
 	if c.end <= c.pos || c.pos >= f.Size { // constants follow the file's end, in memory
 		return
 	}
