@@ -457,6 +457,6 @@ func TestNegativeOptions(t *testing.T) {
 	}
 	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
 	says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
-	_, _, err = ReadKeys(t.Context(), Split(open(t, OpenOptions{}, name), Shard{}), KeyOptions{Key: "id", Threads: -3}, nil)
+	_, _, err = ReadKeys(t.Context(), Split(open(t, OpenOptions{}, name), Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
 	says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 }
