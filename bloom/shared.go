@@ -37,7 +37,8 @@ const (
 )
 
 // NewShared returns a Shared that fills f through Adders of about buffer bytes
-// each, or nil if f is nil or has no bits, as there is nothing to fill. f must not be used otherwise until all of them are flushed.
+// each, or nil if f is nil or has no bits, as there is nothing to fill. f must not be
+// used otherwise until all of them are flushed.
 func NewShared(f *Filter, buffer uint64) *Shared {
 	if f.blank() {
 		return nil

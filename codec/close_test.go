@@ -87,8 +87,8 @@ func TestCloseWhileAsked(t *testing.T) {
 			}
 			return nil
 		},
-		"Hold": func(f *Filter) error {
-			release, err := f.Hold()
+		"KeepOpen": func(f *Filter) error {
+			release, err := f.KeepOpen()
 			if err != nil {
 				return err
 			}
@@ -140,11 +140,11 @@ func TestCloseWhileAsked(t *testing.T) {
 func TestCloseReportsLater(t *testing.T) {
 	var released atomic.Int32
 	f := mappedFilter(t, 100, &released, errDisk)
-	first, err := f.Hold()
+	first, err := f.KeepOpen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := f.Hold()
+	second, err := f.KeepOpen()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestCloseReportsLater(t *testing.T) {
 			t.Errorf("two at work: %v, released %d times", err, released.Load())
 		}
 	}
-	if _, err := f.Hold(); !errors.Is(err, fs.ErrClosed) {
+	if _, err := f.KeepOpen(); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("held after Close: %v", err)
 	}
 	if _, err := f.Contains(key.Int64s([]int64{1}), nil); !errors.Is(err, fs.ErrClosed) {

@@ -216,9 +216,9 @@ func (f *Filter) Kind() Kind {
 	return f.kind
 }
 
-// Bloom returns the payload of a Bloom filter, else nil. If the payload is mapped
-// ([Filter.Mapped]), it must not be used after Close, which is certain only between
-// [Filter.Hold] and its release, or where nobody else can call Close.
+// Bloom returns the payload of a Bloom filter, else nil. A mapped payload
+// ([Filter.Mapped]) must not be used after Close. If another goroutine may call Close,
+// use the payload only between [Filter.KeepOpen] and its release.
 func (f *Filter) Bloom() *bloom.Filter {
 	p := f.payload()
 	if p == nil || p.mapping.gone() {

@@ -32,7 +32,7 @@ type Options struct {
 //
 // It does not sync or close the file, nor remove an incomplete one.
 func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
-	release, err := f.Hold()
+	release, err := f.KeepOpen()
 	if err != nil {
 		return 0, err
 	}
@@ -220,7 +220,7 @@ type stamp struct {
 // The first call reads the payload, unless the filter was loaded from a file or
 // written to one before.
 func (f *Filter) Digest() ([32]byte, error) {
-	release, err := f.Hold()
+	release, err := f.KeepOpen()
 	if err != nil {
 		return [32]byte{}, err
 	}

@@ -98,7 +98,7 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 	if err := given(store, name); err != nil {
 		return 0, err
 	}
-	release, err := f.Hold()
+	release, err := f.KeepOpen()
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", name, err)
 	}

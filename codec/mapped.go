@@ -201,13 +201,13 @@ func (f *Filter) Mapped() bool {
 	return p != nil && p.mapping != nil && !p.mapping.gone()
 }
 
-// Hold keeps a mapped file from being released until release is called, which must
+// KeepOpen keeps a mapped file from being released until release is called, which must
 // happen once. It serves callers that read what Bloom returns, in case another
 // goroutine calls Close: until release, Bloom returns the same filter, and its bits
 // can be read. Other methods hold the file by themselves. After Close the error
 // wraps fs.ErrClosed; for a nil filter it wraps ErrInvalid. Filters that are not
-// mapped need no Hold, but allow it.
-func (f *Filter) Hold() (release func(), err error) {
+// mapped need no KeepOpen, but allow it.
+func (f *Filter) KeepOpen() (release func(), err error) {
 	if f == nil {
 		return nil, errNil()
 	}
@@ -233,7 +233,7 @@ func (f *Filter) Hold() (release func(), err error) {
 // without a payload do.
 //
 // A *bloom.Filter that Bloom returned before must not be used after Close, unless
-// [Filter.Hold] still holds the file: the process would end.
+// [Filter.KeepOpen] still holds the file: the process would end.
 //
 // For filters that are not mapped or nil, and once it has returned anything else
 // than an error that wraps storage.ErrAgain, Close does nothing.

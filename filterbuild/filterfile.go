@@ -5,7 +5,7 @@ import "github.com/bloomjoin/bloomjoin/codec"
 // Count returns what is known of the keys of a filter that was not built here. Of a
 // filter that is nil, closed or without a payload, it is the zero Report.
 func Count(f *codec.Filter) Report {
-	release, err := f.Hold()
+	release, err := f.KeepOpen()
 	if err != nil {
 		return Report{}
 	}

@@ -62,7 +62,7 @@ func partsOf(filters []*codec.Filter) (parts []part, release func(), err error) 
 	for i, f := range filters {
 		p := &parts[i]
 		p.name = fmt.Sprintf("filter %d", i+1)
-		held, err := f.Hold()
+		held, err := f.KeepOpen()
 		if err != nil {
 			errs[i] = fmt.Errorf("%s: %w", p.name, err)
 			continue

@@ -27,7 +27,7 @@ const rateSlack = 1.05
 // is known of the keys, see [Count]. A filter that is nil, closed or without a
 // payload is an error of another kind.
 func Check(f *codec.Filter, rep Report) error {
-	release, err := f.Hold()
+	release, err := f.KeepOpen()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -168,7 +169,7 @@ func TestClosedFiles(t *testing.T) {
 	idDir, logDir := sharedInputs(t, "none")
 	for _, side := range []string{"ids", "logs"} {
 		ids, logs := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
-		before := descriptors(t)
+		before := storagetest.Descriptors(t)
 		made := func() *join.Join {
 			j, err := join.New(ids, logs, join.Options{On: "user=id", Type: join.Inner})
 			if err != nil {
@@ -194,7 +195,7 @@ func TestClosedFiles(t *testing.T) {
 				t.Errorf("%s over closed %s: %v, want fs.ErrClosed and the name", what, side, err)
 			}
 		}
-		if after := descriptors(t); after > before {
+		if after := storagetest.Descriptors(t); after > before {
 			t.Errorf("%d descriptors, %d before", after, before)
 		}
 	}

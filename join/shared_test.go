@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -299,7 +299,7 @@ func TestSharedFiles(t *testing.T) {
 			if err := errors.Join(partition.Close(alone.ids), partition.Close(alone.logs)); err != nil {
 				t.Fatal(err)
 			}
-			before := descriptors(t)
+			before := storagetest.Descriptors(t)
 			var closed, whole atomic.Int64
 			for n := range pairs / 4 {
 				r := rand.New(rand.NewPCG(uint64(n), 14))
@@ -342,11 +342,11 @@ func TestSharedFiles(t *testing.T) {
 			if closed.Load() == 0 || whole.Load() < closed.Load() {
 				t.Errorf("%s, %T: %d uses met a closed file, %d did not: want some of both", codec, store, closed.Load(), whole.Load())
 			}
-			if after := descriptors(t); after > before {
+			if after := storagetest.Descriptors(t); after > before {
 				t.Errorf("%s, %T: %d descriptors, %d before", codec, store, after, before)
 			}
 			for _, d := range []string{idDir, logDir} {
-				if stillMapped(t, d) {
+				if storagetest.Mapped(t, d) {
 					t.Errorf("%s, %T: a file of %s is still mapped", codec, store, d)
 				}
 			}
@@ -355,30 +355,4 @@ func TestSharedFiles(t *testing.T) {
 	if err := goleak.Find(); err != nil {
 		t.Error(err)
 	}
-}
-
-// descriptors returns the number of open descriptors, 0 where that is not known.
-func descriptors(t testing.TB) int {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		return 0
-	}
-	d, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(d)
-}
-
-// stillMapped reports whether a file below dir is mapped.
-func stillMapped(t testing.TB, dir string) bool {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		return false
-	}
-	b, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bytes.Contains(b, []byte(dir))
 }

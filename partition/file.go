@@ -54,6 +54,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -93,8 +94,8 @@ func (r rowGroups) NumGroups() int {
 	return r.table.NumGroups()
 }
 
-// GroupRows returns the number of stored rows of row group i, counted from 0, or -1 if it
-// is unknown before they are read or there is no such row group.
+// GroupRows returns the number of stored rows of row group i, counted from 0. It returns
+// -1 if reading alone would show it, or if i is not a row group.
 func (r rowGroups) GroupRows(i int) int64 {
 	if i < 0 || i >= r.NumGroups() {
 		return -1
@@ -102,8 +103,8 @@ func (r rowGroups) GroupRows(i int) int64 {
 	return r.table.GroupRows(i)
 }
 
-// GroupBytes returns the stored size of row group i in bytes, or -1 if it is unknown or
-// there is no such row group.
+// GroupBytes returns the stored size of row group i in bytes. It returns -1 if the size is
+// unknown, or if i is not a row group.
 func (r rowGroups) GroupBytes(i int) int64 {
 	if i < 0 || i >= r.NumGroups() {
 		return -1
@@ -172,21 +173,19 @@ func (f *File) unless(err error) error {
 
 // Close closes the file. It never waits: readers that are at work go on to their end, and
 // the last of them releases the file. Close then returns an error that says how many
-// there are. A reader that begins after Close gets an error that wraps [fs.ErrClosed];
-// what the footer says, such as Rows and Schema, stays known. Close may be called again,
-// which does nothing.
+// there are and wraps [storage.ErrAgain]; called again when they have ended, it returns
+// nil. A reader that begins after Close gets an error that wraps [fs.ErrClosed]; what the
+// footer says, such as Rows and Schema, stays known.
 func (f *File) Close() error {
-	switch {
-	case f == nil:
-		return errors.New("the File is nil (a File comes from Open or Records)")
-	case f.table == nil:
-		return errNotOpened
-	case f.readers == nil:
+	if err := f.usable(); err != nil {
+		return err
+	}
+	if f.readers == nil {
 		return nil
 	}
 	atWork, err := f.readers.close()
 	if atWork > 0 {
-		return fmt.Errorf("%s: closed while it is being read (readers at work: %d; the last one releases the file)", f.Name, atWork)
+		return fmt.Errorf("%s: closed while it is being read (readers at work: %d; the last one releases the file)%w", f.Name, atWork, quiet.Error{Err: storage.ErrAgain})
 	}
 	return err
 }
@@ -211,18 +210,15 @@ func (f *File) with(t table) *File {
 	return &view
 }
 
-// checkGroup returns an error if there is no row group of this number, counted from 0.
+// checkGroup returns an error unless i, counted from 0, is a row group.
 func (f *File) checkGroup(i int) error {
-	if err := f.usable(0); err != nil {
-		return errNotOpened
-	}
 	if n := f.NumGroups(); i < 0 || i >= n {
 		return fault.Mismatch(fault.At{File: f.Name}, "row group", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(i))
 	}
 	return nil
 }
 
-// checkColumns returns an error if there are no columns of these positions.
+// checkColumns returns an error unless all of these, counted from 0, are columns.
 func (f *File) checkColumns(columns []int) error {
 	for _, c := range columns {
 		if n := f.Schema().NumFields(); c < 0 || c >= n {

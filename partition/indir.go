@@ -49,9 +49,6 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 // jobOf returns what is to be done in the directory: what Pending has found, or
 // everything.
 func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
-	if err := o.Shard.check(); err != nil {
-		return nil, err
-	}
 	if o.Run != nil && o.Run.job != nil {
 		o.Run.job.SetRequire(publish.Require(o.Require))
 		return o.Run.job, nil

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,48 +17,62 @@ import (
 
 // readers counts the readers of an open file. All views of a File share it.
 type readers struct {
-	mu      sync.Mutex
-	count   int
-	closed  bool
-	release func() error // what the file holds; called once
+	mu       sync.Mutex
+	count    int // readers that are no part of another one
+	parts    int // passes of readers that KeepOpen counts
+	closed   bool
+	released bool
+	release  func() error // what the file holds
 }
 
-// begin adds a reader, unless the file is closed. A reader that is a part of one at work,
-// held, may begin until the last of these ends.
-func (o *readers) begin(held bool) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed && !(held && o.count > 0) {
-		return false
+// begin adds a reader, unless the file is closed. A part of a reader may begin until the
+// last reader ends, and counts as such; afterwards it is a reader like others.
+func (r *readers) begin(part bool) (asPart, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if part && r.count+r.parts > 0 {
+		r.parts++
+		return true, true
 	}
-	o.count++
-	return true
+	if r.closed {
+		return false, false
+	}
+	r.count++
+	return false, true
 }
 
-// end removes a reader. The last one releases a file that was closed meanwhile.
-func (o *readers) end() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.count--
-	if o.count > 0 || !o.closed {
-		return nil
+// end removes a reader or, if part is set, a part of one. The last one releases a file
+// that was closed meanwhile.
+func (r *readers) end(part bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if part {
+		r.parts--
+	} else {
+		r.count--
 	}
-	return o.release()
+	return r.freed()
 }
 
 // close closes the file: no reader begins any more. It returns the number of those that
 // are at work, of which the last one then releases the file.
-func (o *readers) close() (atWork int, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		return 0, nil
+func (r *readers) close() (atWork int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if atWork = cmp.Or(r.count, r.parts); atWork > 0 {
+		return atWork, nil
 	}
-	o.closed = true
-	if o.count == 0 {
-		return 0, o.release()
+	return 0, r.freed()
+}
+
+// freed releases a closed file that nobody reads, once. The caller holds mu.
+func (r *readers) freed() error {
+	if !r.closed || r.released || r.count+r.parts > 0 {
+		return nil
 	}
-	return o.count, nil
+	r.released = true
+	return r.release()
 }
 
 // KeepOpen keeps files open, even if they are closed meanwhile, for several passes over
@@ -67,27 +82,28 @@ func (o *readers) close() (atWork int, err error) {
 func KeepOpen(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
 	stopped.Needs(ctx, "partition.KeepOpen")
 	outer, _ := ctx.Value(heldKey{}).(heldFiles)
-	mine := heldFiles{}
-	release = func() (err error) {
-		for o := range mine {
-			err = errors.Join(err, o.end())
+	mine := heldFiles{} // true: as a part of a reader
+	release = sync.OnceValue(func() (err error) {
+		for r, part := range mine {
+			err = errors.Join(err, r.end(part))
 		}
 		return err
-	}
+	})
 	for i, f := range files {
-		if err := f.usable(i); err != nil {
-			return nil, nil, errors.Join(err, release())
+		if err := f.usable(); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("file %d of %d: %w", i+1, len(files), err), release())
 		}
-		o := f.readers
-		if o == nil || mine[o] {
+		r := f.readers
+		if _, again := mine[r]; again || r == nil {
 			continue
 		}
-		if !o.begin(outer[o]) {
-			return nil, nil, errors.Join(f.closedError(), release())
+		_, part := outer[r]
+		part, ok := r.begin(part)
+		if !ok {
+			return nil, nil, errors.Join(fmt.Errorf("%s: %w", f.Name, fs.ErrClosed), release())
 		}
-		mine[o] = true
+		mine[r] = part
 	}
-	release = sync.OnceValue(release)
 	all := heldFiles{}
 	maps.Copy(all, outer)
 	maps.Copy(all, mine)
@@ -97,26 +113,21 @@ func KeepOpen(ctx context.Context, files ...*File) (held context.Context, releas
 	return context.WithValue(ctx, heldKey{}, all), release, nil
 }
 
-// heldFiles are files that a context holds.
+// heldFiles are files that a context keeps open, each as a part of a reader or not.
 type heldFiles map[*readers]bool
 
 type heldKey struct{}
 
-// usable returns an error if the File, which is the i-th of several, was not made by
-// Open or Records.
-func (f *File) usable(i int) error {
+// usable returns an error if the File was not made by Open or Records.
+func (f *File) usable() error {
 	switch {
 	case f == nil:
-		return fmt.Errorf("file %d is nil (a File comes from Open or Records)", i+1)
+		return errors.New("the File is nil (a File comes from Open or Records)")
 	case f.table == nil:
-		return fmt.Errorf("file %d: %w", i+1, errNotOpened)
+		return errors.New("the File was not opened (a File comes from Open or Records)")
 	}
 	return nil
 }
-
-var errNotOpened = errors.New("a File that was not opened (a File comes from Open or Records)")
-
-func (f *File) closedError() error { return fmt.Errorf("%s: %w", f.Name, fs.ErrClosed) }
 
 // keepOpen is KeepOpen for the file alone.
 func (f *File) keepOpen(ctx context.Context) (context.Context, func() error, error) {

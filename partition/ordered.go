@@ -34,21 +34,22 @@ func records(emit func(Rows) error) func(arrow.Record) error {
 // ended before Map returns.
 func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
-		ctx, release, err := mapPieces(ctx, pieces)
-		if err == nil && newWork == nil {
-			err = errors.Join(errors.New("newWork is nil: Map needs work to pass the records through"), release())
+		if newWork == nil {
+			yield(Rows{}, errors.New("newWork is nil: Map needs work to pass the records through"))
+			return
 		}
+		ctx, release, err := mapPieces(ctx, pieces)
 		if err != nil {
 			yield(Rows{}, err)
 			return
 		}
-		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, threads), func() int64 { return need(pieces, columns) })
-		more := false // the consumer wants more: it has not stopped, got an error or panicked
+		ended := true // the consumer has stopped, got an error or panicked
 		defer func() {
-			if err := release(); err != nil && more {
+			if err := release(); err != nil && !ended {
 				yield(Rows{}, err)
 			}
 		}()
+		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, threads), func() int64 { return need(pieces, columns) })
 		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
 			work, err := newWork()
 			return func(ctx context.Context, t task, emit func(Rows) error) error {
@@ -59,7 +60,7 @@ func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) (
 				return
 			}
 		}
-		more = true
+		ended = false
 	}
 }
 

@@ -65,25 +65,23 @@ func (r *Run) check() error {
 	return errors.Join(checkFiles("Run.IDs", r.IDs), checkFiles("Run.Log", r.Log), checkFiles("Run.Skipped", r.Skipped))
 }
 
-// checkFiles returns an error if a file of a field or an argument is nil.
+// checkFiles returns an error if a file of a field or an argument was not opened.
 func checkFiles(where string, files []*File) error {
-	if i := slices.Index(files, nil); i >= 0 {
-		return fmt.Errorf("%s: file %d of %d is nil", where, i+1, len(files))
+	for i, f := range files {
+		if err := f.usable(); err != nil {
+			return fmt.Errorf("%s: file %d of %d: %w", where, i+1, len(files), err)
+		}
 	}
 	return nil
 }
 
 // check returns an error if its file has no such row groups.
 func (p Piece) check() error {
-	switch n := 0; {
-	case p.File == nil:
-		return errors.New("its File is nil (see Split)")
-	case p.File.table == nil:
-		return errors.New("its File is not open (see Open)")
-	default:
-		if n = p.File.NumGroups(); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
-			return fmt.Errorf("%s: row groups from %d up to %d: want a range within 0 to %d", p.File.Name, p.Lo, p.Hi, n)
-		}
+	if err := p.File.usable(); err != nil {
+		return err
+	}
+	if n := p.File.NumGroups(); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
+		return fmt.Errorf("%s: row groups from %d up to %d: want a range within 0 to %d", p.File.Name, p.Lo, p.Hi, n)
 	}
 	return nil
 }

@@ -56,9 +56,9 @@ func TestOutputFields(t *testing.T) {
 		{"worker 5 of 3", Output{Name: "o/", Shard: Shard{5, 3}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
 		{"worker 1 of none", Output{Name: "o", Shard: Shard{1, 0}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
 		{"too many workers", Output{Name: "o", Shard: Shard{1, MaxShards + 1}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
-		{"a nil file of the log", Output{Name: "o", Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2 is nil"}},
-		{"a nil file of IDs", Output{Name: "o", Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1 is nil"}},
-		{"a nil skipped file", Output{Name: "o", Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1 is nil"}},
+		{"a nil file of the log", Output{Name: "o", Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
+		{"a nil file of IDs", Output{Name: "o", Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
+		{"a nil skipped file", Output{Name: "o", Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
 	} {
 		for call, err := range everyCall(t, c.out) {
 			says(t, c.what+", "+call, err, c.kind, c.words...)
@@ -120,7 +120,7 @@ func TestOutputArguments(t *testing.T) {
 		}{
 			{"nil rows", part, nil, "the sequence of rows is nil"},
 			{"no schema", []Part{{Piece: pieces[0]}}, none, "part 1 of 1: its Schema is nil"},
-			{"a zero file", []Part{part[0], {Piece: Piece{File: new(File)}, Schema: schema}}, none, "part 2 of 2: its Piece: its File is not open"},
+			{"a zero file", []Part{part[0], {Piece: Piece{File: new(File)}, Schema: schema}}, none, "part 2 of 2: its Piece: the File was not opened"},
 			{"row groups", []Part{{Piece: Piece{files[0], 0, 9}, Schema: schema}}, none, "row groups from 0 up to 9: want a range within 0 to 1"},
 			{"a nil record", part, func(yield func(Rows, error) bool) { yield(Rows{}, nil) }, "Rows.Record is nil"},
 			{"a part before the first", part, oneRecord(t, -1), "rows out of order: want a part from 0 to 0, got -1"},
@@ -139,15 +139,15 @@ func TestOutputArguments(t *testing.T) {
 			{"no scanner", nil, pieces, files, "WriteScan: the Scanner is nil or empty"},
 			{"a zero scanner", new(Scanner), pieces, files, "WriteScan: the Scanner is nil or empty"},
 			{"no log", s, pieces, nil, "logs is empty"},
-			{"a nil file", s, pieces, []*File{nil}, "logs: file 1 of 1 is nil"},
-			{"a zero piece", s, []Piece{{}}, files, "piece 1 of 1: its File is nil"},
+			{"a nil file", s, pieces, []*File{nil}, "logs: file 1 of 1: the File is nil"},
+			{"a zero piece", s, []Piece{{}}, files, "piece 1 of 1: the File is nil"},
 			{"row groups", s, []Piece{{files[0], 1, 0}}, files, "row groups from 1 up to 0: want a range"},
 			{"row groups after the last", s, []Piece{{files[0], 0, 99}}, files, "row groups from 0 up to 99: want a range"},
 		} {
 			_, err := out.WriteScan(t.Context(), c.s, c.pieces, c.logs, nil)
 			says(t, c.what+", "+name, err, nil, c.words)
 		}
-		for what, words := range map[string]string{"nil": "ScanWriter.Scan: the Scanner is nil", "zero": "ScanWriter.Scan: piece 1 of 1: its File is nil"} {
+		for what, words := range map[string]string{"nil": "ScanWriter.Scan: the Scanner is nil", "zero": "ScanWriter.Scan: piece 1 of 1: the File is nil"} {
 			_, err := out.WriteScan(t.Context(), s, pieces, files, func(w *ScanWriter) error {
 				if what == "nil" {
 					return w.Scan(t.Context(), nil, pieces)
@@ -180,8 +180,8 @@ func TestZeroRun(t *testing.T) {
 		t.Errorf("Digest: %x, %t, %v", sum, known, err)
 	}
 	_, _, err = (&Run{Log: []*File{nil}}).Digest()
-	says(t, "Digest", err, nil, "Run.Log: file 1 of 1 is nil")
-	says(t, "ChangedSince", (&Run{IDs: []*File{nil}}).ChangedSince(t.Context(), nil, out.Name), nil, "Run.IDs: file 1 of 1 is nil")
+	says(t, "Digest", err, nil, "Run.Log: file 1 of 1: the File is nil")
+	says(t, "ChangedSince", (&Run{IDs: []*File{nil}}).ChangedSince(t.Context(), nil, out.Name), nil, "Run.IDs: file 1 of 1: the File is nil")
 	says(t, "ChangedSince", new(Run).ChangedSince(t.Context(), nil, out.Name), os.ErrNotExist)
 
 	for what, in := range map[string]*Inputs{"nil": nil, "zero": new(Inputs)} {

@@ -160,10 +160,10 @@ func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 		return nil, err
 	}
 	s := &Scanner{opts: opts, Stats: new(ScanStats)}
-	for i, f := range files {
-		if err := f.usable(i); err != nil {
-			return nil, err
-		}
+	if err := checkFiles("NewScanner", files); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
 		if err := s.check(f); err != nil {
 			return nil, err
 		}

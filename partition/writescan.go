@@ -81,9 +81,6 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
-	if err := o.Shard.check(); err != nil {
-		return nil, err
-	}
 	if len(logs) == 0 && !o.IsDir(ctx) {
 		return nil, fmt.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory)%w", o.Name, quiet.Error{Err: storage.ErrNoFiles})
 	}

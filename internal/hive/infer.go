@@ -123,8 +123,8 @@ func Value(p Part, t arrow.DataType) (_ arrow.Array, ok bool) {
 	return text.Value(s, false, t)
 }
 
-// IsNull reports whether the directory stands for NULL in a column of the type. Where the
-// type is no text, an empty value and NULL in any case do, too.
+// IsNull reports whether the directory stands for NULL in a column of the type. In types
+// other than text an empty value and the word NULL, in upper or lower case, do so too.
 func (p Part) IsNull(t arrow.DataType) bool {
 	isText := t.ID() == arrow.STRING || t.ID() == arrow.BINARY
 	return p.Null || !isText && (p.Text == "" || strings.EqualFold(p.Text, "NULL"))

@@ -10,8 +10,8 @@ import (
 // MaxShards is the maximum number of workers of one job.
 const MaxShards = 1 << 20
 
-// Shard returns an error unless a job of so many workers has one with that index.
-// Zeros mean the only worker of a job.
+// Shard returns an error unless index is that of one of the of workers of a job, counted
+// from 0. Two zeros mean the only worker.
 func Shard(index, of uint32) error {
 	var want string
 	switch {

@@ -2,8 +2,8 @@ package parquet
 
 import "sync/atomic"
 
-// Mapping is a file that is mapped into memory, an alternative to reading it. It is
-// counted: the bytes stay mapped until everybody who holds it has released it. If
+// Mapping is a file that is mapped into memory, an alternative to reading it. Its holders
+// are counted: the bytes stay mapped until the last of them has released it. If
 // mapped bytes can no longer be read, the error wraps panics.ErrUnmapped, provided that
 // the goroutine has called debug.SetPanicOnFault; otherwise the process crashes.
 type Mapping struct {
@@ -13,7 +13,7 @@ type Mapping struct {
 	// bytes from lo to hi again. Both are called from many goroutines.
 	Read   func(n int64)
 	Passed func(lo, hi int64)
-	// Unmap ends the mapping. It is called once, by the last who releases it.
+	// Unmap ends the mapping. The last holder calls it, once.
 	Unmap func() error
 
 	holders atomic.Int64
@@ -33,8 +33,8 @@ func (m *Mapping) hold() bool {
 	}
 }
 
-// release undoes hold. last reports whether nobody else held the mapping, so that it
-// has been ended; err is the error of Unmap.
+// release undoes hold. last reports whether this was the last holder, so that the mapping
+// has ended; err is then the error of Unmap.
 func (m *Mapping) release() (last bool, err error) {
 	if m.holders.Add(-1) > 0 {
 		return false, nil
@@ -79,7 +79,7 @@ func (b *Buffers) use(f *File) {
 func (b *Buffers) unmap() {
 	if m := b.mapping; m != nil {
 		b.mapping = nil
-		_, _ = m.release() // whoever called Map checks whether the file has changed
+		_, _ = m.release() // the caller of Map checks whether the file has changed
 	}
 }
 

@@ -41,7 +41,7 @@ func TestMappingCounts(t *testing.T) {
 		b := bytes.Clone(in)
 		return &Mapping{Bytes: b, Unmap: func() error {
 			gone++
-			clear(b) // whoever reads on finds no page
+			clear(b) // a walk that still reads it finds no page
 			return changed
 		}}, nil
 	}
