@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/internal/house"
 )
 
 // eachVerb calls f with every public command of this program.
@@ -30,6 +32,7 @@ func eachVerb(t *testing.T, f func(cmd *cobra.Command)) {
 // Every command's help has a summary line, three examples, grouped flags with a
 // line each, and an existing page of documentation.
 func TestHelp(t *testing.T) {
+	words := 0
 	eachVerb(t, func(cmd *cobra.Command) {
 		if n := strings.Count(cmd.Example, "\n") + 1; n != 3 {
 			t.Errorf("%s: %d examples, want 3", cmd.Name(), n)
@@ -59,7 +62,13 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s --help: no %q in\n%s", cmd.Name(), want, &out)
 			}
 		}
+		words += len(strings.Fields(out.String()))
 	})
+	var out, said bytes.Buffer
+	if code := run([]string{"--help"}, nil, &out, &said); code != exitDone || said.Len() > 0 {
+		t.Errorf("--help: exit code %d: %s", code, &said)
+	}
+	house.Check(t, house.HelpWords, words+len(strings.Fields(out.String())))
 }
 
 // The flags in a command's examples exist.

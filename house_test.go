@@ -1,0 +1,193 @@
+package bloomjoin_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/house"
+)
+
+// checkout is where the project is measured: here, or in another checkout to
+// compare with.
+var checkout = cmp.Or(os.Getenv("BLOOMJOIN_HOUSE"), ".")
+
+// TestHouse holds the sizes, imports and words of the project to the limits in
+// internal/house. With -v it prints them.
+func TestHouse(t *testing.T) {
+	t.Parallel()
+	m := measured{t, map[string]bool{}}
+	tree, err := house.ReadTree(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.source(tree.Files)
+	wrong := tree.Upward()
+	m.check("imports against the order of packages", len(wrong), wrong...)
+	m.check("marks in comments: TODO, FIXME, XXX", len(tree.Marks), tree.Marks...)
+
+	words := 0
+	for _, n := range tree.Words {
+		words += n
+	}
+	m.check("words of Markdown", words, largest(tree.Words)...)
+	if len(tree.Words) < 25 {
+		t.Errorf("only %d Markdown files were found", len(tree.Words))
+	}
+
+	modules, packages, err := house.Needs(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.check("modules in the command", modules)
+	m.check("packages in the command, without the standard library", packages)
+
+	for _, p := range outside {
+		source, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(p.source())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.check("lines of code in "+p.source(), house.LinesOfCode(string(source)))
+	}
+
+	text, err := os.ReadFile(filepath.Join(checkout, "cmd/bloomjoin/help_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.seen[house.HelpWords] = true
+	if !strings.Contains(string(text), "house.Check(t, house.HelpWords") {
+		t.Errorf("cmd/bloomjoin/help_test.go does not check the %s", house.HelpWords)
+	}
+	m.complete(func(unit string) bool { return unit != "names" && unit != "types" })
+}
+
+// source checks the Go files without tests.
+func (m measured) source(all []*house.File) {
+	files, lines, funcs := map[string]int{}, map[string]int{}, map[string]int{} // by package, file, function
+	tokens, docs, tests := 0, 0, 0
+	for _, f := range all {
+		if f.Test() {
+			tests++
+			continue
+		}
+		files[f.Package()]++
+		lines[f.Path] = f.Lines
+		for _, fn := range f.Funcs {
+			at := f.Path + ": " + fn.Name
+			funcs[at] = max(funcs[at], fn.Lines) // init may be there twice
+		}
+		tokens += f.Tokens
+		if house.IsPublic(f.Package()) {
+			docs += f.DocWords
+		}
+	}
+	m.t.Logf("%d packages, %d files, %d functions; %d files of tests", len(files), len(lines), len(funcs), tests)
+	if len(files) < 40 || len(lines) < 400 || len(funcs) < 3000 || tests < 300 {
+		m.t.Error("too few of these were found")
+	}
+
+	const other = "files in any other package"
+	others := map[string]int{}
+	for pkg, n := range files {
+		if of := "files in " + pkg; house.Find(of) == nil {
+			others[pkg] = n
+		} else if m.check(of, n); n <= house.Find(other).Max {
+			m.t.Errorf("%d files in %s: remove its limit, it needs none of its own", n, pkg)
+		}
+	}
+	m.check(other, most(others), largest(others)...)
+	long, longFuncs := over(lines, 600), over(funcs, 80)
+	m.check("files over 600 lines", len(long), long...)
+	m.check("functions over 80 lines", len(longFuncs), longFuncs...)
+	m.check("lines in the longest file", most(lines), largest(lines)...)
+	m.check("lines in the longest function", most(funcs), largest(funcs)...)
+	m.check("tokens of Go", tokens)
+	m.check("words of doc comments on exported names", docs)
+}
+
+// TestAPI checks the exported part of each public package: no name of it has a
+// type of an internal package, as no program could write that type down, and there
+// are no more names than allowed.
+func TestAPI(t *testing.T) {
+	t.Parallel()
+	m := measured{t, map[string]bool{}}
+	pkgs, err := house.Public(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkgs) < 10 {
+		t.Errorf("only %d public packages were found", len(pkgs))
+	}
+	var sum house.Names
+	var hidden []string
+	t.Logf("%5s %5s %7s %6s %6s %5s  package", "types", "funcs", "methods", "fields", "values", "all")
+	row := func(n house.Names, of string) {
+		t.Logf("%5d %5d %7d %6d %6d %5d  %s", n.Types, n.Funcs, n.Methods, n.Fields, n.Values, n.Total(), of)
+	}
+	for _, pkg := range pkgs {
+		n, internal := house.Examine(pkg)
+		row(n, pkg.Path())
+		sum = sum.Plus(n)
+		for _, text := range internal {
+			hidden = append(hidden, pkg.Path()+"."+text)
+		}
+		m.check("names in "+cmp.Or(strings.TrimPrefix(strings.TrimPrefix(pkg.Path(), house.Module), "/"), "the root"), n.Total())
+	}
+	row(sum, "all")
+	m.check("names in all public packages", sum.Total())
+	m.check("types of internal packages in exported names", len(hidden), hidden...)
+	m.complete(func(unit string) bool { return unit == "names" || unit == "types" })
+}
+
+// measured checks values and notes which limits were met with one.
+type measured struct {
+	t    *testing.T
+	seen map[string]bool
+}
+
+func (m measured) check(of string, value int, where ...string) {
+	m.t.Helper()
+	m.seen[of] = true
+	house.Check(m.t, of, value, where...)
+}
+
+// complete fails if a limit of these units was not met with a value: its package is
+// gone, or a counter no longer counts.
+func (m measured) complete(units func(unit string) bool) {
+	for _, l := range house.Limits {
+		unit, _, _ := strings.Cut(l.Of, " ")
+		if units(unit) && !m.seen[l.Of] {
+			m.t.Errorf("%s: there is a limit, but nothing was measured (remove the limit if there is no such thing)", l.Of)
+		}
+	}
+}
+
+// most returns the largest value.
+func most(of map[string]int) (n int) {
+	for _, v := range of {
+		n = max(n, v)
+	}
+	return n
+}
+
+// largest returns the three largest values.
+func largest(of map[string]int) []string {
+	all := over(of, -1)
+	return all[:min(3, len(all))]
+}
+
+// over returns the values over a limit, the largest first, with what they are of.
+func over(of map[string]int, limit int) (all []string) {
+	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(of[b]-of[a], strings.Compare(a, b)) })
+	for _, name := range names {
+		if of[name] > limit {
+			all = append(all, fmt.Sprintf("%s: %d", name, of[name]))
+		}
+	}
+	return all
+}

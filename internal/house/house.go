@@ -1,0 +1,158 @@
+// Package house measures the project: how large its files, functions and packages
+// are, what they export and import, and how much there is to read. Limits is the
+// one table that bounds these values. The test of the root package measures nearly
+// all of them.
+package house
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Check fails the test if a measured value is over its limit, has fallen so far
+// below it that the limit must follow, or has no limit. where names the places with
+// the value, as the longest function.
+func Check(t testing.TB, of string, value int, where ...string) {
+	t.Helper()
+	if problem := judge(Limits, of, value, where); problem != "" {
+		t.Error(problem)
+	} else if testing.Verbose() {
+		t.Logf("%6d %s (limit %d)", value, of, Find(of).Max)
+	}
+}
+
+// file is where limits are changed.
+const file = "internal/house/limits.go"
+
+// Find returns a limit, or nil.
+func Find(of string) *Limit { return find(Limits, of) }
+
+func find(limits []Limit, of string) *Limit {
+	for i := range limits {
+		if limits[i].Of == of {
+			return &limits[i]
+		}
+	}
+	return nil
+}
+
+// judge returns what is wrong with a measured value, or "".
+func judge(limits []Limit, of string, value int, where []string) string {
+	unit, _, _ := strings.Cut(of, " ")
+	places := ""
+	if len(where) > 0 {
+		places = "\n\t" + strings.Join(where, "\n\t")
+	}
+	l := find(limits, of)
+	switch {
+	case l == nil:
+		return fmt.Sprintf("%d %s: no limit (add one to %s, with its reason)%s", value, of, file, places)
+	case value > l.Max:
+		return fmt.Sprintf("%d %s: want at most %d (%s; if that is impossible, raise the limit in %s and say why there)%s", value, of, l.Max, remedies[unit], file, places)
+	case value < l.Max-slack(unit, l.Max) && !l.Fixed:
+		return fmt.Sprintf("%d %s: less than the limit of %d (lower it in %s, so that it stays won)%s", value, of, l.Max, file, places)
+	}
+	return ""
+}
+
+// slack is how far a value may fall before its limit must be lowered. Counts of
+// files, names or packages change with a decision, and the limit follows at once.
+// Lines, words and tokens change with every edit: 1 % keeps the table out of most
+// commits, and is less than a package or a page of docs.
+func slack(unit string, limit int) int {
+	switch unit {
+	case "lines", "words", "tokens":
+		return limit / 100
+	}
+	return 0
+}
+
+// remedies says, by the unit, what brings a value back under its limit.
+var remedies = map[string]string{
+	"files":     "merge small files, or move some to a package of their own",
+	"lines":     "split it",
+	"functions": "split one",
+	"tokens":    "simplify or delete something",
+	"names":     "unexport or merge names that no program outside needs",
+	"types":     "use a type that programs can import",
+	"imports":   "move what is needed to a package below, or pass it in",
+	"words":     "shorten something",
+	"modules":   "do without the dependency",
+	"packages":  "do without the dependency",
+	"marks":     "do it now, or open an issue",
+}
+
+// Upward returns the imports that run against the order of packages, as
+// "file imports package".
+func (t *Tree) Upward() (wrong []string) {
+	for _, f := range t.Files {
+		for _, imported := range f.Imports {
+			if !mayImport(f.Package(), imported) {
+				wrong = append(wrong, f.Path+" imports "+imported)
+			}
+		}
+	}
+	return wrong
+}
+
+// order says what each package may import of this module, bottom first. It is that
+// of CONTRIBUTING.md. A name stands for the packages below its directory, too,
+// except those with a line of their own. The linter holds finer rules, and holds
+// tests to them.
+var order = []struct{ pkg, imports string }{
+	{"internal/show", ""},
+	{"fault", "internal/show"},
+	{"bloom", "bloom fault internal/cursor internal/hugepage internal/panics internal/show"},
+	{"exact", "exact fault internal/cursor internal/hugepage internal/panics internal/show"},
+	{"storage", "storage fault internal"},
+	{"key", "key bloom exact fault internal"},
+	{"internal", "storage key bloom exact fault internal"},
+	{"codec", "codec storage key bloom exact fault internal"},
+	{"partition", "partition codec storage key bloom exact fault internal"},
+	{"filterbuild", "filterbuild partition codec storage key bloom exact fault internal"},
+	{"join/internal", "join/internal codec storage key bloom exact fault internal"},
+	{"join", "join join/internal filterbuild partition codec storage key bloom exact fault internal"},
+	{".", "join filterbuild partition codec storage key bloom exact fault internal"},
+	{"store", "store storage fault internal/address internal/hive internal/process internal/quiet internal/show internal/stopped"},
+	{"cmd", "cmd . store join filterbuild partition codec storage key bloom exact fault internal"},
+}
+
+// mayImport reports whether the order allows an import. A package without a line may
+// import nothing.
+func mayImport(pkg, imported string) bool {
+	own := ""
+	imports := ""
+	for _, o := range order {
+		if within(pkg, o.pkg) && len(o.pkg) > len(own) {
+			own, imports = o.pkg, o.imports
+		}
+	}
+	for allowed := range strings.FieldsSeq(imports) {
+		if within(imported, allowed) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsPublic reports whether programs can import a package of this module.
+func IsPublic(pkg string) bool {
+	return !within(pkg, "cmd") && !slices.Contains(strings.Split(pkg, "/"), "internal")
+}
+
+// within reports whether a package is in a directory or below it.
+func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+
+// LinesOfCode counts the lines after the imports that are neither empty nor only
+// a comment.
+func LinesOfCode(source string) (n int) {
+	_, code, _ := strings.Cut(source, "\n)\n")
+	for line := range strings.Lines(code) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+			n++
+		}
+	}
+	return n
+}
