@@ -44,8 +44,8 @@ func TestHouse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.check("modules in the command", modules)
-	m.check("packages in the command, without the standard library", packages)
+	m.check("modules in the command beside this one", modules)
+	m.check("packages of other modules in the command", packages)
 
 	for _, p := range outside {
 		source, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(p.source())))
@@ -102,8 +102,8 @@ func (m measured) source(all []*house.File) {
 	}
 	m.check(other, most(others), largest(others)...)
 	long, longFuncs := over(lines, 600), over(funcs, 80)
-	m.check("files over 600 lines", len(long), long...)
-	m.check("functions over 80 lines", len(longFuncs), longFuncs...)
+	m.check("long files: over 600 lines", len(long), long...)
+	m.check("long functions: over 80 lines", len(longFuncs), longFuncs...)
 	m.check("lines in the longest file", most(lines), largest(lines)...)
 	m.check("lines in the longest function", most(funcs), largest(funcs)...)
 	m.check("tokens of Go", tokens)

@@ -49,6 +49,8 @@ func judge(limits []Limit, of string, value int, where []string) string {
 	switch {
 	case l == nil:
 		return fmt.Sprintf("%d %s: no limit (add one to %s, with its reason)%s", value, of, file, places)
+	case value > l.Max && l.Fixed:
+		return fmt.Sprintf("%d %s: want at most %d (%s)%s", value, of, l.Max, remedies[unit], places)
 	case value > l.Max:
 		return fmt.Sprintf("%d %s: want at most %d (%s; if that is impossible, raise the limit in %s and say why there)%s", value, of, l.Max, remedies[unit], file, places)
 	case value < l.Max-slack(unit, l.Max) && !l.Fixed:
@@ -71,17 +73,17 @@ func slack(unit string, limit int) int {
 
 // remedies says, by the unit, what brings a value back under its limit.
 var remedies = map[string]string{
-	"files":     "merge small files, or move some to a package of their own",
-	"lines":     "split it",
-	"functions": "split one",
-	"tokens":    "simplify or delete something",
-	"names":     "unexport or merge names that no program outside needs",
-	"types":     "use a type that programs can import",
-	"imports":   "move what is needed to a package below, or pass it in",
-	"words":     "shorten something",
-	"modules":   "do without the dependency",
-	"packages":  "do without the dependency",
-	"marks":     "do it now, or open an issue",
+	"files":    "merge small files, or move some to a package of their own",
+	"lines":    "split it",
+	"long":     "split it",
+	"tokens":   "simplify or delete something",
+	"names":    "unexport or merge names that no program outside needs",
+	"types":    "use a type that programs can import",
+	"imports":  "move what is needed to a package below, or pass it in",
+	"words":    "shorten something",
+	"modules":  "do without the dependency; go mod why -m says who needs it",
+	"packages": "do without the dependency; go mod why -m says who needs it",
+	"marks":    "do it now, or open an issue",
 }
 
 // Upward returns the imports that run against the order of packages, as

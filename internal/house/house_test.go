@@ -47,7 +47,7 @@ func TestJudge(t *testing.T) {
 		{"words of b", 198, ""},
 		{"words of b", 197, "less than the limit of 200"},
 		{"files in c", 0, ""},
-		{"files in c", 31, "want at most 30"},
+		{"files in c", 31, "want at most 30 (merge small files, or move some to a package of their own)\n"},
 		{"files in d", 0, "0 files in d: no limit (add one"},
 	} {
 		got := judge(limits, c.of, c.value, []string{"here: 1", "there: 2"})

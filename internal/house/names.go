@@ -44,15 +44,15 @@ func Public(dir string) ([]*types.Package, error) {
 	return pkgs, nil
 }
 
-// Needs counts the modules and the packages outside the standard library that are
-// compiled into the command for 64-bit Linux on x86.
+// Needs counts the other modules of which the command is built, and their packages,
+// on Linux on amd64.
 func Needs(dir string) (modules, packages int, err error) {
 	env := []string{"GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0"}
 	out, err := goList(dir, env, "-tags=", "-deps", "-f", "{{if not .Standard}}{{.Module.Path}}{{end}}", "./cmd/bloomjoin")
 	if err != nil {
 		return 0, 0, err
 	}
-	all := strings.Fields(out)
+	all := slices.DeleteFunc(strings.Fields(out), func(module string) bool { return module == Module })
 	slices.Sort(all)
 	return len(slices.Compact(slices.Clone(all))), len(all), nil
 }
