@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
 // partOf returns a value of the class as a part of a key, often one close to
@@ -22,7 +26,9 @@ func partOf(rng *rand.Rand, c Class) []byte {
 		return IntegerPart(v, n < 0 && rng.IntN(3) > 0)
 	case Date:
 		return binary.LittleEndian.AppendUint64(nil, uint64(n))
-	case Instant:
+	case Time:
+		return binary.LittleEndian.AppendUint64(nil, uint64(n)%86_400_000_000_000)
+	case Instant, Timestamp, Duration: // few seconds, so that the nanoseconds decide
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, uint64(n>>60)), rng.Uint32N(1e9))
 	case Decimal:
 		if rng.IntN(3) == 0 {
@@ -41,7 +47,82 @@ func partOf(rng *rand.Rand, c Class) []byte {
 	return b
 }
 
-var orderedClasses = []Class{Integer, Date, Instant, Decimal, Bytes, Fixed(3)}
+var orderedClasses = []Class{Integer, Date, Time, Instant, Timestamp, Duration, Decimal, Bytes, Fixed(3)}
+
+// TestOrderedClasses checks that the tests of bounds take in every class that has some.
+func TestOrderedClasses(t *testing.T) {
+	for _, c := range []Class{Integer, Bytes, Boolean, Date, Instant, Timestamp, Decimal, Float, Time, Duration, AnyNumber, Null, Fixed(3)} {
+		if ordered := OrderOf(c) != Unordered; ordered != slices.Contains(orderedClasses, c) {
+			t.Errorf("%s: ordered %v, in orderedClasses %v", c, ordered, !ordered)
+		}
+	}
+}
+
+// TestBoundsWithinASecond checks the bounds of values of one second, which differ in the second
+// part of their normal form alone, whatever the unit of the column.
+func TestBoundsWithinASecond(t *testing.T) {
+	at := func(sec int64, nanos uint32) []byte { return putSeconds(nil, sec, nanos) }
+	for _, sec := range []int64{0, 1_700_000_000, -1, -3600} {
+		for _, c := range []struct {
+			class Class
+			dt    arrow.DataType
+		}{
+			{Instant, &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}},
+			{Instant, &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "Europe/Berlin"}},
+			{Timestamp, &arrow.TimestampType{Unit: arrow.Millisecond}},
+			{Timestamp, &arrow.TimestampType{Unit: arrow.Microsecond}},
+			{Timestamp, &arrow.TimestampType{Unit: arrow.Nanosecond}},
+			{Duration, &arrow.DurationType{Unit: arrow.Millisecond}},
+			{Duration, &arrow.DurationType{Unit: arrow.Nanosecond}},
+		} {
+			perSecond := 1_000_000_000 / nanosIn(c.dt)
+			nanos := func(units int64) uint32 { return uint32(units * nanosIn(c.dt)) }
+			columns, err := ParseColumns("k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: c.dt}}, nil)
+			enc, err := NewEncoder(schema, columns, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+			for _, units := range []int64{500, 300, 999, 301, 7, 998} { // neither the first nor the last is a bound
+				n := sec*perSecond + units
+				switch f := b.Field(0).(type) {
+				case *array.TimestampBuilder:
+					f.Append(arrow.Timestamp(n))
+				case *array.DurationBuilder:
+					f.Append(arrow.Duration(n))
+				}
+			}
+			rec := b.NewRecord()
+			b.Release()
+			var batch Batch
+			if err := enc.Encode(rec, &batch); err != nil {
+				t.Fatal(err)
+			}
+			rec.Release()
+			bounds := NewBounds(enc.Classes())
+			bounds.Add(&batch)
+			lo, hi, ok := bounds.Column(0)
+			if !ok || enc.Classes()[0] != c.class || !bytes.Equal(lo, at(sec, nanos(7))) || !bytes.Equal(hi, at(sec, nanos(999))) {
+				t.Errorf("%s of second %d: from %x to %x, %v, want %x to %x", c.dt, sec, lo, hi, ok, at(sec, nanos(7)), at(sec, nanos(999)))
+			}
+			other := NewBounds([]Class{c.class})
+			other.Widen(0, at(sec, nanos(998)), at(sec, nanos(999)), true)
+			lo, hi, ok = other.Intersect(bounds).Column(0)
+			if !ok || !bytes.Equal(lo, at(sec, nanos(998))) || !bytes.Equal(hi, at(sec, nanos(999))) {
+				t.Errorf("%s of second %d, the intersection: from %x to %x, %v", c.dt, sec, lo, hi, ok)
+			}
+			apart := NewBounds([]Class{c.class})
+			apart.Widen(0, at(sec, nanos(1)), at(sec, nanos(6)), true)
+			if lo, hi, ok = apart.Intersect(bounds).Column(0); ok {
+				t.Errorf("%s of second %d, an intersection without values: from %x to %x", c.dt, sec, lo, hi)
+			}
+		}
+	}
+}
 
 // Parts compare as the numbers that they represent, or as bytes.
 func TestCompareParts(t *testing.T) {
