@@ -1,8 +1,13 @@
 package partition
 
 import (
+	"bytes"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
 )
 
 // TestManifestCountsNulls: the root manifest has the rows of each input, with those that have
@@ -29,5 +34,101 @@ func TestManifestCountsNulls(t *testing.T) {
 		}
 		equal(t, e.Input, [4]int64{e.RowsIn, e.RowsKept, e.RowsOut, e.KeysNull}, want)
 		equal(t, e.Input+" as written", w.Inputs[i].KeysNull, want[3])
+	}
+}
+
+// nullableLog writes three row groups of small pages with an index, every fifth of whose rows has
+// no key. The keys of a row group begin at 1000 times its number. Each row group claims to be so
+// large that it is read in the given number of ranges. The claim is in a column that is not read.
+func nullableLog(t *testing.T, ranges int64, o OpenOptions) []*File {
+	t.Helper()
+	const rows = 700
+	var b bytes.Buffer
+	w := pq.NewWriter(&b,
+		pq.NewSchema("log", pq.Group{"id": pq.Optional(pq.Leaf(pq.Int64Type)), "row": pq.Leaf(pq.Int64Type), "wide": pq.Leaf(pq.Int32Type)}),
+		pq.CreatedBy("github.com/parquet-go/parquet-go", "0.32.0", ""), pq.PageBufferSize(200), pq.MaxRowsPerRowGroup(rows))
+	for i := range int64(3 * rows) {
+		id := pq.Int64Value(i/rows*1000+i%rows).Level(0, 1, 0)
+		if i%5 == 2 {
+			id = pq.ValueOf(nil).Level(0, 0, 0)
+		}
+		if _, err := w.WriteRows([]pq.Row{{id, pq.Int64Value(i).Level(0, 0, 1), pq.Int32Value(0).Level(0, 0, 2)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files := open(t, o, put(t, filepath.Join(t.TempDir(), "log.parquet"), b.String()))
+	p := files[0].parquet().File()
+	for g := range p.RowGroups {
+		p.Metadata.RowGroups[g].Columns[2].MetaData.TotalUncompressedSize = ranges * rangeBytes
+		equal(t, "ranges", len(slices.Collect(rangesIn(p, g))), int(ranges))
+	}
+	return files
+}
+
+// TestNullsOfRanges: rows without a key are counted once, although a row group is read in several
+// ranges, whether it is skipped, skipped in part, or read whole.
+func TestNullsOfRanges(t *testing.T) {
+	for _, ranges := range []int64{1, 2, 5} {
+		for _, c := range []struct {
+			name  string
+			ids   []int64
+			where string
+			nulls int64
+		}{
+			{"no row group skipped", []int64{0, 1300, 2699}, "", 420},
+			{"one of three read", []int64{1300, 1302}, "", 420},
+			{"all skipped", []int64{5000}, "", 420},
+			{"of a part of the rows", []int64{1300, 1302}, "row < 900", 180},
+			{"of rows in the last range", []int64{1300, 1302}, "row >= 1300", 160},
+		} {
+			what := fmt.Sprintf("%s, %d ranges", c.name, ranges)
+			filter := exactOf("id", c.ids...)
+			files := nullableLog(t, ranges, OpenOptions{Where: c.where})
+			pieces := Split(files, Shard{})
+			for _, distinct := range []bool{false, true} {
+				o := KeyOptions{Key: "id", Filter: filter, Distinct: distinct, CountNulls: true, Threads: 2}
+				_, nulls, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
+					return func(*Keys) error { return nil }, nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				equal(t, fmt.Sprintf("%s: NULLs of keys that were read, distinct %v", what, distinct), nulls, c.nulls)
+			}
+			once, twice := []Match{{Filter: filter}}, []Match{{Filter: filter}, {Filter: filter}}
+			for _, match := range [][]Match{once, twice} {
+				o := ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: checked(t)}
+				scanner := func() *Scanner {
+					s, err := NewScanner(o, files...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return s
+				}
+				counted := scanner()
+				if err := counted.Count(t.Context(), pieces); err != nil {
+					t.Fatal(err)
+				}
+				equal(t, fmt.Sprintf("%s: NULLs of a count by %d filters", what, len(match)), counted.Stats.KeysNull.Load(), c.nulls)
+				read := scanner()
+				for r, err := range read.Scan(t.Context(), pieces) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Record.Release()
+				}
+				equal(t, fmt.Sprintf("%s: NULLs of a scan by %d filters", what, len(match)), read.Stats.KeysNull.Load(), c.nulls)
+				pages := scanner()
+				out := Output{Name: filepath.Join(t.TempDir(), "out.parquet"), Result: ResultExact}
+				written, err := out.WriteScan(t.Context(), pages, pieces, files, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				equal(t, fmt.Sprintf("%s: NULLs of a written scan by %d filters", what, len(match)), []int64{pages.Stats.KeysNull.Load(), written.Inputs[0].KeysNull}, []int64{c.nulls, c.nulls})
+			}
+		}
 	}
 }
