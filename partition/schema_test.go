@@ -327,6 +327,95 @@ func TestUnionOfDurations(t *testing.T) {
 	equal(t, "the description that all share", pf[0].Schema().Field(1).Type.String(), "duration[s]")
 }
 
+// TestUnionOfDescriptions: what programs say of the columns is kept if the files of the log agree
+// on it, whichever of them differs, since the columns of all come under one schema.
+func TestUnionOfDescriptions(t *testing.T) {
+	const unsaid = "none" // no stored schema
+	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: textType}
+	types := map[string]arrow.DataType{"string": textType, "large": arrow.BinaryTypes.LargeString, "dict": dict, unsaid: textType}
+	file := func(path, kind string, user int64) {
+		t.Helper()
+		word, _, err := array.FromJSON(memory.DefaultAllocator, types[kind], strings.NewReader(`["x"]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer word.Release()
+		rec := record(t, memory.DefaultAllocator, col{"user", []int64{user}}, col{"s", word})
+		defer rec.Release()
+		var b bytes.Buffer
+		w, err := arrowparquet.NewParquetWriter(&b, rec.Schema(), arrowparquet.WriterOptions{Metadata: map[string]string{"pandas": "{}", "owner": "me"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.Write(rec)
+		if _, _, bad := w.Close(); errors.Join(err, bad) != nil {
+			t.Fatal(err, bad)
+		}
+		content := b.String()
+		if kind == unsaid { // under another key, no reader knows it
+			if strings.Count(content, arrowparquet.SchemaKey) != 1 {
+				t.Fatal("not one stored schema")
+			}
+			content = strings.Replace(content, arrowparquet.SchemaKey, strings.ToLower(arrowparquet.SchemaKey), 1)
+		}
+		put(t, path, content)
+	}
+	for _, c := range []struct {
+		kinds string
+		typ   string // that readers find
+		kept  bool
+	}{
+		{"large", "large_utf8", true},
+		{"large large", "large_utf8", true},
+		{"large large large", "large_utf8", true},
+		{"dict dict", "dictionary<values=utf8, indices=int16, ordered=false>", true},
+		{"large string", "utf8", false},
+		{"string large", "utf8", false},
+		{"large large string", "utf8", false},
+		{"large string large", "utf8", false},
+		{"string large large", "utf8", false},
+		{"large large none", "utf8", false},
+		{"none large large", "utf8", false},
+		{"dict dict dict string", "utf8", false},
+		{"large dict", "utf8", false},
+		{"none none", "utf8", true},
+	} {
+		dir, want := t.TempDir(), 0
+		for i, kind := range strings.Fields(c.kinds) {
+			file(filepath.Join(dir, fmt.Sprint(i, ".parquet")), kind, []int64{1, 3}[i%2])
+			want++
+		}
+		check := func(what, name string) int {
+			f := open(t, OpenOptions{}, name)[0]
+			p, ok := f.table.(*arrowparquet.Parquet)
+			if !ok {
+				t.Fatalf("%s is not read as Parquet", name)
+			}
+			equal(t, what+": type", p.CodedSchema().Field(1).Type.String(), c.typ)
+			equal(t, what+": a stored schema", f.storedSchema() != "", c.kept && !strings.Contains(c.kinds, unsaid))
+			kv := keyNames(p.File().Metadata.KeyValueMetadata)
+			equal(t, what+": pandas", strings.Contains(kv, "pandas"), c.kept)
+			equal(t, what+": owner", strings.Contains(kv, "owner"), true)
+			return int(f.Rows())
+		}
+		one := filepath.Join(t.TempDir(), "o.parquet")
+		if _, err := writeScan(t, Output{Name: one}, ScanOptions{Schema: Union}, dir); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, c.kinds+": rows of one file", check(c.kinds+" in one file", one), want)
+		parts := filepath.Join(t.TempDir(), "out") + "/"
+		if _, err := writeScan(t, Output{Name: parts}, ScanOptions{Schema: Union}, dir); err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for i := range want {
+			name := fmt.Sprint(i, ".parquet")
+			rows += check(c.kinds+" in "+name, parts+name)
+		}
+		equal(t, c.kinds+": rows of a directory", rows, want)
+	}
+}
+
 func TestPinnedSchema(t *testing.T) {
 	dir := grown(t)
 	pin := func(fields ...arrow.Field) *PinnedSchema {
