@@ -364,3 +364,94 @@ func TestRecordsInLittleMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestLastRowsInPortions: a log row that has its ID in an early portion is not one without an ID,
+// nor is it lost, wherever the row group ends. The log's last rows have IDs, and its first ones
+// have none. Row groups of records do not say how many rows they have.
+func TestLastRowsInPortions(t *testing.T) {
+	const n, without, little = 2000, 300, 384 << 10
+	idKeys, pays := texts("k"), texts("p")
+	for i := range n {
+		idKeys.values = append(idKeys.values, fmt.Sprintf("key %08d", i*7%n))
+		pays.values = append(pays.values, fmt.Sprintf("payload of ID %08d, %0280d", i*7%n, i))
+	}
+	idTable := table(t, idKeys, pays)
+	ids := open(t, partition.OpenOptions{}, writeTable(t, idTable, 1, 1, ""))
+	payOf := map[string]string{}
+	for i, k := range idKeys.values {
+		payOf[k] = pays.values[i]
+	}
+	for _, rows := range []int{29*64 + 1, 30*64 - 1} {
+		keys := texts("k")
+		for i := range rows {
+			keys.values = append(keys.values, fmt.Sprintf("key %08d", n-1+without-i))
+		}
+		logTable := table(t, keys, numbers("row", arrow.PrimitiveTypes.Int64, 0, rows))
+		logs := open(t, partition.OpenOptions{}, writeTable(t, logTable, 1, 1, ""))
+		records := func() []*partition.File {
+			in := (&given{t: t, mem: poison{checked(t)}, rows: logTable, size: 700}).input()
+			return []*partition.File{partition.Records("log", in.Schema, in.Read, partition.RecordsOptions{})}
+		}
+		for _, typ := range []join.Type{join.Inner, join.Left, join.Full, join.Anti} {
+			var want []string
+			seen := map[string]bool{}
+			for i, k := range keys.values {
+				pay, has := payOf[k]
+				seen[k] = true
+				row := fmt.Sprintf("%q %d", k, i)
+				switch {
+				case typ == join.Anti:
+					if !has {
+						want = append(want, row)
+					}
+				case has:
+					want = append(want, fmt.Sprintf("%s %q", row, pay))
+				case typ == join.Left || typ == join.Full:
+					want = append(want, row+" NULL")
+				}
+			}
+			for _, k := range idKeys.values {
+				if typ == join.Full && !seen[k] {
+					want = append(want, fmt.Sprintf("%q NULL %q", k, payOf[k]))
+				}
+			}
+			ordered := slices.Clone(want)
+			slices.Sort(want)
+			check := func(what string, got answer, err error) {
+				t.Helper()
+				what = fmt.Sprintf("%d rows, %s join %s", rows, typ, what)
+				if err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if inPortions := !slices.Equal(got.rows, ordered); inPortions != strings.Contains(what, "in portions") {
+					t.Errorf("%s: rows in the log's order: %v", what, !inPortions)
+				}
+				slices.Sort(got.rows)
+				if !slices.Equal(got.rows, want) {
+					t.Errorf("%s: %v", what, unlike(got.rows, want))
+				}
+				matched := int64(rows - without)
+				if r := got.report; r.RowsMatched != matched || r.IDsMatched != matched || r.RowsIn != int64(rows) {
+					t.Errorf("%s: %d of %d rows and %d IDs matched, want %d of %d", what, r.RowsMatched, r.RowsIn, r.IDsMatched, matched, rows)
+				}
+			}
+			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
+				got, err := run(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2})
+				check("by "+string(strategy), got, err)
+			}
+			if typ == join.Anti { // its IDs are never taken in portions
+				continue
+			}
+			o := join.Options{On: "k", Type: typ, Strategy: join.Shuffle, Memory: little, TempDir: t.TempDir(), Threads: 2}
+			got, err := run(t, ids, logs, o)
+			check("in portions", got, err)
+			got, err = run(t, ids, records(), o)
+			check("of records in portions", got, err)
+			got, path, err := writtenRows(t, ids, logs, o, "out.parquet")
+			check("of pages in portions", got, err)
+			if path != "engine" {
+				t.Errorf("%s join: pages are not copied: %s", typ, path)
+			}
+		}
+	}
+}
