@@ -2,6 +2,8 @@ package codec
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -465,6 +467,91 @@ func TestDigestTellsApart(t *testing.T) {
 		}
 		seen[d] = name
 	}
+}
+
+// TestDigestOfChunks computes the digest from the bytes of a file, as FORMAT.md says: it covers
+// every section and the checksum of every chunk, the first and the last like the others.
+func TestDigestOfChunks(t *testing.T) {
+	ints := make([]uint64, 300_000)
+	r := rand.New(rand.NewPCG(7, 9))
+	for i := range ints {
+		ints[i] = r.Uint64()
+	}
+	for name, f := range map[string]*Filter{
+		"no key": bloomFilter(t, 10, nil), "one chunk": bloomFilter(t, chunkBytes/32, keysFrom(1, 900)), "a block more": bloomFilter(t, chunkBytes/32+1, keysFrom(1, 900)),
+		"many chunks": bloomFilter(t, 2*chunkBytes/32+77, keysFrom(1, 900)), "integers": exactFilter(ints, false), "composite": composite(t),
+	} {
+		identity, err := f.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []Options{{}, {Uncompressed: true}} {
+			file := encode(t, f, o)
+			sections := file[24 : 24+binary.LittleEndian.Uint32(file[12:])]
+			sums := sumsOf(t, file)
+			if want := digestBy(sections, sums); identity != want || header(t, file, name).Digest() != want {
+				t.Errorf("%s, %+v: digest %x, of the header %x, want %x", name, o, identity, header(t, file, name).Digest(), want)
+			}
+			m := &header(t, file, name).meta
+			for i := range sums {
+				for _, bit := range []uint64{1, 1 << 63} {
+					sums[i] ^= bit
+					if got := digest(m, sums); got == identity || got != digestBy(sections, sums) {
+						t.Errorf("%s: another checksum of chunk %d of %d gives %x", name, i, len(sums), got)
+					}
+					sums[i] ^= bit
+				}
+			}
+			if len(sums) > 1 && digest(m, sums[:len(sums)-1]) == identity {
+				t.Errorf("%s: the digest is that without the last chunk", name)
+			}
+		}
+		// A bit of each chunk, in a file that is right in itself.
+		if name != "many chunks" {
+			continue
+		}
+		file := encode(t, f, Options{Uncompressed: true})
+		for i := range sumsOf(t, file) {
+			at := header(t, file, name).PayloadOffset + int64(i)*chunkBytes
+			other := bytes.Clone(file)
+			other[at+5] ^= 4
+			other = repair(other)
+			g := decode(t, other)
+			d, err := g.Digest()
+			if err != nil || d == identity || d != header(t, other, name).Digest() {
+				t.Errorf("%s, with another byte %d: digest %x, %v, of the header %x", name, at, d, err, header(t, other, name).Digest())
+			}
+		}
+	}
+}
+
+// sumsOf reads the checksums in the chunk table, which ends before the trailer of 16 bytes and the
+// section's checksum of 8. The table is the last section of the file.
+func sumsOf(t *testing.T, file []byte) (sums []uint64) {
+	t.Helper()
+	end := len(file) - 16 - 8
+	for n := 1; ; n++ { // entries of 16 bytes after the section's head of 8
+		head := end - 16*n - 8
+		if head < 0 {
+			t.Fatal("no chunk table")
+		}
+		if binary.LittleEndian.Uint16(file[head:]) == secChunks && binary.LittleEndian.Uint32(file[head+4:]) == uint32(16*n) {
+			for e := range n {
+				sums = append(sums, binary.LittleEndian.Uint64(file[head+8+16*e+8:]))
+			}
+			return sums
+		}
+	}
+}
+
+// digestBy is the digest by its definition.
+func digestBy(sections []byte, sums []uint64) [32]byte {
+	h := sha256.New()
+	h.Write(sections)
+	for _, s := range sums {
+		_ = binary.Write(h, binary.LittleEndian, s) // a hash takes everything
+	}
+	return [32]byte(h.Sum(nil))
 }
 
 func TestNames(t *testing.T) {
