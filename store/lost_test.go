@@ -1,0 +1,361 @@
+package store
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// lossyS3 is as much of S3 as writers use: conditional writes, uploads in parts, and metadata. It
+// loses responses: it carries a request out and breaks the connection.
+type lossyS3 struct {
+	url string
+
+	mu      sync.Mutex
+	objects map[string]lossyObject
+	uploads map[string]lossyUpload
+	serial  int
+	ranges  []string // headers of GETs
+
+	lose   int    // so many of the next requests that make an object visible have no response
+	lost   func() // is called, unlocked, after each
+	hide   int    // so many of the next HEADs find no object
+	twice  bool   // requests that make an object visible arrive twice, and the second response is sent
+	simple bool   // conditions are not implemented
+	writes []string
+}
+
+type lossyObject struct {
+	body []byte
+	mark string
+}
+
+type lossyUpload struct {
+	key, mark string
+	parts     map[int][]byte
+}
+
+func newLossyS3(t *testing.T) *lossyS3 {
+	t.Helper()
+	f := &lossyS3{objects: map[string]lossyObject{}, uploads: map[string]lossyUpload{}}
+	f.url, _ = fakeS3(t, f.serve)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	return f
+}
+
+// store returns a Store that finds the server.
+func (f *lossyS3) store(t *testing.T) *Store { return newStore(t, Options{Endpoint: f.url}) }
+
+func (f *lossyS3) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	key, q := strings.TrimPrefix(r.URL.Path, "/bucket/"), r.URL.Query()
+	f.mu.Lock()
+	status, answer := f.answer(w.Header(), r, key, body)
+	visible := r.Method == http.MethodPut && !q.Has("partNumber") || r.Method == http.MethodPost && q.Has("uploadId")
+	lose := false
+	if visible {
+		f.writes = append(f.writes, fmt.Sprintf("%s %d", r.Method, status))
+		if f.twice && status == http.StatusOK {
+			status, answer = f.answer(w.Header(), r, key, body)
+		}
+		if lose = f.lose > 0; lose {
+			f.lose--
+		}
+	}
+	lost := f.lost
+	f.mu.Unlock()
+	if lose {
+		if lost != nil {
+			lost()
+		}
+		panic(http.ErrAbortHandler) // breaks the connection, without a word
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(answer)
+}
+
+// answer carries a request out.
+func (f *lossyS3) answer(h http.Header, r *http.Request, key string, body []byte) (status int, answer []byte) {
+	const mark = "X-Amz-Meta-" + markKey
+	failed := func(status int, code string) (int, []byte) {
+		return status, []byte("<Error><Code>" + code + "</Code><Message>said the fake</Message></Error>")
+	}
+	o, exists := f.objects[key]
+	q := r.URL.Query()
+	u, known := f.uploads[q.Get("uploadId")]
+	condition := r.Header.Get("If-None-Match")
+	switch {
+	case condition != "" && condition != "*":
+		return failed(http.StatusBadRequest, "InvalidArgument")
+	case condition != "" && f.simple:
+		return failed(http.StatusNotImplemented, "NotImplemented")
+	case q.Has("uploadId") && !known:
+		return failed(http.StatusNotFound, "NoSuchUpload")
+	case condition != "" && exists:
+		return failed(http.StatusPreconditionFailed, "PreconditionFailed")
+	}
+	switch r.Method {
+	case http.MethodHead, http.MethodGet:
+		hidden := f.hide > 0 && r.Method == http.MethodHead
+		if hidden {
+			f.hide--
+		}
+		if hidden || !exists {
+			return failed(http.StatusNotFound, "NoSuchKey")
+		}
+		h.Set(mark, o.mark)
+		h.Set("ETag", fmt.Sprintf(`"%x"`, len(o.body)))
+		h.Set("Last-Modified", "Mon, 02 Jan 2006 15:04:05 GMT")
+		if r.Method == http.MethodHead {
+			h.Set("Content-Length", strconv.Itoa(len(o.body)))
+			return http.StatusOK, nil
+		}
+		f.ranges = append(f.ranges, r.Header.Get("Range"))
+		var first, last int
+		if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last); err != nil || first >= len(o.body) {
+			return failed(http.StatusRequestedRangeNotSatisfiable, "InvalidRange")
+		}
+		last = min(last, len(o.body)-1)
+		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, len(o.body)))
+		return http.StatusPartialContent, o.body[first : last+1]
+	case http.MethodDelete:
+		delete(f.uploads, q.Get("uploadId"))
+		return http.StatusNoContent, nil
+	case http.MethodPut:
+		h.Set("ETag", fmt.Sprintf(`"%x"`, len(body)))
+		if known {
+			n, err := strconv.Atoi(q.Get("partNumber"))
+			if err != nil {
+				return failed(http.StatusBadRequest, "InvalidPart")
+			}
+			u.parts[n] = body
+			return http.StatusOK, nil
+		}
+		f.objects[key] = lossyObject{body, r.Header.Get(mark)}
+		return http.StatusOK, nil
+	}
+	if q.Has("uploads") {
+		f.serial++
+		id := fmt.Sprint("upload-", f.serial)
+		f.uploads[id] = lossyUpload{key, r.Header.Get(mark), map[int][]byte{}}
+		return http.StatusOK, []byte("<InitiateMultipartUploadResult><Key>" + key + "</Key><UploadId>" + id + "</UploadId></InitiateMultipartUploadResult>")
+	}
+	var in struct {
+		Part []struct{ PartNumber int }
+	}
+	if err := xml.Unmarshal(body, &in); err != nil || !known {
+		return failed(http.StatusBadRequest, "MalformedXML")
+	}
+	var whole []byte
+	for _, p := range in.Part {
+		whole = append(whole, u.parts[p.PartNumber]...)
+	}
+	f.objects[u.key] = lossyObject{whole, u.mark}
+	delete(f.uploads, q.Get("uploadId"))
+	return http.StatusOK, []byte("<CompleteMultipartUploadResult><Key>" + u.key + "</Key></CompleteMultipartUploadResult>")
+}
+
+// TestWriteLostResponse: a write that was carried out has succeeded, although its response is lost
+// and the service refuses the next attempt; another process's object is never taken for it.
+func TestWriteLostResponse(t *testing.T) {
+	const key = "dir/a"
+	rival := lossyObject{[]byte("of a rival"), "another mark"}
+	content := noise(mostKept + 100)
+	for _, c := range []struct {
+		name     string
+		before   bool // the rival's object is there
+		set      func(f *lossyS3)
+		put, all error // of an object in one request, and in parts, without replacing
+		over     error // in parts, replacing
+		kept     bool  // after an error, the object is the rival's
+	}{
+		{name: "nothing is lost", set: func(*lossyS3) {}},
+		{name: "lost once", set: func(f *lossyS3) { f.lose = 1 }},
+		{name: "lost twice", set: func(f *lossyS3) { f.lose = 2 }},
+		{name: "sent twice on the way", set: func(f *lossyS3) { f.twice = true }},
+		{name: "lost, and not visible at once", set: func(f *lossyS3) { f.lose, f.hide = 1, 1 }, all: ErrAgain, over: ErrAgain},
+		{name: "lost, and removed", set: func(f *lossyS3) {
+			f.lose, f.lost = 1, func() { f.set(key, nil) }
+		}, all: ErrAgain, over: ErrAgain},
+		{name: "lost, and replaced", kept: true, set: func(f *lossyS3) {
+			f.lose, f.lost = 1, func() { f.set(key, &rival) }
+		}, put: fs.ErrExist, all: ErrAgain, over: ErrAgain},
+		{name: "after a rival", before: true, kept: true, set: func(*lossyS3) {}, put: fs.ErrExist, all: fs.ErrExist},
+		{name: "lost, after a rival", before: true, kept: true, set: func(f *lossyS3) { f.lose = 1 }, put: fs.ErrExist, all: fs.ErrExist},
+		{name: "without conditions", set: func(f *lossyS3) { f.simple = true }},
+		{name: "without conditions, after a rival", before: true, kept: true, set: func(f *lossyS3) { f.simple = true }, put: fs.ErrExist, all: fs.ErrExist},
+	} {
+		for _, inParts := range []bool{false, true} {
+			for _, replace := range []bool{false, true} {
+				f := newLossyS3(t) // here: it sets the environment
+				t.Run(fmt.Sprintf("%s/parts %v/replace %v", c.name, inParts, replace), func(t *testing.T) {
+					t.Parallel()
+					s := f.store(t)
+					if c.before {
+						f.set(key, &rival)
+					}
+					body, want := content[:100], c.put
+					switch {
+					case inParts && replace:
+						body, want = content, c.over
+					case inParts:
+						body, want = content, c.all
+					case replace:
+						want = nil
+					}
+					w := create(t, t.Context(), s, "s3://bucket/"+key)
+					if _, err := w.Write(body); err != nil {
+						t.Fatal(err)
+					}
+					if inParts {
+						if err := storage.Finish(w); err != nil {
+							t.Fatal(err)
+						}
+					}
+					c.set(f)
+					err := w.Commit(replace)
+					if !errors.Is(err, want) {
+						t.Fatalf("Commit: %v, want %v, after %q", err, want, f.writes)
+					}
+					if err := w.Abort(); err != nil {
+						t.Errorf("Abort: %v", err)
+					}
+					f.mu.Lock()
+					defer f.mu.Unlock()
+					o, exists := f.objects[key]
+					switch {
+					case err == nil && !bytes.Equal(o.body, body):
+						t.Errorf("the object has %d other bytes, after %q", len(o.body), f.writes)
+					case err == nil && len(f.objects) != 1:
+						t.Errorf("%d objects", len(f.objects))
+					case err != nil && c.kept && (!exists || !bytes.Equal(o.body, rival.body) || o.mark != rival.mark):
+						t.Errorf("the rival's object is not what it was: %d bytes, mark %q", len(o.body), o.mark)
+					}
+					if len(f.uploads) > 0 {
+						t.Errorf("%d unfinished uploads", len(f.uploads))
+					}
+				})
+			}
+		}
+	}
+}
+
+// set puts an object there or, if it is nil, removes it.
+func (f *lossyS3) set(key string, o *lossyObject) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = nil
+	if o == nil {
+		delete(f.objects, key)
+		return
+	}
+	f.objects[key] = *o
+}
+
+// TestRanges: S3 and web servers are asked for exactly the bytes that are read.
+func TestRanges(t *testing.T) {
+	f := newLossyS3(t)
+	content := noise(5000)
+	f.set("a", &lossyObject{content, ""})
+	s3Bucket, err := f.store(t).bucketOf(t.Context(), place{scheme: schemeS3, bucket: "bucket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cloud := range map[string]cloud{"S3": s3Bucket, "web": web{http.DefaultClient}} {
+		key := map[string]string{"S3": "a", "web": f.url + "/bucket/a"}[name]
+		f.ranges = nil
+		for _, c := range []struct {
+			off, n int64
+			want   string
+		}{
+			{0, 1, "bytes=0-0"}, {0, 5000, "bytes=0-4999"}, {10, 1, "bytes=10-10"}, {5, 100, "bytes=5-104"}, {4999, 1, "bytes=4999-4999"}, {4000, 1000, "bytes=4000-4999"},
+		} {
+			a, err := cloud.get(t.Context(), key, "", c.off, c.n)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got, err := io.ReadAll(a)
+			if err := errors.Join(err, a.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, content[c.off:c.off+c.n]) || a.size != 5000 {
+				t.Errorf("%s: %d bytes from %d: other bytes, or of a size of %d", name, c.n, c.off, a.size)
+			}
+			if asked := f.ranges[len(f.ranges)-1]; asked != c.want {
+				t.Errorf("%s: %d bytes from %d: asked for %q, want %q", name, c.n, c.off, asked, c.want)
+			}
+		}
+		if _, err := cloud.get(t.Context(), key, "", 5000, 1); err == nil {
+			t.Errorf("%s: there are bytes after the end", name)
+		}
+		if want := "bytes=5000-5000"; !slices.Contains(f.ranges, want) {
+			t.Errorf("%s: asked for %q, not for %s", name, f.ranges, want)
+		}
+	}
+}
+
+// body records whether it was closed.
+type body struct {
+	io.Reader
+	closed bool
+}
+
+func (b *body) Close() error {
+	b.closed = true
+	return nil
+}
+
+// TestRanged: an answer with another range than the one that was asked for, or with another length
+// than its range, is not used.
+func TestRanged(t *testing.T) {
+	for _, c := range []struct {
+		header      string
+		length, off int64
+		size        int64 // that is known; -2: an error
+	}{
+		{"bytes 5-9/100", 5, 5, 100},
+		{"bytes 5-9/100", -1, 5, 100},
+		{"bytes 0-0/1", 1, 0, 1},
+		{"bytes 5000000000-5000000009/6000000000", 10, 5_000_000_000, 6_000_000_000},
+		{"bytes 5-9/100", 4, 5, -2},
+		{"bytes 5-9/100", 6, 5, -2},
+		{"bytes 5-9/100", 0, 5, -2},
+		{"bytes 4-9/100", 6, 5, -2},
+		{"bytes 6-9/100", 4, 5, -2},
+		{"bytes 6-9/100", -1, 5, -2},
+		{"bytes 5-9/100", 5, 0, -2},
+		{"bytes 0-4/100", 5, 5, -2},
+		{"bytes 5-9/*", 5, 5, -2},
+		{"bytes */100", 0, 5, -2},
+		{"items 5-9/100", 5, 5, -2},
+		{"5-9", 5, 5, -2},
+		{"", 100, 0, 100},
+		{"", -1, 0, -1},
+		{"", 100, 5, -2},
+		{"", 100, 1, -2},
+	} {
+		b := new(body)
+		a, err := ranged(b, c.header, c.length, "v", c.off)
+		what := fmt.Sprintf("%q of %d bytes for those from %d", c.header, c.length, c.off)
+		switch {
+		case c.size == -2 && (err == nil || !b.closed):
+			t.Errorf("%s: %v, closed %v", what, err, b.closed)
+		case c.size != -2 && (err != nil || b.closed || a.size != c.size || a.identity != "v" || a.ReadCloser != b):
+			t.Errorf("%s: size %d, %v, closed %v", what, a.size, err, b.closed)
+		}
+	}
+}
