@@ -29,7 +29,7 @@ type lossyS3 struct {
 	ranges  []string // headers of GETs
 
 	lose   int    // so many of the next requests that make an object visible have no response
-	lost   func() // is called, unlocked, after each
+	lost   func() // is called after the first of them
 	hide   int    // so many of the next HEADs find no object
 	twice  bool   // requests that make an object visible arrive twice, and the second response is sent
 	simple bool   // conditions are not implemented
@@ -77,6 +77,9 @@ func (f *lossyS3) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	lost := f.lost
+	if lose {
+		f.lost = nil
+	}
 	f.mu.Unlock()
 	if lose {
 		if lost != nil {
@@ -258,7 +261,6 @@ func TestWriteLostResponse(t *testing.T) {
 func (f *lossyS3) set(key string, o *lossyObject) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lost = nil
 	if o == nil {
 		delete(f.objects, key)
 		return
