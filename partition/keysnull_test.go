@@ -77,12 +77,13 @@ func TestNullsOfRanges(t *testing.T) {
 			ids   []int64
 			where string
 			nulls int64
+			apart int64 // row groups that are skipped by the key's bounds
 		}{
-			{"no row group skipped", []int64{0, 1300, 2699}, "", 420},
-			{"one of three read", []int64{1300, 1302}, "", 420},
-			{"all skipped", []int64{5000}, "", 420},
-			{"of a part of the rows", []int64{1300, 1302}, "row < 900", 180},
-			{"of rows in the last range", []int64{1300, 1302}, "row >= 1300", 160},
+			{"no row group skipped", []int64{0, 1300, 2699}, "", 420, 0},
+			{"one of three read", []int64{1300, 1302}, "", 420, 2},
+			{"all skipped", []int64{5000}, "", 420, 3},
+			{"of a part of the rows", []int64{1300, 1302}, "row < 900", 180, -1},
+			{"of rows in the last range", []int64{1300, 1302}, "row >= 1300", 160, -1},
 		} {
 			what := fmt.Sprintf("%s, %d ranges", c.name, ranges)
 			filter := exactOf("id", c.ids...)
@@ -101,6 +102,12 @@ func TestNullsOfRanges(t *testing.T) {
 			once, twice := []Match{{Filter: filter}}, []Match{{Filter: filter}, {Filter: filter}}
 			for _, match := range [][]Match{once, twice} {
 				o := ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: checked(t)}
+				skipped := func(what string, s *Scanner) {
+					t.Helper()
+					if c.apart >= 0 {
+						equal(t, fmt.Sprintf("%s: row groups skipped by %s", c.name, what), s.Stats.RowGroupsSkipped.Load(), c.apart)
+					}
+				}
 				scanner := func() *Scanner {
 					s, err := NewScanner(o, files...)
 					if err != nil {
@@ -113,6 +120,7 @@ func TestNullsOfRanges(t *testing.T) {
 					t.Fatal(err)
 				}
 				equal(t, fmt.Sprintf("%s: NULLs of a count by %d filters", what, len(match)), counted.Stats.KeysNull.Load(), c.nulls)
+				skipped("a count", counted)
 				read := scanner()
 				for r, err := range read.Scan(t.Context(), pieces) {
 					if err != nil {
@@ -121,6 +129,7 @@ func TestNullsOfRanges(t *testing.T) {
 					r.Record.Release()
 				}
 				equal(t, fmt.Sprintf("%s: NULLs of a scan by %d filters", what, len(match)), read.Stats.KeysNull.Load(), c.nulls)
+				skipped("a scan", read)
 				pages := scanner()
 				out := Output{Name: filepath.Join(t.TempDir(), "out.parquet"), Result: ResultExact}
 				written, err := out.WriteScan(t.Context(), pages, pieces, files, nil)
@@ -128,6 +137,7 @@ func TestNullsOfRanges(t *testing.T) {
 					t.Fatal(err)
 				}
 				equal(t, fmt.Sprintf("%s: NULLs of a written scan by %d filters", what, len(match)), []int64{pages.Stats.KeysNull.Load(), written.Inputs[0].KeysNull}, []int64{c.nulls, c.nulls})
+				skipped("a written scan", pages)
 			}
 		}
 	}

@@ -327,6 +327,37 @@ func TestUnionOfDurations(t *testing.T) {
 	equal(t, "the description that all share", pf[0].Schema().Field(1).Type.String(), "duration[s]")
 }
 
+// TestStrictWhicheverDiffers: of files that should be alike, the one that differs is found wherever
+// it stands, by its types alone or its order of columns alone.
+func TestStrictWhicheverDiffers(t *testing.T) {
+	schemas := map[string]*arrow.Schema{
+		"int64":   nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int64Type}),
+		"int32":   nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int32Type}),
+		"swapped": nullable(arrow.Field{Name: "n", Type: int64Type}, arrow.Field{Name: "user", Type: int64Type}),
+	}
+	for _, c := range []struct {
+		kinds, differs string // a file that is not like the first
+	}{
+		{"int64 int64 int64", ""}, {"int32 int32", ""}, {"swapped swapped", ""},
+		{"int32 int64 int64", "1.parquet"}, {"int64 int32 int64", "1.parquet"}, {"int64 int64 int32", "2.parquet"},
+		{"int64 int64 int64 swapped", "3.parquet"}, {"swapped swapped int64", "2.parquet"},
+	} {
+		dir := t.TempDir()
+		for i, kind := range strings.Fields(c.kinds) {
+			foreign(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), schemas[kind], `{"user":1,"n":2}`)
+		}
+		for _, name := range []string{"o.parquet", "o.arrow"} {
+			out := Output{Name: filepath.Join(t.TempDir(), name)}
+			_, err := writeScan(t, out, ScanOptions{Schema: Strict}, dir)
+			if c.differs == "" {
+				equal(t, c.kinds+" into "+name, err, nil)
+				continue
+			}
+			says(t, c.kinds+" into "+name, err, fault.ErrMismatch, "schema", c.differs, "0.parquet")
+		}
+	}
+}
+
 // TestUnionOfDescriptions: what programs say of the columns is kept if the files of the log agree
 // on it, whichever of them differs, since the columns of all come under one schema.
 func TestUnionOfDescriptions(t *testing.T) {
