@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -284,6 +285,109 @@ func TestCopyOrders(t *testing.T) {
 		}
 		if e.stats.MinValue.Valid != c.bounds || e.index.bounded() != c.bounds || e.stats.NullCount.V != 0 || !e.stats.NullCount.Valid {
 			t.Errorf("%s: %+v, indexed %v", what, e.stats, e.index.bounded())
+		}
+	}
+}
+
+// TestCopyFloatBounds: bounds of floats are copied only from writers that write none if there is a
+// NaN. The copy names this program as its writer, whose bounds say that there is no NaN.
+func TestCopyFloatBounds(t *testing.T) {
+	const rows = 600
+	schema := []SchemaElement{
+		{Name: "root", NumChildren: thrift.New(int32(2))},
+		{Name: "f", Type: thrift.New(format.Float), RepetitionType: thrift.New(format.Required)},
+		{Name: "d", Type: thrift.New(format.Double), RepetitionType: thrift.New(format.Required)},
+	}
+	file := func(nan int) []byte { // a row, or -1
+		t.Helper()
+		var out bytes.Buffer
+		w, err := NewWriter(&out, schema, nil, WriterOptions{PageBytes: 1 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages := [2]Page{{Values: rows, Rows: rows, NonNull: rows}, {Values: rows, Rows: rows, NonNull: rows}}
+		for i := range rows {
+			v := float64(i*7%rows) + 1
+			if i == nan {
+				v = math.NaN()
+			}
+			pages[0].Plain = binary.LittleEndian.AppendUint32(pages[0].Plain, math.Float32bits(float32(v)))
+			pages[1].Plain = binary.LittleEndian.AppendUint64(pages[1].Plain, math.Float64bits(v))
+		}
+		var chunks []*EncodedChunk
+		for i := range pages {
+			cw := w.Chunk(i)
+			if err := cw.Add(&pages[i], nil); err != nil {
+				t.Fatal(err)
+			}
+			e, err := cw.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			chunks = append(chunks, e)
+		}
+		if err := w.RowGroup(rows, chunks); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	without, with := file(-1), file(rows/2)
+	f, err := openBytes(with, "with NaN")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range f.Leaves {
+		if f.Metadata.RowGroups[0].Columns[l].MetaData.Statistics.MinValue.Valid {
+			t.Errorf("column %s has a NaN and bounds", f.Leaves[l].Dotted)
+		}
+	}
+	for _, c := range []struct {
+		by     string
+		bounds bool
+	}{
+		{"bloomjoin", true},
+		{"parquet-mr version 1.13.1 (build x)", true},
+		{"parquet-cpp-arrow version 15.0.0", false},
+		{"parquet-cpp-arrow version 20.0.0", false},
+		{"parquet-rs version 50.0.0", false},
+		{"parquet-go version 18.4.0", false},
+		{"github.com/parquet-go/parquet-go version 0.32.0(build )", false},
+		{"DuckDB version v1.2.0 (build x)", false},
+		{"some other program", false},
+	} {
+		ins := map[string][]byte{"without NaN": change(t, without, func(m *FileMetaData) { m.CreatedBy = c.by })}
+		if !c.bounds { // the bounds of the other values, as the format asks for
+			ins["with NaN"] = change(t, with, func(m *FileMetaData) {
+				m.CreatedBy = c.by
+				for l, most := range [][]byte{
+					binary.LittleEndian.AppendUint32(nil, math.Float32bits(rows)), binary.LittleEndian.AppendUint64(nil, math.Float64bits(rows)),
+				} {
+					s := &m.RowGroups[0].Columns[l].MetaData.Statistics
+					s.MinValue, s.MaxValue = thrift.New(make([]byte, len(most))), thrift.New(most)
+				}
+			})
+		}
+		for what, in := range ins {
+			f, err := openBytes(in, what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := NewWriter(new(bytes.Buffer), schema, nil, WriterOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for l := range f.Leaves {
+				e, why, err := w.CopyChunk(context.Background(), f, 0, l, l, CopyOptions{})
+				if err != nil || why != "" {
+					t.Fatal(why, err)
+				}
+				if e.stats.MinValue.Valid != c.bounds || e.stats.MaxValue.Valid != c.bounds || e.index.bounded() != c.bounds {
+					t.Errorf("%s, column %s %s: bounds %v, indexed %v, want %v", c.by, f.Leaves[l].Dotted, what, e.stats.MinValue.Valid, e.index.bounded(), c.bounds)
+				}
+			}
 		}
 	}
 }
