@@ -392,7 +392,7 @@ func TestLastRowsInPortions(t *testing.T) {
 			in := (&given{t: t, mem: poison{checked(t)}, rows: logTable, size: 700}).input()
 			return []*partition.File{partition.Records("log", in.Schema, in.Read, partition.RecordsOptions{})}
 		}
-		for _, typ := range []join.Type{join.Inner, join.Left, join.Full, join.Anti} {
+		for _, typ := range []join.Type{join.Left, join.Full, join.Anti} {
 			var want []string
 			seen := map[string]bool{}
 			for i, k := range keys.values {
@@ -435,7 +435,10 @@ func TestLastRowsInPortions(t *testing.T) {
 					t.Errorf("%s: %d of %d rows and %d IDs matched, want %d of %d", what, r.RowsMatched, r.RowsIn, r.IDsMatched, matched, rows)
 				}
 			}
-			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
+			for i, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
+				if (i%2 == 0) != (rows%64 == 1) { // each once is enough
+					continue
+				}
 				got, err := run(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2})
 				check("by "+string(strategy), got, err)
 			}
