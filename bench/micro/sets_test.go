@@ -1,0 +1,139 @@
+package micro
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2/roaring64"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/exact"
+)
+
+// exactSet and roaringSet are exact sets of integers; the latter is the most common Go
+// module for bitmaps.
+type exactSet struct{ *exact.Set }
+
+func (s exactSet) add(keys []uint64) { s.Set.Add(keys, false) }
+func (s exactSet) probe(keys []uint64, sel []uint32) int {
+	return len(s.Probe(keys, false, sel[:0]))
+}
+
+type roaringSet struct{ *roaring64.Bitmap }
+
+func (s roaringSet) add(keys []uint64) { s.AddMany(keys) }
+func (s roaringSet) probe(keys []uint64, sel []uint32) int {
+	found := 0
+	for i, k := range keys {
+		sel[found] = uint32(i)
+		found += bit(s.Contains(k))
+	}
+	return found
+}
+
+// BenchmarkSet measures exact sets of one integer in 4 and in 64, and a Bloom filter of
+// the same integers.
+func BenchmarkSet(b *testing.B) {
+	n := uint64(1_000_000)
+	if testing.Short() {
+		n = 2000
+	}
+	for _, ratio := range []uint64{4, 64} {
+		shuffled, _ := keyset.Subset(1, n, n*ratio)
+		probes := append(slices.Clone(shuffled), shuffled...)
+		for i := range shuffled { // half of them, others at random
+			probes[2*i] = keyset.Mix(uint64(i)) % (n * ratio)
+		}
+		for _, c := range []contender{
+			{"exact", func(*testing.B, uint64) filter { return exactSet{exact.New()} }},
+			{"roaring64", func(*testing.B, uint64) filter { return roaringSet{roaring64.New()} }},
+			{"bloom", func(b *testing.B, n uint64) filter { return newOurs(b, bloom.Split256, n) }},
+		} {
+			name := fmt.Sprintf("ratio=%d/filter=%s", ratio, c.name)
+			var f filter
+			b.Run("op=add/"+name, func(b *testing.B) {
+				for b.Loop() {
+					f = c.make(b, n)
+					keyset.Batches(shuffled, f.add)
+				}
+				perKey(b, n)
+				probeAll(b, f, shuffled, n, true)
+			})
+			b.Run("op=probe/"+name, func(b *testing.B) {
+				if f == nil {
+					f = c.make(b, n)
+					keyset.Batches(shuffled, f.add)
+				}
+				probeAll(b, f, probes, n, true) // builds what a set builds at its first probe
+				for b.Loop() {
+					probeAll(b, f, probes, n, true)
+				}
+				perKey(b, uint64(len(probes)))
+			})
+		}
+	}
+}
+
+// BenchmarkFill fills one filter from two goroutines: by ranges of its blocks, or with a
+// filter for each, which are merged.
+func BenchmarkFill(b *testing.B) {
+	n := uint64(30_000_000)
+	if testing.Short() {
+		n = 3000
+	}
+	keys := keyset.Set(n)
+	params := bloom.Params{Geometry: bloom.Split256, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: bloom.Split256.Blocks(n, 0.01)}
+	halves := [][]uint64{keys[:n/2], keys[n/2:]}
+	made := func() *bloom.Filter {
+		f, err := bloom.New(params)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return f
+	}
+	both := func(work func(i int, half []uint64)) {
+		var all sync.WaitGroup
+		for i, half := range halves {
+			all.Go(func() { work(i, half) })
+		}
+		all.Wait()
+	}
+	for _, way := range []struct {
+		name string
+		fill func() *bloom.Filter
+	}{
+		{"shared", func() *bloom.Filter {
+			f := made()
+			shared := bloom.NewShared(f, 4<<20)
+			both(func(_ int, half []uint64) {
+				adder, hashes := shared.Adder(), make([]uint64, 4096)
+				for part := range slices.Chunk(half, len(hashes)) {
+					params.Hash.Sum64(hashes[:len(part)], part)
+					adder.Add(hashes[:len(part)])
+				}
+				adder.Flush()
+			})
+			return f
+		}},
+		{"private", func() *bloom.Filter {
+			fs := []*bloom.Filter{made(), made()}
+			both(func(i int, half []uint64) { keyset.Batches(half, keyset.Into(fs[i])) })
+			if err := fs[0].Union(fs[1]); err != nil {
+				b.Fatal(err)
+			}
+			return fs[0]
+		}},
+	} {
+		b.Run("filter="+way.name, func(b *testing.B) {
+			var f *bloom.Filter
+			for b.Loop() {
+				f = way.fill()
+			}
+			perKey(b, n)
+			probeAll(b, ours{f}, keys, n, true)
+		})
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
+	"github.com/bloomjoin/bloomjoin/bloom"
+)
+
+func filterSpeed() *Table {
+	return &Table{Name: "filters", Title: "Filters in memory", Grid: micro("^(BenchmarkAdd|BenchmarkProbe|BenchmarkFill)$", "ns/key"),
+		Text: "Nanoseconds to add and to probe an integer, hashing included, in filters of ten bits a key; half of the probes hit. Fill: two goroutines add 30 million. From [micro](micro)."}
+}
+
+func setSpeed() *Table {
+	return &Table{Name: "sets", Title: "Exact sets in memory", Grid: micro("^BenchmarkSet$", "ns/key"),
+		Text: "Nanoseconds to add and to probe an integer, in sets of a million, one in 4 or 64 of a range, in random order."}
+}
+
+func fileSpeed() *Table {
+	return &Table{Name: "files", Title: "Filter files", Grid: micro("^BenchmarkFile$", "MB/s"),
+		Text: "MB of filter bits a second, of filters of 32 MiB with half of their bits set. Load verifies every checksum; merge makes one filter of eight partial ones."}
+}
+
+// micro returns the grid of benchmarks of the package micro.
+func micro(pattern, unit string) func(*Harness) (Grid, error) {
+	return func(h *Harness) (Grid, error) {
+		argv := []string{"go", "test", "-run", "^$", "-bench", pattern, "-count", "5", "./micro"}
+		if h.quick {
+			argv = []string{"go", "test", "-run", "^$", "-bench", pattern, "-benchtime", "1x", "-short", "./micro"}
+		}
+		_, out, err := Command{Argv: argv}.Execute(h.ctx)
+		if err != nil {
+			return Grid{}, err
+		}
+		return benchmarks(out, unit)
+	}
+}
+
+// benchmarkLine is a line of go test: a name, the number of processors, and figures.
+var benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
+
+// benchmarks returns the medians of a unit in the output of go test. The last part of a
+// name, as filter=parquet-go, is the row, and what comes before it the column.
+func benchmarks(output []byte, unit string) (g Grid, err error) {
+	var rows, columns []string
+	figures := map[[2]string]Samples{}
+	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
+		m := benchmarkLine.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		fields := strings.Fields(m[2])
+		i := slices.Index(fields, unit)
+		if i < 1 {
+			return g, fmt.Errorf("no %s in %q", unit, lines.Text())
+		}
+		v, err := strconv.ParseFloat(fields[i-1], 64)
+		if err != nil {
+			return g, err
+		}
+		cut := max(strings.LastIndex(m[1], "/"), 0)
+		_, row, _ := strings.Cut(m[1][cut:], "=")
+		column := strings.ReplaceAll(strings.ReplaceAll(m[1][:cut], "/", ", "), "=", " ")
+		if !slices.Contains(rows, row) {
+			rows = append(rows, row)
+		}
+		if !slices.Contains(columns, column) {
+			columns = append(columns, column)
+		}
+		at := [2]string{row, column}
+		figures[at] = append(figures[at], v)
+	}
+	if len(rows) == 0 {
+		return g, fmt.Errorf("no benchmark in %q", tail(string(output), 5))
+	}
+	g.Head = append([]string{unit}, columns...)
+	for _, row := range rows {
+		cells := []string{row}
+		for _, column := range columns {
+			cells = append(cells, significant(figures[[2]string{row, column}].Median()))
+		}
+		g.Row(cells...)
+	}
+	return g, nil
+}
+
+// significant renders a figure with two digits or more.
+func significant(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return none
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.1f", v)
+}
+
+func falsePositives() *Table {
+	return &Table{Name: "fpr", Title: "False positives", Grid: falsePositiveGrid,
+		Text: "Rates of filters of a million consecutive integers: by the formula that sizes them, by the bits that are set, and measured with other integers. The last must be within the binomial bound of the one before, at 99.9 %."}
+}
+
+// falsePositiveGrid measures rates. It fails if one is implausible.
+func falsePositiveGrid(h *Harness) (Grid, error) {
+	keys, probes := uint64(million), uint64(50*million)
+	if h.quick {
+		keys, probes = 20_000, million
+	}
+	g := Grid{Head: []string{"geometry, asked", "bits/key", "by the formula", "by the bits", "measured", "found"}}
+	for _, geometry := range bloom.Geometries() {
+		for _, p := range []float64{0.1, 0.01, 0.001, 0.0001} {
+			f, err := bloom.New(bloom.Params{Geometry: geometry, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: geometry.BlocksFor(keys, p)})
+			if err != nil {
+				return g, err
+			}
+			keyset.Sequence(0, keys, keyset.Into(f))
+			found := outside(f, probes)
+			bits := float64(8*f.Params().Bytes()) / float64(keys)
+			name := fmt.Sprintf("%s, %g", geometry, p)
+			if !Plausible(found, probes, f.FPR()) {
+				return g, fmt.Errorf("%s: %d of %d other keys are found, want %g of them", name, found, probes, f.FPR())
+			}
+			g.Row(name, fmt.Sprintf("%.2f", bits), fmt.Sprintf("%.4g", geometry.FPR(f.Params().Blocks, keys)),
+				fmt.Sprintf("%.4g", f.FPR()), fmt.Sprintf("%.4g", float64(found)/float64(probes)), fmt.Sprintf("%d of %s", found, count(probes)))
+		}
+	}
+	return g, nil
+}
+
+// outside returns how many of so many integers that are not in a filter it finds.
+func outside(f *bloom.Filter, probes uint64) (found uint64) {
+	const first, parts = 1 << 62, 2
+	var all sync.WaitGroup
+	var hits [parts]uint64
+	for i := range uint64(parts) {
+		all.Go(func() {
+			sel := make([]uint32, 0, keyset.Batch+1)
+			keyset.Sequence(first+probes*i/parts, first+probes*(i+1)/parts, func(keys []uint64) { hits[i] += uint64(len(f.ProbeInts(keys, sel))) })
+		})
+	}
+	all.Wait()
+	return hits[0] + hits[1]
+}
+
+func sizes() *Table {
+	return &Table{Name: "sizes", Title: "Size of a filter", Grid: sizeGrid,
+		Text: "Bytes a key of a Bloom filter of 100 million keys, computed, beside the least that any filter of that rate takes, log2(1/p) bits."}
+}
+
+func sizeGrid(*Harness) (Grid, error) {
+	const n = 1e8
+	g := Grid{Head: []string{"false positives", "least"}}
+	for _, geometry := range bloom.Geometries() {
+		g.Head = append(g.Head, geometry.String(), "/ least")
+	}
+	for _, p := range []float64{1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6} {
+		least := -math.Log2(p) / 8
+		cells := []string{fmt.Sprintf("%g %%", 100*p), fmt.Sprintf("%.3f", least)}
+		for _, geometry := range bloom.Geometries() {
+			bytes := float64(geometry.BlocksFor(n, p)*geometry.BlockBytes()) / n
+			cells = append(cells, fmt.Sprintf("%.3f", bytes), fmt.Sprintf("%.2f", bytes/least))
+		}
+		g.Row(cells...)
+	}
+	return g, nil
+}
