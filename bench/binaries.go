@@ -76,6 +76,9 @@ func (p program) measure(ctx context.Context, library string, quick bool) (f fig
 	if err != nil {
 		return f, err
 	}
+	if quick { // with the modules of this machine's cache
+		environment = os.Environ()
+	}
 	for _, b := range []struct {
 		size  *int64
 		flags []string

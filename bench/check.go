@@ -196,7 +196,7 @@ func (r *race) scan(filter string, d Data) (s scanned, err error) {
 	if err != nil {
 		return s, err
 	}
-	_, out, err := Command{Argv: []string{r.ours, "scan", "--count", "--quiet", "--json", "--filter", filter, path}}.Execute(r.ctx)
+	_, out, err := Command{Argv: []string{r.ours, "scan", "--count", "--quiet", "--json", "--key", keyColumn, "--filter", filter, path}}.Execute(r.ctx)
 	if err != nil {
 		return s, err
 	}

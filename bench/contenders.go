@@ -126,8 +126,6 @@ func reported(output []byte, facts map[string]string) error {
 		BytesRead   int64  `json:"bytes_read"`
 		MemoryBytes int64  `json:"memory_bytes"`
 		Kind        string `json:"kind"`
-		Rows        uint64 `json:"rows"`
-		Keys        uint64 `json:"keys"`
 	}
 	if err := json.Unmarshal(output, &said); err != nil {
 		return fmt.Errorf("the report: %w: %s", err, tail(string(output), 3))
@@ -136,7 +134,7 @@ func reported(output []byte, facts map[string]string) error {
 		facts["strategy"] = said.Strategy
 	}
 	if said.MemoryBytes > 0 {
-		facts["filter"] = fmt.Sprintf("%s, %s MiB", said.Kind, mib(said.MemoryBytes))
+		facts["filter"] = fmt.Sprintf("%s, %s MB", said.Kind, megabytes(said.MemoryBytes))
 	}
 	if said.BytesRead > 0 {
 		facts["MB read"] = megabytes(said.BytesRead)

@@ -178,7 +178,9 @@ func (m Measurement) grid(t *Table) Grid {
 			least = min(least, len(r.Runs))
 		}
 	}
-	g.Note = fmt.Sprintf("%d rounds.", least)
+	if g.Note = fmt.Sprintf("%d rounds.", least); least == 1 {
+		g.Note = "One round."
+	}
 	return g
 }
 

@@ -32,7 +32,7 @@ func share(log Data, part float64) Data {
 }
 
 // percent renders a share.
-func percent(part float64) string { return fmt.Sprintf("%g %%", 100*part) }
+func percent(part float64) string { return fmt.Sprintf("%.4g %%", 100*part) }
 
 // payload are the columns of IDs in the answers of joins that have them.
 var payload = []string{"score", "name"}

@@ -164,7 +164,7 @@ func sizeGrid(*Harness) (Grid, error) {
 	}
 	for _, p := range []float64{1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6} {
 		least := -math.Log2(p) / 8
-		cells := []string{fmt.Sprintf("%g %%", 100*p), fmt.Sprintf("%.3f", least)}
+		cells := []string{percent(p), fmt.Sprintf("%.3f", least)}
 		for _, geometry := range bloom.Geometries() {
 			bytes := float64(geometry.BlocksFor(n, p)*geometry.BlockBytes()) / n
 			cells = append(cells, fmt.Sprintf("%.3f", bytes), fmt.Sprintf("%.2f", bytes/least))

@@ -2,7 +2,7 @@
 
     python3 bench.py --data DIR --rows 20000000 --share 0.01 --rounds 5
 
-It makes the log of bench/scan and the IDs in DIR if they are not there, starts a master and two
+It generates a log and the IDs in DIR, by the harness in bench, if they are not there, starts a master and two
 workers of one core each on this machine, and runs the same join in six ways, in turn, once
 to warm up and then ``--rounds`` times. Printed are medians; of ratios, the median of the rounds'
 ratios. Sessions and the making of data are excluded. All ways must give the same rows.
@@ -27,7 +27,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
-import importlib.util
 import json
 import os
 import shutil
@@ -39,13 +38,11 @@ import threading
 import time
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from cluster import Cluster
 
 if TYPE_CHECKING:
@@ -90,49 +87,27 @@ class Way:
 
 
 def make(folder: Path, rows: int, share: float, more: int) -> tuple[Path, Path]:
-    """Write the log of bench/scan, and IDs of ``share`` of its users, if they are missing.
+    """Generate a log, and IDs of ``share`` of its users, if they are missing.
 
     ``more`` is how many IDs there are at least: users without a row in the log are added.
     """
-    import numpy as np
-
-    generate = _generator()
-    logs, ids = folder / f"log-{rows}.parquet", folder / f"ids-{rows}-{share}-{more}.parquet"
-    folder.mkdir(parents=True, exist_ok=True)
-    if not logs.exists():
-        _, users = generate.numbers("base", rows, np.random.default_rng([generate.SEED, 2]))
-        _write(logs, generate.tables("base", users, generate.ROW_GROUP), compression="snappy")
-    if not ids.exists():
-        order = np.random.default_rng([generate.SEED, 1]).permutation(rows)
-        chosen = order[: max(round(rows * share), 1)]
-        others = rows + np.arange(max(more - len(chosen), 0))
-        chosen = np.random.default_rng(3).permutation(np.concatenate([chosen, others]))
-        parts = range(0, len(chosen), generate.ROW_GROUP)
-        keys = (generate.keys("base", chosen[i : i + generate.ROW_GROUP]) for i in parts)
-        _write(ids, (pa.table({"user_id": k}) for k in keys))
-    return logs, ids
+    members = max(round(rows * share), 1)
+    ids = {"kind": "ids", "rows": max(more, members), "users": rows, "members": members, "plain": True}
+    return (
+        _generate(folder / f"log-{rows}", {"kind": "log", "rows": rows}),
+        _generate(folder / f"ids-{rows}-{share}-{more}", ids),
+    )
 
 
-def _generator() -> Any:
-    path = Path(__file__).parents[1] / "scan" / "python" / "generate.py"
-    spec = importlib.util.spec_from_file_location("generate", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _write(path: Path, tables: Iterable[pa.Table], **options: Any) -> None:
-    """Write tables as a file of a row group each, which appears when it is whole."""
-    part = path.with_name(path.name + ".part")
-    writer = None
-    for table in tables:
-        writer = writer or pq.ParquetWriter(part, table.schema, **options)
-        writer.write_table(table, row_group_size=len(table))
-    assert writer is not None
-    writer.close()
-    part.rename(path)
+def _generate(folder: Path, data: dict[str, Any]) -> Path:
+    """Have the harness write data (Data in bench/data.go) to a folder, which appears when it is whole."""
+    if not folder.exists():
+        part = folder.with_name(folder.name + ".part")
+        shutil.rmtree(part, ignore_errors=True)
+        command = ["go", "run", ".", "generate", json.dumps(data), str(part.resolve())]
+        subprocess.run(command, cwd=Path(__file__).resolve().parents[1], check=True)
+        part.rename(folder)
+    return folder / f"{data['kind']}.parquet"
 
 
 @dataclass
