@@ -143,7 +143,7 @@ func (d Data) userOf(row uint64) uint64 {
 	switch d.Order {
 	case "clustered": // rows of a user lie close together
 		near := max(d.Rows/500, 1)
-		return min((row+random%(2*near)-min(row, near))*users/d.Rows, users-1)
+		return min((max(row+random%(2*near), near)-near)*users/d.Rows, users-1)
 	case "sorted":
 		return row * users / d.Rows
 	case "heavy": // one user, who is a member of every set, has 30 % of the rows

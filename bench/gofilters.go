@@ -45,119 +45,84 @@ func (k keys) each(do func(key []byte)) {
 	}
 }
 
+// hashes returns XXH64 of each key, which the filters for Parquet files hold.
+func (k keys) hashes() []uint64 {
+	all := make([]uint64, 0, batchRows)
+	k.each(func(key []byte) { all = append(all, xxhash.Sum64(key)) })
+	return all
+}
+
 // goBloom is a Bloom filter, or a part of one that a goroutine fills.
-type goBloom interface {
-	add(keys)
-	merge(goBloom) error
-	misses(keys) int
+type goBloom struct {
+	add   func(keys)
+	has   func(key []byte) bool
+	bits  any // what is merged
+	merge func(bits any) error
+}
+
+// misses returns how many keys are not found.
+func (f goBloom) misses(k keys) (n int) {
+	k.each(func(key []byte) {
+		if !f.has(key) {
+			n++
+		}
+	})
+	return n
 }
 
 // goBlooms make the parts for n keys.
 var goBlooms = map[string]func(n uint64) func() goBloom{
-	"parquet-go": func(n uint64) func() goBloom {
-		const bitsPerKey = 10 // the documentation's for about 1 %
-		return func() goBloom {
-			return parquetBloom(make(bloom.SplitBlockFilter, bloom.NumSplitBlocksOf(int64(n), bitsPerKey)))
-		}
-	},
-	"bits-and-blooms": func(n uint64) func() goBloom {
-		return func() goBloom { return classicBloom{classic.NewWithEstimates(uint(n), rate)} }
-	},
-	"arrow-go": func(n uint64) func() goBloom {
-		const most = 128 << 20 // no filter of it is larger
-		one := &arrowBloom{build: metadata.NewBloomFilterFromNDVAndFPP(uint32(n), rate, most, memory.DefaultAllocator)}
-		return func() goBloom { return one }
-	},
+	"parquet-go": newParquetGo, "bits-and-blooms": newBitsAndBlooms, "arrow-go": newArrowGo,
 }
 
-var errAlien = errors.New("filters of different kinds")
-
-// parquetBloom is the split-block filter of parquet-go, with its bulk insert.
-type parquetBloom bloom.SplitBlockFilter
-
-func (f parquetBloom) add(k keys) {
-	hashes := make([]uint64, 0, batchRows)
-	k.each(func(key []byte) { hashes = append(hashes, xxhash.Sum64(key)) })
-	bloom.SplitBlockFilter(f).InsertBulk(hashes)
-}
-
-func (f parquetBloom) merge(other goBloom) error {
-	o, ok := other.(parquetBloom)
-	if !ok || len(o) != len(f) {
-		return errAlien
-	}
-	for i := range f {
-		for lane := range f[i] {
-			f[i][lane] |= o[i][lane]
+func newParquetGo(n uint64) func() goBloom {
+	const bitsPerKey = 10 // the documentation's for about 1 %
+	return func() goBloom {
+		f := make(bloom.SplitBlockFilter, bloom.NumSplitBlocksOf(int64(n), bitsPerKey))
+		return goBloom{
+			add: func(k keys) { f.InsertBulk(k.hashes()) },
+			has: func(key []byte) bool { return f.Check(xxhash.Sum64(key)) }, bits: f,
+			merge: func(bits any) error { // it has no union
+				for i, block := range bits.(bloom.SplitBlockFilter) {
+					for lane := range block {
+						f[i][lane] |= block[lane]
+					}
+				}
+				return nil
+			},
 		}
 	}
-	return nil
 }
 
-func (f parquetBloom) misses(k keys) (n int) {
-	k.each(func(key []byte) {
-		if !bloom.SplitBlockFilter(f).Check(xxhash.Sum64(key)) {
-			n++
+func newBitsAndBlooms(n uint64) func() goBloom {
+	return func() goBloom {
+		f := classic.NewWithEstimates(uint(n), rate)
+		return goBloom{
+			add: func(k keys) { k.each(func(key []byte) { f.Add(key) }) },
+			has: f.Test, bits: f,
+			merge: func(bits any) error { return f.Merge(bits.(*classic.BloomFilter)) },
 		}
-	})
-	return n
-}
-
-// classicBloom is a Bloom filter without blocks.
-type classicBloom struct{ f *classic.BloomFilter }
-
-func (c classicBloom) add(k keys) { k.each(func(key []byte) { c.f.Add(key) }) }
-
-func (c classicBloom) merge(other goBloom) error {
-	o, ok := other.(classicBloom)
-	if !ok {
-		return errAlien
 	}
-	return c.f.Merge(o.f)
 }
 
-func (c classicBloom) misses(k keys) (n int) {
-	k.each(func(key []byte) {
-		if !c.f.Test(key) {
-			n++
+// newArrowGo makes one filter, in which goroutines insert their hashes in turn: its bits
+// cannot be reached to be merged.
+func newArrowGo(n uint64) func() goBloom {
+	const most = 128 << 20 // no filter of it is larger
+	var mu sync.Mutex
+	f := metadata.NewBloomFilterFromNDVAndFPP(uint32(n), rate, most, memory.DefaultAllocator)
+	return func() goBloom {
+		return goBloom{
+			add: func(k keys) {
+				hashes := k.hashes()
+				mu.Lock()
+				defer mu.Unlock()
+				f.InsertBulk(hashes)
+			},
+			has:   func(key []byte) bool { return f.(metadata.BloomFilter).CheckHash(xxhash.Sum64(key)) },
+			merge: func(any) error { return nil },
 		}
-	})
-	return n
-}
-
-// arrowBloom is the split-block filter of arrow-go. It has no union, so goroutines share
-// one and insert their hashes in turn.
-type arrowBloom struct {
-	mu    sync.Mutex
-	build metadata.BloomFilterBuilder
-}
-
-func (a *arrowBloom) add(k keys) {
-	hashes := make([]uint64, 0, batchRows)
-	k.each(func(key []byte) { hashes = append(hashes, xxhash.Sum64(key)) })
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.build.InsertBulk(hashes)
-}
-
-func (a *arrowBloom) merge(other goBloom) error {
-	if other != goBloom(a) {
-		return errAlien
 	}
-	return nil
-}
-
-func (a *arrowBloom) misses(k keys) (n int) {
-	check, ok := a.build.(metadata.BloomFilter)
-	if !ok {
-		return len(k.ints) + len(k.strings)
-	}
-	k.each(func(key []byte) {
-		if !check.CheckHash(xxhash.Sum64(key)) {
-			n++
-		}
-	})
-	return n
 }
 
 // runFilter builds a Bloom filter from Parquet files as a user of these modules would:
@@ -195,7 +160,7 @@ func runFilter(args []string) error {
 		return err
 	}
 	for _, f := range filters[1:] {
-		if err := filters[0].merge(f); err != nil {
+		if err := filters[0].merge(f.bits); err != nil {
 			return err
 		}
 	}

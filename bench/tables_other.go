@@ -16,40 +16,46 @@ import (
 )
 
 func filterSpeed() *Table {
-	return &Table{Name: "filters", Title: "Filters in memory", Grid: micro("^(BenchmarkAdd|BenchmarkProbe|BenchmarkFill)$", "ns/key"),
-		Text: "Nanoseconds to add and to probe an integer, hashing included, in filters of ten bits a key; half of the probes hit. Fill: two goroutines add 30 million. From [micro](micro)."}
+	return &Table{Name: "filters", Title: "Filters in memory", Grid: micro{".", "./micro", "^(BenchmarkAdd|BenchmarkProbe)$", "", "ns/key"}.grid,
+		Text: "Nanoseconds to add and to probe an integer, hashing included, in filters of ten bits a key; half of the probes hit. From [micro](micro)."}
 }
 
 func setSpeed() *Table {
-	return &Table{Name: "sets", Title: "Exact sets in memory", Grid: micro("^BenchmarkSet$", "ns/key"),
-		Text: "Nanoseconds to add and to probe an integer, in sets of a million, one in 4 or 64 of a range, in random order."}
+	return &Table{Name: "sets", Title: "Exact sets in memory", Grid: micro{".", "./micro", "^BenchmarkSet$", "", "ns/key"}.grid,
+		Text: "Nanoseconds to add and to probe an integer, in sets of a million, one in 4 or 64 of a range, in random order. From [micro](micro)."}
 }
 
 func fileSpeed() *Table {
-	return &Table{Name: "files", Title: "Filter files", Grid: micro("^BenchmarkFile$", "MB/s"),
-		Text: "MB of filter bits a second, of filters of 32 MiB with half of their bits set. Load verifies every checksum; merge makes one filter of eight partial ones."}
+	return &Table{Name: "files", Title: "Filter files", Text: "MB of filter bits a second, of filters of 128 MiB, by the share of bits that are set: written, read, and merged into another. From [codec](../codec).",
+		Grid: micro{"..", "./codec", "^(BenchmarkEncode|BenchmarkDecode|BenchmarkOrInto)$/^fill=/^(to=discard|files=1)$", "^BenchmarkDecode$/^fill=half$", "MB/s"}.grid}
 }
 
-// micro returns the grid of benchmarks of the package micro.
-func micro(pattern, unit string) func(*Harness) (Grid, error) {
-	return func(h *Harness) (Grid, error) {
-		argv := []string{"go", "test", "-run", "^$", "-bench", pattern, "-count", "5", "./micro"}
-		if h.quick {
-			argv = []string{"go", "test", "-run", "^$", "-bench", pattern, "-benchtime", "1x", "-short", "./micro"}
+// micro are benchmarks of a package in a module, and the figure that is shown. Quick runs
+// may be of fewer.
+type micro struct{ module, pkg, pattern, quick, unit string }
+
+// grid returns the medians of several runs.
+func (m micro) grid(h *Harness) (Grid, error) {
+	more := []string{"-count", "3"}
+	if h.quick {
+		more = []string{"-benchtime", "1x", "-short"}
+		if m.quick != "" {
+			m.pattern = m.quick
 		}
-		_, out, err := Command{Argv: argv}.Execute(h.ctx)
-		if err != nil {
-			return Grid{}, err
-		}
-		return benchmarks(out, unit)
 	}
+	argv := append([]string{"go", "test", "-C", m.module, "-run", "^$", "-bench", m.pattern}, more...)
+	_, out, err := Command{Argv: append(argv, m.pkg)}.Execute(h.ctx)
+	if err != nil {
+		return Grid{}, err
+	}
+	return benchmarks(out, m.unit)
 }
 
 // benchmarkLine is a line of go test: a name, the number of processors, and figures.
 var benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
 
-// benchmarks returns the medians of a unit in the output of go test. The last part of a
-// name, as filter=parquet-go, is the row, and what comes before it the column.
+// benchmarks returns the medians of a unit in the output of go test. The part filter= of a
+// name is the row, and the others the column; without it there is one column.
 func benchmarks(output []byte, unit string) (g Grid, err error) {
 	var rows, columns []string
 	figures := map[[2]string]Samples{}
@@ -67,9 +73,11 @@ func benchmarks(output []byte, unit string) (g Grid, err error) {
 		if err != nil {
 			return g, err
 		}
-		cut := max(strings.LastIndex(m[1], "/"), 0)
-		_, row, _ := strings.Cut(m[1][cut:], "=")
-		column := strings.ReplaceAll(strings.ReplaceAll(m[1][:cut], "/", ", "), "=", " ")
+		column, row, ok := strings.Cut(m[1], "/filter=")
+		if !ok {
+			row, column = column, "median"
+		}
+		column = strings.ReplaceAll(strings.ReplaceAll(column, "/", ", "), "=", " ")
 		if !slices.Contains(rows, row) {
 			rows = append(rows, row)
 		}

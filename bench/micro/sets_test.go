@@ -3,7 +3,6 @@ package micro
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -74,66 +73,5 @@ func BenchmarkSet(b *testing.B) {
 				perKey(b, uint64(len(probes)))
 			})
 		}
-	}
-}
-
-// BenchmarkFill fills one filter from two goroutines: by ranges of its blocks, or with a
-// filter for each, which are merged.
-func BenchmarkFill(b *testing.B) {
-	n := uint64(30_000_000)
-	if testing.Short() {
-		n = 3000
-	}
-	keys := keyset.Set(n)
-	params := bloom.Params{Geometry: bloom.Split256, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: bloom.Split256.Blocks(n, 0.01)}
-	halves := [][]uint64{keys[:n/2], keys[n/2:]}
-	made := func() *bloom.Filter {
-		f, err := bloom.New(params)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return f
-	}
-	both := func(work func(i int, half []uint64)) {
-		var all sync.WaitGroup
-		for i, half := range halves {
-			all.Go(func() { work(i, half) })
-		}
-		all.Wait()
-	}
-	for _, way := range []struct {
-		name string
-		fill func() *bloom.Filter
-	}{
-		{"shared", func() *bloom.Filter {
-			f := made()
-			shared := bloom.NewShared(f, 4<<20)
-			both(func(_ int, half []uint64) {
-				adder, hashes := shared.Adder(), make([]uint64, 4096)
-				for part := range slices.Chunk(half, len(hashes)) {
-					params.Hash.Sum64(hashes[:len(part)], part)
-					adder.Add(hashes[:len(part)])
-				}
-				adder.Flush()
-			})
-			return f
-		}},
-		{"private", func() *bloom.Filter {
-			fs := []*bloom.Filter{made(), made()}
-			both(func(i int, half []uint64) { keyset.Batches(half, keyset.Into(fs[i])) })
-			if err := fs[0].Union(fs[1]); err != nil {
-				b.Fatal(err)
-			}
-			return fs[0]
-		}},
-	} {
-		b.Run("filter="+way.name, func(b *testing.B) {
-			var f *bloom.Filter
-			for b.Loop() {
-				f = way.fill()
-			}
-			perKey(b, n)
-			probeAll(b, ours{f}, keys, n, true)
-		})
 	}
 }
