@@ -1,0 +1,158 @@
+"""Runs the key cases through build + scan and through every join type, and the pairs that must not compare."""
+
+import pyarrow as pa
+
+from common import tables
+from keys import keycases
+
+
+def expected(case, kind):
+    """The answer as pairs (log row, ID row), None for no partner, from the pairs listed by hand."""
+    matched_logs = {log for log, _ in case.pairs}
+    matched_ids = {i for _, i in case.pairs}
+    rest_logs = [(log, None) for log in range(case.logs.num_rows) if log not in matched_logs]
+    rest_ids = [(None, i) for i in range(case.ids.num_rows) if i not in matched_ids]
+    return {
+        "semi": [(log, None) for log in matched_logs],
+        "anti": rest_logs,
+        "inner": case.pairs,
+        "left": case.pairs + rest_logs,
+        "right": case.pairs + rest_ids,
+        "full": case.pairs + rest_logs + rest_ids,
+    }[kind]
+
+
+def rows(table):
+    """(l, r) of each row, ordered; a column that is not there counts as NULL."""
+    get = lambda name: table[name].to_pylist() if name in table.column_names else [None] * table.num_rows  # noqa: E731
+    return ordered(zip(get("l"), get("r"), strict=True))
+
+
+def ordered(pairs):
+    return sorted(pairs, key=lambda p: tuple((x is None, x or 0) for x in p))
+
+
+def one(t, case):
+    ids = tables.write(case.ids, t.path("ids" + case.id_form), **case.id_options)
+    logs = tables.write(case.logs, t.path("logs" + case.log_form), **case.log_options)
+    for kind in ("auto", "bloom"):
+        flt, out = t.path("k.filter"), t.path("candidates.parquet")
+        t.run("build", "--key", case.key, "--kind", kind, "-o", flt, ids)
+        t.run("scan", "--filter", flt, "--key", case.log_key, "-o", out, logs)
+        kept = {log for log, _ in rows(tables.read(out))}
+        matched = {log for log, _ in case.pairs}
+        t.ok(f"candidates ({kind}) hold every match", kept >= matched, f"lost rows {sorted(matched - kept)}")
+    for kind in ("semi", "anti", "inner", "left", "right", "full"):
+        out = t.path("out.parquet")
+        t.run("join", "--ids", ids, "--on", case.on, "--type", kind, "-o", out, logs)
+        t.equal(kind, rows(tables.read(out)), ordered(expected(case, kind)))
+
+
+def coalesced(t):
+    """A key of one name on both sides is one column, and holds the ID's key where no log row has it."""
+    ids = tables.write(keycases.numbered("r", k=pa.array([1, 3, None])), t.path("ids.parquet"))
+    logs = tables.write(keycases.numbered("l", k=pa.array([2, 1, None])), t.path("logs.parquet"))
+    out = t.path("out.parquet")
+    t.run("join", "--ids", ids, "--on", "k", "--type", "full", "-o", out, logs)
+    got = tables.sql("select k, l, r from got order by all", got=tables.read(out))
+    t.equal("keys of a full join", got, [(1, 1, 0), (2, 0, None), (3, None, 1), (None, 2, None), (None, None, 2)])
+
+
+def refused(t, name, ids, logs, classes):
+    """Keys of two classes: both named, exit 1, nothing left behind."""
+    idp, logp = (
+        tables.write(keycases.numbered("r", k=ids), t.path("ids.parquet")),
+        tables.write(keycases.numbered("l", k=logs), t.path("logs.parquet")),
+    )
+    flt, where = t.path("k.filter"), t.path("refused")
+    where.mkdir()
+    t.run("build", "--key", "k", "-o", flt, idp)
+    for verb in (["scan", "--filter", flt, "--key", "k"], ["join", "--ids", idp, "--on", "k"]):
+        r = t.run(*verb, "-o", where / "out.parquet", logp, want=None)
+        t.ok(f"{verb[0]} exits 1", r.code == 1, str(r))
+        t.ok(f"{verb[0]} names both classes", all(c in r.text for c in classes), r.text)
+        t.equal(f"{verb[0]} leaves nothing", list(where.iterdir()), [])
+
+
+def mismatches():
+    text, number = pa.array(["1", "2"]), pa.array([1, 2])
+    zoned, zoneless = pa.array([0, 1], pa.timestamp("us", "UTC")), pa.array([0, 1], pa.timestamp("us"))
+    yield "string IDs, integer column", text, number, ["text or binary", "integer"]
+    yield "integer IDs, string column", number, text, ["integer", "text or binary"]
+    yield "zoned IDs, zoneless column", zoned, zoneless, ["instant", "timestamp"]
+    yield "zoneless IDs, zoned column", zoneless, zoned, ["timestamp", "instant"]
+    yield (
+        "binary(16) IDs, binary column",
+        pa.array([b"0" * 16], pa.binary(16)),
+        pa.array([b"0" * 16]),
+        ["fixed[16]", "text or binary"],
+    )
+    yield "date IDs, timestamp column", pa.array([0, 1], pa.date32()), zoneless, ["date", "timestamp"]
+
+
+TEXTS = {
+    "ids.csv": "other,k\nx,5\ny,-1\nz,\n",
+    "ids.tsv": "other\tk\nx\t5\ny\t-1\n",
+    "ids.ndjson": '{"k": 5}\n{"other": 1, "k": -1}\n{"k": null}\n',
+    "ids.txt": "5\n-1\n",
+}
+
+
+def text_ids(t):
+    """IDs as text take the type of the log's column in a join, and of --key-type in a build."""
+    logs = tables.write(keycases.numbered("l", k=pa.array([5, -1, 6, None, 5])), t.path("logs.parquet"))
+    for name, text in TEXTS.items():
+        ids = t.path(name)
+        ids.write_text(text)
+        key, on = ("k", "k")
+        out = t.path("out.parquet")
+        t.run("join", "--ids", ids, "--on", on, "-o", out, logs)
+        t.equal(f"{name} in a join", rows(tables.read(out)), [(0, None), (1, None), (4, None)])
+        flt, out = t.path("k.filter"), t.path("out.parquet")
+        t.run("build", "--key", key, "--key-type", "int64", "-o", flt, ids)
+        t.run("scan", "--filter", flt, "--key", "k", "-o", out, logs)
+        t.equal(f"{name} in a build", rows(tables.read(out)), [(0, None), (1, None), (4, None)])
+    flt, out = t.path("k.filter"), t.path("out.parquet")
+    t.run("build", "--key", "k", "--key-type", "int64", "-o", flt, "-", stdin=TEXTS["ids.txt"].encode())
+    t.run("scan", "--filter", flt, "--key", "k", "-o", out, logs)
+    t.equal("standard input in a build", rows(tables.read(out)), [(0, None), (1, None), (4, None)])
+
+
+def bad_text(t):
+    """A value that is no number is an error of file and line, and is not shown."""
+    logs = tables.write(keycases.numbered("l", k=pa.array([5])), t.path("logs.parquet"))
+    ids = t.path("bad.csv")
+    ids.write_text("k\n5\n6\nsecret77\n")
+    r = t.run("join", "--ids", ids, "--on", "k", "-o", t.path("out.parquet"), logs, want=1)
+    t.ok("file and line are named", ids.name in r.text and "line 4" in r.text, r.text)
+    t.ok("the value is not shown", "secret77" not in r.text, r.text)
+
+
+def duckdb_uuid(t):
+    """DuckDB's own UUID column, and text that spells UUIDs."""
+    logs, ids = t.path("logs.parquet"), t.path("ids.csv")
+    tables.sql(
+        f"copy (select i::integer as l, ('00000000-0000-0000-0000-' || lpad(i::varchar, 12, '0'))::uuid as k from range(100) s(i))"
+        f" to '{logs}' (format parquet)"
+    )
+    ids.write_text(
+        "k\n00000000-0000-0000-0000-000000000007\n00000000-0000-0000-0000-000000000042\n00000000-0000-0000-0000-000000000100\n"
+    )
+    out = t.path("out.parquet")
+    t.run("join", "--ids", ids, "--on", "k", "-o", out, logs)
+    t.equal("UUID text in a join", rows(tables.read(out)), [(7, None), (42, None)])
+    flt, out = t.path("k.filter"), t.path("out.parquet")
+    t.run("build", "--key", "k", "--key-type", "uuid", "-o", flt, ids)
+    t.run("scan", "--filter", flt, "--key", "k", "-o", out, logs)
+    t.ok("UUID text in a build", {(7, None), (42, None)} <= set(rows(tables.read(out))), "rows are lost")
+
+
+def run(t, _repository):
+    for case in keycases.cases():
+        t.group(f"keys {case.name}", one, case)
+    for name, ids, logs, classes in mismatches():
+        t.group(f"refused {name}", refused, name, ids, logs, classes)
+    t.group("coalesced key", coalesced)
+    t.group("text IDs", text_ids)
+    t.group("bad text", bad_text)
+    t.group("duckdb uuid", duckdb_uuid)
