@@ -144,7 +144,7 @@ def repository_slice(t, directory):
 def run(t, repository):
     data = t.shared / "data" / "flights"
     states, all_airports = figures(data / "expected.txt")
-    t.equal("figures for six states", sorted(states), sorted(STATES))
+    t.group("flights figures", lambda t: t.equal("of six states", sorted(states), sorted(STATES)))
     t.group("slice", repository_slice, repository / "testdata" / "flights")
     for name in STATES:
         t.group(f"flights {name}", state, data, name, states[name])

@@ -1,19 +1,24 @@
 """Random joins by every strategy against DuckDB, as multisets of whole rows, and against each other in their order."""
 
+import collections
 import datetime
 import decimal
-import random
+import shutil
 
 import duckdb
+import hypothesis
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from hypothesis import strategies as st
 
-from common import harness, tables
+from common import properties, tables
+from common.properties import Series, drawn
 
 TYPES = ("semi", "anti", "inner", "left", "right", "full")
 STRATEGIES = ("lookup", "broadcast", "reverse", "shuffle", "auto")
-SEEDS = range(500 if harness.FULL else 12)
+
+CASES = 15  # of a type, where not all are tried
 
 DAY = datetime.datetime(2020, 1, 1)
 
@@ -35,95 +40,103 @@ KEYS = {
 PLAIN = {"int": pa.int64(), "uint": pa.int64(), "text": pa.string(), "date": pa.date32()}  # of IDs as CSV
 
 
-def payload(rng, n, names, text):
-    """Columns beside the key, of any type, with NULLs."""
-    kinds = [
-        (pa.string(), lambda: rng.choice(["", "p", "q" * rng.randrange(400)])),
-        (pa.int32(), lambda: rng.randrange(-9, 9)),
-        (pa.float64(), lambda: rng.choice([0.5, -1e300, float("nan"), float("inf")])),
-        (pa.bool_(), lambda: rng.random() < 0.5),
-        (pa.decimal128(20, 5), lambda: decimal.Decimal(rng.randrange(10**9)).scaleb(-5)),
-        (pa.timestamp("us"), lambda: DAY + datetime.timedelta(microseconds=rng.randrange(10**9))),
-        (pa.list_(pa.int16()), lambda: [rng.randrange(5) for _ in range(rng.randrange(3))]),
-        (pa.struct([("a", pa.int8()), ("b", pa.string())]), lambda: {"a": rng.randrange(9), "b": rng.choice(["x", None])}),
-    ]
-    columns = {}
-    for name in names:
-        kind, value = kinds[0] if text else rng.choice(kinds)
-        columns[name] = pa.array([None if rng.random() < 0.2 else value() for _ in range(n)], kind)
-    return columns
+PAYLOADS = {
+    pa.string(): ["", "p", "q" * 400, "qu"],
+    pa.int32(): [*range(-9, 9)],
+    pa.float64(): [0.5, -1e300, float("nan"), float("inf")],
+    pa.bool_(): [False, True],
+    pa.decimal128(20, 5): [decimal.Decimal(i * 7919).scaleb(-5) for i in range(9)],
+    pa.timestamp("us"): [DAY + datetime.timedelta(microseconds=i * 86_399_999) for i in range(9)],
+    pa.list_(pa.int16()): [[], [1], [2, 3], [4, 4, 4]],
+    pa.struct([("a", pa.int8()), ("b", pa.string())]): [{"a": 1, "b": "x"}, {"a": 2, "b": None}, {"a": None, "b": "y"}],
+}
+
+
+def payload(d, n, name, text):
+    """A column beside the key, of any type, with NULLs."""
+    kind = pa.string() if text else d.choice(PAYLOADS)
+    values = PAYLOADS[kind]
+    return pa.array([None if i is None else values[i] for i in Series(d, len(values)).rows(n)], kind)
 
 
 class Case:
-    """Two tables that are joined."""
+    """Two tables and a join of them, drawn."""
 
-    def __init__(self, seed):
-        rng = self.rng = random.Random(f"joins {seed}")
-        self.text = rng.random() < 0.2
-        classes = rng.choices([k for k in KEYS if not self.text or k in PLAIN], k=rng.choice([1, 1, 2, 3]))
-        n, m = rng.choice([0, 7, 300, 3000]), rng.choice([0, 5, 200, 1000])
-        few = rng.choice([3, 100])  # distinct values in each part
-        nulls, heavy = rng.choice([0, 0.1]), rng.random() < 0.3
-        draw = lambda lo, hi: 5 if heavy and rng.random() < 0.3 else rng.randrange(lo, hi)  # noqa: E731
+    def __init__(self, d, kind, strategies):
+        self.kind = kind
+        self.text = d.chance(20)
+        classes = d.several([k for k in KEYS if not self.text or k in PLAIN], 1, d.choice([1, 1, 2, 3]))
+        n, m = d.number(0, 30) * d.choice([1, 1, 10, 100]), d.number(0, 20) * d.choice([1, 1, 10, 50])
+        few = d.choice([5, 20, 100])  # distinct values in each part
+        if n * m > 5000 * few:
+            m //= 50
         log, ids, self.pairs = {}, {}, []
         for i, kind in enumerate(classes):
             forms, value = KEYS[kind]
-            theirs = rng.choice(forms)
-            if self.text:
-                theirs = PLAIN[kind]
-            name, other = f"k{i}", rng.choice([f"k{i}", f"i{i}", f"key of {i}"])
-            hi = min(few, 100)
+            mine, theirs = d.choice(forms), PLAIN[kind] if self.text else d.choice(forms)
+            name, other = f"k{i}", d.choice([f"k{i}", f"i{i}", f"key of {i}"])
             # Text that is empty is NULL in CSV.
-            give = lambda lo: None if rng.random() < nulls else value(max(draw(lo, hi), self.text))  # noqa: E731, B023
-            log[name] = pa.array([give(0) for _ in range(n)], rng.choice(forms))
-            ids[other] = pa.array([give(min(2, hi - 1)) for _ in range(m)], theirs)
+            give = lambda rows: [None if v is None else value(max(v, int(self.text))) for v in rows]  # noqa: E731, B023
+            log[name] = pa.array(give(Series(d, few).rows(n)), mine)
+            ids[other] = pa.array(give(Series(d, few).rows(m)), theirs)
             self.pairs.append((name, other))
         names = ["v", "w", "n", "m", "v_ids", "i0", "key of 0"]
         log["n"] = pa.array(range(n))
         ids["m"] = pa.array(map(str, range(m)) if self.text else range(m), pa.string() if self.text else None)
-        log |= payload(rng, n, [c for c in rng.sample(names, rng.randrange(4)) if c not in log], False)
-        ids |= payload(rng, m, [c for c in rng.sample(names, rng.randrange(4)) if c not in ids], self.text)
-        self.log, self.ids = self.shuffled(log), self.shuffled(ids)
+        log |= {c: payload(d, n, c, False) for c in d.some(names, 0, 3) if c not in log}
+        ids |= {c: payload(d, m, c, self.text) for c in d.some(names, 0, 3) if c not in ids}
+        self.log, self.ids = self.ordered(d, log), self.ordered(d, ids)
         if self.text:  # as the tool reads it
             self.ids = pa.table({
                 c: pa.array([v or None for v in a.to_pylist()], pa.string()) if pa.types.is_string(a.type) else a
                 for c, a in zip(self.ids.column_names, self.ids.columns, strict=True)
             })  # fmt: skip
+        self.stored = [self.forms(d, (".parquet", ".arrow")), self.forms(d, (".csv",) if self.text else (".parquet", ".arrow"))]
+        self.ways = [(s, d.choice([1, 2, 4])) for s in d.some(strategies, 1, 3)]
+        self.ending = d.choice([".parquet", ".parquet", ".arrow"])
+        self.then = d.choice(["nothing", "columns", "count"])
+        if self.then == "columns":
+            self.columns = chosen(d, self.log.column_names, self.ids.column_names, self.pairs, self.kind)
 
-    def shuffled(self, columns):
-        return pa.table({name: columns[name] for name in self.rng.sample(list(columns), len(columns))})
+    def ordered(self, d, columns):
+        return pa.table({name: columns[name] for name in d.draw(st.permutations(list(columns)))})
+
+    def forms(self, d, endings):
+        """How a table is stored: the ending, the number of files, and options of Parquet."""
+        ending, files = d.choice(endings), d.choice([1, 1, 3])
+        return ending, files, {
+            "row_group_size": d.choice([10**6, 5, 50, 1000]), "data_page_size": d.choice([10**6, 50]), "write_batch_size": d.choice([1024, 4, 64]),
+            "use_dictionary": d.chance(50), "write_page_index": d.chance(50), "data_page_version": d.choice(["1.0", "2.0"]),
+            "compression": d.choice(["none", "snappy", "zstd"]),
+        } if ending == ".parquet" else {}  # fmt: skip
 
     @property
     def on(self):
         quote = lambda c: f'"{c}"' if " " in c else c  # noqa: E731
         return ",".join(a if a == b else f"{a}={quote(b)}" for a, b in self.pairs)
 
+    def __repr__(self):
+        """What a reader needs to make the case by hand."""
+        show = lambda t: f"{t.num_rows} rows of {', '.join(f'{f.name}: {f.type}' for f in t.schema)}\n      {t.slice(0, 12).to_pylist()}"  # noqa: E731
+        return (
+            f"{self.kind} join on {self.on}, {self.ways} into {self.ending}, then {self.then}"
+            f"\n    log, as {self.stored[0]}: {show(self.log)}\n    IDs, as {self.stored[1]}: {show(self.ids)}\n"
+        )
+
     def store(self, t):
-        """Writes both tables, each in several files: their directories."""
-        log, ids = t.path("logs"), t.path("ids")
-        for table, where, forms in (
-            (self.log, log, [".parquet", ".arrow"]),
-            (self.ids, ids, [".csv"] if self.text else [".parquet", ".arrow"]),
-        ):
-            ending, files = self.rng.choice(forms), self.rng.choice([1, 1, 3])
+        """Writes both tables, each in one or several files: their directories."""
+        places = []
+        for table, name, (ending, files, how) in zip((self.log, self.ids), ("logs", "ids"), self.stored, strict=True):
+            places.append(t.path(name))
+            places[-1].mkdir()
             for i in range(files):
                 lo, hi = table.num_rows * i // files, table.num_rows * (i + 1) // files
-                part, path = table.slice(lo, hi - lo), where / f"{i}{ending}"
+                part, path = table.slice(lo, hi - lo), places[-1] / f"{i}{ending}"
                 if ending == ".csv":
-                    path.parent.mkdir(exist_ok=True)
                     pa.csv.write_csv(part, path)
-                elif ending == ".arrow":
-                    tables.write(part, path)
                 else:
-                    tables.write(part, path, **self.options())
-        return log, ids
-
-    def options(self):
-        r = self.rng
-        return {
-            "row_group_size": r.choice([50, 1000, 10**6]), "data_page_size": r.choice([200, 10**6]), "use_dictionary": r.random() < 0.5,
-            "write_page_index": r.random() < 0.5, "data_page_version": r.choice(["1.0", "2.0"]), "compression": r.choice(["snappy", "zstd", "none"]),
-        }  # fmt: skip
+                    tables.write(part, path, **how)
+        return places
 
 
 def question(log, ids, pairs, kind):
@@ -144,7 +157,7 @@ def question(log, ids, pairs, kind):
     return f"select {listed} from l {kind} join r on {where}", [n for _, n in columns]
 
 
-def chosen(rng, log, ids, pairs, kind):
+def chosen(d, log, ids, pairs, kind):
     """Some columns of the join, as --columns has them, and the question whose answer has them."""
     shared = {a for a, b in pairs if a == b}
     quote = lambda c: f'"{c}"' if " " in c else c  # noqa: E731
@@ -152,12 +165,12 @@ def chosen(rng, log, ids, pairs, kind):
     columns = [("log", c) for c in log]
     if kind not in ("semi", "anti"):
         columns += [("ids", c) for c in ids if c not in shared]
-    columns = rng.sample(columns, rng.randint(1, len(columns)))
+    columns = d.some(columns, 1)
     taken = {c for side, c in columns if side == "log"}
     spelled, listed, names = [], [], []
     for side, c in columns:
         sides = [f"{side}.{quote(c)}"] + ([quote(c)] if c not in both or kind in ("semi", "anti") else [])
-        spelled.append(rng.choice(sides))
+        spelled.append(d.choice(sides))
         name = c
         while side == "ids" and name in taken:
             name += "_right"
@@ -172,10 +185,14 @@ def chosen(rng, log, ids, pairs, kind):
 class Oracle:
     """Two tables in DuckDB: copied, as a filter that it hands on to Arrow has another place for NaN."""
 
-    def __init__(self, log, ids, pairs):
-        self.log, self.ids, self.pairs = log, ids, pairs
+    def __init__(self, *tables_and_pairs):
         self.db = duckdb.connect()
-        self.db.execute("set timezone = 'UTC'")
+        self.db.execute("set timezone = 'UTC'; set threads = 1")
+        if tables_and_pairs:
+            self.take(*tables_and_pairs)
+
+    def take(self, log, ids, pairs):
+        self.log, self.ids, self.pairs = log, ids, pairs
         self.hold("l", log)
         self.hold("r", ids)
 
@@ -235,36 +252,65 @@ def known(t):
     return [s for s in STRATEGIES if s in r.text]
 
 
-def one(t, seed):
-    case = Case(seed)
-    log, ids = case.store(t)
-    oracle = Oracle(case.log, case.ids, case.pairs)
-    figures = oracle.figures()
+def randomly(t):
+    """Tables of any types and layouts: a join by any strategy has DuckDB's rows, in one order, and reports its figures."""
+    oracle, strategies, seen = Oracle(), known(t), collections.Counter()
+    t.equal("strategies", strategies, list(STRATEGIES))
     for kind in TYPES:
-        first, wrong, reports = None, "", ""
-        for strategy in known(t):
-            out, threads = t.path("out.parquet"), case.rng.choice([1, 2, 4])
-            how = ["--type", kind, "--strategy", strategy, "--threads", threads]
+        of_type(t, kind, oracle, strategies, seen)
+    least = {"rows": 0.4, "rows and not all": 0.2, "NULL keys": 0.05, "several keys": 0.15, "text IDs": 0.1, "log rows > 100": 0.15, "columns": 0.2, "count": 0.1}
+    properties.varied(t, seen, least | dict.fromkeys(strategies, 0.2))
+
+
+def of_type(t, kind, oracle, strategies, seen):
+    @hypothesis.given(drawn(Case, kind, strategies))
+    def as_duckdb(case):
+        seen["cases"] += 1
+        one(t, oracle, seen, case)
+
+    properties.hold(t, f"{kind}, by any strategy, as DuckDB", as_duckdb, CASES, 700)
+
+
+def one(t, oracle, seen, case):
+    log, ids = case.store(t)
+    oracle.take(case.log, case.ids, case.pairs)
+    figures = oracle.figures()
+    first = None
+    try:
+        for strategy, threads in case.ways:
+            out = t.path(f"out{case.ending}")
+            how = ["--type", case.kind, "--strategy", strategy, "--threads", threads]
             r = t.run("join", "--ids", ids, "--on", case.on, *how, "--json", "-o", out, log).json
             got = tables.read(out)
             if first is None:
                 first = out.read_bytes()
-                wrong = oracle.differences(got, kind)
-            elif out.read_bytes() != first:
-                wrong += f" {strategy}: not the bytes of {STRATEGIES[0]}"
+                wrong = oracle.differences(got, case.kind)
+                assert not wrong, wrong
+            assert out.read_bytes() == first, f"{strategy}: not the bytes of {case.ways[0][0]}"
             bad = unlike(r, figures | {"rows_out": got.num_rows})
-            if bad or strategy not in ("auto", r["strategy"]):
-                reports += f" {strategy}: strategy {r['strategy']}, {bad}"
-        t.ok(f"{kind} on {case.on}, {case.log.num_rows} × {case.ids.num_rows} rows", not wrong, wrong)
-        t.ok(f"{kind}: reports", not reports, reports)
-        how = ["--type", kind, "--strategy", case.rng.choice(known(t)), "--json"]
-        columns, query, names = chosen(case.rng, case.log.column_names, case.ids.column_names, case.pairs, kind)
-        out = t.path("chosen.parquet")
-        suffix = ["--suffix", "_right"] if kind not in ("semi", "anti") else []
-        t.run("join", "--ids", ids, "--on", case.on, *how, "--columns", columns, *suffix, "-o", out, log)
-        t.equal(f"{kind}, columns {columns}", oracle.unlike(tables.read(out), query, names), "")
-        r = t.run("join", "--ids", ids, "--on", case.on, *how, "--count", log).json
-        t.equal(f"{kind}, counted", r["rows_out"], oracle.count(kind))
+            assert not bad and strategy in ("auto", r["strategy"]), f"{strategy}: strategy {r['strategy']}, {bad}"
+            seen[strategy] += 1
+            out.unlink()
+        how = ["--type", case.kind, "--strategy", case.ways[0][0], "--json"]
+        if case.then == "columns":
+            columns, query, names = case.columns
+            out = t.path("chosen.parquet")
+            suffix = ["--suffix", "_right"] if case.kind not in ("semi", "anti") else []
+            t.run("join", "--ids", ids, "--on", case.on, *how, "--columns", columns, *suffix, "-o", out, log)
+            wrong = oracle.unlike(tables.read(out), query, names)
+            assert not wrong, f"--columns {columns}: {wrong}"
+            out.unlink()
+        elif case.then == "count":
+            counted, want = t.run("join", "--ids", ids, "--on", case.on, *how, "--count", log).json["rows_out"], oracle.count(case.kind)
+            assert counted == want, f"--count: {counted}, want {want}"
+    finally:
+        shutil.rmtree(log)
+        shutil.rmtree(ids)
+    held = {
+        case.then: True, "rows": got.num_rows, "rows and not all": 0 < figures["ids_matched"] < figures["ids_total"],
+        "NULL keys": figures["keys_null"], "several keys": len(case.pairs) > 1, "text IDs": case.text, "log rows > 100": case.log.num_rows > 100,
+    }  # fmt: skip
+    seen.update(what for what, held in held.items() if held)
 
 
 def little(t):
@@ -309,6 +355,5 @@ def little(t):
 
 
 def run(t, _repository):
-    for seed in SEEDS:
-        t.group(f"joins {seed}", one, seed)
+    t.group("joins random", randomly)
     t.group("joins in little memory", little)
