@@ -1,5 +1,6 @@
 """Running the tool and counting what held."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -54,6 +55,7 @@ class Checks:
         self.tool, self.work, self.chosen, self.case = tool, pathlib.Path(work), chosen, case
         self.passed, self.failed, self.opened, self.runs = 0, 0, 0, 0
         self.ran, self.broken = {}, []  # ids of checks, in order; prefixes of those of which an error may have kept some from running
+        self.open_before = set()  # digests of files
         self.prefix, self.lock = "", threading.Lock()
 
     def run(self, *args, stdin=b"", want=0, seconds=300, opens=True):
@@ -74,6 +76,10 @@ class Checks:
         """Has what a run wrote opened by other readers. Only what is wrong with it is a failure of its own."""
         for path in readers.written(r.args):
             self.opened += 1
+            digest = hashlib.sha256(path.read_bytes()).digest()
+            if digest in self.open_before:
+                continue  # the same answer, by another strategy, say
+            self.open_before.add(digest)
             for problem in readers.problems(path, r.args):
                 self.fail("opened", f"{problem}\n      of: bloomjoin {' '.join(r.args)[:1000]}")
 
