@@ -104,11 +104,18 @@ class Checks:
     def equal(self, name, got, want):
         self.ok(name, got == want, f"want {str(want)[:600]}, got {str(got)[:600]}")
 
-    def group(self, name, function, *args):
-        """Calls function(self, *args). What it raises is one failure, and the others go on."""
+    def group(self, name, function, *args, sampled=0):
+        """Calls function(self, *args). What it raises is one failure, and the others go on.
+
+        Sampled: the checks are of a random choice, so that another version of a library may choose others. They are
+        one id, and there must be so many.
+        """
         if not self.chosen(name):
             return
         began, used, runs, above, self.prefix = time.monotonic(), cpu(), self.runs, self.prefix, name + ": "
+        before, case = dict(self.ran), self.case
+        if sampled:
+            self.case = None  # all are one
         try:
             function(self, *args)
         except (Exception, subprocess.TimeoutExpired) as e:
@@ -116,6 +123,9 @@ class Checks:
             here = next((f for f in reversed(where) if not f.filename.endswith("harness.py")), where[-1])
             self.fail(f"{pathlib.Path(here.filename).name}:{here.lineno}", f"{type(e).__name__}: {e}")
             self.broken.append(self.prefix)
+        if sampled:
+            enough, self.ran, self.case = len(self.ran) - len(before), before, case
+            self.ok("a random choice", enough >= sampled, f"{enough} checks, want {sampled} at least")
         self.prefix = above
         here, tools = (now - then for now, then in zip(cpu(), used, strict=True))
         print(f"      {name}: {time.monotonic() - began:.1f} s; CPU: {here:.1f} s here, {tools:.1f} s in {self.runs - runs} runs", flush=True)

@@ -6,11 +6,12 @@ import re
 import subprocess
 import sys
 
-from common import tables
+from common import harness, tables
 
 ON = "origin=iata"
 TYPES = ["semi", "anti", "inner", "left", "right", "full"]
 STATES = ["CA", "TX", "AK", "WY", "DE", "HI"]
+SOME = STATES if harness.FULL else ["CA", "DE"]
 
 
 def by_state(airports, state, out):
@@ -100,7 +101,7 @@ def whole(t, data, want):
     for name, kind, on in [
         ("origin", "inner", "origin=iata"), ("destination", "inner", "destination=iata"),
         ("anti", "anti", ON), ("full", "full", ON), ("right", "right", ON),
-    ]:  # fmt: skip
+    ][0 if harness.FULL else -2 :]:  # fmt: skip
         out = t.path(f"all-{name}.parquet")
         t.run(
             "join", "--ids", data / "airports.csv", "--on", on, "--type", kind, "-o", out, data / "flights-3m.parquet"
@@ -113,7 +114,7 @@ def whole_rows(t, data):
     """Every row of every join type, the airports of Hawaii."""
     ids = by_state(data / "airports.csv", "HI", t.path("hi.csv"))
     logs = data / "flights-3m.parquet"
-    for kind in TYPES:
+    for kind in TYPES if harness.FULL else ["full"]:
         out = t.path(f"{kind}.parquet")
         t.run("join", "--ids", ids, "--on", ON, "--type", kind, "-o", out, logs)
         check_join(t, kind, ids, logs, out)
@@ -124,7 +125,7 @@ def repository_slice(t, directory):
     """The slice in testdata: partitions of four writers, Parquet and Arrow, into one file."""
     for line in (directory / "expected.txt").read_text().splitlines():
         name, *pairs = line.split()
-        if name in ("#", "logs"):
+        if name in ("#", "logs") or name != "all" and name not in SOME:
             continue
         want = {k: int(v) for k, v in (p.split("=") for p in pairs)}
         ids = directory / "airports.csv"
@@ -146,7 +147,7 @@ def run(t, repository):
     states, all_airports = figures(data / "expected.txt")
     t.group("flights figures", lambda t: t.equal("of six states", sorted(states), sorted(STATES)))
     t.group("slice", repository_slice, repository / "testdata" / "flights")
-    for name in STATES:
+    for name in SOME:
         t.group(f"flights {name}", state, data, name, states[name])
     t.group("flights all", whole, data, all_airports)
     t.group("flights rows", whole_rows, data)

@@ -287,10 +287,10 @@ def casts(t, part, parts):
     rng = random.Random(f"casts {part}")
     every = list(itertools.product(sources(), TO))
     rng.shuffle(every)
-    for source, (to, kind) in every[part :: parts if harness.FULL else 12 * parts]:
+    for source, (to, kind) in every[part :: parts if harness.FULL else 20 * parts]:
         one(t, rng, source, to, kind)
 
 
 def run(t, _repository):
     for part in range(4):
-        t.group(f"casts {part}", casts, part, 4)
+        t.group(f"casts {part}", casts, part, 4, sampled=40)

@@ -276,7 +276,7 @@ def classes(t, part, parts):
     all_values = values()
     every = list(itertools.product(types(), types()))
     rng.shuffle(every)
-    every = every[part::parts] if harness.FULL else every[part :: 12 * parts]
+    every = every[part::parts] if harness.FULL else every[part :: 20 * parts]
     for a, b in every:
         layout = rng.choice(list(LAYOUTS))
         made = pair(t, rng, a, b, layout, all_values, KINDS if harness.FULL else rng.sample(KINDS, 2))
@@ -289,7 +289,7 @@ def mixed(t):
     rng = random.Random("mixed")
     all_values = values()
     every = list(types())
-    for n in range(60 if harness.FULL else 8):
+    for n in range(60 if harness.FULL else 5):
         sides = []
         for column, number in (("k", "l"), ("id", "r")):
             files, rows, tabs = [], [], []
@@ -328,7 +328,7 @@ def composite(t):
     rng = random.Random("composite")
     all_values = values()
     every = list(types())
-    for n in range(60 if harness.FULL else 8):
+    for n in range(60 if harness.FULL else 5):
         a, b, c, d = (rng.choice(every) for _ in range(4))
         both = [v for v in all_values if a.form(v) is not None]
         also = [v for v in all_values if c.form(v) is not None]
@@ -366,6 +366,6 @@ def composite(t):
 
 def run(t, _repository):
     for part in range(4):
-        t.group(f"numbers classes {part}", classes, part, 4)
+        t.group(f"numbers classes {part}", classes, part, 4, sampled=30)
     for f in (mixed, composite):
-        t.group(f"numbers {f.__name__}", f)
+        t.group(f"numbers {f.__name__}", f, sampled=5)

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 
-from common import tables
+from common import harness, tables
 
-DAYS = 30
+DAYS = 30 if harness.FULL else 8
 ROWS = 300  # of a file
 USERS, IDS = 1000, 100  # of the log; those from 0 that are IDs
 STRANGERS = range(10**6, 10**6 + 11)  # IDs without a row
@@ -191,11 +191,11 @@ def size(*paths):
 
 
 def daily(t, kind):
-    """30 days, then one more, one compacted, one removed, one with another schema."""
+    """Days, then one more, one compacted, one removed, one with another schema."""
     g = Grown(t, kind, make_log(t), id_file(t))
     t.run(*g.command(g.out))  # opened by all readers
-    g.same_rows("30 days")
-    g.tidy("30 days")
+    g.same_rows("from nothing")
+    g.tidy("from nothing")
     g.unchanged("again")
     log = g.log
 
@@ -549,7 +549,7 @@ def state(t):
 
 def run(t, repository):
     del repository
-    for kind in ("semi", "anti", "inner", "left", "scan"):
+    for kind in ("semi", "anti", "inner", "left", "scan") if harness.FULL else ("inner", "scan"):  # the others have random histories
         t.group(f"growing {kind}", daily, kind)
     for kind in ("right", "full"):
         t.group(f"growing {kind}", whole, kind)
