@@ -46,6 +46,8 @@ def use(given):
 
 def hold(t, name, test, ci, full, steps=50):
     """Checks a property: a function of a strategy's values (made by hypothesis.given), or a state machine. Ci and full: how many cases."""
+    if t.case not in (None, t.prefix + name):
+        return
     settings = hypothesis.settings(max_examples=chosen.count or (full if harness.FULL else ci), stateful_step_count=steps)
     # CI's seed is the name, as tests that are alike would else have the same cases.
     test = hypothesis.seed(zlib.crc32(name.encode()) if chosen.seed is None else chosen.seed)(test)
@@ -66,7 +68,7 @@ def hold(t, name, test, ci, full, steps=50):
 def varied(t, seen, least):
     """Checks that the cases were not all alike. Seen counts what they had, "cases" among it; least: in which share of them it must be."""
     print(f"      {t.prefix}{dict(sorted(seen.items()))}" + (f", --seed {chosen.seed}" if chosen.seed is not None else ""))
-    if t.prefix in t.broken or chosen.count:
+    if t.prefix in t.broken or t.case or chosen.count:
         return  # cases while one was shrunk, or too few
     rare = {what: f"{seen[what]} of {seen['cases']}" for what, share in least.items() if seen[what] < share * seen["cases"]}
     t.ok("cases of all kinds", seen["cases"] and not rare, f"too few: {rare}")

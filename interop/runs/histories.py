@@ -46,33 +46,41 @@ def machine(t, kind, seen):
             self.changed = True  # since the last run over the whole log
             seen["cases"] += 1
 
-        @initialize(ids=IDS)
-        def begin(self, ids):
+        @initialize(ids=IDS, files=st.dictionaries(st.tuples(DAYS, NAMES), USERS, min_size=1, max_size=6), done=st.booleans())
+        def begin(self, ids, files, done):
+            """A log and IDs, perhaps with what a first run leaves."""
             self.take(ids)
+            for (day, name), users in files.items():
+                self.write(day, name, users, False, False)
+            if done:
+                self.run(False)
 
         # ---- the log
 
-        @rule(day=DAYS, name=NAMES, users=USERS, extra=st.booleans())
-        def write(self, day, name, users, extra):
+        @rule(day=DAYS, name=NAMES, users=USERS, extra=st.booleans(), then_run=st.booleans())
+        def write(self, day, name, users, extra, then_run):
             """A new file, or another one in its place, perhaps with a column that others lack."""
             self.put(f"{day}/{name}.parquet", [(self.rows + i, u) for i, u in enumerate(users)], extra)
+            self.then(then_run)
 
-        @rule(data=st.data())
-        @precondition(lambda self: self.files)
-        def remove(self, data):
+        @rule(data=st.data(), then_run=st.booleans())
+        @precondition(lambda self: len(self.files) > 1)
+        def remove(self, data, then_run):
             """A file, and its day if it was the last one."""
             self.drop(data.draw(st.sampled_from(sorted(self.files)), "file"))
+            self.then(then_run)
 
-        @rule(data=st.data())
+        @rule(data=st.data(), then_run=st.booleans())
         @precondition(lambda self: len(self.days()) > 1)
-        def remove_day(self, data):
+        def remove_day(self, data, then_run):
             day = data.draw(st.sampled_from(self.days()), "day")
             for name in self.of(day, self.files):
                 self.drop(name)
+            self.then(then_run)
 
-        @rule(data=st.data())
+        @rule(data=st.data(), then_run=st.booleans())
         @precondition(lambda self: self.files)
-        def compact(self, data):
+        def compact(self, data, then_run):
             """All files of a day become one, of another name."""
             day = data.draw(st.sampled_from(self.days()), "day")
             rows = [r for name in self.of(day, self.files) for r in self.files[name]]
@@ -80,6 +88,11 @@ def machine(t, kind, seen):
             self.put(f"{day}/d{self.rows}.parquet", rows, False)
             for name in old:
                 self.drop(name)
+            self.then(then_run)
+
+        def then(self, run):
+            if run:
+                self.run(False)
 
         # ---- runs
 
@@ -310,7 +323,7 @@ def killed(command, box, after):
 def randomly(t):
     seen = collections.Counter()
     for kind in KINDS:
-        properties.hold(t, f"{kind}, by a model of files and rows", machine(t, kind, seen), 6, 300, steps=12)
+        properties.hold(t, f"{kind}, by a model of files and rows", machine(t, kind, seen), 8, 300, steps=12)
     common = ("rows", "untouched outputs", "compared with a run from nothing", "runs over a day", "runs over a file", "runs by shards")
     rare = ("runs", "already done", "healed", "killed", "other IDs", "with kept outputs of a day that is gone")
     properties.varied(t, seen, dict.fromkeys(common, 0.2) | dict.fromkeys(rare, 0.05))

@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from common import harness, readers, tables
 from files import identity
+from joins import pagejoins
 from writers import otherfiles
 
-SHARE = 1 if harness.FULL else 4  # a column is joined with one of so many of its files, another with another
+SHARE = 1 if harness.FULL else 5  # a column is joined with one of so many of its files, another with another
 ABSENT = 3  # IDs that no row has, for each column
 
 
@@ -234,8 +235,8 @@ def column(t, name, files, path, kinds, rng):
             t.ok(label, False, str(r))
             continue
         wrong = compare(some, path, kind, ids, out)
-        r = t.run("inspect", "--check", *tables.data_files(out), want=None)
-        wrong += [] if r.code == 0 else [f"inspect: {r}"]
+        if harness.FULL or rng.random() < 0.3:
+            wrong += pagejoins.unchecked(t, *tables.data_files(out))
         t.opened += len(some.paths)
         t.ok(label, not wrong, f"{len(wrong)} outputs are unlike: " + "; ".join(wrong[:3]))
 
@@ -269,11 +270,11 @@ def types(t, files, path, rng):
     matched = pc.sum(pc.is_in(column, ids, skip_nulls=True)).as_py()
     want = {"semi": matched, "anti": rows - matched, "inner": matched, "left": rows, "right": matched + alone, "full": rows + alone}
     for kind, n in want.items():
-        for form in (".parquet", ".arrow"):
+        for form in (".parquet", ".arrow") if harness.FULL else [rng.choice((".parquet", ".arrow"))]:
             out = identity.fresh(t, f"out{form}")
             on = f'{identity.quoted(path)}="the id"'
             r = t.run("join", "--ids", where, "--on", on, "--type", kind, "-o", out, source, want=None)
-            t.ok(f"{kind} on {'.'.join(path)} into {form}", r.code == 0 and readers.by_pyarrow(out).num_rows == n, str(r))
+            t.ok(f"{kind} on {'.'.join(path)} into a file", r.code == 0 and readers.by_pyarrow(out).num_rows == n, str(r))
 
 
 def attempt(t, files, path, kinds, rng):

@@ -20,7 +20,7 @@ import org.apache.parquet.schema.Type;
 
 /** Files by parquet-java, of every type, size and way of writing, below a directory: Writers DIR. */
 public final class Writers {
-  private static final int ROWS = 20_000;
+  private static final int ROWS = System.getenv().getOrDefault("BLOOMJOIN_ALL", "").isEmpty() ? 6000 : 20_000; // as samples.py has it
   private static final int[] SIZES = {0, 1, 7, 1000, ROWS};
 
   private static final String FLAT =
