@@ -199,7 +199,7 @@ def airflow(lake):
     """Imports the DAG as the scheduler does, and runs each day."""
     home = lake.path.parent / "airflow"
     env = {"AIRFLOW_HOME": str(home), "AIRFLOW__CORE__DAGS_FOLDER": str(DEPLOY / "airflow"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-           "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}  # fmt: skip
+           "PYTHONWARNINGS": "ignore"}  # fmt: skip
     lake.run("airflow", "db", "migrate", **env)
     lake.run(sys.executable, HERE / "rundag.py", *lake.days, FLAKY="join", **env)
     lake.failed_once("join")
@@ -234,6 +234,10 @@ def main():
     parser.add_argument("--render", required=True, type=lambda p: str(Path(p).resolve()))
     parser.add_argument("recipes", nargs="*", default=list(RECIPES))
     args = parser.parse_args()
+    # Most runs take milliseconds: see ENVIRONMENT of common/harness.py.
+    os.environ.setdefault("GOGC", "400")
+    cache = tempfile.TemporaryDirectory(prefix="bloomjoin-")
+    os.environ.setdefault("PYTHONPYCACHEPREFIX", cache.name)  # not into deploy/
     for name in args.recipes:
         with tempfile.TemporaryDirectory(prefix="bloomjoin-") as root:
             yesterday = (date.today() - timedelta(days=1)).isoformat()

@@ -101,7 +101,7 @@ def whole(t, data, want):
     for name, kind, on in [
         ("origin", "inner", "origin=iata"), ("destination", "inner", "destination=iata"),
         ("anti", "anti", ON), ("full", "full", ON), ("right", "right", ON),
-    ][0 if harness.FULL else -2 :]:  # fmt: skip
+    ][0 if harness.FULL else -2 : 5 if harness.FULL else -1]:  # fmt: skip
         out = t.path(f"all-{name}.parquet")
         t.run(
             "join", "--ids", data / "airports.csv", "--on", on, "--type", kind, "-o", out, data / "flights-3m.parquet"
@@ -114,7 +114,7 @@ def whole_rows(t, data):
     """Every row of every join type, the airports of Hawaii."""
     ids = by_state(data / "airports.csv", "HI", t.path("hi.csv"))
     logs = data / "flights-3m.parquet"
-    for kind in TYPES if harness.FULL else ["full"]:
+    for kind in TYPES:
         out = t.path(f"{kind}.parquet")
         t.run("join", "--ids", ids, "--on", ON, "--type", kind, "-o", out, logs)
         check_join(t, kind, ids, logs, out)
@@ -150,4 +150,5 @@ def run(t, repository):
     for name in SOME:
         t.group(f"flights {name}", state, data, name, states[name])
     t.group("flights all", whole, data, all_airports)
-    t.group("flights rows", whole_rows, data)
+    if harness.FULL:  # the groups of random joins compare whole rows, too
+        t.group("flights rows", whole_rows, data)

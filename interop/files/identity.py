@@ -268,19 +268,19 @@ def some_rows(t, name, path, table, key, rng):
     if pa.types.is_dictionary(chosen.type):
         chosen = chosen.cast(chosen.type.value_type)
     ids = tables.write(pa.table({"id": chosen}), fresh(t, "some.parquet"))
-    for kind in ("semi", "anti"):
+    for kind in ("semi", "anti") if harness.FULL else [rng.choice(("semi", "anti"))]:
         want = expected(table, key, chosen, kind == "anti")
         out, arrow = fresh(t, "some-out.parquet"), fresh(t, "some-out.arrow")
         r = t.run("join", "--ids", ids, "--on", f"{quoted(key)}=id", "--type", kind, "-o", out, path, want=None)
         if r.code:
-            t.ok(f"{name}: {kind}", False, str(r))
+            t.ok(f"{name}: some rows, pyarrow", False, str(r))
             return
         copy, why = by_pyarrow(out)
-        t.equal(f"{name}: {kind}, pyarrow", why or differences(copy, want), "")
-        t.equal(f"{name}: {kind}, sound", rawfile.sound(rawfile.File(out), rawfile.File(path).bodies())[:5], [])
+        t.equal(f"{name}: some rows, pyarrow", why or differences(copy, want), "")
+        t.equal(f"{name}: some rows, sound", rawfile.sound(rawfile.File(out), rawfile.File(path).bodies())[:5], [])
         r = t.run("join", "--ids", ids, "--on", f"{quoted(key)}=id", "--type", kind, "-o", arrow, path, want=None)
         if r.code:
-            t.ok(f"{name}: {kind}, Arrow", "unsupported" in r.text, str(r))
+            t.ok(f"{name}: some rows, Arrow", "unsupported" in r.text, str(r))
             continue
         copy = tables.read(arrow)
         unlike = [
@@ -288,7 +288,7 @@ def some_rows(t, name, path, table, key, rng):
             for n, a, b in zip(want.schema.names, copy.columns, want.columns, strict=True)
             if not alike(*plainly(a, b))
         ]
-        t.equal(f"{name}: {kind}, Arrow", (copy.num_rows, unlike), (want.num_rows, []))
+        t.equal(f"{name}: some rows, Arrow", (copy.num_rows, unlike), (want.num_rows, []))
 
 
 def plainly(got, want):

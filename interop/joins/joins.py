@@ -18,7 +18,7 @@ from common.properties import Series, drawn
 TYPES = ("semi", "anti", "inner", "left", "right", "full")
 STRATEGIES = ("lookup", "broadcast", "reverse", "shuffle", "auto")
 
-CASES = 25  # of a type, where not all are tried
+CASES = 20  # of a type, where not all are tried
 
 DAY = datetime.datetime(2020, 1, 1)
 

@@ -381,7 +381,7 @@ def randomly(t):
         seen["cases"] += 1
         one(t, seen, case)
 
-    properties.hold(t, "as DuckDB", as_duckdb, 60, 2000)
+    properties.hold(t, "as DuckDB", as_duckdb, 45, 2000)
     kinds = dict.fromkeys([k for kind in ("scan", *TYPES) for k in (kind, f"{kind}: some rows")], 0.05)
     least = {"conditions": 2, "some rows": 0.3, "no row": 0.1, "counted": 0.2, "out.arrow": 0.1, "-": 0.1, "rows > 100": 0.25}
     properties.varied(t, seen, least | kinds | {write.__name__: 0.01 for write, _ in WRITERS})
