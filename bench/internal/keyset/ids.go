@@ -9,12 +9,6 @@ type IDs struct {
 	bits     uint   // of the universe
 }
 
-// sparseBits is the width of random IDs, which are positive as in real systems.
-const sparseBits = 62
-
-// Sparse returns a numbering of all 2^62 integers of 62 bits.
-func Sparse() IDs { return IDs{1 << sparseBits, sparseBits} }
-
 // Dense returns a numbering of the integers below universe, which must be from 2 to
 // 2^62.
 func Dense(universe uint64) IDs {
@@ -74,7 +68,3 @@ func AppendText(dst []byte, i uint64) []byte {
 	length := MinText + Mix(i^0x94d049bb133111eb)%(MaxText-MinText+1)
 	return dst[:at+int(length)]
 }
-
-// Draw returns the key, below n, of row r in a log or in an ID set with duplicates.
-// Keys are uniformly distributed.
-func Draw(r, n uint64) uint64 { return Mix(r) % n }

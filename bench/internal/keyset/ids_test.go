@@ -22,34 +22,6 @@ func TestIDsArePermutations(t *testing.T) {
 	}
 }
 
-// Members and non-members are disjoint, and keys look random: neither ordered nor
-// clustered.
-func TestSparse(t *testing.T) {
-	const n = 200_000
-	ids, seen := Sparse(), make(map[uint64]bool, n)
-	var rising int
-	var high [64]int
-	for i := range uint64(n) {
-		v := ids.At(i)
-		if v >= 1<<62 || seen[v] {
-			t.Fatalf("key %d is %d, of more than 62 bits or there already", i, v)
-		}
-		seen[v] = true
-		if i > 0 && v > ids.At(i-1) {
-			rising++
-		}
-		high[v>>56]++
-	}
-	if math.Abs(float64(rising)-n/2) > 5*math.Sqrt(n/12) {
-		t.Errorf("%d of %d neighbours rise", rising, n)
-	}
-	for b, count := range high {
-		if math.Abs(float64(count)-n/64) > 5*math.Sqrt(n/64) {
-			t.Errorf("%d keys begin with %d, want about %d", count, b, n/64)
-		}
-	}
-}
-
 // The first quarter of a permutation is a sample of all, in random order.
 func TestDense(t *testing.T) {
 	const n = 200_000
@@ -75,11 +47,11 @@ func TestDense(t *testing.T) {
 
 // The content of data files must not change without their version.
 func TestIDsAreTheSameForEver(t *testing.T) {
-	got := fmt.Sprint(Sparse().At(0), Sparse().At(1), Dense(400).At(0), Dense(400).At(399), Draw(7, 5000))
+	got := fmt.Sprint(Dense(400).At(0), Dense(400).At(399))
 	for i := range uint64(3) {
 		got += " " + string(AppendText(nil, i))
 	}
-	const want = "96774869570919453 1834530319818456099 112 253 4487 83dded5d-6854-94e2- 44e85e31-a777-4591-f320-3 04562444-99ef-5e"
+	const want = "112 253 83dded5d-6854-94e2- 44e85e31-a777-4591-f320-3 04562444-99ef-5e"
 	if got != want {
 		t.Errorf("got %q, want %q: raise the data's version", got, want)
 	}
@@ -108,19 +80,5 @@ func TestText(t *testing.T) {
 	}
 	if len(lengths) > 0 {
 		t.Errorf("other lengths: %v", lengths)
-	}
-}
-
-// With 200 rows per key all are drawn, about equally often.
-func TestDraw(t *testing.T) {
-	const n = 1000
-	var counts [n]int
-	for r := range uint64(200 * n) {
-		counts[Draw(r, n)]++
-	}
-	for k, count := range counts {
-		if math.Abs(float64(count)-200) > 6*math.Sqrt(200) {
-			t.Errorf("key %d is drawn %d times, want about 200", k, count)
-		}
 	}
 }
