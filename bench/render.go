@@ -28,8 +28,6 @@ bloomjoin beside other tools: each job runs as a whole process, from its start t
 [README.md](README.md) says how it is measured, [tables](tables_join.go) what; [results](results) has the raw figures. Cells where
 bloomjoin is slower or takes more memory are shown as they are.
 
-![Time and peak memory beside other tools](results.svg)
-
 In the tables, *s* is the median wall time in seconds; *× bloomjoin* is the median, and in parentheses the least and the greatest, of
 the rounds' ratios of this time to that of the cell's first row; *CPU s* is the median of user and system time; *peak MiB* is the largest
 resident memory of any round, in which mapped pages of files count.
@@ -41,6 +39,9 @@ func Document(tables []*Table, all map[string]Measurement) string {
 	b.WriteString(head)
 	if len(all) == 0 {
 		return b.String() + "\nNothing has been measured yet.\n"
+	}
+	if len(chiefs(tables, all)) > 0 {
+		b.WriteString("\n![Time and peak memory beside other tools](" + image + ")\n")
 	}
 	usual := usualOrigin(tables, all)
 	fmt.Fprintf(&b, "\n```sh\ncd bench && go run . -update\n```\n\n%s.", upperFirst(usual.String()))

@@ -35,6 +35,7 @@ func TestDocument(t *testing.T) {
 	text := Document(someTables(), someResults())
 	for _, want := range []string{
 		"Commit aaaa, 2026-01-02; M.\nduckdb 2.",
+		"![Time and peak memory beside other tools](results.svg)",
 		"- [First & foremost](#first--foremost)\n",
 		"| one | **bloomjoin** | 2.00 | 1 | 2.00 | 4 | 5.0 | lookup |\n",
 		"|  | <Other> | 1.00 | 0.50 (0.50–0.50) | 1.00 | 90 | – | – |\n", // faster than ours, and shown
