@@ -16,19 +16,20 @@ import (
 
 // Harness has what all races need.
 type Harness struct {
-	ctx     context.Context
-	dir     string // keeps data and programs between runs
-	self    string // this program, which has tools
-	ours    string
-	python  string
-	quick   bool
-	large   bool
-	rounds  int // 0: those of the tables
-	threads int
-	without []string // tools that are left out
-	checker *Checker
-	server  *Server         // nil until it is needed
-	met     map[string]bool // with quick: peers that ran, by table and type of join
+	ctx      context.Context
+	dir      string // keeps data and programs between runs
+	self     string // this program, which has tools
+	ours     string
+	python   string
+	quick    bool
+	large    bool
+	rounds   int // 0: those of the tables
+	threads  int
+	without  []string // tools that are left out
+	checker  *Checker
+	server   *Server         // nil until it is needed
+	packaged bool            // our package for Python is installed
+	met      map[string]bool // with quick: peers that ran, by table and type of join
 }
 
 // Prepare makes the programs. Without a Python it makes a virtual environment.
@@ -130,6 +131,14 @@ func (h *Harness) environment() (python string, err error) {
 
 // httpfs returns the directory with the DuckDB that can read from object stores.
 func (h *Harness) httpfs() string { return filepath.Join(h.dir, "httpfs") }
+
+// installHTTPFS installs it, unless it is there.
+func (h *Harness) installHTTPFS() error {
+	if _, err := os.Stat(h.httpfs()); err == nil || slices.Contains(h.without, "httpfs") {
+		return nil
+	}
+	return h.do(h.python, "-m", "pip", "install", "--quiet", "--target", h.httpfs(), "duckdb=="+storeDuckDB, "duckdb_extension_httpfs=="+storeDuckDB)
+}
 
 // admitted returns the contenders of a cell that are not left out. Quick runs need each
 // peer once for each type of join in a table.

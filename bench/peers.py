@@ -136,6 +136,29 @@ def chdb_join(a):
     )
 
 
+def bloomjoin_stream(a):
+    """Our package for Python: a join as a stream of record batches, which pyarrow writes."""
+    import bloomjoin
+    import pyarrow.parquet as pq
+
+    with bloomjoin.join(a.log, a.ids, on=a.key, how=a.type, threads=a.threads) as rows:
+        with pq.ParquetWriter(a.out, rows.schema, **compression(a)) as out:
+            for batch in rows:
+                out.write_batch(batch)
+
+
+def bloomjoin_probe(a):
+    """The same with an exact filter, which is probed with the keys of each batch that pyarrow reads."""
+    import bloomjoin
+    import pyarrow.parquet as pq
+
+    bloomjoin.build(a.ids, key=a.key, kind="exact", out=a.scratch + "/ids.bjf", threads=a.threads)
+    ids, log = bloomjoin.Filter.load(a.scratch + "/ids.bjf"), pq.ParquetFile(a.log)
+    with pq.ParquetWriter(a.out, log.schema_arrow, **compression(a)) as out:
+        for batch in log.iter_batches():
+            out.write_batch(batch.filter(ids.probe(batch[a.key])))
+
+
 def compact(a):
     """Write files as one."""
     import pyarrow as pa

@@ -46,6 +46,9 @@ func (h *Harness) serve() (s *Server, err error) {
 	if gateway == "" {
 		return nil, fmt.Errorf("set %s to a program of versitygw, or leave out the table", gatewayVariable)
 	}
+	if err := h.installHTTPFS(); err != nil {
+		return nil, err
+	}
 	s = &Server{proxies: map[*Network]string{}}
 	defer func() {
 		if err != nil {

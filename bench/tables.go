@@ -10,7 +10,7 @@ func Tables() []*Table {
 		conditions(), threads(), startup(),
 		strategies(), budgets(), skew(),
 		manyFiles(), inputLists(), growing(),
-		stores(),
+		stores(), pythonPackage(),
 		build(), shards(), filterSpeed(), setSpeed(), fileSpeed(), falsePositives(), sizes(), binaries(),
 		billion(), hugeJoin(),
 	}

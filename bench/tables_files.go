@@ -158,3 +158,37 @@ var fromDisk = Contender{Name: "**bloomjoin**, local files", Kind: Ours, Command
 	a.LogPath = h.local(a).LogPath
 	return ours().Command(h, a)
 }}
+
+func pythonPackage() *Table {
+	log := Data{Kind: "log", Rows: 5 * million, Users: 500 * million, Key: "dense"}
+	ids := Data{Kind: "ids", Rows: 5 * million, Users: 20 * million, Members: 5 * million, Key: "dense", Plain: true}
+	job := join("semi", log, ids)
+	job.Steps = []Change{installPackage}
+	return &Table{Name: "python", Title: "From Python", Text: "Semi-joins by the [package for Python](../docs/python.md): an answer as a stream of record batches that pyarrow writes, and pyarrow's batches filtered by `Filter.probe`; beside the command. 5 million rows, 5 million dense IDs.", Cells: []Cell{
+		{Name: "semi", Job: job, Contenders: []Contender{ours(), packaged("a stream", "bloomjoin_stream"), packaged("`Filter.probe`", "bloomjoin_probe"), polars, pyarrow}},
+	}}
+}
+
+// packaged is a function of peers.py that uses our package.
+func packaged(name, function string) Contender {
+	command := python("", "", function, 1).Command
+	return Contender{Name: "**bloomjoin** in Python, " + name, Kind: Peer, Command: func(h *Harness, a Attempt) Command {
+		made := command(h, a)
+		made.Env = append(made.Env, "PYTHONPATH="+h.packageDir(), "BLOOMJOIN_BINARY="+h.ours)
+		return made
+	}}
+}
+
+func (h *Harness) packageDir() string { return filepath.Join(h.dir, "package") }
+
+// installPackage builds our package from this checkout, once for a run of the harness.
+func installPackage(h *Harness, _ *Attempt) error {
+	if h.packaged {
+		return nil
+	}
+	if err := os.RemoveAll(h.packageDir()); err != nil {
+		return err
+	}
+	h.packaged = true
+	return h.do(h.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target", h.packageDir(), "../python")
+}

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// usualLog is the log of most joins: 20 million rows of ten columns, 1.2 GB.
+// usualLog is the log of most joins: 20 million rows of ten columns, 1.1 GB.
 var usualLog = logOf(20 * million)
 
 // smallerLog is a quarter of it, for tables with many cells.
