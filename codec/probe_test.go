@@ -125,6 +125,21 @@ func TestProbeValues(t *testing.T) {
 	}
 }
 
+// Rows of a batch with negative integers and some of 2^63 or more are found in their
+// order, although each sign is looked up by itself.
+func TestProbeMixedSigns(t *testing.T) {
+	b := array.NewFloat64Builder(memory.DefaultAllocator)
+	b.AppendValues([]float64{1 << 63, -5, 7, 1.5 * (1 << 63), 5, -(1 << 63)}, nil)
+	floats := b.NewArray()
+	defer floats.Release()
+	for _, kind := range []Kind{KindBloom, KindExact} {
+		f := asked(t, []key.Class{key.Integer}, 0, kind, key.Array(floats))
+		if got := rowsIn(t, f, key.Array(floats)); got != "[0 1 2 3 4 5]" {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+}
+
 func TestProbeRefused(t *testing.T) {
 	ints := key.Int64s([]int64{1})
 	integer := asked(t, []key.Class{key.Integer}, 0, KindExact, ints)

@@ -6,6 +6,7 @@
     .ci/mutations/mutate.py --draw WORD --count 5
     .ci/mutations/mutate.py ID...                these entries
     .ci/mutations/mutate.py --all                all of them: hours
+    .ci/mutations/mutate.py --near ...           a first look: only tests of the package that was changed
 
 A fault is caught by a test that fails with it and passes without it. The tests
 run as in .ci/run's step "test", first those of the package that was changed,
@@ -321,8 +322,8 @@ class Tests:
 class Search:
     """Looks for what catches each fault."""
 
-    def __init__(self, directory, steps):
-        self.clean, self.dirty, self.steps = directory / "clean", directory / "changed", steps
+    def __init__(self, directory, steps, near):
+        self.clean, self.dirty, self.steps, self.near = directory / "clean", directory / "changed", steps, near
         copy(self.clean)
         git(directory, "clone", "-q", str(self.clean), str(self.dirty))
         if (ROOT.parent / "shared").exists():
@@ -385,7 +386,7 @@ class Search:
             if holder := self.tests.holder(test, f"{module}/{hint.split()[0]}".rstrip("/.")):
                 if caught := self.by_tests([holder], only=test):
                     return caught
-        for packages in [package], self.tests.importers(package):
+        for packages in [package], [] if self.near else self.tests.importers(package):
             if caught := self.by_tests(packages):
                 return caught
         for step in self.steps:
@@ -413,6 +414,7 @@ def main():
     p.add_argument("--count", type=int, default=20, help="how many to draw (default: 20)")
     p.add_argument("--all", action="store_true", help="all entries")
     p.add_argument("--no-steps", action="store_true", help="Go tests only")
+    p.add_argument("--near", action="store_true", help="only the test in caught.txt, and those of the package that was changed")
     o = p.parse_args()
     everything = entries()
     if sum([o.check, o.draw is not None, o.all, bool(o.ids)]) != 1:
@@ -433,7 +435,7 @@ def main():
     # Paths of temporary files reach 107 bytes in sockets: keep this one short.
     directory = Path(tempfile.mkdtemp(prefix="mutate."))
     try:
-        search = Search(directory, [] if o.no_steps else STEPS)
+        search = Search(directory, [] if o.no_steps or o.near else STEPS, o.near)
         for entry in chosen:
             begin = time.monotonic()
             try:
@@ -457,6 +459,7 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started ends, too
     try:
         sys.exit(main())
     except Fault as fault:
