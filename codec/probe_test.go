@@ -144,7 +144,7 @@ func TestProbeRefused(t *testing.T) {
 	ints := key.Int64s([]int64{1})
 	integer := asked(t, []key.Class{key.Integer}, 0, KindExact, ints)
 	open := asked(t, []key.Class{key.Integer}, 0, KindBloom, ints)
-	open.Partial = &Partial{Of: 2, Held: []uint32{0}}
+	open.Keys, open.Partial = 1, &Partial{Of: 2, Held: []uint32{0}}
 	newer := asked(t, []key.Class{key.Integer}, 0, KindBloom, ints)
 	newer.NormalForm = "9"
 	list := array.NewListBuilder(memory.DefaultAllocator, arrow.PrimitiveTypes.Int64).NewListArray()

@@ -178,10 +178,13 @@ def apply(entry, found, root):
     path.write_text("\n".join(lines))
 
 
-def environment():
-    """Is that of .ci/run, without what makes tests do more or less."""
+def environment(root):
+    """Returns that of .ci/run, without what makes tests do more or less. Killed tests
+    leave their files beside the copy, where they are removed with it."""
+    temporary = root.parent / "t"
+    temporary.mkdir(exist_ok=True)
     env = {k: v for k, v in os.environ.items() if not k.startswith("BLOOMJOIN_") and k not in ("CI_FULL", "CI_STEP", "TMP", "GOFLAGS")}
-    return env | {"CI": "true", "GOTOOLCHAIN": "auto", "GOFLAGS": "-trimpath -buildvcs=false"}
+    return env | {"TMPDIR": str(temporary), "CI": "true", "GOTOOLCHAIN": "auto", "GOFLAGS": "-trimpath -buildvcs=false"}
 
 
 def descendants(pid):
@@ -212,7 +215,7 @@ def run(args, root, seconds, each_line):
     """Runs a command until each_line returns something. Returns that, and the exit
     code, None upon a timeout."""
     process = subprocess.Popen(
-        args, cwd=root, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        args, cwd=root, env=environment(root), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", start_new_session=True,
     )  # fmt: skip
     late = threading.Event()
@@ -244,7 +247,7 @@ class Tests:
 
     def __init__(self, root):
         self.root = root
-        text = subprocess.run(["go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Dir", "./..."], cwd=root, env=environment(), check=True, capture_output=True, text=True).stdout  # fmt: skip
+        text = subprocess.run(["go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Dir", "./..."], cwd=root, env=environment(root), check=True, capture_output=True, text=True).stdout  # fmt: skip
         decoder, at, self.packages = json.JSONDecoder(), 0, {}
         while at < len(text.rstrip()):
             package, end = decoder.raw_decode(text[at:].lstrip())
@@ -432,7 +435,6 @@ def main():
         print(f"drawn by {o.draw}: {' '.join(e.id for e in chosen)}", flush=True)
     places = locate(everything, ROOT)
     caught, lived = read_caught(), []
-    # Paths of temporary files reach 107 bytes in sockets: keep this one short.
     directory = Path(tempfile.mkdtemp(prefix="mutate."))
     try:
         search = Search(directory, [] if o.no_steps or o.near else STEPS, o.near)
