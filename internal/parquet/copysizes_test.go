@@ -184,3 +184,21 @@ func TestCopyWithinRow(t *testing.T) {
 		values += p.Values
 	}
 }
+
+// TestWrongRows: a repeated column must have as many rows as its row group, which only its
+// levels tell.
+func TestWrongRows(t *testing.T) {
+	for _, more := range []int64{-1, 0, 1, 100} {
+		f := listPages(t, []int32{3, 1}, []byte{0, 0, 1, 0}, []byte{0, 1, 1})
+		f.RowGroups[0].Rows += more
+		c := f.Chunk(0, 0)
+		var err error
+		for err == nil {
+			_, err = c.Next(t.Context())
+		}
+		c.Close()
+		if more == 0 != errors.Is(err, io.EOF) || more != 0 != errors.Is(err, fault.ErrCorrupt) {
+			t.Errorf("a row group of %d rows, a column of 4: %v", 4+more, err)
+		}
+	}
+}
