@@ -39,6 +39,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LIST, CAUGHT = HERE / "list.txt", HERE / "caught.txt"
 STEPS = ["interop", "attack", "stores", "first", "writers", "deploy", "python", "spark"]  # of .ci/run, the cheaper first
+SOMETIMES = " (sometimes)"  # a test that passed the second time, by chance or because it is random
 TEST_TIME, STEP_TIME = 20 * 60, 60 * 60  # seconds; a test itself ends after 10 minutes
 
 Entry = namedtuple("Entry", "id breaks within hunk line")
@@ -139,6 +140,7 @@ def draw(all_entries, word, count):
 
 
 def git(root, *args):
+    """Runs git and returns what it prints."""
     return subprocess.run(["git", *args], cwd=root, check=True, capture_output=True, text=True).stdout
 
 
@@ -158,7 +160,8 @@ def copy(to):
 def commit(root, message):
     """Commits everything: some steps clone the last commit."""
     git(root, "add", "--all")
-    git(root, "-c", "user.name=mutate", "-c", "user.email=mutate@localhost", "commit", "-q", "--allow-empty", "--no-verify", "-m", message)
+    who = ["-c", "user.name=mutate", "-c", "user.email=mutate@localhost"]
+    git(root, *who, "commit", "-q", "--allow-empty", "--no-verify", "-m", message)
 
 
 def apply(entry, found, root):
@@ -215,9 +218,16 @@ def run(args, root, seconds, each_line):
     """Runs a command until each_line returns something. Returns that, and the exit
     code, None upon a timeout."""
     process = subprocess.Popen(
-        args, cwd=root, env=environment(root), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, errors="replace", start_new_session=True,
-    )  # fmt: skip
+        args,
+        cwd=root,
+        env=environment(root),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
     late = threading.Event()
 
     def expire():
@@ -242,12 +252,53 @@ def run(args, root, seconds, each_line):
         process.wait()
 
 
+def first_failure(root, packages, only="", skip=()):
+    """Runs the tests of packages until one fails: returns (package, test), "timeout", or None."""
+    args = ["go", "test", "-json", "-failfast"]
+    if only:
+        args += ["-run", f"^{only}$"]
+    if skip:
+        args += ["-skip", "^(" + "|".join(sorted(skip)) + ")$"]
+    running, tail = {}, []
+
+    def each_line(text):
+        tail.append(text)
+        del tail[:-20]
+        try:
+            event = json.loads(text)
+        except ValueError:
+            return None
+        package, name, action = event.get("Package", ""), event.get("Test", ""), event.get("Action")
+        test = name.split("/")[0]
+        if action == "build-fail":
+            raise Fault("does not compile:\n" + "".join(json.loads(t).get("Output", "") for t in tail if t.startswith("{")))
+        if name and name == test:
+            tests = running.setdefault(package, [])
+            if action == "run":
+                tests.append(test)
+            elif action in ("pass", "skip") and test in tests:
+                tests.remove(test)
+        if action == "fail":
+            return package, test or (running.get(package) or ["TestMain"])[-1]
+        return None
+
+    result, code = run([*args, *packages], root, TEST_TIME, each_line)
+    if result:
+        return result
+    if code is None:
+        return "timeout"
+    if code != 0:
+        raise Fault("go test: " + "".join(tail))
+    return None
+
+
 class Tests:
     """The Go tests of a copy."""
 
     def __init__(self, root):
         self.root = root
-        text = subprocess.run(["go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Dir", "./..."], cwd=root, env=environment(root), check=True, capture_output=True, text=True).stdout  # fmt: skip
+        args = ["go", "list", "-json=ImportPath,Imports,TestImports,XTestImports,Dir", "./..."]
+        text = subprocess.run(args, cwd=root, env=environment(root), check=True, capture_output=True, text=True).stdout
         decoder, at, self.packages = json.JSONDecoder(), 0, {}
         while at < len(text.rstrip()):
             package, end = decoder.raw_decode(text[at:].lstrip())
@@ -257,6 +308,10 @@ class Tests:
     def package(self, file):
         directory = str((self.root / file).parent)
         return next(name for name, p in self.packages.items() if p["Dir"] == directory)
+
+    def short(self, package):
+        """Returns the directory of a package."""
+        return os.path.relpath(self.packages[package]["Dir"], self.root)
 
     def importers(self, package):
         """Returns the packages whose code or tests depend on one, the nearest first."""
@@ -276,49 +331,12 @@ class Tests:
                 out.append(name)
         return out
 
-    def holder(self, test, package):
+    def holder(self, test, short):
         """Returns the package that has a test, which may have moved."""
-        names = [package] if package in self.packages else []
-        for name in [*names, *self.packages]:
+        for name in sorted(self.packages, key=lambda name: self.short(name) != short):
             for file in Path(self.packages[name]["Dir"]).glob("*_test.go"):
                 if re.search(rf"^func {re.escape(test)}\(", file.read_text(), re.M):
                     return name
-        return None
-
-    def first_failure(self, packages, only="", skip=()):
-        """Runs tests until one fails: returns (package, test), "timeout", or None."""
-        args = ["go", "test", "-json", "-failfast"]
-        if only:
-            args += ["-run", f"^{only}$"]
-        if skip:
-            args += ["-skip", "^(" + "|".join(sorted(skip)) + ")$"]
-        running, tail = {}, []
-
-        def each_line(text):
-            tail.append(text)
-            del tail[:-20]
-            try:
-                event = json.loads(text)
-            except ValueError:
-                return None
-            package, test, action = event.get("Package", ""), event.get("Test", "").split("/")[0], event.get("Action")
-            if action == "build-fail":
-                raise Fault("does not compile:\n" + "".join(json.loads(t).get("Output", "") for t in tail if t.startswith("{")))
-            if test and action == "run":
-                running.setdefault(package, []).append(test)
-            elif test and action in ("pass", "skip") and "/" not in event["Test"] and test in running.get(package, []):
-                running[package].remove(test)
-            elif action == "fail":
-                return package, test or (running.get(package) or ["TestMain"])[-1]
-            return None
-
-        result, code = run([*args, *packages], self.root, TEST_TIME, each_line)
-        if result:
-            return result
-        if code is None:
-            return "timeout"
-        if code != 0:
-            raise Fault("go test: " + "".join(tail))
         return None
 
 
@@ -342,27 +360,27 @@ class Search:
         return self.green[key]
 
     def test_passes(self, package, test):
-        return self.passes(f"{package} {test}", lambda: Tests.first_failure(self, [package], only=test) is None)
-
-    @property
-    def root(self):  # of the tests that must pass
-        return self.clean
+        return self.passes(f"{package} {test}", lambda: first_failure(self.clean, [package], only=test) is None)
 
     def by_tests(self, packages, only=""):
-        skip = set()
-        while packages:
-            failed = self.tests.first_failure(packages, only, skip)
+        skip, sometimes = set(), None
+        while True:
+            failed = first_failure(self.dirty, packages, only, skip)
             if failed == "timeout":
                 key = "in time: " + " ".join(packages)
-                if self.passes(key, lambda: Tests.first_failure(self, packages, only, skip) != "timeout"):
+                if self.passes(key, lambda: first_failure(self.clean, packages, only, skip) != "timeout"):
                     return "timeout"
-                return None
-            if not failed or self.test_passes(*failed):
-                return failed and " ".join(failed)
-            if failed[1] in skip or only:
-                return None
-            skip.add(failed[1])
-        return None
+            if not failed or failed == "timeout":
+                return sometimes
+            package, test = failed
+            caught = f"{self.tests.short(package)} {test}"
+            if self.test_passes(package, test):
+                if first_failure(self.dirty, [package], only=test):
+                    return caught
+                sometimes = sometimes or caught + SOMETIMES
+            if only or test in skip:
+                return sometimes
+            skip.add(test)
 
     def by_step(self, step):
         def passes(root):
@@ -376,26 +394,30 @@ class Search:
     def catch(self, entry, found, hint):
         """Returns what catches a fault, or None."""
         git(self.dirty, "reset", "-q", "--hard", "origin/HEAD")
+        git(self.dirty, "clean", "-q", "-d", "-f")
         apply(entry, found, self.dirty)
         commit(self.dirty, entry.id)
         package = self.tests.package(found.file)
-        module = package.removesuffix(os.path.dirname(found.file)).rstrip("/")
-        step = hint.removeprefix("step ") if hint.startswith("step ") else ""
-        if step in self.steps:
-            if caught := self.by_step(step):
+        sometimes = None
+        for check in self.checks(package, hint):
+            caught = check()
+            if caught and not caught.endswith(SOMETIMES):
                 return caught
-        elif hint and " " in hint:
-            test = hint.split()[1]
-            if holder := self.tests.holder(test, f"{module}/{hint.split()[0]}".rstrip("/.")):
-                if caught := self.by_tests([holder], only=test):
-                    return caught
-        for packages in [package], [] if self.near else self.tests.importers(package):
-            if caught := self.by_tests(packages):
-                return caught
+            sometimes = sometimes or caught
+        return sometimes
+
+    def checks(self, package, hint):
+        """Yields what looks for a fault in a package, in the order in which to try it."""
+        near, _, name = hint.removesuffix(SOMETIMES).partition(" ")
+        if near == "step" and name in self.steps:
+            yield lambda: self.by_step(name)
+        elif name and (holder := self.tests.holder(name, near)):
+            yield lambda: self.by_tests([holder], only=name)
+        yield lambda: self.by_tests([package])
+        if not self.near and (importers := self.tests.importers(package)):
+            yield lambda: self.by_tests(importers)
         for step in self.steps:
-            if caught := self.by_step(step):
-                return caught
-        return None
+            yield lambda: self.by_step(step)
 
 
 def read_caught():
@@ -434,7 +456,7 @@ def main():
         chosen = draw(everything, o.draw, o.count)
         print(f"drawn by {o.draw}: {' '.join(e.id for e in chosen)}", flush=True)
     places = locate(everything, ROOT)
-    caught, lived = read_caught(), []
+    caught, lived, failed = read_caught(), [], []
     directory = Path(tempfile.mkdtemp(prefix="mutate."))
     try:
         search = Search(directory, [] if o.no_steps or o.near else STEPS, o.near)
@@ -443,10 +465,10 @@ def main():
             try:
                 by = search.catch(entry, places[entry.id], caught.get(entry.id, ""))
             except Fault as fault:
-                raise Fault(f"{entry.id}: {fault}") from None
+                failed.append(entry.id)
+                print(f"{entry.id}: {fault}", flush=True)
+                continue
             if by:
-                module = next(iter(search.tests.packages))
-                by = by.replace(os.path.commonprefix([*search.tests.packages]).rstrip("/") + "/", "").replace(module + " ", ". ")
                 caught[entry.id] = by
             else:
                 lived.append(entry.id)
@@ -456,8 +478,11 @@ def main():
     finally:
         subprocess.run(["chmod", "-R", "u+w", str(directory)], check=False)
         shutil.rmtree(directory, ignore_errors=True)
-    print(f"{len(chosen) - len(lived)} of {len(chosen)} caught" + "".join(f"\nlived: {i}: {by_id[i].breaks}" for i in lived))
-    return 1 if lived else 0
+    print(f"{len(chosen) - len(lived) - len(failed)} of {len(chosen)} caught")
+    for title, ids in ("lived", lived), ("not tried", failed):
+        for i in ids:
+            print(f"{title}: {i}: {by_id[i].breaks}")
+    return 1 if lived or failed else 0
 
 
 if __name__ == "__main__":
