@@ -215,6 +215,10 @@ func TestOtherFilter(t *testing.T) {
 		}
 		refused(t, "partial", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: part}, "finished", "partial")
 	}
+	for _, typ := range []join.Type{join.Semi, join.Anti} { // the filter alone would decide
+		opts := join.Options{On: "k", Type: typ, Strategy: join.Exact, Filter: filterOf(t, more, "k", codec.WantExact, 0.001)}
+		refused(t, "a filter of more IDs", ids, logs, opts, "number of distinct IDs in it: want 500, got 605", "built from other IDs")
+	}
 }
 
 // TestStdin: IDs that can be read only once.
