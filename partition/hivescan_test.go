@@ -222,6 +222,9 @@ func TestHiveAgrees(t *testing.T) {
 			{"k=5", []int64{4, 6}, `got "4"`},
 			{"k=__HIVE_DEFAULT_PARTITION__", []int64{5, 5}, `want NULL in all rows, got "5"`},
 			{"k=x", []int64{5, 5}, "values of type int64"},
+			{"k=5", []any{5, nil}, `want "5" in all rows, got "(null)"`},
+			{"k=__HIVE_DEFAULT_PARTITION__", []any{nil, nil}, ""},
+			{"k=__HIVE_DEFAULT_PARTITION__", []any{nil, 5}, `want NULL in all rows, got "5"`},
 			{"K=5", []int64{6, 6}, ""},
 		} {
 			dir := t.TempDir()
