@@ -347,6 +347,44 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// TestRecipe: options, filters and IDs tell runs apart. The recipe, by which the outputs in
+// a directory are known, does not depend on the log; the digest of a run does.
+func TestRecipe(t *testing.T) {
+	dir := t.TempDir()
+	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))
+	b := write(t, filepath.Join(dir, "b.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 3}}))
+	of := func(run Run, log string) (digest, recipe [32]byte) {
+		run.Log = open(t, OpenOptions{}, log)
+		digest, known, err := run.Digest()
+		if err != nil || !known {
+			t.Fatal(known, err)
+		}
+		if recipe, known, err = run.recipe(); err != nil || !known {
+			t.Fatal(known, err)
+		}
+		return digest, recipe
+	}
+	digests, recipes := map[[32]byte]string{}, map[[32]byte]string{}
+	for name, run := range map[string]Run{
+		"nothing": {}, "options": {Options: []string{"x"}}, "other options": {Options: []string{"y"}},
+		"a filter": {Filters: [][32]byte{{1}}}, "another filter": {Filters: [][32]byte{{2}}}, "two filters": {Filters: [][32]byte{{1}, {2}}},
+		"IDs": {IDs: open(t, OpenOptions{}, a)}, "other IDs": {IDs: open(t, OpenOptions{}, b)}, "both IDs": {IDs: open(t, OpenOptions{}, a, b)},
+	} {
+		digest, recipe := of(run, a)
+		if other, ok := digests[digest]; ok {
+			t.Errorf("%s and %s have one digest", name, other)
+		}
+		if other, ok := recipes[recipe]; ok {
+			t.Errorf("%s and %s have one recipe", name, other)
+		}
+		digests[digest], recipes[recipe] = name, name
+		otherDigest, same := of(run, b)
+		if otherDigest == digest || same != recipe {
+			t.Errorf("%s: another log has the same digest: %t, recipe: %t", name, otherDigest == digest, same == recipe)
+		}
+	}
+}
+
 // The error about an unreadable format names it. Text that merely begins like another
 // format is text.
 func TestForeignFiles(t *testing.T) {
