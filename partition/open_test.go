@@ -347,8 +347,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestRecipe: options, filters and IDs tell runs apart. The recipe, by which the outputs in
-// a directory are known, does not depend on the log; the digest of a run does.
+// TestRecipe: options, filters and IDs tell runs apart. The recipe, which identifies
+// outputs in a directory, does not depend on the log; the digest of a run does.
 func TestRecipe(t *testing.T) {
 	dir := t.TempDir()
 	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))

@@ -10,14 +10,14 @@
 
 A fault is caught by a test that fails with it and passes without it. The tests
 run as in .ci/run's step "test", first those of the package that was changed,
-then those of the packages that import it; the steps of .ci/run that use the
+then those of the packages that import it. The steps of .ci/run that use the
 command follow (without them: --no-steps). The script prints a line for each
 fault, with the test or step that has caught it, or LIVED, and exits with 1 if
 one lives. What has caught a fault is kept in caught.txt, and tried first the
 next time.
 
-A fault that lives needs a test, or another entry if nobody can notice it.
-list.txt describes its own format.
+A fault that lives needs a test. If it changes nothing that a user could notice,
+replace its entry. The head of list.txt describes the format.
 """
 
 import argparse
@@ -182,8 +182,8 @@ def apply(entry, found, root):
 
 
 def environment(root):
-    """Returns that of .ci/run, without what makes tests do more or less. Killed tests
-    leave their files beside the copy, where they are removed with it."""
+    """Returns the environment of .ci/run, without the variables that change which cases
+    tests run. Files that killed tests leave are beside the copy, and removed with it."""
     temporary = root.parent / "t"
     temporary.mkdir(exist_ok=True)
     env = {k: v for k, v in os.environ.items() if not k.startswith("BLOOMJOIN_") and k not in ("CI_FULL", "CI_STEP", "TMP", "GOFLAGS")}

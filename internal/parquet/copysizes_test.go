@@ -185,8 +185,8 @@ func TestCopyWithinRow(t *testing.T) {
 	}
 }
 
-// TestWrongRows: a repeated column must have as many rows as its row group, which only its
-// levels tell.
+// TestWrongRows: a repeated column must have as many rows as its row group. Only its levels
+// show how many it has.
 func TestWrongRows(t *testing.T) {
 	for _, more := range []int64{-1, 0, 1, 100} {
 		f := listPages(t, []int32{3, 1}, []byte{0, 0, 1, 0}, []byte{0, 1, 1})

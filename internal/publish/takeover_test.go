@@ -7,8 +7,8 @@ import (
 )
 
 // TestTakeOver: a run that reads inputs again takes their outputs from a run that never
-// finishes, also if these have other names or were made with other options: else the rows
-// were there twice.
+// finishes, also if these have other names or were made with other options. Otherwise their
+// rows would be there twice.
 func TestTakeOver(t *testing.T) {
 	log := map[string]string{"a": "aaa", "b": "bb", "c": "c"}
 	for _, force := range []bool{false, true} {
