@@ -349,6 +349,7 @@ class Search:
         git(directory, "clone", "-q", str(self.clean), str(self.dirty))
         if (ROOT.parent / "shared").exists():
             (directory / "shared").symlink_to((ROOT.parent / "shared").resolve())
+        self.base = git(self.dirty, "rev-parse", "HEAD").strip()
         self.tests = Tests(self.dirty)
         self.green = {}  # by package and test, or step: it passes without a fault
 
@@ -393,7 +394,7 @@ class Search:
 
     def catch(self, entry, found, hint):
         """Returns what catches a fault, or None."""
-        git(self.dirty, "reset", "-q", "--hard", "origin/HEAD")
+        git(self.dirty, "reset", "-q", "--hard", self.base)
         git(self.dirty, "clean", "-q", "-d", "-f")
         apply(entry, found, self.dirty)
         commit(self.dirty, entry.id)
