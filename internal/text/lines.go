@@ -79,6 +79,18 @@ func (l *lines) lookAt(text []byte) {
 	}
 }
 
+// lookAhead reads what is still to be checked for NUL. The first range may end before
+// that, and its rows would be read although the input as a whole is refused.
+func (l *lines) lookAhead() error {
+	for l.look > 0 && l.err == nil && len(l.buf) < cap(l.buf) {
+		l.fill()
+	}
+	if l.err != nil && l.err != io.EOF {
+		return l.err
+	}
+	return nil
+}
+
 // fill reads more text.
 func (l *lines) fill() {
 	if l.from > 0 {

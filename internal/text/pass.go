@@ -79,6 +79,11 @@ func (p *pass) begin(in *input) (err error) {
 	} else if l, err = newLines(p.s, in.opts.lineBytes(), in.opts.Format != NDJSON); err != nil { // JSON has no NUL, so its parser reports it
 		return err
 	}
+	if in.ranges() > 1 {
+		if err := l.lookAhead(); err != nil {
+			return err
+		}
+	}
 	if in.opts.MaxLineBytes <= 0 && l.max < maxLine {
 		l.budget = in.opts.Memory
 	}
