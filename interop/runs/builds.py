@@ -288,7 +288,8 @@ def sets(t, _repository):
     if SEED != 6:
         return
     t.equal("all ways of sharing the work were gone", ways, {"alone", "private", "ranges"})
-    t.ok("keys waited on disk, and in memory", any(spilled) and not all(spilled), spilled)
+    if harness.FULL:  # with fewer sets none may be large enough
+        t.ok("keys waited on disk, and in memory", any(spilled) and not all(spilled), spilled)
 
 
 def edges(t, _repository):

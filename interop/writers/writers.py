@@ -20,7 +20,7 @@ from files import identity
 from joins import pagejoins
 from writers import otherfiles
 
-SHARE = 1 if harness.FULL else 5  # a column is joined with one of so many of its files, another with another
+SHARE = 1 if harness.FULL else 8  # a column is joined with one of so many of its files, another with another
 ABSENT = 3  # IDs that no row has, for each column
 
 
@@ -218,7 +218,8 @@ class Some:
     """Some of the files."""
 
     def __init__(self, files, part):
-        self.paths = [p for i, p in enumerate(files.paths) if (i + part) % SHARE == 0]
+        share = min(SHARE, len(files.paths))
+        self.paths = [p for i, p in enumerate(files.paths) if (i + part) % share == 0]
         self.table, self.arrow = files.table, files.arrow
 
 
@@ -269,12 +270,12 @@ def types(t, files, path, rng):
     rows, alone = len(column), len(ids) - pc.sum(pc.is_in(ids, pc.unique(column))).as_py()
     matched = pc.sum(pc.is_in(column, ids, skip_nulls=True)).as_py()
     want = {"semi": matched, "anti": rows - matched, "inner": matched, "left": rows, "right": matched + alone, "full": rows + alone}
-    for kind, n in want.items():
+    for kind, n in want.items() if harness.FULL else rng.sample(sorted(want.items()), 3):
         for form in (".parquet", ".arrow") if harness.FULL else [rng.choice((".parquet", ".arrow"))]:
             out = identity.fresh(t, f"out{form}")
             on = f'{identity.quoted(path)}="the id"'
             r = t.run("join", "--ids", where, "--on", on, "--type", kind, "-o", out, source, want=None)
-            t.ok(f"{kind} on {'.'.join(path)} into a file", r.code == 0 and readers.by_pyarrow(out).num_rows == n, str(r))
+            t.ok("into one file", r.code == 0 and readers.by_pyarrow(out).num_rows == n, f"{kind} on {'.'.join(path)}: {r}")
 
 
 def attempt(t, files, path, kinds, rng):
