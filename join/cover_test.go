@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -13,7 +14,7 @@ import (
 // TestCoverage: over many ID sets, the true value is within an estimate's bounds as
 // often as promised, however the log is ordered.
 func TestCoverage(t *testing.T) {
-	if join.RaceEnabled {
+	if cases.Race {
 		t.Skip("a statistic of many runs, which the race detector makes ten times as slow")
 	}
 	const rows, tries = 100_000, 40

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -174,7 +175,7 @@ func inside(e *plan.Estimate, truth float64) bool {
 // TestEstimates compares plans with the true figures, for samples of several sizes:
 // these must be within the bounds, and equal to the estimate if everything was read.
 func TestEstimates(t *testing.T) {
-	if join.RaceEnabled {
+	if cases.Race {
 		t.Skip("a statistic of many runs, which the race detector makes ten times as slow")
 	}
 	samples := []struct {

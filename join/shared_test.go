@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -263,7 +264,7 @@ func digestOf(rows func(func(partition.Rows, error) bool)) (string, error) {
 // that it has alone, or say why not; nothing stays open or mapped.
 func TestSharedFiles(t *testing.T) {
 	pairs := 200
-	if testing.Short() || join.RaceEnabled {
+	if testing.Short() || cases.Race {
 		pairs = 60
 	}
 	all, dir := uses(), t.TempDir()

@@ -121,7 +121,7 @@ func inProcess(t *testing.T, stdout, stderr io.Writer, args []string) (code int,
 	code = run(args, strings.NewReader(""), stdout, stderr)
 	used = time.Since(began) / busy
 	peak = ownPeak(t)
-	if raceEnabled { // which doubles it, at the least
+	if cases.Race { // which doubles it, at the least
 		peak /= 2
 	}
 	return code, used, peak

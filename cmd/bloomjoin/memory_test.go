@@ -23,6 +23,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // beside is the memory in bytes that a process may take on top of its budget: for
@@ -128,7 +129,7 @@ func TestMemoryBudgetOfBuild(t *testing.T) {
 			peak, err := runWatched(cmd)
 			name := fmt.Sprintf("%s in %d MiB", filepath.Base(input), budget>>20)
 			t.Logf("%s: %d MiB, exit code %d", name, peak>>20, cmd.ProcessState.ExitCode())
-			if !raceEnabled && peak > budget+beside || peak == 0 && runtime.GOOS == "linux" {
+			if !cases.Race && peak > budget+beside || peak == 0 && runtime.GOOS == "linux" {
 				t.Errorf("%s: a peak of %d MiB", name, peak>>20)
 			}
 			var r struct{ Keys int }
@@ -144,7 +145,7 @@ func TestMemoryBudgetOfBuild(t *testing.T) {
 // Scans and joins that build records keep the budget with any number of workers,
 // although row groups of the log take some 30 MiB per worker.
 func TestMemoryBudgetOfWorkers(t *testing.T) {
-	if raceEnabled || testing.Short() || runtime.GOOS != "linux" {
+	if cases.Race || testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("memory is measured on Linux, without the race detector")
 	}
 	const (
@@ -214,7 +215,7 @@ func TestMemoryBudgetOfWorkers(t *testing.T) {
 // Large pages share the budget, including those of composite keys, which many
 // workers read while other pages are copied.
 func TestMemoryBudgetOfLargePages(t *testing.T) {
-	if raceEnabled || testing.Short() || runtime.GOOS != "linux" {
+	if cases.Race || testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("memory is measured on Linux, without the race detector")
 	}
 	const (

@@ -1,5 +1,5 @@
-// Package cases sets how many cases the tests run: few under -short, enough for each
-// change by default, all if BLOOMJOIN_ALL is set.
+// Package cases sets how many cases the tests run: few under -short or the race
+// detector, enough for each change by default, all if BLOOMJOIN_ALL is set.
 package cases
 
 import (
@@ -11,12 +11,12 @@ import (
 func All() bool { return os.Getenv("BLOOMJOIN_ALL") != "" }
 
 // Count returns the number of cases that a test runs: all if the environment
-// asks for them, short under -short, otherwise usual.
+// asks for them, short under -short or the race detector, otherwise usual.
 func Count(short, usual, all int) int {
 	switch {
 	case All():
 		return all
-	case testing.Short():
+	case testing.Short(), Race:
 		return short
 	}
 	return usual

@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -480,7 +481,7 @@ func TestSideBudget(t *testing.T) {
 
 // TestSideMemory: the account differs from the live heap by less than a tenth.
 func TestSideMemory(t *testing.T) {
-	if raceEnabled {
+	if cases.Race {
 		t.Skip("memory by the allocator's figures, which the race detector makes ten times as slow")
 	}
 	for _, name := range []string{"int64", "string"} {

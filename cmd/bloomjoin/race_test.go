@@ -1,6 +1,0 @@
-//go:build race
-
-package main
-
-// raceEnabled reports whether the race detector is on, which multiplies memory.
-const raceEnabled = true
