@@ -41,7 +41,9 @@ func TestPlanAndJoinAgree(t *testing.T) {
 			}
 			for c, typ := range []string{"semi", "inner", "left"} {
 				for d, memory := range []string{"1GiB", "24MiB"} {
-					if (a+b+c+d)%2 != 0 && !cases.All() {
+					// Unless all run: all but the format in all combinations, and each
+					// format with each number.
+					if (a+c+3*d)%5 != b && !cases.All() {
 						continue
 					}
 					t.Run(fmt.Sprintf("%d %s %s %s", n, format, typ, memory), func(t *testing.T) {

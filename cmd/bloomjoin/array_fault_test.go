@@ -22,14 +22,14 @@ import (
 // never marked as complete unless it is, and the workers that died, run again, leave
 // what an undisturbed array leaves.
 func TestArrayKilled(t *testing.T) {
-	killedOften(t, folder{t, t.TempDir()}, kills(t, cases.Count(6, 10, 200)))
+	killedOften(t, folder{t, t.TempDir()}, kills(t, cases.Count(3, 6, 200)))
 }
 
 // The same at an object store.
 func TestS3ArrayKilled(t *testing.T) {
 	g := storetest.S3(t)
 	g.Setenv(t)
-	killedOften(t, objects{t, g}, kills(t, cases.Count(6, 10, 200)))
+	killedOften(t, objects{t, g}, kills(t, cases.Count(3, 6, 200)))
 	if left := g.Uploads(t); len(left) > 0 {
 		t.Errorf("unfinished: %q", left)
 	}
@@ -39,7 +39,7 @@ func TestS3ArrayKilled(t *testing.T) {
 func TestS3ArrayFaults(t *testing.T) {
 	g := storetest.S3(t)
 	g.Setenv(t)
-	for i, a := range arrays(t, objects{t, g}) {
+	for i, a := range arrays(t, objects{t, g}, cases.Count(3, 3, 8)) {
 		for k, f := range []slowproxy.Faults{{Fail: 0.3}, {Fail: 0.2, Cut: 0.1}}[:cases.Count(1, 1, 2)] {
 			what := fmt.Sprintf("%+v", f)
 			f.Seed = uint64(2*i + k)
@@ -58,14 +58,13 @@ func TestS3ArrayFaults(t *testing.T) {
 // Two copies of each worker may run at the same time, as schedulers start them that
 // have lost sight of one.
 func TestArrayTwins(t *testing.T) {
-	for _, a := range arrays(t, folder{t, t.TempDir()}) {
-		a.divide(3)
-		for round := range cases.Count(2, 3, 12) {
+	for n, a := range arrays(t, folder{t, t.TempDir()}, 3) {
+		for round := range cases.Count(1, 1, 12) {
 			a.prepare()
 			var cmds []*exec.Cmd
 			for i := range 2 * a.workers {
 				cmds = append(cmds, a.start(i%a.workers))
-				time.Sleep(time.Duration(round%3) * time.Millisecond)
+				time.Sleep(time.Duration((n+round)%3) * time.Millisecond)
 			}
 			codes, said := a.wait(cmds...)
 			what := fmt.Sprintf("round %d of twins", round)
@@ -99,7 +98,7 @@ func TestArrayTwins(t *testing.T) {
 func TestArrayInputVanishes(t *testing.T) {
 	p := folder{t, t.TempDir()}
 	random := rand.New(rand.NewPCG(7, 7))
-	for _, a := range arrays(t, p) {
+	for _, a := range arrays(t, p, cases.Count(3, 4, 8)) {
 		if a.grown {
 			continue
 		}
@@ -107,9 +106,9 @@ func TestArrayInputVanishes(t *testing.T) {
 		if a.inputs, err = filepath.Glob(p.name("in/new/logs/*/*.parquet")); err != nil {
 			t.Fatal(err)
 		}
-		a.divide(arrayWorkers)
+		a.divide(a.workers)
 		failed := 0
-		for round := 0; round < 3 || failed == 0 && round < mostRounds; round++ {
+		for round := 0; round < cases.Count(1, 1, 3) || failed == 0 && round < mostRounds; round++ {
 			a.prepare()
 			input := p.name("in/new/logs/dt=2024-01-05/b.parquet")
 			cmds := a.all()
@@ -128,7 +127,7 @@ func TestArrayInputVanishes(t *testing.T) {
 			if err := os.Rename(p.name("in/away"), input); err != nil {
 				t.Fatal(err)
 			}
-			a.again(what, 0, 1, 2, 3, 4, 5, 6, 7)
+			a.again(what, a.everyone()...)
 			a.finished(what)
 		}
 		if failed == 0 {
@@ -165,14 +164,17 @@ echo $first / $again`
 // Workers whose disk is full fail with 75. When there is room, they carry on.
 func TestArrayOnFullDisk(t *testing.T) {
 	p := folder{t, t.TempDir()}
-	for _, a := range arrays(t, p) {
-		a.divide(3)
+	for n, a := range arrays(t, p, 3) {
 		all := 0
 		for _, content := range a.want {
 			all += len(content)
 		}
 		full := 0
-		for _, share := range []int{0, 50, 90} {
+		shares := []int{0, 50, 90}
+		if !cases.All() { // one each; outputs that grow fit sooner
+			shares = [][]int{{50}, {0}, {90}, {0}}[n]
+		}
+		for _, share := range shares {
 			a.prepare()
 			left := t.TempDir()
 			if a.grown {
@@ -233,15 +235,15 @@ func lastLines(s string) string { return s[max(0, len(s)-600):] }
 // workers, as they were; if other runs wrote them, they may be cut elsewhere.
 func TestArrayHealed(t *testing.T) {
 	p := folder{t, t.TempDir()}
-	for _, a := range arrays(t, p) {
-		want := a.rowsOf(a.want)
-		for i := range 4 {
+	for _, a := range arrays(t, p, cases.Count(3, 3, 8)) {
+		want, n := a.rowsOf(a.want), cases.Count(2, 2, 4)
+		for i := range n {
 			a.prepare()
-			a.again("at first", 0, 1, 2, 3, 4, 5, 6, 7)
+			a.again("at first", a.everyone()...)
 			victims := slices.DeleteFunc(slices.Sorted(maps.Keys(dataOf(a.files()))), func(name string) bool {
 				return strings.Contains(name, "dt=2024-01-04") // its input is gone
 			})
-			name := victims[i*len(victims)/4]
+			name := victims[i*len(victims)/n]
 			what := name
 			if i%2 == 0 {
 				p.remove(name)
@@ -255,7 +257,7 @@ func TestArrayHealed(t *testing.T) {
 			if err := exec.Command("bloomjoin", "inspect", "--check", p.name("out/")).Run(); err == nil {
 				t.Errorf("%s: %s: inspect --check finds nothing", a, what)
 			}
-			a.again(what, 0, 1, 2, 3, 4, 5, 6, 7)
+			a.again(what, a.everyone()...)
 			if !a.grown {
 				a.finished(what)
 			}
@@ -286,9 +288,8 @@ func (a *jobArray) dayOf(day string, more ...string) *exec.Cmd {
 func TestDaysAtOnce(t *testing.T) {
 	p := folder{t, t.TempDir()}
 	days := []string{"dt=2024-01-01", "dt=2024-01-02", "dt=2024-01-03", "dt=2024-01-05"}
-	for _, a := range arrays(t, p) {
-		a.divide(1)
-		for round := range cases.Count(3, 5, 40) {
+	for _, a := range arrays(t, p, 1) {
+		for round := range cases.Count(1, 2, 40) {
 			a.prepare()
 			var cmds []*exec.Cmd
 			for _, day := range days {
@@ -309,7 +310,7 @@ func TestDaysAtOnce(t *testing.T) {
 func TestSameDayAtOnce(t *testing.T) {
 	p := folder{t, t.TempDir()}
 	const day = "dt=2024-01-01"
-	for _, a := range arrays(t, p) {
+	for _, a := range arrays(t, p, 1) {
 		if a.grown {
 			continue
 		}
@@ -322,7 +323,7 @@ func TestSameDayAtOnce(t *testing.T) {
 			}
 			whole[i] = dataOf(a.files())
 		}
-		for round := range cases.Count(4, 8, 40) {
+		for round := range cases.Count(2, 4, 40) {
 			a.prepare()
 			force := []string{"--force"}[:round%2]
 			var cmds [2]*exec.Cmd

@@ -21,6 +21,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 )
 
@@ -111,8 +112,6 @@ type jobArray struct {
 	inputs  []string // nil: the new log
 }
 
-const arrayWorkers = 8
-
 // arrayLog returns a Parquet file with four row groups. If hit is false, it has no
 // ID.
 func arrayLog(t *testing.T, seed uint64, hit bool) string {
@@ -171,8 +170,8 @@ func putArrayLogs(t *testing.T, p place) {
 }
 
 // arrays returns a scan and a join, each into an empty place and over the outputs of
-// an older log, done once without trouble.
-func arrays(t *testing.T, p place) (all []*jobArray) {
+// an older log, done once without trouble by so many workers.
+func arrays(t *testing.T, p place, workers int) (all []*jobArray) {
 	t.Helper()
 	putArrayLogs(t, p)
 	must(t, "build", "--quiet", "--key", "k", "--key-type", "int64", "--kind", "bloom", "-o", p.name("in/ids.bjf"), p.name("in/ids.csv"))
@@ -182,8 +181,8 @@ func arrays(t *testing.T, p place) (all []*jobArray) {
 	} {
 		for _, grown := range []bool{false, true} {
 			a := &jobArray{T: t, place: p, verb: verb, grown: grown}
-			a.divide(arrayWorkers)
-			if len(dataOf(a.want)) < 10 || a.want["out/_SUCCESS"] != "" || !has(a.want, "out/_SUCCESS") {
+			a.divide(workers)
+			if len(dataOf(a.want)) < 8 || a.want["out/_SUCCESS"] != "" || !has(a.want, "out/_SUCCESS") {
 				t.Fatalf("%s: an undisturbed run leaves %q", a, slices.Sorted(maps.Keys(a.want)))
 			}
 			all = append(all, a)
@@ -395,6 +394,14 @@ func (a *jobArray) again(what string, shards ...int) {
 	}
 }
 
+// everyone returns the numbers of all workers.
+func (a *jobArray) everyone() (shards []int) {
+	for i := range a.workers {
+		shards = append(shards, i)
+	}
+	return shards
+}
+
 // kills returns how many processes a test kills.
 func kills(t *testing.T, usual int) int {
 	t.Helper()
@@ -422,10 +429,7 @@ func (a *jobArray) killed(random *rand.Rand, round int) (died int) {
 		}
 	}
 	began := time.Now()
-	order := make([]int, len(cmds))
-	for i := range order {
-		order[i] = i
-	}
+	order := a.everyone()
 	slices.SortFunc(order, func(i, k int) int { return int(when[i] - when[k]) })
 	for _, i := range order {
 		if when[i] == time.Hour {
@@ -456,7 +460,7 @@ func (a *jobArray) killed(random *rand.Rand, round int) (died int) {
 
 // killedOften kills workers of arrays until enough have died.
 func killedOften(t *testing.T, p place, enough int) {
-	all := arrays(t, p)
+	all := arrays(t, p, cases.Count(3, 4, 8))
 	random := rand.New(rand.NewPCG(18, 1))
 	died, round := 0, 0
 	for ; (died < enough || round < len(all)) && round < mostRounds && !t.Failed(); round++ {

@@ -104,6 +104,7 @@ func asProcess(t *testing.T, stdout, stderr io.Writer, args []string) (code int,
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bloomjoin", args...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	asUsual(cmd)
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -11,7 +11,7 @@ import (
 // published at the end.
 func TestFewDescriptors(t *testing.T) {
 	dir := t.TempDir()
-	for i := range int64(120) {
+	for i := range int64(80) {
 		left := true
 		putInts(t, filepath.Join(dir, fmt.Sprintf("%03d.parquet", i)), func() (int64, bool) {
 			defer func() { left = false }()
@@ -26,8 +26,8 @@ func TestFewDescriptors(t *testing.T) {
 			t.Errorf("%s: %v: %s", more, err, said)
 			continue
 		}
-		if n := len(names(t, out)); n != 121 {
-			t.Errorf("%s: %d files, want 120 outputs and _SUCCESS", more, n)
+		if n := len(names(t, out)); n != 81 {
+			t.Errorf("%s: %d files, want 80 outputs and _SUCCESS", more, n)
 		}
 	}
 }

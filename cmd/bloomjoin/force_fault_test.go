@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // days writes a log of two days with four files each, and two ID sets.
@@ -151,13 +153,13 @@ func TestForceKilled(t *testing.T) {
 		}
 	}
 	rng := rand.New(rand.NewPCG(13, 2))
-	rounds, killed, between := 30, 0, 0
+	rounds, killed, between := cases.Count(6, 12, 30), 0, 0
 	if n := os.Getenv("BLOOMJOIN_KILLS"); n != "" {
 		if _, err := fmt.Sscan(n, &rounds); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for round := range rounds {
+	for round := 0; round < rounds || between == 0 && round < mostRounds; round++ {
 		before, listed := snapshotOf(t, out), map[string]bool{}
 		for _, f := range stateOf(t, out).Files {
 			listed[f.Name] = true // and not by a run that was killed
@@ -278,7 +280,7 @@ func TestForceKilledAtTheEnd(t *testing.T) {
 // only if one run has written all of them.
 func TestForceRivals(t *testing.T) {
 	dir := days(t)
-	for round := range 12 {
+	for round := range cases.Count(6, 6, 12) { // six kinds
 		out := filepath.Join(t.TempDir(), "out")
 		same := round%2 == 1
 		if round%3 > 0 {

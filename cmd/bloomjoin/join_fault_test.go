@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // bothSides writes a log and IDs that share about a tenth of n keys.
@@ -74,7 +76,7 @@ func TestShuffleInterrupted(t *testing.T) {
 	}
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, os.Kill} {
 		ended := 0
-		for round := 0; round < 3 || ended == 0 && round < mostRounds; round++ {
+		for round := 0; round < cases.Count(1, 2, 3) || ended == 0 && round < mostRounds; round++ {
 			temp := t.TempDir()
 			cmd, _, dir := start(t, nil, shuffling(ids, log, temp, "out.parquet")...)
 			if !waitsOnDisk(t, cmd, temp) {
@@ -155,7 +157,7 @@ func TestRivalJoins(t *testing.T) {
 		return read(t, ref)
 	}
 	want := [2][]byte{reference(ids), reference(others)}
-	for round := range 4 {
+	for round := range cases.Count(2, 2, 4) {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "out.parquet")
 		same := round%2 == 1
@@ -217,7 +219,7 @@ func TestSideChangesDuringJoin(t *testing.T) {
 		must(t, args(ref)...)
 		took := time.Since(began)
 		failed := 0
-		for round := 0; round < 4 || failed == 0 && round < mostRounds; round++ {
+		for round := 0; round < cases.Count(2, 2, 4) || failed == 0 && round < mostRounds; round++ {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out.parquet")
 			side := []string{ids, log}[round%2]

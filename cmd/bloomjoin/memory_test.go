@@ -44,6 +44,7 @@ func statusBytes(status, field string) int64 {
 // in bytes, polled while it runs. (The peak that the system reports at the end
 // includes the parent process's memory before exec.)
 func runWatched(cmd *exec.Cmd) (peak int64, err error) {
+	asUsual(cmd)
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}

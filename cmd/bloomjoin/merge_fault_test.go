@@ -52,15 +52,14 @@ func TestMergeRefusesDamage(t *testing.T) {
 		t.Helper()
 		for _, args := range [][]string{{bad, file("good")}, {file("good"), bad}} {
 			for _, flag := range []string{"--partial=false", "--partial", "--union"} {
-				cmd := exec.Command("bloomjoin", append([]string{"merge", flag, "-o", out}, args...)...)
-				said, err := cmd.CombinedOutput()
-				if code := cmd.ProcessState.ExitCode(); code != exitFailed {
-					t.Fatalf("%s %s: %v, want exit code 1: %s", flag, args, err, said)
+				var said bytes.Buffer
+				if code := run(append([]string{"merge", flag, "-o", out}, args...), nil, &said, &said); code != exitFailed {
+					t.Fatalf("%s %s: exit code %d, want 1: %s", flag, args, code, &said)
 				}
 				// Either of two incompatible files may be named first; a set
 				// operation accepts neither.
-				if flag != "--union" && !bytes.Contains(said, []byte(filepath.Base(bad))) {
-					t.Errorf("%s %s: the error does not name the file: %s", flag, args, said)
+				if flag != "--union" && !bytes.Contains(said.Bytes(), []byte(filepath.Base(bad))) {
+					t.Errorf("%s %s: the error does not name the file: %s", flag, args, &said)
 				}
 				if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
 					t.Fatalf("%s %s: there is an output", flag, args)

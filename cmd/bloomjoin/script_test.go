@@ -22,10 +22,22 @@ import (
 // quickExit makes processes under the race detector exit without a delay.
 const quickExit = "atexit_sleep_ms=0"
 
+// rareCollection halves what it takes to start a process: most of that was garbage
+// collection while packages initialize. Tests of memory unset it with asUsual.
+const rareCollection = "800"
+
+// asUsual makes a command collect garbage as it does outside of tests.
+func asUsual(cmd *exec.Cmd) {
+	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
+}
+
 func TestMain(m *testing.M) {
 	// The command runs as separate processes of this test binary, thousands of
 	// them. Under the race detector each would sleep for a second before it exits.
 	os.Setenv("GORACE", quickExit)
+	if os.Getenv("GOGC") == "" {
+		os.Setenv("GOGC", rareCollection)
+	}
 	if filepath.Base(os.Args[0]) != "bloomjoin" { // the tests, not the command
 		heed(os.Interrupt, syscall.SIGHUP)
 	}
@@ -53,6 +65,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("FLIGHTS", flights)
 			env.Setenv("VECTORS", filepath.Join(filepath.Dir(flights), "vectors"))
 			env.Setenv("GORACE", quickExit)
+			env.Setenv("GOGC", rareCollection)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
