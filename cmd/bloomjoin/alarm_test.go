@@ -78,16 +78,9 @@ func (a *alarms) log(times map[int64]int) string {
 	}
 	slices.Sort(order)
 	var rows []int64
-	for n := 0; ; n++ {
-		before := len(rows)
-		for _, v := range order {
-			if n < times[v] {
-				rows = append(rows, v)
-			}
-		}
-		if len(rows) == before {
-			break
-		}
+	for n := 1; len(order) > 0; n++ {
+		rows = append(rows, order...)
+		order = slices.DeleteFunc(order, func(v int64) bool { return times[v] <= n })
 	}
 	at := 0
 	return putInts(a.t, filepath.Join(a.t.TempDir(), "log.parquet"), func() (int64, bool) {

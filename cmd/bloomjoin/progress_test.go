@@ -68,7 +68,7 @@ func TestProgressOfARun(t *testing.T) {
 	n := int64(-1)
 	log := putInts(t, filepath.Join(dir, "log.parquet"), func() (int64, bool) {
 		n++
-		return n, n < 3_000_000
+		return n, n < 1_500_000
 	})
 	var out, said bytes.Buffer
 	if code := run([]string{"join", "--ids", log, "--on", "k", "--strategy", "lookup", "--progress-interval", "10ms", "-o", filepath.Join(dir, "out.parquet"), log}, strings.NewReader(""), &out, &said); code != exitDone {

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // quickExit makes processes under the race detector exit without a delay.
@@ -35,10 +37,11 @@ func TestMain(m *testing.M) {
 	// The command runs as separate processes of this test binary, thousands of
 	// them. Under the race detector each would sleep for a second before it exits.
 	os.Setenv("GORACE", quickExit)
-	if os.Getenv("GOGC") == "" {
-		os.Setenv("GOGC", rareCollection)
-	}
 	if filepath.Base(os.Args[0]) != "bloomjoin" { // the tests, not the command
+		cases.CollectRarely()
+		if os.Getenv("GOGC") == "" {
+			os.Setenv("GOGC", rareCollection)
+		}
 		heed(os.Interrupt, syscall.SIGHUP)
 	}
 	testscript.Main(m, map[string]func(){"bloomjoin": main})

@@ -4,6 +4,7 @@ package cases
 
 import (
 	"os"
+	"runtime/debug"
 	"testing"
 )
 
@@ -20,4 +21,14 @@ func Count(short, usual, all int) int {
 		return short
 	}
 	return usual
+}
+
+// CollectRarely makes this process collect garbage less often, unless GOGC says how
+// often. Many small tests spend a third of their time on it. Packages whose tests
+// measure the heap keep the default.
+func CollectRarely() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+		debug.SetMemoryLimit(1 << 30)
+	}
 }
