@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -103,7 +104,7 @@ func TestChangedWhileRead(t *testing.T) {
 				if err != nil || reads == 0 {
 					t.Fatalf("%s join by %s: %d reads, %v", typ, strategy, reads, err)
 				}
-				for at := int64(1); at <= reads; at += max(reads/12, 1) {
+				for at := int64(1); at <= reads; at += max(reads/int64(cases.Count(2, 6, 12)), 1) {
 					what := fmt.Sprintf("%s join by %s, %s changes at read %d of %d", typ, strategy, filepath.Base(side), at, reads)
 					_, out, err := try(at)
 					if err == nil {

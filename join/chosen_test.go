@@ -382,7 +382,7 @@ func TestCountWithAFilter(t *testing.T) {
 // TestCountInLittleMemory: counts are right in the least memory with which a shuffle
 // works, where the IDs of a row group come in portions.
 func TestCountInLittleMemory(t *testing.T) {
-	n := int64(cases.Count(2000, 3000, 6000))
+	n := int64(cases.Count(2000, 2000, 6000))
 	keys := func(n, times int64) column {
 		c := column{name: "k", dt: arrow.BinaryTypes.String}
 		for i := range n * times {
@@ -393,7 +393,7 @@ func TestCountInLittleMemory(t *testing.T) {
 	ids, logs := files(t, 1, 1, keys(n, 3)), files(t, 1, 1, keys(n*5/4, 2))
 	for typ, want := range map[join.Type]int64{join.Inner: 6 * n, join.Left: 6*n + n/2, join.Right: 6 * n, join.Full: 6*n + n/2} {
 		var worked int
-		for memory := int64(64 << 10); worked < 12; memory += memory / 16 {
+		for memory := int64(64 << 10); worked < cases.Count(3, 6, 12); memory += memory / int64(cases.Count(8, 8, 16)) {
 			j, err := join.New(ids, logs, join.Options{On: "k", Type: typ, Strategy: join.Shuffle, Memory: memory, TempDir: t.TempDir(), Columns: []string{}})
 			if err != nil {
 				t.Fatal(err)

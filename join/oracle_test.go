@@ -204,7 +204,7 @@ func TestEveryWay(t *testing.T) {
 				}
 				for b, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 					for k, threads := range []int{1, 4} {
-						if (i+a+2*b+k)%cases.Count(4, 2, 1) != 0 {
+						if (i+a+2*b+k)%cases.Count(8, 4, 1) != 0 {
 							continue
 						}
 						for _, f := range filters[:min(threads, len(filters))] { // with one thread only the first
@@ -221,7 +221,7 @@ func TestEveryWay(t *testing.T) {
 // row groups. All ways to join must write the same bytes.
 func TestRandom(t *testing.T) {
 	kinds := keyCases()
-	for seed := range cases.Count(20, 80, 200) {
+	for seed := range cases.Count(20, 60, 200) {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
 		c := kinds[r.IntN(len(kinds))]
 		n, m := r.IntN(40), r.IntN(20)

@@ -114,14 +114,18 @@ func sides(t testing.TB) (ids, log arrow.Record) {
 func TestRecords(t *testing.T) {
 	ids, log := sides(t)
 	idDir, logDir := writeTable(t, ids, 1, 3, partition.ArrowFile), writeTable(t, log, 1, 4, partition.ArrowFile)
-	for _, typ := range types {
-		for _, strategy := range append(strategies(typ), join.Auto) {
+	// Unless all run, each type and strategy has single rows or larger records, in turn.
+	for i, typ := range types {
+		for s, strategy := range append(strategies(typ), join.Auto) {
 			opts := join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 3}
 			want, err := run(t, open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir), opts)
 			if err != nil || len(want.rows) == 0 {
 				t.Fatalf("%s %s: %v", typ, strategy, err)
 			}
-			for _, size := range []int64{1, 64} {
+			for k, size := range []int64{1, 64} {
+				if (i+s+k)%2 != 0 && !cases.All() {
+					continue
+				}
 				for _, known := range []bool{false, true} {
 					if known != (size == 1) && !cases.All() {
 						continue

@@ -263,13 +263,12 @@ func digestOf(rows func(func(partition.Rows, error) bool)) (string, error) {
 // which are closed, or whose context ends, at a random moment. Each must have the result
 // that it has alone, or say why not; nothing stays open or mapped.
 func TestSharedFiles(t *testing.T) {
-	pairs := 200
-	if testing.Short() || cases.Race {
-		pairs = 60
-	}
+	pairs := cases.Count(48, 100, 200)
 	all, dir := uses(), t.TempDir()
-	for _, codec := range []string{"snappy", "none"} {
-		idDir, logDir := sharedInputs(t, codec)
+	for _, compression := range []string{"snappy", "none"} {
+		idDir, logDir := sharedInputs(t, compression)
+		var filter *codec.Filter
+		var want []string // of each use alone, of local files
 		for _, store := range []storage.Source{storage.Local{}, unmapped{}} {
 			opened := func() *shared {
 				s := &shared{dir: dir}
@@ -282,23 +281,26 @@ func TestSharedFiles(t *testing.T) {
 				}
 				return s
 			}
-			alone, want := opened(), make([]string, len(all))
-			plan, err := filterbuild.NewPlan(alone.ids, filterbuild.Options{Key: "id"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			filter, _, err := plan.Build(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			alone.filter = filter
-			for i, u := range all {
-				if want[i], err = u.run(t.Context(), alone, 0); err != nil {
-					t.Fatalf("%s alone: %v", u.name, err)
+			if want == nil {
+				alone := opened()
+				plan, err := filterbuild.NewPlan(alone.ids, filterbuild.Options{Key: "id"})
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			if err := errors.Join(partition.Close(alone.ids), partition.Close(alone.logs)); err != nil {
-				t.Fatal(err)
+				if filter, _, err = plan.Build(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				alone.filter = filter
+				for _, u := range all {
+					digest, err := u.run(t.Context(), alone, 0)
+					if err != nil {
+						t.Fatalf("%s alone: %v", u.name, err)
+					}
+					want = append(want, digest)
+				}
+				if err := errors.Join(partition.Close(alone.ids), partition.Close(alone.logs)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			before := storagetest.Descriptors(t)
 			var closed, whole atomic.Int64
@@ -320,7 +322,7 @@ func TestSharedFiles(t *testing.T) {
 							closed.Add(1)
 						case ctx.Err() != nil && errors.Is(err, context.Canceled):
 						case err != nil || got != want[i]:
-							t.Errorf("%s, %T, pair %d: %s: %v, the same as alone: %t", codec, store, n, all[i].name, err, got == want[i])
+							t.Errorf("%s, %T, pair %d: %s: %v, the same as alone: %t", compression, store, n, all[i].name, err, got == want[i])
 						default:
 							whole.Add(1)
 						}
@@ -341,14 +343,14 @@ func TestSharedFiles(t *testing.T) {
 				}
 			}
 			if closed.Load() == 0 || whole.Load() < closed.Load() {
-				t.Errorf("%s, %T: %d uses met a closed file, %d did not: want some of both", codec, store, closed.Load(), whole.Load())
+				t.Errorf("%s, %T: %d uses met a closed file, %d did not: want some of both", compression, store, closed.Load(), whole.Load())
 			}
 			if after := storagetest.Descriptors(t); after > before {
-				t.Errorf("%s, %T: %d descriptors, %d before", codec, store, after, before)
+				t.Errorf("%s, %T: %d descriptors, %d before", compression, store, after, before)
 			}
 			for _, d := range []string{idDir, logDir} {
 				if storagetest.Mapped(t, d) {
-					t.Errorf("%s, %T: a file of %s is still mapped", codec, store, d)
+					t.Errorf("%s, %T: a file of %s is still mapped", compression, store, d)
 				}
 			}
 		}
