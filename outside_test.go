@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/house"
+	// The clouds' SDKs are compiled before this test, not again by the builds in it.
+	_ "github.com/bloomjoin/bloomjoin/store"
 )
 
 // program is a program in a separate module, like those of users.

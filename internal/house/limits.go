@@ -20,7 +20,7 @@ var Limits = []Limit{
 	{Of: "lines in the longest file", Max: 592, Why: "build.go: flags, checks and report of one verb"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
 	{Of: "lines in the longest function", Max: 80, Why: "publish decides there what a rerun may replace, case by case"},
-	{Of: "tokens of Go", Max: 581568, Why: "what has to be understood, however it is broken into lines"},
+	{Of: "tokens of Go", Max: 581707, Why: "what has to be understood, however it is broken into lines"},
 
 	{Of: "names in all public packages", Max: 1106, Why: "a program reads past each of them, and later versions keep it"},
 	{Of: "names in the root", Max: 10, Why: "the calls that most programs need, nothing else"},
@@ -41,8 +41,8 @@ var Limits = []Limit{
 	{Of: "packages of other modules in the command", Max: 729, Why: "74 are what joins need; all are compiled and have to be audited"},
 	{Of: "marks in comments: TODO, FIXME, XXX", Max: 0, Fixed: true, Why: "what is worth doing is done, or an issue"},
 
-	{Of: "words of Markdown", Max: 69578, Why: "README, guides and contributors' pages, to be read in half a day"},
-	{Of: HelpWords, Max: 4527, Why: "what --help of all commands prints; rare rules are in docs/"},
+	{Of: "words of Markdown", Max: 47950, Why: "README, guides and contributors' pages, to be read in half a day"},
+	{Of: HelpWords, Max: 4527, Why: "what help of all commands prints; rare rules are in docs/"},
 	{Of: "words of doc comments on exported names", Max: 27423, Why: "what go doc prints of the public packages"},
 	{Of: "lines of code in testdata/outside/filter/main.go", Max: 25, Why: "building and asking a filter fits on a page"},
 	{Of: "lines of code in testdata/outside/http/web.go", Max: 53, Why: "implementing a storage fits on two pages"},
