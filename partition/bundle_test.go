@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // bundleInput is a file of a log whose outputs share files.
@@ -126,12 +128,16 @@ func lastOf(w Written, name string) int {
 // Inputs share files of the target size: the same ones whatever the workers and the
 // memory, with the rows in input order, from Parquet as pages and from Arrow as records.
 func TestBundles(t *testing.T) {
-	for _, ext := range []string{".parquet", ".arrow"} {
+	// Unless all run, half of the combinations; any three of the four meet in all ways.
+	for i, ext := range []string{".parquet", ".arrow"} {
 		in := t.TempDir()
 		inputs := bundleLog(t, in, ext)
-		for _, kept := range []int64{1, 200, 2000} { // 2000: no row
-			for _, target := range []int64{0, 1, 30_000, 1 << 40} {
-				for _, format := range []Format{Parquet, ArrowFile} {
+		for k, kept := range []int64{1, 200, 2000} { // 2000: no row
+			for l, target := range []int64{0, 1, 30_000, 1 << 40} {
+				for m, format := range []Format{Parquet, ArrowFile} {
+					if (i+k+l+m)%2 != 0 && !cases.All() {
+						continue
+					}
 					bundled(t, in, inputs, ext, kept, target, format)
 				}
 			}

@@ -202,7 +202,7 @@ func TestWhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	rows := events(rng, 700)
 	names := eventFiles(t, rows)
-	for round := range cases.Count(4, 10, 40) {
+	for round := range cases.Count(3, 6, 40) {
 		test := drawEventTest(rng, rows[len(rows)-1].ts, rng.IntN(4))
 		var kept []event
 		for _, e := range rows {

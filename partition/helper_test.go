@@ -25,10 +25,14 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	cases.CollectRarely()
+	goleak.VerifyTestMain(m)
+}
 
 // checked returns an allocator that fails the test if memory is not released when it
 // ends.

@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -263,7 +264,7 @@ func TestInputsEdges(t *testing.T) {
 	}
 }
 
-// Each truncation, each flipped bit, and each line removed is an error.
+// Each truncation, each flipped bit (unless all run, two bits of each byte), and each line removed is an error.
 func TestInputsDamaged(t *testing.T) {
 	_, list := listed(t, 9)
 	whole := []byte(get(t, list))
@@ -278,6 +279,9 @@ func TestInputsDamaged(t *testing.T) {
 	for n := range whole {
 		refused(fmt.Sprint("cut off at ", n), whole[:n])
 		for bit := range 8 {
+			if (n+bit)%cases.Count(8, 4, 1) != 0 {
+				continue
+			}
 			b := slices.Clone(whole)
 			b[n] ^= 1 << bit
 			refused(fmt.Sprintf("byte %d, bit %d", n, bit), b)

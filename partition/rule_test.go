@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -237,7 +238,7 @@ func TestRuleProperty(t *testing.T) {
 	rules := []string{"", "trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid"}
 	dir := t.TempDir()
 	kept, matched := 0, 0
-	for round := range 12 {
+	for round := range cases.Count(3, 6, 12) {
 		for _, shape := range []string{"pages", "nested pages", "parquet", "arrow", "composite parquet", "composite arrow"} {
 			rows := ruledRows(rng, 1+rng.IntN(600), rng.IntN(2) == 0, rng.IntN(2) == 0)
 			path := filepath.Join(dir, fmt.Sprint(round, strings.ReplaceAll(shape, " ", "-"), ".parquet"))

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // fakeFiles makes files with row groups of random sizes, some without row groups.
@@ -27,7 +29,7 @@ func fakeFiles(rng *rand.Rand, n int, largest int64) []*File {
 // worker's share differs from the mean by more than the largest row group.
 func TestSplitIsAPartition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for round := range 60 {
+	for round := range cases.Count(10, 20, 60) {
 		largest := int64(1) << (1 + rng.IntN(50)) // also where products exceed 63 bits
 		files := fakeFiles(rng, 1+rng.IntN(20), largest)
 		var total, most float64
@@ -75,7 +77,7 @@ func TestSplitIsAPartition(t *testing.T) {
 // else the best one's largest share.
 func TestSplitIsEven(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	for round := range 300 {
+	for round := range cases.Count(50, 100, 300) {
 		weights := make([]int64, 1+rng.IntN(60))
 		for i := range weights {
 			weights[i] = 1 + rng.Int64N(1+rng.Int64N(1000))
