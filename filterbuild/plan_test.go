@@ -17,11 +17,15 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	cases.CollectRarely()
+	goleak.VerifyTestMain(m)
+}
 
 // With skipping of bad lines, a build of text is a different build; one of Parquet
 // files is not. The filter equals that of the good lines.

@@ -44,7 +44,7 @@ func TestDailyUnions(t *testing.T) {
 		{3000, Options{FPR: 0.01, Kind: codec.WantBloom}}, {1 << 20, Options{FPR: 0.01, Kind: codec.WantExact}},
 		{1 << 30, Options{MaxSize: 64_000}},
 	} {
-		const capacity, perDay = 36_000, 2_000
+		const capacity, perDay = 36_000, 4_000
 		c.opts.Capacity, c.opts.Room = capacity, true
 		all := filterOf(t, day(0, perDay, c.every), c.opts)
 		want := all.Capacity
@@ -217,7 +217,7 @@ func TestCombineIsBounded(t *testing.T) {
 		blocks []uint64
 		want   uint64 // MiB
 	}{
-		{"a union of one size", Union, slices.Repeat([]uint64{mib}, 90), 1},
+		{"a union of one size", Union, slices.Repeat([]uint64{mib}, 30), 1},
 		{"a union with a larger one", Union, append(slices.Repeat([]uint64{mib}, 20), 4*mib), 6},
 		{"a union with larger ones", Union, []uint64{2 * mib, mib, 3 * mib, 2 * mib}, 5},
 		{"an intersection", Intersect, slices.Repeat([]uint64{mib}, 20), 2},

@@ -62,7 +62,7 @@ func marshalled(t *testing.T, s *exact.Set) []byte {
 // Shards of a text file hold each of its rows once, and together make the filter of one
 // process.
 func TestTextInShards(t *testing.T) {
-	ids, files := textIDs(400_000)
+	ids, files := textIDs(300_000)
 	want := exact.New()
 	want.Add(ids, true)
 	for _, name := range []string{"a.csv", "b.ids.zst", "c.ids.gz"} {
