@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // Many goroutines set the same bits as one, whatever the size of the filter and of
@@ -16,11 +18,15 @@ func TestShared(t *testing.T) {
 		hashes[i] = rng.Uint64()
 	}
 	hashes[0], hashes[1] = 0, ^uint64(0)
-	for _, g := range Geometries() {
-		for _, blocks := range []uint64{1, 7, 720, 719, 720 * 1024, 720*1024 + 720, 46080 * 33, 99991} {
+	for i, g := range Geometries() {
+		for k, blocks := range []uint64{1, 7, 720, 719, 720 * 1024, 720*1024 + 720, 46080 * 33, 99991} {
+			if (i+k)%2 != 0 && !cases.All() { // each size in one geometry
+				continue
+			}
 			p := Params{Geometry: g, Hash: Hash{ID: XXH3}, Blocks: blocks}
 			want := mustNew(t, p)
 			want.Add(hashes)
+			bits := string(want.AppendBlocks(nil, 0, blocks))
 			for _, buffer := range []uint64{0, 64 << 10, 4 << 20} {
 				f := mustNew(t, p)
 				s := NewShared(f, buffer)
@@ -38,7 +44,7 @@ func TestShared(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if string(f.AppendBlocks(nil, 0, blocks)) != string(want.AppendBlocks(nil, 0, blocks)) {
+				if string(f.AppendBlocks(nil, 0, blocks)) != bits {
 					t.Errorf("%s, %d blocks, buffers of %d: other bits", g, blocks, buffer)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -97,7 +98,7 @@ func marshal2(t testing.TB, s *Set) []byte {
 
 func TestSetAgainstMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 60 {
+	for range cases.Count(10, 30, 60) {
 		a, b := oracle{}, oracle{}
 		sa, sb := New(), New()
 		for range 1 + r.IntN(3) {
@@ -198,7 +199,7 @@ func TestMinusOne(t *testing.T) {
 // or on the sets that they came from.
 func TestMarshalIsCanonical(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	for range 40 {
+	for range cases.Count(8, 20, 40) {
 		whole := oracle{}
 		for range 1 + r.IntN(3) {
 			values, signed := random(r)

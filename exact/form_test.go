@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -135,7 +136,7 @@ func shuffled(r *rand.Rand, s *Set) *Set {
 // and the bound that avoids computing them gives the same form.
 func TestFormOfRandomSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(55, 56))
-	for range 150 {
+	for range cases.Count(30, 75, 150) {
 		s := New()
 		for range 1 + r.IntN(8) {
 			values, signed := random(r)
