@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // theirs encodes records with arrow/go's own writers.
@@ -75,7 +77,7 @@ func TestMutations(t *testing.T) {
 				}
 				r := rand.New(rand.NewPCG(uint64(i), 1))
 				read, refused := 0, 0
-				for range 700 {
+				for range cases.Count(100, 400, 700) {
 					b := bytes.Clone(seed)
 					switch n := r.IntN(len(b)); r.IntN(4) {
 					case 0:

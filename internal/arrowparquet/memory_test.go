@@ -56,7 +56,7 @@ func wide(columns, rows int) arrow.Record {
 // If the pages of many columns do not fit the budget together, they are read one at
 // a time, batch by batch, and the rows are the same.
 func TestPagesBeyondTheBudget(t *testing.T) {
-	const columns, rows = 24, 120_000
+	const columns, rows = 14, 120_000
 	b := written(t, wide(columns, rows), rows, WriterOptions{Codec: "zstd"})
 	some := func(every uint32) (picked []uint32) {
 		for i := uint32(3); i < rows; i += every {

@@ -22,6 +22,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	pq "github.com/parquet-go/parquet-go"
 )
 
@@ -304,7 +305,7 @@ func TestMutations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for name, whole := range files {
 		footer := len(whole) - 8 - int(binary.LittleEndian.Uint32(whole[len(whole)-8:]))
-		for i := range 600 {
+		for i := range cases.Count(100, 300, 600) {
 			b := bytes.Clone(whole)
 			part := b[:footer]
 			if i%3 == 0 {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -154,10 +155,7 @@ func (w *table) checkPages(t testing.TB, rng *rand.Rand, s *leaves.Store, stored
 }
 
 func TestStoreModel(t *testing.T) {
-	seeds := uint64(300)
-	if testing.Short() {
-		seeds = 60
-	}
+	seeds := uint64(cases.Count(30, 150, 300))
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		w := newTable(t, rng, rng.IntN(5), []int{0, 1, 9, 300, 3000}[rng.IntN(5)])

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
@@ -18,7 +19,7 @@ var errNoRoom = errors.New("no room")
 // could be appended keeps those that it has.
 func TestTake(t *testing.T) {
 	refused := 0
-	for seed := range uint64(16) {
+	for seed := range uint64(cases.Count(4, 8, 16)) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		w := newTable(t, rng, 1+rng.IntN(3), 700)
 		refuse := []int{0, 2, 10}[rng.IntN(3)]

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -314,7 +315,7 @@ func bounded(limit time.Duration, f func()) (peak uint64, ok bool) {
 func mutations(t testing.TB) int {
 	s := os.Getenv("BLOOMJOIN_MUTATIONS")
 	if s == "" {
-		return 3000
+		return cases.Count(600, 2000, 3000)
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -327,7 +328,7 @@ func mutations(t testing.TB) int {
 // hang, and no more memory than hostileMemory; errors are of a known kind and have
 // the place; selected rows equal those of the whole file; and if checksums cover a
 // change, whatever can be read equals the original. BLOOMJOIN_MUTATIONS is the
-// number of mutations (default 3000); each depends on its number alone.
+// number of mutations (2000 if it is not set); each depends on its number alone.
 func TestHostile(t *testing.T) {
 	count := mutations(t)
 	models := hostileModels(t)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // repeatCase is a column's pages, and how often each of its rows is to stand.
@@ -97,10 +99,7 @@ func (c *repeatCase) repeats(i int) bool {
 }
 
 func TestRepeater(t *testing.T) {
-	n := uint64(600)
-	if testing.Short() {
-		n = 100
-	}
+	n := uint64(cases.Count(60, 200, 600))
 	var r Repeater
 	passed, made, coded := 0, 0, 0
 	for seed := range n {

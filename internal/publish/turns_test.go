@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -138,7 +139,7 @@ func TestTwins(t *testing.T) {
 	log := with(map[string]string{"dt=1/a": "", "dt=1/c": "cc", "dt=2/a": "AA", "dt=3/a": "n", "flat": "FFF"})
 	const want = "_SUCCESS dt=1/_SUCCESS dt=1/b.out:bb dt=1/c.out:cc dt=2/_SUCCESS dt=2/a.out:AA dt=3/_SUCCESS dt=3/a.out:n flat.out:FFF"
 	disputed := 0
-	for seed := range uint64(seeds(500)) {
+	for seed := range uint64(seeds(cases.Count(100, 250, 500))) {
 		u := &turns{random: rand.New(rand.NewPCG(seed, 18))}
 		s := storagetest.NewMemory()
 		if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
@@ -218,7 +219,7 @@ func TestRivals(t *testing.T) {
 		"_SUCCESS dt=1/_SUCCESS dt=1/b.out:bb dt=1/c.out:cc dt=2/_SUCCESS dt=2/a.out:AA dt=3/_SUCCESS dt=3/a.out:n dt=3/b.out:nn dt=4/_SUCCESS dt=4/a.out:4 flat.out:FFF",
 		"_SUCCESS dt=1/_SUCCESS dt=1/a.out:aaa dt=1/b.out:BB dt=2/_SUCCESS dt=2/a.out:AA flat.out:FFF",
 	}
-	for seed := range uint64(seeds(300)) {
+	for seed := range uint64(seeds(cases.Count(60, 150, 300))) {
 		full, want := logs[seed%2], wants[seed%2]
 		u := &turns{random: rand.New(rand.NewPCG(seed, 19))}
 		s := storagetest.NewMemory()
