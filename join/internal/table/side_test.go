@@ -491,7 +491,7 @@ func TestSideMemory(t *testing.T) {
 				acc := budget.New(0)
 				before := heap()
 				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: formIf(columns, memory.DefaultAllocator)}, acc)
-				fillSide(t, s, types, 300_000, repeat)
+				fillSide(t, s, types, 150_000, repeat)
 				if err := s.Seal(); err != nil {
 					t.Fatal(err)
 				}
@@ -500,7 +500,7 @@ func TestSideMemory(t *testing.T) {
 				if diff := math.Abs(float64(got - want)); diff > 0.1*float64(want) {
 					t.Errorf("%s, columns %v, %d of each: %d bytes on the account, %d held", name, columns, repeat, got, want)
 				}
-				t.Logf("%s, columns %v, %d of each: %.1f bytes for each ID", name, columns, repeat, float64(got)/300_000)
+				t.Logf("%s, columns %v, %d of each: %.1f bytes for each ID", name, columns, repeat, float64(got)/150_000)
 				s.Release()
 			}
 		}
