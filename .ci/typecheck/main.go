@@ -22,5 +22,5 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%d errors in %d packages\n", n, len(pkgs))
 		os.Exit(1)
 	}
-	fmt.Printf("%s/%s: %d packages\n", os.Getenv("GOOS"), os.Getenv("GOARCH"), len(pkgs))
+	fmt.Println(len(pkgs), "packages")
 }
