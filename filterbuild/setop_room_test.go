@@ -83,9 +83,7 @@ func TestDailyUnions(t *testing.T) {
 				}
 			}
 			distinct := exact.New()
-			for _, id := range ids {
-				distinct.Add([]uint64{uint64(id)}, true)
-			}
+			distinct.Add(numbers(len(ids), func(i int) uint64 { return uint64(ids[i]) }), true)
 			err = Check(all, Count(all))
 			switch n := distinct.Len(); {
 			case n <= capacity && err != nil:

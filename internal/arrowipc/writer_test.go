@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // Output is read back by this package and by arrow/go's own reader, whole and in
@@ -28,7 +29,7 @@ func TestRoundTrip(t *testing.T) {
 					defer rec.Release()
 					recs := []arrow.Record{rec}
 					if name == "wide" {
-						for range 20 {
+						for range cases.Count(5, 20, 20) {
 							i := r.Int64N(300)
 							s := rec.NewSlice(i, i+r.Int64N(301-i))
 							defer s.Release()

@@ -17,6 +17,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -65,6 +66,9 @@ func TestPagesBeyondTheBudget(t *testing.T) {
 		return picked
 	}
 	for name, picked := range map[string][]uint32{"all": nil, "every second": some(2), "few": some(5000)} {
+		if len(picked) > 1000 && cases.Count(0, 1, 1) == 0 {
+			continue // few rows and all
+		}
 		tables := map[bool][]arrow.Record{}
 		for _, bound := range []bool{false, true} {
 			p := open(t, b, nil)
