@@ -58,7 +58,9 @@ func TestPortionModel(t *testing.T) {
 	}
 	var all *portion
 	all.pass(5)
-	if !all.join(3) || !all.join(3) || !all.unmatched(3) || !all.counts() {
-		t.Error("a row of all IDs at once depends on others")
+	for range 2 { // the first time changes nothing
+		if !all.join(3) || !all.unmatched(3) || !all.counts() {
+			t.Error("a row of all IDs at once depends on others")
+		}
 	}
 }
