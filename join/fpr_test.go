@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
@@ -160,7 +161,8 @@ func step(r *rand.Rand, p float64) int {
 func TestBoundOfFilters(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 6))
 	outside, trials := 0, 0
-	for range 500 {
+	filters := cases.Count(100, 500, 500)
+	for range filters {
 		f, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: table.Hash, Blocks: 16})
 		if err != nil {
 			t.Fatal(err)
@@ -188,8 +190,8 @@ func TestBoundOfFilters(t *testing.T) {
 			}
 		}
 	}
-	if trials != 2000 || outside > 6 {
-		t.Errorf("%d of %d trials are outside, at most 6 may be", outside, trials)
+	if trials != 4*filters || outside > cases.Count(2, 6, 6) {
+		t.Errorf("%d of %d trials are outside, at most %d may be", outside, trials, cases.Count(2, 6, 6))
 	}
 }
 

@@ -140,7 +140,7 @@ func TestPagesInPortions(t *testing.T) {
 			t.Fatal(err)
 		}
 		reordered := 0
-		for memory := int64(64 << 10); memory <= 4<<20; memory *= 2 {
+		for memory := int64(64 << 10); memory <= 4<<20; memory *= int64(cases.Count(4, 2, 2)) {
 			got, _, err := writtenRows(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: join.Shuffle, Memory: memory, Threads: 2}, "out.parquet")
 			if errors.Is(err, fault.ErrMemory) && memory < 1<<20 {
 				continue

@@ -334,7 +334,10 @@ func TestRecordsInLittleMemory(t *testing.T) {
 	}
 	ids := table(t, column("k", "key %08d", n, 2), column("p", "payload payload payload %d", n, 2))
 	log := table(t, column("k", "key %08d", n*5/4, 1), column("w", "word %d", n*5/4, 1))
-	for _, typ := range types {
+	for i, typ := range types {
+		if i%cases.Count(2, 1, 1) != 0 {
+			continue
+		}
 		mem := poison{checked(t)}
 		side := func(rec arrow.Record) join.Input { return (&given{t: t, mem: mem, rows: rec, size: 5000}).input() }
 		opts := join.Options{On: "k", Type: typ, Mem: mem, Threads: 2}

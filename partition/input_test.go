@@ -103,7 +103,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 			equal(t, want.Rel, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 			i++
 		}
-		for _, of := range []uint32{0, 1, 2, 7, 100} {
+		for _, of := range []uint32{0, 1, 2, 7, uint32(cases.Count(11, 40, 100))} {
 			for i := range max(of, 1) {
 				pieces, err := chosen.Share(ctx, Shard{i, of})
 				if err != nil {

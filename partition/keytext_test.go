@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -75,7 +76,7 @@ func TestTextKeys(t *testing.T) {
 	var csv, tsv, lines, json strings.Builder
 	csv.WriteString("id,b\r\n")
 	tsv.WriteString("id\tb\n")
-	for i := range 20_000 {
+	for i := range cases.Count(5_000, 20_000, 20_000) {
 		id := fmt.Sprint(i*i%60_000 - 100)
 		if i%97 == 0 {
 			id = ""

@@ -21,6 +21,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -67,8 +68,8 @@ func TestRowsOfOtherFormats(t *testing.T) {
 		{own},
 	}
 	members := exactOf("id", -500, -1, 0, 7, 400)
-	for _, m := range []*Match{nil, {Filter: members, Key: "id"}} {
-		for _, k := range []string{"id", "id,name", "name"} {
+	for i, m := range []*Match{nil, {Filter: members, Key: "id"}} {
+		for l, k := range []string{"id", "id,name", "name"} {
 			if m != nil && k != "id" {
 				continue
 			}
@@ -83,7 +84,10 @@ func TestRowsOfOtherFormats(t *testing.T) {
 					t.Fatal(err)
 				}
 				rows := rendered(t, c, first.table)
-				for _, files := range others {
+				for n, files := range others {
+					if (i+l+n)%cases.Count(2, 1, 1) != 0 {
+						continue
+					}
 					what := fmt.Sprintf("%s, match %t, key %s, columns %v", files[0].Name, m != nil, k, names)
 					c := columnsOfFiles(t, files, names...)
 					h, err := hold(t, c, files, o, false)

@@ -206,7 +206,11 @@ func TestTextRangesWithLongLines(t *testing.T) {
 func TestTextRangesFar(t *testing.T) {
 	dir := t.TempDir()
 	for name, divided := range map[string]bool{"a.ids": true, "a.ndjson": true, "a.csv": false} {
-		path := put(t, filepath.Join(dir, name), rowText(map[string]Format{"a.ids": Lines, "a.ndjson": NDJSON, "a.csv": CSV}[name], 320_000))
+		rows := 200_000
+		if name == "a.ids" { // whose lines are short
+			rows = 320_000
+		}
+		path := put(t, filepath.Join(dir, name), rowText(map[string]Format{"a.ids": Lines, "a.ndjson": NDJSON, "a.csv": CSV}[name], rows))
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -218,7 +222,7 @@ func TestTextRangesFar(t *testing.T) {
 		}
 		remote.Counts()
 		ids, err := idsOf(t, Split(files, Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 2})
-		if err != nil || len(ids) != 320_000 {
+		if err != nil || len(ids) != rows {
 			t.Fatal(name, len(ids), err)
 		}
 		c := remote.Counts()

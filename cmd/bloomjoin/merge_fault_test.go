@@ -104,7 +104,7 @@ func TestMergeFaults(t *testing.T) {
 	want, older := read(t, ref), []byte("an older file")
 	rng := rand.New(rand.NewPCG(6, 3))
 	var before, during, after int
-	for round := range cases.Count(4, 6, 10) {
+	for round := range cases.Count(2, 6, 10) {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "all.bjf")
 		args := merge(out)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -65,10 +66,13 @@ func TestProgressLines(t *testing.T) {
 // TestProgressOfARun: lines are printed while a command works, and none after it.
 func TestProgressOfARun(t *testing.T) {
 	dir := t.TempDir()
-	n := int64(-1)
+	n, rows := int64(-1), int64(1_500_000)
+	if cases.Race { // which takes longer
+		rows /= 5
+	}
 	log := putInts(t, filepath.Join(dir, "log.parquet"), func() (int64, bool) {
 		n++
-		return n, n < 1_500_000
+		return n, n < rows
 	})
 	var out, said bytes.Buffer
 	if code := run([]string{"join", "--ids", log, "--on", "k", "--strategy", "lookup", "--progress-interval", "10ms", "-o", filepath.Join(dir, "out.parquet"), log}, strings.NewReader(""), &out, &said); code != exitDone {

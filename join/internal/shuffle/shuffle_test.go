@@ -503,7 +503,7 @@ func TestShuffleAccount(t *testing.T) {
 		c := shuffleCase{kind: kind, opts: Options{Threads: 1}, units: [][]int{make([]int, 1<<20)}}
 		s := c.start(t, 64<<20)
 		var batches []*key.Batch
-		for range 40 {
+		for range cases.Count(20, 40, 40) {
 			b := new(key.Batch)
 			if err := kind.encoder(t).Encode(kind.record(t, pick(rng, 20_000, 1<<30), 0), b); err != nil {
 				t.Fatal(err)
