@@ -16,17 +16,17 @@ import (
 // Data describes generated files. Equal descriptions give equal bytes, on every machine.
 //
 // A log has rows of users, who are numbered from 0. An ID set has some of these users
-// (members), and strangers with higher numbers. Numbers become keys that look random.
+// (members), and IDs with higher numbers that are in no row of the log. Numbers become keys that look random.
 type Data struct {
 	Kind    string `json:"kind"`              // log or ids, in Parquet; lines (gzip) or csv: IDs as text
 	Rows    uint64 `json:"rows"`              // in all files
 	Users   uint64 `json:"users,omitempty"`   // of the log; 0: as many as rows
-	Members uint64 `json:"members,omitempty"` // of an ID set: users among its rows; the others are strangers
-	First   uint64 `json:"first,omitempty"`   // number of the first row, or of the first stranger
+	Members uint64 `json:"members,omitempty"` // of an ID set: users among its rows; the others match nothing
+	First   uint64 `json:"first,omitempty"`   // number of the first row, or of the first ID that matches nothing
 	Key     string `json:"key,omitempty"`     // see keyOf
 	Order   string `json:"order,omitempty"`   // see userOf, memberOf
 	Codec   string `json:"codec,omitempty"`   // "": snappy
-	Files   uint64 `json:"files,omitempty"`   // a directory of so many files; 0: one file
+	Files   uint64 `json:"files,omitempty"`   // number of files in a directory; 0: a single file
 	Days    uint64 `json:"days,omitempty"`    // directories dt=YYYY-MM-DD that share the files; 0: none
 	Group   uint64 `json:"group,omitempty"`   // rows of a row group; 0: a million
 	Wide    int    `json:"wide,omitempty"`    // more columns
@@ -163,7 +163,7 @@ func (d Data) userOf(row uint64) uint64 {
 // member returns the i-th member of ID sets, in an order that looks random.
 func (d Data) member(i uint64) uint64 { return keyset.Dense(max(d.users(), 2)).At(i) }
 
-// idOf returns the user or stranger of a row of an ID set. Members are spread over it.
+// idOf returns the number that a row of an ID set has, of a user or higher. Members are spread over it.
 func (d Data) idOf(row uint64) uint64 {
 	if d.Order == "others" { // users who are not among the first members
 		return d.member(d.First + row)
@@ -180,7 +180,7 @@ func (d Data) idOf(row uint64) uint64 {
 	return d.users() + d.First + row
 }
 
-// keyOf returns the key of a user or stranger: distinct for distinct numbers.
+// keyOf returns the key of a number: distinct for distinct numbers.
 func (d Data) keyOf(user uint64) uint64 {
 	switch d.Key {
 	case "ascending": // in the order of users

@@ -80,7 +80,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// An ID set has distinct keys, of which so many as it says are users of the log. A share
+// An ID set has distinct keys, of which Members are users of the log. A share
 // of the users has that share of the rows.
 func TestMembers(t *testing.T) {
 	log := logOf(50_000)

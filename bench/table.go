@@ -75,7 +75,7 @@ type Kind string
 const (
 	Ours  Kind = "ours"
 	Peer  Kind = "peer"
-	Floor Kind = "floor" // a part of the work that nobody can avoid; without an answer
+	Floor Kind = "floor" // work that every contender has to do; without an answer
 )
 
 // Attempt is a run of a contender: its job, and where the files are.

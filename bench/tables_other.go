@@ -144,7 +144,7 @@ func falsePositiveGrid(h *Harness) (Grid, error) {
 	return g, nil
 }
 
-// outside returns how many of so many integers that are not in a filter it finds.
+// outside asks a filter for integers that it does not hold, and returns how many it finds.
 func outside(f *bloom.Filter, probes uint64) (found uint64) {
 	const first, parts = 1 << 62, 2
 	var all sync.WaitGroup

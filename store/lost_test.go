@@ -28,9 +28,9 @@ type lossyS3 struct {
 	uploads map[string]lossyUpload
 	serial  int
 
-	lose   int    // so many of the next requests that make an object visible, or delete it, have no response
+	lose   int    // number of coming requests to publish or delete an object whose response is lost
 	lost   func() // is called after the first of them
-	hide   int    // so many of the next HEADs find no object
+	hide   int    // number of coming HEADs that find no object
 	twice  bool   // requests that make an object visible arrive twice, and the second response is sent
 	simple bool   // conditions are not implemented
 	writes []string

@@ -170,7 +170,7 @@ func putArrayLogs(t *testing.T, p place) {
 }
 
 // arrays returns a scan and a join, each into an empty place and over the outputs of
-// an older log, done once without trouble by so many workers.
+// an older log, done once without trouble by that number of workers.
 func arrays(t *testing.T, p place, workers int) (all []*jobArray) {
 	t.Helper()
 	putArrayLogs(t, p)

@@ -59,7 +59,7 @@ def add(ran, everything):
         group = i.split(": ", 1)[0]
         at = max((n for n, line in enumerate(lines) if line.removeprefix(FULL).startswith(f"{group}: ")), default=len(lines) - 1)
         lines.insert(at + 1, (FULL if everything else "") + i)
-    if not everything:  # what ran is no longer for full runs only
+    if not everything:  # an id that ran here loses its mark for full runs
         lines = [line.removeprefix(FULL) if line.removeprefix(FULL) in ran and BECAME not in line else line for line in lines]
     FILE.write_text("".join(f"{line}\n" for line in lines))
     return len(new)

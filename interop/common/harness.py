@@ -107,8 +107,8 @@ class Checks:
     def group(self, name, function, *args, sampled=0):
         """Calls function(self, *args). What it raises is one failure, and the others go on.
 
-        Sampled: the checks are of a random choice, so that another version of a library may choose others. They are
-        one id, and there must be so many.
+        Sampled: the checks are of a random choice, so that another version of a library may choose others. They have
+        one id, and at least this many must run.
         """
         if not self.chosen(name):
             return

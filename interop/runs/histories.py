@@ -310,7 +310,7 @@ def machine(t, kind, seen):
 
 
 def killed(command, box, after):
-    """Kills a run once it has made so many files and directories; whether it was still running."""
+    """Kills a run once it has made that number of files and directories. Returns whether it was still running."""
     made = lambda: sum(len(dirs) + len(names) for _, dirs, names in os.walk(box))  # noqa: E731
     first = made()
     p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=harness.ENVIRONMENT)

@@ -20,7 +20,7 @@ from files import identity
 from joins import pagejoins
 from writers import otherfiles
 
-SHARE = 1 if harness.FULL else 8  # a column is joined with one of so many of its files, another with another
+SHARE = 1 if harness.FULL else 8  # each column is joined with every SHARE-th of its files, starting at another one
 ABSENT = 3  # IDs that no row has, for each column
 
 
