@@ -55,6 +55,9 @@ func newLines(s *stream, max int, look bool) (*lines, error) {
 	case strings.HasPrefix(head, "\xFF\xFE"), strings.HasPrefix(head, "\xFE\xFF"):
 		return nil, notUTF8(l.at, "UTF-16")
 	}
+	for len(l.buf)-l.from < 64 && l.err == nil && utf16(l.buf[l.from:]) != "" {
+		l.fill() // the first read may be short
+	}
 	if encoding := utf16(l.buf[l.from:]); encoding != "" {
 		return nil, notUTF8(l.at, encoding)
 	}
