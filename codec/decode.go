@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -352,17 +353,17 @@ func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 // clone returns a copy of f without payload that shares nothing with it.
 func (f *Filter) clone() *Filter {
 	g := *f
-	g.Key = append([]KeyColumn(nil), f.Key...)
+	g.Key = slices.Clone(f.Key)
 	for i, k := range f.Key {
 		if k.Min != nil {
-			g.Key[i].Min = append([]byte{}, k.Min...)
-			g.Key[i].Max = append([]byte{}, k.Max...)
+			g.Key[i].Min = slices.Clone(k.Min)
+			g.Key[i].Max = slices.Clone(k.Max)
 		}
 	}
 	if f.Partial != nil {
-		g.Partial = &Partial{Of: f.Partial.Of, Held: append([]uint32(nil), f.Partial.Held...), Division: f.Partial.Division}
+		g.Partial = &Partial{Of: f.Partial.Of, Held: slices.Clone(f.Partial.Held), Division: f.Partial.Division}
 	}
-	g.Registers = append([]byte(nil), f.Registers...)
-	g.Parents = append([][32]byte(nil), f.Parents...)
+	g.Registers = slices.Clone(f.Registers)
+	g.Parents = slices.Clone(f.Parents)
 	return &g
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -206,7 +207,7 @@ func buildShards(t testing.TB, s *memStore, prefix string, inputs []string, opts
 // then merges these.
 func mergeTree(t testing.TB, s *memStore, names []string, rng *rand.Rand) *codec.Filter {
 	t.Helper()
-	names = append([]string(nil), names...)
+	names = slices.Clone(names)
 	for step := 0; len(names) > 2; step++ {
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		f, err := MergeFiles(t.Context(), s, names[:2], true, codec.Limits{})

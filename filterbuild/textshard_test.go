@@ -66,7 +66,7 @@ func TestTextInShards(t *testing.T) {
 	ids, files := textIDs(300_000)
 	want := exact.New()
 	want.Add(ids, true)
-	for _, name := range []string{"a.csv", "b.ids.zst", "c.ids.gz"} {
+	for _, name := range []string{"a.csv", "b.ids.zst", "c.ids.gz"}[:cases.Count(1, 3, 3)] {
 		content := files[name]
 		t.Run(name, func(t *testing.T) {
 			s := newStore()

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -98,7 +98,7 @@ func walk(ctx context.Context, root string) ([]Object, error) {
 		return nil, err
 	}
 	for len(w.links) > 0 {
-		sort.Slice(w.links, func(i, j int) bool { return w.links[i] < w.links[j] })
+		slices.Sort(w.links)
 		rel := w.links[0]
 		w.links = w.links[1:]
 		if err := w.into(ctx, filepath.Join(root, filepath.FromSlash(rel)), rel); err != nil {
@@ -108,7 +108,7 @@ func walk(ctx context.Context, root string) ([]Object, error) {
 	if len(w.objects) == 0 {
 		return nil, fmt.Errorf("directory %s holds %w (name the directory with the data)", root, ErrNoFiles)
 	}
-	sort.Slice(w.objects, func(i, j int) bool { return w.objects[i].Rel < w.objects[j].Rel })
+	slices.SortFunc(w.objects, func(a, b Object) int { return strings.Compare(a.Rel, b.Rel) })
 	return w.objects, nil
 }
 

@@ -88,10 +88,10 @@ func (l *lines) lookAhead() error {
 	for l.look > 0 && l.err == nil && len(l.buf) < cap(l.buf) {
 		l.fill()
 	}
-	if l.err != nil && l.err != io.EOF {
-		return l.err
+	if l.err == io.EOF {
+		return nil
 	}
-	return nil
+	return l.err
 }
 
 // fill reads more text.

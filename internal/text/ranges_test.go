@@ -46,10 +46,10 @@ func (f found) equal(g found) bool {
 		s, _, _ = strings.Cut(strings.ReplaceAll(s, ".zst", ""), " (")
 		return maybe.ReplaceAllString(s, "")
 	}
-	if f.err != "" && g.err != "" && strings.Contains(f.err+g.err, "binary data") {
+	switch {
+	case f.err != "" && g.err != "" && strings.Contains(f.err+g.err, "binary data"):
 		return true // a damaged line may be read before the NUL is
-	}
-	if f.err != "" || g.err != "" {
+	case f.err != "" || g.err != "":
 		return certain(f.err) == certain(g.err)
 	}
 	return slices.Equal(f.values, g.values) && f.rows == g.rows && f.bad.Lines == g.bad.Lines && slices.Equal(f.bad.First, g.bad.First)
