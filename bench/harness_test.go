@@ -243,7 +243,7 @@ func TestWrongAnswersFail(t *testing.T) {
 		return Contender{Name: sql, Kind: Peer, Command: func(h *Harness, a Attempt) Command {
 			right := duckdb.Command(h, a)
 			script := "import json, sys, types, peers\nq = peers.duckdb_query\n" +
-				"peers.duckdb_query = lambda a: f'" + sql + "'\npeers.duckdb_join(types.SimpleNamespace(union=False, **json.loads(sys.argv[1])))"
+				"peers.duckdb_query = lambda a: f'" + sql + "'\npeers.duckdb_join(types.SimpleNamespace(**json.loads(sys.argv[1])))"
 			return Command{Argv: []string{h.python, "-c", script, right.Argv[len(right.Argv)-1]}, Env: []string{"PYTHONDONTWRITEBYTECODE=1"}}
 		}}
 	}

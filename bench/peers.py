@@ -193,7 +193,7 @@ def check():
         question = json.loads(line)
         try:
             if question["job"]:
-                a = SimpleNamespace(union=True, **question["job"])
+                a = SimpleNamespace(**question["job"] | {"union": True})
                 db.execute(f"SET temp_directory = '{a.scratch}'")
                 answer = digest(db, duckdb_query(a))
             else:
@@ -208,4 +208,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "check":
         check()
     else:
-        globals()[sys.argv[1]](SimpleNamespace(union=False, **json.loads(sys.argv[2])))
+        globals()[sys.argv[1]](SimpleNamespace(**json.loads(sys.argv[2])))

@@ -42,6 +42,7 @@ type Job struct {
 	Columns []string `json:"columns"` // columns of the log in the answer; none: all
 	Where   string   `json:"where"`   // condition on the log, in SQL
 	Polars  string   `json:"polars"`  // the same, for Polars
+	Union   bool     `json:"union"`   // the files of the log differ in their columns
 	KeyType string   `json:"keytype"` // type of IDs in text
 	Threads int      `json:"threads"` // 0: the usual number
 	Network *Network `json:"-"`       // the log is in an object store

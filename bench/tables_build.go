@@ -49,7 +49,7 @@ func shards() *Table {
 	merge := builder(ids)
 	merge.Steps = []Change{buildShards}
 	return &Table{Name: "shards", Title: "Filters in shards", Text: "100 million IDs in ten files: in one process, and the merge of the partial filters of ten.", Cells: []Cell{
-		{Name: "one process", Job: builder(ids), Contenders: []Contender{ours(onePercent...), ours("--fpr", "0.01", "--memory", "256MiB")}},
+		{Name: "one process", Job: builder(ids), Contenders: []Contender{ours(onePercent...), ours("--fpr", "0.01", "--memory", "512MiB")}},
 		{Name: "merge ten partial filters", Job: merge, Contenders: []Contender{merging}},
 	}}
 }

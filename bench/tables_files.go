@@ -67,6 +67,7 @@ func growing() *Table {
 	add := func(name string, who Contender, changes ...Change) {
 		job := join("semi", log, share(log, 0.01))
 		job.Steps = append([]Change{copyLog, firstRun}, changes...)
+		job.Union = len(changes) > 0
 		who.Name = "**bloomjoin**"
 		t.Cells = append(t.Cells, Cell{Name: name, Job: job, Contenders: []Contender{who, duckdb}})
 	}
