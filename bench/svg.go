@@ -35,7 +35,7 @@ func chiefs(tables []*Table, all map[string]Measurement) (cells []chief) {
 				one := chief{title: t.Title + ": " + c.Name}
 				for i, r := range m.Results {
 					if len(r.Runs) > 0 && r.Kind != Floor && (r.Kind != Ours || i == 0) {
-						name := strings.NewReplacer("*", "", "`", "").Replace(r.Name)
+						name, _, _ := strings.Cut(strings.NewReplacer("*", "", "`", "").Replace(r.Name), ",") // there is little room
 						one.bars = append(one.bars, bar{name, r.Kind == Ours, r.Wall().Median(), r.Peak()})
 					}
 				}
