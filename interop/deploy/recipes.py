@@ -3,7 +3,7 @@
 
     recipes.py --tool BLOOMJOIN --render RENDER [RECIPE...]
 
-Batch systems are replaced by stand-ins (standin.py); Airflow and Dagster are real.
+Batch systems are replaced by stand-ins (standin.py); Airflow and Dagster are real (requirements-orchestrators.txt).
 Each recipe runs over the same small log, with one attempt that fails and is retried.
 Its answer is compared with rows that are chosen here, and it runs a second time, which
 must do nothing. Then it runs over input that makes it fail for good.
