@@ -11,7 +11,7 @@ func Tables() []*Table {
 		strategies(), budgets(), skew(),
 		manyFiles(), inputLists(), growing(),
 		stores(), pythonPackage(),
-		build(), shards(), filterSpeed(), setSpeed(), fileSpeed(), falsePositives(), sizes(), binaries(),
+		build(), shards(), filterSpeed(), setSpeed(), fileSpeed(), snappySpeed(), falsePositives(), sizes(), binaries(),
 		billion(), hugeJoin(),
 	}
 }

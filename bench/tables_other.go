@@ -30,6 +30,11 @@ func fileSpeed() *Table {
 		Grid: micro{"..", "./codec", "^(BenchmarkEncode|BenchmarkDecode|BenchmarkOrInto)$/^fill=/^(to=discard|files=1)$", "^BenchmarkDecode$/^fill=half$", "MB/s"}.grid}
 }
 
+func snappySpeed() *Table {
+	return &Table{Name: "snappy", Title: "Pages of Snappy", Text: "MB of output a second, of pages of 1 MiB, by column: decompressed by [internal/snappy](../internal/snappy) and by s2. Those of `far` are compressed with offsets above 64 KiB, the others without.",
+		Grid: micro{"..", "./internal/snappy", "^BenchmarkDecode$", "", "MB/s"}.grid}
+}
+
 // micro are benchmarks of a package in a module, and the figure that is shown. Quick runs
 // may be of fewer.
 type micro struct{ module, pkg, pattern, quick, unit string }

@@ -20,7 +20,7 @@ var Limits = []Limit{
 	{Of: "lines in the longest file", Max: 592, Why: "build.go: flags, checks and report of one verb"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
 	{Of: "lines in the longest function", Max: 80, Why: "publish decides there what a rerun may replace, case by case"},
-	{Of: "tokens of Go", Max: 581707, Why: "what has to be understood, however it is broken into lines"},
+	{Of: "tokens of Go", Max: 582246, Why: "what has to be understood, however it is broken into lines"},
 
 	{Of: "names in all public packages", Max: 1106, Why: "a program reads past each of them, and later versions keep it"},
 	{Of: "names in the root", Max: 10, Why: "the calls that most programs need, nothing else"},

@@ -9,10 +9,11 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/bloomjoin/bloomjoin/internal/snappy"
 )
 
 var (
@@ -69,11 +70,11 @@ func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte
 		dst = make([]byte, size, max(size, 64))
 	}
 	dst = dst[:size]
-	var n int
+	n := size
 	var err error
 	switch codec {
 	case format.Snappy:
-		n, err = snappyDecode(dst, src)
+		err = snappy.Decode(dst, src)
 	case format.Gzip:
 		n, err = d.gunzip(dst, src)
 	case format.Zstd:
@@ -94,18 +95,6 @@ func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte
 		return nil, errSize
 	}
 	return dst, nil
-}
-
-func snappyDecode(dst, src []byte) (int, error) {
-	n, err := s2.DecodedLen(src)
-	if err != nil {
-		return 0, err
-	}
-	if n != len(dst) {
-		return 0, errSize
-	}
-	out, err := s2.Decode(dst, src)
-	return len(out), err
 }
 
 func (d *decompressor) gunzip(dst, src []byte) (int, error) {

@@ -1,4 +1,4 @@
-module github.com/bloomjoin/bloomjoin/bloom/avo
+module github.com/bloomjoin/bloomjoin/avo
 
 go 1.26.0
 

@@ -1,0 +1,88 @@
+//go:build amd64 && !purego
+
+package snappy
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+var accelerated = cpu.X86.HasAVX2 && cpu.X86.HasBMI1
+
+// maxSize: the assembly marks lengths by this number, and takes offsets below it for what they are.
+const maxSize = 1 << 30
+
+// state is a block that is being decoded. The assembly knows this layout.
+type state struct {
+	src, dst       *byte
+	srcLen, dstLen int
+	srcPos, dstPos int
+}
+
+// decode reports whether it has decoded the block. If not, dst holds anything.
+func decode(dst, src []byte) bool {
+	// An offset is below 4 GiB: subtracted from a place in dst, it must not pass address 0.
+	low := uintptr(unsafe.Pointer(unsafe.SliceData(dst))) < 1<<32
+	if !accelerated || low || len(src) > maxSize || len(dst) > maxSize {
+		return false
+	}
+	_, header := binary.Uvarint(src)
+	s := &state{unsafe.SliceData(src), unsafe.SliceData(dst), len(src), len(dst), header, 0}
+	for !decodeSteps((*uint64)(unsafe.Pointer(s))) {
+		if !s.element(dst, src) {
+			return false
+		}
+	}
+	for s.srcPos < len(src) {
+		if !s.element(dst, src) {
+			return false
+		}
+	}
+	return s.dstPos == len(dst)
+}
+
+// element decodes one element. It reports whether that is allowed at this place.
+func (s *state) element(dst, src []byte) bool {
+	in, out := src[s.srcPos:], dst[s.dstPos:]
+	tag := int(in[0])
+	extra := tag & 3 // bytes of the offset, or of a literal's length
+	if extra == 3 {
+		extra = 4
+	} else if extra == 0 && tag>>2 >= 60 {
+		extra = tag>>2 - 59
+	}
+	if len(in) <= extra {
+		return false
+	}
+	number := 0
+	for i := range extra {
+		number |= int(in[1+i]) << (8 * i)
+	}
+	in = in[1+extra:]
+	size := tag>>2 + 1
+	switch tag & 3 {
+	case 0:
+		if extra > 0 {
+			size = number + 1
+		}
+		if size > len(in) || size > len(out) {
+			return false
+		}
+		copy(out[:size], in)
+		in = in[size:]
+	default:
+		if tag&3 == 1 {
+			size, number = 4+tag>>2&7, number|tag>>5<<8
+		}
+		if number == 0 || number > s.dstPos || size > len(out) {
+			return false
+		}
+		for i, from := 0, dst[s.dstPos-number:]; i < size; i++ {
+			out[i] = from[i]
+		}
+	}
+	s.srcPos, s.dstPos = len(src)-len(in), s.dstPos+size
+	return true
+}

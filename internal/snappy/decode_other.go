@@ -1,0 +1,5 @@
+//go:build !amd64 || purego
+
+package snappy
+
+func decode(_, _ []byte) bool { return false }

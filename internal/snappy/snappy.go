@@ -1,0 +1,67 @@
+// Package snappy decodes blocks of the raw Snappy format, which pages of Parquet
+// files are compressed with. On amd64 with AVX2 and BMI1 large blocks are decoded by
+// this package's assembly, which takes a little more than half of the time of s2's,
+// and all else by s2.
+//
+// # A step
+//
+// A block is a sequence of elements: literals, and copies of earlier output. Most are
+// short, and what kind comes next is not predictable, so that a decoder with a branch
+// for each kind waits for wrong guesses. The assembly's step is a literal of at most
+// 32 bytes, which may be missing, and then a copy. It always moves 32 bytes for either
+// and advances by what they are; surplus is overwritten by the next step.
+//
+// There are two such steps. The wide one knows all three kinds of copies and compares the
+// source of each with the output's start. The lean one, an eighth faster, knows those of
+// two bytes of offset at most, and is used from 64 KiB of output on, where no such offset
+// leads before the start. It has offsets of four bytes out of line; where they are many,
+// as encoders with a larger window than the original's write them, wide steps go on.
+//
+// # Why nothing outside of the slices is touched
+//
+//  1. A step reads at most 98 bytes of input behind its start and uses at most 38; it
+//     writes at most 127 bytes of output and makes at most 96.
+//  2. Before each run of steps, their number is limited such that the last one, if all
+//     before it use and make the most, still ends within both slices. A second literal
+//     or one of more than 32 bytes, which may use and make more, ends the run; one whose
+//     length is in bytes of its own is compared with both ends.
+//  3. A copy's source is compared with the output's start, but for lean steps of
+//     offsets below 64 KiB. It lies before the output's position, so its end is before
+//     that of what is written.
+//  4. What the assembly has no step for (offset 0, sources before the start, lengths of
+//     three bytes and more, and the last steps of a block) is left to code in Go that
+//     checks everything, one element at a time.
+//  5. A block in which that finds an error is decoded again by s2, whose answer counts:
+//     errors are s2's, and so are the elements that only s2 writes (offset 0).
+//
+// The format: https://github.com/google/snappy/blob/main/format_description.txt
+package snappy
+
+import (
+	"errors"
+
+	"github.com/klauspost/compress/s2"
+)
+
+var errSize = errors.New("the decompressed size is not the one stated")
+
+// minSize: smaller blocks are decoded by s2, which needs less time for them.
+const minSize = 8 << 10
+
+// Decode decodes the block src into dst, which must have exactly the decoded length and
+// not overlap src. It does not write to dst's spare capacity. After an error dst holds
+// anything. It may be called concurrently.
+func Decode(dst, src []byte) error {
+	n, err := s2.DecodedLen(src)
+	if err != nil {
+		return err
+	}
+	if n != len(dst) {
+		return errSize
+	}
+	if len(dst) >= minSize && decode(dst, src) {
+		return nil
+	}
+	_, err = s2.Decode(dst[:n:n], src)
+	return err
+}
