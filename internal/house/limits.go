@@ -41,7 +41,7 @@ var Limits = []Limit{
 	{Of: "packages of other modules in the command", Max: 729, Why: "74 are what joins need; all are compiled and have to be audited"},
 	{Of: "marks in comments: TODO, FIXME, XXX", Max: 0, Fixed: true, Why: "what is worth doing is done, or an issue"},
 
-	{Of: "words of Markdown", Max: 56509, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md"},
+	{Of: "words of Markdown", Max: 56688, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md"},
 	{Of: HelpWords, Max: 4527, Why: "what help of all commands prints; rare rules are in docs/"},
 	{Of: "words of doc comments on exported names", Max: 27423, Why: "what go doc prints of the public packages"},
 	{Of: "lines of code in testdata/outside/filter/main.go", Max: 25, Why: "building and asking a filter fits on a page"},
