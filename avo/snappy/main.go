@@ -38,7 +38,7 @@ const (
 // Figures that lead out of line:
 const (
 	longCopy = 1 << 30 // subtracted from the negated lengths of copies of more than 32 bytes: above any offset in an output
-	noCopy   = 1 << 31 // a literal's negated length, negated
+	ofText   = 1 << 31 // the mark of literals: their negated length, negated
 	farCopy  = 1 << 40 // the lean step's bases of copy-4s: all other negated offsets are below 1
 )
 
@@ -51,7 +51,7 @@ func ofTag(tag int) (mask uint32, base int64, length int32) {
 	}
 	switch tag & 3 {
 	case 0:
-		return 0, 0, -noCopy // the offset is 0, above any negated length
+		return 0, 0, -ofText // the offset is 0, above any negated length
 	case 1:
 		return 0xff, -0xff - int64(tag>>5)<<8, -int32(4 + tag>>2&7)
 	case 2:

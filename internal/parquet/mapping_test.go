@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // mapBytes makes walks over the file read the mapping until unmap is called, which the
@@ -105,5 +107,41 @@ func TestMappingCounts(t *testing.T) {
 	after.Close()
 	if _, err := f.Map(func() (*Mapping, error) { return nil, io.ErrClosedPipe }); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Those who map a file at once share one mapping, which ends with the last of them.
+func TestMapAtOnce(t *testing.T) {
+	const holders = 8
+	var f File
+	var opened, unmapped atomic.Int32
+	open := func() (*Mapping, error) {
+		opened.Add(1)
+		time.Sleep(time.Millisecond) // the others come meanwhile
+		return &Mapping{Unmap: func() error { unmapped.Add(1); return nil }}, nil
+	}
+	var held, done sync.WaitGroup
+	held.Add(holders)
+	var lasts atomic.Int32
+	for range holders {
+		done.Go(func() {
+			release, err := f.Map(open)
+			held.Done()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			held.Wait()
+			switch last, err := release(); {
+			case err != nil:
+				t.Error(err)
+			case last:
+				lasts.Add(1)
+			}
+		})
+	}
+	done.Wait()
+	if opened.Load() != 1 || unmapped.Load() != 1 || lasts.Load() != 1 {
+		t.Errorf("opened %d times, ended %d times, by %d: want 1 each", opened.Load(), unmapped.Load(), lasts.Load())
 	}
 }
