@@ -29,7 +29,7 @@ func TestEstimatesInParts(t *testing.T) {
 		}
 		for _, threads := range []int{2, 7} {
 			runtime.GOMAXPROCS(threads)
-			if got := f.Count(); got != count {
+			if got := f.counted(); got != count {
 				t.Errorf("%s, %d threads: %+v, want %+v", g, threads, got, count)
 			}
 			for k, want := range rates {

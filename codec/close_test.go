@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -314,5 +315,39 @@ func TestNilContext(t *testing.T) {
 			}()
 			do()
 		}()
+	}
+}
+
+// Calls that end and several Closes meet: the file is unmapped once, by one that is told
+// the error.
+func TestCloseAtOnce(t *testing.T) {
+	failed := errors.New("failed")
+	for range cases.Count(200, 200, 10_000) {
+		unmapped, told := 0, atomic.Int32{}
+		m := &mapping{unmap: func() error { unmapped++; return failed }}
+		var wg sync.WaitGroup
+		for range 4 {
+			if err := m.enter(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 4 {
+			wg.Go(m.leave)
+			wg.Go(func() {
+				for {
+					err := m.close()
+					if errors.Is(err, failed) {
+						told.Add(1)
+					}
+					if !errors.Is(err, storage.ErrAgain) {
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if unmapped != 1 || told.Load() != 1 {
+			t.Fatalf("unmapped %d times, the error told %d times: want 1 each", unmapped, told.Load())
+		}
 	}
 }
