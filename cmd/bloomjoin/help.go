@@ -260,7 +260,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of 0 or more",
 			"float64": "a number, as 0.01", "bool": "true or false",
 		}[f.Value.Type()]
-		if want == "" {
+		if want == "" || errors.Is(err, errTwice) {
 			return usagef("--%s %s: %w", f.Name, invalid.GetValue(), errors.Unwrap(invalid))
 		}
 		return usagef("--%s %s: want %s", f.Name, invalid.GetValue(), want)
@@ -335,6 +335,55 @@ func checkExclusive(cmd *cobra.Command) error {
 	}
 	return nil
 }
+
+// errTwice is the error of a flag that is given again with another value.
+var errTwice = errors.New("the flag is given once")
+
+// once is the value of a flag that may be given once. The same value again changes
+// nothing.
+type once struct {
+	pflag.Value
+	first *string // as it was given; nil: not yet
+}
+
+func (o *once) Set(s string) error {
+	if o.first != nil && *o.first != s {
+		return fmt.Errorf("%w, and before it was %q (leave one of them out)", errTwice, *o.first)
+	}
+	err := o.Value.Set(s)
+	if err == nil {
+		o.first = &s
+	}
+	return err
+}
+
+// repeatable is how the help of a flag says that it may be given several times.
+const repeatable = "; may be repeated"
+
+// atMostOnce wraps the values of the flags that may not be repeated.
+func atMostOnce(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !strings.HasSuffix(f.Usage, repeatable) {
+			f.Value = &once{Value: f.Value}
+		}
+	})
+}
+
+// joined is the value of a flag that is a list in one text, whose parts may be given one
+// by one.
+type joined struct{ list *string }
+
+func (j joined) String() string { return *j.list }
+
+func (j joined) Set(s string) error {
+	if *j.list != "" {
+		s = *j.list + "," + s
+	}
+	*j.list = s
+	return nil
+}
+
+func (j joined) Type() string { return "string" }
 
 // rightForm returns the command line with its first argument moved to the missing
 // flag. Flags come first, then the other arguments.

@@ -77,7 +77,7 @@ func (c *cli) joinCmd() *cobra.Command {
 }
 
 // columnsHelp is the usage of --columns of join and plan.
-const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default: all)"
+const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default: all); may be repeated"
 
 // addInput adds the flags for inputs, which plan has, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {

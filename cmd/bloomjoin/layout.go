@@ -20,7 +20,7 @@ type layoutFlags struct {
 }
 
 func (o *layoutFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&o.columns, "columns", "", "`COLUMNS` columns to keep, as a,b (default: all)")
+	f.Var(joined{&o.columns}, "columns", "`COLUMNS` columns to keep, as a,b (default: all); may be repeated")
 	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union (default: per-file in a directory, else strict)")
 	f.StringVar(&o.schemaFrom, "schema-from", "", "`FILE` Parquet file that has the schema wanted, as an earlier output")
 	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` compression of Parquet: snappy, zstd, gzip, brotli, lz4 or none (default: as the first input)")

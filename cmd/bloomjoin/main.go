@@ -192,6 +192,10 @@ func (c *cli) root() *cobra.Command {
 			return err
 		},
 	})
+	for _, cmd := range append(root.Commands(), root) {
+		atMostOnce(cmd.Flags())
+		atMostOnce(cmd.PersistentFlags())
+	}
 	return root
 }
 

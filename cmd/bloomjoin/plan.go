@@ -45,7 +45,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 	flagGroup(all, groupKeys, o.addKeys)
 	flagGroup(all, groupJoin, func(f *pflag.FlagSet) {
 		o.addJoin(f)
-		f.StringVar(&o.layout.columns, "columns", "", columnsHelp)
+		f.Var(joined{&o.layout.columns}, "columns", columnsHelp)
 		o.layout.addInt96(f)
 	})
 	flagGroup(all, groupPlan, func(f *pflag.FlagSet) {

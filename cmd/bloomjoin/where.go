@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -9,39 +12,50 @@ import (
 
 // whereFlag is --where of scan, join and plan: the condition on the rows of the log.
 type whereFlag struct {
-	text  string
-	given bool        // maybe as an empty text
-	cond  *where.Cond // nil: none
+	given []string    // all of which a row must satisfy
+	cond  *where.Cond // of all; nil: none
 
 	excluded int64 // files that were not opened
 }
 
 func (o *whereFlag) add(f *pflag.FlagSet) {
-	f.Var(o, "where", "`CONDITION` leave out the log rows that do not satisfy it, as \"ts >= '2024-05-01' AND n > 0\"")
+	f.Var(o, "where", "`CONDITION` leave out the log rows that do not satisfy it, as \"ts >= '2024-05-01' AND n > 0\"; may be repeated")
 }
 
-// String implements pflag.Value.
-func (o *whereFlag) String() string { return o.text }
+// String implements pflag.Value: one condition.
+func (o *whereFlag) String() string {
+	if len(o.given) < 2 {
+		return strings.Join(o.given, "")
+	}
+	return "(" + strings.Join(o.given, ") AND (") + ")"
+}
 
-// Set implements pflag.Value.
+// Set implements pflag.Value. The same condition again changes nothing.
 func (o *whereFlag) Set(s string) error {
-	o.text, o.given = s, true
+	if !slices.Contains(o.given, s) {
+		o.given = append(o.given, s)
+	}
 	return nil
 }
 
 // Type implements pflag.Value.
 func (o *whereFlag) Type() string { return "string" }
 
-// fill checks the condition, before any input is opened, and copies it to the
+// fill checks the conditions, before any input is opened, and copies them to the
 // options for the log.
 func (o *whereFlag) fill(open *partition.OpenOptions, keys *keyFlags) (err error) {
-	if !o.given {
+	if len(o.given) == 0 {
 		return nil
 	}
-	if o.cond, err = where.Parse(o.text); err != nil {
+	for _, s := range o.given { // each by itself: brackets of one must not close those of another
+		if o.cond, err = where.Parse(s); err != nil {
+			return usagef("--where: %w", err)
+		}
+	}
+	if o.cond, err = where.Parse(o.String()); err != nil {
 		return usagef("--where: %w", err)
 	}
-	open.Where, open.IgnoreCase = o.text, keys.ignoreCase
+	open.Where, open.IgnoreCase = o.String(), keys.ignoreCase
 	open.Excluded = func(string) { o.excluded++ }
 	return nil
 }

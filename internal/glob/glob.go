@@ -1,0 +1,135 @@
+// Package glob matches paths with patterns, as doublestar does: * and ? within an element,
+// [a-z] and [!a], {a,b}, ** for any number of directories, \ before a character that stands
+// for itself. What comes in are patterns as people write them and paths with slashes; what
+// goes out is whether they match. Storage uses it to list inputs, partition to choose among
+// them.
+package glob
+
+import (
+	"errors"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/bloomjoin/bloomjoin/internal/address"
+)
+
+// special are the characters that make a name a pattern.
+const special = "*?[{"
+
+// Is reports whether a name is a pattern.
+func Is(name string) bool { return strings.ContainsAny(name, special) }
+
+// ErrSyntax means that a pattern is not well formed.
+var ErrSyntax = errors.New("brackets or braces are not closed, or it ends in a backslash")
+
+// Check returns ErrSyntax for a pattern that is not well formed.
+func Check(pattern string) error {
+	if !doublestar.ValidatePattern(pattern) {
+		return ErrSyntax
+	}
+	return nil
+}
+
+// Deep reports whether a pattern has an element **.
+func Deep(pattern string) bool {
+	return strings.HasPrefix(pattern, "**/") || strings.HasSuffix(pattern, "/**") || strings.Contains(pattern, "/**/") || pattern == "**"
+}
+
+// Static returns the directory, with a slash at its end unless it is empty, before the
+// first element of a pattern that has a special character.
+func Static(pattern string) string {
+	if i := strings.IndexAny(pattern, special+`\`); i >= 0 {
+		pattern = pattern[:i]
+	}
+	return pattern[:strings.LastIndexByte(pattern, '/')+1]
+}
+
+// Prefix returns what all paths begin with that a pattern matches.
+func Prefix(pattern string) string {
+	if i := strings.IndexAny(pattern, special+`\`); i >= 0 {
+		return pattern[:i]
+	}
+	return pattern
+}
+
+// Top returns the shortest beginning of a path, up to a slash or its end, that a pattern
+// matches: the file, or a directory that holds it.
+func Top(pattern, name string) (top string, ok bool) {
+	for i := 0; i < len(name); i++ {
+		if name[i] == '/' && i > 0 && doublestar.MatchUnvalidated(pattern, name[:i]) {
+			return name[:i], true
+		}
+	}
+	return name, doublestar.MatchUnvalidated(pattern, name)
+}
+
+// Spells reports whether the element of a pattern begins with a character itself, not with
+// a wildcard that matches it.
+func Spells(element string, c byte) bool {
+	return element != "" && element[0] == c ||
+		strings.HasPrefix(element, "{") && (element[1:2] == string(c) || strings.Contains(element, ","+string(c)))
+}
+
+// Rule is a pattern that selects files of a tree, as a line of .gitignore does: without a
+// slash it matches names at any depth, with one the path below the root; a directory that
+// matches stands for all files in it, and a slash at the end says that only directories
+// match. An absolute path or a URL is compared with the whole name of a file, too.
+type Rule struct {
+	pattern string // below the root
+	whole   string // of whole names; empty: none
+	names   bool   // it has no slash
+	dirs    bool
+}
+
+// ParseRule parses a pattern.
+func ParseRule(s string) (Rule, error) {
+	r := Rule{pattern: s}
+	if address.IsURL(s) || filepath.IsAbs(s) {
+		r.whole = filepath.ToSlash(s)
+	}
+	if !address.IsURL(s) {
+		r.pattern, r.dirs = strings.CutSuffix(filepath.ToSlash(s), "/")
+		r.names = !strings.Contains(r.pattern, "/")
+		r.pattern = strings.TrimPrefix(r.pattern, "/")
+		for strings.HasPrefix(r.pattern, "./") {
+			r.pattern = r.pattern[2:]
+		}
+		r.whole = strings.TrimSuffix(r.whole, "/")
+	}
+	switch {
+	case strings.Trim(r.pattern, "./") == "" && !strings.Contains(r.pattern, "*"):
+		return r, errors.New("it names no file")
+	case strings.HasPrefix(s, "!"):
+		return r, errors.New(`it begins with ! (write \! for a name that does)`)
+	}
+	return r, Check(s)
+}
+
+// Match reports whether the rule selects a file. name is its whole name, an absolute path or
+// a URL; rel is its path below the root.
+func (r Rule) Match(name, rel string) bool {
+	if r.matchPath(r.pattern, rel) {
+		return true
+	}
+	return r.whole != "" && r.matchPath(r.whole, name)
+}
+
+// matchPath reports whether a pattern matches a path or one of the directories in it.
+func (r Rule) matchPath(pattern, name string) bool {
+	for i := 1; i < len(name); i++ {
+		if name[i] == '/' && r.matchOne(pattern, name[:i]) {
+			return true
+		}
+	}
+	return !r.dirs && r.matchOne(pattern, name)
+}
+
+func (r Rule) matchOne(pattern, name string) bool {
+	if r.names {
+		name = path.Base(name)
+	}
+	return doublestar.MatchUnvalidated(pattern, name)
+}
