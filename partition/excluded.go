@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -16,10 +15,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// exclude returns the listed objects whose directories have values for which rows may
+// satisfying returns the listed objects whose directories have values for which rows may
 // satisfy the condition, according to bound. If none is left, the first one is kept for
 // its columns. some reports for each list whether an object was left out.
-func (o *OpenOptions) exclude(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
+func (o *OpenOptions) satisfying(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
 	some = make([]bool, len(lists))
 	if bound == nil {
 		return lists, some, nil
@@ -30,11 +29,7 @@ func (o *OpenOptions) exclude(bound *where.Bound, lists [][]storage.Object) (kep
 	for i, list := range lists {
 		var of []storage.Object
 		for k, e := range list {
-			why, err := o.whyLeftOut(e)
-			if err != nil {
-				return nil, nil, err
-			}
-			if why != "" || e.Found && (e.Size == 0 || len(o.Include) == 0 && noData(path.Base(e.Rel))) {
+			if o.maybeNone(e) {
 				of = append(of, e) // which find reports
 				continue
 			}

@@ -22,8 +22,7 @@ import (
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
 // find opens the files that one name stands for, which are the entries. A file in a
-// directory is either data, certainly not data because of its name, excluded by a
-// pattern, or an error: a file with an unknown format or damaged first bytes may hold
+// directory is either data, certainly not data because of its name, or an error: a file with an unknown format or damaged first bytes may hold
 // rows. With an error, find also returns the files that are open.
 func find[T any](ctx context.Context, o *OpenOptions, name string, entries []storage.Object, excluded bool, by opener[T]) (files []T, err error) {
 	var stray, passed []string
@@ -55,7 +54,7 @@ func find[T any](ctx context.Context, o *OpenOptions, name string, entries []sto
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
 	case len(stray) > 0:
 		return files, fault.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
-	case len(files) == 0 && !o.AllowEmpty && !excluded:
+	case len(files) == 0 && len(entries) > 0 && !o.AllowEmpty && !excluded:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	return files, nil
@@ -102,40 +101,6 @@ func quoteGlob(name string) string {
 	return name
 }
 
-// whyLeftOut returns why Include and Exclude leave out a file of a directory, or "".
-func (o *OpenOptions) whyLeftOut(e storage.Object) (why string, err error) {
-	if !e.Found {
-		return "", nil
-	}
-	match := func(patterns []string) (bool, error) {
-		for _, p := range patterns {
-			name := e.Rel
-			if !strings.Contains(p, "/") {
-				name = path.Base(name)
-			}
-			if ok, err := path.Match(p, name); err != nil || ok {
-				if err != nil {
-					err = fmt.Errorf("pattern %s: %w", p, err)
-				}
-				return ok, err
-			}
-		}
-		return false, nil
-	}
-	in, err := match(o.Include)
-	if err != nil {
-		return "", err
-	}
-	out, err := match(o.Exclude)
-	switch {
-	case out:
-		why = "it is excluded"
-	case len(o.Include) > 0 && !in:
-		why = "it is not included"
-	}
-	return why, err
-}
-
 // openFound opens a file. If the file is certainly not data, it returns nil and
 // the reason.
 func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
@@ -178,6 +143,12 @@ func rootRelOf(rel, listed string) string {
 		return ""
 	}
 	return above
+}
+
+// maybeNone reports whether an object of a directory may be no data by what is known of it
+// before it is opened.
+func (o *OpenOptions) maybeNone(e storage.Object) bool {
+	return e.Found && (e.Size == 0 || len(o.Include) == 0 && noData(path.Base(e.Rel)))
 }
 
 // noData reports whether the name shows that a file is not data: one of those

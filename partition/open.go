@@ -73,8 +73,8 @@ type listing struct {
 	bound    *where.Bound       // the condition on the columns of paths; nil: none
 }
 
-// listing lists what the names stand for, finds the columns of paths, and leaves out
-// what the condition excludes.
+// listing lists what the names stand for, leaves out what is not chosen or is listed again,
+// finds the columns of paths, and leaves out what the condition excludes.
 func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, err error) {
 	if len(names) == 0 && !o.AllowEmpty {
 		return l, errNoInputs
@@ -82,11 +82,14 @@ func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, e
 	if l.lists, err = o.list(ctx, names); err != nil {
 		return l, err
 	}
+	if l.lists, err = o.choose(names, l.lists); err != nil {
+		return l, err
+	}
 	if o.hive, err = o.layout(ctx, names, l.lists); err != nil {
 		return l, err
 	}
 	l.bound = o.ofPartitions()
-	l.lists, l.excluded, err = o.exclude(l.bound, l.lists)
+	l.lists, l.excluded, err = o.satisfying(l.bound, l.lists)
 	return l, err
 }
 

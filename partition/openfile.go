@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -48,14 +49,18 @@ type OpenOptions struct {
 	// error. Keys are always compared in full, and copied pages stay INT96.
 	Int96Nanos bool
 
-	// Include and Exclude are patterns of [path.Match] for the files of
-	// directories: against the path below the directory or, for a pattern without
-	// a slash, the file's own name. Only files that match some Include, if any, and
-	// no Exclude are read.
+	// Include and Exclude are patterns for the files of directories and those that a
+	// pattern stands for, as in .gitignore: * ? [a-z] [!a] {a,b} **. Without a slash they
+	// match names at any depth; with one, paths below the directory; and a directory
+	// stands for all files in it. Only files that match some Include, if any, and no
+	// Exclude are read. A file that is named is read in any case.
 	Include, Exclude []string
 	// PassedOver, if not nil, receives the files of directories that are not read,
 	// with the reason.
 	PassedOver func(name, why string)
+	// Note, if not nil, receives what is remarkable about the names: files that several of
+	// them stand for, hard links, patterns of Exclude that leave out nothing.
+	Note func(fault.Text)
 	// AllowEmpty allows directories without data, and an empty list of names.
 	// Otherwise they are errors.
 	AllowEmpty bool
@@ -98,6 +103,8 @@ type OpenOptions struct {
 	left  *leftOut      // shared by all files
 	hive  *hiveLayout   // of all files
 	where *where.Cond   // Where; nil: none
+
+	include, exclude []glob.Rule // Include, Exclude
 }
 
 // like is the Parquet file that was opened last. Files that follow share its schema
@@ -118,6 +125,9 @@ func (o *OpenOptions) fill() (err error) {
 		o.Mem = memory.DefaultAllocator
 	}
 	o.room, o.like, o.left = parquet.NewRoom(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
+	if err := o.parseRules(); err != nil {
+		return err
+	}
 	if o.Where != "" {
 		o.where, err = where.Parse(o.Where)
 	}

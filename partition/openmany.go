@@ -26,7 +26,6 @@ func (o *OpenOptions) files() opener[*File] {
 
 // opening is the opening of many files at once, whose results are taken in order.
 type opening[T any] struct {
-	options *OpenOptions
 	by      opener[T]
 	entries []storage.Object
 	results []opened[T]
@@ -40,14 +39,14 @@ type opened[T any] struct {
 	done chan struct{} // closed when the rest is set
 	file T
 	open bool   // file is to be closed if it is not taken
-	why  string // why the entry is not data, or left out
+	why  string // why the entry is not data
 	err  error
 }
 
 // openMany begins to open entries, as many at once as the storage wants. The caller
 // takes the results and then calls stop.
 func openMany[T any](ctx context.Context, o *OpenOptions, name string, entries []storage.Object, by opener[T]) *opening[T] {
-	p := &opening[T]{options: o, by: by, entries: entries, results: make([]opened[T], len(entries))}
+	p := &opening[T]{by: by, entries: entries, results: make([]opened[T], len(entries))}
 	n := min(max(storage.Concurrency(o.Store, name), by.least), len(entries))
 	if n <= 1 {
 		return p
@@ -70,13 +69,11 @@ func openMany[T any](ctx context.Context, o *OpenOptions, name string, entries [
 	return p
 }
 
-// open opens entry i, unless the options leave it out.
+// open opens entry i.
 func (p *opening[T]) open(ctx context.Context, i int) {
 	r := &p.results[i]
-	if r.why, r.err = p.options.whyLeftOut(p.entries[i]); r.why == "" && r.err == nil {
-		r.file, r.why, r.err = p.by.open(ctx, p.entries[i])
-		r.open = r.why == "" && r.err == nil
-	}
+	r.file, r.why, r.err = p.by.open(ctx, p.entries[i])
+	r.open = r.why == "" && r.err == nil
 }
 
 // take returns the result for the next entry.

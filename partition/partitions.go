@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,9 +88,7 @@ func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]stor
 			files = append(files, hive.File{Name: "standard input"})
 		}
 		for _, e := range lists[i] {
-			if why, err := o.whyLeftOut(e); err != nil {
-				return nil, err
-			} else if why != "" || e.Found && (e.Size == 0 || len(o.Include) == 0 && noData(path.Base(e.Rel))) {
+			if o.maybeNone(e) {
 				continue
 			}
 			parts, err := o.partsOf(e)

@@ -11,13 +11,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
-// List implements [Source]. Patterns are those of [filepath.Match]. Links are
-// followed. Directories of Delta Lake, Hudi and Iceberg tables are refused, since
+// List implements [Source]. Patterns have *, ?, [a-z], [!a], {a,b} and, for any number of
+// directories, **. Links are followed. Directories of Delta Lake, Hudi and Iceberg tables are refused, since
 // not all of their files are current.
 func (Local) List(ctx context.Context, name string) ([]Object, error) {
 	if err := isLocal(name); err != nil {
@@ -29,20 +32,68 @@ func (Local) List(ctx context.Context, name string) ([]Object, error) {
 		return walk(ctx, name)
 	case err == nil:
 		return []Object{objectOf(name, filepath.Base(name), info)}, nil
-	case !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(name, `*?[`):
+	case !errors.Is(err, fs.ErrNotExist) || !glob.Is(name):
 		return nil, missing(name, err)
 	}
-	return glob(ctx, name)
+	return matching(ctx, name)
 }
 
-// glob lists what matches a pattern.
-func glob(ctx context.Context, name string) (objects []Object, err error) {
+// matching lists what matches a pattern: files, and those below directories.
+func matching(ctx context.Context, name string) (objects []Object, err error) {
 	pattern := filepath.Clean(name)
-	matches, err := filepath.Glob(pattern)
-	if err != nil {
+	if err := glob.Check(filepath.ToSlash(pattern)); err != nil {
 		return nil, fmt.Errorf("pattern %s: %w", name, err)
 	}
-	for _, m := range matches {
+	if glob.Deep(filepath.ToSlash(pattern)) {
+		objects, err = below(ctx, filepath.ToSlash(pattern))
+	} else {
+		objects, err = beside(ctx, pattern)
+	}
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet.Error{Err: fs.ErrNotExist})
+	}
+	return objects, err
+}
+
+// below lists what matches a pattern with **. The files' Rels are their paths below the
+// directory before the first wildcard, as if it had been named.
+func below(ctx context.Context, pattern string) (objects []Object, err error) {
+	root := glob.Static(pattern)
+	dirs := []string{root}
+	if first, _, _ := strings.Cut("/"+pattern, "/**"); len(first) > len(root)+1 { // wildcards before the first **
+		if dirs, err = doublestar.FilepathGlob(first[1:], doublestar.WithFailOnIOErrors()); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(dirs)
+	for _, dir := range slices.Compact(dirs) {
+		if info, err := os.Stat(filepath.Join(dir, ".")); err != nil || !info.IsDir() || marked(pattern, dir) {
+			continue
+		}
+		found, err := walk(ctx, filepath.Join(dir, "."))
+		if err != nil && !errors.Is(err, ErrNoFiles) {
+			return nil, err
+		}
+		for _, o := range found {
+			whole := filepath.ToSlash(o.Name)
+			if _, ok := glob.Top(pattern, whole); ok {
+				o.Rel = strings.TrimPrefix(whole, root)
+				objects = append(objects, o)
+			}
+		}
+	}
+	return objects, nil
+}
+
+// beside lists what matches a pattern without **. Files have their names as Rels; those of
+// a directory, its name before their paths.
+func beside(ctx context.Context, pattern string) (objects []Object, err error) {
+	matches, err := doublestar.FilepathGlob(pattern, doublestar.WithFailOnIOErrors())
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(matches)
+	for _, m := range slices.Compact(matches) {
 		if marked(pattern, m) {
 			continue
 		}
@@ -64,9 +115,6 @@ func glob(ctx context.Context, name string) (objects []Object, err error) {
 			objects = append(objects, o)
 		}
 	}
-	if len(objects) == 0 {
-		return nil, fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet.Error{Err: fs.ErrNotExist})
-	}
 	return objects, nil
 }
 
@@ -76,7 +124,7 @@ func marked(pattern, match string) bool {
 	want := strings.Split(filepath.ToSlash(pattern), "/")
 	got := strings.Split(filepath.ToSlash(match), "/")
 	for i, name := range got {
-		if Marker(name) && want[i][:1] != name[:1] {
+		if Marker(name) && (i >= len(want) || !glob.Spells(want[i], name[0])) {
 			return true
 		}
 	}

@@ -142,7 +142,7 @@ func TestLocalListErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, kind := range map[string]error{
-		"nothing": fs.ErrNotExist, "no*match": fs.ErrNotExist, "dangling": fs.ErrNotExist, "": fs.ErrNotExist, "marks": fs.ErrNotExist, "[": filepath.ErrBadPattern,
+		"nothing": fs.ErrNotExist, "no*match": fs.ErrNotExist, "dangling": fs.ErrNotExist, "": fs.ErrNotExist, "marks": fs.ErrNotExist, "[": path.ErrBadPattern,
 	} {
 		entries, err := Local{}.List(t.Context(), filepath.Join(root, name))
 		if !errors.Is(err, kind) {

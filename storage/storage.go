@@ -63,7 +63,8 @@ type Object struct {
 	Name string // opens it
 	// Rel is the path with slashes that identifies the object on every machine.
 	// From List: the path below the directory that the user named, or the last
-	// element of the name where the user named the object itself or a pattern.
+	// element of the name where the user named the object itself or a pattern; of a
+	// pattern with **, the path below the directory before the first wildcard.
 	// From Tree: the path below the directory. From Stat: empty.
 	Rel  string
 	Size int64 // bytes

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -54,7 +55,7 @@ func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error
 			return nil, err
 		}
 	}
-	if strings.ContainsAny(n.key, `*?[`) {
+	if glob.Is(n.key) {
 		return b.glob(ctx, n)
 	}
 	if err := b.plainTables(ctx, n, below(n.key)); err != nil {
@@ -158,38 +159,61 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string) (objects
 func marked(rel, pattern string) bool {
 	want := strings.Split(pattern, "/")
 	for i, element := range strings.Split(rel, "/") {
-		if storage.Marker(element) && (i >= len(want) || want[i] == "" || want[i][0] != element[0]) {
+		if storage.Marker(element) && (i >= len(want) || !glob.Spells(want[i], element[0])) {
 			return true
 		}
 	}
 	return false
 }
 
-// glob lists the objects that match a pattern, element by element, and those below a
-// matching directory.
+// glob lists the objects that match a pattern, and those below a matching directory.
 func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, err error) {
 	pattern := strings.TrimRight(n.key, "/")
-	if _, err := path.Match(pattern, ""); err != nil {
+	if err := glob.Check(pattern); err != nil {
 		return nil, fmt.Errorf("pattern %s: %w", n.given, err)
 	}
-	depth := strings.Count(pattern, "/") + 1
-	prefix := pattern[:strings.IndexAny(pattern, `*?[\`)]
+	if glob.Deep(pattern) {
+		objects, err = b.below(ctx, n, pattern)
+	} else {
+		objects, err = b.beside(ctx, n, pattern)
+	}
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("pattern %s: it matches no object (check the address, and quote the pattern)%w", n.given, quiet.Error{Err: fs.ErrNotExist})
+	}
+	sort.Slice(objects, func(i, j int) bool { return objects[i].Name < objects[j].Name })
+	return objects, err
+}
+
+// below lists what matches a pattern with **, see [storage.Local].
+func (b *bucket) below(ctx context.Context, n name, pattern string) (objects []storage.Object, err error) {
+	root := glob.Static(pattern)
+	all, err := b.walk(ctx, n, root, "")
+	if err != nil && !errors.Is(err, storage.ErrNoFiles) && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, o := range all {
+		if _, ok := glob.Top(pattern, root+o.Rel); ok {
+			objects = append(objects, o)
+		}
+	}
+	return objects, nil
+}
+
+// beside lists what matches a pattern without **.
+func (b *bucket) beside(ctx context.Context, n name, pattern string) (objects []storage.Object, err error) {
+	prefix := glob.Prefix(pattern)
 	delimiter := ""
-	if strings.Count(prefix, "/") == depth-1 {
+	if !strings.Contains(pattern[len(prefix):], "/") {
 		delimiter = "/" // only the last element is a pattern, so objects below other directories need not be listed
 	}
 	dirs := map[string]bool{}
 	err = b.list(ctx, prefix, delimiter, pageSize, func(e entry) bool {
-		elements := strings.Split(e.key, "/")
-		if len(elements) < depth {
-			return true
-		}
-		top := strings.Join(elements[:depth], "/")
-		if ok, _ := path.Match(pattern, top); !ok || marked(top, pattern) {
+		top, ok := glob.Top(pattern, e.key)
+		if !ok || marked(top, pattern) {
 			return true
 		}
 		switch {
-		case len(elements) > depth:
+		case len(top) < len(e.key):
 			dirs[top] = true
 		case !e.dir && !placeholder(e.key):
 			objects = append(objects, e.object(n.of(e.key), path.Base(e.key)))
@@ -203,12 +227,7 @@ func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, er
 	if err != nil {
 		return nil, err
 	}
-	objects = append(objects, found...)
-	if len(objects) == 0 {
-		return nil, fmt.Errorf("pattern %s: it matches no object (check the address, and quote the pattern)%w", n.given, quiet.Error{Err: fs.ErrNotExist})
-	}
-	sort.Slice(objects, func(i, j int) bool { return objects[i].Name < objects[j].Name })
-	return objects, nil
+	return append(objects, found...), nil
 }
 
 // walkAll lists the data below directories, whose Rels begin with their names.

@@ -285,7 +285,6 @@ type buildReport struct {
 	Passes       int                 `json:"passes,omitempty"`
 	SpilledBytes int64               `json:"spilled_bytes,omitempty"`
 	Digest       string              `json:"digest"`
-	Notes        []string            `json:"notes,omitempty"` // messages for the user, of build
 }
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {

@@ -49,6 +49,8 @@ type cli struct {
 	jsonLog bool   // --log-format json
 
 	mistyped error // an unknown command, detected by help
+
+	notes []string // what is remarkable about the names of inputs
 }
 
 func (c *cli) commonFlags(root *cobra.Command) {
@@ -261,11 +263,13 @@ type head struct {
 	AlreadyDone   bool    `json:"already_done,omitempty"`
 	Message       string  `json:"message,omitempty"` // with AlreadyDone, what is printed
 
+	Notes []string `json:"notes,omitempty"` // as printed, about inputs and options
+
 	Storage *store.Stats `json:"storage,omitempty"` // requests to object stores and web servers
 }
 
 func (c *cli) newHead(verb string, start time.Time) head {
-	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.shard, Storage: c.storageFacts()}
+	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.shard, Notes: c.notes, Storage: c.storageFacts()}
 }
 
 // done reports that there is nothing left to do; why wraps partition.ErrDone. It removes
@@ -309,8 +313,8 @@ func splitColumn(s string) (columns, rest string, ok bool) {
 	return s, "", false
 }
 
-// notes prints warnings about the files of an output directory.
-func (c *cli) notes(output string, w partition.Written) {
+// sayNotes prints warnings about the files of an output directory.
+func (c *cli) sayNotes(output string, w partition.Written) {
 	for _, n := range w.Notes {
 		c.warn("%s: %s", output, n)
 	}
@@ -331,6 +335,7 @@ func (c *cli) budgets(opts *partition.OpenOptions) error {
 		return err
 	}
 	opts.Store, opts.Memory, opts.InFlight = c.store(), total, c.inFlight()
+	opts.Note = c.noteInput
 	if c.verbose {
 		opts.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
 	}

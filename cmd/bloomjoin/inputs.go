@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -28,8 +28,8 @@ type inputFlags struct {
 }
 
 func (o *inputFlags) add(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.include, "include", nil, "`GLOB` in directories, read only the files that match, as '*.parquet' or 'dt=2024-*/*'; may be repeated")
-	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` in directories, leave out the files that match; may be repeated")
+	f.StringArrayVar(&o.include, "include", nil, "`GLOB` of directories and patterns, read only the files that match, as '*.parquet' or 'dt=2024-*/'; may be repeated")
+	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` of directories and patterns, leave out the files that match; may be repeated")
 	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: directories named name=value are columns; off: they are not")
 	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: as their values are)")
 }
@@ -52,12 +52,12 @@ func (o *inputFlags) addOutput(f *pflag.FlagSet) {
 // fill checks the flags and copies them to the options.
 func (o *inputFlags) fill(open *partition.OpenOptions) error {
 	for i, p := range slices.Concat(o.include, o.exclude) {
-		if _, err := path.Match(p, ""); err != nil || p == "" {
+		if _, err := glob.ParseRule(p); err != nil {
 			name := "include"
 			if i >= len(o.include) {
 				name = "exclude"
 			}
-			return usagef("--%s %q: want a pattern, as '*.parquet' or 'dt=2024-*/*'", name, p)
+			return usagef("--%s %q: %w (want a pattern, as '*.parquet' or 'dt=2024-*/*')", name, p, err)
 		}
 	}
 	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base

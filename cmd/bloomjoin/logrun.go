@@ -207,7 +207,7 @@ func (r *logRun) fill(rep *scanReport, w partition.Written) {
 // finish prints the report of a run as JSON, or with --count the number of rows,
 // after what is remarkable about the files written.
 func (r *logRun) finish(report any, rowsOut int64, w partition.Written) error {
-	r.notes(r.out.Name, w)
+	r.sayNotes(r.out.Name, w)
 	if r.kept > 0 {
 		r.say("%s: the outputs of %s are up to date", r.out.Name, things(int64(r.kept), "other input"))
 	}

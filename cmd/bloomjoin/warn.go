@@ -4,13 +4,28 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // warnInputsGone is the code of a warning about outputs that have no input any more.
 const warnInputsGone = "inputs-gone"
+
+// noteInput warns of what is remarkable about the names of inputs, except while a shell
+// completes a command.
+func (c *cli) noteInput(t fault.Text) {
+	if strings.HasPrefix(c.verb, cobra.ShellCompRequestCmd) {
+		return
+	}
+	text := t.Word(asFlag)
+	c.notes = append(c.notes, text)
+	c.warn("%s", text)
+}
 
 // sayWarnings prints warnings.
 func (c *cli) sayWarnings(ws []join.Warning) {

@@ -7,6 +7,7 @@ package glob
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,7 @@ const special = "*?[{"
 func Is(name string) bool { return strings.ContainsAny(name, special) }
 
 // ErrSyntax means that a pattern is not well formed.
-var ErrSyntax = errors.New("brackets or braces are not closed, or it ends in a backslash")
+var ErrSyntax = fmt.Errorf("%w: a bracket or brace is not closed, or a backslash ends it", path.ErrBadPattern)
 
 // Check returns ErrSyntax for a pattern that is not well formed.
 func Check(pattern string) error {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -120,10 +121,11 @@ func (m *Memory) List(ctx context.Context, name string) (objects []storage.Objec
 	if len(below) > 0 && len(objects) == 0 {
 		return nil, fmt.Errorf("directory %s holds %w", name, storage.ErrNoFiles)
 	}
+	if err := glob.Check(name); err != nil {
+		return nil, err
+	}
 	for _, n := range m.Names() {
-		if ok, err := path.Match(name, n); err != nil {
-			return nil, err
-		} else if ok && !storage.Marker(path.Base(n)) {
+		if top, ok := glob.Top(name, n); ok && top == n && !storage.Marker(path.Base(n)) {
 			o, err := m.Stat(ctx, n)
 			if err != nil {
 				return nil, err
