@@ -235,7 +235,7 @@ func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written
 	if err != nil {
 		return err
 	}
-	w.Notes, err = files.Finish(ctx, entries, idsMatched, idsTotal)
+	w.Notes, w.Unfinished, err = files.Finish(ctx, entries, idsMatched, idsTotal)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,8 +80,12 @@ func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, e
 	if len(names) == 0 && !o.AllowEmpty {
 		return l, errNoInputs
 	}
-	if l.lists, err = o.list(ctx, names); err != nil {
+	var manifests []string
+	if l.lists, manifests, err = o.list(ctx, names); err != nil && !errors.Is(err, storage.ErrNoFiles) {
 		return l, err
+	}
+	if unfinished := o.finished(ctx, names, l.lists, manifests); unfinished != nil || err != nil {
+		return l, cmp.Or(unfinished, err)
 	}
 	if l.lists, err = o.choose(names, l.lists); err != nil {
 		return l, err
@@ -94,19 +99,32 @@ func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, e
 }
 
 // list returns the objects that each name stands for; nil for standard input and,
-// with AllowEmpty, directories without data.
-func (o *OpenOptions) list(ctx context.Context, names []string) (lists [][]storage.Object, err error) {
+// with AllowEmpty, directories without data. manifests are the directories of manifests
+// that were seen. The error may wrap [storage.ErrNoFiles]; then the rest is valid.
+func (o *OpenOptions) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests []string, err error) {
 	lists = make([][]storage.Object, len(names))
+	var empty error
 	for i, name := range names {
 		if name == "-" {
 			continue
 		}
-		lists[i], err = o.Store.List(ctx, name)
-		if err != nil && !(errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty) {
-			return nil, err
+		var err error
+		var seen []string
+		if l, ok := o.Store.(storage.ManifestLister); ok {
+			lists[i], seen, err = l.ListManifests(ctx, name)
+		} else {
+			lists[i], err = o.Store.List(ctx, name)
+		}
+		manifests = append(manifests, of(name, lists[i], seen)...)
+		switch {
+		case errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty:
+		case errors.Is(err, storage.ErrNoFiles):
+			empty = cmp.Or(empty, err)
+		case err != nil:
+			return nil, nil, err
 		}
 	}
-	return lists, nil
+	return lists, manifests, empty
 }
 
 // Close closes the files; see [File.Close].
@@ -170,7 +188,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
 func ReadSchema(ctx context.Context, name string, opts OpenOptions) (p *PinnedSchema, err error) {
-	opts.Hive = HiveOff // the schema is that of the file
+	opts.Hive, opts.Uncommitted = HiveOff, true // the schema is that of the file
 	files, err := Open(ctx, []string{name}, opts)
 	if err != nil {
 		return nil, err

@@ -18,6 +18,9 @@ type Written struct {
 	// Notes are for the user of a directory: why it is not marked complete although
 	// this run is, and which files of an earlier run were damaged.
 	Notes []string
+	// Unfinished says what a directory lacks when this worker ends, as "1 of 2 workers are
+	// done, without 1"; empty: nothing, the run is committed.
+	Unfinished string
 }
 
 // WrittenFile is one file of an output.

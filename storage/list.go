@@ -22,42 +22,51 @@ import (
 // List implements [Source]. Patterns have *, ?, [a-z], [!a], {a,b} and, for any number of
 // directories, **. Links are followed. Directories of Delta Lake, Hudi and Iceberg tables are refused, since
 // not all of their files are current.
-func (Local) List(ctx context.Context, name string) ([]Object, error) {
+func (l Local) List(ctx context.Context, name string) ([]Object, error) {
+	objects, _, err := l.ListManifests(ctx, name)
+	return objects, err
+}
+
+// ListManifests implements [ManifestLister].
+func (Local) ListManifests(ctx context.Context, name string) (objects []Object, manifests []string, err error) {
 	if err := isLocal(name); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
-		return walk(ctx, name)
+		w := walker{}
+		objects, err = w.walk(ctx, name)
+		return objects, w.manifests, err
 	case err == nil:
-		return []Object{objectOf(name, filepath.Base(name), info)}, nil
+		return []Object{objectOf(name, filepath.Base(name), info)}, nil, nil
 	case !errors.Is(err, fs.ErrNotExist) || !glob.Is(name):
-		return nil, missing(name, err)
+		return nil, nil, missing(name, err)
 	}
 	return matching(ctx, name)
 }
 
 // matching lists what matches a pattern: files, and those below directories.
-func matching(ctx context.Context, name string) (objects []Object, err error) {
+func matching(ctx context.Context, name string) (objects []Object, manifests []string, err error) {
 	pattern := filepath.Clean(name)
 	if err := glob.Check(filepath.ToSlash(pattern)); err != nil {
-		return nil, fmt.Errorf("pattern %s: %w", name, err)
+		return nil, nil, fmt.Errorf("pattern %s: %w", name, err)
 	}
+	w := walker{}
 	if glob.Deep(filepath.ToSlash(pattern)) {
-		objects, err = below(ctx, filepath.ToSlash(pattern))
+		objects, err = w.below(ctx, filepath.ToSlash(pattern))
 	} else {
-		objects, err = beside(ctx, pattern)
+		objects, err = w.beside(ctx, pattern)
 	}
 	if err == nil && len(objects) == 0 {
 		err = fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet.Error{Err: fs.ErrNotExist})
 	}
-	return objects, err
+	return objects, w.manifests, err
 }
 
 // below lists what matches a pattern with **. The files' Rels are their paths below the
 // directory before the first wildcard, as if it had been named.
-func below(ctx context.Context, pattern string) (objects []Object, err error) {
+func (w *walker) below(ctx context.Context, pattern string) (objects []Object, err error) {
 	root := glob.Static(pattern)
 	dirs := []string{root}
 	if first, _, _ := strings.Cut("/"+pattern, "/**"); len(first) > len(root)+1 { // wildcards before the first **
@@ -70,7 +79,7 @@ func below(ctx context.Context, pattern string) (objects []Object, err error) {
 		if info, err := os.Stat(filepath.Join(dir, ".")); err != nil || !info.IsDir() || marked(pattern, dir) {
 			continue
 		}
-		found, err := walk(ctx, filepath.Join(dir, "."))
+		found, err := w.walk(ctx, filepath.Join(dir, "."))
 		if err != nil && !errors.Is(err, ErrNoFiles) {
 			return nil, err
 		}
@@ -87,7 +96,7 @@ func below(ctx context.Context, pattern string) (objects []Object, err error) {
 
 // beside lists what matches a pattern without **. Files have their names as Rels; those of
 // a directory, its name before their paths.
-func beside(ctx context.Context, pattern string) (objects []Object, err error) {
+func (w *walker) beside(ctx context.Context, pattern string) (objects []Object, err error) {
 	matches, err := doublestar.FilepathGlob(pattern, doublestar.WithFailOnIOErrors())
 	if err != nil {
 		return nil, err
@@ -106,7 +115,7 @@ func beside(ctx context.Context, pattern string) (objects []Object, err error) {
 			objects = append(objects, objectOf(m, base, info))
 			continue
 		}
-		below, err := walk(ctx, m)
+		below, err := w.walk(ctx, m)
 		if err != nil {
 			return nil, err
 		}
@@ -135,8 +144,8 @@ func marked(pattern, match string) bool {
 // links, because part of a log may be stored elsewhere. A directory that can be
 // reached in several ways is read once: by its own name if there is one, rather
 // than through a link.
-func walk(ctx context.Context, root string) ([]Object, error) {
-	w := walker{}
+func (w *walker) walk(ctx context.Context, root string) ([]Object, error) {
+	w.objects, w.links, w.seen = nil, nil, seenDirs{}
 	if dir, _, ok := hive.Cut(filepath.ToSlash(filepath.Clean(root)) + "/"); ok {
 		if err := plainTable(filepath.FromSlash(dir)); err != nil { // root is a partition of a table
 			return nil, err
@@ -161,6 +170,8 @@ func walk(ctx context.Context, root string) ([]Object, error) {
 }
 
 type walker struct {
+	manifests []string // of all walks
+
 	objects []Object
 	links   []string // to directories, not followed yet; paths below root
 	seen    seenDirs
@@ -184,6 +195,9 @@ func (w *walker) into(ctx context.Context, dir, rel string) error {
 	}
 	for _, d := range list {
 		if Marker(d.Name()) {
+			if strings.HasSuffix(d.Name(), ManifestSuffix) {
+				w.manifests = append(w.manifests, filepath.Join(dir, d.Name()))
+			}
 			continue
 		}
 		name, below := filepath.Join(dir, d.Name()), path.Join(rel, d.Name())

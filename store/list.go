@@ -25,43 +25,84 @@ import (
 // alone, with no request for each.
 func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error) {
 	stopped.Needs(ctx, "Store.List")
+	objects, _, err := s.ListManifests(ctx, given)
+	return objects, err
+}
+
+// ListManifests implements [storage.ManifestLister].
+func (s *Store) ListManifests(ctx context.Context, given string) (objects []storage.Object, manifests []string, err error) {
+	stopped.Needs(ctx, "Store.ListManifests")
 	if err := s.made(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	n, err := parse(given)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if n.local {
-		return localObjects(n)(s.opts.Local.List(ctx, n.key))
+		if l, ok := s.opts.Local.(storage.ManifestLister); ok {
+			objects, manifests, err = l.ListManifests(ctx, n.key)
+		} else {
+			objects, err = s.opts.Local.List(ctx, n.key)
+		}
+		for i := range manifests {
+			manifests[i] = localObject(n, storage.Object{Name: manifests[i]}).Name
+		}
+		objects, err = localObjects(n)(objects, err)
+		return objects, manifests, err
 	}
 	b, err := s.bucketOf(ctx, n.place)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	seen := outputs{}
+	objects, err = b.find(ctx, n, seen)
+	for _, dir := range slices.Sorted(maps.Keys(seen)) {
+		manifests = append(manifests, n.of(dir))
+	}
+	return objects, manifests, err
+}
+
+// outputs are the keys of directories of manifests that were seen in lists.
+type outputs map[string]bool
+
+// see records the directories of manifests that a key leads through, below a prefix.
+func (o outputs) see(key, prefix string) {
+	if !strings.Contains(key[len(prefix):], storage.ManifestSuffix+"/") {
+		return
+	}
+	for i, c := range []byte(key) {
+		if i > len(prefix) && c == '/' && strings.HasSuffix(key[:i], storage.ManifestSuffix) {
+			o[key[:i]] = true
+		}
+	}
+}
+
+// find lists what a name in a bucket stands for.
+func (b *bucket) find(ctx context.Context, n name, seen outputs) ([]storage.Object, error) {
 	if n.scheme == schemeHTTP {
 		e, err := b.stat(ctx, n.key)
 		if err != nil {
 			return nil, err
 		}
-		return []storage.Object{e.object(given, lastElement(n.key))}, nil
+		return []storage.Object{e.object(n.given, lastElement(n.key))}, nil
 	}
 	if n.key != "" && !strings.HasSuffix(n.key, "/") {
 		e, err := b.stat(ctx, n.key)
 		if err == nil {
-			return []storage.Object{e.object(given, path.Base(n.key))}, nil
+			return []storage.Object{e.object(n.given, path.Base(n.key))}, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 	}
 	if glob.Is(n.key) {
-		return b.glob(ctx, n)
+		return b.glob(ctx, n, seen)
 	}
 	if err := b.plainTables(ctx, n, below(n.key)); err != nil {
 		return nil, err
 	}
-	return b.walk(ctx, n, below(n.key), "")
+	return b.walk(ctx, n, below(n.key), "", seen)
 }
 
 // Tree implements [storage.Storage].
@@ -123,11 +164,12 @@ func placeholder(key string) bool {
 }
 
 // walk lists the data below a prefix, whose Rel begins with base.
-func (b *bucket) walk(ctx context.Context, n name, prefix, base string) (objects []storage.Object, err error) {
+func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen outputs) (objects []storage.Object, err error) {
 	var any bool
 	var refused error
 	err = b.list(ctx, prefix, "", pageSize, func(e entry) bool {
 		any = true
+		seen.see(e.key, prefix)
 		rel := e.key[len(prefix):]
 		if format, dir, mark := tableOf(rel); format != "" {
 			refused = notPlain(n.of(prefix+dir), format, mark)
@@ -167,15 +209,15 @@ func marked(rel, pattern string) bool {
 }
 
 // glob lists the objects that match a pattern, and those below a matching directory.
-func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, err error) {
+func (b *bucket) glob(ctx context.Context, n name, seen outputs) (objects []storage.Object, err error) {
 	pattern := strings.TrimRight(n.key, "/")
 	if err := glob.Check(pattern); err != nil {
 		return nil, fmt.Errorf("pattern %s: %w", n.given, err)
 	}
 	if glob.Deep(pattern) {
-		objects, err = b.below(ctx, n, pattern)
+		objects, err = b.below(ctx, n, pattern, seen)
 	} else {
-		objects, err = b.beside(ctx, n, pattern)
+		objects, err = b.beside(ctx, n, pattern, seen)
 	}
 	if err == nil && len(objects) == 0 {
 		err = fmt.Errorf("pattern %s: it matches no object (check the address, and quote the pattern)%w", n.given, quiet.Error{Err: fs.ErrNotExist})
@@ -185,9 +227,9 @@ func (b *bucket) glob(ctx context.Context, n name) (objects []storage.Object, er
 }
 
 // below lists what matches a pattern with **, see [storage.Local].
-func (b *bucket) below(ctx context.Context, n name, pattern string) (objects []storage.Object, err error) {
+func (b *bucket) below(ctx context.Context, n name, pattern string, seen outputs) (objects []storage.Object, err error) {
 	root := glob.Static(pattern)
-	all, err := b.walk(ctx, n, root, "")
+	all, err := b.walk(ctx, n, root, "", seen)
 	if err != nil && !errors.Is(err, storage.ErrNoFiles) && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -200,7 +242,7 @@ func (b *bucket) below(ctx context.Context, n name, pattern string) (objects []s
 }
 
 // beside lists what matches a pattern without **.
-func (b *bucket) beside(ctx context.Context, n name, pattern string) (objects []storage.Object, err error) {
+func (b *bucket) beside(ctx context.Context, n name, pattern string, seen outputs) (objects []storage.Object, err error) {
 	prefix := glob.Prefix(pattern)
 	delimiter := ""
 	if !strings.Contains(pattern[len(prefix):], "/") {
@@ -208,6 +250,7 @@ func (b *bucket) beside(ctx context.Context, n name, pattern string) (objects []
 	}
 	dirs := map[string]bool{}
 	err = b.list(ctx, prefix, delimiter, pageSize, func(e entry) bool {
+		seen.see(e.key, glob.Static(pattern))
 		top, ok := glob.Top(pattern, e.key)
 		if !ok || marked(top, pattern) {
 			return true
@@ -223,7 +266,7 @@ func (b *bucket) beside(ctx context.Context, n name, pattern string) (objects []
 	if err != nil {
 		return nil, err
 	}
-	found, err := b.walkAll(ctx, n, slices.Sorted(maps.Keys(dirs)))
+	found, err := b.walkAll(ctx, n, slices.Sorted(maps.Keys(dirs)), seen)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +274,7 @@ func (b *bucket) beside(ctx context.Context, n name, pattern string) (objects []
 }
 
 // walkAll lists the data below directories, whose Rels begin with their names.
-func (b *bucket) walkAll(ctx context.Context, n name, dirs []string) ([]storage.Object, error) {
+func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen outputs) ([]storage.Object, error) {
 	prefixes := make([]string, len(dirs))
 	for i, dir := range dirs {
 		prefixes[i] = dir + "/"
@@ -239,16 +282,20 @@ func (b *bucket) walkAll(ctx context.Context, n name, dirs []string) ([]storage.
 	if err := b.plainTables(ctx, n, prefixes...); err != nil {
 		return nil, err
 	}
-	lists := make([][]storage.Object, len(dirs))
+	lists, saw := make([][]storage.Object, len(dirs)), make([]outputs, len(dirs))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(b.s.opts.Requests)
 	for i, dir := range dirs {
 		g.Go(func() (err error) {
-			lists[i], err = b.walk(ctx, n, prefixes[i], path.Base(dir)+"/")
+			saw[i] = outputs{}
+			lists[i], err = b.walk(ctx, n, prefixes[i], path.Base(dir)+"/", saw[i])
 			return err
 		})
 	}
 	err := g.Wait()
+	for _, one := range saw {
+		maps.Copy(seen, one)
+	}
 	return slices.Concat(lists...), err
 }
 

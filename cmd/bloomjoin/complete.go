@@ -60,6 +60,7 @@ const patience = 3 * time.Second
 // columns returns the columns of the first file that can be opened. Columns whose
 // names need quotes are left out, since the shell would strip the quotes.
 func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOptions) (columns []string) {
+	open.Uncommitted = true
 	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 	defer cancel()
 	if c.checkStore() != nil {

@@ -24,12 +24,14 @@ type inputFlags struct {
 	base             string
 	filesFrom        string
 	allowEmpty       bool
+	uncommitted      bool
 	hive, hiveTypes  string
 }
 
 func (o *inputFlags) add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.include, "include", nil, "`GLOB` of directories and patterns, read only the files that match, as '*.parquet' or 'dt=2024-*/'; may be repeated")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` of directories and patterns, leave out the files that match; may be repeated")
+	f.BoolVar(&o.uncommitted, "uncommitted", false, "read outputs of runs that are not finished, although rows are missing")
 	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: directories named name=value are columns; off: they are not")
 	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: as their values are)")
 }
@@ -67,6 +69,7 @@ func (o *inputFlags) fill(open *partition.OpenOptions) error {
 // fillHive checks the flags about name=value directories and copies them to the
 // options.
 func (o *inputFlags) fillHive(open *partition.OpenOptions) error {
+	open.Uncommitted = o.uncommitted
 	if err := oneOf("hive-partitioning", o.hive, string(partition.HiveAuto), string(partition.HiveOff)); err != nil {
 		return err
 	}
@@ -131,7 +134,7 @@ func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *input
 func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partition.ScanOptions, schemaFrom string) (w partition.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Hive: partition.HiveOff, Store: c.store()})
+		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true, Store: c.store()})
 		if err != nil {
 			return w, err
 		}

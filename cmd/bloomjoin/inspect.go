@@ -295,7 +295,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if partition.IsInputs(first) {
 		return i, i.list(cmd.Context(), c.store(), name, check)
 	}
-	files, err := c.open(cmd, []string{name}, partition.OpenOptions{Hive: partition.HiveOff})
+	files, err := c.open(cmd, []string{name}, partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true})
 	if errors.Is(err, partition.ErrNoData) {
 		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, partition.ErrNoData)
 	}

@@ -195,7 +195,7 @@ func (r *logRun) pending(ctx context.Context) error {
 // fill completes the figures that scan and join have in common.
 func (r *logRun) fill(rep *scanReport, w partition.Written) {
 	rep.head = r.newHead(r.verb, r.start)
-	rep.FilesKept = r.kept
+	rep.FilesKept, rep.Unfinished = r.kept, w.Unfinished
 	rep.BytesRead, rep.BytesWritten = bytesRead(r.all)+bytesRead(r.ids), w.Bytes
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
@@ -208,6 +208,9 @@ func (r *logRun) fill(rep *scanReport, w partition.Written) {
 // after what is remarkable about the files written.
 func (r *logRun) finish(report any, rowsOut int64, w partition.Written) error {
 	r.sayNotes(r.out.Name, w)
+	if w.Unfinished != "" {
+		r.say("%s: not finished: %s", r.out.Name, w.Unfinished)
+	}
 	if r.kept > 0 {
 		r.say("%s: the outputs of %s are up to date", r.out.Name, things(int64(r.kept), "other input"))
 	}

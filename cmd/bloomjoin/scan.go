@@ -243,6 +243,7 @@ type scanReport struct {
 	FPRPredicted     float64  `json:"fpr_predicted"`
 	FilesSkipped     int      `json:"files_skipped"`
 	FilesKept        int      `json:"files_kept,omitempty"` // not read, as their outputs are there
+	Unfinished       string   `json:"unfinished,omitempty"` // what the directory lacks when this worker ends
 	Path             []pathOf `json:"path"`
 
 	Warnings []join.Warning `json:"warnings"`

@@ -62,9 +62,6 @@ const Success = "_SUCCESS"
 // MaxWorkers is the largest number of workers of a run.
 const MaxWorkers = 1 << 20
 
-// Suffix is what the name of a directory of manifests ends with.
-const Suffix = ".bloomjoin"
-
 // ManifestsOf returns the directory beside an output directory that has its manifests.
 // It is empty if there is no such place, as for a bucket.
 func ManifestsOf(dir string) string {
@@ -76,7 +73,7 @@ func ManifestsOf(dir string) string {
 	case trimmed == "", base == ".", base == "..", strings.Count(trimmed, "/") < 3 && strings.Contains(trimmed, "://"):
 		return ""
 	}
-	return trimmed + Suffix
+	return trimmed + storage.ManifestSuffix
 }
 
 // Input is a file of the log, whatever the worker.

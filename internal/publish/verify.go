@@ -14,10 +14,10 @@ type Verified struct {
 
 // Verify compares the directory with its state: that all files are there with their size
 // and, with sums, their checksum and rows, and that there are no outputs besides. It
-// changes nothing. The result is nil if there is no state.
+// changes nothing. The result is nil if there is no state and no run has begun.
 func (d *Dir) Verify(ctx context.Context, sums bool) (*Verified, error) {
 	l, err := d.look(ctx)
-	if err != nil || l.newest == 0 {
+	if err != nil || l.newest == 0 && len(l.parts)+len(l.plans) == 0 {
 		return nil, err
 	}
 	s, err := l.state(ctx)
@@ -35,8 +35,10 @@ func (d *Dir) Verify(ctx context.Context, sums bool) (*Verified, error) {
 			v.Problems = append(v.Problems, fmt.Sprintf("%s: %s", d.path(s.Files[i].Name), problem))
 		}
 	}
-	for _, p := range l.parts {
-		v.Problems = append(v.Problems, fmt.Sprintf("%s: the run has not finished", d.manifest(p.name)))
+	if why, err := l.unfinished(ctx); err != nil {
+		return nil, err
+	} else if why != "" {
+		v.Problems = append(v.Problems, fmt.Sprintf("%s: not finished: %s", d.Name, why))
 	}
 	if len(v.Problems) > 0 {
 		v.Complete = false

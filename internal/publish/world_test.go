@@ -150,7 +150,7 @@ func (r *runner) do(ctx context.Context) (did []string, run *Run, notes []string
 	if r.Recipe.Whole {
 		entries = append(entries, Entry{}) // no rows that come from no input
 	}
-	notes, err = w.Finish(ctx, entries, 0, 0)
+	notes, _, err = w.Finish(ctx, entries, 0, 0)
 	return did, run, notes, err
 }
 

@@ -283,44 +283,47 @@ func (w *Writer) unmark(ctx context.Context, l *listing) error {
 
 // Finish publishes what is held, and records that all files are there. entries are the
 // inputs that this worker has read; matched IDs, of total, have a row. The last worker
-// commits the run. notes are for the user: what was damaged and why _SUCCESS is missing.
-func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int64) (notes []string, err error) {
+// commits the run; otherwise waits says what the directory lacks. notes are for the user:
+// what was damaged and why _SUCCESS is missing.
+func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int64) (notes []string, waits string, err error) {
 	recipe := &w.run.dir.Recipe
 	recipe.IDsMatched, recipe.IDsTotal = [2]int64{matched, matched}, total
 	if err := w.allowed(ctx, entries); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := w.publish(ctx); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := w.undisputed(ctx); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	r := w.run
 	d := r.dir
 	p := r.part()
 	p.Done, p.Inputs = true, entries
 	if p.Files, err = w.identified(ctx); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := d.writePart(ctx, r.partName(true), p); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := d.removeManifest(ctx, r.partName(false)); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if d.NoCommit {
-		return r.notes, nil
+	lack := ""
+	if !d.NoCommit {
+		if lack, err = r.conclude(ctx); err == nil {
+			err = r.remains(ctx, entries)
+		}
 	}
-	lack, err := r.conclude(ctx)
-	if err == nil {
-		err = r.remains(ctx, entries)
+	if err == nil && (d.NoCommit || r.of() > 1) {
+		waits, err = d.Unfinished(ctx)
 	}
 	notes = r.notes
-	if lack != "" {
+	if lack != "" && waits == "" {
 		notes = append(notes, fmt.Sprintf("%s is not there: %s", Success, lack))
 	}
-	return notes, err
+	return notes, waits, err
 }
 
 // remains returns an error unless the inputs that this worker has read are in the state, or

@@ -1,0 +1,60 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+// Unfinished returns why the directory lacks rows that its runs are to bring: which of
+// their workers are not done, or that nobody has committed them. It is empty for a
+// directory that is complete, or that has no manifests.
+func (d *Dir) Unfinished(ctx context.Context) (string, error) {
+	l := &listing{dir: d}
+	if err := l.manifests(ctx); err != nil || len(l.parts)+len(l.plans) == 0 {
+		return "", err
+	}
+	_, err := d.Store.Stat(ctx, d.path(Success))
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return l.unfinished(ctx)
+}
+
+// Finished reports whether the deepest name=value directory that holds a file of the
+// directory is marked as complete, though others may not be.
+func (d *Dir) Finished(ctx context.Context, file string) bool {
+	p := partitionOf(file)
+	if p == "" {
+		return false
+	}
+	_, err := d.Store.Stat(ctx, d.path(p+"/"+Success))
+	return err == nil
+}
+
+// unfinished returns what the first run that has not been committed waits for.
+func (l *listing) unfinished(ctx context.Context) (string, error) {
+	for _, p := range l.parts {
+		left, err := l.leftOver(ctx, p)
+		if err != nil {
+			return "", err
+		}
+		if left {
+			continue
+		}
+		if p.of == 1 && !p.done {
+			return "the run that writes it has not ended", nil
+		}
+		return cmp.Or(missing(l.of(p.run, p.of)), fmt.Sprintf("%d of %d workers are done, and nothing is committed", p.of, p.of)), nil
+	}
+	begun := func(plan string) bool {
+		return slices.ContainsFunc(l.parts, func(p *partName) bool { return p.key() == keyOfPlan(plan) })
+	}
+	if slices.ContainsFunc(l.plans, func(plan string) bool { return !begun(plan) }) {
+		return "no worker is done", nil
+	}
+	return "", nil
+}
