@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -220,7 +221,7 @@ func (o Output) Pending(ctx context.Context) ([]*File, error) {
 		return o.Run.outputs(), nil
 	}
 	o.fill()
-	if err := o.apart(o.Run.inputs()); err != nil {
+	if err := o.apart(ctx, o.Run); err != nil {
 		return nil, err
 	}
 	if err := o.prepare(ctx, nil); err != nil {
@@ -261,18 +262,42 @@ func (o Output) PendingInputs(ctx context.Context) (*Inputs, error) {
 
 // apart refuses an output that is or contains an input, or that is in an input
 // directory: the next run would read it as part of the log.
-func (o Output) apart(inputs []*File) error {
+func (o Output) apart(ctx context.Context, r *Run) error {
 	place := newPlace(o.Store, o.Name)
 	clear := map[string]bool{"": true} // directories known to be clear
-	for _, f := range inputs {
+	check := func(name, root string, is bool) error {
 		switch {
-		case f.src == nil: // not in a storage
-		case place.holds(f.Name):
-			return fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, f.Name)
-		case !clear[f.root] && newPlace(o.Store, f.root).holds(o.Name):
-			return fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, f.root)
+		case is:
+			return fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, name)
+		case !clear[root] && newPlace(o.Store, root).holds(o.Name):
+			return fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, root)
 		}
-		clear[f.root] = true
+		clear[root] = true
+		return nil
+	}
+	for _, f := range r.inputs() {
+		if f.src == nil { // not in a storage
+			continue
+		}
+		if err := check(f.Name, f.root, place.holds(f.Name) || place.is(f.Name)); err != nil {
+			return err
+		}
+	}
+	if r.List == nil {
+		return nil
+	}
+	dirs := map[string]bool{} // of a list, which may be long: directories that are not in the place
+	for in, err := range r.List.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		dir := address.Parent(in.Name)
+		if !dirs[dir] && !place.holds(dir) {
+			dirs[dir] = true
+		}
+		if err := check(in.Name, in.root, !dirs[dir] || place.is(in.Name)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

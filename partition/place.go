@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,12 +13,16 @@ import (
 type place struct {
 	store storage.Source
 	real  string
+	file  os.FileInfo       // nil: there is none, or it is not local
 	seen  map[string]string // results of resolve
 }
 
 func newPlace(s storage.Source, name string) *place {
 	p := &place{store: s, seen: map[string]string{}}
 	p.real = p.resolve(name)
+	if !address.IsURL(name) {
+		p.file, _ = os.Stat(name)
+	}
 	return p
 }
 
@@ -37,6 +42,19 @@ func (p *place) holds(name string) bool {
 		}
 	}
 	return false
+}
+
+// is reports whether a file is the place, maybe by a hard link, or a link to something in
+// it.
+func (p *place) is(name string) bool {
+	if address.IsURL(name) {
+		return storage.Resolve(p.store, name) == p.real
+	}
+	info, err := os.Lstat(name)
+	if err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return p.holds(name)
+	}
+	return err == nil && p.file != nil && os.SameFile(info, p.file)
 }
 
 // resolve is [storage.Resolve], called once for each name.

@@ -126,7 +126,7 @@ func (l unfinishedIn) check(ctx context.Context, s storage.Storage) error {
 	if rel, ok := strings.CutPrefix(filepath.ToSlash(l.root), strings.TrimRight(filepath.ToSlash(l.dir), "/")+"/"); ok && d.Finished(ctx, path.Join(rel, "x")) {
 		return nil // what is read is complete, although other parts are not
 	}
-	return fault.Errorf("%s: this output is not finished, and rows may be missing: %s (finish or commit the run; {Uncommitted} reads what is there)", near(l.dir), why)
+	return fault.Errorf("%s/: this output is not finished, and rows may be missing: %s (finish or commit the run; {Uncommitted} reads what is there)", near(l.dir), why)
 }
 
 // near returns a path below the working directory as people write it.

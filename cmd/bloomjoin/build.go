@@ -209,6 +209,9 @@ func filterOutput(out string) error {
 	case out == "-":
 		return usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
 	}
+	if says := namedAs(out); says != "" && says != "a filter" {
+		return usagef("-o %s: its name says %s, and a filter is written: name the file .bjf", out, says)
+	}
 	return errors.Join(readOnly(out), regularOutput(out))
 }
 
@@ -297,6 +300,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	if err := o.inputs.fill(&open); err != nil {
+		return err
+	}
+	if err := c.spareList(o.out, &o.inputs); err != nil {
 		return err
 	}
 	args, list, err := c.filesFrom(cmd, &o.inputs, args)

@@ -30,6 +30,7 @@ type cli struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	terminal       io.Writer               // standard error, without escaping
+	shown          bool                    // standard output is a terminal
 	cancel         context.CancelCauseFunc // ends the run
 
 	stored        storage.Storage // see store

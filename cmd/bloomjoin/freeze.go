@@ -78,6 +78,9 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
+	if err := c.spareList(o.out, &o.inputs); err != nil {
+		return err
+	}
 	names, list, err := c.filesFrom(cmd, &o.inputs, args)
 	if err != nil {
 		return err
@@ -136,6 +139,9 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.OpenO
 	}
 	if err := errors.Join(readOnly(o.out), regularOutput(o.out)); err != nil {
 		return open, err
+	}
+	if says := namedAs(o.out); says != "" && says != "text" {
+		return open, usagef("-o %s: its name says %s, and a list of inputs is written: name the file .jsonl", o.out, says)
 	}
 	if o.format != "" {
 		if err := oneOf("ids-format", o.format, "lines", "csv", "tsv", "ndjson"); err != nil {

@@ -29,9 +29,9 @@ type inputFlags struct {
 }
 
 func (o *inputFlags) add(f *pflag.FlagSet) {
-	f.StringArrayVar(&o.include, "include", nil, "`GLOB` of directories and patterns, read only the files that match, as '*.parquet' or 'dt=2024-*/'; may be repeated")
-	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` of directories and patterns, leave out the files that match; may be repeated")
-	f.BoolVar(&o.uncommitted, "uncommitted", false, "read outputs of runs that are not finished, although rows are missing")
+	f.StringArrayVar(&o.include, "include", nil, "`GLOB` read only the files that match, as '*.parquet' or 'dt=2024-*/'; may be repeated")
+	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` leave out the files that match; may be repeated")
+	f.BoolVar(&o.uncommitted, "uncommitted", false, "read outputs that are not finished, too")
 	f.StringVar(&o.hive, "hive-partitioning", "auto", "`MODE` auto: directories named name=value are columns; off: they are not")
 	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: as their values are)")
 }

@@ -163,7 +163,8 @@ func TestRivalJoins(t *testing.T) {
 		same := round%2 == 1
 		args := [2][]string{shuffling(ids, log, dir, out), shuffling(others, log, dir, out)}
 		if same {
-			args[1] = shuffling(ids, log, dir, out, "--strategy", "lookup", "--memory", "1GiB")
+			args[1] = shuffling(ids, log, dir, out)
+			args[1][slices.Index(args[1], "shuffle")], args[1][slices.Index(args[1], "16MiB")] = "lookup", "1GiB"
 		}
 		var cmds [2]*exec.Cmd
 		var said [2]bytes.Buffer

@@ -55,10 +55,14 @@ func TestFilesFrom(t *testing.T) {
 		{"build", "--key", "origin"},
 		{"build", "--key", "origin", "--shard", "2/5"},
 	} {
-		want := at(fmt.Sprint("want", i, ".parquet"))
+		ending := ".parquet"
+		if args[0] == "build" {
+			ending = ".bjf"
+		}
+		want := at(fmt.Sprint("want", i, ending))
 		works(t, "", append(args, "--quiet", "-o", want, logs)...)
 		for k, from := range []struct{ name, stdin string }{{at("list"), ""}, {at("paths"), ""}, {"-", list}, {"-", paths.String()}} {
-			got := at(fmt.Sprint("got", i, "-", k, ".parquet"))
+			got := at(fmt.Sprint("got", i, "-", k, ending))
 			works(t, from.stdin, append(args, "--quiet", "-o", got, "--files-from", from.name)...)
 			if !bytes.Equal(read(t, got), read(t, want)) {
 				t.Errorf("%v --files-from %s (%d): another output", args, from.name, k)
@@ -150,7 +154,7 @@ func TestListedDirectory(t *testing.T) {
 		t.Errorf("the first shard: %+v", r)
 	}
 	_, said, code := called(t, "", append(scan, "--count", "--shard", "1/7", "--files-from", list)...)
-	if code != exitTryAgain || !strings.Contains(said, "dt=2024-05-02/a.parquet") || !strings.Contains(said, "bloomjoin inputs --update "+list) {
+	if code != exitFailed || !strings.Contains(said, "dt=2024-05-02/a.parquet") || !strings.Contains(said, "bloomjoin inputs --update "+list) {
 		t.Errorf("a file that is gone: exit code %d: %s", code, said)
 	}
 }

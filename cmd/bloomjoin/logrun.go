@@ -109,6 +109,9 @@ func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.Open
 
 // openLog opens the files of the log, and separates those without a key.
 func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open partition.OpenOptions, keys []partition.Match, anyKey bool) (err error) {
+	if err := r.spareList(r.out.Name, inputs); err != nil {
+		return err
+	}
 	names, r.list, err = r.filesFrom(cmd, inputs, names)
 	if err == nil && r.list != nil {
 		err = r.openSchemas(cmd.Context(), open)

@@ -23,8 +23,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -62,6 +64,9 @@ func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int 
 	data := &interruptibleWriter{ctx: ctx, w: stdout}
 	c.stdin, c.stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
 	c.stderr, c.terminal = printable{stderr}, stderr
+	if f, ok := stdout.(*os.File); ok {
+		c.shown = term.IsTerminal(int(f.Fd()))
+	}
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -150,6 +155,9 @@ func passes(err error) string {
 // passing reports whether the cause of an error may not recur: a full disk, the
 // network, an interruption of storage.
 func passing(err error) bool {
+	if errors.Is(err, partition.ErrOutdated) { // until the inputs are listed again
+		return false
+	}
 	for _, e := range []error{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT,
 		syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ESTALE,

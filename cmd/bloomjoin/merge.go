@@ -119,6 +119,9 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 		skip = c.sameAs(o.out)
 	}
 	names, err := filterbuild.Names(ctx, c.store(), args, skip)
+	if err == nil && (o.intersect || o.difference) { // a union or a merge has all that is replaced
+		err = c.spare(o.out, names...)
+	}
 	if n := len(names); err == nil && o.difference && n < 2 {
 		err = usagef("--difference: want two filters or more, got %d", n)
 	}

@@ -121,6 +121,9 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	if format == probeArrow && c.shown {
+		return usagef("standard output is a terminal, and the answer is an Arrow stream, which is not text: pipe it into a program, or send it to a file")
+	}
 	add, end := c.progress("probing", nil)
 	defer end()
 	p.progress = add

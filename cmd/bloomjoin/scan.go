@@ -154,12 +154,14 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Outpu
 		return o, usagef("-o OUT is required: a file, a directory/, or - for standard output")
 	case out == "-" && format == "parquet":
 		return o, usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
+	case out == "-" && c.shown:
+		return o, usagef("-o -: standard output is a terminal, and rows are written to it as an Arrow stream, which is not text: name a file, or pipe it into a program")
 	case readOnly(out) != nil:
 		return o, readOnly(out)
 	case out == "-" || o.IsDir(ctx):
 		return o, nil
-	case textName(out):
-		return o, usagef("-o %s: rows are written as Parquet or Arrow, not as text: name the file .parquet or .arrow", out)
+	case namedAs(out) != "" && namedAs(out) != formatNames[partition.Format(formatWord(o))]:
+		return o, usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet or .arrow", out, namedAs(out), formatNames[partition.Format(formatWord(o))])
 	case format == "" && !strings.Contains(filepath.Base(out), "."):
 		if err := regularOutput(out); err != nil {
 			return o, err
@@ -182,10 +184,21 @@ func regularOutput(out string) error {
 	return usagef("-o %s: want a regular file, got a device or pipe (scan and join write an Arrow stream to standard output with -o -, and nothing with --count)", out)
 }
 
-// textName reports whether a file with the name would be read as text.
-func textName(name string) bool {
-	_, ok := text.FormatOf(name)
-	return ok || strings.HasSuffix(strings.ToLower(name), ".json")
+// formatNames are the formats of rows as messages name them.
+var formatNames = map[partition.Format]string{partition.Parquet: "Parquet", partition.ArrowFile: "Arrow", partition.ArrowStream: "Arrow"}
+
+// namedAs returns the format that a name says, "" if it says none.
+func namedAs(name string) string {
+	name = strings.ToLower(address.WithoutQuery(name))
+	if _, ok := text.FormatOf(name); ok {
+		return "text"
+	}
+	says := map[string]string{
+		".parquet": "Parquet", ".parq": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".arrows": "Arrow",
+		".bjf": "a filter", ".json": "text", ".orc": "ORC", ".avro": "Avro",
+		".gz": "a compressed file", ".zst": "a compressed file", ".bz2": "a compressed file", ".xz": "a compressed file", ".lz4": "a compressed file", ".zip": "an archive",
+	}
+	return says[filepath.Ext(name)]
 }
 
 // formatWord returns the output's format for the digest of a run. It does not depend on

@@ -186,6 +186,14 @@ func (c *cli) spare(output string, inputs ...string) error {
 	return nil
 }
 
+// spareList is spare for the file of --files-from itself.
+func (c *cli) spareList(output string, o *inputFlags) error {
+	if o.filesFrom == "" || o.filesFrom == "-" || output == "" || output == "-" {
+		return nil
+	}
+	return c.spare(output, o.filesFrom)
+}
+
 // spareListed is spare for a list of inputs. It reads the list only if the output exists.
 func (c *cli) spareListed(ctx context.Context, output string, list *partition.Inputs) error {
 	if _, err := c.store().Stat(ctx, output); errors.Is(err, fs.ErrNotExist) {

@@ -218,8 +218,8 @@ func TestURLsAndFiles(t *testing.T) {
 		want string
 	}{
 		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "destination", "-o", "mem://b/new/", logs}, exitFailed, "--force replaces"},
-		{[]string{"build", "--key", "iata", "--force", "-o", "mem://b/airports-tx.csv", "mem://b/airports-tx.csv"}, exitFailed, "the output would replace the input mem://b/airports-tx.csv"},
-		{[]string{"scan", "--filter", "mem://b/both.bjf", "--key", "origin", "-o", "mem://b/both.bjf", "mem://b/logs/"}, exitFailed, "the output would replace the input mem://b/both.bjf"},
+		{[]string{"build", "--key", "iata", "--force", "-o", "mem://b/airports-tx.csv", "mem://b/airports-tx.csv"}, exitUsage, "its name says text"},
+		{[]string{"scan", "--filter", "mem://b/both.bjf", "--key", "origin", "-o", "mem://b/both.bjf", "mem://b/logs/"}, exitUsage, "its name says a filter"},
 		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/logs/out/", "mem://b/logs/"}, exitFailed, "the output is inside the input directory mem://b/logs/"},
 		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/rows", "mem://b/logs/"}, exitUsage, "want a file as mem://b/rows.parquet or mem://b/rows.arrow, or a directory as mem://b/rows/"},
 		{[]string{"join", "--ids", "mem://b/no.csv", "--on", "origin=iata", "-o", "-", logs}, exitFailed, "mem://b/no.csv: no such file or directory (check the address)"},
