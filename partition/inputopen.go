@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -132,10 +134,14 @@ var ErrOutdated = errors.New("the list of inputs is out of date")
 
 // changed returns the error for a file that is not the one that was listed.
 func (in *Inputs) changed(of *Input, how string, err error) error {
+	where := ""
 	if err == nil {
 		err = storage.ErrChanged
 	} else {
+		if errors.Is(err, fs.ErrNotExist) && !address.IsURL(of.Name) && !filepath.IsAbs(of.Name) {
+			where = ", or work in the directory in which they were listed"
+		}
 		err = fmt.Errorf("%w: %w", storage.ErrChanged, err)
 	}
-	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again)%w", of.Name, err, in.file().name, how, quiet.Error{Err: ErrOutdated})
+	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again%s)%w", of.Name, err, in.file().name, how, where, quiet.Error{Err: ErrOutdated})
 }

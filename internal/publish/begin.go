@@ -161,6 +161,9 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		return err
 	}
 	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
+	if err := d.sparing(ctx, l, s.losing(r.task.Remove)); err != nil {
+		return err
+	}
 	nothing := r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l))
 	if nothing && !shared { // what there is of this run is what a commit that was cut short has left
 		if err := r.dropParts(ctx, l); err != nil {

@@ -253,6 +253,9 @@ func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) e
 	if err != nil {
 		return err
 	}
+	if err := d.sparing(ctx, l, next); err != nil {
+		return err
+	}
 	if err := d.writeState(ctx, stateName(next.Generation), next, false); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return errLost

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -245,7 +246,7 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 		}
 	}
 	slices.SortFunc(s.Inputs, func(a, b Entry) int { return strings.Compare(a.Input, b.Input) })
-	if err := unescapeFiles(at, s.Files); err != nil {
+	if err := cmp.Or(unescapeFiles(at, s.Files), unescapeFiles(at, s.Removed)); err != nil {
 		return err
 	}
 	slices.SortFunc(s.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
@@ -396,6 +397,9 @@ func (d *Dir) writeState(ctx context.Context, name string, s *State, replace boo
 	c := *s
 	c.Recipes = append([]Recipe{}, s.Recipes...) // a list in JSON, also without any
 	c.Inputs, c.Files, c.Remove = escapeEntries(s.Inputs), escapeFiles(s.Files), escapeNames(s.Remove)
+	if len(s.Removed) > 0 {
+		c.Removed = escapeFiles(s.Removed)
+	}
 	return d.writeJSON(ctx, name, c, replace)
 }
 

@@ -3,11 +3,13 @@ package publish
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -156,11 +158,16 @@ func (l *listing) unsettled(s *State, name string) bool {
 }
 
 // clear removes the files that a state has no place for, as they were listed: what
-// another run has written there since stays.
+// another run or program has written there since stays.
 func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
 	for _, name := range s.Remove {
 		o, ok := l.objects[name]
 		if !ok || s.file(name) != nil || o.Type != 0 {
+			continue
+		}
+		if own, err := d.own(ctx, l, s, name); err != nil {
+			return err
+		} else if !own {
 			continue
 		}
 		if err := d.removeObject(ctx, storage.Object{Name: d.path(name), Identity: o.Identity}); err != nil {
@@ -168,6 +175,57 @@ func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
 		}
 	}
 	return d.removeDirs(ctx, s.Remove)
+}
+
+// own reports whether a file that is to be removed is the one that this output wrote. Of
+// one that an earlier version has listed nothing is known; it says itself what it is.
+func (d *Dir) own(ctx context.Context, l *listing, s *State, name string) (bool, error) {
+	for i := range s.Removed {
+		if f := &s.Removed[i]; f.Name == name {
+			why, err := d.replaced(ctx, l, f)
+			if why == "" || err != nil {
+				return err == nil, err
+			}
+		}
+	}
+	if isOldManifest(name) {
+		return true, nil
+	}
+	if slices.ContainsFunc(s.Removed, func(f File) bool { return f.Name == name }) {
+		return false, nil
+	}
+	marker, _, err := d.Marker(ctx, d.path(name))
+	return marker != "", err
+}
+
+// replaced returns what has become of a file that the state lists: empty if it is as this
+// output wrote it, or gone.
+func (d *Dir) replaced(ctx context.Context, l *listing, f *File) (string, error) {
+	obj, ok := l.objects[f.Name]
+	if !ok {
+		return "", nil
+	}
+	why, err := d.trouble(ctx, l, f)
+	if why == "" && f.Sum == "" && f.Identity != obj.Identity && f.Modified != millis(obj.ModTime) {
+		why = "changed"
+	}
+	return why, err
+}
+
+// sparing returns an error if a new state would remove a file that this output has not
+// written, although it had written one of that name.
+func (d *Dir) sparing(ctx context.Context, l *listing, next *State) error {
+	for i := range next.Removed {
+		f := &next.Removed[i]
+		why, err := d.replaced(ctx, l, f)
+		if err != nil {
+			return err
+		}
+		if why != "" && why != "missing" {
+			return fmt.Errorf("%s: %s is not the file that this output has written (%s), and this run would remove it, as its input is gone or has other outputs (move the file to another place)%w", d.Name, f.Name, why, quiet.Error{Err: ErrExists})
+		}
+	}
+	return nil
 }
 
 // removeDirs removes the directories of files that are gone, as far as they are empty.

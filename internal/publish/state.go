@@ -21,6 +21,9 @@ type State struct {
 	// Remove are files of the generation before that have no place in this one. They
 	// are removed after this generation was published.
 	Remove []string `json:"remove,omitempty"`
+	// Removed are those of them that this output wrote, in ascending order of Name, to tell
+	// them from what others have put there since.
+	Removed []File `json:"removed,omitempty"`
 }
 
 // Recipe is what was done with the inputs. Outputs of equal recipes can stand in one
@@ -123,6 +126,21 @@ func (s *State) without(gone map[string]bool) *State {
 	for _, f := range s.Files {
 		if used[f.Name] {
 			next.Files = append(next.Files, f)
+		}
+	}
+	return next
+}
+
+// losing returns a state in which the files that only some inputs have are removed.
+func (s *State) losing(inputs []string) *State {
+	gone := map[string]bool{}
+	for _, input := range inputs {
+		gone[input] = true
+	}
+	next := s.without(gone)
+	for _, f := range s.Files {
+		if len(inputs) > 0 && next.file(f.Name) == nil {
+			next.Removed = append(next.Removed, f)
 		}
 	}
 	return next

@@ -214,9 +214,10 @@ func (d *Dir) next(l *listing, s *State, u *united, run *Run) (*State, error) {
 			next.Remove = append(next.Remove, name)
 		}
 	}
-	for _, f := range s.Files {
-		if next.file(f.Name) == nil {
+	for _, f := range slices.Concat(s.Files, s.Removed) {
+		if _, ok := l.objects[f.Name]; ok && next.file(f.Name) == nil {
 			next.Remove = append(next.Remove, f.Name)
+			next.Removed = append(next.Removed, f)
 		}
 	}
 	slices.Sort(next.Remove)
