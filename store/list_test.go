@@ -60,6 +60,12 @@ func TestGlob(t *testing.T) {
 		`log/\[z\]/*`:    {"g", 1},
 		"log/a*b":        {"a*b", 0}, // the object of that name
 		"*/dt=[12]/[ab]": {"a b", 1},
+
+		"log/**/[abc]":       {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 1},
+		"log/dt=*/**":        {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 1},
+		"**/sub/*":           {"?log/dt=2/sub/c", 1},
+		"log/{dt=1,x%20y}/*": {"a f", 1},
+		"log/dt=[!1]/b":      {"b", 1},
 	} {
 		before := s.Stats().Requests.List
 		objects, err := s.List(t.Context(), "mem://b/"+pattern)

@@ -170,6 +170,10 @@ func (b bucket) verbs() {
 		"join --ids IN/airports*.csv --on origin=iata --type full --strategy shuffle -o OUT/full.arrow IN/logs/2001-q1.parquet",
 		"join --ids IN/airports-tx.csv --on origin=iata --filter OUT/tx.bjf -o OUT/semi/ IN/logs/*.parquet",
 		"join --ids IN/airports-tx.csv --on origin=iata --count IN/logs/",
+		"scan --filter OUT/tx.bjf --key origin --count IN/log*/**/2001-0?.parquet",
+		"scan --filter OUT/tx.bjf --key origin --count --exclude 2001-q1.* --exclude logs/x --include *.{parquet,arrow} IN/logs/",
+		"scan --filter OUT/tx.bjf --key origin --count IN/logs/ IN/logs/2001-q1.parquet IN/logs/*.arrow",
+		"join --ids IN/airports-tx.csv --ids IN/airports-*.csv --on origin=iata --type inner --count IN/logs/",
 		"inspect --check OUT/tx.bjf OUT/inner.parquet",
 		"inspect --compare OUT/tx.bjf OUT/merged.bjf",
 	} {
@@ -212,11 +216,24 @@ func TestURLsAndFiles(t *testing.T) {
 			t.Errorf("again %q: %s", args, said)
 		}
 	}
+	b.done("scan", "--filter", dir+"/tx.bjf", "--key", "origin", "--shard", "0/2", "-o", "mem://b/half/out/", "mem://b/logs/")
+	b.done("scan", "--filter", dir+"/tx.bjf", "--key", "origin", "-o", "mem://b/half/rest/", logs)
+	count := func(args ...string) []string {
+		return append([]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "--count"}, args...)
+	}
+	b.done(count("--uncommitted", "mem://b/half/")...)
+	b.done(count("mem://b/half/rest/")...)
+	b.done(count("mem://b/half/rest/*")...)
 	for _, c := range []struct {
 		args []string
 		code int
 		want string
 	}{
+		{count("mem://b/half/out/"), exitFailed, "mem://b/half/out/: this output is not finished, and rows may be missing: 1 of 2 workers are done, without 1"},
+		{count("mem://b/half/"), exitFailed, "1 of 2 workers are done"},
+		{count("mem://b/half/*"), exitFailed, "1 of 2 workers are done"},
+		{count("mem://b/half/**/2001-04.parquet"), exitFailed, "1 of 2 workers are done"},
+		{count("mem://b/half/out/2001-04.parquet"), exitFailed, "1 of 2 workers are done"},
 		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "destination", "-o", "mem://b/new/", logs}, exitFailed, "--force replaces"},
 		{[]string{"build", "--key", "iata", "--force", "-o", "mem://b/airports-tx.csv", "mem://b/airports-tx.csv"}, exitUsage, "its name says text"},
 		{[]string{"scan", "--filter", "mem://b/both.bjf", "--key", "origin", "-o", "mem://b/both.bjf", "mem://b/logs/"}, exitUsage, "its name says a filter"},
