@@ -70,7 +70,9 @@ func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]st
 			continue // lists have shown all manifests
 		}
 		for _, e := range lists[i] {
-			look(address.Parent(absolute(e.Name)), "", false)
+			for dir := address.Parent(absolute(e.Name)); !seen[dir]; dir = address.Parent(dir) {
+				look(dir, "", false)
+			}
 		}
 	}
 	return lookAll(ctx, s, looks)

@@ -133,7 +133,7 @@ func marked(pattern, match string) bool {
 	want := strings.Split(filepath.ToSlash(pattern), "/")
 	got := strings.Split(filepath.ToSlash(match), "/")
 	for i, name := range got {
-		if Marker(name) && (i >= len(want) || !glob.Spells(want[i], name[0])) {
+		if Marker(name) && (i >= len(want) || !glob.Spells(want[i], name)) {
 			return true
 		}
 	}

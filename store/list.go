@@ -201,7 +201,7 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen out
 func marked(rel, pattern string) bool {
 	want := strings.Split(pattern, "/")
 	for i, element := range strings.Split(rel, "/") {
-		if storage.Marker(element) && (i >= len(want) || !glob.Spells(want[i], element[0])) {
+		if storage.Marker(element) && (i >= len(want) || !glob.Spells(want[i], element)) {
 			return true
 		}
 	}

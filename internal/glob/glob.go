@@ -67,9 +67,13 @@ func Top(pattern, name string) (top string, ok bool) {
 	return name, doublestar.MatchUnvalidated(pattern, name)
 }
 
-// Spells reports whether the element of a pattern begins with a character itself, not with
-// a wildcard that matches it.
-func Spells(element string, c byte) bool {
+// Spells reports whether the element of a pattern itself has what makes a name a marker, see
+// storage.Marker, and not a wildcard that matches it: _ or . at its start, else its ending.
+func Spells(element, marker string) bool {
+	c := marker[0]
+	if c != '_' && c != '.' {
+		return strings.HasSuffix(element, path.Ext(marker))
+	}
 	return element != "" && element[0] == c ||
 		strings.HasPrefix(element, "{") && (element[1:2] == string(c) || strings.Contains(element, ","+string(c)))
 }

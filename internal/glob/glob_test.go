@@ -88,6 +88,20 @@ func TestStatic(t *testing.T) {
 	}
 }
 
+func TestSpells(t *testing.T) {
+	for _, c := range []struct {
+		element, marker string
+		want            bool
+	}{
+		{"_*", "_tmp", true}, {"*", "_tmp", false}, {"{_a,b}*", "_ab", true}, {"{a,_b}*", "_b", true}, {"{a,b}*", "_b", false},
+		{"o*", "out.bloomjoin", false}, {"o*.bloomjoin", "out.bloomjoin", true}, {"", "_x", false},
+	} {
+		if got := Spells(c.element, c.marker); got != c.want {
+			t.Errorf("%s spells %s: %v", c.element, c.marker, got)
+		}
+	}
+}
+
 func FuzzRule(f *testing.F) {
 	f.Add("x/**/{a,b}[!c].parquet", "x/y/a.parquet")
 	f.Add(`/a\*/`, "a*/b")

@@ -29,7 +29,8 @@ def fails(t, name, code, words, *args):
     """The run ends with the code and says the words; -o OUT, if asked for by args, is not there afterwards."""
     where = t.path("failed")
     where.mkdir()
-    args = [where / "out.parquet" if a == "OUT" else a for a in args]
+    out = where / ("out.bjf" if args[0] == "build" else "out.parquet")
+    args = [out if a == "OUT" else a for a in args]
     r = t.run(*args, want=None)
     t.ok(f"{name}: exit {code}", r.code == code, str(r))
     t.ok(f"{name}: says {words}", all(w in r.text for w in words), r.text)
