@@ -47,10 +47,9 @@ type streamSource struct {
 // Read, unless opts.Once is set. name is used in error messages. mem allocates the
 // memory of records; nil: the Go heap. Concurrent Reads use a pass each.
 //
-// A stream may end at a message boundary without its end marker, unless opts.Once
-// is set: its writer is then probably another process, which may have failed
-// between two messages. Non-zero bytes after the end marker are an error, because
-// they may be a second stream.
+// A stream that ends without its end marker is an error: its writer may have failed
+// between two messages. So are non-zero bytes after the marker, which may be a second
+// stream.
 func OpenStream(open func() (io.ReadCloser, error), name string, mem memory.Allocator, opts StreamOptions) (*Table, error) {
 	if mem == nil {
 		mem = memory.NewGoAllocator()
@@ -75,7 +74,6 @@ type pass struct {
 	rc     io.ReadCloser
 	r      *bufio.Reader
 	mem    memory.Allocator
-	marked bool  // the end marker is required
 	memory int64 // budget; 0: unlimited
 	left   int64 // upper bound on the remaining bytes; -1: unknown
 	tree   *schemaTree
@@ -88,7 +86,7 @@ func (s *streamSource) pass() (*pass, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.at, err)
 	}
-	p := &pass{at: s.at, rc: rc, r: bufio.NewReaderSize(rc, 64<<10), mem: s.mem, marked: s.opts.Once, memory: s.opts.Memory, left: -1}
+	p := &pass{at: s.at, rc: rc, r: bufio.NewReaderSize(rc, 64<<10), mem: s.mem, memory: s.opts.Memory, left: -1}
 	if s.opts.Size > 0 {
 		p.left = s.opts.Size
 	}
@@ -145,11 +143,11 @@ func (p *pass) count(n int64) {
 func (p *pass) metadata() ([]byte, error) {
 	var b [4]byte
 	switch err := p.full(b[:]); {
-	case err == io.EOF && p.marked && p.tree != nil:
+	case err == io.EOF && p.tree != nil:
 		return nil, fault.Corrupt(p.at, "the Arrow stream ends without its end marker, so that rows may be missing").
 			WithHint("check that the program that writes it has not failed, and that it closes its writer at the end")
 	case err == io.EOF:
-		return nil, nil // allowed by the format
+		return nil, nil
 	case err != nil:
 		return nil, wrapRead(p.at, "a message's length", err)
 	}
