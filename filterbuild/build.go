@@ -348,6 +348,9 @@ func (p *Plan) classes(columns []key.Column) error {
 // readAs describes how the keys of a text file are read.
 func readAs(f *partition.File, enc *key.Encoder) string {
 	as := string(f.Format)
+	if e := f.Encoding(); e != "" {
+		as += " in " + e
+	}
 	for _, c := range enc.Columns() {
 		as += " " + f.Schema().Field(c).Type.String()
 	}

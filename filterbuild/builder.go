@@ -64,7 +64,7 @@ type Spec struct {
 	SkipBad  bool           // bad lines of text IDs are skipped
 	NoRange  bool           // the filter does not record its smallest and largest key
 
-	reading []string // whatever else changes the keys that are read from the same files: casts and, for text, the format and the key's types
+	reading []string // whatever else changes the keys that are read from the same files: casts and, for text, the format, the encoding and the key's types
 	sparse  bool     // the keys are so far apart that no exact set is tried; depends on the inputs alone
 }
 

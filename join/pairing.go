@@ -197,8 +197,8 @@ func (p *pairing) typeText(ids, logs []*partition.File) error {
 }
 
 // logType returns the type of a key column of the log: an integer type if some
-// file has one, else that of the first file in which it is not null. If some files
-// have signed and some unsigned 64-bit integers, which no integer type covers, it
+// file has one, else that of the first file in which it is not null, where float64 goes
+// before float32. If some files have signed and some unsigned 64-bit integers, which no integer type covers, it
 // is a decimal.
 func (p *pairing) logType(c key.Column, logs []*partition.File) (t arrow.DataType, err error) {
 	var signed, unsigned bool
@@ -211,7 +211,7 @@ func (p *pairing) logType(c key.Column, logs []*partition.File) (t arrow.DataTyp
 			wide := textType(field.Type).ID() == arrow.UINT64
 			signed, unsigned = signed || !wide, unsigned || wide
 		}
-		if t == nil || t.ID() == arrow.NULL || isInteger(field.Type) && !isInteger(t) {
+		if t == nil || t.ID() == arrow.NULL || isInteger(field.Type) && !isInteger(t) || isFloat(t) && textType(field.Type) == arrow.PrimitiveTypes.Float64 {
 			t = field.Type
 		}
 	}
@@ -226,6 +226,11 @@ func isInteger(t arrow.DataType) bool {
 	return err == nil && c == key.Integer
 }
 
+func isFloat(t arrow.DataType) bool {
+	c, err := key.ClassOf(t)
+	return err == nil && c == key.Float
+}
+
 // readsAsUUID reports whether text compared with columns of type t stays text,
 // because the rule turns it into UUIDs.
 func (p *pairing) readsAsUUID(t arrow.DataType) bool {
@@ -234,7 +239,8 @@ func (p *pairing) readsAsUUID(t arrow.DataType) bool {
 }
 
 // textType returns the type as which text is read to be compared with a column of
-// type t: the widest of its class. Nil: text stays text.
+// type t: the widest of its class, but float32 for float32, since 0.1 is another number
+// in each width. For binary, text is bytes that need not be UTF-8. Nil: text stays text.
 func textType(t arrow.DataType) arrow.DataType {
 	for {
 		if d, ok := t.(*arrow.DictionaryType); ok {
@@ -246,12 +252,16 @@ func textType(t arrow.DataType) arrow.DataType {
 		}
 	}
 	switch c, err := key.ClassOf(t); {
+	case c == key.Bytes && t.ID() != arrow.STRING && t.ID() != arrow.LARGE_STRING && t.ID() != arrow.STRING_VIEW:
+		return arrow.BinaryTypes.Binary
 	case err != nil, c == key.Bytes, c == key.Null:
 		return nil
 	case c == key.Integer && t.ID() == arrow.UINT64:
 		return t
 	case c == key.Integer:
 		return arrow.PrimitiveTypes.Int64
+	case c == key.Float && t.ID() == arrow.FLOAT32:
+		return t
 	case c == key.Float:
 		return arrow.PrimitiveTypes.Float64
 	case c == key.Date:

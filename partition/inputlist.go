@@ -87,7 +87,7 @@ func (o *OpenOptions) describe(ctx context.Context, e storage.Object, known map[
 // sameFormat reports whether a file would be opened in the format in which it was
 // listed, if its content is the same.
 func (o *OpenOptions) sameFormat(old *Input) bool {
-	return !old.Format.IsText() || o.Text && o.TextFormat == ""
+	return !old.Format.IsText() || o.Text && o.TextFormat == "" && o.Encoding == ""
 }
 
 // again returns what was known of a file that has not changed, as it would be listed

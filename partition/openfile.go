@@ -30,6 +30,12 @@ type OpenOptions struct {
 	// TextFormat is the format of inputs whose name does not identify one, and of
 	// .txt and .ids. If empty, they have one ID a line; other contents are an error.
 	TextFormat Format
+	// Encoding is that of text inputs: utf-8, latin1, windows-1252, utf-16le, utf-16be, or
+	// utf-16 for the order that a byte order mark says. If empty, a byte order mark of
+	// UTF-8 or UTF-16 decides, and without one it is UTF-8. A mark that contradicts it is
+	// an error, and so are bytes that it does not have. Columns that [OpenOptions].Types, or
+	// in a join the type of the log's key, make binary take any bytes, unless converted.
+	Encoding string
 	// Column is the name of the column of inputs with one ID per line; empty: "id".
 	Column string
 	// Types gives types to columns of text inputs. Other columns are strings.

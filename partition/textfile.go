@@ -24,6 +24,15 @@ func (f *File) BadLines() (count int64, first []int, skips bool) {
 	return bad.Lines, bad.First, t.SkipsBad()
 }
 
+// Encoding returns [OpenOptions].Encoding of a text file, "" if it is UTF-8 or if a byte
+// order mark decides.
+func (f *File) Encoding() string {
+	if t, ok := stored(f.table).(*text.Table); ok {
+		return t.Encoding()
+	}
+	return ""
+}
+
 // Undivided returns, in a few words, why a text file has one row group, however large it
 // is: "gzip", for example. It returns "" for files that are divided or small, and for
 // those of other formats.
@@ -44,7 +53,7 @@ func (f *File) compressed() bool {
 func (f *File) textOptions(opts OpenOptions, r io.ReaderAt) text.Options {
 	o := text.Options{
 		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory,
-		SkipBad: opts.SkipBad, At: r, RangeBytes: opts.textRange, Turn: parquet.Turn,
+		Encoding: opts.Encoding, SkipBad: opts.SkipBad, At: r, RangeBytes: opts.textRange, Turn: parquet.Turn,
 	}
 	if f.remote() {
 		o.At = nil

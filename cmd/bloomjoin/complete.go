@@ -101,7 +101,7 @@ func (c *cli) pairs(o *joinFlags) completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		before, last := cutLast(begun, ",")
-		ids := c.columns(cmd, o.ids, partition.OpenOptions{Text: true, TextFormat: partition.Format(o.text.format)})
+		ids := c.columns(cmd, o.ids, partition.OpenOptions{Text: true, TextFormat: partition.Format(o.text.format), Encoding: o.text.encoding})
 		if log, _, ok := strings.Cut(last, "="); ok {
 			return inFront(before+log+"=", ids), how
 		}
@@ -129,6 +129,7 @@ func complete(cmd *cobra.Command, of map[string]completion) {
 // common returns the completions of flags that several verbs have, by flag.
 func (c *cli) common() map[string]completion {
 	return map[string]completion{
+		"encoding":    words(encodings...),
 		"ids-format":  words("lines", "csv", "tsv", "ndjson"),
 		"key-type":    words("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
 		"normalize":   listOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid"} }),
@@ -153,7 +154,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 	of := c.common()
 	of["kind"], of["geometry"] = words("auto", "bloom", "exact"), words(geometries...)
 	of["key"] = listOf(func(cmd *cobra.Command, args []string) []string {
-		return c.columns(cmd, args, partition.OpenOptions{Text: true, TextFormat: partition.Format(o.ids.format)})
+		return c.columns(cmd, args, partition.OpenOptions{Text: true, TextFormat: partition.Format(o.ids.format), Encoding: o.ids.encoding})
 	})
 	complete(cmd, of)
 }

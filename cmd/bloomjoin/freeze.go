@@ -18,10 +18,10 @@ import (
 
 // freezeFlags holds the flags of inputs.
 type freezeFlags struct {
-	out, update string
-	text        bool
-	format      string
-	inputs      inputFlags
+	out, update      string
+	text             bool
+	format, encoding string
+	inputs           inputFlags
 }
 
 func (c *cli) inputsCmd() *cobra.Command {
@@ -46,6 +46,7 @@ what they read.`,
 		o.inputs.addLog(f)
 		f.BoolVar(&o.text, "text", false, "list text files, too: CSV, TSV, NDJSON, one ID a line")
 		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
+		addEncoding(f, &o.encoding)
 		f.StringVar(&o.update, "update", "", "`OLD` an earlier list: files that it has, and that have not changed, are not opened")
 	})
 	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
@@ -137,7 +138,10 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.OpenO
 	case o.format != "" && !o.text:
 		return open, usagef("--ids-format %s: it is for text (add --text)", o.format)
 	}
-	if err := errors.Join(readOnly(o.out), regularOutput(o.out)); err != nil {
+	if o.encoding != "" && !o.text {
+		return open, usagef("--encoding %s: it is for text (add --text)", o.encoding)
+	}
+	if err := errors.Join(readOnly(o.out), regularOutput(o.out), checkEncoding(o.encoding)); err != nil {
 		return open, err
 	}
 	if says := namedAs(o.out); says != "" && says != "text" {
@@ -148,7 +152,7 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.OpenO
 			return open, err
 		}
 	}
-	open = partition.OpenOptions{Text: o.text, TextFormat: partition.Format(o.format)}
+	open = partition.OpenOptions{Text: o.text, TextFormat: partition.Format(o.format), Encoding: o.encoding}
 	return open, o.inputs.fill(&open)
 }
 

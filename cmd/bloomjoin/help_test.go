@@ -118,6 +118,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"build", "--kind", ""}, "auto bloom exact"},
 		{[]string{"build", "--geometry", ""}, "split-256 split-512"},
 		{[]string{"build", "--ids-format", ""}, "lines csv tsv ndjson"},
+		{[]string{"build", "--encoding", ""}, strings.Join(encodings, " ")},
 		{[]string{"build", "--key-type", ""}, "int64 uuid"},
 		{[]string{"build", "--normalize", "trim,"}, "trim,lower trim,uuid"},
 		{[]string{"build", ids, "--key", ""}, "uid name"},
@@ -192,6 +193,7 @@ func TestSuggestions(t *testing.T) {
 		{"join --ids i.csv --on k --progress bar -o o.parquet l", "--progress bar: want auto, lines or none"},
 		{"join --ids i.parquet --key-type int64 --on k -o o.parquet l", "i.parquet: --key-type int64 is for text IDs"},
 		{"join --ids i.arrow --skip-bad --on k -o o.parquet l", "i.arrow: --skip-bad is for text IDs"},
+		{"join --ids i.arrow --encoding latin1 --on k -o o.parquet l", "i.arrow: --encoding latin1 is for text IDs"},
 		{"build --ids-format csv --key k -o f i.pq", "i.pq: --ids-format csv is for text IDs"},
 	} {
 		var out, said bytes.Buffer
@@ -222,7 +224,7 @@ func TestBadValues(t *testing.T) {
 	bad := map[string][]string{
 		"key": {"a,", `"a`}, "key-type": {"money", "int64,int64"}, "normalize": {"upper", "trim,"},
 		"max-size": {"much", "1B"}, "kind": {"roaring", ""}, "geometry": {"512"}, "fpr": {"0", "1", "-1", "NaN", "x"},
-		"expect": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
+		"expect": {"-1", "0", "x"}, "capacity": {"0", "-1"}, "ids-format": {"xml"}, "encoding": {"ebcdic"}, "shard": {"2/2", "x", "1", "auto/0", "1/0"},
 		"include": {"[", ""}, "exclude": {"[", ""}, "output": {"", "-", "/dev/null"}, "match": {"nowhere", "=x", "a,=x"}, "no-match": {"nowhere"},
 		"columns": {"a,", "a.b", "a,a"}, "schema": {"loose"}, "compression": {"zip", "zstd:x"}, "missing-key": {"skip"}, "int96": {"ms"},
 		"target-file-size": {"much", "0", "1MiB"}, "empty": {"keep", "write"}, // also right ones, since the output is a file

@@ -14,14 +14,29 @@ import (
 
 // idFlags are the flags for reading ID sets in text formats.
 type idFlags struct {
-	keyType, format string
-	skipBad         bool
+	keyType, format, encoding string
+	skipBad                   bool
 }
 
 func (o *idFlags) add(f *pflag.FlagSet, defaultType string) {
 	f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
 	f.StringVar(&o.keyType, "key-type", "", "`TYPE` type of the key in text IDs, as int64, uuid, date, 'decimal(18,2)' (default: "+defaultType+")")
+	addEncoding(f, &o.encoding)
 	f.BoolVar(&o.skipBad, "skip-bad", false, "leave out bad lines of text IDs, and say which; more than half is an error")
+}
+
+// encodings are the values of --encoding.
+var encodings = []string{"utf-8", "latin1", "windows-1252", "utf-16", "utf-16le", "utf-16be"}
+
+func addEncoding(f *pflag.FlagSet, to *string) {
+	f.StringVar(to, "encoding", "", "`NAME` encoding of text IDs: utf-8, latin1, windows-1252, utf-16, utf-16le or utf-16be (default: as a byte order mark says, or utf-8)")
+}
+
+func checkEncoding(name string) error {
+	if name == "" {
+		return nil
+	}
+	return oneOf("encoding", name, encodings...)
 }
 
 // given returns the flags that are set, with their values.
@@ -32,6 +47,9 @@ func (o *idFlags) given() (flags []string) {
 	if o.format != "" {
 		flags = append(flags, "--ids-format "+o.format)
 	}
+	if o.encoding != "" {
+		flags = append(flags, "--encoding "+o.encoding)
+	}
 	if o.skipBad {
 		flags = append(flags, "--skip-bad")
 	}
@@ -41,7 +59,10 @@ func (o *idFlags) given() (flags []string) {
 // check copies the flags to the options, before any input is opened. The flags are
 // a usage error if the names of all inputs have extensions of typed formats.
 func (o *idFlags) check(open *partition.OpenOptions, names []string) error {
-	open.SkipBad, open.TextFormat = o.skipBad, partition.Format(o.format)
+	open.SkipBad, open.TextFormat, open.Encoding = o.skipBad, partition.Format(o.format), o.encoding
+	if err := checkEncoding(o.encoding); err != nil {
+		return err
+	}
 	if o.format != "" {
 		if err := oneOf("ids-format", o.format, "lines", "csv", "tsv", "ndjson"); err != nil {
 			return err

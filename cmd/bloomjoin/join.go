@@ -465,6 +465,9 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partitio
 	if o.text.skipBad && slices.ContainsFunc(ids, func(f *partition.File) bool { return f.Format.IsText() }) {
 		words = append(words, "without bad lines")
 	}
+	if i := slices.IndexFunc(ids, func(f *partition.File) bool { return f.Encoding() != "" }); i >= 0 {
+		words = append(words, "text in "+ids[i].Encoding())
+	}
 	if !dir { // of a directory, they are checked over all of its inputs whenever some are added
 		words = append(words, o.require.words(opts.Require)...)
 	}

@@ -36,7 +36,8 @@ func TestSkipBad(t *testing.T) {
 		{"objects and values", "a.jsonl", "{\"n\":\"x\"}\n" + strings.Repeat("[]\n", 9) + "{\"n\":1}\n{\"n\":\"x\"}\n" + strings.Repeat("[]\n{\"n\":128}\n", 3) + strings.Repeat("{\"n\":1}\n", 16),
 			"[[1]" + strings.Repeat(" [1]", 16) + "]", []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17, 18}},
 		{"keys of bad objects", "a.jsonl", "{\"z\":1,\"z\":2}\n{\"n\":1}\n", "[[1]]", []int{1}},
-		{"bytes are never bad", "a.csv", "s\n\xff\n\xc3(\n", "[[\xff] [\xc3(]]", nil},
+		{"not UTF-8", "a.csv", "s\na\n\xff\nb\n\xc3(\nc\n", "[[a] [b] [c]]", []int{3, 5}},
+		{"not UTF-8, in an integer", "a.txt", "1\n\xff\n2\n", "[[1] [2]]", []int{2}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			for _, once := range []bool{false, true} {
@@ -75,7 +76,9 @@ func TestNotSkipped(t *testing.T) {
 		{"too long", "a.txt", "1\n" + strings.Repeat("1", 2001) + "\n2\n", fault.ErrUnsupported, "line 2"},
 		{"no header", "a.csv", "\n\n", fault.ErrCorrupt, "column names"},
 		{"two names", "a.csv", "n,n\n1,2\n", fault.ErrCorrupt, "line 1"},
-		{"UTF-16", "a.txt", "\xFE\xFF\x001\x00\n", fault.ErrUnsupported, "UTF-16"},
+		{"UTF-16", "a.txt", "\x001\x00\n", fault.ErrUnsupported, "UTF-16"},
+		{"a name that is not UTF-8", "a.csv", "n,\xff\n1,a\n2,b\n", fault.ErrCorrupt, "line 1: corrupt: the name of column 2"},
+		{"half a surrogate pair", "a.txt", "\xFE\xFF\x001\x00\n\xD8\x00\x00\n", fault.ErrCorrupt, "line 2: corrupt: half a surrogate pair of utf-16be"},
 		{"binary data", "a.txt", "1\n\x00\n", fault.ErrUnsupported, "binary data"},
 		{"no gzip", "a.txt.gz", "1\n", fault.ErrCorrupt, "gzip"},
 		{"half of gzip", "a.txt.gz", gz("1\n2\n")[:20], fault.ErrCorrupt, "a.txt.gz"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 )
@@ -27,11 +28,14 @@ func newCSV(l *lines) (*csvRows, error) {
 	if err := r.read(maxNames); err != nil {
 		return nil, headerError(l.at, err)
 	}
-	for _, name := range r.row {
-		r.names = append(r.names, string(name))
-	}
 	at := l.at
 	at.Line = r.first
+	for _, name := range r.row {
+		if err := checkEnd(at, name); err != nil && len(r.on) == 0 { // within quotes, CR is part of a name
+			return nil, err
+		}
+		r.names = append(r.names, string(name))
+	}
 	return r, checkNames(at, r.names)
 }
 
@@ -90,6 +94,11 @@ func (r *csvRows) quoted(line []byte, columns int) (err error) {
 			field, line, more = bytes.Cut(line, []byte(","))
 			if bytes.IndexByte(field, '"') >= 0 {
 				return r.quoteError("a quote in a field that does not begin with one")
+			}
+			if r.names == nil {
+				if err = checkEnd(r.l.at, field); err != nil {
+					return err
+				}
 			}
 			r.copied = append(r.copied, field...)
 		}
@@ -161,6 +170,9 @@ func checkNames(at fault.At, names []string) error {
 	}
 	seen := make(map[string]bool, len(names))
 	for i, n := range names {
+		if !utf8.ValidString(n) {
+			return fault.Corrupt(at, "the name of column %d is not UTF-8", i+1).WithHint("name its encoding, as in {Encoding latin1}")
+		}
 		if n == "" {
 			return fault.Corrupt(at, "column %d has no name", i+1).WithHint("name every column in the first line")
 		}
@@ -170,6 +182,15 @@ func checkNames(at fault.At, names []string) error {
 		seen[n] = true
 	}
 	return nil
+}
+
+// checkEnd returns an error if a name without quotes has a CR: in an input with LF, CR
+// alone ends no line, and the names would take rows in.
+func checkEnd(at fault.At, name []byte) error {
+	if bytes.IndexByte(name, '\r') < 0 {
+		return nil
+	}
+	return fault.Corrupt(at, "a CR without LF within the column names, in an input with LF").WithHint("end all lines alike")
 }
 
 // checkWidth compares the number of a row's fields with that of the names.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -25,6 +24,7 @@ type lines struct {
 	from   int    // start of the next line in buf
 	seen   int    // text before it has no line end
 	err    error  // returned after buf
+	cr     bool   // lines end with CR in the input, and with LF in buf
 
 	// Of a range of an input that has several:
 	mark    int          // end of the range in buf, noMark before it is found
@@ -49,16 +49,13 @@ func newLines(s *stream, max int, look bool) (*lines, error) {
 	for len(l.buf) < 4 && l.err == nil {
 		l.fill()
 	}
-	switch head := string(l.buf[:min(3, len(l.buf))]); {
-	case head == "\xEF\xBB\xBF":
-		l.from, l.seen = 3, 3
-	case strings.HasPrefix(head, "\xFF\xFE"), strings.HasPrefix(head, "\xFE\xFF"):
-		return nil, notUTF8(l.at, "UTF-16")
+	if mark, n := markOf(l.buf); mark == UTF8 {
+		l.from, l.seen = n, n
 	}
-	for len(l.buf)-l.from < 64 && l.err == nil && utf16(l.buf[l.from:]) != "" {
+	for len(l.buf)-l.from < 64 && l.err == nil && unmarked(l.buf[l.from:]) != "" {
 		l.fill() // the first read may be short
 	}
-	if encoding := utf16(l.buf[l.from:]); encoding != "" {
+	if encoding := unmarked(l.buf[l.from:]); encoding != "" {
 		return nil, notUTF8(l.at, encoding)
 	}
 	if look {
@@ -120,11 +117,61 @@ func (l *lines) fill() {
 		}
 		l.err = err
 		l.lookAt(fresh)
+		if l.cr {
+			l.toLF(fresh)
+		}
 		if n > 0 || err != nil {
 			return
 		}
 	}
 	l.err = io.ErrNoProgress
+}
+
+// endings finds how lines end, before the first one is read: cr reports whether CR alone
+// ends a line, as on old Macs. That is sure if there is no LF, in the input or in as many
+// bytes as a line has at most; a later LF is an error. doubt reports whether the only LF
+// ends an input that has a CR within: it may be one line or several.
+func (l *lines) endings() (cr, doubt bool) {
+	for {
+		if i := bytes.IndexByte(l.buf[l.seen:], '\n'); i >= 0 {
+			return false, l.hasCR(l.buf[l.from:l.seen+i]) && l.ended(i)
+		}
+		l.seen = len(l.buf)
+		if l.err != nil || len(l.buf)-l.from > l.max+1 {
+			break
+		}
+		l.fill()
+	}
+	l.seen = l.from
+	return (l.err == nil || l.err == io.EOF) && l.hasCR(l.buf[l.from:]), false
+}
+
+// hasCR reports whether a line has a CR that does not end it.
+func (l *lines) hasCR(line []byte) bool {
+	return bytes.IndexByte(bytes.TrimSuffix(line, []byte("\r")), '\r') >= 0
+}
+
+// ended reports whether the input ends after byte i of what was not looked at yet.
+func (l *lines) ended(i int) bool {
+	for l.seen+i+1 == len(l.buf) && l.err == nil {
+		l.fill()
+	}
+	return l.seen+i+1 == len(l.buf) && l.err == io.EOF
+}
+
+// toLF makes the CR in newly read text LF.
+func (l *lines) toLF(text []byte) {
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		at := l.at
+		at.Line += bytes.Count(l.buf[l.from:len(l.buf)-len(text)], []byte("\n")) + bytes.Count(text[:i], []byte("\r")) + 1
+		l.err = fault.Corrupt(at, "a line that ends with LF, after others that end with CR").WithHint("end all lines alike")
+		return
+	}
+	for i, c := range text {
+		if c == '\r' {
+			text[i] = '\n'
+		}
+	}
 }
 
 // room waits, before a line of more than n bytes takes memory, until no other range
@@ -197,6 +244,9 @@ func (l *lines) read() ([]byte, error) {
 			l.from = l.seen + i + 1
 			l.seen = l.from
 			l.end = "\n"
+			if l.cr {
+				l.end = "\r"
+			}
 			return l.cut(line)
 		}
 		l.seen = len(l.buf)
@@ -272,6 +322,9 @@ func newTSV(l *lines) (*tsv, error) {
 	}
 	r := &tsv{lines: l}
 	for _, name := range split(nil, line, '\t', maxNames) {
+		if err := checkEnd(l.at, name); err != nil {
+			return nil, err
+		}
 		r.names = append(r.names, string(name))
 	}
 	return r, checkNames(l.at, r.names)

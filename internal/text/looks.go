@@ -2,7 +2,6 @@ package text
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -109,9 +108,9 @@ func (h head) explain(parses func(string) bool) (what, hint fault.Text) {
 	return fault.Text("it looks like a " + strings.ToUpper(format) + " header"), fault.Text("{TextFormat " + format + "}; if there is no header, add one")
 }
 
-// utf16 returns the encoding if text is UTF-16 without a byte order mark, that is,
+// unmarked returns the encoding if text is UTF-16 without a byte order mark, that is,
 // if every other byte at its start is NUL.
-func utf16(text []byte) string {
+func unmarked(text []byte) string {
 	text = text[:min(len(text), 64)&^1]
 	if len(text) < 4 {
 		return ""
@@ -129,10 +128,4 @@ func utf16(text []byte) string {
 		return "UTF-16BE"
 	}
 	return ""
-}
-
-// notUTF8 returns the error for text in UTF-16.
-func notUTF8(at fault.At, encoding string) error {
-	return fault.Unsupported(at, "text in %s; want UTF-8", encoding).
-		WithHint("convert it: iconv -f %s -t UTF-8", cmp.Or(encoding, "UTF-16"))
 }

@@ -139,7 +139,7 @@ func (r *ndjson) object(line []byte) error {
 	r.keys = r.keys[:0]
 	line = bytes.Trim(line, " \t\r")
 	if !utf8.Valid(line) {
-		return &badLine{fault: fault.Corrupt(r.at, "JSON that is not UTF-8"), confined: true}
+		return &badLine{fault: fault.Corrupt(r.at, "JSON that is not UTF-8").WithHint("name its encoding, as in {Encoding latin1} or {Encoding windows-1252}"), confined: true}
 	}
 	if !json.Valid(line) || line[0] != '{' {
 		return &badLine{fault: fault.Corrupt(r.at, "not one JSON object"), confined: true}

@@ -43,6 +43,10 @@ func NewObjects(rc io.ReadCloser, name string, paths [][]string, ignoreCase bool
 	if err != nil {
 		return nil, err
 	}
+	if s.encoding != "" { // the lines are answered as they are
+		_ = s.close()
+		return nil, fault.Unsupported(in.at, "text in %s; want UTF-8", s.encoding).WithHint("convert it: iconv -f UTF-16 -t UTF-8")
+	}
 	l, err := newLines(s, in.opts.lineBytes(), false)
 	if err != nil {
 		_ = s.close()

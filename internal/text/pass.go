@@ -88,6 +88,13 @@ func (p *pass) begin(in *input) (err error) {
 		l.budget = in.opts.Memory
 	}
 	p.lines = l
+	if in.columns == nil {
+		in.cr, in.doubt = l.endings()
+		in.marked = p.s.marked
+	}
+	if l.cr = in.cr; l.cr {
+		l.toLF(l.buf[l.from:])
+	}
 	p.headed(l)
 	switch {
 	case in.opts.Format == CSV && p.group > 0:
@@ -164,6 +171,9 @@ func (p *pass) refuse(c int, name string, want fault.Text, parses func(string) b
 	at := p.at
 	at.Column, at.Line = name, p.rows.line(c)
 	e := &fault.Error{Kind: fault.ErrMismatch, At: at, What: "a value that does not parse", Want: want}
+	if want == wantText {
+		e.What, e.Hint = "text in another encoding", bytesHint
+	}
 	return &badLine{fault: e, confined: p.rows.confined(), parses: parses}
 }
 
@@ -177,7 +187,7 @@ func (p *pass) explain(err error) error {
 	}
 	e := *bad.fault
 	switch {
-	case !bad.confined:
+	case !bad.confined || e.Hint != "":
 	case p.good > 0 || p.group > 0:
 		e.Hint = "{SkipBad} leaves such lines out"
 	default:
@@ -293,7 +303,7 @@ func (in *input) Judge(groups []int) error {
 	}
 	e := fault.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", all.bad.Lines, all.bad.Lines+all.good))
 	e.Want = "at most half of them with {SkipBad}"
-	e.Hint = "check the format, with {TextFormat}, and the type, with {Types}"
+	e.Hint = "check the format, with {TextFormat}, the type, with {Types}, and the encoding, with {Encoding}"
 	if all.parses != nil && in.opts.Format == Lines && at.Line == 1 {
 		if looks, hint := in.head.explain(all.parses); looks != "" {
 			e.What, e.Hint = e.What+"; "+looks, hint

@@ -55,6 +55,12 @@ func (in *input) divide(p *pass) (err error) {
 	case in.kind == "gzip":
 		in.whole = "gzip"
 		return nil
+	case p.s.encoding != "":
+		in.whole = p.s.encoding
+		return nil
+	case in.cr:
+		in.whole = "lines that end with CR"
+		return nil
 	case in.opts.Once || in.opts.At == nil && in.opts.From == nil || size < 2*least && in.kind == "":
 		return nil
 	case in.kind == "zstd" && in.opts.At == nil:

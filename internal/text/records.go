@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -73,8 +74,8 @@ type batcher struct {
 }
 
 func (t *Table) batcher(group int, columns []int) (*batcher, error) {
-	if t.err != nil {
-		return nil, t.err
+	if err := cmp.Or(t.err, t.doubt); err != nil {
+		return nil, err
 	}
 	if err := t.checkGroups(group, group+1); err != nil {
 		return nil, err

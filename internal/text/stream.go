@@ -41,10 +41,13 @@ type stream struct {
 	once bool
 	src  *source
 	kind string // of compression; "" if there is none
-	zstd *zstd.Decoder
-	text io.Reader // decompressed
-	more bool      // text is that of a range, and the input's goes on after it
-	err  error     // the error that ended it
+	// encoding is that of the text if it is converted; marked: a byte order mark alone says so
+	encoding string
+	marked   bool
+	zstd     *zstd.Decoder
+	text     io.Reader // decompressed
+	more     bool      // text is that of a range, and the input's goes on after it
+	err      error     // the error that ended it
 
 	// set by ahead:
 	ctx    context.Context
@@ -92,7 +95,7 @@ func (in *input) openStream() (*stream, error) {
 		return nil, fmt.Errorf("%s: %w", in.at, err)
 	}
 	s := &stream{at: in.at, once: in.opts.Once, src: &source{ReadCloser: rc}}
-	if err := s.decompress(); err != nil {
+	if err := s.decompress(in.opts.Encoding); err != nil {
 		_ = s.release()
 		return nil, s.wrap(err)
 	}
@@ -137,8 +140,8 @@ func (s *stream) unzstd(r io.Reader) (err error) {
 	return err
 }
 
-// decompress sets text.
-func (s *stream) decompress() (err error) {
+// decompress sets text, which it converts to UTF-8.
+func (s *stream) decompress(encoding string) (err error) {
 	defer panics.Recover(s.at, &err)
 	br := bufio.NewReaderSize(s.src, readSize)
 	head, err := br.Peek(4)
@@ -150,14 +153,17 @@ func (s *stream) decompress() (err error) {
 	switch {
 	case s.kind == "gzip":
 		s.text, err = gzip.NewReader(br)
-		return err
 	case s.kind == "zstd":
-		return s.unzstd(br)
+		err = s.unzstd(br)
 	case promised != "":
 		return fault.Corrupt(s.at, "not %s, as its name says", promised).WithHint("rename the file, or compress it as the name says")
+	default:
+		s.text, err = br, nil
 	}
-	s.text = br
-	return nil
+	if err != nil {
+		return err
+	}
+	return s.convert(encoding)
 }
 
 // compressionOf recognises compression by the first bytes of the input.

@@ -7,10 +7,15 @@
 //     .ids (lines), .ndjson and .jsonl, optionally followed by .gz, .zst or .zstd.
 //     Compression is recognised by its first bytes; a name with the suffix of a
 //     compression that the content does not have is an error.
-//   - A UTF-8 byte order mark is skipped; UTF-16 is refused. Lines end with LF or
-//     CR LF; the last one may also end with the input. A CR without LF is an ordinary
-//     byte. Empty lines are skipped, lines of blanks are not. A line (in CSV a row,
-//     which may span lines within quotes) has at most Options.MaxLineBytes.
+//   - Text is UTF-8, unless a byte order mark of UTF-16 or Options.Encoding says
+//     otherwise; then it is converted while it is read. Bytes that the encoding does
+//     not have are an error.
+//   - Lines end with LF or CR LF; the last one may also end with the input. A CR without
+//     LF is an ordinary byte, except in an input without any LF, where it ends lines. If
+//     that is in doubt (names of CSV and TSV with a CR; a CR within a line that ends with
+//     the only LF), it is an error. Empty lines are skipped, lines of blanks are not. A
+//     line (in CSV a row, which may span lines within quotes) has at most
+//     Options.MaxLineBytes.
 //   - CSV and TSV start with a row of distinct, non-empty names. A row with another
 //     number of fields is an error. An empty field is NULL. CSV has the quotes of
 //     RFC 4180; a quoted empty field is NULL too, and everything within quotes,
@@ -30,7 +35,7 @@
 //   - An input has at most 32,768 columns, and rows that are read whole have at
 //     most 10,000. This second limit does not apply to reading a key column alone.
 //   - Columns are strings, unless a type is given for them; see [Options].Types.
-//     The bytes of a string are not checked to be UTF-8, except in NDJSON.
+//     Strings that are read are UTF-8; binary columns may have any bytes.
 //
 // A value that does not parse is an error with file, line, column and type, but
 // without the value.
@@ -39,15 +44,15 @@
 // only if it is certainly wrong by itself and the error certainly ends with the
 // line:
 //
-//   - a line with a value that does not parse, in a column that is read;
+//   - a line with a value that does not parse, or is not UTF-8, in a column that is read;
 //   - a row of CSV or TSV whose number of fields differs from that of the names;
 //   - a line of NDJSON that is not a single object in UTF-8 with distinct keys.
 //
 // Everything else stays an error, because more than one line may be lost: in CSV,
 // invalid quotes, and a bad row that spans lines (an opening quote without a
 // closing one swallows good lines up to the next quote); a line that is too long; a
-// missing or ambiguous header; UTF-16 and binary data; damaged or truncated
-// compression; storage errors.
+// missing or ambiguous header; bytes that Options.Encoding does not have; binary data;
+// damaged or truncated compression; storage errors.
 package text
 
 import (
@@ -58,6 +63,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -154,6 +160,10 @@ type Options struct {
 	// Memory is the memory budget of the whole process in bytes; 0: unlimited.
 	// Batches of records take a small part of it.
 	Memory int64
+	// Encoding is that of the text: utf-8, latin1, windows-1252, utf-16le, utf-16be, or
+	// utf-16 for the order that a byte order mark says. Empty: as a mark says, or UTF-8.
+	// A mark that contradicts it is an error.
+	Encoding string
 	// SkipBad skips bad lines and counts them; see [Table.Bad].
 	SkipBad bool
 	// At reads the stored bytes, if that is possible anywhere without much delay. From
@@ -178,6 +188,7 @@ type Table struct {
 	schema *arrow.Schema
 	parse  []parser // one per column
 	err    error    // a type that text cannot be parsed to
+	doubt  error    // a type with which it is not sure how the input is read
 }
 
 // input is shared by tables of the same input with different types.
@@ -191,6 +202,9 @@ type input struct {
 	kind    string   // of compression
 	bounds  []int64  // the start of each range, and the size; nil until they are found
 	whole   string   // why there is one range, however large
+	cr      bool     // lines end with CR alone
+	doubt   bool     // for Lines: CR may end them
+	marked  bool     // a byte order mark alone says that the text is UTF-16
 	tallies tallies
 
 	mu    sync.Mutex
@@ -223,6 +237,9 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 				WithHint("use one of .csv, .tsv, .txt, .ids, .ndjson, .jsonl, also with .gz or .zst behind")
 		}
 		opts.Format = f
+	}
+	if !known(opts.Encoding) {
+		return nil, fault.Unsupported(at, "text in %s", opts.Encoding)
 	}
 	if opts.Mem == nil {
 		opts.Mem = memory.NewGoAllocator()
@@ -261,8 +278,14 @@ func (t *Table) wanted(column int) fault.Text {
 	if w, ok := t.wants[f.Name]; ok {
 		return w.name
 	}
+	if isText(f.Type) {
+		return wantText
+	}
 	return fault.Textf("%s", f.Type)
 }
+
+// wantText describes values of columns that are text.
+const wantText fault.Text = "UTF-8"
 
 // table returns a table of the input with types and conditions for some columns.
 func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *Table {
@@ -286,11 +309,33 @@ func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *
 			parse := p
 			p = func(b array.Builder, s string) bool { return w.ok(s) && parse(b, s) }
 		}
+		if parse := p; isText(dt) && in.opts.Format != NDJSON { // whose lines were checked
+			p = func(b array.Builder, s string) bool { return utf8.ValidString(s) && parse(b, s) }
+		}
 		fields[i] = arrow.Field{Name: name, Type: dt, Nullable: true}
 		t.parse = append(t.parse, p)
+		if in.opts.Format == Lines {
+			t.doubt = in.doubtOf(isBinary(dt))
+		}
 	}
 	t.schema = arrow.NewSchema(fields, nil)
 	return t
+}
+
+// doubtOf returns an error if one ID a line may be meant in two ways: bytes that look like
+// text in UTF-16 or have no LF, and a line of text with a CR within.
+func (in *input) doubtOf(binary bool) error {
+	first := in.at
+	first.Line = 1
+	switch {
+	case binary && in.marked:
+		return fault.Mismatch(in.at, "bytes that begin with a byte order mark of UTF-16", "", "").WithHint("if it is text, {Encoding utf-16}")
+	case binary && in.cr:
+		return fault.Mismatch(in.at, "bytes with CR and without LF, which may be one line or several", "", "").WithHint("end each line with LF")
+	case !binary && in.doubt:
+		return fault.Mismatch(first, "a CR within the only line that ends with LF: it may be one ID or several", "", "").WithHint("end each line with LF")
+	}
+	return nil
 }
 
 // WithTypes returns a table of the same input with these types instead of the ones
@@ -336,6 +381,15 @@ func (t *Table) GroupBytes(group int) int64 {
 		return -1
 	}
 	return t.bounds[group+1] - t.bounds[group]
+}
+
+// Encoding returns the encoding from which the input is converted by [Options].Encoding; ""
+// if there is none.
+func (in *input) Encoding() string {
+	if in.opts.Encoding == UTF8 {
+		return ""
+	}
+	return in.opts.Encoding
 }
 
 // Close closes the input.

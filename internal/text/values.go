@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -123,18 +125,20 @@ type plainReader struct {
 	kind   Kind
 	bits   int
 	ok     func(string) bool // condition on byte strings; nil: none
+	text   bool              // byte strings must be UTF-8
 	whole  bool              // fill reads all lines at once
 }
 
 func (t *Table) plainReader(column int) (*plainReader, error) {
-	if t.err != nil {
-		return nil, t.err
+	if err := cmp.Or(t.err, t.doubt); err != nil {
+		return nil, err
 	}
 	if column < 0 || column >= t.schema.NumFields() {
 		return nil, fmt.Errorf("%s: column %d of %d", t.at, column, t.schema.NumFields())
 	}
 	f := t.schema.Field(column)
 	r := &plainReader{column: column, name: f.Name, want: t.wanted(column), ok: t.wants[f.Name].ok}
+	r.text = isText(f.Type) && t.opts.Format != NDJSON // whose lines were checked
 	if r.kind, r.bits = kindOf(f.Type); r.kind == Other {
 		return nil, fmt.Errorf("%s: column %s of type %s has no plain values", t.at, f.Name, f.Type)
 	}
@@ -170,7 +174,7 @@ func (r *plainReader) fill(ctx context.Context, p *pass) error {
 
 // parses reports whether a text is a value of the column.
 func (r *plainReader) parses(s string) bool {
-	other := plainReader{kind: r.kind, bits: r.bits, ok: r.ok}
+	other := plainReader{kind: r.kind, bits: r.bits, ok: r.ok, text: r.text}
 	return other.put([]byte(s))
 }
 
@@ -178,7 +182,7 @@ func (r *plainReader) parses(s string) bool {
 // parse.
 func (r *plainReader) put(v []byte) bool {
 	if r.kind == Bytes {
-		if len(v) > math.MaxInt32 || r.ok != nil && !r.ok(view(v)) {
+		if len(v) > math.MaxInt32 || r.text && !utf8.Valid(v) || r.ok != nil && !r.ok(view(v)) {
 			return false
 		}
 		r.Plain = append(binary.LittleEndian.AppendUint32(r.Plain, uint32(len(v))), v...)
