@@ -100,11 +100,21 @@ func makeErrorFiles(t *testing.T, dir string) {
 	put(t, "all-bad.txt", []byte("a\nb\nc\n"))
 	put(t, "json-array.json", []byte(`[{"user_id": 7}, {"user_id": 57}]`+"\n"))
 	put(t, "utf16.csv", utf16Of("user_id\n7\n57\n"))
+	put(t, "utf16.txt", utf16Of("7\n57\n"))
+	put(t, "no-mark.csv", utf16Of("user_id\n7\n57\n")[2:])
+	put(t, "half.txt", append(utf16Of("ann\nbob\n"), 0x3d, 0xd8))
+	put(t, "latin1.csv", []byte("user_id,name\nann,Ann\ncaf\xe9,Bob\n"))
+	put(t, "latin1-name.csv", []byte("user_id,pr\xe9nom\nann,Ann\n"))
+	put(t, "latin1.ndjson", []byte("{\"user_id\": \"ann\"}\n{\"user_id\": \"caf\xe9\"}\n"))
+	put(t, "windows.txt", []byte("ann\n100\x80\n"))
+	put(t, "cr.txt", []byte("ann\rbob\r"))
+	put(t, "cr-lf.csv", []byte("user_id,name\r7,Ann\r57,Bob\r\n"))
+	put(t, "cr-lf.txt", []byte("ann\rbob\r\n"))
 	put(t, "binary.txt", []byte("7\n\x00\x01\x02\x00\n"))
 	put(t, "long.txt", []byte("7\n"+strings.Repeat("8", 17<<20)+"\n"))
 	var gz bytes.Buffer
 	w := gzip.NewWriter(&gz)
-	fmt.Fprint(w, strings.Repeat("user_id\n7\n57\n", 1000))
+	fmt.Fprint(w, "user_id\n"+strings.Repeat("7\n57\n", 1000))
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

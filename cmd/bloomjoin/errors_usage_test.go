@@ -31,6 +31,7 @@ func usageErrors() []errorGroup {
 			usage("An unknown type of key", build+"--key-type money -o users.bjf ids.csv"),
 			usage("More types than keys", build+"--key-type int64,string -o users.bjf ids.csv"),
 			usage("An unknown format of IDs", build+"--ids-format xml -o users.bjf ids.csv"),
+			usage("An unknown encoding", build+"--encoding ebcdic -o users.bjf ids.csv"),
 			usage("An unknown rule to normalize by", build+"--normalize upper -o users.bjf ids.csv"),
 			usage("A rule twice", build+"--normalize trim,lower,trim -o users.bjf ids.csv"),
 			usage("A false-positive rate of 1", build+"--fpr 1 -o users.bjf ids.csv"),

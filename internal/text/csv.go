@@ -190,7 +190,7 @@ func checkEnd(at fault.At, name []byte) error {
 	if bytes.IndexByte(name, '\r') < 0 {
 		return nil
 	}
-	return fault.Corrupt(at, "a CR without LF within the column names, in an input with LF").WithHint("end all lines alike")
+	return fault.Corrupt(at, "a CR without LF within the column names, in an input with LF").WithHint("make all lines end alike")
 }
 
 // checkWidth compares the number of a row's fields with that of the names.

@@ -128,7 +128,7 @@ func (c *converter) fill() {
 		c.at.Line = c.lines + bytes.Count(c.buf, []byte("\n")) + 1
 		e := fault.Corrupt(c.at, "%s of %s", what, c.encoding)
 		if c.err = e.WithHint("name the encoding in which the text was written"); c.encoding == Latin1 {
-			c.err = e.WithHint("on Windows, it is probably {Encoding windows-1252}")
+			c.err = e.WithHint("if it was written on Windows, use {Encoding windows-1252}")
 		}
 	}
 	c.lines += bytes.Count(c.buf, []byte("\n"))
@@ -179,6 +179,19 @@ func notUTF8(at fault.At, encoding string) error {
 
 // bytesHint says what to do with text that is not UTF-8.
 const bytesHint = "name its encoding, as in {Encoding latin1} or {Encoding windows-1252}; if the key is bytes, not text, {Types binary}"
+
+// validUTF8 is utf8.Valid, and faster where a short value is ASCII.
+func validUTF8(v []byte) bool {
+	n := len(v)
+	if n < 8 {
+		return utf8.Valid(v)
+	}
+	high := binary.LittleEndian.Uint64(v[n-8:])
+	for i := 0; i < n-8; i += 8 {
+		high |= binary.LittleEndian.Uint64(v[i:])
+	}
+	return high&0x8080808080808080 == 0 || utf8.Valid(v)
+}
 
 // isText reports whether values of a type are text, and isBinary whether they are any
 // bytes.

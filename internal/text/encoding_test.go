@@ -130,6 +130,28 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+func TestValidUTF8(t *testing.T) {
+	for n := range 40 {
+		b := []byte(strings.Repeat("x", n))
+		if !validUTF8(b) {
+			t.Errorf("%d bytes of ASCII", n)
+		}
+		for i := range b {
+			b[i] = 0xC3
+			if validUTF8(b) {
+				t.Errorf("%d bytes, the %dth wrong", n, i)
+			}
+			if i+1 < n {
+				if b[i+1] = 0xA9; !validUTF8(b) {
+					t.Errorf("%d bytes, é at %d", n, i)
+				}
+				b[i+1] = 'x'
+			}
+			b[i] = 'x'
+		}
+	}
+}
+
 // Columns of bytes take any bytes, unless the text is converted.
 func TestEncodingOfBytes(t *testing.T) {
 	for _, c := range []struct{ name, encoding, text, want string }{
@@ -137,9 +159,9 @@ func TestEncodingOfBytes(t *testing.T) {
 		{"a.tsv", "", "n\tm\n\xE9\t\n", `["\xe9"]`},
 		{"a.txt", Latin1, "\xE9\n", `["é"]`},
 		{"a.txt", UTF16, in16(binary.LittleEndian, "\uFEFFé\n"), `["é"]`},
-		{"a.txt", "", in16(binary.LittleEndian, "\uFEFFé\n"), "bytes that begin with a byte order mark of UTF-16"},
+		{"a.txt", "", in16(binary.LittleEndian, "\uFEFFé\n"), "want any bytes, got a byte order mark of UTF-16"},
 		{"a.txt", "", "a\rb\n", `["a\rb"]`},
-		{"a.txt", "", "a\rb", "bytes with CR and without LF"},
+		{"a.txt", "", "a\rb", "want lines that end with LF, got CR and no LF"},
 		{"a.txt", "", "a\r", `["a"]`},
 	} {
 		if got := reads(t, c.name, c.text, Options{Encoding: c.encoding, Types: asBinary}); !strings.Contains(got, c.want) {
@@ -171,7 +193,7 @@ func TestCR(t *testing.T) {
 		{"a.csv", "n,m\ra,x\rb,y\r\n", "line 1: corrupt: a CR without LF within the column names"},
 		{"a.csv", "\"n\",m\ra,x\rb,\"y\"\n", "line 1: corrupt: a CR without LF within the column names"},
 		{"a.tsv", "n\tm\ra\tx\n", "line 1: corrupt: a CR without LF within the column names"},
-		{"a.txt", "a\rb\r\n", "line 1: mismatch: a CR within the only line"},
+		{"a.txt", "a\rb\r\n", "line 1: mismatch: one ID or several"},
 		{"a.txt", strings.Repeat(long+"\r", 10) + "\r" + long + "\nb", "line 12: corrupt: a line that ends with LF, after others that end with CR"},
 		{"a.txt", long + long + long + long + long, "a line of more than"},
 	} {

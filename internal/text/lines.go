@@ -164,7 +164,7 @@ func (l *lines) toLF(text []byte) {
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {
 		at := l.at
 		at.Line += bytes.Count(l.buf[l.from:len(l.buf)-len(text)], []byte("\n")) + bytes.Count(text[:i], []byte("\r")) + 1
-		l.err = fault.Corrupt(at, "a line that ends with LF, after others that end with CR").WithHint("end all lines alike")
+		l.err = fault.Corrupt(at, "a line that ends with LF, after others that end with CR").WithHint("make all lines end alike")
 		return
 	}
 	for i, c := range text {

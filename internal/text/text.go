@@ -63,7 +63,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
+	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -310,7 +310,9 @@ func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *
 			p = func(b array.Builder, s string) bool { return w.ok(s) && parse(b, s) }
 		}
 		if parse := p; isText(dt) && in.opts.Format != NDJSON { // whose lines were checked
-			p = func(b array.Builder, s string) bool { return utf8.ValidString(s) && parse(b, s) }
+			p = func(b array.Builder, s string) bool {
+				return validUTF8(unsafe.Slice(unsafe.StringData(s), len(s))) && parse(b, s)
+			}
 		}
 		fields[i] = arrow.Field{Name: name, Type: dt, Nullable: true}
 		t.parse = append(t.parse, p)
@@ -329,11 +331,14 @@ func (in *input) doubtOf(binary bool) error {
 	first.Line = 1
 	switch {
 	case binary && in.marked:
-		return fault.Mismatch(in.at, "bytes that begin with a byte order mark of UTF-16", "", "").WithHint("if it is text, {Encoding utf-16}")
+		return fault.Mismatch(in.at, "IDs of type binary", "any bytes", "a byte order mark of UTF-16").
+			WithHint("if they are text, add {Encoding utf-16}; if not, put an empty line first")
 	case binary && in.cr:
-		return fault.Mismatch(in.at, "bytes with CR and without LF, which may be one line or several", "", "").WithHint("end each line with LF")
+		return fault.Mismatch(in.at, "IDs of type binary", "lines that end with LF", "CR and no LF").
+			WithHint("make each line end with LF")
 	case !binary && in.doubt:
-		return fault.Mismatch(first, "a CR within the only line that ends with LF: it may be one ID or several", "", "").WithHint("end each line with LF")
+		return fault.Mismatch(first, "one ID or several", "lines that end alike", "CR within the only line that ends with LF").
+			WithHint("make each line end with LF")
 	}
 	return nil
 }

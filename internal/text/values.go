@@ -9,7 +9,6 @@ import (
 	"iter"
 	"math"
 	"strconv"
-	"unicode/utf8"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -182,7 +181,7 @@ func (r *plainReader) parses(s string) bool {
 // parse.
 func (r *plainReader) put(v []byte) bool {
 	if r.kind == Bytes {
-		if len(v) > math.MaxInt32 || r.text && !utf8.Valid(v) || r.ok != nil && !r.ok(view(v)) {
+		if len(v) > math.MaxInt32 || r.text && !validUTF8(v) || r.ok != nil && !r.ok(view(v)) {
 			return false
 		}
 		r.Plain = append(binary.LittleEndian.AppendUint32(r.Plain, uint32(len(v))), v...)
