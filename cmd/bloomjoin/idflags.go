@@ -29,7 +29,7 @@ func (o *idFlags) add(f *pflag.FlagSet, defaultType string) {
 var encodings = []string{"utf-8", "latin1", "windows-1252", "utf-16", "utf-16le", "utf-16be"}
 
 func addEncoding(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "encoding", "", "`NAME` encoding of text IDs: utf-8, latin1, windows-1252, utf-16, utf-16le or utf-16be (default: as a byte order mark says, or utf-8)")
+	f.StringVar(to, "encoding", "", "`NAME` encoding of text IDs: latin1, windows-1252, utf-16le, utf-16be, utf-16 with a mark (default utf-8)")
 }
 
 func checkEncoding(name string) error {

@@ -61,6 +61,41 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
+// Passes over different columns skip the same lines.
+func TestSkipBadInAnyColumn(t *testing.T) {
+	for _, name := range []string{"a.csv", "a.tsv"} {
+		by := map[string]string{"a.csv": ",", "a.tsv": "\t"}[name]
+		text := strings.ReplaceAll("n,b,s\n1,\xff,a\n2,b,\xff\n3,c,c\n4,d,d\n", ",", by)
+		for _, columns := range [][]int{nil, {0}, {}} {
+			types := map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int8, "b": arrow.BinaryTypes.Binary}
+			tab, err := Open(given(t, text), name, Options{Types: types, SkipBad: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, err := all(tab, columns)
+			if bad := tab.Bad(); err != nil || len(rows) != 3 || !slices.Equal(bad.First, []int{3}) {
+				t.Errorf("%s %v: %v, %v, bad %v", name, columns, rows, err, bad)
+			}
+			for _, threads := range []int{1, 2} {
+				n := 0
+				for v, err := range tab.ReadPlain(context.Background(), 0, 1, 0, threads) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					n += v.Rows
+				}
+				if bad := tab.Bad(); n != 3 || !slices.Equal(bad.First, []int{3}) {
+					t.Errorf("%s, %d threads: %d rows, bad %v", name, threads, n, bad)
+				}
+			}
+		}
+	}
+	_, err := read(t, "a.csv", "n,s\n1,a\n\"2\",\"\n\xff\"\n3,c\n", Options{Types: typed, SkipBad: true})
+	if err == nil || !strings.Contains(err.Error(), "a.csv: line 3: column s") {
+		t.Errorf("a bad row that spans lines: %v", err)
+	}
+}
+
 // Errors that may span several lines cannot be skipped.
 func TestNotSkipped(t *testing.T) {
 	for _, c := range []struct {

@@ -36,6 +36,7 @@ type pass struct {
 	rows  rows
 	good  int64 // rows so far that are not bad
 	bad   *Bad  // nil: bad lines are errors
+	texts []int // if bad lines are skipped: columns that must be UTF-8, also where they are not read
 	part  int   // bytes that a goroutine parses at a time
 
 	group  int   // its first range
@@ -147,7 +148,14 @@ func (p *pass) next() error {
 		err := p.rows.next()
 		if err == nil {
 			p.good++
-			return nil
+			c := p.foreign()
+			if c < 0 {
+				return nil
+			}
+			if err := p.refuse(c, p.rows.columns()[c], wantText, nil); err != nil {
+				return err
+			}
+			continue
 		}
 		var bad *badLine
 		if err == io.EOF || !errors.As(err, &bad) {
@@ -158,6 +166,16 @@ func (p *pass) next() error {
 		}
 		p.bad.add(bad.fault.At.Line)
 	}
+}
+
+// foreign returns a column of texts whose value is not UTF-8, -1 if there is none.
+func (p *pass) foreign() int {
+	for _, c := range p.texts {
+		if v, _ := p.rows.value(c); !validUTF8(v) {
+			return c
+		}
+	}
+	return -1
 }
 
 // refuse handles a value of column c that does not parse: it skips the row, if that

@@ -45,6 +45,7 @@ func (t *Table) Read(ctx context.Context, group int, columns []int) iter.Seq2[ar
 			return
 		}
 		defer p.close()
+		p.texts = t.skipTexts()
 		for {
 			rec, err := b.next(ctx, p)
 			if err != nil {

@@ -180,7 +180,7 @@ func (p *pass) cutOne(c *part, s splitter) (r rows, err error) {
 // parse fills the part's values. An error in its lines takes precedence over the
 // one after them.
 func (c *part) parse(ctx context.Context, p *pass) {
-	own := &pass{at: p.at, rows: c.rows}
+	own := &pass{at: p.at, rows: c.rows, texts: p.texts}
 	if p.bad != nil {
 		own.bad = &c.bad
 	}

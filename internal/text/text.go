@@ -44,7 +44,8 @@
 // only if it is certainly wrong by itself and the error certainly ends with the
 // line:
 //
-//   - a line with a value that does not parse, or is not UTF-8, in a column that is read;
+//   - a line with a value that does not parse, in a column that is read, or with text that
+//     is not UTF-8, in any column;
 //   - a row of CSV or TSV whose number of fields differs from that of the names;
 //   - a line of NDJSON that is not a single object in UTF-8 with distinct keys.
 //
@@ -282,6 +283,20 @@ func (t *Table) wanted(column int) fault.Text {
 		return wantText
 	}
 	return fault.Textf("%s", f.Type)
+}
+
+// skipTexts returns the columns whose text makes a line bad, so that each pass skips the
+// same lines, whatever columns it reads; nil if none are skipped.
+func (t *Table) skipTexts() (columns []int) {
+	if !t.opts.SkipBad || t.opts.Format == NDJSON { // whose lines were checked
+		return nil
+	}
+	for c, f := range t.schema.Fields() {
+		if isText(f.Type) {
+			columns = append(columns, c)
+		}
+	}
+	return columns
 }
 
 // wantText describes values of columns that are text.

@@ -82,6 +82,7 @@ func (t *Table) ReadPlain(ctx context.Context, lo, hi, column, threads int) iter
 			return
 		}
 		defer p.close()
+		p.texts = t.skipTexts()
 		hand := func(v Values) bool { return yield(v, nil) }
 		if s, ok := p.rows.(splitter); ok && threads > 1 {
 			r.whole = true

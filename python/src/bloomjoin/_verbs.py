@@ -26,6 +26,7 @@ On = str | Iterable[str] | Mapping[str, str]
 Matches = Mapping[str, Filter | Path]
 How = Literal["semi", "anti", "inner", "left", "right", "full"]
 Strategy = Literal["auto", "exact", "lookup", "broadcast", "reverse", "shuffle"]
+Encoding = Literal["utf-8", "latin1", "windows-1252", "utf-16", "utf-16le", "utf-16be"]
 
 
 def build(
@@ -45,6 +46,7 @@ def build(
     strict: bool = False,
     shard: str | None = None,
     ids_format: Literal["lines", "csv", "tsv", "ndjson"] | None = None,
+    encoding: Encoding | None = None,
     key_type: str | None = None,
     skip_bad: bool = False,
     normalize: Names | None = None,
@@ -217,6 +219,7 @@ def join(
     where: str | None = None,
     shard: str | None = None,
     ids_format: Literal["lines", "csv", "tsv", "ndjson"] | None = None,
+    encoding: Encoding | None = None,
     key_type: str | None = None,
     skip_bad: bool = False,
     normalize: Names | None = None,
@@ -278,6 +281,7 @@ def join_to(
     where: str | None = None,
     shard: str | None = None,
     ids_format: Literal["lines", "csv", "tsv", "ndjson"] | None = None,
+    encoding: Encoding | None = None,
     key_type: str | None = None,
     skip_bad: bool = False,
     normalize: Names | None = None,
@@ -327,6 +331,7 @@ def plan(
     where: str | None = None,
     shard: str | None = None,
     ids_format: Literal["lines", "csv", "tsv", "ndjson"] | None = None,
+    encoding: Encoding | None = None,
     key_type: str | None = None,
     skip_bad: bool = False,
     normalize: Names | None = None,
