@@ -9,7 +9,7 @@ import pyarrow.json as pj
 
 from common import tables
 
-# Bytes of CSV with the columns id and name. A CR alone is left out: pyarrow takes it for a line's end.
+# Bytes of CSV with the columns id and name. A CR alone is left out where there is an LF: pyarrow takes it for a line's end.
 CSV = {
     "LF": b"id,name\n1,a\n2,b\n",
     "CR LF": b"id,name\r\n1,a\r\n2,b\r\n",
@@ -22,6 +22,9 @@ CSV = {
     "LF in quotes": b'id,name\n1,"a\nb\n\nc"\n"2\n","\n"\n3,c\n',
     "CR LF in quotes": b'id,name\r\n1,"a\r\nb\r\n\r\nc"\r\n"2\r\n","\r\n"\r\n3,c\r\n',
     "LF in quotes, CR LF outside": b'id,name\r\n1,"a\nb"\r\n2,c\r\n',
+    "CR": b"id,name\r1,a\r2,b\r",
+    "CR, no end": b"id,name\r1,a\r\r2,b",
+    "CR in quotes": b'id,name\r1,"a\rb"\r"2\r","\r"\r3,c\r',
     "no ASCII": "id,name\né,日本\n\U0001f600,ß\n".encode(),
 }  # fmt: skip
 
@@ -74,6 +77,90 @@ def csv(t):
             " nullstr='')"
         )
         check(t, f"{name}, DuckDB", path, [r[0] for r in rows])
+
+
+# Text, the encoding that pyarrow and Python call so, and the options of the tool.
+LETTERS = "id,naïve\né,ÿ\nßß,x\nplain,\xad\n"
+ENCODED = {
+    "latin1": (LETTERS, "latin1", ["--encoding", "latin1"]),
+    "windows-1252": (LETTERS + "€,„x“\nŠŒž™,…\n", "cp1252", ["--encoding", "windows-1252"]),
+    "utf-16le": (LETTERS + "€,\U0001f600\n日本,𝄞\n", "utf-16-le", ["--encoding", "utf-16le"]),
+    "utf-16be": (LETTERS + "€,\U0001f600\n日本,𝄞\n", "utf-16-be", ["--encoding", "utf-16be"]),
+    "utf-16 with a mark": (LETTERS + "€,\U0001f600\n日本,𝄞\n", "utf-16", []),
+    "utf-16 with a mark, said": (LETTERS + "€,\U0001f600\n日本,𝄞\n", "utf-16", ["--encoding", "utf-16"]),
+}
+
+
+def encodings(t):
+    """Text in other encodings is what pyarrow reads of it, in each place where the tool reads text."""
+    for name, (text, encoding, options) in ENCODED.items():
+        data = (text + "".join(f"key-é-{i},n\n" for i in range(20_000))).encode(encoding)
+        path, packed = t.path("ids.csv"), t.path("ids.csv.gz")
+        path.write_bytes(data)
+        packed.write_bytes(gzip.compress(data))
+        want = pc.read_csv(path, read_options=pc.ReadOptions(encoding=encoding))
+        rows = lambda table: sorted(map(str, table.select(["id", "naïve"]).to_pylist()))  # noqa: E731
+        for file in (path, packed):
+            table = as_read(t, file, *options)
+            table.validate(full=True)
+            t.equal(f"{name}: rows{' of gzip' if file is packed else ''}", rows(table), rows(want))
+        keys = want["id"].to_pylist()
+        t.equal(f"{name}: keys", found(t, path, pa.array([*keys, "plai", "key-é-"]), *options), keys)
+        flt, out = t.path("ids.filter"), t.path("of-filter.parquet")
+        log = tables.write(pa.table({"id": keys}), t.path("wanted.parquet"))
+        t.run("build", "--key", "id", "--ids-format", "csv", *options, "-o", flt, "-", stdin=data)
+        t.run("scan", "--filter", flt, "-o", out, log)
+        t.equal(f"{name}: a filter from standard input", tables.read(out).num_rows, len(keys))
+
+
+def strict_utf8(t):
+    """Bytes that are not UTF-8 are an error with their place, or a bad line; keys that are bytes are taken as they are."""
+    log = tables.write(pa.table({"id": pa.array([b"a", b"caf\xe9", b"b"], pa.binary())}), t.path("binary.parquet"))
+    text = tables.write(pa.table({"id": ["a", "b", "c"]}), t.path("text.parquet"))
+    good = b"".join(b"%d,x\n" % i for i in range(9))
+    for name, data, place in [
+        ("ids.csv", b"id,name\na,x\ncaf\xe9,y\n" + good, "line 3: column id"),
+        ("ids.tsv", b"id\tname\na\tx\nb\t\xff\n" + good.replace(b",", b"\t"), "line 3: column name"),
+        ("ids.txt", b"a\ncaf\xe9\nb\n", "line 2: column id"),
+        ("ids.ndjson", b'{"id":"a"}\n{"id":"caf\xe9"}\n{"id":"b"}\n', "line 2"),
+    ]:
+        ids = t.path(name)
+        ids.write_bytes(data)
+        to = ["--on", "id", "--type", "inner", "-o", t.path("none.parquet")]
+        r = t.run("join", "--ids", ids, *to, text, want=None)
+        t.ok(f"{name}: refused", r.code == 1 and place in r.text and "--encoding latin1" in r.text, str(r))
+        r = t.run("join", "--json", "--skip-bad", "--ids", ids, *to, text)
+        t.equal(f"{name}: left out", r.json["bad_lines"], 1)
+    named = t.path("named.csv")
+    named.write_bytes(b"id,pr\xe9nom\na,x\n")
+    r = t.run("join", "--ids", named, "--on", "id", "-o", t.path("none.parquet"), text, want=None)
+    t.ok("a name: refused", r.code == 1 and "line 1" in r.text and "column 2" in r.text, str(r))
+    out, flt = t.path("bytes.parquet"), t.path("bytes.filter")
+    ids = t.path("ids.txt")
+    ids.write_bytes(b"caf\xe9\nb\n")
+    t.run("join", "--ids", ids, "--on", "id", "--type", "right", "-o", out, log)
+    t.equal("bytes in a join", sorted(tables.read(out)["id"].to_pylist()), [b"b", b"caf\xe9"])
+    t.run("build", "--key-type", "binary", "-o", flt, ids)
+    t.run("scan", "--filter", flt, "--key", "id", "-o", out, "--force", log)
+    t.equal("bytes in a build", sorted(tables.read(out)["id"].to_pylist()), [b"b", b"caf\xe9"])
+
+
+def cr(t):
+    """Lines that end with CR are IDs of anti joins, too; doubt is an error."""
+    log = tables.write(pa.table({"id": ["a", "b", "c"]}), t.path("letters.parquet"))
+    for name, data in {
+        "ids.csv": b"id,name\ra,x\rb,y\r", "ids.tsv": b"id\tname\ra\tx\rb\ty\r", "ids.txt": b"a\rb",
+        "ids.ndjson": b'{"id":"a"}\r{"id":"b"}\r', "ids.ids": b"a\r" + b"x" * 3_000_000 + b"\rb\r" + b"y" * 3_000_000 + b"\r",
+    }.items():  # fmt: skip
+        ids, out = t.path(name), t.path("anti.parquet")
+        ids.write_bytes(data)
+        r = t.run("join", "--ids", ids, "--on", "id", "--type", "anti", "-o", out, log, want=None)
+        t.equal(name, tables.read(out)["id"].to_pylist() if r.code == 0 else str(r), ["c"])
+    for name, data in {"names.csv": b"id,name\ra,x\rb,y\r\n", "names.tsv": b"id\tname\ra\tx\r\n", "one.txt": b"a\rb\n"}.items():
+        ids = t.path(name)
+        ids.write_bytes(data)
+        r = t.run("join", "--ids", ids, "--on", "id", "--type", "anti", "-o", t.path("none.parquet"), log, want=None)
+        t.ok(f"{name}: refused", r.code == 1 and "line 1" in r.text and "end alike" in r.text, str(r))
 
 
 def tsv(t):
@@ -150,4 +237,7 @@ def run(t, _repository):
     t.group("text tsv", tsv)
     t.group("text ndjson", ndjson)
     t.group("text packed", packed)
+    t.group("text encodings", encodings)
+    t.group("text not UTF-8", strict_utf8)
+    t.group("text CR", cr)
     t.group("text bad lines", bad_lines)

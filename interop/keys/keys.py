@@ -118,6 +118,32 @@ def text_ids(t):
     t.equal("standard input in a build", rows(tables.read(out)), [(0, None), (1, None), (4, None)])
 
 
+def text_floats(t):
+    """Text is read as the log's float32: 0.1 is another number in 64 bits. Values that a type does not hold are refused."""
+    f32 = pa.array([0.1, 0.5, 16777216, 0.3, 1e-45, 3.4028235e38, 2], pa.float32())
+    logs = tables.write(keycases.numbered("l", k=f32), t.path("logs.parquet"))
+    ids, flt, out = t.path("ids.txt"), t.path("k.filter"), t.path("out.parquet")
+    ids.write_text("0.1\n0.300000001\n16777216\n1e-45\n3.4028235e38\n0.7\n")
+    want = [(n, None) for n in (0, 2, 3, 4, 5)]
+    t.run("join", "--ids", ids, "--on", "k", "-o", out, logs)
+    t.equal("float32 in a join", rows(tables.read(out)), want)
+    t.run("build", "--key", "k", "--key-type", "float32", "-o", flt, ids)
+    t.run("scan", "--filter", flt, "--key", "k", "-o", out, "--force", logs)
+    t.equal("float32 in a build", rows(tables.read(out)), want)
+    logs = tables.write(keycases.numbered("l", k=pa.array([0.1, float(f32[0].as_py())])), t.path("wide.parquet"))
+    t.run("join", "--ids", ids, "--on", "k", "-o", out, "--force", logs)
+    t.equal("float64 in a join", rows(tables.read(out)), [(0, None)])
+    for name, kind, values, text in (
+        ("float32", pa.float32(), [1e38, 16777216], "1e39"), ("an integer in float32", pa.float32(), [1, 16777216], "16777217"),
+        ("int64", pa.int64(), [1, 2], "1.5"), ("decimal", pa.decimal128(10, 2), [keycases.D("1.00"), keycases.D("1.01")], "1.005"),
+        ("timestamp", pa.timestamp("ms"), [1000, 1001], "1970-01-01T00:00:01.0005"),
+    ):  # fmt: skip
+        logs = tables.write(keycases.numbered("l", k=pa.array(values, kind)), t.path("logs.parquet"))
+        ids.write_text(f"{text}\n")
+        r = t.run("join", "--ids", ids, "--on", "k", "-o", t.path("none.parquet"), logs, want=None)
+        t.ok(f"{name} does not hold {text}", r.code == 1 and "line 1" in r.text, str(r))
+
+
 def bad_text(t):
     """A value that is no number is an error of file and line, and is not shown."""
     logs = tables.write(keycases.numbered("l", k=pa.array([5])), t.path("logs.parquet"))
@@ -154,5 +180,6 @@ def run(t, _repository):
         t.group(f"refused {name}", refused, name, ids, logs, classes)
     t.group("coalesced key", coalesced)
     t.group("text IDs", text_ids)
+    t.group("text floats", text_floats)
     t.group("bad text", bad_text)
     t.group("duckdb uuid", duckdb_uuid)

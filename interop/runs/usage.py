@@ -1,5 +1,6 @@
 """The command line as scripts see it: exit codes, messages, what is left behind."""
 
+import io
 import os
 import pathlib
 
@@ -112,6 +113,16 @@ def bad_inputs(t):
     cut = t.path("cut.parquet")
     cut.write_bytes(i.logs.read_bytes()[:-20])
     fails(t, "a file cut short", 1, [cut.name], *scan, "-o", "OUT", cut)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, pa.schema([("user_id", pa.int64())])) as w:
+        w.write_batch(pa.record_batch({"user_id": [1, 2]}))
+        w.write_batch(pa.record_batch({"user_id": [3]}))
+        second = sink.tell()
+    for name in ("cut.arrows", "no-suffix"):
+        cut = t.path(name)
+        cut.write_bytes(sink.getvalue()[:second])
+        fails(t, f"a stream without its end marker, {name}", 1, [cut.name, "end marker"], *scan, "-o", "OUT", cut)
+        fails(t, f"its check, {name}", 1, [cut.name, "end marker"], "inspect", "--check", cut)
     nothing = t.path("empty-file.parquet")
     nothing.write_bytes(b"")
     fails(t, "an empty file", 1, [nothing.name], *join, "-o", "OUT", nothing)
