@@ -170,6 +170,9 @@ func (b bucket) verbs() {
 		"join --ids IN/airports*.csv --on origin=iata --type full --strategy shuffle -o OUT/full.arrow IN/logs/2001-q1.parquet",
 		"join --ids IN/airports-tx.csv --on origin=iata --filter OUT/tx.bjf -o OUT/semi/ IN/logs/*.parquet",
 		"join --ids IN/airports-tx.csv --on origin=iata --count IN/logs/",
+		"join --ids IN/airports-tx.csv --on origin=iata --where distance>500 --where delay>0 --columns origin,distance --require-rows 1 --memory 64MiB -o OUT/some/ IN/logs/",
+		"join --ids IN/airports-tx.csv --on origin=iata --normalize lower --prune --force --type left -o OUT/lower/ IN/logs/*.parquet",
+		"join --ids IN/logs/2001-04.parquet --on distance::string=distance::string --count IN/logs/2001-05.parquet",
 		"scan --filter OUT/tx.bjf --key origin --count IN/log*/**/2001-0?.parquet",
 		"scan --filter OUT/tx.bjf --key origin --count --exclude 2001-q1.* --exclude logs/x --include *.{parquet,arrow} IN/logs/",
 		"scan --filter OUT/tx.bjf --key origin --count IN/logs/ IN/logs/2001-q1.parquet IN/logs/*.arrow",
@@ -222,6 +225,11 @@ func TestURLsAndFiles(t *testing.T) {
 		return append([]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "--count"}, args...)
 	}
 	b.done(count("--uncommitted", "mem://b/half/")...)
+	b.done("inputs", "-o", "mem://b/list.jsonl", "mem://b/logs/")
+	want, _ := b.done(count("--where", "distance > 500", "mem://b/logs/")...)
+	if got, _ := b.done(count("--where", "distance > 500", "--files-from", "mem://b/list.jsonl")...); got != want || len(got) < 2 {
+		t.Errorf("a list counts %s rows, the directory %s", got, want)
+	}
 	b.done(count("mem://b/half/rest/")...)
 	b.done(count("mem://b/half/rest/*")...)
 	for _, c := range []struct {

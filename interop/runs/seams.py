@@ -18,35 +18,39 @@ DAYS = [datetime.date(2024, 5, d) for d in (1, 2, 3)]
 # What a join can have, by the feature.
 FACTORS = {
     "type": ["semi", "anti", "inner", "left", "right", "full"],
-    "log": ["file", "directory", "list", "names", "pattern", "arrow", "stream"],
+    "log": ["file", "directory", "list", "names", "pattern", "url", "arrow", "stream"],
     "ids": ["parquet", "arrow", "csv", "ndjson", "lines", "stdin", "twice"],
-    "out": ["file", "arrow", "directory", "shards", "grown", "stream", "count"],
+    "out": ["file", "arrow", "directory", "shards", "grown", "grown shards", "stream", "count"],
     "key": ["int64", "cast", "lower", "float32", "decimal"],
     "where": ["", "one", "two", "path"],
     "columns": ["", "some", "parts"],
     "strategy": ["auto", "lookup", "broadcast", "reverse", "shuffle"],
     "memory": ["", "16MiB"],
-    "also": ["", "force", "require", "twice", "exclude", "prune", "empty", "target"],
+    "logs": ["", "twice", "exclude"],
+    "again": ["", "force", "prune"],
+    "require": ["", "rows"],
+    "files": ["", "empty", "target"],
 }
-IN_DIRECTORY = ("directory", "list", "names", "pattern")
+IN_DIRECTORY = ("directory", "list", "names", "pattern", "url")
+IN_SHARDS = ("shards", "grown shards")
+GROWN = ("grown", "grown shards")
 
 
 def possible(c):
     """Whether the combination is not one that the tool refuses by contract."""
-    directory = c["out"] in ("directory", "shards", "grown")
+    directory = c["out"] in ("directory", *IN_SHARDS, *GROWN)
     return not (
         (c["log"] == "stream" and (directory or c["ids"] == "stdin" or c["strategy"] in ("broadcast", "reverse", "shuffle")))
-        or (c["out"] == "shards" and (c["type"] in ("right", "full") or c["ids"] == "stdin"))
-        or (c["out"] == "grown" and (c["log"] not in ("directory", "list") or c["ids"] == "stdin"))
+        or (c["out"] in IN_SHARDS and (c["type"] in ("right", "full") or c["ids"] == "stdin"))
+        or (c["out"] in GROWN and (c["log"] not in ("directory", "list", "url") or c["ids"] == "stdin" or c["logs"]))
         or (c["where"] == "path" and c["log"] not in IN_DIRECTORY)
         or (c["ids"] == "stdin" and c["strategy"] in ("broadcast", "reverse", "shuffle", "auto"))
         or (c["columns"] and c["out"] == "count")
-        or (c["also"] == "exclude" and c["log"] not in ("directory", "pattern"))
-        or (c["also"] in ("prune", "empty", "target") and not directory)
-        or (c["also"] == "force" and c["out"] in ("stream", "count", "shards"))
-        or (c["also"] == "twice" and c["log"] not in ("file", "directory", "names", "arrow"))
-        or (c["also"] == "require" and c["out"] in ("stream", "shards"))
-        or (c["also"] == "twice" and c["out"] == "grown")
+        or (c["logs"] == "exclude" and c["log"] not in ("directory", "pattern", "url"))
+        or (c["logs"] == "twice" and c["log"] not in ("file", "directory", "names", "arrow"))
+        or ((c["files"] or c["again"] == "prune") and not directory)
+        or (c["again"] == "force" and c["out"] in ("stream", "count", *IN_SHARDS))
+        or (c["require"] and c["out"] == "stream")
     )
 
 
@@ -99,6 +103,8 @@ class Data:
         for ending in ("parquet", "arrow"):
             tables.write(self.ids, self.dir / f"ids.{ending}")
         rows = [[str(v) for v in r.values()] for r in self.ids.to_pylist()]
+        if key == "float32":  # as people write them, with fewer digits than a float64 has
+            rows = [[str(of(n)), p] for n, (_, p) in zip(ids, rows, strict=True)]
         (self.dir / "ids.csv").write_text("id,p\n" + "".join(f"{a},{b}\n" for a, b in rows))
         quote = '"' if key == "lower" else ""
         (self.dir / "ids.ndjson").write_text("".join(f'{{"id":{quote}{a}{quote},"p":"{b}"}}\n' for a, b in rows))
@@ -135,10 +141,11 @@ def join(t, d, c):
     else:
         columns = ["k", "v", "s"] + ["dt"] * (c["log"] in IN_DIRECTORY) + ["id"] * has_ids + ["p"] * has_p
     logs = log_of(d, c)
-    if c["also"] == "exclude":
+    if c["logs"] == "exclude":
         args += ["--exclude", f"dt={DAYS[2]}/"]
         conditions = [*conditions, f"dt <> '{DAYS[2]}'"]
-    args += {"require": ["--require-rows", "1"], "prune": ["--prune"], "empty": ["--empty", "write"], "target": ["--target-file-size", "1MiB"]}.get(c["also"], [])
+    args += ["--require-rows", "1"] * bool(c["require"]) + ["--prune"] * (c["again"] == "prune")
+    args += {"empty": ["--empty", "write"], "target": ["--target-file-size", "1MiB"]}.get(c["files"], [])
     if c["log"] == "stream":
         stdin = d.stream()
     got = answer(t, d, c, args, logs, stdin, columns)
@@ -155,9 +162,9 @@ def log_of(d, c):
     """The arguments that name the log."""
     log = {
         "file": [d.dir / "log.parquet"], "arrow": [d.dir / "log.arrow"], "directory": [d.dir / "log"], "stream": ["-"],
-        "list": ["--files-from", d.dir / "list.jsonl"], "names": ["--files-from", d.dir / "names.txt"], "pattern": [f"{d.dir}/lo*/**/[!x].parquet"],
+        "url": [f"file://{d.dir}/log/"], "list": ["--files-from", d.dir / "list.jsonl"], "names": ["--files-from", d.dir / "names.txt"], "pattern": [f"{d.dir}/lo*/**/[!x].parquet"],
     }[c["log"]]  # fmt: skip
-    if c["also"] == "twice":
+    if c["logs"] == "twice":
         if c["log"] == "names":
             twice = d.dir / "twice.txt"
             twice.write_text((d.dir / "names.txt").read_text() * 2)
@@ -175,15 +182,16 @@ def answer(t, d, c, args, logs, stdin, columns):
             return rows(r.read_all(), columns)
     out = t.path({"file": "out.parquet", "arrow": "out.arrow"}.get(c["out"], "out"))
     if c["out"] in ("file", "arrow"):
-        for again in range(1 + (c["also"] == "force")):
+        for again in range(1 + (c["again"] == "force")):
             t.run(*args, *["--force"] * again, "-o", out, *logs, stdin=stdin)
         return rows(tables.read(out), columns)
-    if c["out"] == "grown":
-        t.run(*args, "-o", f"{out}/", d.dir / f"log/dt={DAYS[0]}", want=None if c["where"] == "path" else 0)
-    for shard in range(2) if c["out"] == "shards" else [None]:
-        for again in range(1 + (c["also"] == "force")):
-            more = ["--shard", f"{shard}/2"] if c["out"] == "shards" else []
-            t.run(*args, *more, *["--force"] * again, "-o", f"{out}/", *logs, stdin=stdin)
+    shards = [["--shard", f"{n}/2"] for n in range(2)] if c["out"] in IN_SHARDS else [[]]
+    for shard in shards * (c["out"] in GROWN):
+        day = log_of(d, c | {"log": "directory"})[0] / f"dt={DAYS[0]}"
+        t.run(*args, *shard, "-o", f"{out}/", f"file://{day}" if c["log"] == "url" else day)
+    for shard in shards:
+        for again in range(1 + (c["again"] == "force")):
+            t.run(*args, *shard, *["--force"] * again, "-o", f"{out}/", *logs, stdin=stdin)
     read = [rows(in_path(p, out, columns), columns) for p in tables.data_files(out)]
     shutil.rmtree(out)
     shutil.rmtree(f"{out}.bloomjoin")
