@@ -26,7 +26,7 @@ func of(name string, list []storage.Object, manifests []string) []string {
 		return manifests
 	}
 	return slices.DeleteFunc(manifests, func(m string) bool {
-		dir := filepath.ToSlash(strings.TrimSuffix(m, storage.ManifestSuffix))
+		dir := filepath.ToSlash(strings.TrimSuffix(m, address.ManifestSuffix))
 		_, matches := glob.Top(filepath.ToSlash(name), dir)
 		return !matches && !slices.ContainsFunc(list, func(e storage.Object) bool {
 			return strings.HasPrefix(filepath.ToSlash(e.Name), dir+"/")
@@ -51,7 +51,7 @@ func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]st
 		}
 	}
 	for _, m := range manifests {
-		look(absolute(strings.TrimSuffix(m, storage.ManifestSuffix)), "", true)
+		look(absolute(strings.TrimSuffix(m, address.ManifestSuffix)), "", true)
 	}
 	for i, name := range names {
 		if name == "-" || !mayHoldRuns(name) {

@@ -14,6 +14,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -195,7 +196,7 @@ func (w *walker) into(ctx context.Context, dir, rel string) error {
 	}
 	for _, d := range list {
 		if Marker(d.Name()) {
-			if strings.HasSuffix(d.Name(), ManifestSuffix) {
+			if strings.HasSuffix(d.Name(), address.ManifestSuffix) {
 				w.manifests = append(w.manifests, filepath.Join(dir, d.Name()))
 			}
 			continue

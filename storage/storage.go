@@ -41,6 +41,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
@@ -298,22 +299,17 @@ func IsDir(ctx context.Context, s Source, name string) bool {
 	return err == nil && o.Type.IsDir()
 }
 
-// ManifestLister is implemented by sources that see, while they list, which of the
-// directories are outputs. What is read of an output whose run has not been committed
-// lacks rows; see [Source].List for sources that do not tell.
+// ManifestLister is implemented by sources that see, while they list, which directories are
+// outputs, so that one that lacks rows is not read.
 type ManifestLister interface {
-	// ListManifests is List, and returns the names of the directories of manifests, as
-	// out.bloomjoin, of directories that name stands for or that are below one; also with
-	// an error that wraps ErrNoFiles.
+	// ListManifests is List. It also returns the directories of manifests, as
+	// out.bloomjoin, of directories that are listed; also with ErrNoFiles.
 	ListManifests(ctx context.Context, name string) (objects []Object, manifests []string, err error)
 }
-
-// ManifestSuffix ends the name of the directory of manifests beside an output.
-const ManifestSuffix = ".bloomjoin"
 
 // Marker reports whether a path element names something other than data: a
 // marker such as _SUCCESS, a temporary file, a hidden file, or a directory of manifests
 // such as out.bloomjoin.
 func Marker(element string) bool {
-	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".") || strings.HasSuffix(element, ManifestSuffix)
+	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".") || strings.HasSuffix(element, address.ManifestSuffix)
 }

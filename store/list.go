@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -68,11 +69,11 @@ type outputs map[string]bool
 
 // see records the directories of manifests that a key leads through, below a prefix.
 func (o outputs) see(key, prefix string) {
-	if !strings.Contains(key[len(prefix):], storage.ManifestSuffix+"/") {
+	if !strings.Contains(key[len(prefix):], address.ManifestSuffix+"/") {
 		return
 	}
 	for i, c := range []byte(key) {
-		if i > len(prefix) && c == '/' && strings.HasSuffix(key[:i], storage.ManifestSuffix) {
+		if i > len(prefix) && c == '/' && strings.HasSuffix(key[:i], address.ManifestSuffix) {
 			o[key[:i]] = true
 		}
 	}

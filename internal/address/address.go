@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// ManifestSuffix ends the name of the directory of manifests beside an output.
+const ManifestSuffix = ".bloomjoin"
+
 // IsURL reports whether a name is a URL, as opposed to the path of a local file: "://"
 // after what may be a scheme. The path dt=a://b is none.
 func IsURL(name string) bool {

@@ -117,7 +117,7 @@ var order = []struct{ pkg, imports string }{
 	{"join/internal", "join/internal codec storage key bloom exact fault internal"},
 	{"join", "join join/internal filterbuild partition codec storage key bloom exact fault internal"},
 	{".", "join filterbuild partition codec storage key bloom exact fault internal"},
-	{"store", "store storage fault internal/address internal/hive internal/process internal/quiet internal/show internal/stopped"},
+	{"store", "store storage fault internal/address internal/glob internal/hive internal/process internal/quiet internal/show internal/stopped"},
 	{"cmd", "cmd . store join filterbuild partition codec storage key bloom exact fault internal"},
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -73,7 +74,7 @@ func ManifestsOf(dir string) string {
 	case trimmed == "", base == ".", base == "..", strings.Count(trimmed, "/") < 3 && strings.Contains(trimmed, "://"):
 		return ""
 	}
-	return trimmed + storage.ManifestSuffix
+	return trimmed + address.ManifestSuffix
 }
 
 // Input is a file of the log, whatever the worker.
