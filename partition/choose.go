@@ -45,31 +45,36 @@ func (o *OpenOptions) choose(names []string, lists [][]storage.Object) (_ [][]st
 	}
 	for i, p := range o.Exclude {
 		if !used[i] {
-			o.note("{Exclude} %s leaves out no file (a pattern is compared with names or, if it has a slash, with paths below %s; a file that is named is always read)", p, rootOf(names))
+			o.note("{Exclude} %s leaves out no file (a pattern is compared with names or, if it has a slash, with paths below %s; a file that is named is always read)", p, rootOf(names, lists))
 		}
 	}
 	return o.onceEach(lists)
 }
 
 // rootOf names the directory that patterns are relative to.
-func rootOf(names []string) string {
+func rootOf(names []string, lists [][]storage.Object) string {
 	if len(names) != 1 || names[0] == "-" {
 		return "the directories that are named"
 	}
-	root, _ := treeOf(names[0])
+	root, _ := treeOf(names[0], lists[0])
 	return root
 }
 
-// treeOf returns the directory of an argument that patterns are relative to.
-func treeOf(name string) (root string, pattern bool) {
-	if glob.Is(name) {
-		name = filepath.ToSlash(name)
-		if !address.IsURL(name) {
-			name = filepath.ToSlash(filepath.Clean(name))
-		}
-		return glob.Static(name), true
+// treeOf returns the directory of an argument that patterns are relative to. list is what
+// it stands for: the name of a file or directory may look like a pattern.
+func treeOf(name string, list []storage.Object) (root string, pattern bool) {
+	clean := strings.TrimRight(filepath.ToSlash(name), "/")
+	if !address.IsURL(name) {
+		clean = filepath.ToSlash(filepath.Clean(name))
 	}
-	return name, false
+	literally := func(e storage.Object) bool {
+		of := filepath.ToSlash(e.Name)
+		return of == clean || strings.HasPrefix(of, clean+"/")
+	}
+	if !glob.Is(name) || slices.ContainsFunc(list, literally) {
+		return name, false
+	}
+	return glob.Static(clean), true
 }
 
 // chooseOf is choose for what one name stands for. It sets used for the patterns of Exclude
@@ -81,7 +86,7 @@ func (o *OpenOptions) chooseOf(name string, list []storage.Object, used []bool) 
 	if len(list) == 1 && !list[0].Found && list[0].Name == name { // it is named
 		return list, nil
 	}
-	root, pattern := treeOf(name)
+	root, pattern := treeOf(name, list)
 	var passed []string
 	for _, e := range list {
 		rel := e.Rel

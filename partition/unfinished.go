@@ -22,7 +22,7 @@ import (
 // of returns those of the directories of manifests seen on the way whose outputs a name
 // stands for: a pattern is compared with more names than it matches.
 func of(name string, list []storage.Object, manifests []string) []string {
-	if _, pattern := treeOf(name); !pattern {
+	if _, pattern := treeOf(name, list); !pattern {
 		return manifests
 	}
 	return slices.DeleteFunc(manifests, func(m string) bool {
@@ -57,7 +57,7 @@ func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]st
 		if name == "-" || !mayHoldRuns(name) {
 			continue
 		}
-		root, _ := treeOf(name)
+		root, _ := treeOf(name, lists[i])
 		for _, r := range []string{absolute(root), storage.Resolve(s, root)} {
 			for dir := r; ; dir = address.Parent(dir) {
 				look(dir, r, dir == r)

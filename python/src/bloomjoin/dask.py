@@ -77,7 +77,7 @@ def _frame(verb: Callable[..., Reader], options: Mapping[str, Any]) -> dd.DataFr
         )
     references = References(verb, options)
     schema = references.schema
-    log = list_log(options["logs"], _of(options, *_SELECTION, *_HIVE, *_ACCESS))
+    log = list_log(options["logs"], _of(options, *_SELECTION, "uncommitted", *_HIVE, *_ACCESS))
     task_options = {name: value for name, value in options.items() if name not in _SELECTION}
     if log.hive_types:
         task_options["hive_types"] = log.hive_types
