@@ -50,10 +50,10 @@ func (p *place) is(name string) bool {
 	if address.IsURL(name) {
 		return storage.Resolve(p.store, name) == p.real
 	}
-	info, err := os.Lstat(name)
-	if err == nil && info.Mode()&os.ModeSymlink != 0 {
+	if isLink(name) {
 		return p.holds(name)
 	}
+	info, err := os.Stat(name)
 	return err == nil && p.file != nil && os.SameFile(info, p.file)
 }
 

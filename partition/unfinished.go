@@ -53,12 +53,12 @@ func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]st
 	for _, m := range manifests {
 		look(absolute(strings.TrimSuffix(m, address.ManifestSuffix)), "", true)
 	}
-	for i, name := range names {
-		if name == "-" || !mayHoldRuns(name) {
-			continue
+	above := func(root string) {
+		if seen["root "+root] {
+			return
 		}
-		root, _ := treeOf(name, lists[i])
-		for _, r := range []string{absolute(root), storage.Resolve(s, root)} {
+		seen["root "+root] = true
+		for _, r := range []string{root, storage.Resolve(s, root)} {
 			for dir := r; ; dir = address.Parent(dir) {
 				look(dir, r, dir == r)
 				if up := address.Parent(dir); up == dir || address.IsURL(up) && strings.Count(up, "/") < 3 {
@@ -66,16 +66,45 @@ func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]st
 				}
 			}
 		}
+	}
+	for i, name := range names {
+		if name == "-" || !mayHoldRuns(name) {
+			continue
+		}
+		root, _ := treeOf(name, lists[i])
+		if len(lists[i]) == 1 && lists[i][0].Name == name { // a file, of which there may be many
+			if isLink(name) {
+				above(address.Parent(storage.Resolve(s, name)))
+			}
+			above(address.Parent(absolute(name)))
+			continue
+		}
+		above(absolute(root))
 		if address.IsURL(name) {
 			continue // lists have shown all manifests
 		}
 		for _, e := range lists[i] {
+			if isLink(e.Name) {
+				above(address.Parent(storage.Resolve(s, e.Name)))
+			}
 			for dir := address.Parent(absolute(e.Name)); !seen[dir]; dir = address.Parent(dir) {
 				look(dir, "", false)
+				if isLink(dir) {
+					above(storage.Resolve(s, dir))
+				}
 			}
 		}
 	}
 	return lookAll(ctx, s, looks)
+}
+
+// isLink reports whether a name is that of a symbolic link.
+func isLink(name string) bool {
+	if address.IsURL(name) {
+		return false
+	}
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
 }
 
 // mayHoldRuns reports whether outputs can be written where a name is.
