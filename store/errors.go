@@ -29,18 +29,19 @@ var ErrAgain = storage.ErrAgain
 
 // failure is a request that has failed.
 type failure struct {
-	what   string        // the object or prefix
-	status int           // of the response; 0: none came
-	after  time.Duration // the service asks to wait so long
-	code   string        // the service's name for the error
-	text   string        // the service's message
-	region string        // where the bucket is; empty: unknown
-	err    error
+	what    string        // the object or prefix
+	status  int           // of the response; 0: none came
+	after   time.Duration // the service asks to wait so long
+	code    string        // the service's name for the error
+	text    string        // the service's message
+	region  string        // where the bucket is; empty: unknown
+	refused bool          // see call
+	err     error
 }
 
 // failed describes a failed request.
 func (b *bucket) failed(c *call, key string, err error) *failure {
-	f := &failure{what: b.name(key), status: int(c.status.Load()), after: time.Duration(c.after.Load()), err: err}
+	f := &failure{what: b.name(key), status: int(c.status.Load()), after: time.Duration(c.after.Load()), refused: c.refused.Load(), err: err}
 	if b.cloud != nil { // else it could not be opened
 		f.code, f.text = b.code(err)
 	}

@@ -15,6 +15,10 @@ const (
 	// patience ends the attempts to send a request, counted from its first failure or
 	// last progress.
 	patience = 2 * time.Minute
+	// refusedTries and refusedPause are for connections that a host refuses before it has
+	// answered any request: as a rule its address is wrong, or nothing is running there.
+	refusedTries = 3
+	refusedPause = time.Second
 )
 
 // do sends a request of an SDK, again if it has failed for a reason that may pass.
@@ -73,6 +77,12 @@ func (s *Store) again(ctx context.Context, err error, attempt int, since time.Ti
 		return f.report()
 	}
 	pause := max(rand.N(min(firstPause<<min(attempt, 16), mostPause)), f.after)
+	if f.refused {
+		if attempt+1 >= refusedTries {
+			return f.report()
+		}
+		pause = refusedPause
+	}
 	if time.Since(since)+pause > patience {
 		return f.report()
 	}

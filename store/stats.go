@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -72,10 +75,11 @@ type counters struct {
 // call follows the requests that an SDK sends for one call. It is in the context of
 // the call, because SDKs hide status and header in errors of their own.
 type call struct {
-	kind   kind
-	status atomic.Int32           // of the last response; 0: none
-	after  atomic.Int64           // the last response's Retry-After, in ns
-	region atomic.Pointer[string] // the bucket's, according to the last response; nil: unknown
+	kind    kind
+	status  atomic.Int32           // of the last response; 0: none
+	after   atomic.Int64           // the last response's Retry-After, in ns
+	region  atomic.Pointer[string] // the bucket's, according to the last response; nil: unknown
+	refused atomic.Bool            // the last connection was refused by a host that has not answered any request
 }
 
 type callKey struct{}
@@ -88,8 +92,9 @@ func withCall(ctx context.Context, k kind) (context.Context, *call) {
 
 // transport counts requests and bytes, and notes what calls need.
 type transport struct {
-	base  http.RoundTripper
-	stats *counters
+	base     http.RoundTripper
+	stats    *counters
+	answered sync.Map // hosts that did
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -107,8 +112,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}}
 	resp, err := t.base.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	_, before := t.answered.Load(req.URL.Host)
+	c.refused.Store(!before && errors.Is(err, syscall.ECONNREFUSED))
 	if err != nil {
 		return nil, err
+	}
+	if !before {
+		t.answered.Store(req.URL.Host, true)
 	}
 	if req.ContentLength > 0 {
 		t.stats.written.Add(req.ContentLength)
@@ -172,5 +182,5 @@ func newClient(requests int, stats *counters) *http.Client {
 		DisableCompression:    true, // ranges are those of the bytes as stored
 		Protocols:             protocols,
 	}
-	return &http.Client{Transport: &transport{base, stats}}
+	return &http.Client{Transport: &transport{base: base, stats: stats}}
 }
