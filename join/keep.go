@@ -75,7 +75,7 @@ func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *codec.Filter, to
 	if b != nil {
 		opts.Threads = b.Workers()
 	}
-	rows, nulls, err := partition.ReadKeys(ctx, a.idPieces, opts, func() (func(*partition.Keys) error, error) {
+	rows, nulls, err := partition.ReadKeys(a.readIDs(ctx), a.idPieces, opts, func() (func(*partition.Keys) error, error) {
 		var times []uint32
 		add, err := adderTo(b)
 		if err != nil {

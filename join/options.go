@@ -113,6 +113,9 @@ type Options struct {
 	// Progress, if not nil, is called with the number of rows of each batch,
 	// from several goroutines at once.
 	Progress func(rows int64)
+	// Prepares, if not nil, is called like Progress with rows that are read beforehand:
+	// of the IDs, or else keys of the log. They may be read more than once.
+	Prepares func(ids bool, rows int64)
 }
 
 // CheckColumns returns an error if Columns do not suit the Type, whatever the

@@ -52,7 +52,7 @@ func (t *task) eachIDRow(ctx context.Context, m *partition.Match, fn idRows) (ro
 // eachIDLeaves is eachIDRow for an answer of pages.
 func (t *task) eachIDLeaves(ctx context.Context, m *partition.Match, fn idRows) (rows, nulls int64, err error) {
 	o := partition.RowOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
-	return partition.ReadRows(ctx, t.idPieces, t.answer.ids.leaves, o, func(b *partition.RowBatch) error {
+	return partition.ReadRows(t.readIDs(ctx), t.idPieces, t.answer.ids.leaves, o, func(b *partition.RowBatch) error {
 		return fn(b.Piece.File, leafBatch{b}, b.Keys)
 	})
 }
@@ -81,6 +81,9 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 		}
 		err = enc.with(f, r.Record, func(b table.Batch, k *key.Batch) error {
 			before += int64(k.Len)
+			if t.opts.Prepares != nil {
+				t.opts.Prepares(true, int64(k.Len))
+			}
 			rows, nulls = rows+int64(k.Len), nulls+int64(k.Nulls())
 			return fn(f, b, k)
 		})
@@ -100,7 +103,7 @@ func (t *task) eachPassing(ctx context.Context, m partition.Match, fn idRows) (r
 	}
 	s, err := partition.NewScanner(partition.ScanOptions{
 		Match: []partition.Match{m}, Normalize: t.opts.Normalize, Columns: t.answer.ids.names, CountNulls: true,
-		IgnoreCase: t.opts.IgnoreCase, Threads: t.opts.Threads, Mem: t.opts.Mem,
+		IgnoreCase: t.opts.IgnoreCase, Threads: t.opts.Threads, Mem: t.opts.Mem, Progress: t.prepares(true),
 	})
 	if err != nil {
 		return 0, 0, err

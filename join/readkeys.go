@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -24,20 +25,39 @@ func (t *task) keysOf(columns string, threads int) partition.KeyOptions {
 	return partition.KeyOptions{Key: columns, Options: t.keys.options(), Threads: threads}
 }
 
-// eachLogKey reads the keys of pieces of the log, each key of a dictionary once. A
-// filter of the IDs, if not nil, answers Keys.Probe.
-func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, pieces []partition.Piece, threads int, work keyWork) error {
+// prepares returns a function for progress in reading the IDs, or keys of the log; nil
+// if nothing is to be reported.
+func (t *task) prepares(ids bool) func(rows int64) {
+	if t.opts.Prepares == nil {
+		return nil
+	}
+	return func(rows int64) { t.opts.Prepares(ids, rows) }
+}
+
+// readIDs returns a context for reading IDs, whose progress is reported.
+func (t *task) readIDs(ctx context.Context) context.Context {
+	return progress.With(ctx, t.prepares(true))
+}
+
+// eachLogKey reads the keys of the log, each key of a dictionary once. A filter of the
+// IDs, if not nil, answers Keys.Probe.
+func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, threads int, work keyWork) error {
+	ctx = progress.With(ctx, t.prepares(false))
+	_, _, err := partition.ReadKeys(ctx, t.pieces, t.logKeys(filter, threads), work)
+	return err
+}
+
+func (t *task) logKeys(filter *codec.Filter, threads int) partition.KeyOptions {
 	o := t.keysOf(t.keys.logText, threads)
 	o.Filter, o.Distinct = filter, true
-	_, _, err := partition.ReadKeys(ctx, pieces, o, work)
-	return err
+	return o
 }
 
 // eachIDKey reads the keys of all IDs, in any order.
 func (t *task) eachIDKey(ctx context.Context, threads int, work keyWork) error {
 	o := t.keysOf(t.keys.idsText, threads)
 	o.IDs = true
-	_, _, err := partition.ReadKeys(ctx, t.idPieces, o, work)
+	_, _, err := partition.ReadKeys(t.readIDs(ctx), t.idPieces, o, work)
 	return err
 }
 

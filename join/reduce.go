@@ -91,7 +91,7 @@ func (a *attempt) logFilter(ctx context.Context, ofIDs *codec.Filter) (*codec.Fi
 		return nil, err
 	}
 	return a.buildBloom(ctx, a.logs, opts, func(b *filterbuild.Builder) error {
-		return a.eachLogKey(ctx, ofIDs, a.pieces, b.Workers(), func() (func(*partition.Keys) error, error) {
+		return a.eachLogKey(ctx, ofIDs, b.Workers(), func() (func(*partition.Keys) error, error) {
 			add, err := adder(b)
 			return func(k *partition.Keys) error {
 				hits, err := usedHits(k)

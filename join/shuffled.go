@@ -126,7 +126,7 @@ func (d *spilledIDs) close() (err error) {
 func (s *shuffled) spillLog(ctx context.Context) error {
 	var mu sync.Mutex
 	var open []*shuffle.LogWriter
-	err := s.task.eachLogKey(ctx, s.filter, s.task.pieces, s.task.threads(), func() (func(*partition.Keys) error, error) {
+	err := s.task.eachLogKey(ctx, s.filter, s.task.threads(), func() (func(*partition.Keys) error, error) {
 		w, err := s.NewLogWriter()
 		if err != nil {
 			return nil, err
@@ -232,7 +232,7 @@ func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield fu
 // keysOf returns the keys of a row group that pass the filter.
 func (s *shuffled) keysOf(ctx context.Context, g partition.Piece) (*table.Side, error) {
 	own := table.New(table.Kind{Integers: s.task.keys.integers(), Threads: s.task.threads()}, s.account)
-	err := s.task.eachLogKey(ctx, s.filter, []partition.Piece{g}, 1, func() (func(*partition.Keys) error, error) {
+	_, _, err := partition.ReadKeys(ctx, []partition.Piece{g}, s.task.logKeys(s.filter, 1), func() (func(*partition.Keys) error, error) {
 		return func(k *partition.Keys) error {
 			hits, err := usedHits(k)
 			if err != nil {

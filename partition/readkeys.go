@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -96,7 +97,7 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.Format.IsText() }) {
 		tasks = textRuns(tasks, way.workers)
 	}
-	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers)}
+	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers), progress: progress.Of(ctx)}
 	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {
 		shared.ahead = shared.lookAhead(ctx, tasks)
 		defer shared.ahead.stop()
@@ -122,11 +123,14 @@ func (o *KeyOptions) tasks(pieces []Piece) ([]task, error) {
 		return runsOf(pieces, o.Runs, o.RunRows)
 	case o.FirstPages > 0:
 		return firstPagesOf(pieces, o.FirstPages), nil
-	case o.Distinct || o.Filter != nil:
+	case o.narrowed():
 		return rowRangesOf(pieces), nil
 	}
 	return groupsOf(pieces), nil
 }
+
+// narrowed reports whether batches may have fewer rows than are read.
+func (o *KeyOptions) narrowed() bool { return o.Distinct || o.Filter != nil }
 
 // keyReading is what the workers of one ReadKeys call share.
 type keyReading struct {
@@ -138,6 +142,7 @@ type keyReading struct {
 	ahead   *tasksAhead // nil: no file is over a network
 
 	read, nulls atomic.Int64
+	progress    func(rows int64) // may be nil
 }
 
 // keyWorker reads keys in one goroutine.
@@ -157,6 +162,12 @@ type keyWorker struct {
 
 func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
 	w := &keyWorker{keyReading: r, work: work, buf: new(parquet.Buffers)}
+	if r.progress != nil && !r.options.narrowed() {
+		w.work = func(k *Keys) error {
+			r.progress(int64(k.Batch.Len))
+			return work(k)
+		}
+	}
 	w.keys = Keys{Batch: &w.batch, filter: r.options.Filter}
 	return w
 }
@@ -260,6 +271,9 @@ func (w *keyWorker) satisfying(ctx context.Context, r rowRange) (some []uint32, 
 func (w *keyWorker) count(rows, nulls int64) {
 	w.keyReading.read.Add(rows)
 	w.nulls.Add(nulls)
+	if w.progress != nil && w.options.narrowed() {
+		w.progress(rows)
+	}
 }
 
 // pass passes on the keys of lines or records.

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -49,7 +50,7 @@ func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions
 	if c == nil || fn == nil {
 		return 0, 0, errors.New("ReadRows needs TableColumns and a function for the rows: one is nil")
 	}
-	r := &rowReading{table: c, options: o}
+	r := &rowReading{table: c, options: o, progress: progress.Of(ctx)}
 	if r.columns, err = key.ParseColumns(o.Key); err != nil {
 		return 0, 0, err
 	}
@@ -87,7 +88,8 @@ type rowReading struct {
 	way     flight
 	scanner *Scanner // nil: all rows are read
 
-	read, nulls atomic.Int64 // rows that were read; without a scanner, which counts its own
+	progress    func(rows int64) // may be nil
+	read, nulls atomic.Int64     // rows that were read; without a scanner, which counts its own
 }
 
 // newScanner returns a scanner whose match also checks that the keys are IDs.
@@ -109,7 +111,7 @@ func (r *rowReading) newScanner(m Match) (*Scanner, error) {
 	}
 	return NewScanner(ScanOptions{
 		Match: []Match{m}, Normalize: r.options.Rule.String(), IgnoreCase: r.options.IgnoreCase,
-		CountNulls: true, Threads: r.options.Threads,
+		CountNulls: true, Threads: r.options.Threads, Progress: r.progress,
 	})
 }
 
@@ -203,6 +205,9 @@ func (w *rowWorker) open(f *File) (err error) {
 func (w *rowWorker) count(rows, nulls int64) {
 	w.read.Add(rows)
 	w.nulls.Add(nulls)
+	if w.progress != nil {
+		w.progress(rows)
+	}
 }
 
 // fromRecords emits the rows of a row group of a file that is not Parquet.

@@ -309,7 +309,8 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
-	opts.Progress, opts.Pieces = r.showProgress("joining"), r.own
+	opts.Pieces = r.own
+	r.showPhases(&opts)
 	var j *join.Join // nil: nothing is to be read
 	if len(r.files) > 0 {
 		if j, err = join.New(r.ids, r.files, opts); err != nil {

@@ -141,6 +141,27 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 	return add
 }
 
+// showPhases shows the progress of a join: IDs and keys of the log may be read before its
+// rows.
+func (r *logRun) showPhases(opts *join.Options) {
+	adds, end := r.progressIn(
+		newMeter("reading IDs", partition.Split(r.ids, partition.Shard{})),
+		newMeter("reading keys of the log", r.pieces()),
+		newMeter("joining", r.pieces()),
+	)
+	if r.end = end; adds[0] == nil {
+		return
+	}
+	opts.Progress = adds[2]
+	opts.Prepares = func(ids bool, rows int64) {
+		if ids {
+			adds[0](rows)
+		} else {
+			adds[1](rows)
+		}
+	}
+}
+
 // pieces returns what this worker reads of the log.
 func (r *logRun) pieces() []partition.Piece {
 	if r.own != nil {

@@ -26,18 +26,26 @@ const (
 // progressHelp is the usage of --progress.
 const progressHelp = "`MODE` progress on standard error: auto (a bar on a terminal, else lines), lines or none"
 
-// meter counts processed rows and renders the progress. It is safe for concurrent
-// use.
+// meter counts the rows of one phase of a run and renders the progress. It is safe for
+// concurrent use.
 type meter struct {
 	what  string
 	total int64 // rows; 0: unknown
-	start time.Time
 	rows  atomic.Int64
+	all   atomic.Int64 // ns that all rows took; 0: not all are read
+
+	mu      sync.Mutex
+	begun   time.Time     // the current part; zero: another phase is shown
+	before  time.Duration // the earlier parts
+	guesses [2]guess      // at growing times, the later one at twice the earlier or more
 }
 
-// newMeter returns a meter for the rows of pieces. Its clock starts now.
+// guess is the estimated duration of a whole phase.
+type guess struct{ at, whole time.Duration }
+
+// newMeter returns a meter for the rows of pieces.
 func newMeter(what string, pieces []partition.Piece) *meter {
-	m := &meter{what: what, start: time.Now()}
+	m := &meter{what: what}
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
 			n := p.File.GroupRows(g)
@@ -52,7 +60,29 @@ func newMeter(what string, pieces []partition.Piece) *meter {
 }
 
 // String returns the progress, as "45 % (450 of 1,000 rows), 150 rows/s, 4s left".
-func (m *meter) String() string { return m.after(time.Since(m.start)) }
+func (m *meter) String() string { return m.after(m.elapsed()) }
+
+// elapsed returns how long the phase has taken.
+func (m *meter) elapsed() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.begun.IsZero() {
+		return m.before
+	}
+	return m.before + time.Since(m.begun)
+}
+
+// run starts or stops the clock.
+func (m *meter) run(on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.begun.IsZero() {
+		m.before += time.Since(m.begun)
+	}
+	if m.begun = (time.Time{}); on {
+		m.begun = time.Now()
+	}
+}
 
 // after returns what String returns at time d after the start.
 func (m *meter) after(d time.Duration) string {
@@ -63,21 +93,96 @@ func (m *meter) after(d time.Duration) string {
 		return fmt.Sprintf("%s rows, %s", humanize.Comma(n), speed)
 	}
 	s := fmt.Sprintf("%d %% (%s of %s rows), %s", 100*n/m.total, humanize.Comma(n), humanize.Comma(m.total), speed)
-	if rate > 0 {
-		left := time.Duration(float64(m.total-n) / rate * float64(time.Second))
+	if left, ok := m.left(n, d); ok {
 		s += fmt.Sprintf(", %s left", left.Round(time.Second))
 	}
 	return s
 }
 
+// An estimate is shown from leastShare of the rows and leastTime on, if the one that was
+// made in half the time or less agrees within a factor of two.
+const (
+	leastShare = 0.01
+	leastTime  = time.Second
+)
+
+// left estimates the time that the remaining rows take. ok is false as long as it may be
+// wrong by a large factor.
+func (m *meter) left(n int64, d time.Duration) (left time.Duration, ok bool) {
+	share := float64(n) / float64(m.total)
+	if n == m.total || share < leastShare || d < leastTime {
+		return 0, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	whole := time.Duration(float64(d) / share)
+	if g := &m.guesses; d >= 2*g[1].at {
+		g[0], g[1] = g[1], guess{d, whole}
+	}
+	was := m.guesses[0].whole
+	return whole - d, was > 0 && was <= 2*whole && whole <= 2*was
+}
+
 // figures returns the progress for a log.
 func (m *meter) figures() slog.Attr {
 	n := m.rows.Load()
-	rows := []any{slog.String("what", m.what), slog.Int64("rows", n), slog.Float64("seconds", time.Since(m.start).Seconds())}
+	rows := []any{slog.String("what", m.what), slog.Int64("rows", n), slog.Float64("seconds", m.elapsed().Seconds())}
 	if m.total > 0 && n <= m.total {
 		rows = append(rows, slog.Int64("rows_total", m.total))
 	}
 	return slog.Group("progress", rows...)
+}
+
+// phases shows the phase of a run that was last added to. Each has a clock of its own,
+// which stops while another one is shown.
+type phases struct {
+	mu  sync.Mutex // of changes
+	now atomic.Pointer[meter]
+	bar *mpb.Bar // nil: lines
+}
+
+// add counts rows of a phase.
+func (p *phases) add(m *meter, n int64) {
+	if p.now.Load() != m {
+		p.show(m)
+	}
+	if m.rows.Add(n) == m.total {
+		m.all.Store(int64(m.elapsed()))
+	}
+	if p.bar != nil {
+		p.bar.SetCurrent(m.rows.Load())
+	}
+}
+
+func (p *phases) show(m *meter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.now.Load()
+	if before == m {
+		return
+	}
+	if before != nil {
+		before.run(false)
+	}
+	m.run(true)
+	if p.now.Store(m); p.bar != nil {
+		p.bar.SetTotal(m.total, false)
+	}
+}
+
+// finishingFrom is how long all rows must have been read before a line says so.
+const finishingFrom = time.Second
+
+// line returns what is being done, and the progress. When all rows are read, what is made
+// of them may still be merged, encoded and written.
+func (p *phases) line() (what, progress string) {
+	m := p.now.Load()
+	all := time.Duration(m.all.Load())
+	if d := m.elapsed(); all > 0 && m.rows.Load() == m.total && d-all >= finishingFrom {
+		rate := float64(m.total) / max(all.Seconds(), 1e-3)
+		return "finishing", fmt.Sprintf("%s rows read, %s rows/s, then %s", humanize.Comma(m.total), humanize.Comma(int64(rate)), (d - all).Round(time.Second))
+	}
+	return m.what, m.String()
 }
 
 // progress shows the progress over the rows of pieces: as a bar on a terminal,
@@ -86,14 +191,29 @@ func (m *meter) figures() slog.Attr {
 // of each batch, from any goroutine, and end at least once. add is nil if nothing
 // is to be shown.
 func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), end func()) {
+	adds, end := c.progressIn(newMeter(what, pieces))
+	return adds[0], end
+}
+
+// progressIn is progress over several phases, in the order in which they usually come. It
+// returns one function for each.
+func (c *cli) progressIn(of ...*meter) (adds []func(int64), end func()) {
+	adds = make([]func(int64), len(of))
 	if c.quiet || c.progressMode == "none" {
-		return nil, func() {}
+		return adds, func() {}
 	}
-	m := newMeter(what, pieces)
+	p := new(phases)
+	for i, m := range of {
+		adds[i] = func(n int64) { p.add(m, n) }
+	}
 	if f, ok := c.terminal.(*os.File); ok && c.progressMode == "auto" && !c.jsonLog && term.IsTerminal(int(f.Fd())) {
-		return m.bar(f)
+		return adds, p.draw(f, of[0])
 	}
-	line := func() { c.log(slog.LevelInfo, "", m.what+": "+m.String(), m.figures()) }
+	p.show(of[0])
+	line := func() {
+		what, progress := p.line()
+		c.log(slog.LevelInfo, "", what+": "+progress, p.now.Load().figures())
+	}
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -111,21 +231,24 @@ func (c *cli) progress(what string, pieces []partition.Piece) (add func(int64), 
 			}
 		}
 	}()
-	return func(n int64) { m.rows.Add(n) }, sync.OnceFunc(func() {
+	return adds, sync.OnceFunc(func() {
 		close(stop)
 		<-ended
 	})
 }
 
-// bar shows the meter as a bar on f. Its results are those of [cli.progress].
-func (m *meter) bar(f *os.File) (add func(int64), end func()) {
-	p := mpb.New(mpb.WithOutput(f), mpb.WithWidth(30))
-	bar := p.AddBar(m.total,
-		mpb.PrependDecorators(decor.Name(m.what+" ")),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return m.String() })),
+// draw shows the phases as a bar on f, beginning with the first.
+func (p *phases) draw(f *os.File, first *meter) (end func()) {
+	out := mpb.New(mpb.WithOutput(f), mpb.WithWidth(30))
+	p.show(first)
+	bar := out.AddBar(0, // so that it does not end with a phase
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { what, _ := p.line(); return what + " " })),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { _, progress := p.line(); return progress })),
 		mpb.BarRemoveOnComplete())
-	return func(n int64) { m.rows.Add(n); bar.IncrInt64(n) }, sync.OnceFunc(func() {
+	bar.SetTotal(first.total, false)
+	p.bar = bar
+	return sync.OnceFunc(func() {
 		bar.Abort(true)
-		p.Wait()
+		out.Wait()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Without a terminal, progress is reported in lines: with the share, the rate and
-// the time left if the number of rows is known.
+// Without a terminal, progress is reported in lines: with the share and the rate if the
+// number of rows is known.
 func TestProgressLines(t *testing.T) {
 	dir := t.TempDir()
 	n := int64(-1)
@@ -57,7 +58,7 @@ func TestProgressLines(t *testing.T) {
 		end()
 		end() // may be called again
 		w.Close()
-		if !regexp.MustCompile(`^joining: 25 % \(250 of 1,000 rows\), [0-9,]+ rows/s, [0-9]+s left\n$`).MatchString(line) {
+		if !regexp.MustCompile(`^joining: 25 % \(250 of 1,000 rows\), [0-9,]+ rows/s\n$`).MatchString(line) {
 			t.Errorf("%+v: %q", c, line)
 		}
 	}
@@ -79,17 +80,24 @@ func TestProgressOfARun(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, &said)
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-	progress := 0
+	progress, last, phases, seen := 0, 0, []string{"reading IDs: ", "joining: "}, [2]bool{}
 	for i, l := range lines {
-		if strings.HasPrefix(l, "joining: ") {
-			progress++
-			if i > 0 && !strings.HasPrefix(lines[i-1], "joining: ") {
-				t.Errorf("progress after %q", lines[i-1])
-			}
+		phase := slices.IndexFunc(phases, func(p string) bool { return strings.HasPrefix(l, p) })
+		if phase < 0 {
+			continue
 		}
+		if i != progress {
+			t.Errorf("progress after %q", lines[i-1])
+		}
+		progress++
+		seen[phase] = true
+		if phase < last {
+			t.Errorf("%q after %q", l, lines[i-1])
+		}
+		last = phase
 	}
-	if progress == 0 {
-		t.Errorf("no line of progress in %q", lines)
+	if seen[0] != true || seen[1] != true {
+		t.Errorf("phases %v in %q", seen, lines)
 	}
 }
 
@@ -100,8 +108,8 @@ func TestMeter(t *testing.T) {
 		want        string
 	}{
 		{1000, 0, time.Second, "0 % (0 of 1,000 rows), 0 rows/s"},
-		{1000, 250, time.Second, "25 % (250 of 1,000 rows), 250 rows/s, 3s left"},
-		{1000, 1000, 2 * time.Second, "100 % (1,000 of 1,000 rows), 500 rows/s, 0s left"},
+		{1000, 250, time.Second, "25 % (250 of 1,000 rows), 250 rows/s"},
+		{1000, 1000, 2 * time.Second, "100 % (1,000 of 1,000 rows), 500 rows/s"},
 		{1000, 1500, time.Second, "1,500 rows, 1,500 rows/s"}, // read twice
 		{0, 12345, 10 * time.Second, "12,345 rows, 1,234 rows/s"},
 		{1000, 0, 0, "0 % (0 of 1,000 rows), 0 rows/s"},
@@ -116,4 +124,62 @@ func TestMeter(t *testing.T) {
 	if s := fmt.Sprint(m); !strings.HasPrefix(s, "0 rows, ") {
 		t.Error(s)
 	}
+}
+
+// The time left is shown once two estimates, the later after twice the time, agree within
+// a factor of two, and not before a hundredth of the rows.
+func TestTimeLeft(t *testing.T) {
+	type step struct {
+		after time.Duration
+		rows  int64
+		left  string
+	}
+	for name, steps := range map[string][]step{
+		"even":           {{time.Second, 100, ""}, {1500 * time.Millisecond, 150, ""}, {2 * time.Second, 200, "8s"}, {5 * time.Second, 500, "5s"}, {10 * time.Second, 1000, ""}},
+		"a slow start":   {{4 * time.Second, 11, ""}, {6 * time.Second, 200, ""}, {8 * time.Second, 400, ""}, {16 * time.Second, 700, "7s"}},
+		"a fast start":   {{time.Second, 500, ""}, {2 * time.Second, 501, "2s"}, {4 * time.Second, 502, "4s"}, {8 * time.Second, 503, "8s"}},
+		"suddenly stuck": {{time.Second, 400, ""}, {time.Minute, 401, ""}, {3 * time.Minute, 402, ""}},
+		"little":         {{time.Minute, 9, ""}, {2 * time.Minute, 9, ""}, {4 * time.Minute, 10, ""}, {8 * time.Minute, 20, "6h32m0s"}},
+		"at once":        {{time.Millisecond, 500, ""}, {900 * time.Millisecond, 600, ""}},
+	} {
+		m := &meter{total: 1000}
+		for _, s := range steps {
+			m.rows.Store(s.rows)
+			_, left, shown := strings.Cut(m.after(s.after), "rows/s, ")
+			if got := strings.TrimSuffix(left, " left"); got != s.left || shown != (s.left != "") {
+				t.Errorf("%s: after %v: %q left, want %q", name, s.after, got, s.left)
+			}
+		}
+	}
+}
+
+// Each phase has its own rows and clock, and goes on where it stopped. Once all rows are
+// read, the line says so.
+func TestPhases(t *testing.T) {
+	ids, log := &meter{what: "reading IDs", total: 30}, &meter{what: "joining", total: 20}
+	p := new(phases)
+	p.show(ids)
+	expect := func(want string) {
+		t.Helper()
+		if what, progress := p.line(); !strings.HasPrefix(what+": "+progress, want) {
+			t.Errorf("%s: %s, want %s", what, progress, want)
+		}
+	}
+	expect("reading IDs: 0 % (0 of 30 rows), 0 rows/s")
+	p.add(ids, 15)
+	p.add(log, 5)
+	expect("joining: 25 % (5 of 20 rows), ")
+	before := ids.elapsed()
+	time.Sleep(time.Millisecond)
+	if d := ids.elapsed(); d != before {
+		t.Errorf("a phase that is not shown took %v more", d-before)
+	}
+	p.add(ids, 15)
+	expect("reading IDs: 100 % (30 of 30 rows), ")
+	p.add(log, 15)
+	expect("joining: 100 %")
+	log.before += time.Minute
+	expect("finishing: 20 rows read, ")
+	p.add(log, 1)
+	expect("joining: 21 rows, ")
 }
