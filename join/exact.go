@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -40,8 +41,28 @@ func (a *attempt) exactly(ctx context.Context) (*held, error) {
 	return h, err
 }
 
+// canMark returns the error of newMarks for the IDs if number and range in the footers
+// show it. A filter may have fewer members, never more.
+func (a *attempt) canMark() error {
+	const rounded = 1 << 12 // of bounds, which are floating-point numbers
+	n, sure := a.idRows()
+	lo, hi, ok := a.rangeOfIDs(nil)
+	if !ok || !sure || slices.ContainsFunc(a.ids, (*partition.File).Filtered) {
+		return nil
+	}
+	if span := hi - lo - rounded; span > table.MostSpan(uint64(n)) {
+		return fmt.Errorf("%w: %w: up to %d IDs in a range of %.3g", errNotExact, table.ErrTooFarApart, n, span)
+	}
+	marks := a.account.Share("marks of the IDs")
+	defer marks.GiveAll()
+	return marks.Take(int64(max(hi-lo-rounded, 0) / 8))
+}
+
 // buildExact builds the filter.
 func (a *attempt) buildExact(ctx context.Context) (*held, error) {
+	if err := a.canMark(); err != nil {
+		return nil, err
+	}
 	room := a.account.Share("the exact filter")
 	budget := a.opts.Memory / 2
 	if err := room.Take(budget); err != nil {
@@ -50,6 +71,7 @@ func (a *attempt) buildExact(ctx context.Context) (*held, error) {
 	defer room.GiveAll()
 	opts := a.keys.filterOptions(a.keys.idsText)
 	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.WantExact, a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
+	opts.Progress = a.prepares(true)
 	if a.opts.Strategy == Auto {
 		opts.Kind = codec.WantAuto
 	}

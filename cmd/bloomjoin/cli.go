@@ -200,11 +200,11 @@ func (c *cli) explain(err error) error {
 	if unknown != nil || total == 0 {
 		return err
 	}
-	given := c.memory
-	if given == "" {
-		given = bytesOf(total) + ", the default,"
+	given := "the --memory of " + c.memory
+	if c.memory == "" {
+		given = "the default --memory, " + bytesOf(total)
 	}
-	return fmt.Errorf("%w (of the --memory of %s, tables and filters may take %s)", err, given, bytesOf(tablesOf(total)))
+	return fmt.Errorf("%w (of %s, tables and filters may take %s)", err, given, bytesOf(tablesOf(total)))
 }
 
 // parseSize parses a size such as 64MiB, 3GiB or 100MB, in bytes.

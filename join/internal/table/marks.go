@@ -23,6 +23,12 @@ var ErrTooFarApart = errors.New("they are too far apart for a bit for each integ
 // MarksPerMember bounds the bits for each member of a set that is not dense.
 const MarksPerMember = 64
 
+// MostSpan returns the greatest difference between members of a set of n for which there
+// are marks.
+func MostSpan(n uint64) float64 {
+	return min(float64(None-1), max(1<<23, MarksPerMember*float64(n)))
+}
+
 // NewMarks returns marks for the members of a set, on an account. The error is
 // [ErrTooFarApart] or wraps [fault.ErrMemory].
 func NewMarks(set *exact.Set, of *budget.Account) (*Marks, error) {
@@ -32,7 +38,7 @@ func NewMarks(set *exact.Set, of *budget.Account) (*Marks, error) {
 	}
 	hi, negative, _ := set.Greatest()
 	span := hi - lo
-	if below && !negative && hi>>63 != 0 || span >= uint64(None) || span > max(1<<23, MarksPerMember*set.Len()) {
+	if below && !negative && hi>>63 != 0 || float64(span) > MostSpan(set.Len()) {
 		return nil, ErrTooFarApart
 	}
 	m := &Marks{least: lo}
