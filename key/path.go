@@ -208,6 +208,9 @@ func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 	if schema == nil {
 		return Field{}, fmt.Errorf("column %s: no schema to find it in: got nil", p)
 	}
+	if at := schema.FieldIndices(p[0]); len(at) == 1 && len(p) == 1 && !ignoreCase { // a copy of all fields would be quadratic
+		return Field{Index: slices.Clone(at), Names: Path{p[0]}, Type: schema.Field(at[0]).Type}, nil
+	}
 	fields := schema.Fields()
 	var out Field
 	for depth, name := range p {
