@@ -418,6 +418,9 @@ func (e *pageEngine) decide() {
 		if in := s.within; how != someRows && len(in.jobs) == in.total && s == in.jobs[in.total-1] {
 			g.closed = true
 		}
+		if g == e.filling && g.bytes > s.source.most { // so no other job fits, and its leaves can be finished now
+			e.endFilling()
+		}
 	}
 	if !e.more && !e.scanner.continued {
 		e.endFilling()

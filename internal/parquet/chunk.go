@@ -310,7 +310,7 @@ func (c *Chunk) recovered(err *error) {
 // chunk if there are enough to be worth a system call.
 const (
 	passAtOnce = 2 << 20
-	passAtEnd  = 64 << 10
+	passAtEnd  = 16 << 10
 )
 
 // pass releases the mapped bytes that the walk has passed, if there are more than
