@@ -211,15 +211,53 @@ func (f *File) newMapping(m storage.Mapper) (*parquet.Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := int64(os.Getpagesize())
+	p := &passedBytes{b: b, page: int64(os.Getpagesize())}
 	return &parquet.Mapping{
-		Bytes: b,
-		Unmap: unmap,
-		Read:  func(n int64) { f.bytes.Add(n) },
-		Passed: func(lo, hi int64) {
-			if lo, hi = (lo+page-1)/page*page, hi/page*page; lo < hi {
-				forget(b[lo:hi])
-			}
-		},
+		Bytes:  b,
+		Unmap:  unmap,
+		Read:   func(n int64) { f.bytes.Add(n) },
+		Passed: p.add,
 	}, nil
+}
+
+// passedBytes releases mapped bytes that were passed. The system makes neighbours of a
+// byte that is read resident with it, so where chunks are small, those passed before come
+// back: all from the first to the last of them are released again once they are many. What
+// is still being read becomes resident again, too.
+type passedBytes struct {
+	b    []byte
+	page int64
+
+	mu     sync.Mutex
+	small  int64 // bytes of small parts since the last release
+	lo, hi int64 // where they are
+}
+
+const (
+	smallPassed = 1 << 20 // such parts are released together
+	manyPassed  = 4 << 20
+	aroundFault = 64 << 10 // becomes resident at least
+)
+
+func (p *passedBytes) add(lo, hi int64) {
+	if hi-lo > smallPassed {
+		p.forget(lo, hi)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.small == 0 {
+		p.lo, p.hi = lo, hi
+	}
+	p.lo, p.hi = min(p.lo, lo), max(p.hi, hi)
+	if p.small += max(hi-lo, aroundFault); p.small >= manyPassed {
+		p.forget(p.lo, p.hi)
+		p.small = 0
+	}
+}
+
+func (p *passedBytes) forget(lo, hi int64) {
+	if lo, hi = (lo+p.page-1)/p.page*p.page, hi/p.page*p.page; lo < hi {
+		forget(p.b[lo:hi])
+	}
 }

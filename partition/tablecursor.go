@@ -53,6 +53,7 @@ func (c *leafCursor) rest() {
 	if c.buf == nil {
 		return
 	}
+	c.chunk.Leave()
 	if c.lent {
 		c.buf.Rest()
 	} else {

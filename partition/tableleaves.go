@@ -30,7 +30,7 @@ func (w *rowWorker) fromLeaves(ctx context.Context, r rowRange, emit func(Rows) 
 	defer f.close()
 	perRow := w.guess(r.group)
 	for len(f.rows) > 0 {
-		n := int(min(float64(w.limit())/perRow+1, float64(len(f.rows))))
+		n := int(min(float64(f.limit())/perRow+1, float64(len(f.rows))))
 		err := f.block(ctx, n)
 		for errors.Is(err, errLarge) {
 			n /= 2
@@ -68,11 +68,12 @@ func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err err
 	return w.rows, nil
 }
 
-// limit is the number of bytes that a block may have.
-func (w *rowWorker) limit() int64 {
-	most := w.file.parquet().File().Room().Part(blockShare, mostBatch)
-	if w.way.batch > 0 {
-		most = min(most, w.way.batch)
+// limit is the number of bytes that a block may have. If pages do not wait for the next
+// block, each block reads them again, so there should be few.
+func (f *rowFill) limit() int64 {
+	most := f.file.parquet().File().Room().Part(blockShare, mostBatch)
+	if f.way.batch > 0 && !f.again {
+		most = min(most, f.way.batch)
 	}
 	return most
 }
@@ -99,6 +100,7 @@ type rowFill struct {
 	cursors []*leafCursor
 	claim   *parquet.Claim // for the pages of all cursors
 	reading *leafCursor
+	again   bool // pages are read again for each block
 
 	// The block that is being read.
 	n       int // rows
@@ -220,6 +222,7 @@ func (f *rowFill) byPages(ctx context.Context) error {
 		}
 		if size := c.buf.Size(); last || f.claim.Crowded() || open+size > keptBytes {
 			c.rest()
+			f.again = f.again || !last
 		} else {
 			open += size
 		}

@@ -157,6 +157,7 @@ func (c *Chunk) Pages() (seen, skipped int) {
 
 // Close frees the memory of the decoders, the page and the dictionary.
 func (c *Chunk) Close() {
+	c.Leave()
 	c.page, c.stored, c.sealed, c.claims, c.dict = Page{}, StoredPage{}, sealed{}, nil, nil
 	c.buf.Close()
 }
@@ -221,7 +222,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	c.Announce()
 	for c.values < c.md.NumValues {
 		if c.selected && len(c.left) == 0 && !c.inRow {
-			c.pass(passAtEnd)
+			c.pass(0)
 			return nil, io.EOF
 		}
 		c.pass(passAtOnce)
@@ -284,7 +285,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			return nil, err
 		}
 	}
-	c.pass(passAtEnd)
+	c.pass(0)
 	switch {
 	case c.rows != c.wanted:
 		return nil, c.wrongRows()
@@ -306,12 +307,8 @@ func (c *Chunk) recovered(err *error) {
 	}
 }
 
-// Mapped bytes are released once there are passAtOnce of them, and at the end of a
-// chunk if there are enough to be worth a system call.
-const (
-	passAtOnce = 2 << 20
-	passAtEnd  = 16 << 10
-)
+// passAtOnce is the number of mapped bytes that are released before the end of a chunk.
+const passAtOnce = 2 << 20
 
 // pass releases the mapped bytes that the walk has passed, if there are more than
 // least.
@@ -321,6 +318,10 @@ func (c *Chunk) pass(least int64) {
 		c.passed = c.pos
 	}
 }
+
+// Leave releases the mapped bytes of a walk that ends before the end of the chunk. The
+// page must no longer be used.
+func (c *Chunk) Leave() { c.pass(0) }
 
 // here returns the place of the page being read, for errors.
 func (c *Chunk) here() fault.At {

@@ -134,7 +134,7 @@ func (k *chunkWalk) walk(ctx context.Context) (why string, err error) {
 	case k.pos < k.end:
 		return "bytes follow its last page", nil
 	}
-	k.pass(passAtEnd)
+	k.pass(0)
 	k.stored.sum = k.sum.Sum64()
 	return "", nil
 }
