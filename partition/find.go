@@ -28,6 +28,7 @@ func find[T any](ctx context.Context, o *OpenOptions, name string, entries []sto
 	var stray, passed []string
 	opening := openMany(ctx, o, name, entries, by)
 	defer opening.stop()
+	kept := 0
 	for _, e := range entries {
 		f, why, err := opening.take(ctx)
 		switch {
@@ -35,12 +36,19 @@ func find[T any](ctx context.Context, o *OpenOptions, name string, entries []sto
 			stray = append(stray, e.Rel)
 			continue
 		case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
-			n := len(files) + 1
+			n := kept + 1
 			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
 		case err != nil:
 			return files, err
+		case why == "" && by.keep != nil:
+			if err := by.keep(f); err != nil {
+				return files, err
+			}
+			kept++
+			continue
 		case why == "":
 			files = append(files, f)
+			kept++
 			continue
 		}
 		passed = append(passed, e.Rel)
@@ -50,11 +58,11 @@ func find[T any](ctx context.Context, o *OpenOptions, name string, entries []sto
 		}
 	}
 	switch {
-	case len(stray) > 0 && len(files) == 0:
+	case len(stray) > 0 && kept == 0:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
 	case len(stray) > 0:
 		return files, fault.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
-	case len(files) == 0 && len(entries) > 0 && !o.AllowEmpty && !excluded:
+	case kept == 0 && len(entries) > 0 && !o.AllowEmpty && !excluded:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	return files, nil

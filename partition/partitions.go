@@ -81,8 +81,7 @@ func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]stor
 	if err != nil {
 		return nil, fmt.Errorf("OpenOptions.HiveTypes: %w", err)
 	}
-	var files []hive.File
-	var found []storage.Object // of directories, which may be no data
+	var files []hive.File // one of consecutive ones with the same columns
 	for i, name := range names {
 		if name == "-" {
 			files = append(files, hive.File{Name: "standard input"})
@@ -95,14 +94,13 @@ func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]stor
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, hive.File{Name: e.Name, Parts: parts})
-			if e.Found {
-				found = append(found, e)
+			if n := len(files); n == 0 || !slices.Equal(files[n-1].Parts, parts) {
+				files = append(files, hive.File{Name: e.Name, Parts: parts})
 			}
 		}
 	}
 	columns, err := hive.Infer(files, given)
-	if err != nil && o.strays(ctx, found) {
+	if err != nil && o.strays(ctx, lists) {
 		return nil, nil // which find reports
 	}
 	if len(columns) == 0 {
@@ -112,8 +110,11 @@ func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]stor
 }
 
 // strays reports whether some files of directories are not data.
-func (o *OpenOptions) strays(ctx context.Context, found []storage.Object) bool {
-	for _, e := range found {
+func (o *OpenOptions) strays(ctx context.Context, lists [][]storage.Object) bool {
+	for _, e := range slices.Concat(lists...) {
+		if !e.Found || o.maybeNone(e) {
+			continue
+		}
 		f, err := openObject(ctx, e, nil, *o)
 		if err == nil {
 			err = f.Close()
