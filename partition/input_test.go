@@ -220,9 +220,25 @@ func TestInputsAreCanonical(t *testing.T) {
 	}
 	_, err = WriteInputs(ctx, storage.Local{}, first, l, false)
 	says(t, "another list", err, ErrExists, "list1", "Force")
-	if _, err := (&inputList{inputs: []Input{{Rel: "b", fingerprint: []byte{1}}, {Rel: "a", fingerprint: []byte{1}}}}).open(); err == nil {
-		t.Error("a list out of order")
+	unsorted := &inputList{}
+	for _, rel := range []string{"b", "a"} {
+		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: Parquet, fingerprint: []byte{1}}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	sorted, err := unsorted.open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sorted.Close()
+	rels := []string{}
+	for in, err := range sorted.Each(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rels = append(rels, in.Rel)
+	}
+	equal(t, "inputs in another order than they were added", rels, []string{"a", "b"})
 }
 
 // Names of any bytes, and a list without inputs.
@@ -232,10 +248,12 @@ func TestInputsEdges(t *testing.T) {
 	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
 	list := &inputList{}
 	for _, n := range names {
-		list.inputs = append(list.inputs, Input{Name: "logs/" + n, Rel: n, identity: `W/"x"`, Format: Parquet, fingerprint: []byte{1, 2}})
+		if err := list.add(Input{Name: "logs/" + n, Rel: n, identity: `W/"x"`, Format: Parquet, fingerprint: []byte{1, 2}}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, l := range []*inputList{list, {}} {
-		written, err := l.open()
+		written, err := l.open(ctx)
 		if err == nil {
 			_, err = WriteInputs(ctx, m, "list", written, true)
 		}
@@ -253,12 +271,12 @@ func TestInputsEdges(t *testing.T) {
 			}
 			got = append(got, i.Rel)
 		}
-		equal(t, "names", len(got), len(l.inputs))
+		equal(t, "names", len(got), l.inputs)
 		for i := range got {
-			equal(t, "name", got[i], l.inputs[i].Rel)
+			equal(t, "name", got[i], names[i])
 		}
 		pieces, err := in.Share(ctx, Shard{0, 1})
-		if err != nil || len(pieces) != len(l.inputs) {
+		if err != nil || len(pieces) != l.inputs {
 			t.Errorf("%v, %v", pieces, err)
 		}
 	}

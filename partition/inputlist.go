@@ -12,11 +12,12 @@ import (
 )
 
 // ListInputs lists what the names stand for, as [Open] finds it, and describes each
-// file. Files are closed once they are described. The list is held in memory. If old is not nil, files that it has
+// file. Files are closed once they are described. The list is in a temporary file until
+// the caller closes it. If old is not nil, files that it has
 // with the same name, size and identity are not opened; files of which the storage knows
 // no identity always are. As with Open, no names are an error unless opts.AllowEmpty is
 // set.
-func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (*Inputs, error) {
+func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (in *Inputs, err error) {
 	needContext(ctx)
 	if slices.Contains(names, "-") {
 		return nil, errors.New("standard input cannot be listed: name files")
@@ -33,6 +34,11 @@ func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inpu
 		return nil, err
 	}
 	list := &inputList{arguments: names, base: opts.Base}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, list.close())
+		}
+	}()
 	if opts.hive != nil {
 		list.hive = opts.hive.columns
 	}
@@ -42,17 +48,16 @@ func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inpu
 		},
 		close: func(Input) {},
 		least: runtime.GOMAXPROCS(0),
+		keep:  list.add,
 	}
 	for i, name := range names {
-		found, err := find(ctx, &opts, name, l.lists[i], false, by)
-		if err != nil {
+		if _, err := find(ctx, &opts, name, l.lists[i], false, by); err != nil {
 			return nil, err
 		}
-		list.inputs = append(list.inputs, found...)
+		l.lists[i] = nil
 	}
-	slices.SortStableFunc(list.inputs, compareInputs)
 	list.leftOut = slices.Sorted(maps.Keys(opts.left.rels))
-	return list.open()
+	return list.open(ctx)
 }
 
 // byName returns the inputs of a list, which may be nil, by their names.

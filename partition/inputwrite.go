@@ -8,17 +8,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -46,7 +45,10 @@ type inputList struct {
 	arguments []string      // the names that were listed, for people
 	base      string        // see [OpenOptions]
 	hive      []hive.Column // the columns of Values of all inputs, in their order
-	inputs    []Input       // in ascending order of Rel
+	inputs    int           // their number
+	spool     *spool        // has their lines; nil: there are none
+	unsorted  bool          // these are not in ascending order of Rel
+	last      string        // Rel
 	leftOut   []string      // Rels of files that exist and are no inputs, in ascending order
 }
 
@@ -128,34 +130,30 @@ func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *In
 	if dst == nil {
 		dst = storage.Local{}
 	}
-	b := make([]byte, file.size)
-	if err := readAll(file.r, b, 0); err != nil {
-		return 0, file.err(err)
-	}
 	if err := storage.Sweep(ctx, dst, name); err != nil {
 		return 0, err
 	}
-	same, err := holdsBytes(ctx, dst, name, b)
+	same, err := file.isAt(ctx, dst, name)
 	if err != nil || same {
-		return int64(len(b)), err
+		return file.size, err
 	}
 	w, err := dst.Create(ctx, name, storage.CreateOptions{})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, w.Abort()) }()
-	if _, err := w.Write(b); err != nil {
+	if _, err := io.Copy(w, io.NewSectionReader(file.r, 0, file.size)); err != nil {
 		return 0, err
 	}
 	err = w.Commit(replace)
 	if !replace && errors.Is(err, fs.ErrExist) {
 		err = fault.Errorf("%s: %w, and lists other inputs ({Force} replaces it)", name, ErrExists)
 	}
-	return int64(len(b)), err
+	return file.size, err
 }
 
-// holdsBytes reports whether an object has the given content.
-func holdsBytes(ctx context.Context, src storage.Source, name string, want []byte) (_ bool, err error) {
+// isAt reports whether an object has the content of the list.
+func (l *inputFile) isAt(ctx context.Context, src storage.Source, name string) (_ bool, err error) {
 	r, err := src.Open(ctx, storage.Object{Name: name})
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -164,55 +162,23 @@ func holdsBytes(ctx context.Context, src storage.Source, name string, want []byt
 		return false, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	if r.Object().Size != int64(len(want)) {
+	if r.Object().Size != l.size {
 		return false, nil
 	}
-	got := make([]byte, len(want))
-	if err := readAll(r, got, 0); err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
-	}
-	return bytes.Equal(got, want), nil
-}
-
-// open returns the list as a reader of its file would have it.
-func (l *inputList) open() (*Inputs, error) {
-	b, err := l.encode()
-	if err != nil {
-		return nil, err
-	}
-	return ParseInputs("the list of inputs", b)
-}
-
-// encode returns the bytes of the list.
-func (l *inputList) encode() ([]byte, error) {
-	h, err := l.header()
-	if err != nil {
-		return nil, err
-	}
-	b, err := appendLine(nil, h)
-	if err != nil {
-		return nil, err
-	}
-	index := bytes.Clone(b)
-	for from := 0; from < len(l.inputs); from += listBlock {
-		block := listIndex{Block: from, At: int64(len(b))}
-		for i := from; i < min(from+listBlock, len(l.inputs)); i++ {
-			line := l.inputs[i].line()
-			if b, err = appendLine(b, line); err != nil {
-				return nil, err
-			}
-			block.add(line)
+	got, want := make([]byte, min(l.size, 1<<20)), make([]byte, min(l.size, 1<<20))
+	for at := int64(0); at < l.size; at += int64(len(got)) {
+		n := min(l.size-at, int64(len(got)))
+		if err := readAll(r, got[:n], at); err != nil {
+			return false, fmt.Errorf("%s: %w", name, err)
 		}
-		lines := b[block.At:]
-		block.Bytes, block.Sum = int64(len(lines)), fmt.Sprintf("%016x", xxh3.Hash(lines))
-		if index, err = appendLine(index, &block); err != nil {
-			return nil, err
+		if err := readAll(l.r, want[:n], at); err != nil {
+			return false, l.err(err)
+		}
+		if !bytes.Equal(got[:n], want[:n]) {
+			return false, nil
 		}
 	}
-	first := bytes.IndexByte(b, '\n') + 1
-	at := len(b)
-	b = append(b, index[first:]...)
-	return fmt.Appendf(b, pointerText, at, xxh3.Hash(index)), nil
+	return true, nil
 }
 
 // appendLine appends v as a line of JSON.
@@ -224,55 +190,15 @@ func appendLine(b []byte, v any) ([]byte, error) {
 	return append(b, buf.Bytes()...), err
 }
 
-// header returns the first line, and checks the inputs.
-func (l *inputList) header() (*listHeader, error) {
-	h := &listHeader{Kind: listKind, Version: listVersion, Arguments: []string{}, Base: publish.EscapeName(l.base), Inputs: len(l.inputs)}
-	for _, a := range l.arguments {
-		h.Arguments = append(h.Arguments, publish.EscapeName(a))
-	}
-	for _, rel := range l.leftOut {
-		h.LeftOut = append(h.LeftOut, publish.EscapeName(rel))
-	}
-	for _, c := range l.hive {
-		h.Hive = append(h.Hive, listColumn{c.Name, key.TypeName(c.Type)})
-	}
-	schemas, stems := map[string]int{}, map[string]bool{}
-	for i := range l.inputs {
-		in := &l.inputs[i]
-		if err := l.check(in, i); err != nil {
-			return nil, err
-		}
-		h.Alike = h.Alike || stems[stemOf(in.Rel)]
-		stems[stemOf(in.Rel)] = true
-		at, ok := schemas[in.Schema]
-		if !ok {
-			at = len(h.Schemas)
-			schemas[in.Schema], h.Schemas = at, append(h.Schemas, listSchema{Schema: in.Schema, First: i})
-		}
-		h.Schemas[at].Inputs++
-		h.Bytes += in.Size
-		if rows := in.rows(); rows < 0 || h.Rows < 0 {
-			h.Rows = -1
-		} else {
-			h.Rows += rows
-		}
-	}
-	sum, _ := digestOf(slices.Values(l.inputs))
-	h.Digest = hex.EncodeToString(sum[:])
-	return h, nil
-}
-
 // check returns an error if an input cannot be recorded.
-func (l *inputList) check(in *Input, i int) error {
+func (l *inputList) check(in *Input) error {
 	switch {
 	case in.fingerprint == nil:
 		return fault.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
-	case i > 0 && in.Rel < l.inputs[i-1].Rel:
-		return fmt.Errorf("%s: input %d of the list is not in ascending order of Rel", in.Name, i)
 	case !slices.EqualFunc(in.values, l.hive, func(v PartitionValue, c hive.Column) bool {
 		return v.Name == c.Name && arrow.TypeEqual(v.Type, c.Type)
 	}):
-		return fmt.Errorf("%s: input %d of the list has other columns in its path than the list", in.Name, i)
+		return fmt.Errorf("%s: an input with other columns in its path than the list has", in.Name)
 	}
 	return nil
 }

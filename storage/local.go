@@ -41,6 +41,9 @@ func isLocal(name string) error {
 
 // objectOf describes a file.
 func objectOf(name, rel string, info fs.FileInfo) Object {
+	if below := len(name) - len(rel); below >= 0 && name[below:] == rel {
+		rel = name[below:] // one string for both, where there are many
+	}
 	o := Object{Name: name, Rel: rel, Type: info.Mode().Type()}
 	if o.Type == 0 {
 		o.Size, o.ModTime, o.Identity = info.Size(), info.ModTime(), identityOf(info)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -58,6 +59,10 @@ what they read.`,
 	return cmd
 }
 
+// listGC is how much memory may be garbage, in per cent of the rest: a listing of a
+// million files is most of it.
+const listGC = 20
+
 // freezeReport is the JSON report of inputs.
 type freezeReport struct {
 	head
@@ -75,6 +80,7 @@ type freezeReport struct {
 
 func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(listGC))
 	open, err := c.freezeOptions(o, args)
 	if err != nil {
 		return err
@@ -103,15 +109,15 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, found.Close()) }()
 	if err := o.inputs.checkTypes(hiveNames(found.Hive()), found.Len()); err != nil {
 		return err
 	}
 	rep := freezeReport{Inputs: found.Len(), Rows: found.Rows()}
-	listed, err := rep.add(ctx, found)
-	if err != nil {
+	if err := c.spareListed(ctx, o.out, found); err != nil {
 		return err
 	}
-	if err := c.spare(o.out, listed...); err != nil {
+	if err := rep.add(ctx, found); err != nil {
 		return err
 	}
 	if o.update != "" {
@@ -177,17 +183,16 @@ func hiveNames(columns []arrow.Field) (names []string) {
 	return names
 }
 
-// add adds up the inputs, and returns their names.
-func (r *freezeReport) add(ctx context.Context, list *partition.Inputs) (names []string, err error) {
+// add adds up the inputs.
+func (r *freezeReport) add(ctx context.Context, list *partition.Inputs) error {
 	for in, err := range list.Each(ctx) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		names = append(names, in.Name)
 		r.Bytes += in.Size
 		r.RowGroups += len(in.Groups)
 	}
-	return names, nil
+	return nil
 }
 
 // since adds what an update has found.
