@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -10,14 +11,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -251,3 +256,293 @@ func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil 
 
 // compareInputs orders inputs as a list has them, for stable sorting.
 func compareInputs(a, b Input) int { return cmp.Compare(a.Rel, b.Rel) }
+
+// A log may have a million files. While they are listed, their lines are in a temporary
+// file. As a rule they come in order; else memory has what sorts them.
+
+// spooled is an input whose line is in a spool.
+type spooled struct {
+	rel string
+	at  int64
+	n   int
+}
+
+// spool is a temporary file of lines.
+type spool struct {
+	f    *os.File
+	w    *bufio.Writer
+	size int64
+}
+
+const spoolBuffer = 256 << 10
+
+func newSpool() (*spool, error) {
+	f, err := os.CreateTemp("", "bloomjoin-inputs-*")
+	if err != nil {
+		return nil, fmt.Errorf("the list of inputs waits in a temporary file: %w", err)
+	}
+	_ = os.Remove(f.Name()) // not possible everywhere while it is open; see close
+	return &spool{f: f, w: bufio.NewWriterSize(f, spoolBuffer)}, nil
+}
+
+// add appends a line.
+func (s *spool) add(line []byte) error {
+	n, err := s.w.Write(line)
+	s.size += int64(n)
+	return err
+}
+
+// reader reads the lines from the first on.
+func (s *spool) reader() *bufio.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(s.f, 0, s.size), spoolBuffer)
+}
+
+// close removes the file.
+func (s *spool) close() error {
+	if s == nil {
+		return nil
+	}
+	err := s.f.Close()
+	_ = os.Remove(s.f.Name()) // as a rule it has no name any more
+	return err
+}
+
+// add adds an input.
+func (l *inputList) add(in Input) (err error) {
+	if err := l.check(&in); err != nil {
+		return err
+	}
+	if l.spool == nil {
+		if l.spool, err = newSpool(); err != nil {
+			return err
+		}
+	}
+	line, err := appendLine(nil, in.line())
+	if err != nil {
+		return err
+	}
+	l.unsorted = l.unsorted || in.Rel < l.last
+	l.last, l.inputs = in.Rel, l.inputs+1
+	return l.spool.add(line)
+}
+
+func (l *inputList) close() error { return l.spool.close() }
+
+// open returns the list as a reader of its file would have it. Its lines stay in the
+// spool.
+func (l *inputList) open(ctx context.Context) (*Inputs, error) {
+	if l.spool == nil {
+		l.spool = new(spool)
+		return l.assemble(ctx, bytes.NewReader(nil), func() error { return nil })
+	}
+	if err := l.spool.w.Flush(); err != nil {
+		return nil, err
+	}
+	if l.unsorted {
+		if err := l.sort(); err != nil {
+			return nil, err
+		}
+	}
+	return l.assemble(ctx, l.spool.f, l.spool.close)
+}
+
+// sort puts the lines in ascending order of Rel.
+func (l *inputList) sort() (err error) {
+	var inputs []spooled
+	from := l.spool
+	r, at := from.reader(), int64(0)
+	for range l.inputs {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		in, err := l.parser().input(line)
+		if err != nil {
+			return err
+		}
+		inputs = append(inputs, spooled{in.Rel, at, len(line)})
+		at += int64(len(line))
+	}
+	slices.SortStableFunc(inputs, func(a, b spooled) int { return cmp.Compare(a.rel, b.rel) })
+	if l.spool, err = newSpool(); err != nil {
+		return errors.Join(err, from.close())
+	}
+	defer func() { err = errors.Join(err, from.close()) }()
+	var line []byte
+	for _, in := range inputs {
+		line = slices.Grow(line[:0], in.n)[:in.n]
+		if err := readAll(from.f, line, in.at); err != nil {
+			return err
+		}
+		if err := l.spool.add(line); err != nil {
+			return err
+		}
+	}
+	return l.spool.w.Flush()
+}
+
+// parser parses the list's lines.
+func (l *inputList) parser() *inputFile { return &inputFile{hive: l.hive} }
+
+// assemble puts the header before the lines, and index and pointer after them.
+func (l *inputList) assemble(ctx context.Context, lines io.ReaderAt, done func() error) (*Inputs, error) {
+	a := newAssembly(l)
+	r := bufio.NewReaderSize(io.NewSectionReader(lines, 0, l.spool.size), spoolBuffer)
+	for i := range l.inputs {
+		if i%listBlock == 0 {
+			if err := stopped.Err(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if err := a.line(r, i); err != nil {
+			return nil, err
+		}
+	}
+	head, tail, err := a.finish()
+	if err != nil {
+		return nil, err
+	}
+	size := int64(len(head)) + l.spool.size + int64(len(tail))
+	in, err := openInputs("the list of inputs", &framed{head, lines, l.spool.size, tail}, size)
+	if err == nil {
+		in.list.close = done
+	}
+	return in, err
+}
+
+// assembly is what the lines say for header and index.
+type assembly struct {
+	list    *inputList
+	parser  *inputFile
+	at      int64  // of the next line among the lines
+	last    string // Rel
+	header  *listHeader
+	schemas map[string]int
+	stems   map[[16]byte]bool // hashes
+	digest  *runDigest
+	sum     *xxh3.Hasher // of the block
+	block   listIndex
+	index   []byte // of complete blocks, whose offsets lack the header
+}
+
+func newAssembly(l *inputList) *assembly {
+	h := &listHeader{Kind: listKind, Version: listVersion, Arguments: []string{}, Base: publish.EscapeName(l.base), Inputs: l.inputs}
+	for _, a := range l.arguments {
+		h.Arguments = append(h.Arguments, publish.EscapeName(a))
+	}
+	for _, rel := range l.leftOut {
+		h.LeftOut = append(h.LeftOut, publish.EscapeName(rel))
+	}
+	for _, c := range l.hive {
+		h.Hive = append(h.Hive, listColumn{c.Name, key.TypeName(c.Type)})
+	}
+	return &assembly{
+		list: l, parser: l.parser(), header: h, digest: newRunDigest(),
+		schemas: map[string]int{}, stems: map[[16]byte]bool{}, sum: xxh3.New(),
+	}
+}
+
+// line adds the line of input i.
+func (a *assembly) line(r *bufio.Reader, i int) error {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	in, err := a.parser.input(line)
+	if err != nil {
+		return fmt.Errorf("line %d of the list of inputs: %w", i+1, err)
+	}
+	if in.Rel < a.last {
+		return fmt.Errorf("%s: input %d of the list is not in ascending order of Rel", in.Name, i)
+	}
+	a.count(&in, i)
+	if i%listBlock == 0 {
+		a.block = listIndex{Block: i, At: a.at}
+	}
+	_, _ = a.sum.Write(line)
+	a.block.Bytes += int64(len(line))
+	a.last, a.at = in.Rel, a.at+int64(len(line))
+	a.block.add(in.line())
+	if i%listBlock < listBlock-1 && i < a.list.inputs-1 {
+		return nil
+	}
+	a.block.Sum = fmt.Sprintf("%016x", a.sum.Sum64())
+	a.sum.Reset()
+	a.index, err = appendLine(a.index, &a.block)
+	return err
+}
+
+// count adds an input to the header.
+func (a *assembly) count(in *Input, i int) {
+	h := a.header
+	stem := xxh3.HashString128(stemOf(in.Rel)).Bytes()
+	h.Alike = h.Alike || a.stems[stem]
+	a.stems[stem] = true
+	at, ok := a.schemas[in.Schema]
+	if !ok {
+		at = len(h.Schemas)
+		a.schemas[in.Schema], h.Schemas = at, append(h.Schemas, listSchema{Schema: in.Schema, First: i})
+	}
+	h.Schemas[at].Inputs++
+	h.Bytes += in.Size
+	if rows := in.rows(); rows < 0 || h.Rows < 0 {
+		h.Rows = -1
+	} else {
+		h.Rows += rows
+	}
+	a.digest.input(in)
+}
+
+// finish returns what stands before the lines and after them.
+func (a *assembly) finish() (head, tail []byte, err error) {
+	sum, _ := a.digest.sum()
+	a.header.Digest = hex.EncodeToString(sum[:])
+	if head, err = appendLine(nil, a.header); err != nil {
+		return nil, nil, err
+	}
+	for rest := a.index; len(rest) > 0; {
+		line, next, _ := bytes.Cut(rest, []byte("\n"))
+		var at int64
+		before, after, _ := bytes.Cut(line, []byte(`"at":`))
+		if _, err := fmt.Sscanf(string(after[:min(len(after), 20)]), "%d", &at); err != nil {
+			return nil, nil, fmt.Errorf("internal error: a line of the index of inputs: %w", err)
+		}
+		_, after, _ = bytes.Cut(after, []byte(","))
+		tail = fmt.Appendf(tail, `%s"at":%d,%s`+"\n", before, at+int64(len(head)), after)
+		rest = next
+	}
+	h := xxh3.New()
+	_, _ = h.Write(head)
+	_, _ = h.Write(tail)
+	return head, fmt.Appendf(tail, pointerText, int64(len(head))+a.list.spool.size, h.Sum64()), nil
+}
+
+// framed reads bytes between others.
+type framed struct {
+	head  []byte
+	lines io.ReaderAt
+	size  int64 // of the lines
+	tail  []byte
+}
+
+// ReadAt implements [io.ReaderAt].
+func (f *framed) ReadAt(b []byte, off int64) (n int, err error) {
+	for _, part := range []struct {
+		r    io.ReaderAt
+		size int64
+	}{{bytes.NewReader(f.head), int64(len(f.head))}, {f.lines, f.size}, {bytes.NewReader(f.tail), int64(len(f.tail))}} {
+		if off >= part.size {
+			off -= part.size
+			continue
+		}
+		want := min(int64(len(b)-n), part.size-off)
+		if err := readAll(part.r, b[n:n+int(want)], off); err != nil {
+			return n, err
+		}
+		n, off = n+int(want), 0
+		if n == len(b) {
+			return n, nil
+		}
+	}
+	return n, io.EOF
+}

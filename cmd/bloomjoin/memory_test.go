@@ -273,3 +273,63 @@ func TestMemoryBudgetOfLargePages(t *testing.T) {
 		t.Errorf("a peak of %d MiB in %d, %d rows, %v: %s", peak>>20, budget>>20, r.Rows, err, &said)
 	}
 }
+
+// Outputs of many columns keep the budget: each column has a page and a dictionary until
+// its row group ends.
+func TestMemoryBudgetOfManyColumns(t *testing.T) {
+	if cases.Race || testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("memory is measured on Linux, without the race detector")
+	}
+	const budget, columns, group, groups = 80 << 20, 1500, 12_000, 2
+	dir := t.TempDir()
+	fields := []arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}
+	for c := range columns {
+		fields = append(fields, arrow.Field{Name: fmt.Sprint("c", c), Type: arrow.PrimitiveTypes.Int64})
+	}
+	log := filepath.Join(dir, "log.parquet")
+	f, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := arrow.NewSchema(fields, nil)
+	out, err := arrowparquet.NewParquetWriter(f, schema, arrowparquet.WriterOptions{RowGroupRows: group})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	defer b.Release()
+	for g := range groups {
+		for c := range fields {
+			column := b.Field(c).(*array.Int64Builder)
+			for i := range uint64(group) {
+				v := i + uint64(g*group)
+				if c > 0 {
+					v = v%5000*0x9e3779b97f4a7c15 + uint64(c) // often enough for a dictionary
+				}
+				column.Append(int64(v))
+			}
+		}
+		rec := b.NewRecord()
+		err := out.Write(rec)
+		rec.Release()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, err = out.Close()
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	// A row group that loses few rows would be copied in another way.
+	ids := putInts(t, filepath.Join(dir, "ids.parquet"), func() (int64, bool) { n += 4; return n, n < groups*group })
+	cmd := exec.Command("bloomjoin", "join", "--quiet", "--ids", ids, "--on", "id=k", "--type", "anti",
+		"--memory", fmt.Sprint(budget), "-o", filepath.Join(dir, "out.parquet"), log)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	peak, err := runWatched(cmd)
+	t.Logf("%d MiB", peak>>20)
+	if err != nil || peak == 0 || peak > budget+budget*15/100 {
+		t.Errorf("a peak of %d MiB in %d, %v: %s", peak>>20, budget>>20, err, &said)
+	}
+}
