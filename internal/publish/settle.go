@@ -180,26 +180,20 @@ func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
 // own reports whether a file that is to be removed is the one that this output wrote. Of
 // one that an earlier version has listed nothing is known; it says itself what it is.
 func (d *Dir) own(ctx context.Context, l *listing, s *State, name string) (bool, error) {
-	for i := range s.Removed {
-		if f := &s.Removed[i]; f.Name == name {
-			why, err := d.replaced(ctx, l, f)
-			if why == "" || err != nil {
-				return err == nil, err
-			}
-		}
-	}
 	if isOldManifest(name) {
 		return true, nil
 	}
-	if slices.ContainsFunc(s.Removed, func(f File) bool { return f.Name == name }) {
-		return false, nil
+	if i := slices.IndexFunc(s.Removed, func(f File) bool { return f.Name == name }); i >= 0 {
+		why, err := d.replaced(ctx, l, &s.Removed[i])
+		return why == "", err
 	}
 	marker, _, err := d.Marker(ctx, d.path(name))
 	return marker != "", err
 }
 
 // replaced returns what has become of a file that the state lists: empty if it is as this
-// output wrote it, or gone.
+// output wrote it, or gone. A run that was killed may have left another version of it,
+// which says itself that it is an output.
 func (d *Dir) replaced(ctx context.Context, l *listing, f *File) (string, error) {
 	obj, ok := l.objects[f.Name]
 	if !ok {
@@ -208,6 +202,13 @@ func (d *Dir) replaced(ctx context.Context, l *listing, f *File) (string, error)
 	why, err := d.trouble(ctx, l, f)
 	if why == "" && f.Sum == "" && f.Identity != obj.Identity && f.Modified != millis(obj.ModTime) {
 		why = "changed"
+	}
+	if why == "" || why == "missing" || err != nil {
+		return "", err
+	}
+	marker, _, err := d.Marker(ctx, d.path(f.Name))
+	if marker != "" {
+		why = ""
 	}
 	return why, err
 }
@@ -221,7 +222,7 @@ func (d *Dir) sparing(ctx context.Context, l *listing, next *State) error {
 		if err != nil {
 			return err
 		}
-		if why != "" && why != "missing" {
+		if why != "" {
 			return fmt.Errorf("%s: %s is not the file that this output has written (%s), and this run would remove it, as its input is gone or has other outputs (move the file to another place)%w", d.Name, f.Name, why, quiet.Error{Err: ErrExists})
 		}
 	}
