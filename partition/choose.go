@@ -93,7 +93,8 @@ func (o *OpenOptions) chooseOf(name string, list []storage.Object, used []bool) 
 		if pattern {
 			rel = strings.TrimPrefix(filepath.ToSlash(e.Name), root)
 		}
-		matches := func(r glob.Rule) bool { return r.Match(filepath.ToSlash(absolute(e.Name)), rel) }
+		whole := filepath.ToSlash(absolute(address.Local(e.Name)))
+		matches := func(r glob.Rule) bool { return r.Match(whole, rel) }
 		why := ""
 		if len(o.include) > 0 && !slices.ContainsFunc(o.include, matches) {
 			why = "it is not included"
@@ -181,10 +182,13 @@ func (s *sightings) again(e *storage.Object) (bool, error) {
 		s.stamps[k] = e
 		return false, nil
 	}
-	if _, err := s.before(like, storage.Resolve(s.options.Store, like.Name)); err != nil {
-		return false, err
+	was, err := s.before(like, storage.Resolve(s.options.Store, like.Name))
+	if was == e { // e is recorded under its own path, to which that of like leads
+		return s.count(like, e), err
 	}
-	was, err := s.before(e, storage.Resolve(s.options.Store, e.Name))
+	if err == nil {
+		was, err = s.before(e, storage.Resolve(s.options.Store, e.Name))
+	}
 	if was == nil && err == nil {
 		s.compare(like, e)
 	}

@@ -103,8 +103,12 @@ func firstFew(names []string) string {
 
 // quoteGlob returns a pattern, quoted for a shell, that matches only the name.
 func quoteGlob(name string) string {
-	if strings.ContainsAny(name, " *?[]\\'\"$`&;()<>|!") {
-		return "'" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "'", `'\''`).Replace(name) + "'"
+	if strings.ContainsAny(name, " *?[]{}\\'\"$`&;()<>|!#~") {
+		name = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`, "'", `'\''`).Replace(name)
+		if strings.HasPrefix(name, "!") {
+			name = `\` + name
+		}
+		return "'" + name + "'"
 	}
 	return name
 }

@@ -80,14 +80,15 @@ func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, e
 	if len(names) == 0 && !o.AllowEmpty {
 		return l, errNoInputs
 	}
-	var manifests []string
+	var manifests [][]string
 	if l.lists, manifests, err = o.list(ctx, names); err != nil && !errors.Is(err, storage.ErrNoFiles) {
 		return l, err
 	}
-	if unfinished := o.finished(ctx, names, l.lists, manifests); unfinished != nil || err != nil {
-		return l, cmp.Or(unfinished, err)
-	}
+	empty := err
 	if l.lists, err = o.choose(names, l.lists); err != nil {
+		return l, err
+	}
+	if err = cmp.Or(o.finished(ctx, names, l.lists, manifests), empty); err != nil {
 		return l, err
 	}
 	if o.hive, err = o.layout(ctx, names, l.lists); err != nil {
@@ -100,22 +101,20 @@ func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, e
 
 // list returns the objects that each name stands for; nil for standard input and,
 // with AllowEmpty, directories without data. manifests are the directories of manifests
-// that were seen. The error may wrap [storage.ErrNoFiles]; then the rest is valid.
-func (o *OpenOptions) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests []string, err error) {
-	lists = make([][]storage.Object, len(names))
+// that were seen below each. The error may wrap [storage.ErrNoFiles]; then the rest is valid.
+func (o *OpenOptions) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests [][]string, err error) {
+	lists, manifests = make([][]storage.Object, len(names)), make([][]string, len(names))
 	var empty error
 	for i, name := range names {
 		if name == "-" {
 			continue
 		}
 		var err error
-		var seen []string
 		if l, ok := o.Store.(storage.ManifestLister); ok {
-			lists[i], seen, err = l.ListManifests(ctx, name)
+			lists[i], manifests[i], err = l.ListManifests(ctx, name)
 		} else {
 			lists[i], err = o.Store.List(ctx, name)
 		}
-		manifests = append(manifests, of(name, lists[i], seen)...)
 		switch {
 		case errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty:
 		case errors.Is(err, storage.ErrNoFiles):

@@ -19,83 +19,63 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// of returns those of the directories of manifests seen on the way whose outputs a name
-// stands for: a pattern is compared with more names than it matches.
-func of(name string, list []storage.Object, manifests []string) []string {
-	if _, pattern := treeOf(name, list); !pattern {
-		return manifests
-	}
-	return slices.DeleteFunc(manifests, func(m string) bool {
-		dir := filepath.ToSlash(strings.TrimSuffix(m, address.ManifestSuffix))
-		_, matches := glob.Top(filepath.ToSlash(name), dir)
-		return !matches && !slices.ContainsFunc(list, func(e storage.Object) bool {
-			return strings.HasPrefix(filepath.ToSlash(e.Name), dir+"/")
-		})
-	})
-}
-
 // finished returns an error if the names stand for an output, or a part of one, whose run
-// has not been committed: it lacks rows. Outputs below the names are known by their
-// manifests; those above by looking for them.
-func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests []string) error {
+// has not been committed: it lacks rows. lists are what is read of each name, and manifests
+// the directories of manifests that were seen below it; those above are looked for.
+func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
 	s, ok := o.Store.(storage.Storage)
 	if o.Uncommitted || !ok {
 		return nil
 	}
-	var looks []unfinishedIn
-	seen := map[string]bool{}
-	look := func(dir, root string, sure bool) {
-		if !seen[dir] {
-			seen[dir] = true
-			looks = append(looks, unfinishedIn{dir, root, sure})
-		}
-	}
-	for _, m := range manifests {
-		look(absolute(strings.TrimSuffix(m, address.ManifestSuffix)), "", true)
-	}
-	above := func(root string) {
-		if seen["root "+root] {
-			return
-		}
-		seen["root "+root] = true
-		for _, r := range []string{root, storage.Resolve(s, root)} {
-			for dir := r; ; dir = address.Parent(dir) {
-				look(dir, r, dir == r)
-				if up := address.Parent(dir); up == dir || address.IsURL(up) && strings.Count(up, "/") < 3 {
-					break
-				}
-			}
-		}
-	}
+	l := looks{store: s, roots: map[string]bool{}, dirs: map[string]bool{}}
 	for i, name := range names {
 		if name == "-" || !mayHoldRuns(name) {
 			continue
 		}
+		for _, m := range manifests[i] {
+			if dir := absolute(strings.TrimSuffix(m, address.ManifestSuffix)); o.reads(name, dir, lists[i]) {
+				l.add(unfinishedIn{dir: dir})
+			}
+		}
 		root, _ := treeOf(name, lists[i])
 		if len(lists[i]) == 1 && lists[i][0].Name == name { // a file, of which there may be many
-			if isLink(name) {
-				above(address.Parent(storage.Resolve(s, name)))
-			}
-			above(address.Parent(absolute(name)))
-			continue
+			root = address.Parent(absolute(name))
 		}
-		above(absolute(root))
-		if address.IsURL(name) {
-			continue // lists have shown all manifests
-		}
+		l.above(absolute(root), lists[i])
 		for _, e := range lists[i] {
-			if isLink(e.Name) {
-				above(address.Parent(storage.Resolve(s, e.Name)))
-			}
-			for dir := address.Parent(absolute(e.Name)); !seen[dir]; dir = address.Parent(dir) {
-				look(dir, "", false)
-				if isLink(dir) {
-					above(storage.Resolve(s, dir))
-				}
-			}
+			l.around(e)
 		}
 	}
-	return lookAll(ctx, s, looks)
+	return l.check(ctx)
+}
+
+// reads reports whether files of an output that was seen below a name are read: some that
+// are there, or those that its run has still to write.
+func (o *OpenOptions) reads(name, dir string, list []storage.Object) bool {
+	below := filepath.ToSlash(dir) + "/"
+	if slices.ContainsFunc(list, func(e storage.Object) bool {
+		return strings.HasPrefix(filepath.ToSlash(absolute(e.Name)), below)
+	}) {
+		return true
+	}
+	root, pattern := treeOf(name, list)
+	if pattern {
+		if _, matches := glob.Top(filepath.ToSlash(absolute(name)), strings.TrimSuffix(below, "/")); !matches {
+			return false
+		}
+	}
+	rel := strings.TrimPrefix(below, strings.TrimRight(filepath.ToSlash(absolute(root)), "/")+"/")
+	matches := func(file string) func(glob.Rule) bool {
+		return func(r glob.Rule) bool { return r.Match(below+file, rel+file) }
+	}
+	return !slices.ContainsFunc(o.exclude, matches("a")) &&
+		(len(o.include) == 0 || slices.ContainsFunc(o.include, matches("a.parquet")))
+}
+
+// mayHoldRuns reports whether outputs can be written where a name is.
+func mayHoldRuns(name string) bool {
+	scheme, _, _ := strings.Cut(name, "://")
+	return !address.IsURL(name) || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
 }
 
 // isLink reports whether a name is that of a symbolic link.
@@ -107,27 +87,65 @@ func isLink(name string) bool {
 	return err == nil && info.Mode()&os.ModeSymlink != 0
 }
 
-// mayHoldRuns reports whether outputs can be written where a name is.
-func mayHoldRuns(name string) bool {
-	scheme, _, _ := strings.Cut(name, "://")
-	return !address.IsURL(name) || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
+// looks are the directories that may be outputs, each once.
+type looks struct {
+	store storage.Storage
+	list  []unfinishedIn
+	roots map[string]bool // for which above was called
+	dirs  map[string]bool
 }
 
-// unfinishedIn is a directory that may be an output.
-type unfinishedIn struct {
-	dir  string
-	root string // what is read of it, which may be below; empty: all
-	sure bool   // that it can be listed
+func (l *looks) add(u unfinishedIn) {
+	if !l.dirs[u.dir] {
+		l.dirs[u.dir] = true
+		l.list = append(l.list, u)
+	}
 }
 
-// lookAll looks at several directories at once, since each look may be a request.
-func lookAll(ctx context.Context, s storage.Storage, looks []unfinishedIn) error {
-	errs := make([]error, len(looks))
+// above adds a directory and those above it, by the path given and without links. list is
+// what is read of it; nil: anything in it.
+func (l *looks) above(root string, list []storage.Object) {
+	root = absolute(address.Local(root))
+	if l.roots[root] {
+		return
+	}
+	l.roots[root] = true
+	for _, r := range []string{root, storage.Resolve(l.store, root)} {
+		for dir := r; ; dir = address.Parent(dir) {
+			l.add(unfinishedIn{dir: dir, root: r, list: list})
+			if up := address.Parent(dir); up == dir || address.IsURL(up) && strings.Count(up, "/") < 3 {
+				break
+			}
+		}
+	}
+}
+
+// around adds the directories of a local file that is read, and those that links lead to.
+// Of object stores, lists have shown all manifests.
+func (l *looks) around(e storage.Object) {
+	name := address.Local(e.Name)
+	if address.IsURL(name) {
+		return
+	}
+	if isLink(name) {
+		l.above(address.Parent(storage.Resolve(l.store, name)), nil)
+	}
+	for dir := address.Parent(absolute(name)); !l.dirs[dir]; dir = address.Parent(dir) {
+		l.add(unfinishedIn{dir: dir})
+		if isLink(dir) {
+			l.above(storage.Resolve(l.store, dir), nil)
+		}
+	}
+}
+
+// check looks at several directories at once, since each look may be a request.
+func (l *looks) check(ctx context.Context) error {
+	errs := make([]error, len(l.list))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
-	for i, l := range looks {
+	for i, u := range l.list {
 		g.Go(func() error {
-			errs[i] = l.check(ctx, s)
+			errs[i] = u.check(ctx, l.store)
 			return nil
 		})
 	}
@@ -140,24 +158,41 @@ func lookAll(ctx context.Context, s storage.Storage, looks []unfinishedIn) error
 	return nil
 }
 
-// check returns an error if the directory is an output that is not finished.
-func (l unfinishedIn) check(ctx context.Context, s storage.Storage) error {
-	manifests := publish.ManifestsOf(l.dir)
+// unfinishedIn is a directory that may be an output.
+type unfinishedIn struct {
+	dir  string
+	root string           // what is read of it, which may be below; empty: all
+	list []storage.Object // what is read of the root
+}
+
+// check returns an error if the directory is an output that is not finished. Who may read
+// a part need not be allowed to see what is beside the whole.
+func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
+	manifests := publish.ManifestsOf(u.dir)
 	if manifests == "" {
 		return nil
 	}
-	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true}, Name: l.dir, Manifests: manifests}
+	out := Output{Name: u.dir, Store: s}
+	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: out.marker}, Name: u.dir, Manifests: manifests}
 	why, err := d.Unfinished(ctx)
-	switch {
-	case err != nil && !l.sure && errors.Is(err, fs.ErrPermission):
-		return nil // who may read a part need not be allowed to see what is beside the whole
-	case err != nil || why == "":
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil || why == "" || u.apart(ctx, &d) {
 		return err
 	}
-	if rel, ok := strings.CutPrefix(filepath.ToSlash(l.root), strings.TrimRight(filepath.ToSlash(l.dir), "/")+"/"); ok && d.Finished(ctx, path.Join(rel, "x")) {
-		return nil // what is read is complete, although other parts are not
+	return fault.Errorf("%s/: this output is not whole: %s (finish or commit the run; {Uncommitted} reads what is there)", near(u.dir), why)
+}
+
+// apart reports whether what is read is one name=value directory of the output, which is
+// complete, although others are not.
+func (u unfinishedIn) apart(ctx context.Context, d *publish.Dir) bool {
+	rel, ok := strings.CutPrefix(filepath.ToSlash(u.root), strings.TrimRight(filepath.ToSlash(u.dir), "/")+"/")
+	deeper := func(e storage.Object) bool {
+		below := strings.TrimPrefix(filepath.ToSlash(absolute(address.Local(e.Name))), filepath.ToSlash(u.root)+"/")
+		return strings.Contains(path.Dir(below), "=")
 	}
-	return fault.Errorf("%s/: this output is not finished, and rows may be missing: %s (finish or commit the run; {Uncommitted} reads what is there)", near(l.dir), why)
+	return ok && !slices.ContainsFunc(u.list, deeper) && d.Finished(ctx, path.Join(rel, "x"))
 }
 
 // near returns a path below the working directory as people write it.

@@ -54,10 +54,20 @@ func matching(ctx context.Context, name string) (objects []Object, manifests []s
 		return nil, nil, fmt.Errorf("pattern %s: %w", name, err)
 	}
 	w := walker{}
-	if glob.Deep(filepath.ToSlash(pattern)) {
-		objects, err = w.below(ctx, filepath.ToSlash(pattern))
-	} else {
-		objects, err = w.beside(ctx, pattern)
+	for _, p := range glob.Alternatives(filepath.ToSlash(pattern)) {
+		var found []Object
+		if p = path.Clean(p); glob.Deep(p) {
+			found, err = w.below(ctx, p)
+		} else {
+			found, err = w.beside(ctx, filepath.FromSlash(p))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		objects = append(objects, found...)
+	}
+	if strings.HasSuffix(filepath.ToSlash(name), "/") { // directories only
+		objects = slices.DeleteFunc(objects, func(o Object) bool { return !o.Found })
 	}
 	if err == nil && len(objects) == 0 {
 		err = fmt.Errorf("pattern %s: it matches no file (check the path, and quote the pattern)%w", name, quiet.Error{Err: fs.ErrNotExist})

@@ -57,6 +57,9 @@ func (b *bucket) failed(c *call, key string, err error) *failure {
 // Unwrap returns the cause and what kind of error it is, for errors.Is.
 func (f *failure) Unwrap() []error {
 	errs := []error{f.err}
+	if f.status == http.StatusForbidden {
+		errs = append(errs, fs.ErrPermission)
+	}
 	switch {
 	case f.missing():
 		errs = append(errs, fs.ErrNotExist)

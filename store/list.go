@@ -98,6 +98,12 @@ func (b *bucket) find(ctx context.Context, n name, seen outputs) ([]storage.Obje
 		}
 	}
 	if glob.Is(n.key) {
+		if !strings.ContainsAny(n.key, "*?[") { // braces may be a name's own
+			objects, err := b.walk(ctx, n, below(n.key), "", seen)
+			if !errors.Is(err, fs.ErrNotExist) {
+				return objects, err
+			}
+		}
 		return b.glob(ctx, n, seen)
 	}
 	if err := b.plainTables(ctx, n, below(n.key)); err != nil {

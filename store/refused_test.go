@@ -27,9 +27,9 @@ func TestRefused(t *testing.T) {
 	}
 	t.Setenv("STORAGE_EMULATOR_HOST", address)
 	for name, o := range map[string]Options{
-		"http://" + address + "/x":         {},
-		"s3://bucket/x":                    {Endpoint: "http://" + address, Anonymous: true},
-		"gs://bucket/x":                    {Anonymous: true},
+		"http://" + address + "/x":          {},
+		"s3://bucket/x":                     {Endpoint: "http://" + address, Anonymous: true},
+		"gs://bucket/x":                     {Anonymous: true},
 		"https://" + address + "/x.parquet": {Retries: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -237,7 +237,7 @@ func TestURLsAndFiles(t *testing.T) {
 		code int
 		want string
 	}{
-		{count("mem://b/half/out/"), exitFailed, "mem://b/half/out/: this output is not finished, and rows may be missing: 1 of 2 workers are done, without 1"},
+		{count("mem://b/half/out/"), exitFailed, "mem://b/half/out/: this output is not whole: 1 of 2 workers are done, without 1"},
 		{count("mem://b/half/"), exitFailed, "1 of 2 workers are done"},
 		{count("mem://b/half/*"), exitFailed, "1 of 2 workers are done"},
 		{count("mem://b/half/**/2001-04.parquet"), exitFailed, "1 of 2 workers are done"},

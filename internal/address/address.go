@@ -65,6 +65,14 @@ func Above(name, rel string) string {
 	return name + "/"
 }
 
+// Local returns the path of a file URL. Other names stand for themselves.
+func Local(name string) string {
+	if scheme, _, ok := strings.Cut(name, "://"); ok && strings.EqualFold(scheme, "file") {
+		return strings.TrimPrefix(Unescaped(name)[len(scheme+"://"):], "localhost")
+	}
+	return name
+}
+
 // Unescaped returns the path of a file or HTTP URL without escapes, with its scheme and
 // host. Other names have none.
 func Unescaped(name string) string {

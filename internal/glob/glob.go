@@ -67,6 +67,39 @@ func Top(pattern, name string) (top string, ok bool) {
 	return name, doublestar.MatchUnvalidated(pattern, name)
 }
 
+// Alternatives writes a pattern with braces that have a slash in them as several without:
+// {a/b,../c}/* as a/b/* and ../c/*.
+func Alternatives(pattern string) (all []string) {
+	open, depth := -1, 0
+	var commas []int
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case c == '{':
+			if depth++; depth == 1 {
+				open, commas = i, nil
+			}
+		case c == ',' && depth == 1:
+			commas = append(commas, i)
+		case c == '}' && depth > 0:
+			if depth--; depth > 0 || !strings.Contains(pattern[open:i], "/") {
+				continue
+			}
+			from := open + 1
+			for _, to := range append(commas, i) {
+				all = append(all, Alternatives(pattern[:open]+pattern[from:to]+pattern[i+1:])...)
+				from = to + 1
+			}
+			return all
+		}
+	}
+	if pattern == "" {
+		return nil
+	}
+	return []string{pattern}
+}
+
 // Spells reports whether the element of a pattern itself has what makes a name a marker, see
 // storage.Marker, and not a wildcard that matches it: _ or . at its start, else its ending.
 func Spells(element, marker string) bool {
@@ -91,18 +124,18 @@ type Rule struct {
 
 // ParseRule parses a pattern.
 func ParseRule(s string) (Rule, error) {
-	r := Rule{pattern: s}
-	if address.IsURL(s) || filepath.IsAbs(s) {
-		r.whole = filepath.ToSlash(s)
+	local := address.Local(s)
+	r := Rule{pattern: local}
+	if address.IsURL(local) || filepath.IsAbs(local) {
+		r.whole, r.dirs = strings.CutSuffix(filepath.ToSlash(local), "/")
 	}
-	if !address.IsURL(s) {
-		r.pattern, r.dirs = strings.CutSuffix(filepath.ToSlash(s), "/")
+	if !address.IsURL(local) {
+		r.pattern, r.dirs = strings.CutSuffix(filepath.ToSlash(local), "/")
 		r.names = !strings.Contains(r.pattern, "/")
 		r.pattern = strings.TrimPrefix(r.pattern, "/")
 		for strings.HasPrefix(r.pattern, "./") {
 			r.pattern = r.pattern[2:]
 		}
-		r.whole = strings.TrimSuffix(r.whole, "/")
 	}
 	switch {
 	case strings.Trim(r.pattern, "./") == "" && !strings.Contains(r.pattern, "*"):

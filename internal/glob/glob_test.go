@@ -1,6 +1,9 @@
 package glob
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Cases of single lines, as git check-ignore decides them; whole names are beyond it.
 func TestRule(t *testing.T) {
@@ -84,6 +87,16 @@ func TestStatic(t *testing.T) {
 	} {
 		if got := Static(pattern); got != want {
 			t.Errorf("Static(%s) = %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+func TestAlternatives(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"{a,b}*": "{a,b}*", "{a/b,../c}/*": "a/b/* ../c/*", "x{/a{1,2},}/{b/c,d}": "x/a{1,2}/b/c x/a{1,2}/d x/b/c x/d", `\{a/b,c}`: `\{a/b,c}`, "{/a,}": "/a",
+	} {
+		if got := strings.Join(Alternatives(pattern), " "); got != want {
+			t.Errorf("%s: %s, want %s", pattern, got, want)
 		}
 	}
 }

@@ -14,14 +14,24 @@ import (
 // directory that is complete, or that has no manifests.
 func (d *Dir) Unfinished(ctx context.Context) (string, error) {
 	l := &listing{dir: d}
-	if err := l.manifests(ctx); err != nil || len(l.parts)+len(l.plans) == 0 {
+	if err := l.manifests(ctx); err != nil || len(l.parts)+len(l.plans) == 0 && l.newest == 0 {
 		return "", err
 	}
 	_, err := d.Store.Stat(ctx, d.path(Success))
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	return l.unfinished(ctx)
+	if why, err := l.unfinished(ctx); why != "" || err != nil || l.newest == 0 {
+		return why, err
+	}
+	if err := l.tree(ctx); err != nil { // of a run that has been committed, but for _SUCCESS
+		return "", err
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return "", err
+	}
+	return d.incomplete(ctx, l, s, map[string]bool{})
 }
 
 // Finished reports whether the deepest name=value directory that holds a file of the
