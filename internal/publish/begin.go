@@ -116,11 +116,27 @@ func (r *Run) start(ctx context.Context, in Inputs) (*listing, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.decide(ctx, l, in); !errors.Is(err, errLost) {
+		err = r.decide(ctx, l, in)
+		if err == nil {
+			err = r.spare(ctx, l)
+		}
+		if !errors.Is(err, errLost) {
 			return l, err
 		}
 	}
 	return nil, errLost
+}
+
+// spare returns an error if the run would remove a file that this output has not written.
+func (r *Run) spare(ctx context.Context, l *listing) error {
+	if len(r.task.Remove) == 0 {
+		return nil
+	}
+	s, err := l.state(ctx)
+	if err != nil {
+		return err
+	}
+	return r.dir.sparing(ctx, l, s.losing(r.task.Remove))
 }
 
 // decide sets the task of the run. The error is errLost if another run has committed
@@ -161,9 +177,6 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		return err
 	}
 	r.task, r.notes, r.gone = c.task(), c.notes, c.gone
-	if err := d.sparing(ctx, l, s.losing(r.task.Remove)); err != nil {
-		return err
-	}
 	nothing := r.task.Inputs == 0 && len(r.task.Remove) == 0 && (len(s.Inputs) > 0 || in.Len == 0 && r.finished(l))
 	if nothing && !shared { // what there is of this run is what a commit that was cut short has left
 		if err := r.dropParts(ctx, l); err != nil {

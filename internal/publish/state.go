@@ -139,7 +139,7 @@ func (s *State) losing(inputs []string) *State {
 	}
 	next := s.without(gone)
 	for _, f := range s.Files {
-		if len(inputs) > 0 && next.file(f.Name) == nil {
+		if next.file(f.Name) == nil {
 			next.Removed = append(next.Removed, f)
 		}
 	}
