@@ -328,7 +328,8 @@ func (f *File) digest() ([]byte, error) {
 		h.Write([]byte(id))
 		return h.Sum(nil), nil
 	}
-	_, err := io.Copy(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.Size))
+	buf := make([]byte, max(min(f.Size, 32<<10), 1)) // of many small files, larger ones would be garbage
+	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.Size), buf)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
