@@ -190,6 +190,13 @@ func (b bucket) verbs() {
 			t.Errorf("%s: it printed\n%s, at files\n%s", line, got, want)
 		}
 	}
+	scan := []string{"scan", "--filter", b.at + "/out/tx.bjf", "--key", "origin"}
+	b.done(append(scan, "--shard", "0/2", "-o", b.at+"/half/part/", b.at+"/logs/")...)
+	for _, name := range []string{"", "part/", "*", "p?rt/**", "part/2001-04.parquet"} {
+		if _, said, code := b.run(append(scan, "--count", b.at+"/half/"+name)...); code != exitFailed || !strings.Contains(said, "1 of 2 workers are done, without 1") {
+			t.Errorf("an output that is not finished, as %q: exit code %d: %s", name, code, said)
+		}
+	}
 	want, got := b.tree(local), b.tree(b.at+"/out")
 	for name, content := range want {
 		if other, ok := got[name]; !ok || other != content {
