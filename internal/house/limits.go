@@ -42,7 +42,7 @@ var Limits = []Limit{
 	{Of: "marks in comments: TODO, FIXME, XXX", Max: 0, Fixed: true, Why: "what is worth doing is done, or an issue"},
 
 	{Of: "words of Markdown", Max: 57960, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md; errors.md has the new errors"},
-	{Of: HelpWords, Max: 4629, Why: "what help of all commands prints; rare rules are in docs/; --encoding and --uncommitted stand in each verb that reads"},
+	{Of: HelpWords, Max: 4629, Why: "what help of all commands prints; rare rules are in docs/; two flags more in each verb that reads"},
 	{Of: "words of doc comments on exported names", Max: 27760, Why: "what go doc prints of the public packages; options of what was added"},
 	{Of: "lines of code in testdata/outside/filter/main.go", Max: 25, Why: "building and asking a filter fits on a page"},
 	{Of: "lines of code in testdata/outside/http/web.go", Max: 53, Why: "implementing a storage fits on two pages"},
