@@ -137,7 +137,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 func TestManifestLeadsNowhere(t *testing.T) {
 	in, precious := logs(t), t.TempDir()
 	mine := put(t, filepath.Join(precious, "a.parquet"), "mine")
-	const generation, part, old = "out.bloomjoin/manifest-00000001.json", "out.bloomjoin/shard-0123456789abcdef-00000-of-00001.json", "out/_manifest-1.json"
+	const generation, part = "out.bloomjoin/manifest-00000001.json", "out.bloomjoin/shard-0123456789abcdef-00000-of-00001.json"
 	// manifests returns each kind of manifest that lists a file, by its name.
 	manifests := func(name string) map[string]string {
 		quoted, err := json.Marshal(name)
@@ -148,14 +148,13 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		return map[string]string{
 			generation: file(`{"version":3,"generation":1,"recipes":[{}],"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
 			part:       file(`{"version":3,"run":"0123456789abcdef","of":1,"done":true,"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
-			old:        file(`{"version":2,"run":"1","of":1,"done":true,"files":[{"name":NAME,"input":"a.parquet"}]}`),
 		}
 	}
-	for _, name := range []string{"../" + filepath.Base(precious) + "/a.parquet", mine, "..", ".", "", "x/../../a", "a//b", "_SUCCESS", "_manifest-1.json", "a\x00"} {
+	for _, name := range []string{"../" + filepath.Base(precious) + "/a.parquet", mine, "..", ".", "", "x/../../a", "a//b", "_SUCCESS", "a\x00"} {
 		all := manifests(name)
 		all["out.bloomjoin/manifest-00000002.json"] = strings.Replace(`{"version":3,"generation":2,"remove":[NAME]}`, "NAME", strconv.Quote(name), 1)
-		if name == "_manifest-1.json" || name == "a\x00" {
-			delete(all, "out.bloomjoin/manifest-00000002.json") // what an earlier version has left is removed; and JSON has no \x00
+		if name == "a\x00" {
+			delete(all, "out.bloomjoin/manifest-00000002.json") // JSON has no \x00
 		}
 		for manifest, content := range all {
 			dir := filepath.Join(filepath.Dir(precious), t.Name())
@@ -197,7 +196,6 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		equal(t, "behind the link", get(t, mine), "mine")
 	}
 	for manifest, contents := range map[string][]string{
-		old:        {"{", `{"version":9,"of":1}`},
 		part:       {"{", `{"version":2}`, `{"version":3,"of":0}`, `{"version":3,"of":2,"shard":2,"run":"0123456789abcdef"}`, `{"version":3,"of":1,"run":"0"}`},
 		generation: {"{", `{"version":4}`, `{"version":3,"inputs":[{"input":"a"}]}`},
 	} {
@@ -208,64 +206,6 @@ func TestManifestLeadsNowhere(t *testing.T) {
 			says(t, bad, err, nil, filepath.Base(manifest))
 			equal(t, bad, get(t, filepath.Join(dir, manifest)), bad)
 		}
-	}
-}
-
-// Directories whose manifests stand in them, as earlier versions wrote them, are
-// recognised: Force replaces what their manifests list, and removes these.
-func TestManifestsOfEarlierVersions(t *testing.T) {
-	for version := 1; version <= 2; version++ {
-		in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
-		j := job{[]string{in}, Output{Name: out, Run: runOf(1)}}
-		if _, err := j.do(t); err != nil {
-			t.Fatal(err)
-		}
-		type file struct {
-			Name  string `json:"name"`
-			Input string `json:"input"`
-			Bytes int64  `json:"bytes"`
-		}
-		old := struct {
-			Version int    `json:"version"`
-			Run     string `json:"run"`
-			Of      int    `json:"of"`
-			Files   []file `json:"files"`
-		}{version, "0123", 1, nil}
-		for _, f := range stateOf(t, out).Files {
-			old.Files = append(old.Files, file{f.Name, f.Inputs[0], f.Bytes})
-		}
-		b, err := json.Marshal(old)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{publish.ManifestsOf(out), out + "y=1/_SUCCESS"} {
-			if err := os.RemoveAll(name); err != nil {
-				t.Fatal(err)
-			}
-		}
-		put(t, out+"_manifest-0123.json", string(b))
-		put(t, out+publish.Success, string(b))
-		before := snapshot(t, out)
-		_, err = j.do(t)
-		says(t, "without Force", err, ErrExists, "Force")
-		equal(t, "without Force", snapshot(t, out), before)
-		j.inputs, j.out.Force = []string{in + "/a.parquet"}, true
-		if _, err := j.do(t); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "files", tree(t, out), wholeTree)
-		equal(t, "_SUCCESS", get(t, out+publish.Success), "")
-		equal(t, "inputs", len(stateOf(t, out).Inputs), 3)
-		j.inputs, j.out.Force = []string{in}, false
-		_, err = j.do(t)
-		says(t, "over what an earlier version has written", err, ErrExists, "Force")
-		j.out.Force = true
-		if _, err := j.do(t); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "files", tree(t, out), wholeTree)
-		settled(t, out)
-		equal(t, "recipes", len(stateOf(t, out).Recipes), 1)
 	}
 }
 

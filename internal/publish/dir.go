@@ -113,8 +113,6 @@ type listing struct {
 	copied  bool                      // the copy of the state is of this generation
 	plans   []string                  // names
 	parts   []*partName
-	adopted bool     // old is part of known
-	old     []string // manifests of earlier versions, in the directory itself
 }
 
 // look lists the directory and its manifests. These are read where they are needed: a
@@ -135,12 +133,9 @@ func (l *listing) tree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.objects, l.old = make(map[string]storage.Object, len(tree)), nil
+	l.objects = make(map[string]storage.Object, len(tree))
 	for _, obj := range tree {
 		l.objects[obj.Rel] = obj
-		if isOldManifest(obj.Rel) {
-			l.old = append(l.old, obj.Rel)
-		}
 	}
 	return nil
 }
@@ -173,8 +168,7 @@ func (l *listing) manifests(ctx context.Context) error {
 	return nil
 }
 
-// state returns the state, with what earlier versions have left. If another run commits
-// meanwhile, everything is listed again.
+// state returns the state. If another run commits meanwhile, everything is listed again.
 func (l *listing) state(ctx context.Context) (*State, error) {
 	for try := 0; l.known == nil; try++ {
 		s := &State{Version: version}
@@ -198,10 +192,6 @@ func (l *listing) state(ctx context.Context) (*State, error) {
 				return nil, err
 			}
 		}
-	}
-	if len(l.old) > 0 && !l.adopted {
-		l.adopted = true
-		return l.known, l.dir.adopt(ctx, l)
 	}
 	return l.known, nil
 }

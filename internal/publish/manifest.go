@@ -213,12 +213,6 @@ func generationOf(name string) int64 {
 	return n
 }
 
-// isOldManifest reports whether a file of an output directory is a manifest of an
-// earlier version.
-func isOldManifest(name string) bool {
-	return strings.HasPrefix(name, "_manifest") && strings.HasSuffix(name, ".json") && !strings.Contains(name, "/")
-}
-
 // manifest returns the full name of a file of the directory of manifests.
 func (d *Dir) manifest(name string) string { return strings.TrimRight(d.Manifests, "/") + "/" + name }
 
@@ -241,7 +235,7 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 	}
 	s.Remove = unescapeNames(s.Remove)
 	for _, name := range s.Remove {
-		if !localName(name) && !isOldManifest(name) {
+		if !localName(name) {
 			return outside(at, name)
 		}
 	}
@@ -351,7 +345,7 @@ func escapeEntries(entries []Entry) []Entry {
 // localName reports whether a name can be that of an output below a directory.
 func localName(name string) bool {
 	return name != "." && path.Clean(name) == name && !path.IsAbs(name) && filepath.IsLocal(filepath.FromSlash(name)) &&
-		!strings.ContainsRune(name, 0) && path.Base(name) != Success && !isOldManifest(name)
+		!strings.ContainsRune(name, 0) && path.Base(name) != Success
 }
 
 // readJSON reads a manifest, given its full name. It returns when it was written.

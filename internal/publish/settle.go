@@ -177,12 +177,8 @@ func (d *Dir) clear(ctx context.Context, l *listing, s *State) error {
 	return d.removeDirs(ctx, s.Remove)
 }
 
-// own reports whether a file that is to be removed is the one that this output wrote. Of
-// one that an earlier version has listed nothing is known; it says itself what it is.
+// own reports whether a file that is to be removed is the one that this output wrote.
 func (d *Dir) own(ctx context.Context, l *listing, s *State, name string) (bool, error) {
-	if isOldManifest(name) {
-		return true, nil
-	}
 	if i := slices.IndexFunc(s.Removed, func(f File) bool { return f.Name == name }); i >= 0 {
 		why, err := d.replaced(ctx, l, &s.Removed[i])
 		return why == "", err

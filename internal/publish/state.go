@@ -11,7 +11,7 @@ import (
 // under which recipe, has become which files. It stands beside the directory, as JSON;
 // see [Dir].
 type State struct {
-	Version    int      `json:"version"`    // 3; versions 1 and 2 were kept in the directory itself
+	Version    int      `json:"version"`    // 3
 	Generation int64    `json:"generation"` // of the state: each commit makes the next one
 	Recipes    []Recipe `json:"recipes"`
 	Inputs     []Entry  `json:"inputs"` // in ascending order of Input

@@ -209,7 +209,7 @@ func (d *Dir) next(l *listing, s *State, u *united, run *Run) (*State, error) {
 	recipe.IDsMatched = u.matched
 	next.add(recipe, u.entries, u.files)
 	next.settle()
-	for _, name := range slices.Concat(s.Remove, l.old) {
+	for _, name := range s.Remove {
 		if _, ok := l.objects[name]; ok && next.file(name) == nil {
 			next.Remove = append(next.Remove, name)
 		}
