@@ -40,16 +40,6 @@ func (s *Store) Len() int { return s.rows }
 // Bytes returns the bytes that were passed to take.
 func (s *Store) Bytes() int64 { return s.bytes }
 
-// ValueBytes returns the bytes of the values. It depends on the rows alone.
-func (s *Store) ValueBytes() (n int64) {
-	for _, cols := range s.leaves {
-		for i := range cols {
-			n += int64(len(cols[i].values))
-		}
-	}
-	return n
-}
-
 // Append appends the given rows of the block, all if rows is nil. After an error the
 // store has the rows that it had before.
 func (s *Store) Append(b *Block, rows []uint32) error {
