@@ -34,16 +34,16 @@ func TestExactTooFarApart(t *testing.T) {
 	} {
 		rec := table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"0", "7", c.last}})
 		ids := open(t, partition.OpenOptions{}, writeTable(t, rec, 1, 3, c.format))
-		read := false
-		_, err := run(t, ids, ids, join.Options{On: "k", Type: join.Semi, Strategy: join.Exact, Memory: c.memory, Prepares: func(bool, int64) { read = true }})
+		var read atomic.Bool
+		_, err := run(t, ids, ids, join.Options{On: "k", Type: join.Semi, Strategy: join.Exact, Memory: c.memory, Prepares: func(bool, int64) { read.Store(true) }})
 		switch {
 		case (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want):
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		case c.memory > 0 && !errors.Is(err, fault.ErrMemory):
 			t.Errorf("%s: not about memory: %v", name, err)
 		}
-		if read != c.read {
-			t.Errorf("%s: IDs were read: %t, want %t", name, read, c.read)
+		if read.Load() != c.read {
+			t.Errorf("%s: IDs were read: %t, want %t", name, read.Load(), c.read)
 		}
 	}
 }
