@@ -50,9 +50,6 @@ func (t *task) plan(ctx context.Context, o plan.Options) (*plan.Plan, error) {
 	l := t.limits()
 	p.Settle(s, l, plan.Ends(quick.Strategy, s, l))
 	p.Advise(s, l, o)
-	if err := t.transfers(p, s); err != nil {
-		return nil, err
-	}
 	p.Seconds = time.Since(start).Seconds()
 	return p, nil
 }
@@ -83,9 +80,8 @@ func (t *task) quickPlan(ctx context.Context) (*plan.Plan, plan.Sizes, error) {
 		}
 		p.Settle(s, l, l.Strategy)
 	}
-	err = t.transfers(p, s)
 	p.Seconds = time.Since(start).Seconds()
-	return p, s, err
+	return p, s, nil
 }
 
 // limits returns the constraints on the choice of a strategy.

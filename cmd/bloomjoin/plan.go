@@ -143,7 +143,6 @@ type actual struct {
 	Selectivity float64       `json:"selectivity"`
 	JoinRows    *int64        `json:"join_rows,omitempty"` // if the answer has a row per pair
 	Seconds     float64       `json:"seconds"`
-	Transfer    *transfer     `json:"transfer,omitempty"` // of the whole run, samples and listings included
 }
 
 // comparePlan returns a join's plan with the actual figures; nil if there was none.
@@ -156,9 +155,6 @@ func (c *cli) comparePlan(typ string, start time.Time, rep join.Report) (*planne
 		return nil, err
 	}
 	p := &planned{planFigures: f, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
-	if s := c.storageFacts(); s != nil {
-		p.Actual.Transfer = &transfer{s.Requests.List + s.Requests.Head + s.Requests.Get, s.BytesRead}
-	}
 	if rep.RowsIn > 0 {
 		p.Actual.Selectivity = float64(rep.RowsMatched) / float64(rep.RowsIn)
 	}
@@ -174,9 +170,6 @@ func (c *cli) sayPlanned(p *planned) {
 	for _, s := range p.Strategies {
 		if s.Strategy == p.Actual.Strategy {
 			c.say("  %s expected to take %.2g s, and %s; it took %.2g s", s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), p.Actual.Seconds)
-			if e, a := s.Transfer, p.Actual.Transfer; e != nil && a != nil {
-				c.say("  over the network: about %s in %s expected; %s in %s read", bytesOf(e.Bytes), things(e.Requests, "request"), bytesOf(a.Bytes), things(a.Requests, "request"))
-			}
 		}
 	}
 	if p.Selectivity != nil {
@@ -249,21 +242,13 @@ func layOut(out io.Writer, p *planFigures) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	far := slices.ContainsFunc(p.Strategies, func(s planStrategy) bool { return s.Transfer != nil })
-	more := ""
-	if far {
-		more = "requests\tfetched\t"
-	}
-	fmt.Fprintf(w, "\n\tstrategy\tseconds\tmemory\tspilled\t%s\n", more)
+	fmt.Fprintln(w, "\n\tstrategy\tseconds\tmemory\tspilled\t")
 	for _, s := range p.Strategies {
 		mark := ""
 		if s.Strategy == p.Strategy {
 			mark = "*"
 		}
-		if more = ""; far {
-			more = count(s.Transfer.Requests) + "\t" + bytesOf(s.Transfer.Bytes) + "\t"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%.3g\t%s\t%s\t%s%s\n", mark, s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), bytesOf(s.SpilledBytes), more, s.Why)
+		fmt.Fprintf(w, "%s\t%s\t%.3g\t%s\t%s\t%s\n", mark, s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), bytesOf(s.SpilledBytes), s.Why)
 	}
 	if len(p.Advice) > 0 {
 		fmt.Fprintln(w)

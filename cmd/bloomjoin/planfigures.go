@@ -105,13 +105,6 @@ type planStrategy struct {
 	Seconds      float64       `json:"seconds"`
 	MemoryBytes  int64         `json:"memory_bytes"`
 	SpilledBytes int64         `json:"spilled_bytes"`
-	Transfer     *transfer     `json:"transfer,omitempty"` // over a network
-}
-
-// transfer counts reads over a network.
-type transfer struct {
-	Requests int64 `json:"requests"`
-	Bytes    int64 `json:"bytes"`
 }
 
 // figuresOf returns the figures of a plan.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,9 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
@@ -476,91 +472,5 @@ func TestPresigned(t *testing.T) {
 		if i := strings.Index(text, "hush"); i >= 0 {
 			t.Errorf("a signature: %q", text[max(i-200, 0):i+10])
 		}
-	}
-}
-
-// A plan's requests and bytes are those of the join, to a third.
-func TestS3Plan(t *testing.T) {
-	g := storetest.S3(t)
-	g.Setenv(t)
-	g.Set(slowproxy.Faults{Delay: 10 * time.Millisecond}) // ranges are joined as over a network
-	type row struct {
-		User int64  `parquet:"user"`
-		URL  string `parquet:"url"`
-		At   int64  `parquet:"at,delta"`
-	}
-	var log bytes.Buffer
-	w := parquet.NewGenericWriter[row](&log, parquet.MaxRowsPerRowGroup(100_000))
-	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range int64(400_000) {
-		if _, err := w.Write([]row{{rng.Int64N(1 << 40), fmt.Sprintf("/page/%d", rng.Int64N(1<<30)), i}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	g.Put(t, "log/a.parquet", log.Bytes())
-	g.Put(t, "ids.csv", []byte("user\n17\n549755813888\n"))
-	for _, args := range [][]string{
-		{"--type", "left", "--columns", "user,url"}, {"--count"}, {"--type", "anti", "--strategy", "broadcast"}, {"--type", "left", "--strategy", "reverse", "--columns", "log.at"},
-	} {
-		if args[0] != "--count" {
-			args = append(args, "-o", t.TempDir()+"/rows.parquet")
-		}
-		var out, said bytes.Buffer
-		if code := run(append([]string{"join", "--json", "--ids", g.Name("ids.csv"), "--on", "user", g.Name("log/")}, args...), nil, &out, &said); code != exitDone {
-			t.Fatalf("%q: exit code %d: %s", args, code, &said)
-		}
-		var rep struct {
-			Plan struct {
-				Strategies []planStrategy
-				Actual     actual
-			}
-		}
-		if err := json.Unmarshal(out.Bytes(), &rep); err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range rep.Plan.Strategies {
-			if s.Strategy != rep.Plan.Actual.Strategy {
-				continue
-			}
-			want, got := rep.Plan.Actual.Transfer, s.Transfer
-			if got == nil || want == nil {
-				t.Errorf("%q: no figures: %s", args, &out)
-			} else if near := func(a, b int64) bool { return 3*a <= 4*b && 3*b <= 4*a }; !near(got.Bytes, want.Bytes) || !near(got.Requests, want.Requests) {
-				t.Errorf("%q, %s: %+v expected, %+v read", args, s.Strategy, *got, *want)
-			}
-		}
-	}
-	var out, said bytes.Buffer
-	code := run([]string{"plan", "--ids", g.Name("ids.csv"), "--on", "user", g.Name("log/")}, nil, &out, &said)
-	if code != exitDone || !strings.Contains(out.String(), "requests  fetched") {
-		t.Errorf("plan: exit code %d: %s%s", code, &out, &said)
-	}
-}
-
-// A plan has figures of the network for inputs at URLs alone. A strategy that reads the
-// log twice fetches more.
-func TestPlanAtURLs(t *testing.T) {
-	b := newBucket(t)
-	figures := func(log string) map[string]*transfer {
-		stdout, _ := b.done("plan", "--json", "--ids", flights+"/airports-tx.csv", "--on", "origin=iata", log)
-		var rep struct{ Strategies []planStrategy }
-		if err := json.Unmarshal([]byte(stdout), &rep); err != nil {
-			t.Fatal(err)
-		}
-		of := map[string]*transfer{}
-		for _, s := range rep.Strategies {
-			of[string(s.Strategy)] = s.Transfer
-		}
-		return of
-	}
-	if f := figures(flights + "/logs/2001-q1.parquet"); f["lookup"] != nil {
-		t.Errorf("local files: %+v", f["lookup"])
-	}
-	f := figures("mem://b/logs/2001-q1.parquet")
-	if one, two := f["lookup"], f["broadcast"]; one == nil || two == nil || one.Requests < 2 || one.Bytes < 64<<10 || two.Requests <= one.Requests || two.Bytes <= one.Bytes {
-		t.Errorf("lookup %+v, broadcast %+v", one, two)
 	}
 }

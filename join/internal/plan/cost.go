@@ -111,28 +111,8 @@ type Cost struct {
 	Seconds      float64  `json:"seconds"`
 	MemoryBytes  int64    `json:"memory_bytes"`
 	SpilledBytes int64    `json:"spilled_bytes"`
-	// Transfer counts reads over a network; nil: none.
-	Transfer *Transfer `json:"transfer,omitempty"`
 
 	reserved float64 // bytes of memory needed only while a filter is built
-}
-
-// Transfer counts reads over a network, including those to open files.
-type Transfer struct {
-	Requests int64 `json:"requests"`
-	Bytes    int64 `json:"bytes"`
-}
-
-// Passes returns how often a strategy reads the keys of the log, and the IDs. Other
-// columns of the log are read once.
-func (s Strategy) Passes() (log, ids float64) {
-	switch s {
-	case Broadcast, Shuffle:
-		return 2, 2
-	case Reverse:
-		return 2, 1
-	}
-	return 1, 1
 }
 
 // Costs returns what each strategy takes, in a fixed order.
