@@ -15,7 +15,7 @@ var Limits = []Limit{
 	{Of: "files in partition", Max: 95, Why: "opens, reads keys, scans and writes; each is to be a package of its own; two more until then"},
 	{Of: "files in internal/parquet", Max: 59, Why: "reads and writes pages; bytes, metadata and conversions are to be packages of their own"},
 	{Of: "files in cmd/bloomjoin", Max: 39, Why: "flags and words of all verbs beside the verbs"},
-	{Of: "files in join", Max: 37, Why: "joins of pages and of records, two ways for one thing"},
+	{Of: "files in join", Max: 36, Why: "joins of pages and of records, two ways for one thing"},
 	{Of: "long files: over 600 lines", Max: 0, Fixed: true, Why: "the longest that is still read from top to bottom"},
 	{Of: "lines in the longest file", Max: 597, Why: "build.go: flags, checks and report of one verb"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
