@@ -1,0 +1,72 @@
+package publish
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// TestUnfinished: what a directory lacks, while its workers run and afterwards.
+func TestUnfinished(t *testing.T) {
+	s := storagetest.NewMemory()
+	log := map[string]string{"a": "1", "b": "22", "c": "333"}
+	says := func(what, want string) {
+		t.Helper()
+		why, err := newRunner(s, log).Unfinished(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, what, why, want)
+	}
+	says("nothing is there", "")
+	for shard, want := range []string{"1 of 3 workers are done, without 1, 2", "2 of 3 workers are done, without 2", ""} {
+		r := newRunner(s, log)
+		r.Shard, r.Of = uint32(shard), 3
+		if _, _, _, err := r.do(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		says("workers", want)
+	}
+	remove := func(name string) {
+		t.Helper()
+		if err := newRunner(s, log).removeObject(t.Context(), storage.Object{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove("b/out/" + Success)
+	says("without _SUCCESS, but whole", "")
+	s.Put("b/out/stray", []byte("mark|1"))
+	says("a stray output", "stray is an output that no manifest lists")
+	remove("b/out/stray")
+	remove("b/out/a.out")
+	says("a file that is gone", "a.out is missing")
+}
+
+// TestPruneSpares: a file of another program is not removed in the place of an output.
+func TestPruneSpares(t *testing.T) {
+	s := storagetest.NewMemory()
+	if _, _, _, err := newRunner(s, map[string]string{"a": "1", "b": "22"}).do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	own, _ := s.Get("b/out/a.out")
+	for _, c := range []struct{ content, want string }{
+		{"somebody's file", "a.out is not the file that this output has written (cut)"},
+		{strings.Repeat("x", len(own)), "a.out is not the file that this output has written (changed)"},
+		{string(own), ""},
+	} {
+		s.Put("b/out/a.out", []byte(c.content))
+		r := newRunner(s, map[string]string{"b": "22"})
+		r.Prune = true
+		_, _, _, err := r.do(t.Context())
+		now, there := s.Get("b/out/a.out")
+		switch {
+		case c.want != "" && (!errors.Is(err, ErrExists) || !strings.Contains(err.Error(), c.want) || string(now) != c.content):
+			t.Errorf("%q: %v, and there is %q", c.content, err, now)
+		case c.want == "" && (err != nil && !errors.Is(err, ErrDone) || there):
+			t.Errorf("its own file: %v, and there is %q", err, now)
+		}
+	}
+}
