@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
-	"iter"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/key"
@@ -86,18 +85,6 @@ func (f *File) schemaDigest() (string, error) {
 		fmt.Fprintf(h, "%q %t %s %q %v\n", field.Name, field.Nullable, field.Type, field.Type.Fingerprint(), field.Metadata)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
-}
-
-// digestOf identifies inputs, in their order, by path, size, fingerprint, and the values
-// and types of the columns in their paths. It is the same on every machine that has the
-// same files, wherever they are mounted and whenever they were written. known is false
-// if an input has no fingerprint.
-func digestOf(inputs iter.Seq[Input]) (sum [32]byte, known bool) {
-	d := newRunDigest()
-	for in := range inputs {
-		d.input(&in)
-	}
-	return d.sum()
 }
 
 // runDigest computes the digest of a [Run], or of inputs.
