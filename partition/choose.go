@@ -48,6 +48,9 @@ func (o *OpenOptions) choose(names []string, lists [][]storage.Object) (_ [][]st
 			o.note("{Exclude} %s leaves out no file (a pattern is compared with names or, if it has a slash, with paths below %s; a file that is named is always read)", p, rootOf(names, lists))
 		}
 	}
+	if o.Repeated {
+		return lists, nil
+	}
 	return o.onceEach(lists)
 }
 

@@ -44,6 +44,9 @@ func TestOneFileIsReadOnce(t *testing.T) {
 			t.Errorf("%q: %d files, %q", names, len(files), notes)
 		}
 	}
+	if files := open(t, OpenOptions{Repeated: true}, log, file); len(files) != 4 {
+		t.Errorf("a file that is named twice: %d files", len(files))
+	}
 	days := filepath.Join(root, "days")
 	link(t, filepath.Join(log, "a.parquet"), filepath.Join(days, "dt=1/a.parquet"))
 	link(t, filepath.Join(log, "a.parquet"), filepath.Join(days, "dt=2/a.parquet"))

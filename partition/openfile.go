@@ -67,6 +67,8 @@ type OpenOptions struct {
 	// Note, if not nil, receives what is remarkable about the names: files that several of
 	// them stand for, hard links, patterns of Exclude that leave out nothing.
 	Note func(fault.Text)
+	// Repeated reads a file as often as names stand for it. Otherwise it is read once.
+	Repeated bool
 	// Uncommitted reads outputs of runs that have not been committed, which lack rows.
 	// Otherwise they are errors. A copy of such a directory, without the manifests
 	// beside it, cannot be told from a whole one.

@@ -20,7 +20,7 @@ import (
 // freezeFlags holds the flags of inputs.
 type freezeFlags struct {
 	out, update      string
-	text             bool
+	text, repeated   bool
 	format, encoding string
 	inputs           inputFlags
 }
@@ -48,6 +48,7 @@ what they read.`,
 		f.BoolVar(&o.text, "text", false, "list text files, too: CSV, TSV, NDJSON, one ID a line")
 		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
 		addEncoding(f, &o.encoding)
+		f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named, as Spark does")
 		f.StringVar(&o.update, "update", "", "`OLD` an earlier list: files that it has, and that have not changed, are not opened")
 	})
 	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
@@ -158,7 +159,7 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.OpenO
 			return open, err
 		}
 	}
-	open = partition.OpenOptions{Text: o.text, TextFormat: partition.Format(o.format), Encoding: o.encoding}
+	open = partition.OpenOptions{Text: o.text, TextFormat: partition.Format(o.format), Encoding: o.encoding, Repeated: o.repeated}
 	return open, o.inputs.fill(&open)
 }
 

@@ -343,7 +343,7 @@ def _listed(binary: str, wanted: Listing, output: str, folder: str) -> tuple[Chi
     Spark takes only directories below the named ones for columns, and the command all.
     """
     local = os.path.join(folder, "inputs.jsonl") if "://" in output else output
-    inputs = [binary, "inputs", *wanted["options"], "--quiet", "--json", "--force"]
+    inputs = [binary, "inputs", *wanted["options"], "--quiet", "--json", "--force", "--repeated"]
     names = ["--", *wanted["names"]]
     environment = wanted["environment"]
     off = ["--hive-partitioning", "off"]
