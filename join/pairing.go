@@ -198,7 +198,8 @@ func (p *pairing) typeText(ids, logs []*partition.File) error {
 
 // logType returns the type of a key column of the log: an integer type if some
 // file has one, else that of the first file in which it is not null, where float64 goes
-// before float32. If some files have signed and some unsigned 64-bit integers, which no integer type covers, it
+// before float32. If some files have signed and some unsigned 64-bit integers, which no
+// integer type covers, it
 // is a decimal.
 func (p *pairing) logType(c key.Column, logs []*partition.File) (t arrow.DataType, err error) {
 	var signed, unsigned bool

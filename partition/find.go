@@ -22,8 +22,9 @@ import (
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
 // find opens the files that one name stands for, which are the entries. A file in a
-// directory is either data, certainly not data because of its name, or an error: a file with an unknown format or damaged first bytes may hold
-// rows. With an error, find also returns the files that are open.
+// directory is either data, certainly not data because of its name, or an error: a file
+// with an unknown format or damaged first bytes may hold rows. With an error, find also
+// returns the files that are open.
 func find[T any](ctx context.Context, o *OpenOptions, name string, entries []storage.Object, excluded bool, by opener[T]) (files []T, err error) {
 	var stray, passed []string
 	opening := openMany(ctx, o, name, entries, by)

@@ -220,7 +220,7 @@ func TestInputsAreCanonical(t *testing.T) {
 	}
 	_, err = WriteInputs(ctx, storage.Local{}, first, l, false)
 	says(t, "another list", err, ErrExists, "list1", "Force")
-	unsorted := &inputList{}
+	unsorted := newInputList(nil, "")
 	for _, rel := range []string{"b", "a"} {
 		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: Parquet, fingerprint: []byte{1}}); err != nil {
 			t.Fatal(err)
@@ -246,13 +246,13 @@ func TestInputsEdges(t *testing.T) {
 	ctx := context.Background()
 	m := storagetest.NewMemory()
 	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
-	list := &inputList{}
+	list := newInputList(nil, "")
 	for _, n := range names {
 		if err := list.add(Input{Name: "logs/" + n, Rel: n, identity: `W/"x"`, Format: Parquet, fingerprint: []byte{1, 2}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, l := range []*inputList{list, {}} {
+	for _, l := range []*inputList{list, newInputList(nil, "")} {
 		written, err := l.open(ctx)
 		if err == nil {
 			_, err = WriteInputs(ctx, m, "list", written, true)

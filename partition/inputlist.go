@@ -12,11 +12,10 @@ import (
 )
 
 // ListInputs lists what the names stand for, as [Open] finds it, and describes each
-// file. Files are closed once they are described. The list is in a temporary file until
-// the caller closes it. If old is not nil, files that it has
-// with the same name, size and identity are not opened; files of which the storage knows
-// no identity always are. As with Open, no names are an error unless opts.AllowEmpty is
-// set.
+// file. Files are closed once they are described. The caller closes the list, since a long
+// one is in a temporary file. If old is not nil, files that it has with the same name, size
+// and identity are not opened; files of which the storage knows no identity always are. As
+// with Open, no names are an error unless opts.AllowEmpty is set.
 func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (in *Inputs, err error) {
 	needContext(ctx)
 	if slices.Contains(names, "-") {
@@ -33,10 +32,10 @@ func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inpu
 	if err != nil {
 		return nil, err
 	}
-	list := &inputList{arguments: names, base: opts.Base}
+	list := newInputList(names, opts.Base)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, list.close())
+			err = errors.Join(err, list.spool.Close())
 		}
 	}()
 	if opts.hive != nil {

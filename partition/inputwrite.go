@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -51,7 +51,7 @@ type inputList struct {
 	base      string        // see [OpenOptions]
 	hive      []hive.Column // the columns of Values of all inputs, in their order
 	inputs    int           // their number
-	spool     *spool        // has their lines; nil: there are none
+	spool     *spill.Bytes  // has their lines: a log may have a million files
 	unsorted  bool          // these are not in ascending order of Rel
 	last      string        // Rel
 	leftOut   []string      // Rels of files that exist and are no inputs, in ascending order
@@ -257,65 +257,24 @@ func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil 
 // compareInputs orders inputs as a list has them, for stable sorting.
 func compareInputs(a, b Input) int { return cmp.Compare(a.Rel, b.Rel) }
 
-// A log may have a million files. While they are listed, their lines are in a temporary
-// file. As a rule they come in order; else memory has what sorts them.
-
-// spooled is an input whose line is in a spool.
+// spooled is an input whose line is in a list's spool.
 type spooled struct {
 	rel string
 	at  int64
 	n   int
 }
 
-// spool is a temporary file of lines.
-type spool struct {
-	f    *os.File
-	w    *bufio.Writer
-	size int64
-}
+// waitingList describes a spool in errors.
+const waitingList fault.Text = "the list of inputs that waits on disk (let TMPDIR name a directory with room)"
 
-const spoolBuffer = 256 << 10
-
-func newSpool() (*spool, error) {
-	f, err := os.CreateTemp("", "bloomjoin-inputs-*")
-	if err != nil {
-		return nil, fmt.Errorf("the list of inputs waits in a temporary file: %w", err)
-	}
-	_ = os.Remove(f.Name()) // not possible everywhere while it is open; see close
-	return &spool{f: f, w: bufio.NewWriterSize(f, spoolBuffer)}, nil
-}
-
-// add appends a line.
-func (s *spool) add(line []byte) error {
-	n, err := s.w.Write(line)
-	s.size += int64(n)
-	return err
-}
-
-// reader reads the lines from the first on.
-func (s *spool) reader() *bufio.Reader {
-	return bufio.NewReaderSize(io.NewSectionReader(s.f, 0, s.size), spoolBuffer)
-}
-
-// close removes the file.
-func (s *spool) close() error {
-	if s == nil {
-		return nil
-	}
-	err := s.f.Close()
-	_ = os.Remove(s.f.Name()) // as a rule it has no name any more
-	return err
+func newInputList(arguments []string, base string) *inputList {
+	return &inputList{arguments: arguments, base: base, spool: spill.NewBytes(waitingList)}
 }
 
 // add adds an input.
-func (l *inputList) add(in Input) (err error) {
+func (l *inputList) add(in Input) error {
 	if err := l.check(&in); err != nil {
 		return err
-	}
-	if l.spool == nil {
-		if l.spool, err = newSpool(); err != nil {
-			return err
-		}
 	}
 	line, err := appendLine(nil, in.line())
 	if err != nil {
@@ -323,34 +282,32 @@ func (l *inputList) add(in Input) (err error) {
 	}
 	l.unsorted = l.unsorted || in.Rel < l.last
 	l.last, l.inputs = in.Rel, l.inputs+1
-	return l.spool.add(line)
+	_, err = l.spool.Write(line)
+	return err
 }
-
-func (l *inputList) close() error { return l.spool.close() }
 
 // open returns the list as a reader of its file would have it. Its lines stay in the
 // spool.
 func (l *inputList) open(ctx context.Context) (*Inputs, error) {
-	if l.spool == nil {
-		l.spool = new(spool)
-		return l.assemble(ctx, bytes.NewReader(nil), func() error { return nil })
+	err := l.spool.Flush()
+	if err == nil && l.unsorted {
+		err = l.sort()
 	}
-	if err := l.spool.w.Flush(); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if l.unsorted {
-		if err := l.sort(); err != nil {
-			return nil, err
-		}
-	}
-	return l.assemble(ctx, l.spool.f, l.spool.close)
+	return l.assemble(ctx)
+}
+
+// lines reads the lines from the first on.
+func (l *inputList) lines() *bufio.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(l.spool, 0, l.spool.Size()), 256<<10)
 }
 
 // sort puts the lines in ascending order of Rel.
 func (l *inputList) sort() (err error) {
 	var inputs []spooled
-	from := l.spool
-	r, at := from.reader(), int64(0)
+	r, at := l.lines(), int64(0)
 	for range l.inputs {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
@@ -364,30 +321,29 @@ func (l *inputList) sort() (err error) {
 		at += int64(len(line))
 	}
 	slices.SortStableFunc(inputs, func(a, b spooled) int { return cmp.Compare(a.rel, b.rel) })
-	if l.spool, err = newSpool(); err != nil {
-		return errors.Join(err, from.close())
-	}
-	defer func() { err = errors.Join(err, from.close()) }()
+	from := l.spool
+	l.spool = spill.NewBytes(waitingList)
+	defer func() { err = errors.Join(err, from.Close()) }()
 	var line []byte
 	for _, in := range inputs {
 		line = slices.Grow(line[:0], in.n)[:in.n]
-		if err := readAll(from.f, line, in.at); err != nil {
+		if err := readAll(from, line, in.at); err != nil {
 			return err
 		}
-		if err := l.spool.add(line); err != nil {
+		if _, err := l.spool.Write(line); err != nil {
 			return err
 		}
 	}
-	return l.spool.w.Flush()
+	return l.spool.Flush()
 }
 
 // parser parses the list's lines.
 func (l *inputList) parser() *inputFile { return &inputFile{hive: l.hive} }
 
 // assemble puts the header before the lines, and index and pointer after them.
-func (l *inputList) assemble(ctx context.Context, lines io.ReaderAt, done func() error) (*Inputs, error) {
+func (l *inputList) assemble(ctx context.Context) (*Inputs, error) {
 	a := newAssembly(l)
-	r := bufio.NewReaderSize(io.NewSectionReader(lines, 0, l.spool.size), spoolBuffer)
+	r := l.lines()
 	for i := range l.inputs {
 		if i%listBlock == 0 {
 			if err := stopped.Err(ctx); err != nil {
@@ -402,10 +358,10 @@ func (l *inputList) assemble(ctx context.Context, lines io.ReaderAt, done func()
 	if err != nil {
 		return nil, err
 	}
-	size := int64(len(head)) + l.spool.size + int64(len(tail))
-	in, err := openInputs("the list of inputs", &framed{head, lines, l.spool.size, tail}, size)
+	size := int64(len(head)) + l.spool.Size() + int64(len(tail))
+	in, err := openInputs("the list of inputs", &framed{head, l.spool, l.spool.Size(), tail}, size)
 	if err == nil {
-		in.list.close = done
+		in.list.close = l.spool.Close
 	}
 	return in, err
 }
@@ -500,21 +456,20 @@ func (a *assembly) finish() (head, tail []byte, err error) {
 	if head, err = appendLine(nil, a.header); err != nil {
 		return nil, nil, err
 	}
-	for rest := a.index; len(rest) > 0; {
-		line, next, _ := bytes.Cut(rest, []byte("\n"))
-		var at int64
-		before, after, _ := bytes.Cut(line, []byte(`"at":`))
-		if _, err := fmt.Sscanf(string(after[:min(len(after), 20)]), "%d", &at); err != nil {
-			return nil, nil, fmt.Errorf("internal error: a line of the index of inputs: %w", err)
+	for line := range bytes.Lines(a.index) {
+		var block listIndex
+		if err := json.Unmarshal(line, &block); err != nil {
+			return nil, nil, err
 		}
-		_, after, _ = bytes.Cut(after, []byte(","))
-		tail = fmt.Appendf(tail, `%s"at":%d,%s`+"\n", before, at+int64(len(head)), after)
-		rest = next
+		block.At += int64(len(head))
+		if tail, err = appendLine(tail, &block); err != nil {
+			return nil, nil, err
+		}
 	}
 	h := xxh3.New()
 	_, _ = h.Write(head)
 	_, _ = h.Write(tail)
-	return head, fmt.Appendf(tail, pointerText, int64(len(head))+a.list.spool.size, h.Sum64()), nil
+	return head, fmt.Appendf(tail, pointerText, int64(len(head))+a.list.spool.Size(), h.Sum64()), nil
 }
 
 // framed reads bytes between others.

@@ -29,12 +29,16 @@ func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]st
 	}
 	l := looks{store: s, roots: map[string]bool{}, dirs: map[string]bool{}}
 	for i, name := range names {
-		if name == "-" || !mayHoldRuns(name) {
+		if name == "-" || address.IsWeb(name) {
 			continue
 		}
-		for _, m := range manifests[i] {
-			if dir := absolute(strings.TrimSuffix(m, address.ManifestSuffix)); o.reads(name, dir, lists[i]) {
-				l.add(unfinishedIn{dir: dir})
+		if len(manifests[i]) > 0 {
+			held := holding(lists[i])
+			for _, m := range manifests[i] {
+				dir := absolute(strings.TrimSuffix(m, address.ManifestSuffix))
+				if held[dir] || o.mayRead(name, dir, lists[i]) {
+					l.add(unfinishedIn{dir: dir})
+				}
 			}
 		}
 		root, _ := treeOf(name, lists[i])
@@ -49,15 +53,21 @@ func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]st
 	return l.check(ctx)
 }
 
-// reads reports whether files of an output that was seen below a name are read: some that
-// are there, or those that its run has still to write.
-func (o *OpenOptions) reads(name, dir string, list []storage.Object) bool {
-	below := filepath.ToSlash(dir) + "/"
-	if slices.ContainsFunc(list, func(e storage.Object) bool {
-		return strings.HasPrefix(filepath.ToSlash(absolute(e.Name)), below)
-	}) {
-		return true
+// holding returns the directories, as absolute paths, that hold objects at any depth.
+func holding(list []storage.Object) map[string]bool {
+	held := map[string]bool{}
+	for _, e := range list {
+		for dir := address.Parent(absolute(e.Name)); !held[dir]; dir = address.Parent(dir) {
+			held[dir] = true
+		}
 	}
+	return held
+}
+
+// mayRead reports whether files that are still to be written in an output, which was seen
+// below a name, would be read.
+func (o *OpenOptions) mayRead(name, dir string, list []storage.Object) bool {
+	below := filepath.ToSlash(dir) + "/"
 	root, pattern := treeOf(name, list)
 	if pattern {
 		if _, matches := glob.Top(filepath.ToSlash(absolute(name)), strings.TrimSuffix(below, "/")); !matches {
@@ -70,12 +80,6 @@ func (o *OpenOptions) reads(name, dir string, list []storage.Object) bool {
 	}
 	return !slices.ContainsFunc(o.exclude, matches("a")) &&
 		(len(o.include) == 0 || slices.ContainsFunc(o.include, matches("a.parquet")))
-}
-
-// mayHoldRuns reports whether outputs can be written where a name is.
-func mayHoldRuns(name string) bool {
-	scheme, _, _ := strings.Cut(name, "://")
-	return !address.IsURL(name) || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
 }
 
 // isLink reports whether a name is that of a symbolic link.
@@ -113,7 +117,7 @@ func (l *looks) above(root string, list []storage.Object) {
 	for _, r := range []string{root, storage.Resolve(l.store, root)} {
 		for dir := r; ; dir = address.Parent(dir) {
 			l.add(unfinishedIn{dir: dir, root: r, list: list})
-			if up := address.Parent(dir); up == dir || address.IsURL(up) && strings.Count(up, "/") < 3 {
+			if address.Parent(dir) == dir {
 				break
 			}
 		}

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
@@ -21,8 +19,8 @@ import (
 )
 
 // List implements [Source]. Patterns have *, ?, [a-z], [!a], {a,b} and, for any number of
-// directories, **. Links are followed. Directories of Delta Lake, Hudi and Iceberg tables are refused, since
-// not all of their files are current.
+// directories, **. Links are followed. Directories of Delta Lake, Hudi and Iceberg tables
+// are refused, since not all of their files are current.
 func (l Local) List(ctx context.Context, name string) ([]Object, error) {
 	objects, _, err := l.ListManifests(ctx, name)
 	return objects, err
@@ -81,12 +79,11 @@ func (w *walker) below(ctx context.Context, pattern string) (objects []Object, e
 	root := glob.Static(pattern)
 	dirs := []string{root}
 	if first, _, _ := strings.Cut("/"+pattern, "/**"); len(first) > len(root)+1 { // wildcards before the first **
-		if dirs, err = doublestar.FilepathGlob(first[1:], doublestar.WithFailOnIOErrors()); err != nil {
+		if dirs, err = glob.Files(first[1:]); err != nil {
 			return nil, err
 		}
 	}
-	slices.Sort(dirs)
-	for _, dir := range slices.Compact(dirs) {
+	for _, dir := range dirs {
 		if info, err := os.Stat(filepath.Join(dir, ".")); err != nil || !info.IsDir() || marked(pattern, dir) {
 			continue
 		}
@@ -108,12 +105,11 @@ func (w *walker) below(ctx context.Context, pattern string) (objects []Object, e
 // beside lists what matches a pattern without **. Files have their names as Rels; those of
 // a directory, its name before their paths.
 func (w *walker) beside(ctx context.Context, pattern string) (objects []Object, err error) {
-	matches, err := doublestar.FilepathGlob(pattern, doublestar.WithFailOnIOErrors())
+	matches, err := glob.Files(pattern)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(matches)
-	for _, m := range slices.Compact(matches) {
+	for _, m := range matches {
 		if marked(pattern, m) {
 			continue
 		}

@@ -136,6 +136,49 @@ func TestLocalListFollowsLinks(t *testing.T) {
 	}
 }
 
+// Patterns match as in shells, and ** any number of directories; the Rels of what ** finds
+// are paths below the directory before the first wildcard.
+func TestLocalListPatterns(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{
+		"log/a.parquet", "log/b.parquet", "log/b.arrow", "log/x/c.parquet", "log/x/y/d.parquet", "log/x/y/_tmp/e.parquet", "log/.h/f.parquet",
+		"log/out.bloomjoin/m.parquet", "log/z.parquet/part", "other/g.parquet",
+	} {
+		put(t, filepath.Join(root, name), "1")
+	}
+	if err := os.Symlink(filepath.Join(root, "other"), filepath.Join(root, "log/linked")); err != nil {
+		t.Fatal(err)
+	}
+	for pattern, want := range map[string]string{
+		"log/**/*.parquet":      "a.parquet b.parquet linked/g.parquet x/c.parquet x/y/d.parquet z.parquet/part",
+		"log/**":                "a.parquet b.arrow b.parquet linked/g.parquet x/c.parquet x/y/d.parquet z.parquet/part",
+		"log/x/**/d.*":          "y/d.parquet",
+		"l*g/**/y/*":            "log/x/y/d.parquet",
+		"**/y/*":                "log/x/y/d.parquet",
+		"log/*.{parquet,arrow}": "a.parquet b.arrow b.parquet z.parquet/part",
+		"log/[!a].parquet":      "b.parquet z.parquet/part",
+		"log/[^a].parquet":      "b.parquet z.parquet/part",
+		"log/{x/c,a}.parquet":   "a.parquet c.parquet",
+		"log/{a,?}.parquet":     "a.parquet b.parquet z.parquet/part",
+		"log/{x,../other}/*":    "c.parquet g.parquet y/d.parquet",
+		"log/*/":                "linked/g.parquet x/c.parquet x/y/d.parquet z.parquet/part",
+		"log/.h/*":              "f.parquet",
+		"log/o*":                "",
+		"log/*.bloomjoin/*":     "m.parquet",
+	} {
+		t.Chdir(root) // a pattern may begin with its wildcard
+		objects, err := Local{}.List(t.Context(), pattern)
+		var got []string
+		for _, o := range objects {
+			got = append(got, o.Rel)
+		}
+		slices.Sort(got)
+		if rels := strings.Join(got, " "); rels != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, want %q; %v", pattern, rels, want, err)
+		}
+	}
+}
+
 func TestLocalListErrors(t *testing.T) {
 	root := t.TempDir()
 	put(t, filepath.Join(root, "marks/_SUCCESS"), "")

@@ -59,16 +59,14 @@ func parse(given string) (name, error) {
 		n.key, n.local = given, true
 		return n, nil
 	}
-	scheme, rest, _ := strings.Cut(given, "://")
-	scheme = strings.ToLower(scheme)
-	if scheme == "file" {
-		path, err := filePath(rest)
-		if err != nil {
-			return n, n.invalid(err.Error())
-		}
+	if path, isFile, err := address.FilePath(given); err != nil {
+		return n, n.invalid(err.Error())
+	} else if isFile {
 		n.key, n.local = path, true
 		return n, nil
 	}
+	scheme, rest, _ := strings.Cut(given, "://")
+	scheme = strings.ToLower(scheme)
 	n.scheme = schemes[scheme]
 	switch n.scheme {
 	case "":
@@ -121,20 +119,11 @@ func (n name) invalid(what string) error {
 	return fmt.Errorf("%s: not a valid address: %s", shown, what)
 }
 
-// filePath returns the path of a file URL, given what follows its scheme.
-func filePath(rest string) (string, error) {
-	host, path, ok := strings.Cut(rest, "/")
-	if !ok || host != "" && !strings.EqualFold(host, "localhost") {
-		return "", fmt.Errorf("want file:///PATH")
-	}
-	return url.PathUnescape("/" + path)
-}
-
 // isFile reports whether a name is a file URL. Objects that [Options].Local returns
 // get such names again by fileURL.
 func isFile(given string) bool {
-	scheme, _, _ := strings.Cut(given, "://")
-	return IsURL(given) && strings.EqualFold(scheme, "file")
+	_, is, _ := address.FilePath(given)
+	return is
 }
 
 func fileURL(path string) string { return "file://" + strings.ReplaceAll(path, "%", "%25") }

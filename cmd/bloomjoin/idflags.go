@@ -1,14 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -33,10 +32,7 @@ func addEncoding(f *pflag.FlagSet, to *string) {
 }
 
 func checkEncoding(name string) error {
-	if name == "" {
-		return nil
-	}
-	return oneOf("encoding", name, encodings...)
+	return oneOf("encoding", cmp.Or(name, encodings[0]), encodings...)
 }
 
 // given returns the flags that are set, with their values.
@@ -76,11 +72,8 @@ func (o *idFlags) check(open *partition.OpenOptions, names []string) error {
 
 // typedName reports whether a name has the extension of a typed format.
 func typedName(name string) bool {
-	switch strings.ToLower(filepath.Ext(address.WithoutQuery(name))) {
-	case ".parquet", ".parq", ".pq", ".arrow", ".feather", ".ipc", ".arrows":
-		return true
-	}
-	return false
+	says := namedAs(name)
+	return says == formatNames[partition.Parquet] || says == formatNames[partition.ArrowFile]
 }
 
 // apply returns an error if a flag has no effect on the files that were opened.

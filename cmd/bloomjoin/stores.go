@@ -233,8 +233,7 @@ func (c *cli) sameAs(name string) func(other string) bool {
 
 // readOnly returns an error if an output is at an address that can only be read.
 func readOnly(output string) error {
-	scheme, _, _ := strings.Cut(output, "://")
-	if address.IsURL(output) && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
+	if address.IsWeb(output) {
 		shown, _, _ := strings.Cut(output, "?") // what follows may be a signature
 		return usagef("-o %s: web servers are only read (write to a file or an object store, as s3://bucket/key)", shown)
 	}

@@ -3,6 +3,7 @@
 package address
 
 import (
+	"errors"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -27,11 +28,17 @@ func IsURL(name string) bool {
 	return true
 }
 
+// IsWeb reports whether a name is the address of a web server, where nothing can be listed
+// or written.
+func IsWeb(name string) bool {
+	scheme, _, ok := strings.Cut(name, "://")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+}
+
 // WithoutQuery returns a name without the query of an HTTP URL, which may be a
 // signature. In other names a question mark stands for itself.
 func WithoutQuery(name string) string {
-	scheme, _, ok := strings.Cut(name, "://")
-	if ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
+	if IsWeb(name) {
 		name, _, _ = strings.Cut(name, "#")
 		name, _, _ = strings.Cut(name, "?")
 	}
@@ -65,10 +72,25 @@ func Above(name, rel string) string {
 	return name + "/"
 }
 
+// FilePath returns the path that a file URL names. isFile is false for all other names; the
+// error says what is wrong with a file URL.
+func FilePath(name string) (path string, isFile bool, err error) {
+	scheme, rest, ok := strings.Cut(name, "://")
+	if !ok || !strings.EqualFold(scheme, "file") {
+		return "", false, nil
+	}
+	host, path, ok := strings.Cut(rest, "/")
+	if !ok || host != "" && !strings.EqualFold(host, "localhost") {
+		return "", true, errors.New("want file:///PATH")
+	}
+	path, err = url.PathUnescape("/" + path)
+	return path, true, err
+}
+
 // Local returns the path of a file URL. Other names stand for themselves.
 func Local(name string) string {
-	if scheme, _, ok := strings.Cut(name, "://"); ok && strings.EqualFold(scheme, "file") {
-		return strings.TrimPrefix(Unescaped(name)[len(scheme+"://"):], "localhost")
+	if path, isFile, err := FilePath(name); isFile && err == nil {
+		return path
 	}
 	return name
 }
@@ -77,7 +99,7 @@ func Local(name string) string {
 // host. Other names have none.
 func Unescaped(name string) string {
 	scheme, rest, ok := strings.Cut(name, "://")
-	if !ok || !strings.EqualFold(scheme, "file") && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+	if !ok || !strings.EqualFold(scheme, "file") && !IsWeb(name) {
 		return name
 	}
 	path, err := url.PathUnescape(rest)

@@ -61,3 +61,19 @@ func TestAbove(t *testing.T) {
 		}
 	}
 }
+
+func TestLocal(t *testing.T) {
+	for name, want := range map[string]string{
+		"file:///a%20b/c": "/a b/c", "FILE://localhost/a": "/a", "file://host/a": "file://host/a", "file:///100%": "file:///100%",
+		"s3://b/k": "s3://b/k", "a/b": "a/b", "file": "file",
+	} {
+		if got := Local(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	for name, want := range map[string]bool{"http://h/x": true, "HTTPS://h": true, "s3://http": false, "http": false, "x/http://h": false} {
+		if IsWeb(name) != want {
+			t.Errorf("%s is at a web server: %t", name, !want)
+		}
+	}
+}

@@ -8,8 +8,10 @@ package glob
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -39,15 +41,6 @@ func Deep(pattern string) bool {
 	return strings.HasPrefix(pattern, "**/") || strings.HasSuffix(pattern, "/**") || strings.Contains(pattern, "/**/") || pattern == "**"
 }
 
-// Static returns the directory, with a slash at its end unless it is empty, before the
-// first element of a pattern that has a special character.
-func Static(pattern string) string {
-	if i := strings.IndexAny(pattern, special+`\`); i >= 0 {
-		pattern = pattern[:i]
-	}
-	return pattern[:strings.LastIndexByte(pattern, '/')+1]
-}
-
 // Prefix returns what all paths begin with that a pattern matches.
 func Prefix(pattern string) string {
 	if i := strings.IndexAny(pattern, special+`\`); i >= 0 {
@@ -56,15 +49,40 @@ func Prefix(pattern string) string {
 	return pattern
 }
 
+// Static returns the directory, with a slash at its end unless it is empty, before the
+// first element of a pattern that has a special character.
+func Static(pattern string) string {
+	prefix := Prefix(pattern)
+	return prefix[:strings.LastIndexByte(prefix, '/')+1]
+}
+
+// Files returns the local files and directories that a pattern matches, in ascending order.
+func Files(pattern string) ([]string, error) {
+	names, err := doublestar.FilepathGlob(pattern, doublestar.WithFailOnIOErrors())
+	slices.Sort(names)
+	return slices.Compact(names), err // braces may match one twice
+}
+
 // Top returns the shortest beginning of a path, up to a slash or its end, that a pattern
 // matches: the file, or a directory that holds it.
 func Top(pattern, name string) (top string, ok bool) {
-	for i := 0; i < len(name); i++ {
-		if name[i] == '/' && i > 0 && doublestar.MatchUnvalidated(pattern, name[:i]) {
-			return name[:i], true
+	for dir := range dirs(name) {
+		if doublestar.MatchUnvalidated(pattern, dir) {
+			return dir, true
 		}
 	}
 	return name, doublestar.MatchUnvalidated(pattern, name)
+}
+
+// dirs yields the directories that hold a path, from the top down.
+func dirs(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := 1; i < len(name); i++ {
+			if name[i] == '/' && !yield(name[:i]) {
+				return
+			}
+		}
+	}
 }
 
 // Alternatives writes a pattern with braces that have a slash in them as several without:
@@ -157,8 +175,8 @@ func (r Rule) Match(name, rel string) bool {
 
 // matchPath reports whether a pattern matches a path or one of the directories in it.
 func (r Rule) matchPath(pattern, name string) bool {
-	for i := 1; i < len(name); i++ {
-		if name[i] == '/' && r.matchOne(pattern, name[:i]) {
+	for dir := range dirs(name) {
+		if r.matchOne(pattern, dir) {
 			return true
 		}
 	}

@@ -191,11 +191,8 @@ func (d *Dir) own(ctx context.Context, l *listing, s *State, name string) (bool,
 // output wrote it, or gone. A run that was killed may have left another version of it,
 // which says itself that it is an output.
 func (d *Dir) replaced(ctx context.Context, l *listing, f *File) (string, error) {
-	obj, ok := l.objects[f.Name]
-	if !ok {
-		return "", nil
-	}
 	why, err := d.trouble(ctx, l, f)
+	obj := l.objects[f.Name]
 	if why == "" && f.Sum == "" && f.Identity != obj.Identity && f.Modified != millis(obj.ModTime) {
 		why = "changed"
 	}

@@ -96,17 +96,24 @@ func (f *File) open() (err error) {
 	if f.file != nil {
 		return nil
 	}
-	if f.file, err = unnamed(cmp.Or(f.dir, os.TempDir())); err == nil {
-		return nil
-	}
-	if f.file, err = os.CreateTemp(f.dir, "bloomjoin-spill-*"); err != nil {
+	if f.file, f.name, err = create(f.dir); err != nil {
 		return f.fault(err)
 	}
-	f.name = f.file.Name()
-	if os.Remove(f.name) == nil {
-		f.name = ""
-	}
 	return nil
+}
+
+// create creates a temporary file. If it has a name, who closes the file removes it.
+func create(dir string) (f *os.File, name string, err error) {
+	if f, err = unnamed(cmp.Or(dir, os.TempDir())); err == nil {
+		return f, "", nil
+	}
+	if f, err = os.CreateTemp(dir, "bloomjoin-spill-*"); err != nil {
+		return nil, "", err
+	}
+	if name = f.Name(); os.Remove(name) == nil {
+		name = ""
+	}
+	return f, name, nil
 }
 
 // handle returns the open file.
