@@ -112,10 +112,7 @@ func (o *OpenOptions) chooseOf(name string, list []storage.Object, used []bool) 
 			continue
 		}
 		passed = append(passed, e.Rel)
-		o.leaveOut(e)
-		if o.PassedOver != nil {
-			o.PassedOver(e.Name, why)
-		}
+		o.passOver(e, why)
 	}
 	if len(kept) == 0 && !o.AllowEmpty {
 		return nil, fault.Errorf("%s: {Include} and {Exclude} leave out all of its files, as %s (change a pattern)%w", name, firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
@@ -229,11 +226,8 @@ func (s *sightings) count(was, e *storage.Object) bool {
 	return true
 }
 
-// compare counts files that have several names without being links.
+// compare counts local files that have several names without being links.
 func (s *sightings) compare(a, b *storage.Object) {
-	if address.IsURL(a.Name) || address.IsURL(b.Name) {
-		return
-	}
 	x, err := os.Stat(a.Name)
 	y, other := os.Stat(b.Name)
 	if err == nil && other == nil && os.SameFile(x, y) && storage.Resolve(s.options.Store, a.Name) != storage.Resolve(s.options.Store, b.Name) {

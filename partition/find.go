@@ -53,10 +53,7 @@ func find[T any](ctx context.Context, o *OpenOptions, name string, entries []sto
 			continue
 		}
 		passed = append(passed, e.Rel)
-		o.leaveOut(e)
-		if o.PassedOver != nil {
-			o.PassedOver(e.Name, why)
-		}
+		o.passOver(e, why)
 	}
 	switch {
 	case len(stray) > 0 && kept == 0:
@@ -73,6 +70,14 @@ func find[T any](ctx context.Context, o *OpenOptions, name string, entries []sto
 type leftOut struct {
 	mu   sync.Mutex
 	rels map[string]bool
+}
+
+// passOver is leaveOut, and says why.
+func (o *OpenOptions) passOver(e storage.Object, why string) {
+	o.leaveOut(e)
+	if o.PassedOver != nil {
+		o.PassedOver(e.Name, why)
+	}
 }
 
 // leaveOut records that a file exists, although it is not opened.

@@ -305,7 +305,7 @@ func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
 			return nil, l.corrupt("input %d: %v", x.first+i, err)
 		}
 		groups := l.bytes[group : group+int(l.groups[x.first+i])]
-		if !sameBytes(in.Groups, groups) || i > 0 && compareInputs(in, inputs[i-1]) < 0 {
+		if !sameBytes(in.Groups, groups) || i > 0 && in.Rel < inputs[i-1].Rel {
 			return nil, l.corrupt("input %d contradicts the index", x.first+i)
 		}
 		inputs, b, group = append(inputs, in), rest, group+len(groups)

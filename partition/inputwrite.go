@@ -254,9 +254,6 @@ func (x *listIndex) add(line *listInput) {
 
 func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
-// compareInputs orders inputs as a list has them, for stable sorting.
-func compareInputs(a, b Input) int { return cmp.Compare(a.Rel, b.Rel) }
-
 // spooled is an input whose line is in a list's spool.
 type spooled struct {
 	rel string

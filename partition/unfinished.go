@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -84,9 +85,6 @@ func (o *OpenOptions) mayRead(name, dir string, list []storage.Object) bool {
 
 // isLink reports whether a name is that of a symbolic link.
 func isLink(name string) bool {
-	if address.IsURL(name) {
-		return false
-	}
 	info, err := os.Lstat(name)
 	return err == nil && info.Mode()&os.ModeSymlink != 0
 }
@@ -154,12 +152,7 @@ func (l *looks) check(ctx context.Context) error {
 		})
 	}
 	_ = g.Wait() // nothing fails
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // unfinishedIn is a directory that may be an output.
@@ -201,10 +194,7 @@ func (u unfinishedIn) apart(ctx context.Context, d *publish.Dir) bool {
 
 // near returns a path below the working directory as people write it.
 func near(dir string) string {
-	here, err := os.Getwd()
-	if err != nil || address.IsURL(dir) {
-		return dir
-	}
+	here, _ := os.Getwd() // without it, or from it to a URL, there is no way
 	if rel, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}

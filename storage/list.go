@@ -84,7 +84,7 @@ func (w *walker) below(ctx context.Context, pattern string) (objects []Object, e
 		}
 	}
 	for _, dir := range dirs {
-		if info, err := os.Stat(filepath.Join(dir, ".")); err != nil || !info.IsDir() || marked(pattern, dir) {
+		if info, err := os.Stat(filepath.Join(dir, ".")); err != nil || !info.IsDir() || glob.Marked(pattern, filepath.ToSlash(dir)) {
 			continue
 		}
 		found, err := w.walk(ctx, filepath.Join(dir, "."))
@@ -110,7 +110,7 @@ func (w *walker) beside(ctx context.Context, pattern string) (objects []Object, 
 		return nil, err
 	}
 	for _, m := range matches {
-		if marked(pattern, m) {
+		if glob.Marked(filepath.ToSlash(pattern), filepath.ToSlash(m)) {
 			continue
 		}
 		info, err := os.Stat(m)
@@ -132,19 +132,6 @@ func (w *walker) beside(ctx context.Context, pattern string) (objects []Object, 
 		}
 	}
 	return objects, nil
-}
-
-// marked reports whether a wildcard of the pattern has matched a marker. Markers
-// that the pattern spells out are wanted.
-func marked(pattern, match string) bool {
-	want := strings.Split(filepath.ToSlash(pattern), "/")
-	got := strings.Split(filepath.ToSlash(match), "/")
-	for i, name := range got {
-		if Marker(name) && (i >= len(want) || !glob.Spells(want[i], name)) {
-			return true
-		}
-	}
-	return false
 }
 
 // walk lists the files below a directory, in ascending order of Rel. It follows

@@ -38,10 +38,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
@@ -311,5 +310,5 @@ type ManifestLister interface {
 // marker such as _SUCCESS, a temporary file, a hidden file, or a directory of manifests
 // such as out.bloomjoin.
 func Marker(element string) bool {
-	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".") || strings.HasSuffix(element, address.ManifestSuffix)
+	return glob.Marker(element)
 }

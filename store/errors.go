@@ -35,7 +35,7 @@ type failure struct {
 	code    string        // the service's name for the error
 	text    string        // the service's message
 	region  string        // where the bucket is; empty: unknown
-	refused bool          // see call
+	refused *time.Time    // see call
 	err     error
 }
 

@@ -182,7 +182,7 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen out
 			refused = notPlain(n.of(prefix+dir), format, mark)
 			return false
 		}
-		if !e.dir && !placeholder(e.key) && !marked(rel, "") {
+		if !e.dir && !placeholder(e.key) && !glob.Marked("", rel) {
 			o := e.object(n.of(e.key), base+rel)
 			o.Found = true
 			objects = append(objects, o)
@@ -201,18 +201,6 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen out
 	}
 	sort.Slice(objects, func(i, j int) bool { return objects[i].Rel < objects[j].Rel })
 	return objects, nil
-}
-
-// marked reports whether an element of a path is a marker that the pattern, if there
-// is one, does not spell out.
-func marked(rel, pattern string) bool {
-	want := strings.Split(pattern, "/")
-	for i, element := range strings.Split(rel, "/") {
-		if storage.Marker(element) && (i >= len(want) || !glob.Spells(want[i], element)) {
-			return true
-		}
-	}
-	return false
 }
 
 // glob lists the objects that match a pattern, and those below a matching directory.
@@ -259,7 +247,7 @@ func (b *bucket) beside(ctx context.Context, n name, pattern string, seen output
 	err = b.list(ctx, prefix, delimiter, pageSize, func(e entry) bool {
 		seen.see(e.key, glob.Static(pattern))
 		top, ok := glob.Top(pattern, e.key)
-		if !ok || marked(top, pattern) {
+		if !ok || glob.Marked(pattern, top) {
 			return true
 		}
 		switch {

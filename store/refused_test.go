@@ -46,6 +46,12 @@ func TestRefused(t *testing.T) {
 			if d, n := time.Since(start), s.Stats().Retries; d > 3*time.Second || n != want {
 				t.Errorf("sent again %d times in %v, want %d", n, d, want)
 			}
+			if o.Retries > 0 {
+				return
+			}
+			if _, err := s.List(t.Context(), name); !errors.Is(err, syscall.ECONNREFUSED) || time.Since(start) > 3*time.Second || s.Stats().Retries != want {
+				t.Errorf("another call: %v after %v, sent again %d times", err, time.Since(start), s.Stats().Retries)
+			}
 		})
 	}
 	t.Run("restarted", func(t *testing.T) {

@@ -77,8 +77,8 @@ func (s *Store) again(ctx context.Context, err error, attempt int, since time.Ti
 		return f.report()
 	}
 	pause := max(rand.N(min(firstPause<<min(attempt, 16), mostPause)), f.after)
-	if f.refused {
-		if attempt+1 >= refusedTries {
+	if f.refused != nil {
+		if time.Since(*f.refused) >= (refusedTries-1)*refusedPause { // also if that was in other calls
 			return f.report()
 		}
 		pause = refusedPause

@@ -76,10 +76,10 @@ type counters struct {
 // the call, because SDKs hide status and header in errors of their own.
 type call struct {
 	kind    kind
-	status  atomic.Int32           // of the last response; 0: none
-	after   atomic.Int64           // the last response's Retry-After, in ns
-	region  atomic.Pointer[string] // the bucket's, according to the last response; nil: unknown
-	refused atomic.Bool            // the last connection was refused by a host that has not answered any request
+	status  atomic.Int32              // of the last response; 0: none
+	after   atomic.Int64              // the last response's Retry-After, in ns
+	region  atomic.Pointer[string]    // the bucket's, according to the last response; nil: unknown
+	refused atomic.Pointer[time.Time] // since when the last host has refused connections and answered nothing; nil: it has not
 }
 
 type callKey struct{}
@@ -95,6 +95,20 @@ type transport struct {
 	base     http.RoundTripper
 	stats    *counters
 	answered sync.Map // hosts that did
+	refusing sync.Map // other hosts: since when, as *time.Time
+}
+
+// refusedSince returns since when a host refuses connections. What is long past is
+// forgotten.
+func (t *transport) refusedSince(host string) *time.Time {
+	now := time.Now()
+	first, _ := t.refusing.LoadOrStore(host, &now)
+	since := first.(*time.Time)
+	if now.Sub(*since) > patience {
+		t.refusing.Store(host, &now)
+		since = &now
+	}
+	return since
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -113,7 +127,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}}
 	resp, err := t.base.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 	_, before := t.answered.Load(req.URL.Host)
-	c.refused.Store(!before && errors.Is(err, syscall.ECONNREFUSED))
+	c.refused.Store(nil)
+	if !before && errors.Is(err, syscall.ECONNREFUSED) {
+		c.refused.Store(t.refusedSince(req.URL.Host))
+	}
 	if err != nil {
 		return nil, err
 	}

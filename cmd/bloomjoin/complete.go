@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -129,7 +130,7 @@ func complete(cmd *cobra.Command, of map[string]completion) {
 // common returns the completions of flags that several verbs have, by flag.
 func (c *cli) common() map[string]completion {
 	return map[string]completion{
-		"encoding":    words(encodings...),
+		"encoding":    words(text.Encodings()...),
 		"ids-format":  words("lines", "csv", "tsv", "ndjson"),
 		"key-type":    words("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
 		"normalize":   listOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid"} }),

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/internal/house"
+
+	"github.com/bloomjoin/bloomjoin/internal/text"
 )
 
 // eachVerb calls f with every public command of this program.
@@ -118,7 +120,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"build", "--kind", ""}, "auto bloom exact"},
 		{[]string{"build", "--geometry", ""}, "split-256 split-512"},
 		{[]string{"build", "--ids-format", ""}, "lines csv tsv ndjson"},
-		{[]string{"build", "--encoding", ""}, strings.Join(encodings, " ")},
+		{[]string{"build", "--encoding", ""}, strings.Join(text.Encodings(), " ")},
 		{[]string{"build", "--key-type", ""}, "int64 uuid"},
 		{[]string{"build", "--normalize", "trim,"}, "trim,lower trim,uuid"},
 		{[]string{"build", ids, "--key", ""}, "uid name"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -24,15 +25,12 @@ func (o *idFlags) add(f *pflag.FlagSet, defaultType string) {
 	f.BoolVar(&o.skipBad, "skip-bad", false, "leave out bad lines of text IDs, and say which; more than half is an error")
 }
 
-// encodings are the values of --encoding.
-var encodings = []string{"utf-8", "latin1", "windows-1252", "utf-16", "utf-16le", "utf-16be"}
-
 func addEncoding(f *pflag.FlagSet, to *string) {
 	f.StringVar(to, "encoding", "", "`NAME` encoding of text IDs: latin1, windows-1252, utf-16le, utf-16be, utf-16 with a mark (default utf-8)")
 }
 
 func checkEncoding(name string) error {
-	return oneOf("encoding", cmp.Or(name, encodings[0]), encodings...)
+	return oneOf("encoding", cmp.Or(name, text.UTF8), text.Encodings()...)
 }
 
 // given returns the flags that are set, with their values.

@@ -118,9 +118,27 @@ func Alternatives(pattern string) (all []string) {
 	return []string{pattern}
 }
 
-// Spells reports whether the element of a pattern itself has what makes a name a marker, see
-// storage.Marker, and not a wildcard that matches it: _ or . at its start, else its ending.
-func Spells(element, marker string) bool {
+// Marker reports whether a path element names something other than data, see
+// storage.Marker.
+func Marker(element string) bool {
+	return strings.HasPrefix(element, "_") || strings.HasPrefix(element, ".") || strings.HasSuffix(element, address.ManifestSuffix)
+}
+
+// Marked reports whether an element of a path is a marker that the pattern, if there is
+// one, does not spell out.
+func Marked(pattern, name string) bool {
+	want := strings.Split(pattern, "/")
+	for i, element := range strings.Split(name, "/") {
+		if Marker(element) && (i >= len(want) || !spells(want[i], element)) {
+			return true
+		}
+	}
+	return false
+}
+
+// spells reports whether the element of a pattern itself has what makes a name a marker,
+// and not a wildcard that matches it: _ or . at its start, else its ending.
+func spells(element, marker string) bool {
 	c := marker[0]
 	if c != '_' && c != '.' {
 		return strings.HasSuffix(element, path.Ext(marker))

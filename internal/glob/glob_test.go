@@ -109,7 +109,7 @@ func TestSpells(t *testing.T) {
 		{"_*", "_tmp", true}, {"*", "_tmp", false}, {"{_a,b}*", "_ab", true}, {"{a,_b}*", "_b", true}, {"{a,b}*", "_b", false},
 		{"o*", "out.bloomjoin", false}, {"o*.bloomjoin", "out.bloomjoin", true}, {"", "_x", false},
 	} {
-		if got := Spells(c.element, c.marker); got != c.want {
+		if got := spells(c.element, c.marker); got != c.want {
 			t.Errorf("%s spells %s: %v", c.element, c.marker, got)
 		}
 	}

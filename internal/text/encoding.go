@@ -30,14 +30,8 @@ const (
 // charmaps are the encodings of one byte a character.
 var charmaps = map[string]*charmap.Charmap{Latin1: charmap.ISO8859_1, Windows1252: charmap.Windows1252}
 
-// known reports whether the name of an encoding is one of the above, or empty.
-func known(encoding string) bool {
-	switch encoding {
-	case "", UTF8, Latin1, Windows1252, UTF16, UTF16LE, UTF16BE:
-		return true
-	}
-	return false
-}
+// Encodings returns all of them.
+func Encodings() []string { return []string{UTF8, Latin1, Windows1252, UTF16, UTF16LE, UTF16BE} }
 
 // markOf returns the encoding that a byte order mark at the start of a text names, and
 // the length of the mark.

@@ -239,7 +239,7 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 		}
 		opts.Format = f
 	}
-	if !known(opts.Encoding) {
+	if opts.Encoding != "" && !slices.Contains(Encodings(), opts.Encoding) {
 		return nil, fault.Unsupported(at, "text in %s", opts.Encoding)
 	}
 	if opts.Mem == nil {
