@@ -68,7 +68,7 @@ type Proxy struct {
 	faults Faults
 	since  int            // requests since Set that Only chose
 	seen   map[string]int // requests alike
-	log    []Request
+	log    []*Request
 	conns  map[net.Conn]*pace
 }
 
@@ -98,11 +98,17 @@ func (p *Proxy) Set(f Faults) {
 	p.faults, p.since, p.seen = f, 0, map[string]int{}
 }
 
-// Requests returns the requests since the last Reset that are complete.
+// Requests returns the requests since the last Reset that are complete. One is
+// complete before the last bytes of its answer go out, so that a client that has
+// the whole answer finds it here.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]Request(nil), p.log...)
+	var all []Request
+	for _, r := range p.log {
+		all = append(all, *r)
+	}
+	return all
 }
 
 // Reset forgets the requests.
@@ -168,12 +174,13 @@ func (p *Proxy) fate(r *http.Request) (Faults, fate) {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f, what := p.fate(r)
 	pace := p.pace(r)
-	done := Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Range: r.Header.Get("Range"), Fault: what.refuse}
-	defer func() {
+	done := &Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Range: r.Header.Get("Range"), Fault: what.refuse}
+	complete := sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.log = append(p.log, done)
-	}()
+	})
+	defer complete()
 	first := time.Now().Add(f.Delay)
 	if f.Refuse != nil {
 		if status, code := f.Refuse(r); status != 0 {
@@ -215,6 +222,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Content-Length", fmt.Sprint(resp.ContentLength))
 	}
 	answer := &limited{r: resp.Body, ctx: r.Context(), pace: &pace.out, rate: f.Rate, left: -1}
+	answer.read = func(n int64) {
+		if n == resp.ContentLength {
+			done.Out = n
+			complete()
+		}
+	}
 	if what.answer {
 		answer.left = what.cut
 		if resp.ContentLength > 0 {
@@ -227,8 +240,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	done.Status = resp.StatusCode
 	w.WriteHeader(resp.StatusCode)
-	done.Out, err = io.CopyBuffer(struct{ io.Writer }{w}, answer, make([]byte, 64<<10))
-	if err != nil {
+	n, err := io.CopyBuffer(struct{ io.Writer }{w}, answer, make([]byte, 64<<10))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if done.Out = n; err != nil {
 		done.Fault = "cut"
 		panic(http.ErrAbortHandler)
 	}
@@ -254,8 +269,9 @@ type limited struct {
 	ctx  context.Context
 	pace *clock
 	rate int64
-	left int64        // bytes before the cut; negative: no cut
-	n    atomic.Int64 // bytes read; the transport may still be reading when it has the answer
+	left int64         // bytes before the cut; negative: no cut
+	n    atomic.Int64  // bytes read; the transport may still be reading when it has the answer
+	read func(n int64) // if not nil, learns of all bytes read before they are passed on
 }
 
 func (l *limited) Read(b []byte) (int, error) {
@@ -266,7 +282,10 @@ func (l *limited) Read(b []byte) (int, error) {
 		b = b[:min(int64(len(b)), l.left)]
 	}
 	n, err := l.r.Read(b)
-	l.n.Add(int64(n))
+	total := l.n.Add(int64(n))
+	if n > 0 && l.read != nil {
+		l.read(total)
+	}
 	if l.left > 0 {
 		l.left -= int64(n)
 	}
