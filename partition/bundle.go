@@ -196,9 +196,6 @@ func (b *bundler) close(ctx context.Context) error {
 		return fmt.Errorf("writing %s: %w", b.out.path(f.name), err)
 	}
 	done := publish.File{Name: f.name, Rows: n, Bytes: size, Sum: publish.Sum(f.sum), Values: b.out.valuesIn(f.name)}
-	if done.Columns, err = columnsIn(f.writer); err != nil {
-		return fmt.Errorf("%s: %w", b.out.path(f.name), err)
-	}
 	for _, p := range f.parts {
 		done.Inputs = append(done.Inputs, b.out.target(b.parts[p]).Input)
 	}

@@ -373,3 +373,39 @@ func hiveTypes(files []*File) (types []string) {
 	}
 	return types
 }
+
+// valuesIn returns the values of the partition columns in an output's name, without
+// escapes, as the manifest has them: NULL is absent. Directories that are not columns
+// of the log, as with HiveOff, have no value.
+func (o Output) valuesIn(name string) map[string]string {
+	if len(o.owner.Hive) == 0 {
+		return nil
+	}
+	parts, err := hive.Parse(name)
+	if err != nil {
+		return nil // it was parsed before, as a part of the input's path
+	}
+	values := map[string]string{}
+	for _, p := range parts {
+		if t := o.hiveType(p.Name); t != nil && !p.IsNull(t) {
+			values[p.Name] = p.Text
+		}
+	}
+	return values
+}
+
+// hiveType returns the type of a partition column of the log, or nil if there is none of
+// that name.
+func (o Output) hiveType(column string) arrow.DataType {
+	for _, f := range o.logs { // as a rule the first one has it
+		if f.hive == nil {
+			continue
+		}
+		for _, c := range f.hive.columns {
+			if c.Name == column {
+				return c.Type
+			}
+		}
+	}
+	return nil
+}

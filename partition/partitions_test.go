@@ -52,3 +52,51 @@ func TestPartitions(t *testing.T) {
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{Hive: "on"})
 	says(t, "bad mode", err, nil, "want auto or off")
 }
+
+// The manifest has the values of the columns of paths as text without escapes. NULL is
+// absent however a directory of the column's type says it, and a directory that is no
+// column has no value.
+func TestValuesInManifest(t *testing.T) {
+	null := "__HIVE_DEFAULT_PARTITION__"
+	dir := t.TempDir()
+	for i, path := range []string{
+		"dt=2024-01-01/c=a%20b%2F/n=null", "dt=" + null + "/c=NULL/n=-7", "dt=NULL/c=/n=", "dt=2024-01-02/c=" + null + "/n=" + null,
+	} {
+		write(t, filepath.Join(dir, path, fmt.Sprintf("%d.parquet", i)), 10, record(t, checked(t), col{"id", []int64{0, 2}}))
+	}
+	for _, c := range []struct {
+		what string
+		opts OpenOptions
+		want []string
+	}{
+		{"types found", OpenOptions{Hive: HiveAuto}, []string{ // an empty value makes n a string
+			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: n:]", "map[dt:2024-01-02]",
+		}},
+		{"an integer", OpenOptions{Hive: HiveAuto, HiveTypes: "n:int64"}, []string{
+			"map[c:a b/ dt:2024-01-01]", "map[c:NULL n:-7]", "map[c:]", "map[dt:2024-01-02]",
+		}},
+		{"text", OpenOptions{Hive: HiveAuto, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
+			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: dt:NULL n:]", "map[dt:2024-01-02]",
+		}},
+		{"off", OpenOptions{Hive: HiveOff}, []string{"map[]", "map[]", "map[]", "map[]"}},
+		{"above the base", OpenOptions{Hive: HiveAuto, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
+	} {
+		name := dir
+		if c.opts.Base != "" {
+			name = c.opts.Base
+		}
+		for _, size := range []int64{0, 1 << 20} {
+			out := filepath.Join(t.TempDir(), "out")
+			scanTo(t, Output{Name: out + "/", TargetSize: size}, ScanOptions{}, open(t, c.opts, name))
+			got := map[string]string{}
+			for _, f := range stateOf(t, out).Files {
+				got[filepath.Base(f.Name)] = fmt.Sprint(f.Values)
+			}
+			want := map[string]string{}
+			for i, values := range c.want {
+				want[fmt.Sprintf("%d.parquet", i)] = values
+			}
+			equal(t, fmt.Sprintf("%s, files of %d bytes", c.what, size), got, want)
+		}
+	}
+}

@@ -109,10 +109,6 @@ func (w *ParquetWriter) Close() (rows, bytes int64, err error) {
 	return rows, bytes, w.err
 }
 
-// Summaries describes the columns of the file that Close has completed, see
-// [parquet.Writer.Summaries].
-func (w *ParquetWriter) Summaries() ([]parquet.LeafSummary, error) { return w.file.Summaries() }
-
 // Abort closes the file and ignores errors. The file must not be used.
 func (w *ParquetWriter) Abort() { _, _, _ = w.Close() }
 

@@ -68,8 +68,6 @@ type Writer struct {
 	indexes [][]encodedIndex // per row group and chunk
 	rows    int64
 	closed  bool
-
-	summaries []summary // of the first leaves; nil until there is a row group
 }
 
 // NewWriter starts a file on w. schema is the footer's schema, depth first, and is
@@ -136,7 +134,7 @@ func (w *Writer) Restart(dst io.Writer) error {
 	if !w.closed || w.out.err != nil {
 		return errors.New("another Parquet file before the last one is complete")
 	}
-	w.out, w.rows, w.closed, w.summaries = sink{w: dst, piece: w.out.piece}, 0, false, nil
+	w.out, w.rows, w.closed = sink{w: dst, piece: w.out.piece}, 0, false
 	return w.out.write([]byte(magic))
 }
 
@@ -151,9 +149,6 @@ func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 	}
 	if err := w.checkGroup(rows, chunks); err != nil {
 		return err
-	}
-	if err := w.summarise(chunks); err != nil {
-		return w.out.fail(err)
 	}
 	start := w.out.n
 	g := RowGroupMeta{NumRows: rows, FileOffset: start, Columns: make([]ColumnChunk, len(chunks))}

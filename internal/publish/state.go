@@ -81,7 +81,6 @@ type File struct {
 	Modified int64             `json:"modified,omitempty"`  // milliseconds since 1970, by the clock of its storage
 	Identity string            `json:"identity,omitempty"`  // of the object, as its storage gives it
 	Values   map[string]string `json:"partition,omitempty"` // of the columns of its name=value directories, without escapes; NULL is absent
-	Columns  Columns           `json:"columns,omitempty"`   // of a Parquet file
 }
 
 // same reports whether two recipes do the same, with the same IDs or filters.
