@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"path"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -82,7 +80,6 @@ type bundleFile struct {
 	file   storage.Writer
 	sum    *xxh3.Hasher
 	writer writer
-	plain  bool  // dictionaries are replaced by their values
 	parts  []int // that have rows in it, ascending
 }
 
@@ -90,25 +87,20 @@ func (o Output) newBundler(files *publish.Writer, parts []Part) *bundler {
 	return &bundler{out: o, files: files, parts: parts, bundle: o.bundles(parts), last: -1}
 }
 
-// writeAll writes all rows.
-func (b *bundler) writeAll(ctx context.Context, rows iter.Seq2[Rows, error]) (err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.abort())
-		}
-	}()
-	for r, err := range rows {
-		if err != nil {
-			return err
-		}
-		if err := b.place(ctx, r.of()); err != nil {
-			r.release()
-			return err
-		}
-		if err := b.write(r); err != nil {
-			return fmt.Errorf("writing %s: %w", b.out.path(b.open.name), err)
-		}
+// add writes rows and takes ownership of them.
+func (b *bundler) add(ctx context.Context, r Rows) error {
+	if err := b.place(ctx, r.of()); err != nil {
+		r.release()
+		return err
 	}
+	if err := b.open.writer.Write(r); err != nil {
+		return fmt.Errorf("writing %s: %w", b.out.path(b.open.name), err)
+	}
+	return nil
+}
+
+// finish completes the last file, and writes those without rows that follow.
+func (b *bundler) finish(ctx context.Context) error {
 	if err := b.close(ctx); err != nil {
 		return err
 	}
@@ -152,14 +144,11 @@ func (b *bundler) place(ctx context.Context, from []partRows) error {
 func (b *bundler) begin(ctx context.Context, part int) error {
 	p := b.parts[part]
 	f := &bundleFile{bundle: b.bundle[part], name: b.out.fileName(p), sum: xxh3.New()}
-	if b.out.Format == ArrowFile && b.shared(part) {
-		f.plain, p.Schema = true, take.PlainSchema(p.Schema)
-	}
 	var err error
 	if f.file, err = b.files.Create(ctx, f.name); err != nil {
 		return err
 	}
-	if f.writer, err = b.out.newWriter(io.MultiWriter(f.file, f.sum), p); err != nil {
+	if f.writer, err = b.out.newWriter(io.MultiWriter(f.file, f.sum), p, b.shared(part)); err != nil {
 		return errors.Join(fmt.Errorf("writing %s: %w", b.out.path(f.name), err), f.file.Abort())
 	}
 	b.open, b.begun = f, f.bundle+1
@@ -170,19 +159,6 @@ func (b *bundler) begin(ctx context.Context, part int) error {
 func (b *bundler) shared(part int) bool {
 	of := b.bundle[part]
 	return part > 0 && b.bundle[part-1] == of || part+1 < len(b.bundle) && b.bundle[part+1] == of
-}
-
-// write writes rows to the open file.
-func (b *bundler) write(r Rows) (err error) {
-	if b.open.plain {
-		rec := r.Record
-		r.Record, err = take.PlainRecord(b.out.mem, rec)
-		rec.Release()
-		if err != nil {
-			return err
-		}
-	}
-	return b.open.writer.Write(r)
 }
 
 // close completes the open file, if there is one.

@@ -383,35 +383,18 @@ func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, er
 	if rows == nil {
 		return w, errors.New("Output.Write: the sequence of rows is nil (an output without rows needs one that yields none)")
 	}
-	if err := checkGiven(parts); err != nil {
+	out, err := o.openRows(ctx, parts)
+	if err != nil {
 		return w, err
 	}
-	var logs []*File
-	for _, p := range parts {
-		if p.Piece.File != nil {
-			logs = append(logs, p.Piece.File)
+	for r, err := range rows {
+		if err != nil {
+			r.release()
+			return w, out.fail(err)
+		}
+		if err := out.write(r); err != nil {
+			return w, err
 		}
 	}
-	if err := o.prepare(ctx, logs); err != nil {
-		return w, err
-	}
-	end := o.begin()
-	defer func() { err = errors.Join(err, end()) }()
-	w.Inputs = writtenInputs(parts)
-	rows = w.counting(parts, checkedRows(parts, rows))
-	switch {
-	case o.Name == "-":
-		err = o.writeStream(&w, parts, rows)
-	case o.owner.InDir:
-		err = o.writeDir(ctx, &w, parts, rows)
-	default:
-		err = o.writeFile(ctx, &w, parts, rows)
-	}
-	if err != nil {
-		return Written{}, err
-	}
-	if o.Counts != nil && !o.owner.InDir { // else the manifest needed them
-		o.Counts(w.Inputs)
-	}
-	return w, nil
+	return out.close()
 }

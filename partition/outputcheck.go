@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -114,28 +113,6 @@ func checkGiven(parts []Part) error {
 		}
 	}
 	return nil
-}
-
-// checkedRows refuses rows that belong to none of the parts, or that are none.
-func checkedRows(parts []Part, rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		for r, err := range rows {
-			switch {
-			case err != nil || r.group != nil:
-			case r.Record == nil:
-				err = fmt.Errorf("rows of part %d of %d: Rows.Record is nil", r.Piece, len(parts))
-			case r.Piece < 0 || r.Piece >= len(parts):
-				err = fmt.Errorf("rows out of order: want a part from 0 to %d, got %d", len(parts)-1, r.Piece)
-			}
-			if err != nil {
-				r.release()
-				r = Rows{}
-			}
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 // checkScanner returns an error if the scanner was not made by [NewScanner].

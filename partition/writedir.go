@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path"
 	"strings"
 
@@ -13,14 +12,22 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
-// writeDir writes the parts to files in a directory.
-func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) (err error) {
+// dirSink writes the files of a directory.
+type dirSink struct {
+	out     Output
+	job     *publish.Run
+	files   *publish.Writer
+	bundles *bundler
+}
+
+// openDir opens a directory for the parts.
+func (o Output) openDir(ctx context.Context, parts []Part) (rowSink, error) {
 	if err := o.checkParts(parts); err != nil {
-		return err
+		return nil, err
 	}
 	job, err := o.jobOf(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var targets []publish.Target
 	for _, p := range parts {
@@ -29,13 +36,24 @@ func (o Output) writeDir(ctx context.Context, w *Written, parts []Part, rows ite
 		}
 	}
 	files := job.NewWriter(targets, o.Hold)
-	defer func() { err = errors.Join(err, files.End(ctx, err)) }()
-	b := o.newBundler(files, parts)
-	if err := b.writeAll(ctx, rows); err != nil {
-		return err
+	return &dirSink{o, job, files, o.newBundler(files, parts)}, nil
+}
+
+func (d *dirSink) write(ctx context.Context, r Rows) error { return d.bundles.add(ctx, r) }
+
+func (d *dirSink) end(ctx context.Context, w *Written, err error) error {
+	if err == nil {
+		err = d.bundles.finish(ctx)
 	}
-	w.Gone = job.Gone()
-	return o.finishDir(ctx, files, w)
+	if err != nil {
+		err = errors.Join(err, d.bundles.abort())
+	}
+	d.bundles = nil // what its parts hold is not needed to publish the files
+	if err == nil {
+		w.Gone = d.job.Gone()
+		err = d.out.finishDir(ctx, d.files, w)
+	}
+	return errors.Join(err, d.files.End(ctx, err))
 }
 
 // path returns the full name of a file of the directory.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
@@ -41,12 +41,36 @@ func (w recordWriter) Close() (rows, bytes int64, err error) { return w.w.Close(
 
 func (w recordWriter) Abort() { w.w.Abort() }
 
-// newWriter begins a file of the part's schema.
-func (o Output) newWriter(dst io.Writer, p Part) (writer, error) {
+// plainWriter replaces dictionaries by their values: an Arrow file has one dictionary per
+// column, but each input has its own.
+type plainWriter struct {
+	writer
+	mem memory.Allocator
+}
+
+func (w plainWriter) Write(r Rows) error {
+	defer r.Record.Release()
+	plain, err := take.PlainRecord(w.mem, r.Record)
+	if err != nil {
+		return err
+	}
+	return w.writer.Write(Rows{Piece: r.Piece, Record: plain})
+}
+
+// newWriter begins a file of the part's schema; shared: rows of other parts are written to
+// it, too.
+func (o Output) newWriter(dst io.Writer, p Part, shared bool) (writer, error) {
 	if p.pages != nil {
 		return newPageWriter(dst, p.pages)
 	}
+	plain := shared && o.Format == ArrowFile
+	if plain {
+		p.Schema = take.PlainSchema(p.Schema)
+	}
 	w, err := o.newRecordWriter(dst, p.Schema, p.Piece.File)
+	if plain {
+		return plainWriter{recordWriter{w}, o.mem}, err
+	}
 	return recordWriter{w}, err
 }
 
@@ -107,15 +131,6 @@ func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (
 	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
 }
 
-// writeTo writes a part to dst. name is for messages.
-func (o Output) writeTo(dst io.Writer, name string, p Part, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
-	w, err := o.newWriter(dst, p)
-	if err != nil {
-		return 0, 0, fmt.Errorf("writing %s: %w", name, err)
-	}
-	return copyAll(w, name, rows)
-}
-
 // oneSchema returns the schema that all parts share.
 func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
 	if len(parts) == 0 {
@@ -146,89 +161,78 @@ func describe(s *arrow.Schema) string {
 	return "(" + strings.Join(fields, ", ") + ")"
 }
 
-// copyAll writes all rows to w and closes it, or aborts it after an error. name
-// is for messages.
-func copyAll(w writer, name string, rows iter.Seq2[Rows, error]) (n, size int64, err error) {
-	defer func() {
-		if err != nil {
-			w.Abort()
-		}
-	}()
-	for r, err := range rows {
-		if err != nil {
-			return 0, 0, err
-		}
-		if err := w.Write(r); err != nil {
-			return 0, 0, fmt.Errorf("writing %s: %w", name, err)
-		}
-	}
-	if n, size, err = w.Close(); err != nil {
-		return 0, 0, fmt.Errorf("writing %s: %w", name, err)
-	}
-	return n, size, nil
+// fileSink writes all rows to one file or stream.
+type fileSink struct {
+	out    Output
+	name   string         // for messages
+	file   storage.Writer // nil: a stream
+	writer writer
 }
 
-func (o Output) writeStream(w *Written, parts []Part, rows iter.Seq2[Rows, error]) error {
+func (o Output) openStream(parts []Part) (rowSink, error) {
 	schema, _, err := oneSchema(parts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.Format = ArrowStream
-	dst, err := o.newWriter(o.Stdout, Part{Schema: schema})
+	w, err := o.newWriter(o.Stdout, Part{Schema: schema}, false)
 	if err != nil {
-		return fmt.Errorf("standard output: writing: %w", err)
+		return nil, fmt.Errorf("standard output: writing: %w", err)
 	}
-	w.Rows, w.Bytes, err = copyAll(dst, "standard output", rows)
-	return err
+	return &fileSink{out: o, name: "standard output", writer: w}, nil
 }
 
-func (o Output) writeFile(ctx context.Context, w *Written, parts []Part, rows iter.Seq2[Rows, error]) error {
+func (o Output) openFile(ctx context.Context, parts []Part) (rowSink, error) {
 	schema, in, err := oneSchema(parts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if o.Format == ArrowFile && len(parts) > 1 {
-		schema, rows = take.PlainSchema(schema), o.plain(rows)
-	}
-	one := Part{Piece: Piece{File: in}, Schema: schema, pages: parts[0].pages}
 	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
-		return err
+		return nil, err
 	}
 	file, err := o.Store.Create(ctx, o.Name, storage.CreateOptions{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	n, size, err := o.writeTo(file, o.Name, one, rows)
+	w, err := o.newWriter(file, Part{Piece: Piece{File: in}, Schema: schema, pages: parts[0].pages}, len(parts) > 1)
 	if err != nil {
-		return errors.Join(err, file.Abort())
+		return nil, errors.Join(fmt.Errorf("writing %s: %w", o.Name, err), file.Abort())
 	}
-	if err := o.owner.Commit(ctx, o.Name, file, o.Force); err != nil {
-		return err
-	}
-	w.Files, w.Rows, w.Bytes = []WrittenFile{{Name: o.Name, Rows: n, Bytes: size}}, n, size
-	for i := range w.Inputs {
-		if w.Inputs[i].RowsOut > 0 {
-			w.Inputs[i].Files = []string{o.Name}
-		}
+	return &fileSink{o, o.Name, file, w}, nil
+}
+
+func (s *fileSink) write(_ context.Context, r Rows) error {
+	if err := s.writer.Write(r); err != nil {
+		return fmt.Errorf("writing %s: %w", s.name, err)
 	}
 	return nil
 }
 
-// plain replaces dictionaries by their values: an Arrow file has one dictionary per
-// column, but each input has its own.
-func (o Output) plain(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		for r, err := range rows {
-			if err == nil {
-				rec := r.Record
-				r.Record, err = take.PlainRecord(o.mem, rec)
-				rec.Release()
-			}
-			if !yield(r, err) {
-				return
-			}
+func (s *fileSink) end(ctx context.Context, w *Written, err error) error {
+	if err == nil {
+		if w.Rows, w.Bytes, err = s.writer.Close(); err != nil {
+			err = fmt.Errorf("writing %s: %w", s.name, err)
 		}
 	}
+	if err != nil {
+		s.writer.Abort()
+	}
+	switch {
+	case s.file == nil:
+		return err
+	case err != nil:
+		return errors.Join(err, s.file.Abort())
+	}
+	if err := s.out.owner.Commit(ctx, s.name, s.file, s.out.Force); err != nil {
+		return err
+	}
+	w.Files = []WrittenFile{{Name: s.name, Rows: w.Rows, Bytes: w.Bytes}}
+	for i := range w.Inputs {
+		if w.Inputs[i].RowsOut > 0 {
+			w.Inputs[i].Files = []string{s.name}
+		}
+	}
+	return nil
 }
 
 // compression returns the compression for files whose rows come from in.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -139,7 +138,7 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 		}
 		return 0, 0
 	}
-	w.rows, err = newRowWriter(func(rows iter.Seq2[Rows, error]) (Written, error) { return o.Write(ctx, w.parts, rows) })
+	w.rows, err = o.openRows(ctx, w.parts)
 	return w, err
 }
 
@@ -212,7 +211,7 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 		} else {
 			r.Piece = of[r.Piece]
 		}
-		if err := w.rows.push(r); err != nil {
+		if err := w.rows.write(r); err != nil {
 			return err
 		}
 	}
@@ -245,7 +244,7 @@ func (w *ScanWriter) endFilling(ctx context.Context) error {
 		if err != nil {
 			return w.rows.fail(err)
 		}
-		if err := w.rows.push(Rows{Piece: g.part, group: g}); err != nil {
+		if err := w.rows.write(Rows{Piece: g.part, group: g}); err != nil {
 			return err
 		}
 	}
@@ -280,13 +279,13 @@ func (w *ScanWriter) close(ctx context.Context) (Written, error) {
 		return Written{}, err
 	}
 	w.parts = nil // what the parts hold is not needed to publish the files
-	written, err := w.rows.finish()
+	written, err := w.rows.close()
 	return written, errors.Join(err, w.shut())
 }
 
 // abort discards what was written. After close it does nothing.
 func (w *ScanWriter) abort() {
-	w.rows.stop()
+	w.rows.abort()
 	_ = w.shut() // its rows are not needed
 }
 
@@ -294,77 +293,4 @@ func (w *ScanWriter) shut() error {
 	end := w.end
 	w.end = func() error { return nil }
 	return end()
-}
-
-// rowWriter passes rows one by one to a function that takes a sequence of them. The
-// function runs only while a method does.
-type rowWriter struct {
-	next func() (struct{}, bool) // continues until the function wants a row; false: it has returned
-	stop func()
-	done bool
-
-	rows    Rows  // for the function
-	failed  error // for the function, instead of rows
-	ended   bool  // there are no more
-	written Written
-	err     error
-}
-
-// errAborted ends a sequence of rows that is discarded.
-var errAborted = errors.New("given up")
-
-// newRowWriter calls write and returns when it wants the first row, or fails.
-func newRowWriter(write func(iter.Seq2[Rows, error]) (Written, error)) (*rowWriter, error) {
-	w := new(rowWriter)
-	w.next, w.stop = iter.Pull(func(wait func(struct{}) bool) {
-		w.written, w.err = write(func(yield func(Rows, error) bool) {
-			for {
-				if !wait(struct{}{}) {
-					w.rows, w.failed = Rows{}, errAborted
-				}
-				if w.ended || !yield(w.rows, w.failed) || w.failed != nil {
-					return
-				}
-			}
-		})
-	})
-	w.run()
-	return w, w.err
-}
-
-// run lets the function continue and reports whether it wants more rows.
-func (w *rowWriter) run() bool {
-	_, more := w.next()
-	w.done = w.done || !more
-	return more
-}
-
-// push passes on rows together with their ownership.
-func (w *rowWriter) push(r Rows) error {
-	if w.done {
-		r.release()
-	} else if w.rows = r; w.run() {
-		return nil
-	}
-	if w.err == nil {
-		return errors.New("internal error: the output was closed before its last row")
-	}
-	return w.err
-}
-
-// fail ends the sequence with an error and returns the function's error.
-func (w *rowWriter) fail(err error) error {
-	w.rows, w.failed = Rows{}, err
-	if w.run(); w.err != nil {
-		return w.err
-	}
-	return err
-}
-
-// finish ends the sequence.
-func (w *rowWriter) finish() (Written, error) {
-	w.ended = true
-	w.run()
-	w.stop()
-	return w.written, w.err
 }

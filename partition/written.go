@@ -1,7 +1,9 @@
 package partition
 
 import (
-	"iter"
+	"context"
+	"errors"
+	"fmt"
 )
 
 // Written describes what was written to an output.
@@ -85,27 +87,124 @@ func (r Rows) of() []partRows {
 	return []partRows{{r.Piece, n, n}}
 }
 
-// counting counts the rows of the inputs of w, which come from the parts.
-func (w *Written) counting(parts []Part, rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-	at := map[int]int{} // by part: its index among Inputs
+// rowWriter writes rows to an output that is open. It must be ended with close, fail or
+// abort, and must not be used concurrently.
+type rowWriter struct {
+	ctx     context.Context //nolint:containedctx // openRows's, which holds for the rowWriter
+	out     Output
+	parts   int
+	at      map[int]int // by part: its index among the inputs
+	written Written
+	sink    rowSink
+	end     func() error // releases what the writers share
+	ended   bool
+	err     error // the error that ended it
+}
+
+// rowSink writes rows to a file, a stream or the files of a directory.
+type rowSink interface {
+	// write takes ownership of the rows.
+	write(ctx context.Context, r Rows) error
+	// end completes the output and its description, unless err says that rows are missing.
+	// After an error nothing incomplete is left. It returns all errors, err first.
+	end(ctx context.Context, w *Written, err error) error
+}
+
+// errAborted ends an output whose rows are discarded.
+var errAborted = errors.New("given up")
+
+// openRows opens the output for rows of the parts. ctx holds until the rowWriter ends.
+func (o Output) openRows(ctx context.Context, parts []Part) (*rowWriter, error) {
+	if err := checkGiven(parts); err != nil {
+		return nil, err
+	}
+	w := &rowWriter{ctx: ctx, parts: len(parts), at: map[int]int{}}
+	var logs []*File
 	for i, p := range parts {
 		if p.Piece.File != nil {
-			at[i] = len(at)
+			w.at[i] = len(w.at)
+			logs = append(logs, p.Piece.File)
 		}
 	}
-	return func(yield func(Rows, error) bool) {
-		for r, err := range rows {
-			if err == nil {
-				for _, f := range r.of() {
-					if i, ok := at[f.part]; ok {
-						w.Inputs[i].RowsOut += f.rows
-						w.Inputs[i].RowsKept += f.kept
-					}
-				}
-			}
-			if !yield(r, err) {
-				return
-			}
+	if err := o.prepare(ctx, logs); err != nil {
+		return nil, err
+	}
+	w.end = o.begin()
+	w.out, w.written.Inputs = o, writtenInputs(parts)
+	var err error
+	switch {
+	case o.Name == "-":
+		w.sink, err = o.openStream(parts)
+	case o.owner.InDir:
+		w.sink, err = o.openDir(ctx, parts)
+	default:
+		w.sink, err = o.openFile(ctx, parts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.end())
+	}
+	return w, nil
+}
+
+// write writes rows and takes ownership of them. An error ends the output, as that of fail.
+func (w *rowWriter) write(r Rows) error {
+	if w.ended {
+		r.release()
+		return w.err
+	}
+	if err := checkRows(r, w.parts); err != nil {
+		r.release()
+		return w.fail(err)
+	}
+	for _, f := range r.of() {
+		if i, ok := w.at[f.part]; ok {
+			w.written.Inputs[i].RowsOut += f.rows
+			w.written.Inputs[i].RowsKept += f.kept
 		}
 	}
+	if err := w.sink.write(w.ctx, r); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+// fail ends the output with an error. It returns that of the first failure.
+func (w *rowWriter) fail(err error) error {
+	if !w.ended {
+		w.err = errors.Join(w.sink.end(w.ctx, &w.written, err), w.end())
+		w.ended, w.sink = true, nil
+	}
+	return w.err
+}
+
+// abort discards what was written, unless the output has ended.
+func (w *rowWriter) abort() { _ = w.fail(errAborted) }
+
+// close completes the output and returns what was written.
+func (w *rowWriter) close() (Written, error) {
+	if w.ended {
+		return Written{}, w.err
+	}
+	err := w.sink.end(w.ctx, &w.written, nil)
+	if err == nil && w.out.Counts != nil && !w.out.owner.InDir { // else the manifest needed them
+		w.out.Counts(w.written.Inputs)
+	}
+	w.err = errors.Join(err, w.end())
+	w.ended, w.sink = true, nil
+	if err != nil {
+		return Written{}, w.err
+	}
+	return w.written, w.err
+}
+
+// checkRows refuses rows that belong to none of the parts, or that are none.
+func checkRows(r Rows, parts int) error {
+	switch {
+	case r.group != nil:
+	case r.Record == nil:
+		return fmt.Errorf("rows of part %d of %d: Rows.Record is nil", r.Piece, parts)
+	case r.Piece < 0 || r.Piece >= parts:
+		return fmt.Errorf("rows out of order: want a part from 0 to %d, got %d", parts-1, r.Piece)
+	}
+	return nil
 }
