@@ -218,7 +218,7 @@ func (p *Plan) agree(columns []key.Column) error {
 func division(files []*partition.File) [32]byte {
 	d := newDivided()
 	for i, f := range files {
-		d.add(i, f.Format, f.NumGroups(), f.GroupBytes)
+		d.add(i, f.Format(), f.NumGroups(), f.GroupBytes)
 	}
 	return d.sum()
 }
@@ -289,7 +289,7 @@ func newPlan(opts Options) (*Plan, []key.Column, error) {
 func nameless(files []*partition.File) string {
 	for _, f := range files {
 		if fp, err := f.Fingerprint(); fp == nil && err == nil {
-			return f.Name
+			return f.Name()
 		}
 	}
 	return ""
@@ -318,9 +318,9 @@ func (p *Plan) classes(columns []key.Column) error {
 	for _, f := range p.files {
 		enc, err := key.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
-		if f.Format.IsText() && p.list == nil {
+		if f.Format().IsText() && p.list == nil {
 			p.Spec.reading = append(p.Spec.reading, readAs(f, enc))
 		}
 		if p.opts.Classes != nil {
@@ -328,9 +328,9 @@ func (p *Plan) classes(columns []key.Column) error {
 		}
 		for i, got := range enc.Classes() {
 			if want[i] == key.Null {
-				want[i], first[i] = got, f.Name
+				want[i], first[i] = got, f.Name()
 			}
-			at := fault.At{File: f.Name, Column: columns[i].String()}
+			at := fault.At{File: f.Name(), Column: columns[i].String()}
 			if err := key.Same(at, columns[i], first[i], want[i], got); err != nil {
 				return err
 			}
@@ -347,7 +347,7 @@ func (p *Plan) classes(columns []key.Column) error {
 
 // readAs describes how the keys of a text file are read.
 func readAs(f *partition.File, enc *key.Encoder) string {
-	as := string(f.Format)
+	as := string(f.Format())
 	if e := f.Encoding(); e != "" {
 		as += " in " + e
 	}
@@ -373,7 +373,7 @@ func (p *Plan) capacity() error {
 		}
 		if n < 0 {
 			if !p.opts.Shard.Whole() {
-				return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", f.Name, ErrCapacity)
+				return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", f.Name(), ErrCapacity)
 			}
 			p.unsized = true
 			p.Spec.Capacity = 0

@@ -95,12 +95,12 @@ func (p *Plan) Close() error {
 func (p *Plan) readTexts(ctx context.Context, columns []key.Column) error {
 	as := map[string]string{}
 	for schema, f := range p.list.first {
-		if !f.Format.IsText() {
+		if !f.Format().IsText() {
 			continue
 		}
 		enc, err := key.NewEncoder(f.Schema(), columns, p.opts.keys(p.Spec.Rule))
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		as[schema] = readAs(f, enc)
 	}
@@ -134,7 +134,7 @@ func (p *Plan) listedCapacity() error {
 		name := "the list of inputs"
 		for _, f := range p.files {
 			if f.Rows() < 0 {
-				name = f.Name
+				name = f.Name()
 				break
 			}
 		}

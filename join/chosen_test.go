@@ -123,7 +123,7 @@ func TestColumnsThatCannotBe(t *testing.T) {
 		columns []string
 		says    []string
 	}{
-		{join.Inner, []string{"x"}, []string{logs[0].Name, "both the log and the IDs have a column x", "log.x or ids.x"}},
+		{join.Inner, []string{"x"}, []string{logs[0].Name(), "both the log and the IDs have a column x", "log.x or ids.x"}},
 		{join.Inner, []string{"nam"}, []string{`no column "nam"`, "(there are log.x, k, log,", "ids.x, name"}},
 		{join.Inner, []string{"x_ids"}, []string{`no column "x_ids"`, "(there are log.x,"}},
 		{join.Inner, []string{"ids.nme"}, []string{"no column ids.nme (there are log.x,", "name)"}},
@@ -152,7 +152,7 @@ func TestColumnsThatCannotBe(t *testing.T) {
 
 	// A later file of the log has a column of that name.
 	more := files(t, 1, 1, ints("k", "1"), texts("name", "n"), texts("log", "p"))
-	refused(t, "another file", ids, append(slices.Clone(logs), more...), join.Options{On: "k", Type: join.Inner, Columns: []string{"name"}}, more[0].Name, "log.name or ids.name")
+	refused(t, "another file", ids, append(slices.Clone(logs), more...), join.Options{On: "k", Type: join.Inner, Columns: []string{"name"}}, more[0].Name(), "log.name or ids.name")
 }
 
 // spoiled returns files in which the pages of the given columns are unreadable.
@@ -160,11 +160,11 @@ func spoiled(t testing.TB, files []*partition.File, columns ...string) []*partit
 	t.Helper()
 	var names []string
 	for _, f := range files {
-		b, err := os.ReadFile(f.Name)
+		b, err := os.ReadFile(f.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), f.Name)
+		p, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), f.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,10 +177,10 @@ func spoiled(t testing.TB, files []*partition.File, columns ...string) []*partit
 				}
 			}
 		}
-		if err := os.WriteFile(f.Name, b, 0o644); err != nil {
+		if err := os.WriteFile(f.Name(), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, f.Name)
+		names = append(names, f.Name())
 	}
 	return open(t, partition.OpenOptions{}, names...)
 }
@@ -356,9 +356,9 @@ func TestCountNeedsKeysAlone(t *testing.T) {
 			t.Errorf("%s: %q, %v", typ, got.rows, err)
 		}
 		opts.Columns = []string{"x"}
-		refused(t, "a column that one file lacks", ids, logs, opts, ids[1].Name, `no column "x"`)
+		refused(t, "a column that one file lacks", ids, logs, opts, ids[1].Name(), `no column "x"`)
 		opts.Columns = nil
-		refused(t, "all columns", ids, logs, opts, ids[1].Name, "columns of the ID files", "choose those that are alike")
+		refused(t, "all columns", ids, logs, opts, ids[1].Name(), "columns of the ID files", "choose those that are alike")
 	}
 }
 

@@ -100,7 +100,7 @@ func TestColumnsOfTheLog(t *testing.T) {
 			t.Errorf("%s, written: %s %q, %v; want %q", typ, got.names, got.rows, err, want)
 		}
 	}
-	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name, `"x"`)
+	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name(), `"x"`)
 	union := join.Options{On: "k=id", Type: join.Left, Schema: partition.Union}
 	if err := refused(t, "not of the log alone", ids, logs, union, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("%+v: %v", union, err)

@@ -69,10 +69,10 @@ func TestOptionsAreChecked(t *testing.T) {
 	refused(t, "no key", ids, logs, join.Options{}, "column")
 	refused(t, "type", ids, logs, join.Options{On: "k", Type: "outer"}, "outer", "semi, anti, inner, left, right or full")
 	refused(t, "strategy", ids, logs, join.Options{On: "k", Strategy: "magic"}, "magic")
-	refused(t, "log column", ids, logs, join.Options{On: "kk=k"}, `no column "kk"`, "there ", logs[0].Name)
-	refused(t, "ID column", ids, logs, join.Options{On: "k=kk"}, `no column "kk"`, "there ", ids[0].Name)
+	refused(t, "log column", ids, logs, join.Options{On: "kk=k"}, `no column "kk"`, "there ", logs[0].Name())
+	refused(t, "ID column", ids, logs, join.Options{On: "k=kk"}, `no column "kk"`, "there ", ids[0].Name())
 	refused(t, "FPR", ids, logs, join.Options{On: "k", FPR: 1.5}, "1.5")
-	if err := refused(t, "classes", ids, logs, join.Options{On: "s=k"}, "integer", "text or binary", "s::int64", logs[0].Name); !errors.Is(err, fault.ErrMismatch) {
+	if err := refused(t, "classes", ids, logs, join.Options{On: "s=k"}, "integer", "text or binary", "s::int64", logs[0].Name()); !errors.Is(err, fault.ErrMismatch) {
 		t.Errorf("classes: %v is no mismatch", err)
 	}
 	for _, typ := range []join.Type{join.Right, join.Full} {
@@ -195,7 +195,7 @@ func TestOtherFilter(t *testing.T) {
 		for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
 			for _, typ := range types {
 				opts := join.Options{On: "k", Type: typ, Strategy: strategy, Filter: filterOf(t, others, "k", kind, 0.001)}
-				err := refused(t, "other IDs", ids, logs, opts, "built from other IDs", "1 of 500 missing", ids[0].Name)
+				err := refused(t, "other IDs", ids, logs, opts, "built from other IDs", "1 of 500 missing", ids[0].Name())
 				if !errors.Is(err, fault.ErrMismatch) {
 					t.Errorf("%v is no mismatch", err)
 				}
@@ -205,7 +205,7 @@ func TestOtherFilter(t *testing.T) {
 				}
 				// The missing IDs are outside the range of the candidates.
 				opts.Filter = filterOf(t, few, "k", kind, 0.001)
-				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "100 of 100 missing", apart[1].Name)
+				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "100 of 100 missing", apart[1].Name())
 			}
 		}
 		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: filterOf(t, text, "k", codec.WantBloom, 0.01)}, "mismatch", "integer", "text or binary")

@@ -121,7 +121,7 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 	}
 	var total atomic.Int64
 	err = a.eachExactKey(ctx, func(f *partition.File, k *key.Batch) error {
-		if err := hasAll(a.opts.Filter, k, f.Name); err != nil {
+		if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
 			return err
 		}
 		values, _ := k.Ints()

@@ -128,7 +128,7 @@ func (t *task) logColumns(f *partition.File) (column, kept []int, err error) {
 	for _, c := range t.keys.log {
 		field, err := c.Resolve(f.Schema(), t.opts.IgnoreCase)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		column = append(column, field.Index[0])
 	}

@@ -72,7 +72,7 @@ func (w *everyRow) work(piece partition.Piece, rec arrow.Record, emit func(arrow
 	hits := w.all
 	if w.asked = w.asking.Ask(); w.asked {
 		if w.hits, err = w.filter.ProbeBatch(k, w.hits[:0]); err != nil {
-			return fmt.Errorf("%s: %w", piece.File.Name, err)
+			return fmt.Errorf("%s: %w", piece.File.Name(), err)
 		}
 		hits = w.hits
 	}

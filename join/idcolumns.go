@@ -50,14 +50,14 @@ func (a *answer) newIDColumns(p *pairing, ids []*partition.File, logFile *partit
 		if len(col.Path) == 1 && slices.Equal(col.Path, p.log[i].Path) {
 			f, err := col.Resolve(c.all, p.ignoreCase)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", ids[0].Name, err)
+				return nil, fmt.Errorf("%s: %w", ids[0].Name(), err)
 			}
 			c.shared = append(c.shared, sharedKey{col.Name(), f.Index[0], col.Cast != nil || p.log[i].Cast != nil})
 		}
 	}
 	columns, err := a.chooser(c, logFile.Schema()).choose(a.wanted)
 	if err != nil {
-		return nil, fmt.Errorf("%s: columns of the answer: %w", logFile.Name, err)
+		return nil, fmt.Errorf("%s: columns of the answer: %w", logFile.Name(), err)
 	}
 	var held []int // positions in all
 	for _, col := range columns {
@@ -82,7 +82,7 @@ func (c *idColumns) readRows(p *pairing, ids []*partition.File, held []int, all 
 	for _, col := range p.ids {
 		f, err := col.Resolve(c.all, c.ignoreCase)
 		if err != nil {
-			return fmt.Errorf("%s: %w", ids[0].Name, err)
+			return fmt.Errorf("%s: %w", ids[0].Name(), err)
 		}
 		read = append(read, f.Index[0])
 	}
@@ -127,8 +127,8 @@ func (c *idColumns) unify(ids []*partition.File) error {
 			continue
 		}
 		if !slices.EqualFunc(fields, got, c.sameColumn) {
-			return fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
-				fmt.Sprintf("%v as in %s", fields, ids[0].Name), fmt.Sprint(got)).
+			return fault.Mismatch(fault.At{File: f.Name()}, "columns of the ID files",
+				fmt.Sprintf("%v as in %s", fields, ids[0].Name()), fmt.Sprint(got)).
 				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
 		}
 		for k, g := range got {
@@ -162,7 +162,7 @@ func (c *idColumns) read(f *partition.File) ([]int, error) {
 	for _, name := range c.names {
 		field, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		at = append(at, field.Index[0])
 	}

@@ -66,7 +66,7 @@ func TestInt96Keys(t *testing.T) {
 				t.Fatalf("%s on %s: %d rows, want %d: %v", typ, on, len(rows), want, err)
 			}
 			all := events(t, "log.parquet", 123456788, partition.OpenOptions{})
-			in, _ := pq.ReadFile[event](all[0].Name)
+			in, _ := pq.ReadFile[event](all[0].Name())
 			for _, r := range rows {
 				if !slices.Contains(in, r) {
 					t.Errorf("%s on %s: %v is no row of the log", typ, on, r)

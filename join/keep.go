@@ -150,7 +150,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *partition.File, b table.Batch, k *key.Batch) error {
 		defer func() { n += int64(k.Len) }()
 		if a.opts.Filter != nil {
-			if err := hasAll(a.opts.Filter, k, f.Name); err != nil {
+			if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
 				return err
 			}
 		}
@@ -171,7 +171,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 // keys are not valid IDs, or that one is missing in the given filter.
 func (a *attempt) checkIDs(k *partition.Keys) ([]uint32, error) {
 	if !decides(k) {
-		at := fault.At{File: k.Piece.File.Name, RowGroup: k.Piece.Lo + 1, Column: a.keys.idsText}
+		at := fault.At{File: k.Piece.File.Name(), RowGroup: k.Piece.Lo + 1, Column: a.keys.idsText}
 		if err := k.Batch.IDs(at); err != nil {
 			return nil, err
 		}
@@ -187,5 +187,5 @@ func (a *attempt) checkGiven(k *partition.Keys) error {
 	if a.opts.Filter == nil {
 		return nil
 	}
-	return hasAll(a.opts.Filter, k.Batch, k.Piece.File.Name)
+	return hasAll(a.opts.Filter, k.Batch, k.Piece.File.Name())
 }

@@ -41,7 +41,7 @@ func newAnswer(o *Options, p *pairing, ids, logs []*partition.File, counts bool,
 	for _, f := range logs {
 		l, err := a.newLayout(p, f)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		if a.rowsOfLog() && o.Schema != partition.Union {
 			kept := a.scanOptions(f, false)

@@ -45,7 +45,7 @@ func (a *attempt) lookupRows(ctx context.Context, h *held, b *filterbuild.Builde
 		add = func(k *key.Batch, _ string) error { return w.AddBatch(k) }
 	}
 	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *partition.File, b table.Batch, k *key.Batch) error {
-		if err := add(k, f.Name); err != nil {
+		if err := add(k, f.Name()); err != nil {
 			return err
 		}
 		return h.side.AddRows(b)
@@ -77,7 +77,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 		}
 		return func(keys *partition.Keys) error {
 			k := keys.Batch
-			if err := add(k, keys.Piece.File.Name); err != nil {
+			if err := add(k, keys.Piece.File.Name()); err != nil {
 				return err
 			}
 			total.Add(int64(len(k.Rows) + len(k.Void())))

@@ -191,7 +191,7 @@ func TestClosedFiles(t *testing.T) {
 		_, errs["Count"] = counted.Count(t.Context())
 		_, errs["Plan"] = planned.Plan(t.Context(), join.PlanOptions{})
 		for what, err := range errs {
-			if !errors.Is(err, fs.ErrClosed) || !strings.Contains(err.Error(), of[0].Name) {
+			if !errors.Is(err, fs.ErrClosed) || !strings.Contains(err.Error(), of[0].Name()) {
 				t.Errorf("%s over closed %s: %v, want fs.ErrClosed and the name", what, side, err)
 			}
 		}

@@ -77,7 +77,7 @@ func (p *pairing) integers() bool { return len(p.classes) == 1 && p.classes[0] =
 func (p *pairing) keyColumns(f *partition.File) ([]int, error) {
 	enc, err := key.NewEncoder(f.Schema(), p.ids, p.options())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	return enc.Columns(), nil
 }
@@ -105,7 +105,7 @@ func (p *pairing) meet(o *Options, ids, logs []*partition.File) ([]key.Class, er
 	}
 	of := key.ClassesOf(o.Filter.KeyClasses())
 	for i, f := range ids {
-		at := fault.At{File: f.Name, Column: p.idsText}
+		at := fault.At{File: f.Name(), Column: p.idsText}
 		if err := key.Match(at, key.Side{Classes: of}, key.Side{Columns: p.ids, Classes: ofIDs[i], IDs: true}); err != nil {
 			return nil, err
 		}
@@ -124,13 +124,13 @@ type classed struct {
 func (p *pairing) mismatch(t Type, c int, ids, logs classed) error {
 	for _, of := range ids.classes {
 		for k, log := range logs.classes {
-			at := fault.At{File: logs.files[k].Name, Column: p.logText}
+			at := fault.At{File: logs.files[k].Name(), Column: p.logText}
 			if err := p.matchColumn(at, t, c, of[c], log[c]); err != nil {
 				return err
 			}
 		}
 	}
-	at := fault.At{File: ids.files[0].Name, Column: p.idsText} // files of one side disagree, and the other has only NULLs
+	at := fault.At{File: ids.files[0].Name(), Column: p.idsText} // files of one side disagree, and the other has only NULLs
 	return fault.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...))).
 		WithHint("name files that have one type of key")
 }
@@ -159,7 +159,7 @@ func (p *pairing) classesOf(files []*partition.File, columns []key.Column) ([][]
 	for _, f := range files {
 		enc, err := key.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		out = append(out, enc.Classes())
 	}
@@ -206,7 +206,7 @@ func (p *pairing) logType(c key.Column, logs []*partition.File) (t arrow.DataTyp
 	for _, f := range logs {
 		field, err := c.Resolve(f.Schema(), p.ignoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		if isInteger(field.Type) {
 			wide := textType(field.Type).ID() == arrow.UINT64

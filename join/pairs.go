@@ -104,7 +104,7 @@ func (p *pairer) flush() error {
 	for log, ids := p.log, p.ids; len(log) > 0; {
 		n := p.fitting(log, ids)
 		if err := p.assemble(log[:n], ids[:n]); err != nil {
-			return fmt.Errorf("%s: %w", p.file.Name, err)
+			return fmt.Errorf("%s: %w", p.file.Name(), err)
 		}
 		log, ids = log[n:], ids[n:]
 	}

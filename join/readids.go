@@ -164,16 +164,16 @@ func (t *task) newIDEncoder() (*idEncoder, error) {
 func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(table.Batch, *key.Batch) error) error {
 	plain, err := take.PlainRecord(e.opts.Mem, rec)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f.Name, err)
+		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	defer plain.Release()
 	if e.file != f {
 		if e.enc, err = key.NewEncoder(plain.Schema(), e.keys.ids, e.keys.options()); err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		e.file = f
 	}
-	if err := e.enc.EncodeIDs(f.Name, plain, &e.batch); err != nil {
+	if err := e.enc.EncodeIDs(f.Name(), plain, &e.batch); err != nil {
 		return err
 	}
 	b := e.form.Batch(plain, &e.batch)

@@ -246,7 +246,7 @@ func TestWarnings(t *testing.T) {
 // that count as read. With no match, the warning names the condition as a possible cause.
 func TestWarningsWithCondition(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000))
-	log := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300_000))[0].Name
+	log := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300_000))[0].Name()
 	opts := join.Options{On: "k", Filter: filterOf(t, ids, "k", codec.WantBloom, 0.02)}
 	for where, want := range map[string]string{"k < 9 OR k >= 1000": "", "k >= 1000": "check the condition"} {
 		got, err := run(t, ids, open(t, partition.OpenOptions{Where: where}, log), opts)

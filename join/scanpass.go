@@ -114,7 +114,7 @@ func (t *task) pieceOf(part partition.Piece) (int, error) {
 		return p.File == part.File && p.Lo <= part.Lo && part.Hi <= p.Hi
 	})
 	if i < 0 {
-		return 0, fmt.Errorf("internal error: row groups %d to %d of %s are in no piece of the log", part.Lo+1, part.Hi, part.File.Name)
+		return 0, fmt.Errorf("internal error: row groups %d to %d of %s are in no piece of the log", part.Lo+1, part.Hi, part.File.Name())
 	}
 	return i, nil
 }
@@ -133,11 +133,11 @@ func (e *logEncoder) keysOf(f *partition.File, rec arrow.Record) (*key.Batch, er
 	if e.file != f {
 		var err error
 		if e.enc, err = key.NewEncoder(rec.Schema(), e.keys.log, e.keys.options()); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		e.file = f
 	}
-	return &e.batch, e.enc.EncodeKeys(f.Name, rec, &e.batch)
+	return &e.batch, e.enc.EncodeKeys(f.Name(), rec, &e.batch)
 }
 
 // matchedRows makes pairs of the log rows that a scan has found to have an ID. One

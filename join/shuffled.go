@@ -211,7 +211,7 @@ func (s *shuffled) group(ctx context.Context, n int, g partition.Piece, yield fu
 		side, more, err := src.Next(ctx)
 		if err == nil && (more || again) && s.task.opts.Type == Anti {
 			side.Release()
-			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: g.File.Name, RowGroup: g.Lo + 1}, fault.ErrMemory, show.Size(s.account.Limit()))
+			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: g.File.Name(), RowGroup: g.Lo + 1}, fault.ErrMemory, show.Size(s.account.Limit()))
 		}
 		if err != nil {
 			yield(round{}, err)
@@ -245,7 +245,7 @@ func (s *shuffled) keysOf(ctx context.Context, g partition.Piece) (*table.Side, 
 		err = own.Seal()
 	}
 	if err != nil {
-		err = fmt.Errorf("keys of the log in %s: %w", fault.At{File: g.File.Name, RowGroup: g.Lo + 1}, err)
+		err = fmt.Errorf("keys of the log in %s: %w", fault.At{File: g.File.Name(), RowGroup: g.Lo + 1}, err)
 	}
 	return own, err
 }

@@ -115,9 +115,9 @@ func (t *task) rereadable(files ...*partition.File) error {
 		switch {
 		case !f.Once():
 		case t.opts.Strategy != Auto:
-			return fault.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave {Strategy} out, or name a file)", f.Name, t.opts.Strategy)
+			return fault.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave {Strategy} out, or name a file)", f.Name(), t.opts.Strategy)
 		default:
-			return fault.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise {Memory})", f.Name)
+			return fault.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise {Memory})", f.Name())
 		}
 	}
 	return nil

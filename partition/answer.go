@@ -87,7 +87,7 @@ func newPairLayout(f *File, p *Pairs, like *pairLayout) (*pairLayout, error) {
 			a.changed = true
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
 	md := f.Schema().Metadata()
@@ -95,7 +95,7 @@ func newPairLayout(f *File, p *Pairs, like *pairLayout) (*pairLayout, error) {
 		a.arrow = take.WithoutKeys(a.arrow, take.Describing...)
 	}
 	if err := a.complete(); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
+		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
 	l := a.pairLayout // without what was needed to make it
 	return &l, nil

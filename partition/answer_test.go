@@ -365,11 +365,11 @@ func answersOf(t *testing.T, f *File) (n int) {
 		l, out := layoutOf(t, f, p)
 		checkLeaves(t, l, out.parquet().File(), own, p)
 		if !out.Schema().Equal(l.arrow) {
-			t.Errorf("%s: the output reads as %s\nwant %s", f.Name, out.Schema(), l.arrow)
+			t.Errorf("%s: the output reads as %s\nwant %s", f.name, out.Schema(), l.arrow)
 		}
 		log, all := textOf(t, own.Metadata.Schema), textOf(t, l.schema)
 		if !p.KeepTable && !strings.HasPrefix(all, log) {
-			t.Errorf("%s: the output has the schema\n%s\nwant first\n%s", f.Name, all, log)
+			t.Errorf("%s: the output has the schema\n%s\nwant first\n%s", f.name, all, log)
 		}
 	}
 	return n
@@ -379,7 +379,7 @@ func answersOf(t *testing.T, f *File) (n int) {
 // what names the file in errors.
 func TestSharedLayout(t *testing.T) {
 	schema := schemaOf(t, "required int64 k\noptional int32 n\n")
-	names := []string{emptyFile(t, schema, nil, nil).Name, emptyFile(t, schema, nil, nil).Name, emptyFile(t, schemaOf(t, "required int64 k\n"), nil, nil).Name}
+	names := []string{emptyFile(t, schema, nil, nil).name, emptyFile(t, schema, nil, nil).name, emptyFile(t, schemaOf(t, "required int64 k\n"), nil, nil).name}
 	logs := open(t, OpenOptions{}, names...)
 	p := pairsOf(t, logs[0], "k", logs[0])
 	p.KeepTable = true

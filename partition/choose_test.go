@@ -128,7 +128,7 @@ func TestApartFromAList(t *testing.T) {
 	} {
 		var got []string
 		for _, f := range open(t, OpenOptions{Hive: HiveOff, Exclude: []string{exclude}}, in) {
-			got = append(got, f.Rel)
+			got = append(got, f.rel)
 		}
 		equal(t, exclude, fmt.Sprint(got), want)
 	}

@@ -28,8 +28,8 @@ func (f *File) setWhere(opts *OpenOptions) (err error) {
 	if opts.where == nil {
 		return nil
 	}
-	if f.Format.IsText() {
-		return fault.Unsupported(fault.At{File: f.Name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
+	if f.format.IsText() {
+		return fault.Unsupported(fault.At{File: f.name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
 	}
 	last, schema := opts.like.where.Load(), f.Schema()
 	if last == nil || last.schema != schema {
@@ -38,7 +38,7 @@ func (f *File) setWhere(opts *OpenOptions) (err error) {
 			of = p.KeySchema()
 		}
 		last = &boundTo{schema: schema}
-		if last.where, err = opts.where.Bind(fault.At{File: f.Name}, of, opts.IgnoreCase); err != nil {
+		if last.where, err = opts.where.Bind(fault.At{File: f.name}, of, opts.IgnoreCase); err != nil {
 			return err
 		}
 		opts.like.where.Store(last)
@@ -270,7 +270,7 @@ func (w *recordFilter) record(rec arrow.Record) (arrow.Record, error) {
 	}
 	kept, err := take.Record(memory.DefaultAllocator, own, rows)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.Name, err)
+		return nil, fmt.Errorf("%s: %w", w.file.name, err)
 	}
 	return kept, nil
 }
@@ -283,7 +283,7 @@ func (w *recordFilter) kept(rec arrow.Record) (rows []int, err error) {
 	for i, p := range w.where.Preds() {
 		c := p.Column()
 		if w.truths[i], err = evaluate(p, w.truths[i][:0], rec.Column(w.columns[c]), fields[c].Index[1:]); err != nil {
-			return nil, fmt.Errorf("%s: %w", fault.At{File: w.file.Name, Column: fields[c].Names.String()}, err)
+			return nil, fmt.Errorf("%s: %w", fault.At{File: w.file.name, Column: fields[c].Names.String()}, err)
 		}
 	}
 	w.whole, w.rows = w.where.Combine(w.whole[:0], w.truths), w.rows[:0]

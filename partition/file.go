@@ -72,57 +72,17 @@ type table interface {
 	Close() error
 }
 
-// rowGroups is what is known of a table before it is read.
-type rowGroups struct {
-	table table // nil: the File was not opened
-}
-
-// Schema returns the columns of the file, those of its path included.
-func (r rowGroups) Schema() *arrow.Schema {
-	if r.table == nil {
-		return arrow.NewSchema(nil, nil)
-	}
-	return r.table.Schema()
-}
-
-// NumGroups returns the number of row groups. A file of another format than Parquet has
-// parts that are read on their own in their place.
-func (r rowGroups) NumGroups() int {
-	if r.table == nil {
-		return 0
-	}
-	return r.table.NumGroups()
-}
-
-// GroupRows returns the number of stored rows of row group i, counted from 0. It returns
-// -1 if reading alone would show it, or if i is not a row group.
-func (r rowGroups) GroupRows(i int) int64 {
-	if i < 0 || i >= r.NumGroups() {
-		return -1
-	}
-	return r.table.GroupRows(i)
-}
-
-// GroupBytes returns the stored size of row group i in bytes. It returns -1 if the size is
-// unknown, or if i is not a row group.
-func (r rowGroups) GroupBytes(i int) int64 {
-	if i < 0 || i >= r.NumGroups() {
-		return -1
-	}
-	return r.table.GroupBytes(i)
-}
-
 // File is an open file of a table: what its footer says, and what identifies it.
 // Nothing that is done with it changes it, so any number of scans, joins and builds may
 // use it at the same time, and its methods may be called from many goroutines. A File
 // comes from [Open], [Inputs.Open] or [Records].
 type File struct {
-	Name   string // as it was opened, for messages
-	Rel    string // identifies it on every machine, see [storage.Object]
-	Format Format
-	Size   int64 // bytes; -1 for standard input and records
+	name   string
+	rel    string
+	format Format
+	size   int64
 
-	rowGroups
+	table   table          // nil: the File was not opened
 	readers *readers       // shared by its views; nil: records, which need not be closed
 	src     storage.Reader // nil: standard input or records
 	once    bool           // the rows can be read only once
@@ -138,6 +98,53 @@ type File struct {
 	where    *where.Bound // the rows that the file has; nil: all
 	doubts   *doubts      // shared by its views
 	inFlight int64        // see OpenOptions
+}
+
+// Name returns the name by which the file was opened, for messages.
+func (f *File) Name() string { return f.name }
+
+// Rel returns what identifies the file on every machine, see [storage.Object].
+func (f *File) Rel() string { return f.rel }
+
+// Format returns the format of the file.
+func (f *File) Format() Format { return f.format }
+
+// Size returns the size of the file in bytes; -1 for standard input and records.
+func (f *File) Size() int64 { return f.size }
+
+// Schema returns the columns of the file, those of its path included.
+func (f *File) Schema() *arrow.Schema {
+	if f.table == nil {
+		return arrow.NewSchema(nil, nil)
+	}
+	return f.table.Schema()
+}
+
+// NumGroups returns the number of row groups. A file of another format than Parquet has
+// parts that are read on their own in their place.
+func (f *File) NumGroups() int {
+	if f.table == nil {
+		return 0
+	}
+	return f.table.NumGroups()
+}
+
+// GroupRows returns the number of stored rows of row group i, counted from 0. It returns
+// -1 if reading alone would show it, or if i is not a row group.
+func (f *File) GroupRows(i int) int64 {
+	if i < 0 || i >= f.NumGroups() {
+		return -1
+	}
+	return f.table.GroupRows(i)
+}
+
+// GroupBytes returns the stored size of row group i in bytes. It returns -1 if the size is
+// unknown, or if i is not a row group.
+func (f *File) GroupBytes(i int) int64 {
+	if i < 0 || i >= f.NumGroups() {
+		return -1
+	}
+	return f.table.GroupBytes(i)
 }
 
 // rest releases what the file's reader holds, such as a descriptor, until the
@@ -185,7 +192,7 @@ func (f *File) Close() error {
 	}
 	atWork, err := f.readers.close()
 	if atWork > 0 {
-		return fmt.Errorf("%s: closed while it is being read (readers at work: %d; the last one releases the file)%w", f.Name, atWork, quiet.Error{Err: storage.ErrAgain})
+		return fmt.Errorf("%s: closed while it is being read (readers at work: %d; the last one releases the file)%w", f.name, atWork, quiet.Error{Err: storage.ErrAgain})
 	}
 	return err
 }
@@ -213,7 +220,7 @@ func (f *File) with(t table) *File {
 // checkGroup returns an error unless i, counted from 0, is a row group.
 func (f *File) checkGroup(i int) error {
 	if n := f.NumGroups(); i < 0 || i >= n {
-		return fault.Mismatch(fault.At{File: f.Name}, "row group", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(i))
+		return fault.Mismatch(fault.At{File: f.name}, "row group", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(i))
 	}
 	return nil
 }
@@ -222,7 +229,7 @@ func (f *File) checkGroup(i int) error {
 func (f *File) checkColumns(columns []int) error {
 	for _, c := range columns {
 		if n := f.Schema().NumFields(); c < 0 || c >= n {
-			return fault.Mismatch(fault.At{File: f.Name}, "column", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(c))
+			return fault.Mismatch(fault.At{File: f.name}, "column", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(c))
 		}
 	}
 	return nil
@@ -323,7 +330,7 @@ func (f *File) Doubts() []string {
 	defer f.doubts.mu.Unlock()
 	out := slices.Clone(f.doubts.list)
 	if f.doubts.more > 0 {
-		out = append(out, fmt.Sprintf("%s: %d more of the kind", f.Name, f.doubts.more))
+		out = append(out, fmt.Sprintf("%s: %d more of the kind", f.name, f.doubts.more))
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func (w *rowFilter) column(ctx context.Context, group int, c *filterColumn) (err
 	}
 	for _, p := range c.preds {
 		if len(w.truths[p]) != len(w.maybe) {
-			return fmt.Errorf("%s: internal error: %d truth values for %d rows", fault.At{File: w.file.Name, RowGroup: group + 1}, len(w.truths[p]), len(w.maybe))
+			return fmt.Errorf("%s: internal error: %d truth values for %d rows", fault.At{File: w.file.name, RowGroup: group + 1}, len(w.truths[p]), len(w.maybe))
 		}
 	}
 	w.done = append(w.done, c.preds...)

@@ -135,7 +135,7 @@ func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File,
 	if f != nil {
 		f.root, f.found, f.left, f.rootRel = root, e.Found, o.left, rootRelOf(e.Rel, listed)
 	}
-	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.Format.IsText() {
+	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.format.IsText() {
 		return f, "", err
 	}
 	switch {
@@ -224,7 +224,7 @@ func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts O
 		return nil, err
 	}
 	f := newFile(src, e, &opts)
-	if f.Format, err = detect(src, e, opts.TextFormat); err == nil {
+	if f.format, err = detect(src, e, opts.TextFormat); err == nil {
 		err = f.begin(ctx, parts, opts)
 	}
 	if err != nil {
@@ -235,7 +235,7 @@ func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts O
 
 // newFile returns a file without a format.
 func newFile(src storage.Reader, e storage.Object, opts *OpenOptions) *File {
-	f := &File{Name: e.Name, Rel: e.Rel, Size: src.Object().Size, src: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight}
+	f := &File{name: e.Name, rel: e.Rel, size: src.Object().Size, src: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight}
 	f.print = sync.OnceValues(f.digest)
 	return f
 }

@@ -42,7 +42,7 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool, skip func(f *File, 
 		}
 		skip(f, why)
 		if none == nil {
-			none = fault.Mismatch(fault.At{File: f.Name}, "key columns", "those of the filter, in at least one file of the log", why+", and the other files lack it, too").
+			none = fault.Mismatch(fault.At{File: f.name}, "key columns", "those of the filter, in at least one file of the log", why+", and the other files lack it, too").
 				WithHint("check the names of the key columns")
 		}
 	}

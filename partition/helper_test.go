@@ -60,7 +60,7 @@ type fakeTable struct {
 var oneColumn = arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
 
 func fakeFile(name string, groups ...group) *File {
-	return &File{Name: name, Rel: name, Format: Parquet, rowGroups: rowGroups{&fakeTable{groups: groups, mem: memory.DefaultAllocator}}}
+	return &File{name: name, rel: name, format: Parquet, table: &fakeTable{groups: groups, mem: memory.DefaultAllocator}}
 }
 
 func (f *fakeTable) Schema() *arrow.Schema  { return oneColumn }

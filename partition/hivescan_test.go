@@ -184,7 +184,7 @@ func TestHiveOutputs(t *testing.T) {
 func TestHiveMetadata(t *testing.T) {
 	dir := t.TempDir()
 	kv := []parquet.KeyValue{{Key: "pandas", Value: "{}"}, {Key: "owner", Value: "me"}}
-	from := emptyFile(t, schemaOf(t, "required int64 id\n"), nil, kv).Name
+	from := emptyFile(t, schemaOf(t, "required int64 id\n"), nil, kv).name
 	to := filepath.Join(dir, "a=1", "x.parquet")
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		t.Fatal(err)

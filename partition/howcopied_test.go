@@ -69,7 +69,7 @@ func TestHowPages(t *testing.T) {
 		w.abort()
 		for i, f := range logs {
 			if path, why := s.PathOf(f); path != "engine" || why != c.want[i] {
-				t.Errorf("%s into %s: %s: %s, %s; want %s", c.schema, c.out, filepath.Base(f.Name), path, why, c.want[i])
+				t.Errorf("%s into %s: %s: %s, %s; want %s", c.schema, c.out, filepath.Base(f.name), path, why, c.want[i])
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 	}
 	var todo []*File
 	for _, f := range o.logs {
-		if job.Does(f.Rel) {
+		if job.Does(f.rel) {
 			todo = append(todo, f)
 		}
 	}
@@ -137,7 +137,7 @@ func (o Output) inputs(ctx context.Context) (publish.Inputs, error) {
 	}
 	if o.Run != nil {
 		for _, f := range o.Run.Skipped {
-			in.Left[f.Rel] = true
+			in.Left[f.rel] = true
 		}
 	}
 	in.Each = func(yield func(publish.Input, error) bool) {
@@ -220,7 +220,7 @@ func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written
 	}
 	at := map[string]int{} // by Rel: its index among Inputs
 	for i, in := range w.Inputs {
-		at[in.File.Rel] = i
+		at[in.File.rel] = i
 	}
 	for _, f := range files.Files() {
 		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})

@@ -53,7 +53,7 @@ func (f *File) described() (in Input, err error) {
 		return in, err
 	}
 	if in.Schema, err = f.schemaDigest(); err != nil {
-		return in, fmt.Errorf("%s: %w", f.Name, err)
+		return in, fmt.Errorf("%s: %w", f.name, err)
 	}
 	if _, err := f.CountRows(); err != nil {
 		return in, err
@@ -67,7 +67,7 @@ func (f *File) described() (in Input, err error) {
 // schemaDigest returns what [Input].Schema is.
 func (f *File) schemaDigest() (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n", f.Format)
+	fmt.Fprintf(h, "%s\n", f.format)
 	fields, stored := f.Schema().Fields(), f.StoredColumns()
 	if p := f.parquet(); p != nil {
 		d, err := p.File().SchemaDigest()
@@ -78,7 +78,7 @@ func (f *File) schemaDigest() (string, error) {
 		fields = p.CodedSchema().Fields()
 	}
 	for _, field := range fields[:stored] {
-		if f.Format.IsText() { // its types come from the options
+		if f.format.IsText() { // its types come from the options
 			fmt.Fprintf(h, "%q\n", field.Name)
 			continue
 		}

@@ -14,9 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
@@ -72,7 +71,7 @@ func openList(t testing.TB, name string) *Inputs {
 // piecesText names pieces.
 func piecesText(pieces []Piece) (out []string) {
 	for _, p := range pieces {
-		out = append(out, fmt.Sprint(p.File.Name, " ", p.File.Rel, " ", p.Lo, "-", p.Hi, " ", p.File.Partitions()))
+		out = append(out, fmt.Sprint(p.File.name, " ", p.File.rel, " ", p.Lo, "-", p.Hi, " ", p.File.Partitions()))
 	}
 	return out
 }

@@ -107,7 +107,7 @@ func (o *OpenOptions) again(e storage.Object, in Input) (_ Input, why string, er
 	if err != nil || o.hive == nil {
 		return in, "", err
 	}
-	f := File{Name: in.Name}
+	f := File{name: in.Name}
 	if err := f.partition(o.hive, parts); err != nil {
 		return in, "", err
 	}

@@ -73,7 +73,7 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts OpenOptions, bound *
 		return nil, err
 	}
 	f := newFile(src, e, &opts)
-	f.Format, f.root, f.found, f.rootRel = of.Format, of.root, of.found, of.rootRel
+	f.format, f.root, f.found, f.rootRel = of.Format, of.root, of.found, of.rootRel
 	if err = in.sameObject(f, of); err == nil {
 		err = f.begin(ctx, partsOfValues(of.values), opts)
 	}
@@ -114,7 +114,7 @@ func (in *Inputs) sameContent(f *File, of *Input) error {
 	if !same {
 		return in.changed(of, "it has other row groups", nil)
 	}
-	free := f.Format == Parquet && f.Size > wholeBelow && !f.remote()
+	free := f.format == Parquet && f.size > wholeBelow && !f.remote()
 	if !free && of.identity != "" && f.src.Object().Identity == of.identity {
 		return nil
 	}

@@ -100,7 +100,7 @@ func KeepOpen(ctx context.Context, files ...*File) (held context.Context, releas
 		_, part := outer[r]
 		part, ok := r.begin(part)
 		if !ok {
-			return nil, nil, errors.Join(fmt.Errorf("%s: %w", f.Name, fs.ErrClosed), release())
+			return nil, nil, errors.Join(fmt.Errorf("%s: %w", f.name, fs.ErrClosed), release())
 		}
 		mine[r] = part
 	}

@@ -75,7 +75,7 @@ func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) 
 	if l.enc == nil {
 		enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, l.options)
 		if err != nil {
-			return fmt.Errorf("%s: %w", l.file.Name, err)
+			return fmt.Errorf("%s: %w", l.file.name, err)
 		}
 		l.enc = enc
 	}
@@ -87,7 +87,7 @@ func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) 
 	rec := array.NewRecord(l.schema, []arrow.Array{values}, int64(values.Len()))
 	defer rec.Release()
 	if err := l.enc.Encode(rec, b); err != nil {
-		return fmt.Errorf("%s: %w", l.file.Name, err)
+		return fmt.Errorf("%s: %w", l.file.name, err)
 	}
 	return f(b)
 }

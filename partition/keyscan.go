@@ -99,7 +99,7 @@ func (s *Scanner) newMatchScan(f *File, m Match, buf *parquet.Buffers, c check) 
 	if err != nil {
 		return nil, err
 	}
-	enc, err := newKeyEncoder(f.Name, f.Schema(), columns, o, true)
+	enc, err := newKeyEncoder(f.name, f.Schema(), columns, o, true)
 	if err != nil {
 		return nil, err
 	}

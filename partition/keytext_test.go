@@ -149,7 +149,7 @@ func TestBadLines(t *testing.T) {
 	}
 	for _, f := range files {
 		n, lines, skips := f.BadLines()
-		want := map[Format]string{Parquet: "0 [] false", CSV: "2 [3 6] true", Lines: "1 [1] true"}[f.Format]
-		equal(t, f.Name, fmt.Sprintf("%d %v %v", n, lines, skips), want)
+		want := map[Format]string{Parquet: "0 [] false", CSV: "2 [3 6] true", Lines: "1 [1] true"}[f.format]
+		equal(t, f.name, fmt.Sprintf("%d %v %v", n, lines, skips), want)
 	}
 }

@@ -281,7 +281,7 @@ func firstValues(plain []byte, n, width int) (some []byte, values int) {
 // step passes on the keys of a page without dictionary indices.
 func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 	err = l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
-		if err := fit(b, l.file.Name, l.columns, l.ids); err != nil {
+		if err := fit(b, l.file.name, l.columns, l.ids); err != nil {
 			return err
 		}
 		b.Len = p.Values
@@ -336,7 +336,7 @@ func (l *leafKeys) tallied() (misfits int64, err error) {
 	}
 	err = l.leaf.fill(l.keys.Batch, l.asPage(), func(b *key.Batch) error {
 		b.Keep(func(e uint32) bool { return l.uses[e] > 0 })
-		if err := fit(b, l.file.Name, l.columns, l.ids); err != nil {
+		if err := fit(b, l.file.name, l.columns, l.ids); err != nil {
 			return err
 		}
 		for _, e := range b.Misfits() {

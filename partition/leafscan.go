@@ -120,7 +120,7 @@ func (l *leafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 // matchPlain is match for a page without dictionary indices.
 func (l *leafScan) matchPlain(p *parquet.Page) error {
 	return l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
-		if err := fit(b, l.file.Name, l.columns, false); err != nil {
+		if err := fit(b, l.file.name, l.columns, false); err != nil {
 			return err
 		}
 		l.nulls += int64(len(b.Misfits()))
@@ -144,7 +144,7 @@ func (l *leafScan) misfits(indices []uint32) error {
 		case l.nullMisfits:
 			l.nulls++
 		default:
-			return key.Misfit(fault.At{File: l.file.Name}, l.columns)
+			return key.Misfit(fault.At{File: l.file.name}, l.columns)
 		}
 	}
 	return nil

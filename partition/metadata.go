@@ -145,12 +145,12 @@ func (c *TableColumns) metadata(key string) (value string, ok bool) {
 	first := ""
 	for f := range c.sources {
 		p := f.parquet()
-		if p == nil || ok && f.Name >= first {
+		if p == nil || ok && f.name >= first {
 			continue
 		}
 		for _, e := range p.File().Metadata.KeyValueMetadata {
 			if e.Key == key {
-				value, ok, first = e.Value, true, f.Name
+				value, ok, first = e.Value, true, f.name
 			}
 		}
 	}

@@ -60,7 +60,7 @@ func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File,
 			}
 		}
 	}
-	sort.SliceStable(files, func(i, j int) bool { return files[i].Rel < files[j].Rel })
+	sort.SliceStable(files, func(i, j int) bool { return files[i].rel < files[j].rel })
 	return files, nil
 }
 
@@ -140,7 +140,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 	if opts.Stdin == nil {
 		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
 	}
-	f := &File{Name: "standard input", Rel: "-", Size: -1, once: true, bytes: new(atomic.Int64), doubts: new(doubts)}
+	f := &File{name: "standard input", rel: "-", size: -1, once: true, bytes: new(atomic.Int64), doubts: new(doubts)}
 	r := &counted64{r: opts.Stdin, n: f.bytes}
 	head := make([]byte, 8)
 	n, err := io.ReadFull(r, head)
@@ -149,33 +149,33 @@ func openStdin(opts OpenOptions) (*File, error) {
 	}
 	whole := io.NopCloser(io.MultiReader(strings.NewReader(string(head[:n])), r))
 	open := func() (io.ReadCloser, error) { return whole, nil }
-	switch f.Format = byMagic(head[:n]); f.Format {
+	switch f.format = byMagic(head[:n]); f.format {
 	case ArrowStream:
-		if f.table, err = arrowipc.OpenStream(open, f.Name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
+		if f.table, err = arrowipc.OpenStream(open, f.name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
 			f.setReaders()
 			err = f.setWhere(&opts)
 		}
 		return f, err
 	case Parquet, ArrowFile:
-		return nil, fault.Unsupported(fault.At{File: f.Name}, "a file of format %s, which is read from its end", f.Format).
+		return nil, fault.Unsupported(fault.At{File: f.name}, "a file of format %s, which is read from its end", f.format).
 			WithHint("name the file instead")
 	}
-	if err := notRows(f.Name, head[:n]); err != nil {
+	if err := notRows(f.name, head[:n]); err != nil {
 		return nil, err
 	}
 	if !opts.Text {
 		if n == 0 {
-			return nil, fault.Mismatch(fault.At{File: f.Name}, "the log", "an Arrow IPC stream", "nothing").
+			return nil, fault.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "nothing").
 				WithHint("check that the program that writes it has not failed")
 		}
-		e := fault.Mismatch(fault.At{File: f.Name}, "the log", "an Arrow IPC stream", "something else")
+		e := fault.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "something else")
 		return nil, e.WithHint("write one with DuckDB or pyarrow, see docs/stdin.md, or name a Parquet or Arrow file")
 	}
-	if f.Format = opts.TextFormat; f.Format == "" {
-		f.Format = Lines
+	if f.format = opts.TextFormat; f.format == "" {
+		f.format = Lines
 	}
-	f.table, err = text.Open(open, f.Name, text.Options{
-		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding, SkipBad: opts.SkipBad,
+	f.table, err = text.Open(open, f.name, text.Options{
+		Format: textFormats[f.format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding, SkipBad: opts.SkipBad,
 	})
 	if err == nil {
 		f = f.WithTypes(opts.Types, opts.IgnoreCase)

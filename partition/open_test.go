@@ -71,8 +71,8 @@ func TestOpenFormats(t *testing.T) {
 	} {
 		name := put(t, filepath.Join(t.TempDir(), c.name), c.content)
 		f := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)[0]
-		if f.Format != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.Size != int64(len(c.content)) || f.Rel != c.name || f.Once() {
-			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.Format, f.Rows(), f.NumGroups(), f.Size)
+		if f.format != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.size != int64(len(c.content)) || f.rel != c.name || f.Once() {
+			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.format, f.Rows(), f.NumGroups(), f.size)
 		}
 		_, err := Open(t.Context(), []string{name}, OpenOptions{})
 		if c.format.IsText() {
@@ -120,7 +120,7 @@ func TestOpenDirectory(t *testing.T) {
 	put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
 	var got []string
 	for _, f := range open(t, OpenOptions{}, dir) {
-		got = append(got, f.Rel)
+		got = append(got, f.rel)
 	}
 	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
 	// Files that may be data are not skipped: they may have rows.
@@ -138,7 +138,7 @@ func TestOpenDirectory(t *testing.T) {
 	put(t, filepath.Join(dir, "license.txt"), "not data")
 	got = nil
 	for _, f := range open(t, OpenOptions{Text: true}, dir) {
-		got = append(got, f.Rel)
+		got = append(got, f.rel)
 	}
 	equal(t, "files with text", got, []string{"a.arrow", "c.csv", "license.csv", "y=1/b.parquet"})
 
@@ -182,7 +182,7 @@ func TestIncludeExclude(t *testing.T) {
 			passed = append(passed, rel)
 		}}
 		for _, f := range open(t, opts, dir) {
-			got = append(got, f.Rel)
+			got = append(got, f.rel)
 		}
 		equal(t, fmt.Sprint(c.include, c.exclude), got, c.want)
 		slices.Sort(passed)
@@ -228,7 +228,7 @@ func TestBase(t *testing.T) {
 	} {
 		var got []string
 		for _, f := range open(t, OpenOptions{Base: c.base}, c.name) {
-			got = append(got, f.Rel)
+			got = append(got, f.rel)
 		}
 		equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
 	}
@@ -264,7 +264,7 @@ func TestOpenOrder(t *testing.T) {
 		for _, names := range [][]string{{dir}, {dir + "/c.parquet", dir + "/b", dir + "/a.parquet"}} {
 			var order []string
 			for _, f := range open(t, OpenOptions{}, names...) {
-				order = append(order, filepath.Base(f.Name))
+				order = append(order, filepath.Base(f.name))
 			}
 			orders = append(orders, strings.Join(order, " "))
 		}
@@ -432,8 +432,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 	defer Close(files)
 	for _, f := range files {
-		if f.Format != CSV || f.Schema().NumFields() != 2 {
-			t.Errorf("%s: %s with %v", f.Name, f.Format, f.Schema())
+		if f.format != CSV || f.Schema().NumFields() != 2 {
+			t.Errorf("%s: %s with %v", f.name, f.format, f.Schema())
 		}
 	}
 	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})

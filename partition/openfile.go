@@ -169,9 +169,9 @@ func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
 func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.src, f.bytes}
 	src, remote := f.src.(storage.Prefetcher)
-	switch f.Format {
+	switch f.format {
 	case Parquet:
-		p, err := arrowparquet.OpenParquet(r, f.Size, f.Name, arrowparquet.ParquetOptions{
+		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
 			Constants: constants, IgnoreCase: opts.IgnoreCase,
 		})
@@ -187,14 +187,14 @@ func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (e
 		}
 		return nil
 	case ArrowFile:
-		f.table, err = arrowipc.OpenFile(opts.Memory, r, f.Size, f.Name, opts.Mem)
+		f.table, err = arrowipc.OpenFile(opts.Memory, r, f.size, f.name, opts.Mem)
 	case ArrowStream:
-		f.table, err = arrowipc.OpenStream(f.reopen(r), f.Name, opts.Mem, arrowipc.StreamOptions{Size: f.Size, Memory: opts.Memory})
+		f.table, err = arrowipc.OpenStream(f.reopen(r), f.name, opts.Mem, arrowipc.StreamOptions{Size: f.size, Memory: opts.Memory})
 	default:
 		if !opts.Text {
-			return fault.Errorf("%s: %w (text is read as IDs only, with {IDs}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.Name, ErrNoData)
+			return fault.Errorf("%s: %w (text is read as IDs only, with {IDs}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.name, ErrNoData)
 		}
-		f.table, err = text.Open(f.reopen(r), f.Name, f.textOptions(opts, r))
+		f.table, err = text.Open(f.reopen(r), f.name, f.textOptions(opts, r))
 		if err == nil {
 			f.table = f.WithTypes(opts.Types, opts.IgnoreCase).table
 		}
@@ -208,7 +208,7 @@ func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (e
 // reopen returns a function that reads the file from the start.
 func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
-		whole := io.NewSectionReader(r, 0, f.Size)
+		whole := io.NewSectionReader(r, 0, f.size)
 		if f.remote() {
 			return &stream{SectionReader: whole, src: f.src}, nil
 		}

@@ -136,7 +136,7 @@ type Part struct {
 // name identifies the part in messages.
 func (p Part) name() string {
 	if p.Piece.File != nil {
-		return p.Piece.File.Name
+		return p.Piece.File.name
 	}
 	return p.Name
 }
@@ -279,7 +279,7 @@ func (o Output) apart(ctx context.Context, r *Run) error {
 		if f.src == nil { // not in a storage
 			continue
 		}
-		if err := check(f.Name, f.root, place.holds(f.Name) || place.is(f.Name)); err != nil {
+		if err := check(f.name, f.root, place.holds(f.name) || place.is(f.name)); err != nil {
 			return err
 		}
 	}

@@ -488,7 +488,7 @@ func TestOutputShards(t *testing.T) {
 		}
 		var rows []string
 		for _, f := range open(t, OpenOptions{}, dir) {
-			r, _ := contents(t, f.Name)
+			r, _ := contents(t, f.name)
 			rows = append(rows, r...)
 		}
 		equal(t, fmt.Sprint(of, " shards"), rows, allRows)

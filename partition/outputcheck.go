@@ -80,7 +80,7 @@ func (p Piece) check() error {
 		return err
 	}
 	if n := p.File.NumGroups(); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
-		return fmt.Errorf("%s: row groups from %d up to %d: want a range within 0 to %d", p.File.Name, p.Lo, p.Hi, n)
+		return fmt.Errorf("%s: row groups from %d up to %d: want a range within 0 to %d", p.File.name, p.Lo, p.Hi, n)
 	}
 	return nil
 }

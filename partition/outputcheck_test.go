@@ -233,7 +233,7 @@ func TestNilContext(t *testing.T) {
 		"Commit":           func() { _, _ = Commit(missing, out, nil) },
 		"InspectDirectory": func() { _, _ = InspectDirectory(missing, out, false) },
 		"ChangedSince":     func() { _ = new(Run).ChangedSince(missing, storage.Local{}, "o") },
-		"ListInputs":       func() { _, _ = ListInputs(missing, []string{files[0].Name}, OpenOptions{}, nil) },
+		"ListInputs":       func() { _, _ = ListInputs(missing, []string{files[0].name}, OpenOptions{}, nil) },
 		"ReadInputs":       func() { _, _ = ReadInputs(missing, nil, "o") },
 		"WriteInputs":      func() { _, _ = WriteInputs(missing, nil, "o", in, false) },
 		"Each":             func() { in.Each(missing) },

@@ -160,7 +160,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 	}
 	if err != nil {
 		if add := (*addError)(nil); errors.As(err, &add) {
-			err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: s.rowRange.group + 1}, add.error)
+			err = fmt.Errorf("%s: %w", fault.At{File: f.name, RowGroup: s.rowRange.group + 1}, add.error)
 		}
 		return nil, f.unless(err)
 	}

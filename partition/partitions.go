@@ -143,7 +143,7 @@ func (f *File) partition(layout *hiveLayout, parts []hive.Part) error {
 	if layout == nil {
 		return nil
 	}
-	if err := hive.Fits(hive.File{Name: f.Name, Parts: parts}, layout.columns, layout.like); err != nil || len(parts) == 0 {
+	if err := hive.Fits(hive.File{Name: f.name, Parts: parts}, layout.columns, layout.like); err != nil || len(parts) == 0 {
 		return err
 	}
 	f.hive, f.parts = layout, make([]hive.Part, len(parts))
@@ -163,12 +163,12 @@ func (f *File) constants() (list []arrowparquet.Constant, err error) {
 		}
 		v, ok := hive.Value(p, f.hive.columns[i].Type)
 		if !ok { // the type was found without this file
-			return nil, fault.Mismatch(fault.At{File: f.Name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.columns[i].Type), strconv.Quote(p.Text)).
+			return nil, fault.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.columns[i].Type), strconv.Quote(p.Text)).
 				WithHint("give the column another type with {HiveTypes}")
 		}
 		c, err := arrowparquet.NewConstant(p.Name, v)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		f.hive.values.Store(p, c)
 		list = append(list, c)
@@ -214,7 +214,7 @@ func (f *File) agreeIn(ctx context.Context, p hive.Part, column int, mem memory.
 		if p.Null {
 			want = "NULL"
 		}
-		return fault.Mismatch(fault.At{File: f.Name, Column: field.Name}, "the file's column and the directory of that name", want+" in all rows", got).
+		return fault.Mismatch(fault.At{File: f.name, Column: field.Name}, "the file's column and the directory of that name", want+" in all rows", got).
 			WithHint("use {Hive off} if the directory means something else")
 	}
 	value, ok := hive.Value(p, take.PlainType(field.Type))
@@ -269,7 +269,7 @@ func firstOther(mem memory.Allocator, a, value arrow.Array) (int, error) {
 func (f *File) mirrored() (columns []int) {
 	var inRel []hive.Part
 	if len(f.parts) > 0 {
-		inRel, _ = hive.Parse(f.Rel) // it is part of a path that was parsed
+		inRel, _ = hive.Parse(f.rel) // it is part of a path that was parsed
 	}
 	for i := f.StoredColumns(); i < f.Schema().NumFields(); i++ {
 		named := func(p hive.Part) bool { return p.Name == f.Schema().Field(i).Name }

@@ -94,7 +94,7 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 		return 0, 0, err
 	}
 	way := flightOf(InFlight(pieces), processors(o.Threads), func() int64 { return keyNeed(pieces, columns, o.Options) })
-	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.Format.IsText() }) {
+	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.format.IsText() }) {
 		tasks = textRuns(tasks, way.workers)
 	}
 	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers), progress: progress.Of(ctx)}
@@ -177,7 +177,7 @@ func (w *keyWorker) open(f *File) (err error) {
 	if w.file == f {
 		return nil
 	}
-	if w.enc, err = newKeyEncoder(f.Name, f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
+	if w.enc, err = newKeyEncoder(f.name, f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
 		return err
 	}
 	w.leaf, w.records, w.where = nil, nil, nil
@@ -340,7 +340,7 @@ func (w *keyWorker) text(ctx context.Context, t *text.Table, groups task, column
 			w.batch.SetInts(v.Plain, v.NonNull, 8, kind == text.Signed)
 		}
 		w.batch.Len = v.Rows
-		if err := fit(&w.batch, w.file.Name, w.columns, w.options.IDs); err != nil {
+		if err := fit(&w.batch, w.file.name, w.columns, w.options.IDs); err != nil {
 			return err
 		}
 		if err := w.pass(); err != nil {

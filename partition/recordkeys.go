@@ -102,7 +102,7 @@ func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) 
 	}
 	some, err := take.Record(memory.DefaultAllocator, rec, rows)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.file.Name, err)
+		return fmt.Errorf("%s: %w", r.file.name, err)
 	}
 	defer some.Release()
 	return r.step(some, position{known: true, rows: r.kept}, fn)
@@ -136,7 +136,7 @@ func (r *recordKeys) list(rows rowRange, some []uint32) {
 // step passes on the keys of a record.
 func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err error) {
 	if r.enc == nil {
-		if r.enc, err = newKeyEncoder(r.file.Name, rec.Schema(), r.columns, r.options, r.filtered); err != nil {
+		if r.enc, err = newKeyEncoder(r.file.name, rec.Schema(), r.columns, r.options, r.filtered); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err e
 	if r.ids {
 		encode = r.enc.EncodeIDs
 	}
-	if err := encode(r.file.Name, rec, r.keys.Batch); err != nil {
+	if err := encode(r.file.name, rec, r.keys.Batch); err != nil {
 		return err
 	}
 	r.keys.place = at

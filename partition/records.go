@@ -53,7 +53,7 @@ func Records(name string, schema *arrow.Schema, read func(context.Context) iter.
 		missing = "read"
 	}
 	t := &recordTable{missing: missing, at: fault.At{File: name}, schema: schema, read: read, opts: opts}
-	return &File{Name: name, Rel: name, Format: RecordBatches, Size: -1, rowGroups: rowGroups{t}, once: opts.Once, bytes: new(atomic.Int64), doubts: new(doubts)}
+	return &File{name: name, rel: name, format: RecordBatches, size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64), doubts: new(doubts)}
 }
 
 // recordTable is the table of Records.

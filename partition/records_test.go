@@ -112,7 +112,7 @@ func TestRecords(t *testing.T) {
 	equal(t, "passes ended", g.ended, g.passes)
 	equal(t, "rows known", f.Rows(), -1)
 	equal(t, "rows said", g.file("mine", RecordsOptions{Rows: 12}).Rows(), 12)
-	equal(t, "format", f.Format, RecordBatches)
+	equal(t, "format", f.format, RecordBatches)
 	if fp, err := f.Fingerprint(); fp != nil || err != nil || f.Once() || f.BytesRead() != 0 {
 		t.Errorf("fingerprint %x, %v; once %v; %d bytes read", fp, err, f.Once(), f.BytesRead())
 	}

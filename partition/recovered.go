@@ -12,8 +12,8 @@ import (
 // error with its place.
 func recovered(f *File, group int, err *error) {
 	if r := recover(); panics.IsMemoryFault(r) {
-		*err = fmt.Errorf("%s: %w", fault.At{File: f.Name, RowGroup: group + 1}, panics.ErrUnmapped)
+		*err = fmt.Errorf("%s: %w", fault.At{File: f.name, RowGroup: group + 1}, panics.ErrUnmapped)
 	} else if r != nil {
-		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.Name, RowGroup: group + 1}, r, debug.Stack())
+		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.name, RowGroup: group + 1}, r, debug.Stack())
 	}
 }

@@ -61,9 +61,9 @@ func textRuns(tasks []task, workers int) (runs []task) {
 			n++
 		}
 		most := 1
-		if t.file.Format.IsText() {
+		if t.file.format.IsText() {
 			most = max(min(n/(runsOfWorker*workers), mostOfRun), 1)
-			if workers == 1 || t.file.Format == CSV && t.file.compressed() {
+			if workers == 1 || t.file.format == CSV && t.file.compressed() {
 				most = n
 			}
 		}

@@ -79,7 +79,7 @@ func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
 		return Split(pending, s)
 	}
 	for _, f := range pending {
-		for _, c := range r.asBefore(f.Rel, f.NumGroups()) {
+		for _, c := range r.asBefore(f.rel, f.NumGroups()) {
 			pieces = append(pieces, Piece{File: f, Lo: c[0], Hi: c[1]})
 		}
 	}
@@ -178,7 +178,7 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 
 // brief describes the file as [File.Input] does, without its schema and row groups.
 func (f *File) brief() (Input, error) {
-	in := Input{Name: f.Name, Rel: f.Rel, Size: f.Size, Format: f.Format, values: f.Partitions(), found: f.found, root: f.root, rootRel: f.rootRel}
+	in := Input{Name: f.name, Rel: f.rel, Size: f.size, Format: f.format, values: f.Partitions(), found: f.found, root: f.root, rootRel: f.rootRel}
 	if f.src != nil {
 		in.modTime, in.identity = f.src.Object().ModTime, f.src.Object().Identity
 	}
@@ -238,7 +238,7 @@ func (d *runDigest) files(files []*File) error {
 		if err != nil {
 			return err
 		}
-		d.input(&Input{Rel: f.Rel, Size: f.Size, fingerprint: fp, values: f.Partitions()})
+		d.input(&Input{Rel: f.rel, Size: f.size, fingerprint: fp, values: f.Partitions()})
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ const wholeBelow = 1 << 20
 
 func (f *File) digest() ([]byte, error) {
 	p, ok := f.table.(*arrowparquet.Parquet)
-	if ok && f.Size > wholeBelow {
+	if ok && f.size > wholeBelow {
 		return p.Fingerprint(), nil
 	}
 	h := sha256.New()
@@ -328,10 +328,10 @@ func (f *File) digest() ([]byte, error) {
 		h.Write([]byte(id))
 		return h.Sum(nil), nil
 	}
-	buf := make([]byte, max(min(f.Size, 32<<10), 1)) // of many small files, larger ones would be garbage
-	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.Size), buf)
+	buf := make([]byte, max(min(f.size, 32<<10), 1)) // of many small files, larger ones would be garbage
+	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.size), buf)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
+		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
 	return h.Sum(nil), f.rest()
 }

@@ -193,7 +193,7 @@ func TestEstimateRows(t *testing.T) {
 		{"empty.txt", "", 0, 1, false},
 		{"packed.txt.gz", "\x1f\x8b\x08" + strings.Repeat("x", 30_000), 5_000, 20_000, false},
 	} {
-		f := &File{Name: c.name, Format: Lines, Size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, rowGroups: rowGroups{unknownRows{fakeFile("x").table}}}
+		f := &File{name: c.name, format: Lines, size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, table: unknownRows{fakeFile("x").table}}
 		if n, exact, err := f.EstimateRows(); err != nil || n < c.low || n > c.high || exact != c.exact {
 			t.Errorf("%s: %d rows, exactly %v, %v; want %d to %d", c.name, n, exact, err, c.low, c.high)
 		}

@@ -190,7 +190,7 @@ func (s *Scanner) PathOf(f *File) (path, why string) {
 	switch {
 	case f == nil || f.table == nil:
 		return "", ""
-	case f.Format == RecordBatches:
+	case f.format == RecordBatches:
 		return "generic", "the rows are given as Arrow records"
 	case f.parquet() == nil:
 		return "generic", "the input is Arrow, not Parquet"

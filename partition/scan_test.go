@@ -347,7 +347,7 @@ func TestScanRefusals(t *testing.T) {
 		var last error
 		for _, f := range files {
 			if err := s.check(f); err != nil {
-				checks, last = append(checks, f.Rel), err
+				checks, last = append(checks, f.rel), err
 			}
 		}
 		says(t, c.name, last, c.kind, c.words[1:]...)

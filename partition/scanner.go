@@ -201,7 +201,7 @@ func (s *Scanner) check(f *File) error {
 		}
 	}
 	for _, m := range s.opts.Match {
-		if _, err := m.encoder(f.Name, f.Schema()); err != nil {
+		if _, err := m.encoder(f.name, f.Schema()); err != nil {
 			return err
 		}
 	}
@@ -251,10 +251,10 @@ func (o *ScanOptions) columns(f *File) ([]int, error) {
 	for _, name := range o.Columns {
 		field, err := key.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		if at := slices.Index(cols, field.Index[0]); at >= 0 {
-			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.Name, o.Columns[at], name)
+			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.name, o.Columns[at], name)
 		}
 		cols = append(cols, field.Index[0])
 	}
@@ -272,7 +272,7 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 		return nil, err
 	}
 	for _, m := range s.opts.Match {
-		enc, err := m.encoder(f.Name, f.Schema())
+		enc, err := m.encoder(f.name, f.Schema())
 		if err != nil {
 			return nil, err
 		}

@@ -116,7 +116,7 @@ func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.
 	}
 	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.File.Name, err)
+		return fmt.Errorf("%s: %w", p.File.name, err)
 	}
 	return emit(kept)
 }

@@ -18,6 +18,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
@@ -594,7 +595,7 @@ func TestHaveKeys(t *testing.T) {
 		with, err := HaveKeys(c.files, c.match, c.any, func(f *File, why string) {
 			got = append(got, f)
 			if !strings.Contains(why, "no key column") {
-				t.Errorf("%s: %s", f.Name, why)
+				t.Errorf("%s: %s", f.name, why)
 			}
 		})
 		if err != nil {

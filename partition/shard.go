@@ -77,7 +77,7 @@ func (n *noShare) Read(context.Context, int, []int) iter.Seq2[arrow.Record, erro
 // noPiece returns a piece of which nothing can be read because of the error.
 func (s Shard) noPiece(err error) Piece {
 	name := fmt.Sprintf("shard %d/%d", s.Index, s.Of)
-	return Piece{File: &File{Name: name, Rel: name, Format: RecordBatches, Size: -1, rowGroups: rowGroups{&noShare{err}}, bytes: new(atomic.Int64)}, Hi: 1}
+	return Piece{File: &File{name: name, rel: name, format: RecordBatches, size: -1, table: &noShare{err}, bytes: new(atomic.Int64)}, Hi: 1}
 }
 
 // contains reports whether q is a part of p.

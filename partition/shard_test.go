@@ -45,10 +45,10 @@ func TestSplitIsAPartition(t *testing.T) {
 				load := 0.0
 				for _, p := range Split(files, Shard{i, of}) {
 					if p.File.NumGroups() == 0 {
-						owner[p.File.Name]++
+						owner[p.File.name]++
 					}
 					for g := p.Lo; g < p.Hi; g++ {
-						owner[fmt.Sprint(p.File.Name, ":", g)]++
+						owner[fmt.Sprint(p.File.name, ":", g)]++
 						load += float64(p.File.GroupBytes(g) + 1)
 					}
 				}
@@ -137,10 +137,10 @@ func TestSplitKeepsTheOrder(t *testing.T) {
 	var whole []string
 	for _, p := range Split(files, Shard{}) {
 		if !p.whole() {
-			t.Errorf("%s is cut where there is one worker", p.File.Name)
+			t.Errorf("%s is cut where there is one worker", p.File.name)
 		}
 		for g := p.Lo; g < p.Hi; g++ {
-			whole = append(whole, fmt.Sprint(p.File.Name, ":", g))
+			whole = append(whole, fmt.Sprint(p.File.name, ":", g))
 		}
 	}
 	for _, of := range []uint32{2, 5, 50} {
@@ -148,7 +148,7 @@ func TestSplitKeepsTheOrder(t *testing.T) {
 		for i := range of {
 			for _, p := range Split(files, Shard{i, of}) {
 				for g := p.Lo; g < p.Hi; g++ {
-					parts = append(parts, fmt.Sprint(p.File.Name, ":", g))
+					parts = append(parts, fmt.Sprint(p.File.name, ":", g))
 				}
 			}
 		}

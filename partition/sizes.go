@@ -23,7 +23,7 @@ func (f *File) PlainBytes(lo, hi int, columns []int) int64 {
 	if p := f.parquet(); p != nil {
 		return plainBytes(p.File(), f, lo, hi, columns)
 	}
-	if f.Size < 0 {
+	if f.size < 0 {
 		return -1
 	}
 	var stored int64
@@ -68,10 +68,10 @@ func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 	if rows = (Piece{f, 0, f.NumGroups()}).MostRows(); rows >= 0 {
 		return rows, f.where == nil, nil
 	}
-	if f.Size < 0 {
+	if f.size < 0 {
 		return -1, false, nil
 	}
-	if !f.Format.IsText() {
+	if !f.format.IsText() {
 		rows, err = f.CountRows()
 		return rows, err == nil && f.where == nil, err
 	}
@@ -84,24 +84,24 @@ func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 	var seen, lines int64
 	buf := make([]byte, piece)
 	for i := range int64(3) {
-		at := max(f.Size-piece, 0) * i / 2
-		n := min(piece, f.Size-at)
+		at := max(f.size-piece, 0) * i / 2
+		n := min(piece, f.size-at)
 		if m, err := f.src.ReadAt(buf[:n], at); int64(m) < n {
 			return -1, false, err
 		}
 		if i == 0 && compressed(buf[:n]) {
-			return f.Size * 4 / guessedLine, false, f.rest()
+			return f.size * 4 / guessedLine, false, f.rest()
 		}
 		seen, lines = seen+n, lines+int64(bytes.Count(buf[:n], []byte("\n")))
-		if f.Size <= piece {
+		if f.size <= piece {
 			if n > 0 && buf[n-1] != '\n' {
 				lines++
 			}
 			break
 		}
 	}
-	rows = int64(float64(f.Size) * float64(lines) / float64(max(seen, 1)))
-	if f.Format == CSV || f.Format == TSV { // the header
+	rows = int64(float64(f.size) * float64(lines) / float64(max(seen, 1)))
+	if f.format == CSV || f.format == TSV { // the header
 		rows = max(rows-1, 0)
 	}
 	return rows, false, f.rest()

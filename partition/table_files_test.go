@@ -88,7 +88,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 					if (i+l+n)%cases.Count(2, 1, 1) != 0 {
 						continue
 					}
-					what := fmt.Sprintf("%s, match %t, key %s, columns %v", files[0].Name, m != nil, k, names)
+					what := fmt.Sprintf("%s, match %t, key %s, columns %v", files[0].name, m != nil, k, names)
 					c := columnsOfFiles(t, files, names...)
 					h, err := hold(t, c, files, o, false)
 					if err != nil {

@@ -85,7 +85,7 @@ func directly(t testing.TB, c *TableColumns, files []*File, keep func(f *File, r
 		src, file := c.sources[f], f.parquet().File()
 		shapes := make([]map[int]parquet.Shape, f.NumGroups())
 		if src.leaves == nil {
-			t.Fatalf("%s: pages are not read", f.Name)
+			t.Fatalf("%s: pages are not read", f.name)
 		}
 		all := make([]leafRows, len(src.leaves))
 		for i, leaf := range src.leaves {
@@ -467,7 +467,7 @@ func TestLeafCursor(t *testing.T) {
 			for row := range got {
 				got[row] = across(all, row)
 			}
-			sameRows(t, fmt.Sprintf("%s, try %d", f.Name, try), got, rows)
+			sameRows(t, fmt.Sprintf("%s, try %d", f.name, try), got, rows)
 		}
 	}
 }

@@ -52,13 +52,13 @@ func NewTableColumns(files []*File, names []string, ignoreCase bool) (*TableColu
 	if !alike {
 		s, err := arrowparquet.NewShredder(c.schema)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", files[0].Name, err)
+			return nil, fmt.Errorf("%s: %w", files[0].name, err)
 		}
 		c.elements = s.Schema()
 	}
 	var err error
 	if c.leaves, err = parquet.LeavesOf(c.elements); err != nil {
-		return nil, fmt.Errorf("%s: %w", files[0].Name, err)
+		return nil, fmt.Errorf("%s: %w", files[0].name, err)
 	}
 	for len(c.orders) < len(c.leaves) {
 		c.orders = append(c.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
@@ -90,8 +90,8 @@ func (c *TableColumns) unify(files []*File, names []string, ignoreCase bool) err
 			continue
 		}
 		if !slices.EqualFunc(fields, got, func(x, y arrow.Field) bool { return sameColumn(x, y, ignoreCase) }) {
-			return fault.Mismatch(fault.At{File: f.Name}, "columns of the ID files",
-				fmt.Sprintf("%v as in %s", fields, files[0].Name), fmt.Sprint(got)).
+			return fault.Mismatch(fault.At{File: f.name}, "columns of the ID files",
+				fmt.Sprintf("%v as in %s", fields, files[0].name), fmt.Sprint(got)).
 				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
 		}
 		for k, g := range got {
@@ -118,7 +118,7 @@ func columnsNamed(f *File, names []string, ignoreCase bool) ([]int, error) {
 	for _, name := range names {
 		field, err := key.Path{name}.Resolve(f.Schema(), ignoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name, err)
+			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 		at = append(at, field.Index[0])
 	}

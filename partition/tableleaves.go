@@ -262,7 +262,7 @@ func (f *rowFill) charge(column string, n int64) error {
 	case f.n > 1:
 		return nil
 	}
-	at := fault.At{File: f.file.Name, RowGroup: f.group + 1, Column: column}
+	at := fault.At{File: f.file.name, RowGroup: f.group + 1, Column: column}
 	room := f.file.parquet().File().Room()
 	if f.bytes > mostRow {
 		return fault.Unsupported(at, "a row of %d bytes", f.bytes)
@@ -351,7 +351,7 @@ func (f *rowFill) leafKeys() error {
 	} else {
 		k.SetBytes(f.plain, n, f.options.Rule)
 	}
-	if err := fit(k, f.file.Name, f.columns, true); err != nil {
+	if err := fit(k, f.file.name, f.columns, true); err != nil {
 		return err
 	}
 	if f.there != nil {
@@ -382,7 +382,7 @@ func (f *rowFill) recordKeys(ctx context.Context) error {
 		first += int(rec.NumRows())
 	}
 	if first != f.n {
-		return fmt.Errorf("%s: keys of %d rows, want %d", fault.At{File: f.file.Name, RowGroup: f.group + 1}, first, f.n)
+		return fmt.Errorf("%s: keys of %d rows, want %d", fault.At{File: f.file.name, RowGroup: f.group + 1}, first, f.n)
 	}
 	return nil
 }

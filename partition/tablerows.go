@@ -56,7 +56,7 @@ func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions
 	}
 	for _, p := range pieces {
 		if c.sources[p.File] == nil {
-			return 0, 0, fmt.Errorf("%s: not one of the files of these columns", p.File.Name)
+			return 0, 0, fmt.Errorf("%s: not one of the files of these columns", p.File.name)
 		}
 	}
 	if o.Match != nil {
@@ -102,7 +102,7 @@ func (r *rowReading) newScanner(m Match) (*Scanner, error) {
 		}
 		return func(k *Keys) ([]uint32, error) {
 			if !k.undecided() {
-				if err := k.Batch.IDs(atColumns(k.Piece.File.Name, r.columns)); err != nil {
+				if err := k.Batch.IDs(atColumns(k.Piece.File.name, r.columns)); err != nil {
 					return nil, err
 				}
 			}
@@ -124,7 +124,7 @@ func (k *Keys) undecided() bool {
 // needed returns the columns of a file that are read: those of the table, then those
 // that only the key needs.
 func (r *rowReading) needed(f *File) ([]int, error) {
-	enc, err := newKeyEncoder(f.Name, f.Schema(), r.columns, r.options.Options, false)
+	enc, err := newKeyEncoder(f.name, f.Schema(), r.columns, r.options.Options, false)
 	if err != nil {
 		return []int{}, err
 	}
@@ -179,7 +179,7 @@ func (w *rowWorker) open(f *File) (err error) {
 	if w.file == f {
 		return nil
 	}
-	if w.enc, err = newKeyEncoder(f.Name, f.Schema(), w.columns, w.options.Options, false); err != nil {
+	if w.enc, err = newKeyEncoder(f.name, f.Schema(), w.columns, w.options.Options, false); err != nil {
 		return err
 	}
 	w.source, w.leaf, w.keys, w.where, w.ids = w.table.sources[f], nil, nil, nil, nil
@@ -252,7 +252,7 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
 	}
 	plain, err := take.PlainRecord(memory.DefaultAllocator, rec)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.Name, err)
+		return nil, fmt.Errorf("%s: %w", w.file.name, err)
 	}
 	b := w.batchOf(group)
 	b.record = plain
@@ -292,7 +292,7 @@ func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
 	}
 	kept, err := take.Record(memory.DefaultAllocator, rec, rows)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.Name, err)
+		return nil, fmt.Errorf("%s: %w", w.file.name, err)
 	}
 	return kept, nil
 }
@@ -300,11 +300,11 @@ func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
 // encode sets b to the keys of a record, which must be IDs.
 func (w *rowWorker) encode(rec arrow.Record, b *key.Batch) (err error) {
 	if w.ids == nil {
-		if w.ids, err = newKeyEncoder(w.file.Name, rec.Schema(), w.columns, w.options.Options, false); err != nil {
+		if w.ids, err = newKeyEncoder(w.file.name, rec.Schema(), w.columns, w.options.Options, false); err != nil {
 			return err
 		}
 	}
-	return w.ids.EncodeIDs(w.file.Name, rec, b)
+	return w.ids.EncodeIDs(w.file.name, rec, b)
 }
 
 // shredded passes the leaves of a record's rows to add.
@@ -324,7 +324,7 @@ func (w *rowWorker) batchOf(group int) *RowBatch {
 
 // placed adds the place of a row group to an error, unless it has one.
 func (w *rowWorker) placed(group int, err error) error {
-	at := fault.At{File: w.file.Name}
+	at := fault.At{File: w.file.name}
 	if w.file.GroupRows(group) >= 0 {
 		at.RowGroup = group + 1
 	}

@@ -52,13 +52,13 @@ func (f *File) compressed() bool {
 // textOptions returns the options for a text file whose bytes r reads.
 func (f *File) textOptions(opts OpenOptions, r io.ReaderAt) text.Options {
 	o := text.Options{
-		Format: textFormats[f.Format], Guessed: opts.TextFormat == "", Size: f.Size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory,
+		Format: textFormats[f.format], Guessed: opts.TextFormat == "", Size: f.size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory,
 		Encoding: opts.Encoding, SkipBad: opts.SkipBad, At: r, RangeBytes: opts.textRange, Turn: parquet.Turn,
 	}
 	if f.remote() {
 		o.At = nil
 		o.From = func(position, to int64) (io.ReadCloser, error) {
-			return newStream(io.NewSectionReader(r, 0, f.Size), f.src, position, to), nil
+			return newStream(io.NewSectionReader(r, 0, f.size), f.src, position, to), nil
 		}
 	}
 	return o

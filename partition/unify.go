@@ -107,7 +107,7 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 	var files []*parquet.File
 	for _, f := range logs {
 		if f.parquet() == nil {
-			return nil, fault.Unsupported(fault.At{File: f.Name}, "an Arrow file in a union of schemas").
+			return nil, fault.Unsupported(fault.At{File: f.name}, "an Arrow file in a union of schemas").
 				WithHint("convert it to Parquet, or keep each file's own schema with {Schema per-file} {Output OUT/}")
 		}
 		files = append(files, f.parquet().File())
@@ -170,10 +170,10 @@ func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
 			folded := strings.ToLower(field.Name)
 			first, ok := seen[folded]
 			if ok && first.name != field.Name {
-				return nil, fault.Mismatch(fault.At{File: f.Name, Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
+				return nil, fault.Mismatch(fault.At{File: f.name, Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
 					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
-			seen[folded] = spelling{field.Name, f.Name}
+			seen[folded] = spelling{field.Name, f.name}
 		}
 	}
 	for i, name := range columns {
@@ -198,11 +198,11 @@ func (o Output) alike(opts *ScanOptions, logs []*File) error {
 			return err
 		}
 		differs := func(want, got string) error {
-			return fault.Mismatch(fault.At{File: f.Name}, "schema", want, got).
+			return fault.Mismatch(fault.At{File: f.name}, "schema", want, got).
 				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
 		}
 		if !got.Equal(want) {
-			return differs(describe(want)+" as in "+first.Name, describe(got))
+			return differs(describe(want)+" as in "+first.name, describe(got))
 		}
 		if o.pagesFit() && f.parquet() != nil && first.parquet() != nil {
 			a, errA := opts.projection(first)
@@ -211,7 +211,7 @@ func (o Output) alike(opts *ScanOptions, logs []*File) error {
 				return err
 			}
 			if diff, same := parquet.SameSchema(a.Schema, b.Schema); !same {
-				return differs("that of "+first.Name+", the first", diff)
+				return differs("that of "+first.name+", the first", diff)
 			}
 		}
 	}
@@ -234,9 +234,9 @@ func sameDurations(columns []string, logs []*File) error {
 			for path, typ := range leafTypes(field.Name, field.Type) {
 				o, ok := seen[path]
 				if !ok {
-					seen[path] = origin{typ, f.Name}
+					seen[path] = origin{typ, f.name}
 				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
-					return fault.Mismatch(fault.At{File: f.Name, Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
+					return fault.Mismatch(fault.At{File: f.name, Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
 						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 				}
 			}

@@ -63,7 +63,7 @@ func (o Output) path(name string) string { return strings.TrimRight(o.Name, "/")
 func (o Output) target(p Part) publish.Target {
 	t := publish.Target{Name: o.fileName(p)}
 	if p.Piece.File != nil {
-		t.Input = p.Piece.File.Rel
+		t.Input = p.Piece.File.rel
 	}
 	return t
 }
@@ -83,7 +83,7 @@ func (o Output) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return o.nowhere() + p.Name + o.extension()
 	}
-	stem := stemOf(p.Piece.File.Rel)
+	stem := stemOf(p.Piece.File.rel)
 	if !p.Piece.whole() {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}
@@ -96,7 +96,7 @@ func (o Output) nowhere() string {
 	if len(o.logs) == 0 || len(o.logs[0].parts) == 0 {
 		return ""
 	}
-	return hive.Nulls(o.logs[0].Rel)
+	return hive.Nulls(o.logs[0].rel)
 }
 
 // extension returns the file name extension of the output's format.

@@ -119,7 +119,7 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 		if p.pages != nil {
 			copied[p.Piece.File] = p.pages.howPages()
 		} else if s.opts.Pairs != nil {
-			return nil, fault.Unsupported(fault.At{File: p.Piece.File.Name}, "pairs that are not copied from Parquet to Parquet")
+			return nil, fault.Unsupported(fault.At{File: p.Piece.File.name}, "pairs that are not copied from Parquet to Parquet")
 		}
 	}
 	s.setCopied(copied)
@@ -259,7 +259,7 @@ func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 			w.at++
 		}
 		if w.at == len(w.parts) {
-			return nil, nil, fmt.Errorf("%s: row groups %d to %d belong to no piece of the output, or come out of order", p.File.Name, p.Lo+1, p.Hi)
+			return nil, nil, fmt.Errorf("%s: row groups %d to %d belong to no piece of the output, or come out of order", p.File.name, p.Lo+1, p.Hi)
 		}
 		part := w.parts[w.at]
 		part.Piece = p

@@ -73,7 +73,7 @@ func Example_open() {
 	}
 	defer func() { _ = partition.Close(files) }()
 	for _, f := range files {
-		fmt.Println(f.Name, f.Schema().Field(0).Name)
+		fmt.Println(f.Name(), f.Schema().Field(0).Name)
 	}
 	// Output: mem://bucket/log/a.csv user_id
 }

@@ -30,7 +30,7 @@ func badLinesOf(files []*partition.File, skip bool) *badLines {
 	for _, f := range files {
 		if n, first, _ := f.BadLines(); n > 0 {
 			b.Lines += n
-			b.In = append(b.In, badFile{publish.EscapeName(f.Name), n, first})
+			b.In = append(b.In, badFile{publish.EscapeName(f.Name()), n, first})
 		}
 	}
 	return b

@@ -177,12 +177,12 @@ func (o *buildFlags) hasLines(files []*partition.File) error {
 		return nil
 	}
 	for _, f := range files {
-		if f.Format != partition.Lines {
+		if f.Format() != partition.Lines {
 			var names []string
 			for _, field := range f.Schema().Fields() {
 				names = append(names, field.Name)
 			}
-			return fmt.Errorf("%s: --key COL is required: name the column that holds the IDs (there are %s)", f.Name, firstNames(names))
+			return fmt.Errorf("%s: --key COL is required: name the column that holds the IDs (there are %s)", f.Name(), firstNames(names))
 		}
 	}
 	return nil
@@ -369,7 +369,7 @@ func undivided(files []*partition.File, s partition.Shard) string {
 	var names []string
 	for _, f := range files {
 		if why := f.Undivided(); why != "" {
-			names = append(names, fmt.Sprintf("%s (%s)", f.Name, why))
+			names = append(names, fmt.Sprintf("%s (%s)", f.Name(), why))
 		}
 	}
 	switch len(names) {
@@ -454,7 +454,7 @@ func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild
 	}
 	var names []string
 	for _, f := range files {
-		names = append(names, f.Name)
+		names = append(names, f.Name())
 	}
 	if err := c.spare(o.out, names...); err != nil {
 		return nil, err

@@ -354,7 +354,7 @@ func pathsOf(pieces []partition.Piece, of func(*partition.File) (path, why strin
 	out := []pathOf{}
 	for _, p := range pieces {
 		path, why := of(p.File)
-		out = append(out, pathOf{publish.EscapeName(p.File.Name), path, why})
+		out = append(out, pathOf{publish.EscapeName(p.File.Name()), path, why})
 	}
 	return out
 }

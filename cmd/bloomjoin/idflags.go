@@ -76,12 +76,12 @@ func typedName(name string) bool {
 
 // apply returns an error if a flag has no effect on the files that were opened.
 func (o *idFlags) apply(files []*partition.File) error {
-	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format.IsText() })
+	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format().IsText() })
 	if flags := o.given(); len(flags) > 0 && text < 0 && len(files) > 0 {
-		return fmt.Errorf("%s: its format is %s: %s is for text IDs (to read a column as another type, write COL::TYPE where the key is named)", files[0].Name, files[0].Format, strings.Join(flags, " and "))
+		return fmt.Errorf("%s: its format is %s: %s is for text IDs (to read a column as another type, write COL::TYPE where the key is named)", files[0].Name(), files[0].Format(), strings.Join(flags, " and "))
 	}
-	if o.format != "" && !slices.ContainsFunc(files, func(f *partition.File) bool { return string(f.Format) == o.format }) {
-		return fmt.Errorf("%s: its name says %s, which --ids-format %s does not change (rename it, or read it from standard input with --ids -)", files[text].Name, files[text].Format, o.format)
+	if o.format != "" && !slices.ContainsFunc(files, func(f *partition.File) bool { return string(f.Format()) == o.format }) {
+		return fmt.Errorf("%s: its name says %s, which --ids-format %s does not change (rename it, or read it from standard input with --ids -)", files[text].Name(), files[text].Format(), o.format)
 	}
 	return nil
 }
@@ -89,9 +89,9 @@ func (o *idFlags) apply(files []*partition.File) error {
 // textKeys returns a note if the key of a text file was read as text because it
 // was given no type.
 func textKeys(files []*partition.File, keyType string, classes []string) string {
-	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format.IsText() })
+	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format().IsText() })
 	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {
 		return ""
 	}
-	return fmt.Sprintf("the keys of %s are text, and match text only; if the log's are not, give their type, as --key-type int64", files[text].Name)
+	return fmt.Sprintf("the keys of %s are text, and match text only; if the log's are not, give their type, as --key-type int64", files[text].Name())
 }

@@ -393,7 +393,7 @@ func (f *filterFacts) full() string {
 
 func (i *inspected) table(ctx context.Context, f *partition.File, check bool) error {
 	md := f.Schema().Metadata()
-	t := &tableFacts{Format: string(f.Format), Rows: f.Rows(), RowGroups: f.NumGroups(), Codec: f.Codec()}
+	t := &tableFacts{Format: string(f.Format()), Rows: f.Rows(), RowGroups: f.NumGroups(), Codec: f.Codec()}
 	t.Result, _ = md.GetValue(partition.MetaResult)
 	t.Filter, _ = md.GetValue(partition.MetaFilter)
 	i.Table = t

@@ -463,7 +463,7 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partitio
 	if o.suffix != defaultSuffix {
 		words = append(words, "suffix "+o.suffix)
 	}
-	if o.text.skipBad && slices.ContainsFunc(ids, func(f *partition.File) bool { return f.Format.IsText() }) {
+	if o.text.skipBad && slices.ContainsFunc(ids, func(f *partition.File) bool { return f.Format().IsText() }) {
 		words = append(words, "without bad lines")
 	}
 	if i := slices.IndexFunc(ids, func(f *partition.File) bool { return f.Encoding() != "" }); i >= 0 {

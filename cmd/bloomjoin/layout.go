@@ -176,7 +176,7 @@ func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition
 	}
 	var without []skippedFile
 	with, err := partition.HaveKeys(files, matches, anyMatch, func(f *partition.File, why string) {
-		without = append(without, skippedFile{f.Name, why, f})
+		without = append(without, skippedFile{f.Name(), why, f})
 	})
 	return with, without, err
 }
