@@ -10,12 +10,12 @@ import (
 // leafForm is the form of ID rows as leaves, for an answer whose pages are copied.
 type leafForm struct{ columns *partition.TableColumns }
 
-// NewRows implements [join_test.table.Form].
+// NewRows implements [table.Form].
 func (f leafForm) NewRows(of *budget.Share) table.Rows {
 	return &leafRows{f.columns.NewTable(of.Take)}
 }
 
-// Parse implements [join_test.table.Form].
+// Parse implements [table.Form].
 func (f leafForm) Parse(src []byte, at int) (table.Batch, error) {
 	b, err := f.columns.Parse(src[at:])
 	return leafBatch{b}, err
@@ -24,25 +24,25 @@ func (f leafForm) Parse(src []byte, at int) (table.Batch, error) {
 // leafBatch is a batch of leafForm.
 type leafBatch struct{ *partition.RowBatch }
 
-// Keys implements [join_test.table.Batch].
+// Keys implements [table.Batch].
 func (b leafBatch) Keys() (*key.Batch, error) { return b.RowBatch.Keys, nil }
 
-// Append implements [join_test.table.Batch].
+// Append implements [table.Batch].
 func (b leafBatch) Append(dst []byte, rows []uint32) ([]byte, error) { return b.AppendTo(dst, rows) }
 
-// Release implements [join_test.table.Batch].
+// Release implements [table.Batch].
 func (b leafBatch) Release() {}
 
 // leafRows holds rows of leafForm.
 type leafRows struct{ table *partition.Table }
 
-// Add implements [join_test.table.Rows].
+// Add implements [table.Rows].
 func (r *leafRows) Add(b table.Batch, rows []uint32) error {
 	return r.table.Append(b.(leafBatch).RowBatch, rows)
 }
 
-// Seal implements [join_test.table.Rows].
+// Seal implements [table.Rows].
 func (r *leafRows) Seal() error { return nil }
 
-// Release implements [join_test.table.Rows].
+// Release implements [table.Rows].
 func (r *leafRows) Release() { r.table = nil }

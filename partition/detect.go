@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// format is a file format.
+// Format is a file format.
 type Format string
 
 // The formats. Text formats are read as ID sets only.
