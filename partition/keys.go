@@ -56,16 +56,6 @@ func (k *Keys) Probe() ([]uint32, error) {
 	return k.hits, nil
 }
 
-// Row returns the row, counted within the row group, of the key at position i of
-// Batch.Rows. It returns -1 if the key has Times, and for keys of text files.
-func (k *Keys) Row(i int) int64 {
-	if k.Times != nil || !k.place.known {
-		return -1
-	}
-	k.place.list()
-	return int64(k.place.row(k.Batch.Rows[i]))
-}
-
 // newKeyEncoder finds the key columns in a schema. With filtered, the classes in
 // the options are those of a filter, which the columns must be comparable to.
 func newKeyEncoder(file string, schema *arrow.Schema, columns []key.Column, o key.Options, filtered bool) (*key.Encoder, error) {
@@ -81,14 +71,12 @@ func newKeyEncoder(file string, schema *arrow.Schema, columns []key.Column, o ke
 
 // position maps the values of a page, or of a record, to rows.
 type position struct {
-	known bool
 	first uint32        // row of entry 0, if rows is nil
 	rows  []uint32      // by entry
 	nulls *parquet.Page // the page, if it has NULLs
 	full  uint8         // definition level of a value
 	there []uint32      // by value: entry, if nulls is not nil and list was called
 	buf   *[]uint32     // memory for there
-	skip  uint32        // values of the page before the batch
 }
 
 // list finds the entries that have a value. row needs them.
@@ -105,9 +93,8 @@ func (p *position) list() {
 	*p.buf, p.there = there, there
 }
 
-// row returns the row of value i of the batch.
+// row returns the row of value i.
 func (p *position) row(i uint32) uint32 {
-	i += p.skip
 	if p.there != nil {
 		i = p.there[i]
 	}

@@ -181,7 +181,7 @@ func (l *leafKeys) each(ctx context.Context, group int, c *parquet.Chunk, fn fun
 
 // placeOf returns the place of a page whose entries are consecutive rows.
 func (l *leafKeys) placeOf(p *parquet.Page) position {
-	at := position{known: true, first: uint32(p.FirstRow)}
+	at := position{first: uint32(p.FirstRow)}
 	if p.NonNull < p.Values {
 		at.nulls, at.buf = p, &l.there
 		at.full = uint8(l.file.parquet().File().Leaves[l.number()].MaxDef)
@@ -225,7 +225,6 @@ func (l *leafKeys) firstPage(ctx context.Context, r rowRange, _ []uint32) (rows,
 	if err != nil {
 		return 0, 0, err
 	}
-	l.keys.place = l.placeOf(p)
 	nulls, err = l.page(p, c.Dictionary())
 	return int64(p.Values), nulls, inGroup(err, l.file, r.group)
 }
@@ -253,7 +252,6 @@ func (l *leafKeys) page(p *parquet.Page, dict *parquet.Dictionary) (nulls int64,
 			return 0, err
 		}
 		nulls += more
-		l.keys.place.skip += uint32(n)
 		left, without = left-n, 0
 	}
 	return nulls, nil

@@ -219,7 +219,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error 
 		return err
 	}
 	w.keys.Piece = Piece{File: t.file, Lo: t.group, Hi: t.after()}
-	w.keys.Run, w.keys.Share, w.keys.Times, w.keys.place = t.number, t.stands/float64(max(w.rows, 1)), nil, position{}
+	w.keys.Run, w.keys.Share, w.keys.Times = t.number, t.stands/float64(max(w.rows, 1)), nil
 	if text, column, ok := w.plainText(t.file); ok {
 		return w.text(ctx, text, t, column)
 	}

@@ -59,7 +59,7 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn 
 		}
 		n := rec.NumRows()
 		for _, s := range within(r.rows, first, n, seeks) {
-			at := position{known: true, first: uint32(first + s[0])}
+			at := position{first: uint32(first + s[0])}
 			if seeks && r.rows != nil {
 				at.rows = picked[s[0]:]
 			}
@@ -105,7 +105,7 @@ func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) 
 		return fmt.Errorf("%s: %w", r.file.name, err)
 	}
 	defer some.Release()
-	return r.step(some, position{known: true, rows: r.kept}, fn)
+	return r.step(some, position{rows: r.kept}, fn)
 }
 
 // list lists the rows, or some of them; nil for the whole row group.

@@ -21,19 +21,12 @@ type Builder struct {
 	cols    []column
 	former  []int // bytes of values, by leaf, of the block before
 	scratch []byte
-	limit   int64
-	held    int64 // bytes of values and levels
 }
 
 // NewBuilder returns a builder of blocks with the given leaves.
 func NewBuilder(of []parquet.Leaf) *Builder {
-	return &Builder{of: of, kinds: kindsOf(of), cols: make([]column, len(of)), former: make([]int, len(of)), limit: math.MaxInt64}
+	return &Builder{of: of, kinds: kindsOf(of), cols: make([]column, len(of)), former: make([]int, len(of))}
 }
-
-// Limit bounds the values and levels of a block, in bytes: Add returns an error that
-// wraps fault.ErrMemory before it holds more. Values of dictionary-coded pages may
-// take any multiple of the page's size.
-func (b *Builder) Limit(bytes int64) { b.limit = bytes }
 
 // mostPositions is the largest position in a column.
 const mostPositions = math.MaxUint32 & math.MaxInt
@@ -59,9 +52,7 @@ func (b *Builder) Add(leaf int, p *parquet.Page, dict *parquet.Dictionary) error
 		c.values = make([]byte, 0, b.former[leaf])
 	}
 	if err == nil {
-		before := int64(len(c.values) + len(c.def) + len(c.rep))
 		err = b.add(k, c, p, dict)
-		b.held += int64(len(c.values)+len(c.def)+len(c.rep)) - before
 	}
 	if err != nil {
 		return fmt.Errorf("column %s: to be held in memory: %w", b.of[leaf].Dotted, err)
@@ -98,21 +89,11 @@ func (k *kind) check(p *parquet.Page, dict *parquet.Dictionary) error {
 
 func (b *Builder) add(k *kind, c *column, p *parquet.Page, dict *parquet.Dictionary) error {
 	if k.dense {
-		if b.held+int64(p.Values)*int64(k.width+1) > b.limit {
-			return b.overLimit()
-		}
 		b.addDense(k, c, p, dict)
 		return nil
 	}
 	from := len(c.values)
-	most := min(mostPositions, int64(from)+b.limit-b.held-2*int64(p.Values))
-	if int64(from) > most {
-		return b.overLimit()
-	}
-	values, ok := k.appendValues(c.values, p, dict, most)
-	if !ok && most < mostPositions {
-		return b.overLimit()
-	}
+	values, ok := k.appendValues(c.values, p, dict, mostPositions)
 	if !ok {
 		return errTooLarge
 	}
@@ -121,10 +102,6 @@ func (b *Builder) add(k *kind, c *column, p *parquet.Page, dict *parquet.Diction
 		return k.addRepeated(c, p, from)
 	}
 	return k.addFlat(c, p, from)
-}
-
-func (b *Builder) overLimit() error {
-	return fmt.Errorf("%w: rows to be held together take more than %s", fault.ErrMemory, show.Size(b.limit))
 }
 
 // appendValues appends the values of the page to dst, which must not become longer
@@ -269,7 +246,7 @@ func (w *walk) end() error {
 // and starts anew.
 func (b *Builder) Block(rows int) (*Block, error) {
 	out := &Block{rows: rows, kinds: b.kinds, cols: b.cols}
-	b.cols, b.held = make([]column, len(out.cols)), 0
+	b.cols = make([]column, len(out.cols))
 	for i := range out.cols {
 		k, c := &b.kinds[i], &out.cols[i]
 		have := len(c.starts)

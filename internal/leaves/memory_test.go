@@ -3,6 +3,7 @@ package leaves_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -75,26 +76,20 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestLimit: a builder does not expand a dictionary-coded page beyond its limit.
-func TestLimit(t *testing.T) {
-	leaf := parquet.Leaf{Type: format.ByteArray, Dotted: "a"}
-	dict := dictionary(t, &leaf, [][]byte{bytes.Repeat([]byte{1}, 1000)})
-	p := &parquet.Page{Values: 1000, Rows: 1000, NonNull: 1000, Coded: true, Indices: make([]uint32, 1000)}
-	for _, limit := range []int64{1, 10_000, 500_000, 1_000_000, 1_100_000} {
-		b := leaves.NewBuilder([]parquet.Leaf{leaf})
-		b.Limit(limit)
-		err := b.Add(0, p, dict)
-		if limit <= 1_000_000 != errors.Is(err, fault.ErrMemory) || err == nil != (limit > 1_000_000) {
-			t.Errorf("limit %d: %v", limit, err)
+// TestTooLarge: a builder does not expand a dictionary-coded page beyond the largest
+// position.
+func TestTooLarge(t *testing.T) {
+	const width = 1 << 20
+	leaf := parquet.Leaf{Type: format.FixedLenByteArray, TypeLength: width, Dotted: "a", MaxRep: 1, MaxDef: 1}
+	dict := dictionary(t, &leaf, [][]byte{make([]byte, width)})
+	for _, n := range []int{2, math.MaxUint32/width + 1} {
+		p := &parquet.Page{
+			Values: n, Rows: n, NonNull: n, Coded: true, Indices: make([]uint32, n),
+			Rep: make([]uint8, n), Def: bytes.Repeat([]byte{1}, n),
 		}
-	}
-	dense := parquet.Leaf{Type: format.Int64, Dotted: "b", MaxDef: 1}
-	p = &parquet.Page{Values: 1000, Rows: 1000, Def: make([]uint8, 1000)}
-	for _, limit := range []int64{8999, 18000} {
-		b := leaves.NewBuilder([]parquet.Leaf{dense})
-		b.Limit(limit)
-		if err := b.Add(0, p, nil); err == nil != (limit > 9000) {
-			t.Errorf("limit %d: %v", limit, err)
+		err := leaves.NewBuilder([]parquet.Leaf{leaf}).Add(0, p, dict)
+		if n == 2 != (err == nil) || n > 2 && !errors.Is(err, fault.ErrMemory) {
+			t.Errorf("%d values: %v", n, err)
 		}
 	}
 }

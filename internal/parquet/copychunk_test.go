@@ -43,8 +43,8 @@ func copyWhole(f *File, opts WriterOptions, n *copies) ([]byte, error) {
 			}
 			n.chunks++
 			if why == "" {
-				if n.whole++; chunks[l].Size() != 0 || chunks[l].Rows() != f.RowGroups[g].Rows {
-					return nil, fmt.Errorf("a copied chunk of %d bytes in memory and %d rows", chunks[l].Size(), chunks[l].Rows())
+				if n.whole++; chunks[l].Size() != 0 || chunks[l].rows != f.RowGroups[g].Rows {
+					return nil, fmt.Errorf("a copied chunk of %d bytes in memory and %d rows", chunks[l].Size(), chunks[l].rows)
 				}
 				continue
 			}

@@ -65,14 +65,6 @@ type openRow struct {
 // together. Row i of them stands times[i] times in the result, at least once.
 func NewRepeater(l *Leaf, times []uint32) *Repeater { return &Repeater{leaf: l, times: times} }
 
-// Reset makes r a new Repeater that reuses its memory.
-func (r *Repeater) Reset(l *Leaf, times []uint32) {
-	*r = Repeater{
-		leaf: l, times: times, out: r.out, sel: r.sel, values: r.values,
-		open: openRow{entryBuffer: r.open.entryBuffer},
-	}
-}
-
 // Next returns the next page of the result, with its dictionary, or io.EOF after the
 // last one. next returns the pages to repeat in the same way; it is called for a page
 // once the one before was used. A page none of whose rows is repeated is passed on as

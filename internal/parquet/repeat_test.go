@@ -100,7 +100,6 @@ func (c *repeatCase) repeats(i int) bool {
 
 func TestRepeater(t *testing.T) {
 	n := uint64(cases.Count(60, 200, 600))
-	var r Repeater
 	passed, made, coded := 0, 0, 0
 	for seed := range n {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -111,7 +110,7 @@ func TestRepeater(t *testing.T) {
 				unrepeated[p] = fmt.Sprint(*p)
 			}
 		}
-		r.Reset(c.leaf, c.times)
+		r := NewRepeater(c.leaf, c.times)
 		next := c.next()
 		var got []string
 		for {

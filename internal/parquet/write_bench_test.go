@@ -106,7 +106,7 @@ func BenchmarkChunkWriter(b *testing.B) {
 						b.Fatal(err)
 					}
 					size = int(e.plainSize)
-					if err := w.RowGroup(e.Rows(), []*EncodedChunk{e}); err != nil {
+					if err := w.RowGroup(e.rows, []*EncodedChunk{e}); err != nil {
 						b.Fatal(err)
 					}
 					w.groups, w.indexes = w.groups[:0], w.indexes[:0]

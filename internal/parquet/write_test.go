@@ -580,7 +580,7 @@ func TestWriterConcurrently(t *testing.T) {
 					if err := copyChunk(f, g, l, c, whole); err != nil {
 						return err
 					}
-					if c.Size() <= 0 {
+					if c.Pending()+c.Encoded() <= 0 {
 						return errors.New("a chunk that holds nothing")
 					}
 					chunks[l], err = c.Finish()
@@ -591,8 +591,8 @@ func TestWriterConcurrently(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range chunks {
-				if c.Size() < c.Bytes() || c.Rows() != f.RowGroups[g].Rows {
-					t.Fatalf("%d bytes in %d of memory, %d rows", c.Bytes(), c.Size(), c.Rows())
+				if c.Size() < c.Bytes() { // RowGroup compares the rows
+					t.Fatalf("%d bytes in %d of memory", c.Bytes(), c.Size())
 				}
 			}
 			if err := w.RowGroup(f.RowGroups[g].Rows, chunks); err != nil {

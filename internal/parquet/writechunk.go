@@ -109,11 +109,7 @@ func (w *Writer) Chunk(leaf int) *ChunkWriter {
 // plain. It must be called before the first page is added.
 func (c *ChunkWriter) UseDictionary() { c.numbered = c.leaf.Type != format.Boolean }
 
-// Size returns the chunk's memory in bytes.
-func (c *ChunkWriter) Size() int64 { return c.Pending() + c.out.held + c.dictOut.held }
-
-// Pending returns Size without encoded pages: the memory of the next page and of
-// the dictionary.
+// Pending returns the memory of the next page and of the dictionary, in bytes.
 func (c *ChunkWriter) Pending() int64 {
 	if c.chunkState == nil {
 		return 0

@@ -240,9 +240,6 @@ type EncodedChunk struct {
 	filter     *storedRange // its Bloom filter, in the same file; may be nil
 }
 
-// Rows returns the number of rows.
-func (e *EncodedChunk) Rows() int64 { return e.rows }
-
 // Bytes returns the size of the chunk in the file, in bytes.
 func (e *EncodedChunk) Bytes() int64 {
 	if e.stored != nil {

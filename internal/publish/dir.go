@@ -38,8 +38,6 @@ type Dir struct {
 	Name      string
 	Manifests string // directory of the manifests; see [ManifestsOf]
 	Recipe    Recipe
-	// Rest is the name of the file for rows that come from no input, or "".
-	Rest string
 	// All makes the outputs of all inputs, whatever there is.
 	All bool
 	// Prune removes outputs whose input is gone.

@@ -45,13 +45,6 @@ func (f *File) Streams(n int) []*Stream {
 	return all
 }
 
-// Size returns the size of the stream in bytes.
-func (s *Stream) Size() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.size
-}
-
 // Free empties the stream and makes its disk space available to others.
 func (s *Stream) Free() {
 	s.mu.Lock()

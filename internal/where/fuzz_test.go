@@ -2,6 +2,7 @@ package where
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -29,7 +30,7 @@ func FuzzParse(f *testing.F) {
 		if c.String() != again.String() {
 			t.Fatalf("%q became %q, and that %q", text, c, again)
 		}
-		if a, b := c.Paths(), again.Paths(); len(a) != len(b) {
+		if a, b := pathsOf(c), pathsOf(again); !slices.Equal(a, b) {
 			t.Fatalf("%q has columns %q, its canonical form %q", text, a, b)
 		}
 		schema := schemaOf()

@@ -121,16 +121,24 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
+// pathsOf returns the columns that a condition names, in order of appearance.
+func pathsOf(c *Cond) (paths []string) {
+	for _, one := range c.root.tests(nil) {
+		paths = append(paths, pathText(one.path))
+	}
+	return paths
+}
+
 func TestPaths(t *testing.T) {
 	c, err := Parse(`b = 1 AND a.x IS NULL AND "a.x" = 2 AND b IN (1)`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got [][]string
-	for _, p := range c.Paths() {
-		got = append(got, p)
+	for _, one := range c.root.tests(nil) {
+		got = append(got, one.path)
 	}
-	if want := [][]string{{"b"}, {"a", "x"}, {"a.x"}}; !reflect.DeepEqual(got, want) {
+	if want := [][]string{{"b"}, {"a", "x"}, {"a.x"}, {"b"}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -78,19 +78,6 @@ type Cond struct{ root *node }
 // parentheses, or on which of several spellings the text used (x <> 1, NOT x = 1).
 func (c *Cond) String() string { return c.root.text() }
 
-// Paths returns the columns that the condition names, each once, in order of
-// appearance.
-func (c *Cond) Paths() (paths []key.Path) {
-	seen := map[string]bool{}
-	for _, t := range c.root.tests(nil) {
-		if name := pathText(t.path); !seen[name] {
-			seen[name] = true
-			paths = append(paths, t.path)
-		}
-	}
-	return paths
-}
-
 // Bind finds the columns in a schema, ignoring the case of names if ignoreCase is
 // set, and converts the literals to the types of the columns. Errors name at.File,
 // the column, its type and the literal. A column of INT96 timestamps may
