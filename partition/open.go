@@ -197,5 +197,5 @@ func ReadSchema(ctx context.Context, name string, opts OpenOptions) (p *PinnedSc
 		return nil, fault.Unsupported(fault.At{File: name}, "a schema from anything but one Parquet file").
 			WithHint("name a Parquet file, such as an earlier output")
 	}
-	return &PinnedSchema{files[0].parquet().File()}, nil
+	return pin(files[0].parquet().File())
 }

@@ -2,7 +2,9 @@ package partition
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -24,14 +26,39 @@ const (
 )
 
 // PinnedSchema is a schema for all files of an output.
-type PinnedSchema struct{ file *parquet.File }
+type PinnedSchema struct {
+	Name   string // the file that has the schema, for messages
+	Footer []byte // Parquet's FileMetaData, without row groups
+}
 
-// Bytes returns the schema as Parquet stores it, to compare it with others.
-func (p *PinnedSchema) Bytes() ([]byte, error) {
-	m := parquet.FileMetaData{Schema: p.file.Metadata.Schema, RowGroups: []parquet.RowGroupMeta{}}
+// pin returns the schema of a file.
+func pin(f *parquet.File) (*PinnedSchema, error) {
+	m := parquet.FileMetaData{Schema: f.Metadata.Schema, RowGroups: []parquet.RowGroupMeta{}}
 	b, err := m.Encode()
 	if err != nil {
-		return nil, fmt.Errorf("%s: encoding the schema: %w", p.file.Name, err)
+		return nil, fmt.Errorf("%s: encoding the schema: %w", f.Name, err)
 	}
-	return b, nil
+	return &PinnedSchema{f.Name, b}, nil
+}
+
+// pinnedElements returns the schema, or the given columns of it; nil means all.
+func pinnedElements(p *PinnedSchema, columns []string) ([]parquet.SchemaElement, error) {
+	file, err := parquet.OpenFooter(p.Footer, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	if columns == nil {
+		return file.Metadata.Schema, nil
+	}
+	var at []int
+	for _, name := range columns {
+		has := func(n *parquet.Node) bool { return n.Name == name }
+		i := slices.IndexFunc(file.Root.Children, has)
+		if i < 0 {
+			return nil, fault.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none").
+				WithHint("give a schema that has it, or leave the column out")
+		}
+		at = append(at, i)
+	}
+	return file.Project(at).Schema, nil
 }

@@ -487,10 +487,8 @@ func TestPinnedSchema(t *testing.T) {
 	if err := do(pin(user, n), "user", "n"); err != nil {
 		t.Errorf("a schema of the columns to keep: %v", err)
 	}
-	b1, err1 := full.Bytes()
-	b2, err2 := pin(user, n).Bytes()
-	if err1 != nil || err2 != nil || bytes.Equal(b1, b2) {
-		t.Errorf("two schemas are told by the same %d bytes: %v, %v", len(b1), err1, err2)
+	if b := full.Footer; len(b) == 0 || bytes.Equal(b, pin(user, n).Footer) {
+		t.Errorf("two schemas are told by the same %d bytes", len(b))
 	}
 	_, err := ReadSchema(t.Context(), write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, record(t, memory.DefaultAllocator, col{"user", []int64{1}})), OpenOptions{})
 	says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")

@@ -129,7 +129,7 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 	if opts.Pinned == nil {
 		return parquet.Union(files, columns)
 	}
-	schema, err := opts.Pinned.elements(columns)
+	schema, err := pinnedElements(opts.Pinned, columns)
 	if err != nil {
 		return nil, err
 	}
@@ -266,22 +266,4 @@ func leafTypes(name string, t arrow.DataType) map[string]string {
 	}
 	walk(name, t)
 	return leaves
-}
-
-// elements returns the schema, or the given columns of it; nil means all.
-func (p *PinnedSchema) elements(columns []string) ([]parquet.SchemaElement, error) {
-	if columns == nil {
-		return p.file.Metadata.Schema, nil
-	}
-	var at []int
-	for _, name := range columns {
-		has := func(n *parquet.Node) bool { return n.Name == name }
-		i := slices.IndexFunc(p.file.Root.Children, has)
-		if i < 0 {
-			return nil, fault.Mismatch(fault.At{File: p.file.Name, Column: name}, "the given schema", "a column of that name", "none").
-				WithHint("give a schema that has it, or leave the column out")
-		}
-		at = append(at, i)
-	}
-	return p.file.Project(at).Schema, nil
 }

@@ -158,8 +158,7 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, ou
 	if opts.Pinned == nil {
 		return words, nil
 	}
-	b, err := opts.Pinned.Bytes()
-	return append(words, string(b)), err
+	return append(words, string(opts.Pinned.Footer)), nil
 }
 
 // skippedFile is a file of the log that is left out, with the reason.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -68,6 +69,12 @@ func Open(room *Room, r io.ReaderAt, size int64, name string) (f *File, err erro
 // takes one request instead of two.
 func OpenEnd(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
 	return open(room, r, size, name, false)
+}
+
+// OpenFooter returns a file that has a footer and no pages: the schema of other files.
+func OpenFooter(footer []byte, name string) (*File, error) {
+	b := slices.Concat([]byte(magic), footer, binary.LittleEndian.AppendUint32(nil, uint32(len(footer))), []byte(magic))
+	return Open(nil, bytes.NewReader(b), int64(len(b)), name)
 }
 
 func open(room *Room, r io.ReaderAt, size int64, name string, head bool) (f *File, err error) {
