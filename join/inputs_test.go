@@ -16,7 +16,7 @@ func inputsAgree(w partition.Written, r join.Report, typ join.Type, where bool) 
 		where = where || i.RowsIn < 0 // a stream, whose rows are not known before it is read
 		in, kept, out, null = in+i.RowsIn, kept+i.RowsKept, out+i.RowsOut, null+i.KeysNull
 		if i.RowsOut > 0 && len(i.Files) == 0 && len(w.Files) > 0 {
-			return fmt.Errorf("%s: %d rows in files %v", i.File.Name(), i.RowsOut, i.Files)
+			return fmt.Errorf("%s: %d rows in files %v", i.Rel, i.RowsOut, i.Files)
 		}
 	}
 	want := r.RowsOut

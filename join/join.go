@@ -209,8 +209,8 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		paged, why := t.byPages(ctx, out)
 		j.note(func() { j.why = why })
 		if t = paged; why != "" {
-			out.Counts = func(inputs []partition.WrittenInput) (idsMatched, idsTotal int64) {
-				j.once.describe(inputs, j.task.opts.Type, true)
+			out.Counts = func(inputs []partition.WrittenInput, pieces []partition.Piece) (idsMatched, idsTotal int64) {
+				j.once.describe(inputs, pieces, j.task.opts.Type, true)
 				return j.report.IDsMatched, j.report.IDsTotal
 			}
 			return out.Write(ctx, j.Parts(), j.run(ctx, end))
@@ -226,9 +226,9 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 		return partition.Written{}, err
 	}
 	j.note(func() { j.scanner = scanner })
-	out.Counts = func(inputs []partition.WrittenInput) (idsMatched, idsTotal int64) {
+	out.Counts = func(inputs []partition.WrittenInput, pieces []partition.Piece) (idsMatched, idsTotal int64) {
 		if t.answer.pages {
-			r.tally.describe(inputs, t.opts.Type, false)
+			r.tally.describe(inputs, pieces, t.opts.Type, false)
 		}
 		return j.report.IDsMatched, j.report.IDsTotal
 	}

@@ -40,7 +40,7 @@ func (t *tally) of(p partition.Piece) *inputCounts {
 
 // describe completes the figures of an output with pairs of rows. records
 // says that it was made of records.
-func (t *tally) describe(inputs []partition.WrittenInput, typ Type, records bool) {
+func (t *tally) describe(inputs []partition.WrittenInput, pieces []partition.Piece, typ Type, records bool) {
 	parts := map[*partition.File][]partition.Piece{}
 	for p := range t.inputs {
 		parts[p.File] = append(parts[p.File], p)
@@ -48,7 +48,7 @@ func (t *tally) describe(inputs []partition.WrittenInput, typ Type, records bool
 	for i := range inputs {
 		in := &inputs[i]
 		var rows, matched, null int64
-		for _, p := range parts[in.File] {
+		for _, p := range parts[pieces[i].File] {
 			if in.Lo <= p.Lo && p.Hi <= in.Hi {
 				c := t.inputs[p]
 				rows, matched, null = rows+c.rows.Load(), matched+c.matched.Load(), null+c.keysNull.Load()

@@ -83,18 +83,18 @@ func checkBundles(t *testing.T, what, dir string, w Written, inputs []bundleInpu
 		files[f.Name], names, rows = f, append(names, f.Name), rows+f.Rows
 	}
 	for i, in := range w.Inputs {
-		equal(t, what+": input", in.File.rel, inputs[i].rel)
-		equal(t, what+": rows of "+in.File.rel, in.RowsIn, int64(len(inputs[i].rows)))
+		equal(t, what+": input", in.Rel, inputs[i].rel)
+		equal(t, what+": rows of "+in.Rel, in.RowsIn, int64(len(inputs[i].rows)))
 		if rows -= in.RowsOut; (in.RowsOut > 0) != (len(in.Files) > 0) || in.RowsKept != in.RowsOut {
-			t.Errorf("%s: %s: %d rows, %d log rows, in %q", what, in.File.rel, in.RowsOut, in.RowsKept, in.Files)
+			t.Errorf("%s: %s: %d rows, %d log rows, in %q", what, in.Rel, in.RowsOut, in.RowsKept, in.Files)
 		}
 		for _, name := range in.Files {
 			if slices.Contains(found, name) {
 				continue
 			}
 			found = append(found, name)
-			if stem := func(n string) string { return strings.TrimSuffix(n, path.Ext(n)) }; stem(name) != stem(in.File.rel) {
-				t.Errorf("%s: a file of %s is %s", what, in.File.rel, name)
+			if stem := func(n string) string { return strings.TrimSuffix(n, path.Ext(n)) }; stem(name) != stem(in.Rel) {
+				t.Errorf("%s: a file of %s is %s", what, in.Rel, name)
 			}
 			last := lastOf(w, name)
 			if inputs[last].bundle != inputs[i].bundle {

@@ -216,11 +216,11 @@ func (f *File) input() (publish.Input, error) {
 func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written) (err error) {
 	var idsMatched, idsTotal int64
 	if o.Counts != nil {
-		idsMatched, idsTotal = o.Counts(w.Inputs)
+		idsMatched, idsTotal = o.Counts(w.Inputs, o.given)
 	}
 	at := map[string]int{} // by Rel: its index among Inputs
 	for i, in := range w.Inputs {
-		at[in.File.rel] = i
+		at[in.Rel] = i
 	}
 	for _, f := range files.Files() {
 		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
@@ -243,8 +243,8 @@ func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written
 // from no input are those of an input without a name.
 func (o Output) entries(w *Written) (entries []publish.Entry, err error) {
 	placed := map[string]bool{}
-	for _, in := range w.Inputs {
-		one, err := in.File.input()
+	for i, in := range w.Inputs {
+		one, err := o.given[i].File.input()
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ type InputPiece struct {
 // returns for the same files. It reads the lines of their inputs only.
 func (in *Inputs) Share(ctx context.Context, s Shard) ([]InputPiece, error) {
 	needContext(ctx)
-	if err := s.check(); err != nil {
+	if err := checkShard(s); err != nil {
 		return nil, err
 	}
 	lo, hi := divide(in.weights(), s)

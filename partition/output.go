@@ -108,9 +108,9 @@ type Output struct {
 	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
 	Require Require
 	// Counts, if not nil, is called when all rows have been written, of a directory before
-	// its manifest is: it completes what is known of the inputs, and returns how many IDs
-	// have a row, of how many.
-	Counts func(inputs []WrittenInput) (idsMatched, idsTotal int64)
+	// its manifest is: it completes what is known of the inputs, which are those pieces, and
+	// returns how many IDs have a row, of how many.
+	Counts func(inputs []WrittenInput, pieces []Piece) (idsMatched, idsTotal int64)
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;
 	// empty: [os.TempDir]. The output's bytes are the same.
@@ -121,6 +121,7 @@ type Output struct {
 	pool  *parquet.Pool  // shared by all writers
 	owner *publish.Owner // see prepare
 	logs  []*File        // files of the log that have an output
+	given []Piece        // those of Written.Inputs
 }
 
 // Part becomes a separate file in a directory: the rows of one piece, or rows that

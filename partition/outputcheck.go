@@ -38,7 +38,7 @@ func (o *Output) check(ctx context.Context) error {
 	if !slices.Contains([]string{"", IDsRerun, IDsKeep}, o.IDsChanged) {
 		return fmt.Errorf("Output.IDsChanged %q: want IDsRerun or IDsKeep, or leave it empty", o.IDsChanged)
 	}
-	if err := o.Shard.check(); err != nil {
+	if err := checkShard(o.Shard); err != nil {
 		return fmt.Errorf("Output.Shard: %w", err)
 	}
 	return o.Run.check()

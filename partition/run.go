@@ -75,7 +75,7 @@ func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 // is [Split], except that inputs whose outputs were damaged are divided as when these were
 // written, so that the same files come out.
 func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
-	if r == nil || r.job == nil || !r.job.Heals() || s.check() != nil {
+	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
 		return Split(pending, s)
 	}
 	for _, f := range pending {
@@ -88,7 +88,7 @@ func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
 
 // ListedPieces is Pieces for what [Output.PendingInputs] has returned.
 func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s Shard) (pieces []InputPiece, err error) {
-	if r == nil || r.job == nil || !r.job.Heals() || s.check() != nil {
+	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
 		return pending.Share(ctx, s)
 	}
 	for in, err := range pending.Each(ctx) {

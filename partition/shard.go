@@ -39,8 +39,8 @@ func (s Shard) Whole() bool { return s.Of <= 1 }
 // String formats the shard in the form that ParseShard reads.
 func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, max(s.Of, 1)) }
 
-// check returns an error for a shard that does not exist.
-func (s Shard) check() error { return options.Shard(s.Index, s.Of) }
+// checkShard returns an error for a shard that does not exist.
+func checkShard(s Shard) error { return options.Shard(s.Index, s.Of) }
 
 // Piece is a range of row groups of a file, which one worker reads.
 type Piece struct {
@@ -75,7 +75,7 @@ func (n *noShare) Read(context.Context, int, []int) iter.Seq2[arrow.Record, erro
 }
 
 // noPiece returns a piece of which nothing can be read because of the error.
-func (s Shard) noPiece(err error) Piece {
+func noPiece(s Shard, err error) Piece {
 	name := fmt.Sprintf("shard %d/%d", s.Index, s.Of)
 	return Piece{File: &File{name: name, rel: name, format: RecordBatches, size: -1, table: &noShare{err}, bytes: new(atomic.Int64)}, Hi: 1}
 }

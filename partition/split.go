@@ -17,8 +17,8 @@ import (
 // For a shard that does not exist, such as 4/4, Split returns a piece of a File that
 // stands for no input. Everything that reads this piece or its File returns an error.
 func Split(files []*File, s Shard) []Piece {
-	if err := s.check(); err != nil {
-		return []Piece{s.noPiece(err)}
+	if err := checkShard(s); err != nil {
+		return []Piece{noPiece(s, err)}
 	}
 	var weights []int64
 	for _, f := range files {

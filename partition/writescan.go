@@ -129,12 +129,12 @@ func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 		}
 	}
 	counts := o.Counts
-	o.Counts = func(inputs []WrittenInput) (idsMatched, idsTotal int64) {
+	o.Counts = func(inputs []WrittenInput, pieces []Piece) (idsMatched, idsTotal int64) {
 		for i := range inputs { // the first parts, one each
 			inputs[i].KeysNull = w.nulls[i]
 		}
 		if counts != nil {
-			return counts(inputs)
+			return counts(inputs, pieces)
 		}
 		return 0, 0
 	}

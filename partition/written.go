@@ -34,7 +34,8 @@ type WrittenFile struct {
 
 // WrittenInput is a piece of the log with what became of it.
 type WrittenInput struct {
-	Piece
+	Rel    string // of the file, see [File.Rel]
+	Lo, Hi int    // row groups, as of [Piece]
 	// RowsIn is the number of stored rows, whether or not they satisfy the file's
 	// condition; -1: unknown, of standard input and records.
 	RowsIn int64
@@ -49,13 +50,10 @@ type WrittenInput struct {
 	Files []string
 }
 
-// writtenInputs returns the inputs of the parts before anything is written.
-func writtenInputs(parts []Part) []WrittenInput {
-	var inputs []WrittenInput
-	for _, p := range parts {
-		if p.Piece.File != nil {
-			inputs = append(inputs, WrittenInput{Piece: p.Piece, RowsIn: p.Piece.storedRows(), KeysNull: -1})
-		}
+// writtenInputs returns the inputs before anything is written.
+func writtenInputs(pieces []Piece) (inputs []WrittenInput) {
+	for _, p := range pieces {
+		inputs = append(inputs, WrittenInput{Rel: p.File.rel, Lo: p.Lo, Hi: p.Hi, RowsIn: p.storedRows(), KeysNull: -1})
 	}
 	return inputs
 }
@@ -123,14 +121,14 @@ func (o Output) openRows(ctx context.Context, parts []Part) (*rowWriter, error) 
 	for i, p := range parts {
 		if p.Piece.File != nil {
 			w.at[i] = len(w.at)
-			logs = append(logs, p.Piece.File)
+			logs, o.given = append(logs, p.Piece.File), append(o.given, p.Piece)
 		}
 	}
 	if err := o.prepare(ctx, logs); err != nil {
 		return nil, err
 	}
 	w.end = o.begin()
-	w.out, w.written.Inputs = o, writtenInputs(parts)
+	w.out, w.written.Inputs = o, writtenInputs(o.given)
 	var err error
 	switch {
 	case o.Name == "-":
@@ -187,7 +185,7 @@ func (w *rowWriter) close() (Written, error) {
 	}
 	err := w.sink.end(w.ctx, &w.written, nil)
 	if err == nil && w.out.Counts != nil && !w.out.owner.InDir { // else the manifest needed them
-		w.out.Counts(w.written.Inputs)
+		w.out.Counts(w.written.Inputs, w.out.given)
 	}
 	w.err = errors.Join(err, w.end())
 	w.ended, w.sink = true, nil
