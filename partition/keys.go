@@ -12,11 +12,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Keys is a batch of keys of one row group, with their positions. It is valid until
-// the function that received it returns, and must not be used concurrently.
+// Keys is a batch of keys of one row group. It is valid until the function that
+// received it returns, and must not be used concurrently.
 type Keys struct {
-	// Batch holds the keys. Its Rows number values, not rows of the file; see
-	// [Keys.Row].
+	// Batch holds the keys. Its Rows number values, not rows of the file.
 	Batch *key.Batch
 	// Piece is the row group that the keys come from.
 	Piece Piece

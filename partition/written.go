@@ -88,7 +88,7 @@ func (r Rows) of() []partRows {
 // rowWriter writes rows to an output that is open. It must be ended with close, fail or
 // abort, and must not be used concurrently.
 type rowWriter struct {
-	ctx     context.Context //nolint:containedctx // openRows's, which holds for the rowWriter
+	ctx     context.Context // openRows's
 	out     Output
 	parts   int
 	at      map[int]int // by part: its index among the inputs
