@@ -164,7 +164,7 @@ func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f 
 // file in the order of their names. A record has the columns of its file. It is
 // valid until the loop body ends; retain it to keep it longer. The sequence ends
 // after its first error.
-func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.Seq2[arrow.Record, error] {
+func Scan(ctx context.Context, logs []string, opts partition.Scan) iter.Seq2[arrow.Record, error] {
 	stopped.Needs(ctx, "bloomjoin.Scan")
 	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		files, s, err := openScan(ctx, logs, opts)
@@ -187,14 +187,14 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 // each log file; see [partition.Output.Write] for what of it an error leaves. If there
 // is one already, the error wraps [partition.ErrExists]. The output records which
 // filter its rows have passed, if opts.Match has only one.
-func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w partition.Written, err error) {
+func ScanFiles(ctx context.Context, logs []string, output string, opts partition.Scan) (w partition.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
 	files, s, err := openScan(ctx, logs, opts)
 	if err != nil {
 		return w, err
 	}
 	defer func() { err = errors.Join(err, partition.Close(files)) }()
-	out := partition.Output{Name: output, Result: s.Result()}
+	out := partition.Output{OutputOptions: partition.OutputOptions{Name: output}, Result: s.Result()}
 	if len(opts.Match) == 1 {
 		if out.Filter, err = opts.Match[0].Filter.Digest(); err != nil {
 			return w, err
@@ -235,7 +235,7 @@ func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join
 		return r, err
 	}
 	defer func() { err = errors.Join(err, closeFiles()) }()
-	_, err = j.Write(ctx, partition.Output{Name: output, Result: partition.ResultExact}, nil)
+	_, err = j.Write(ctx, partition.Output{OutputOptions: partition.OutputOptions{Name: output}, Result: partition.ResultExact}, nil)
 	return j.Report(), err
 }
 

@@ -16,14 +16,14 @@ import (
 // fromList is what a plan keeps of a list of inputs.
 type fromList struct {
 	inputs *partition.Inputs
-	open   partition.OpenOptions
+	open   partition.Opening
 	first  map[string]*partition.File // one file of each schema
 }
 
 // NewPlanOf is [NewPlan] for a list of inputs, which must stay open. It opens one file
 // of each schema and those of the shard, and build IDs and filters are the same. The
 // caller closes the [Plan].
-func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.OpenOptions, opts Options) (_ *Plan, err error) {
+func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Opening, opts Options) (_ *Plan, err error) {
 	stopped.Needs(ctx, "filterbuild.NewPlanOf")
 	if inputs == nil {
 		return nil, fmt.Errorf("no list of inputs was given%w", quiet.Error{Err: storage.ErrNoFiles})

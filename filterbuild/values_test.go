@@ -260,7 +260,7 @@ func TestZeroValues(t *testing.T) {
 		"NewPlan(nil)":       {func() error { _, err := NewPlan(nil, Options{Key: "k"}); return err }, "no files of IDs"},
 		"NewPlan of nothing": {func() error { _, err := NewPlan([]*partition.File{}, Options{Key: "k"}); return err }, "no files of IDs"},
 		"NewPlanOf(nil)": {func() error {
-			_, err := NewPlanOf(ctx, nil, partition.OpenOptions{}, Options{Key: "k"})
+			_, err := NewPlanOf(ctx, nil, partition.Opening{}, Options{Key: "k"})
 			return err
 		}, "no list of inputs"},
 	} {
@@ -301,7 +301,7 @@ func TestNilContext(t *testing.T) {
 		"Plan.Build":      func() { _, _, _ = p.Build(none) },
 		"Plan.NewBuilder": func() { _, _ = p.NewBuilder(none) },
 		"Builder.Finish":  func() { _, _, _ = b.Finish(none) },
-		"NewPlanOf":       func() { _, _ = NewPlanOf(none, nil, partition.OpenOptions{}, Options{Key: "k"}) },
+		"NewPlanOf":       func() { _, _ = NewPlanOf(none, nil, partition.Opening{}, Options{Key: "k"}) },
 	} {
 		func() {
 			defer func() {
@@ -322,7 +322,7 @@ func TestNilContext(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids.parquet", span(0, 10))
-	list, err := partition.ListInputs(t.Context(), []string{"ids.parquet"}, partition.OpenOptions{Store: s}, nil)
+	list, err := partition.ListInputs(t.Context(), []string{"ids.parquet"}, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestPlanRefuses(t *testing.T) {
 	} {
 		o.Key = "id"
 		_, files := plan(t, s, []string{"ids.parquet"}, o)
-		p, inputs := NewPlanOf(t.Context(), list, partition.OpenOptions{Store: s}, o)
+		p, inputs := NewPlanOf(t.Context(), list, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, o)
 		if inputs == nil {
 			p.Close()
 		}
@@ -348,7 +348,7 @@ func TestPlanRefuses(t *testing.T) {
 		}
 	}
 	// The share of a worker may be empty.
-	p, err := NewPlanOf(t.Context(), list, partition.OpenOptions{Store: s}, Options{Key: "id", Shard: partition.Shard{Index: 98, Of: 99}})
+	p, err := NewPlanOf(t.Context(), list, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, Options{Key: "id", Shard: partition.Shard{Index: 98, Of: 99}})
 	if err != nil {
 		t.Fatal(err)
 	}

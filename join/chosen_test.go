@@ -35,7 +35,7 @@ func onDisk(t *testing.T, ids, logs []*partition.File, opts join.Options) (got a
 	if err != nil {
 		return got, err
 	}
-	out := partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Result: partition.ResultExact}
+	out := partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}, Result: partition.ResultExact}
 	if _, err := j.Write(t.Context(), out, nil); err != nil {
 		return got, err
 	}
@@ -182,7 +182,7 @@ func spoiled(t testing.TB, files []*partition.File, columns ...string) []*partit
 		}
 		names = append(names, f.Name())
 	}
-	return open(t, partition.OpenOptions{}, names...)
+	return open(t, partition.Opening{}, names...)
 }
 
 // TestColumnsThatAreNotRead: no strategy reads a column, of either side, that is not in

@@ -20,7 +20,7 @@ func differing(t testing.TB) []*partition.File {
 	a, b := filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet")
 	writeFile(t, a, table(t, numbers("k", arrow.PrimitiveTypes.Int32, 0, 6), texts("s", "p", "q", "r", "s", "t", "u")), 3, partition.Parquet)
 	writeFile(t, b, table(t, ints("n", "10", "20", "30"), ints("k", "4", "5", "-1")), 3, partition.Parquet)
-	return open(t, partition.OpenOptions{}, dir)
+	return open(t, partition.Opening{}, dir)
 }
 
 // result joins into a file and reads it back with a join that keeps all rows.
@@ -30,12 +30,12 @@ func result(t *testing.T, ids, logs []*partition.File, opts join.Options) (answe
 	if err != nil {
 		return answer{}, err
 	}
-	out := partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Result: partition.ResultExact}
+	out := partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}, Result: partition.ResultExact}
 	if _, err := j.Write(t.Context(), out, nil); err != nil {
 		return answer{}, err
 	}
 	none := files(t, 1, 1, ints("none", "1"))
-	whole := open(t, partition.OpenOptions{}, out.Name)
+	whole := open(t, partition.Opening{}, out.Name)
 	return run(t, none, whole, join.Options{On: whole[0].Schema().Field(0).Name + "=none", Type: join.Anti})
 }
 

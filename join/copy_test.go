@@ -55,11 +55,11 @@ func save[T any](t testing.TB, path string, rows []T, opts ...pq.WriterOption) s
 // copied joins into an output file.
 func copied(t testing.TB, ids, logs []string, opts join.Options, out string, end func() error) (join.Report, error) {
 	t.Helper()
-	j, err := join.New(open(t, partition.OpenOptions{}, ids...), open(t, partition.OpenOptions{}, logs...), opts)
+	j, err := join.New(open(t, partition.Opening{}, ids...), open(t, partition.Opening{}, logs...), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = j.Write(t.Context(), partition.Output{Name: out, Result: partition.ResultExact}, end)
+	_, err = j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: out}, Result: partition.ResultExact}, end)
 	return j.Report(), err
 }
 

@@ -25,7 +25,7 @@ func TestCoverage(t *testing.T) {
 	}
 	sorted := slices.Sorted(slices.Values(keys))
 	for _, d := range []keySets{{name: "uniform", log: keys}, {name: "sorted", log: sorted}, {name: "sorted row groups", log: inGroups(keys, 10_000)}} {
-		log := open(t, partition.OpenOptions{}, d.write(t, d.log, 2, 10_000, partition.Parquet))
+		log := open(t, partition.Opening{}, d.write(t, d.log, 2, 10_000, partition.Parquet))
 		missed, below := 0, 0
 		for range tries {
 			d.ids = nil
@@ -34,7 +34,7 @@ func TestCoverage(t *testing.T) {
 					d.ids = append(d.ids, k)
 				}
 			}
-			ids := open(t, partition.OpenOptions{}, d.write(t, d.ids, 1, 10_000, partition.Parquet))
+			ids := open(t, partition.Opening{}, d.write(t, d.ids, 1, 10_000, partition.Parquet))
 			j, err := join.New(ids, log, join.Options{On: "k"})
 			if err != nil {
 				t.Fatal(err)

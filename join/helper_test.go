@@ -147,7 +147,7 @@ func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format par
 }
 
 // open opens files, and closes them when the test ends.
-func open(t testing.TB, opts partition.OpenOptions, names ...string) []*partition.File {
+func open(t testing.TB, opts partition.Opening, names ...string) []*partition.File {
 	t.Helper()
 	files, err := partition.Open(context.Background(), names, opts)
 	if err != nil {
@@ -380,5 +380,5 @@ func written(t testing.TB, ids, logs []*partition.File, opts join.Options) []byt
 // once makes an ID set with one ID a line that can be read only once.
 func once(t testing.TB, column string, text io.Reader) []*partition.File {
 	t.Helper()
-	return open(t, partition.OpenOptions{Text: true, Stdin: text, Column: column}, "-")
+	return open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: text, Column: column}}, "-")
 }

@@ -182,7 +182,7 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 	if _, err := j.prepared(); err != nil {
 		return partition.Written{}, err
 	}
-	if err := out.CheckSchemas(ctx, partition.ScanOptions{}, nil); err != nil { // before IDs are read
+	if err := out.CheckSchemas(ctx, partition.Scan{}, nil); err != nil { // before IDs are read
 		return partition.Written{}, err
 	}
 	ctx, release, err := j.begin(ctx, false)

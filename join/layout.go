@@ -226,11 +226,19 @@ func (a *answer) logNames(f *partition.File, withKey bool) []string {
 
 // scanOptions returns the options of a scan that keeps the log's columns of the
 // answer, and with withKey those of the key.
-func (a *answer) scanOptions(f *partition.File, withKey bool) partition.ScanOptions {
+func (a *answer) scanOptions(f *partition.File, withKey bool) partition.Scan {
 	o := a.opts
-	return partition.ScanOptions{
-		Columns: a.logNames(f, withKey), IgnoreCase: o.IgnoreCase, Schema: o.Schema, Pinned: o.Pinned,
-		Threads: o.Threads, Mem: o.Mem, Progress: o.Progress, Normalize: o.Normalize,
+	return partition.Scan{
+		ScanOptions: partition.ScanOptions{
+			Columns:    a.logNames(f, withKey),
+			IgnoreCase: o.IgnoreCase,
+			Schema:     o.Schema,
+			Pinned:     o.Pinned,
+			Threads:    o.Threads,
+			Mem:        o.Mem,
+			Progress:   o.Progress,
+			Normalize:  o.Normalize,
+		},
 	}
 }
 

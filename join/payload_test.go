@@ -63,7 +63,7 @@ func TestPayload(t *testing.T) {
 		logs = append(logs, payload(t, 3*i, 7, 2, 0, 50, 4, 1, 2))
 		writeFile(t, filepath.Join(logDir, fmt.Sprint(i, ".arrow")), logs[i], 3, partition.ArrowFile)
 	}
-	idFiles, logFiles := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
+	idFiles, logFiles := open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir)
 	for _, typ := range types {
 		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			got, err := run(t, idFiles, logFiles, join.Options{On: "k", Type: typ, Strategy: strategy})
@@ -153,13 +153,13 @@ func TestTextIDs(t *testing.T) {
 		if c.dictionary {
 			dt, format = &arrow.DictionaryType{IndexType: p.Int8, ValueType: dt}, partition.ArrowFile
 		}
-		logs := open(t, partition.OpenOptions{}, writeTable(t, table(t, column{name: "k", dt: dt, values: c.log}), 1, 1, format))
+		logs := open(t, partition.Opening{}, writeTable(t, table(t, column{name: "k", dt: dt, values: c.log}), 1, 1, format))
 		csv := func(text string) []*partition.File {
 			name := filepath.Join(t.TempDir(), "ids.csv")
 			if err := os.WriteFile(name, []byte("id,w\n"+strings.ReplaceAll(strings.TrimSpace(text), "\n", ",1\n")+",1\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			return open(t, partition.OpenOptions{Text: true}, name)
+			return open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}}, name)
 		}
 		for _, typ := range []join.Type{join.Semi, join.Inner, join.Full} {
 			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
@@ -187,7 +187,7 @@ func TestPayloadWritten(t *testing.T) {
 		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".arrow")), payload(t, 5*i, i, i+1, i+2, 100+i, 2), 2, partition.ArrowFile)
 	}
 	writeFile(t, filepath.Join(logDir, "log.arrow"), payload(t, 3, 7, 2, 0, 50, 4, 1, 2), 100, partition.ArrowFile)
-	ids, logs := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
+	ids, logs := open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir)
 	for _, typ := range types {
 		for _, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
 			opts := join.Options{On: "k", Type: typ}
@@ -199,13 +199,13 @@ func TestPayloadWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := partition.Output{Name: filepath.Join(t.TempDir(), "out."+string(format)), Format: format}
+			out := partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(t.TempDir(), "out."+string(format)), Format: format}}
 			if _, err := out.Write(t.Context(), j.Parts(), j.Run(t.Context())); err != nil {
 				t.Errorf("%s to %s: %v", typ, format, err)
 				continue
 			}
 			var rows []string
-			back := open(t, partition.OpenOptions{}, out.Name)
+			back := open(t, partition.Opening{}, out.Name)
 			for g := range back[0].NumGroups() {
 				for rec, err := range back[0].Read(t.Context(), g, nil) {
 					if err != nil {

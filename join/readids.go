@@ -101,9 +101,17 @@ func (t *task) eachPassing(ctx context.Context, m partition.Match, fn idRows) (r
 	if err != nil {
 		return 0, 0, err
 	}
-	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{m}, Normalize: t.opts.Normalize, Columns: t.answer.ids.names, CountNulls: true,
-		IgnoreCase: t.opts.IgnoreCase, Threads: t.opts.Threads, Mem: t.opts.Mem, Progress: t.prepares(true),
+	s, err := partition.NewScanner(partition.Scan{
+		ScanOptions: partition.ScanOptions{
+			Match:      []partition.Match{m},
+			Normalize:  t.opts.Normalize,
+			Columns:    t.answer.ids.names,
+			CountNulls: true,
+			IgnoreCase: t.opts.IgnoreCase,
+			Threads:    t.opts.Threads,
+			Mem:        t.opts.Mem,
+			Progress:   t.prepares(true),
+		},
 	})
 	if err != nil {
 		return 0, 0, err

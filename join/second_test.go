@@ -52,7 +52,7 @@ func pagesWithinASecond(t *testing.T, dt *arrow.TimestampType, second int64) []*
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, partition.OpenOptions{}, name)
+	return open(t, partition.Opening{}, name)
 }
 
 // TestKeysWithinASecond: keys that differ only below the second are found, although the filter's
@@ -91,7 +91,7 @@ func TestKeysWithinASecond(t *testing.T) {
 		filter := filterOf(t, idFiles, "k", codec.WantBloom, 1e-9)
 		for layout, logs := range layouts {
 			what := fmt.Sprintf("%s in %s", dt, layout)
-			s, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: filter}}}, logs...)
+			s, err := partition.NewScanner(partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: filter}}}}, logs...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -109,7 +109,7 @@ func TestVectors(t *testing.T) {
 				v.refused(t)
 				return
 			}
-			f := open(t, partition.OpenOptions{}, v.path)[0]
+			f := open(t, partition.Opening{}, v.path)[0]
 			rec, err := whole(t, f)
 			if err != nil {
 				t.Fatal(err)
@@ -223,7 +223,7 @@ func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 		}
 	}
 	filter := filterOf(t, []*partition.File{f}, column, codec.WantBloom, 1e-6)
-	s, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: filter, Key: column}}})
+	s, err := partition.NewScanner(partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: filter, Key: column}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,10 +337,10 @@ func joinTo(t *testing.T, ids, log *partition.File, key string, typ join.Type, f
 		return nil, err
 	}
 	out := filepath.Join(t.TempDir(), "out."+string(format))
-	if _, err := j.Write(t.Context(), partition.Output{Name: out, Format: format, Result: partition.ResultExact}, nil); err != nil {
+	if _, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: out, Format: format}, Result: partition.ResultExact}, nil); err != nil {
 		return nil, err
 	}
-	rec, err := whole(t, open(t, partition.OpenOptions{}, out)[0])
+	rec, err := whole(t, open(t, partition.Opening{}, out)[0])
 	if err != nil {
 		return nil, fmt.Errorf("reading the output: %w", err)
 	}
@@ -373,7 +373,7 @@ func (v vector) refused(t *testing.T) {
 			}
 		}
 	}
-	files, err := partition.Open(t.Context(), []string{v.path}, partition.OpenOptions{})
+	files, err := partition.Open(t.Context(), []string{v.path}, partition.Opening{})
 	if err != nil {
 		check("open", err)
 		return

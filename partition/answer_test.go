@@ -163,7 +163,7 @@ func emptyFile(t testing.TB, schema []parquet.SchemaElement, orders []format.Col
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, OpenOptions{}, name)[0]
+	return open(t, Opening{}, name)[0]
 }
 
 // pairsOf returns Pairs of all columns of a log and of IDs, except that shared names
@@ -204,7 +204,7 @@ func layoutOf(t testing.TB, log *File, p *Pairs) (*pairLayout, *File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "why", Output{Name: "out.parquet"}.PairsFit(p, []*File{log}), "")
+	equal(t, "why", Output{OutputOptions: OutputOptions{Name: "out.parquet"}}.PairsFit(p, []*File{log}), "")
 	o := Output{Result: ResultExact}
 	if err := o.prepare(t.Context(), []*File{log}); err != nil {
 		t.Fatal(err)
@@ -338,7 +338,7 @@ func TestAnswerOfCorpora(t *testing.T) {
 		if err != nil || filepath.Ext(name) != ".parquet" {
 			return err
 		}
-		opened, err := Open(t.Context(), []string{name}, OpenOptions{})
+		opened, err := Open(t.Context(), []string{name}, Opening{})
 		if err != nil {
 			return nil // other tests see that broken files are refused
 		}
@@ -357,7 +357,7 @@ func answersOf(t *testing.T, f *File) (n int) {
 	for i := range 4 {
 		p := pairsOf(t, f, "", f)
 		p.KeepLog, p.KeepTable = i&1 != 0, i&2 != 0
-		if why := (Output{Name: "out.parquet"}).PairsFit(p, []*File{f}); why != "" {
+		if why := (Output{OutputOptions: OutputOptions{Name: "out.parquet"}}).PairsFit(p, []*File{f}); why != "" {
 			t.Log(why)
 			continue
 		}
@@ -380,7 +380,7 @@ func answersOf(t *testing.T, f *File) (n int) {
 func TestSharedLayout(t *testing.T) {
 	schema := schemaOf(t, "required int64 k\noptional int32 n\n")
 	names := []string{emptyFile(t, schema, nil, nil).name, emptyFile(t, schema, nil, nil).name, emptyFile(t, schemaOf(t, "required int64 k\n"), nil, nil).name}
-	logs := open(t, OpenOptions{}, names...)
+	logs := open(t, Opening{}, names...)
 	p := pairsOf(t, logs[0], "k", logs[0])
 	p.KeepTable = true
 	var layouts []*pairLayout
@@ -405,5 +405,5 @@ func openBytes(t testing.TB, b []byte) *File {
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, OpenOptions{}, name)[0]
+	return open(t, Opening{}, name)[0]
 }

@@ -25,10 +25,10 @@ func castLog(t testing.TB, name string) string {
 }
 
 // scanError returns the error of a scan of a file.
-func scanError(t testing.TB, name string, opts ScanOptions) error {
+func scanError(t testing.TB, name string, opts Scan) error {
 	t.Helper()
 	opts.Mem = checked(t)
-	files := open(t, OpenOptions{Mem: opts.Mem}, name)
+	files := open(t, Opening{OpenOptions: OpenOptions{Mem: opts.Mem}}, name)
 	s, err := NewScanner(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestMisfitIsAnError(t *testing.T) {
 			"in a key of two":        {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "k::int64,n"}},
 			"in a key of two, later": {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "n,k::int64"}},
 		} {
-			err := scanError(t, log, ScanOptions{Match: match})
+			err := scanError(t, log, Scan{ScanOptions: ScanOptions{Match: match}})
 			if !errors.Is(err, key.ErrMisfit) {
 				t.Errorf("%s, %s: %v", name, what, err)
 				continue
@@ -79,7 +79,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 		log := castLog(t, name)
 		for _, id := range []int64{1, 77} {
 			m := Match{Filter: exactOf("k", id), Key: "k::int64", NullMisfits: true}
-			got, st := scanned(t, ScanOptions{Match: []Match{m}, CountNulls: true}, Shard{}, log)
+			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{m}, CountNulls: true}}, Shard{}, log)
 			want := 0
 			if id == 1 {
 				want = 8 // of 0 to 39, those with remainder 1 modulo 5, except 13
@@ -88,7 +88,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 				t.Errorf("%s, ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), want)
 			}
 			m.NoMatch = true
-			got, st = scanned(t, ScanOptions{Match: []Match{m}}, Shard{}, log)
+			got, st = scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{m}}}, Shard{}, log)
 			if len(got) != 40-want || st.KeysNull.Load() != 1 {
 				t.Errorf("%s, not ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), 40-want)
 			}
@@ -102,7 +102,7 @@ func TestMisfitInText(t *testing.T) {
 	if err := os.WriteFile(name, []byte("k,n\n1,1\nx,2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)
+	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t)}}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
 		o := KeyOptions{Key: column, IDs: true, Threads: 1}
 		_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {

@@ -16,7 +16,7 @@ import (
 )
 
 // parseRules parses the patterns of Include and Exclude.
-func (o *OpenOptions) parseRules() error {
+func (o *Opening) parseRules() error {
 	for _, list := range []struct {
 		option   string
 		patterns []string
@@ -36,7 +36,7 @@ func (o *OpenOptions) parseRules() error {
 
 // choose leaves out what Include and Exclude leave out of directories and of what patterns
 // match, and files that are listed more than once.
-func (o *OpenOptions) choose(names []string, lists [][]storage.Object) (_ [][]storage.Object, err error) {
+func (o *Opening) choose(names []string, lists [][]storage.Object) (_ [][]storage.Object, err error) {
 	used := make([]bool, len(o.exclude))
 	for i, list := range lists {
 		if lists[i], err = o.chooseOf(names[i], list, used); err != nil {
@@ -82,7 +82,7 @@ func treeOf(name string, list []storage.Object) (root string, pattern bool) {
 
 // chooseOf is choose for what one name stands for. It sets used for the patterns of Exclude
 // that leave out a file.
-func (o *OpenOptions) chooseOf(name string, list []storage.Object, used []bool) (kept []storage.Object, err error) {
+func (o *Opening) chooseOf(name string, list []storage.Object, used []bool) (kept []storage.Object, err error) {
 	if len(o.include)+len(o.exclude) == 0 || len(list) == 0 {
 		return list, nil
 	}
@@ -121,7 +121,7 @@ func (o *OpenOptions) chooseOf(name string, list []storage.Object, used []bool) 
 }
 
 // note passes on what is remarkable about the inputs.
-func (o *OpenOptions) note(format string, args ...any) {
+func (o *Opening) note(format string, args ...any) {
 	if o.Note != nil {
 		o.Note(fault.Textf(format, args...))
 	}
@@ -130,7 +130,7 @@ func (o *OpenOptions) note(format string, args ...any) {
 // onceEach leaves out what is listed again: a file whose path, without links, and whose
 // columns of its path are those of another. Files that are linked into directories with
 // other columns have other rows.
-func (o *OpenOptions) onceEach(lists [][]storage.Object) ([][]storage.Object, error) {
+func (o *Opening) onceEach(lists [][]storage.Object) ([][]storage.Object, error) {
 	s := sightings{options: o, several: len(lists) > 1, stamps: map[stamp]*storage.Object{}, paths: map[string]*storage.Object{}}
 	for i, list := range lists {
 		var kept []storage.Object // nil while nothing is left out
@@ -156,7 +156,7 @@ func (o *OpenOptions) onceEach(lists [][]storage.Object) ([][]storage.Object, er
 // sightings finds objects that are listed several times. To follow the links of all paths
 // would take longer than to list them, so it is done for files of one size and time.
 type sightings struct {
-	options *OpenOptions
+	options *Opening
 	several bool // names, so that one path may be listed twice
 	stamps  map[stamp]*storage.Object
 	paths   map[string]*storage.Object // by path and columns

@@ -39,25 +39,25 @@ func TestOneFileIsReadOnce(t *testing.T) {
 		{log, log + "/**"}, {log + "/**/*.parquet", log + "/sub"}, {log + "/a.parquet", log + "/{a,b}.parquet", linked},
 	} {
 		var notes []string
-		files := open(t, OpenOptions{Note: func(n fault.Text) { notes = append(notes, n.String()) }}, names...)
+		files := open(t, Opening{Note: func(n fault.Text) { notes = append(notes, n.String()) }}, names...)
 		if len(files) != 3 || len(notes) != 1 || !strings.Contains(notes[0], "read once") {
 			t.Errorf("%q: %d files, %q", names, len(files), notes)
 		}
 	}
-	if files := open(t, OpenOptions{Repeated: true}, log, file); len(files) != 4 {
+	if files := open(t, Opening{Repeated: true}, log, file); len(files) != 4 {
 		t.Errorf("a file that is named twice: %d files", len(files))
 	}
 	days := filepath.Join(root, "days")
 	link(t, filepath.Join(log, "a.parquet"), filepath.Join(days, "dt=1/a.parquet"))
 	link(t, filepath.Join(log, "a.parquet"), filepath.Join(days, "dt=2/a.parquet"))
-	if files := open(t, OpenOptions{Hive: HiveAuto, Note: func(n fault.Text) { t.Error(n) }}, days); len(files) != 2 {
+	if files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, Note: func(n fault.Text) { t.Error(n) }}, days); len(files) != 2 {
 		t.Errorf("links in two partitions: %d files", len(files))
 	}
 	if err := os.Link(filepath.Join(log, "a.parquet"), filepath.Join(log, "hard.parquet")); err != nil {
 		t.Skip(err)
 	}
 	var notes []string
-	files := open(t, OpenOptions{Note: func(n fault.Text) { notes = append(notes, n.String()) }}, log)
+	files := open(t, Opening{Note: func(n fault.Text) { notes = append(notes, n.String()) }}, log)
 	if len(files) != 4 || len(notes) != 1 || !strings.Contains(notes[0], "hard links") {
 		t.Errorf("a hard link: %d files, %q", len(files), notes)
 	}
@@ -67,7 +67,7 @@ func TestOneFileIsReadOnce(t *testing.T) {
 func TestUnfinishedOutputs(t *testing.T) {
 	in, root := logs(t), t.TempDir()
 	out := filepath.Join(root, "parent/out")
-	if _, err := (job{[]string{in}, Output{Name: out + "/", Run: runOf(1), Shard: Shard{Index: 0, Of: 2}}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out + "/", Shard: Shard{Index: 0, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	farm := filepath.Join(root, "farm")
@@ -77,37 +77,37 @@ func TestUnfinishedOutputs(t *testing.T) {
 		out, filepath.Dir(out), out + "/a.parquet", filepath.Dir(out) + "/o*", filepath.Dir(out) + "/**", filepath.Dir(out) + "/{out,x}",
 		farm, farm + "/*", filepath.Join(root, "one"), root,
 	} {
-		_, err := Open(t.Context(), []string{name}, OpenOptions{Hive: HiveOff})
+		_, err := Open(t.Context(), []string{name}, Opening{OpenOptions: OpenOptions{Hive: HiveOff}})
 		says(t, name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
-		open(t, OpenOptions{Hive: HiveOff, Uncommitted: true}, name)
+		open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff, Uncommitted: true}}, name)
 	}
 	other := filepath.Join(filepath.Dir(out), "other")
 	write(t, filepath.Join(other, "d.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
-	for _, opts := range []OpenOptions{{Exclude: []string{"out/"}}, {Include: []string{"other/"}}, {Exclude: []string{"out"}}} {
+	for _, opts := range []Opening{{OpenOptions: OpenOptions{Exclude: []string{"out/"}}}, {OpenOptions: OpenOptions{Include: []string{"other/"}}}, {OpenOptions: OpenOptions{Exclude: []string{"out"}}}} {
 		if files := open(t, opts, filepath.Dir(out)); len(files) != 1 {
 			t.Errorf("%+v: %d files", opts, len(files))
 		}
 	}
-	if _, err := (job{[]string{in}, Output{Name: out + "/", Run: runOf(1), Shard: Shard{Index: 1, Of: 2}}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out + "/", Shard: Shard{Index: 1, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	open(t, OpenOptions{Hive: HiveOff}, out)
+	open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, out)
 	// Without _SUCCESS, what the state lists is compared with what is there.
 	for _, name := range []string{publish.Success, "y=1/" + publish.Success} {
 		if err := os.Remove(filepath.Join(out, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	open(t, OpenOptions{Hive: HiveOff}, out)
+	open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, out)
 	put(t, filepath.Join(out, "y=1/stray.parquet"), get(t, filepath.Join(out, "a.parquet")))
-	_, err := Open(t.Context(), []string{out}, OpenOptions{Hive: HiveOff})
+	_, err := Open(t.Context(), []string{out}, Opening{OpenOptions: OpenOptions{Hive: HiveOff}})
 	says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
 }
 
 // An input of a list is not replaced, and patterns are lines of .gitignore.
 func TestApartFromAList(t *testing.T) {
 	in := logs(t)
-	list, err := ListInputs(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, OpenOptions{Hive: HiveOff, Base: in}, nil)
+	list, err := ListInputs(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, Opening{OpenOptions: OpenOptions{Hive: HiveOff}, Base: in}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestApartFromAList(t *testing.T) {
 	for _, name := range []string{in + "/y=1/c.parquet", hard, link(t, in+"/a.parquet", filepath.Join(t.TempDir(), "soft.parquet")), in + "/y=1/"} {
 		run := runOf(1)
 		run.List = list
-		_, err := Output{Name: name, Store: storage.Local{}, Run: run, Force: true}.Pending(t.Context())
+		_, err := Output{OutputOptions: OutputOptions{Name: name, Store: storage.Local{}, Force: true}, Run: run}.Pending(t.Context())
 		says(t, name, err, nil, "the output is the input")
 	}
 	for exclude, want := range map[string]string{
@@ -127,7 +127,7 @@ func TestApartFromAList(t *testing.T) {
 		in + "/a.parquet": "[y=1/b.arrow y=1/c.parquet]", "{a,c}.parquet": "[y=1/b.arrow]",
 	} {
 		var got []string
-		for _, f := range open(t, OpenOptions{Hive: HiveOff, Exclude: []string{exclude}}, in) {
+		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff, Exclude: []string{exclude}}}, in) {
 			got = append(got, f.rel)
 		}
 		equal(t, exclude, fmt.Sprint(got), want)

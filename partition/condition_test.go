@@ -213,7 +213,7 @@ func TestWhere(t *testing.T) {
 		for _, name := range names {
 			threads := 1 + rng.IntN(3)
 			t.Run(fmt.Sprintf("%d/%s", round, filepath.Base(name)), func(t *testing.T) {
-				opts, far := OpenOptions{Where: test.text}, new(farFiles)
+				opts, far := Opening{OpenOptions: OpenOptions{Where: test.text}}, new(farFiles)
 				if round%3 == 0 {
 					opts.Store = far
 				}
@@ -318,16 +318,16 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	}
 	for _, c := range []struct {
 		what string
-		opts ScanOptions
+		opts Scan
 		keep func(e event) bool // nil: a superset of the rows of the filter
 	}{
-		{"a filter", ScanOptions{Match: []Match{{Filter: low, Key: "id"}}}, isLow},
-		{"a filter, with NULLs counted", ScanOptions{Match: []Match{{Filter: low, Key: "id"}}, CountNulls: true}, isLow},
-		{"a check", ScanOptions{Match: []Match{{Filter: low, Key: "id", Check: check}}}, isLow},
-		{"no match", ScanOptions{Match: []Match{{Filter: low, Key: "id", NoMatch: true}}}, func(e event) bool { return !isLow(e) }},
-		{"any of two filters", ScanOptions{Match: []Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row"}}, Any: true}, func(e event) bool { return isLow(e) || e.row < 30 }},
-		{"two filters", ScanOptions{Match: []Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row", NoMatch: true}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},
-		{"a composite key", ScanOptions{Match: []Match{{Filter: pairs, Key: "id,s"}}}, nil},
+		{"a filter", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}}}}, isLow},
+		{"a filter, with NULLs counted", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}}, CountNulls: true}}, isLow},
+		{"a check", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id", Check: check}}}}, isLow},
+		{"no match", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id", NoMatch: true}}}}, func(e event) bool { return !isLow(e) }},
+		{"any of two filters", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row"}}, Any: true}}, func(e event) bool { return isLow(e) || e.row < 30 }},
+		{"two filters", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row", NoMatch: true}}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},
+		{"a composite key", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: pairs, Key: "id,s"}}}}, nil},
 	} {
 		c.opts.Threads, c.opts.Columns = threads, []string{"row"}
 		want := []int64{}
@@ -367,7 +367,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		if s, err = NewScanner(c.opts, files...); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (Output{Name: out, Result: ResultCandidates}).WriteScan(ctx, s, pieces, files, nil); err != nil {
+		if _, err := (Output{OutputOptions: OutputOptions{Name: out}, Result: ResultCandidates}).WriteScan(ctx, s, pieces, files, nil); err != nil {
 			t.Fatal(err)
 		}
 		written, _ := contents(t, out)
@@ -457,7 +457,7 @@ func keyCounts(t *testing.T, pieces []Piece, o KeyOptions) (rows map[int64]int64
 }
 
 // passing returns the values of the last column of rows that pass a scan.
-func passing(t *testing.T, files []*File, o ScanOptions) ([]int64, *ScanStats) {
+func passing(t *testing.T, files []*File, o Scan) ([]int64, *ScanStats) {
 	t.Helper()
 	s, err := NewScanner(o, files...)
 	if err != nil {
@@ -526,7 +526,7 @@ func TestWhereNaN(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := put(t, filepath.Join(t.TempDir(), "log.parquet"), out.String())
-		for i, f := range open(t, OpenOptions{}, name)[0].parquet().File().Metadata.RowGroups {
+		for i, f := range open(t, Opening{}, name)[0].parquet().File().Metadata.RowGroups {
 			if st := f.Columns[0].MetaData.Statistics; st.MinValue.Valid == (i == 4) {
 				t.Fatalf("%s: row group %d has bounds: %v", dt, i, st.MinValue.Valid)
 			}
@@ -538,8 +538,8 @@ func TestWhereNaN(t *testing.T) {
 					want = append(want, int64(row))
 				}
 			}
-			opts := ScanOptions{Match: []Match{{Filter: exactOf("row", numbers(len(all), func(i int) int64 { return int64(i) })...)}}}
-			got, _ := passing(t, open(t, OpenOptions{Where: text}, name), opts)
+			opts := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("row", numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
+			got, _ := passing(t, open(t, Opening{OpenOptions: OpenOptions{Where: text}}, name), opts)
 			equal(t, fmt.Sprintf("%s of %s", text, dt), got, want)
 		}
 	}
@@ -549,10 +549,10 @@ func TestWhereNaN(t *testing.T) {
 func TestWhereMisfits(t *testing.T) {
 	rec := record(t, memory.DefaultAllocator, col{"s", []string{"1", "x", "3"}}, col{"row", []int64{0, 1, 2}})
 	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-	scan := ScanOptions{Match: []Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}
-	got, _ := passing(t, open(t, OpenOptions{Where: "row <> 1"}, name), scan)
+	scan := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}}
+	got, _ := passing(t, open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), scan)
 	equal(t, "rows", got, []int64{0, 2})
-	keys, _ := keyCounts(t, Split(open(t, OpenOptions{Where: "row <> 1"}, name), Shard{}), KeyOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
+	keys, _ := keyCounts(t, Split(open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), Shard{}), KeyOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
 	equal(t, "keys", keys, map[int64]int64{1: 1, 3: 1})
 }
 
@@ -566,7 +566,7 @@ func TestWhereErrors(t *testing.T) {
 		{"n = ", name, "character 5"},
 		{"n = 1", put(t, filepath.Join(dir, "ids.txt"), "1\n"), "unsupported"},
 	} {
-		files, err := Open(t.Context(), []string{c.name}, OpenOptions{Where: c.where, Text: true})
+		files, err := Open(t.Context(), []string{c.name}, Opening{OpenOptions: OpenOptions{Where: c.where, Text: true}})
 		if err == nil {
 			t.Errorf("%s: no error", c.where)
 			Close(files)
@@ -593,14 +593,14 @@ func TestWhereReadsLittle(t *testing.T) {
 	day := write(t, filepath.Join(dir, "day.parquet"), perDay, rec.NewSlice(100*perDay, 101*perDay))
 	year := write(t, filepath.Join(dir, "year.parquet"), perDay, rec)
 	scan := func(name string, where string, m Match) (bytes int64) {
-		file := open(t, OpenOptions{Where: where}, name)
+		file := open(t, Opening{OpenOptions: OpenOptions{Where: where}}, name)
 		before := file[0].BytesRead()
-		s, err := NewScanner(ScanOptions{Match: []Match{m}}, file...)
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{m}}}, file...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out := filepath.Join(t.TempDir(), "out.parquet")
-		if _, err := (Output{Name: out, Result: ResultExact}).WriteScan(t.Context(), s, Split(file, Shard{}), file, nil); err != nil {
+		if _, err := (Output{OutputOptions: OutputOptions{Name: out}, Result: ResultExact}).WriteScan(t.Context(), s, Split(file, Shard{}), file, nil); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.Stats.RowsWhere.Load(); n != perDay {
@@ -633,8 +633,8 @@ func TestWherePages(t *testing.T) {
 		{"ts < '2024-03-01' OR ts > '2025-01-01'", 0, 0},                           // nothing
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
-		files := open(t, OpenOptions{Where: c.where}, name)
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
+		files := open(t, Opening{OpenOptions: OpenOptions{Where: c.where}}, name)
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -669,7 +669,7 @@ func TestWhereExcludes(t *testing.T) {
 		{"dt > '2025-01-01'", 8, 0}, // one file is opened for its columns
 	} {
 		var excluded []string
-		files := open(t, OpenOptions{Hive: HiveAuto, Where: c.where, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
+		files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto, Where: c.where}, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
 		equal(t, c.where+": excluded files", len(excluded), c.excluded)
 		equal(t, c.where+": opened files", len(files), 9-c.excluded)
 		rows := int64(0)
@@ -685,7 +685,7 @@ func TestWhereExcludes(t *testing.T) {
 		}
 		equal(t, c.where+": rows", rows, c.rows)
 	}
-	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "country = 'SE'"})
+	_, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: "country = 'SE'"}})
 	says(t, "a file that is not excluded", err, nil, "dt=2024-01-02/country=SE/a.parquet")
 }
 
@@ -697,8 +697,8 @@ func TestWhereExcludesByTheFilesType(t *testing.T) {
 		n := int64(hour[0]-'0')*10 + int64(hour[1]-'0')
 		write(t, filepath.Join(dir, "hour="+hour, "a.parquet"), 10, record(t, memory.DefaultAllocator, col{"hour", []int64{n}}))
 	}
-	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "hour < '1'"}) // "08" is, "10" is not; 8 and 10 are not
+	_, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: "hour < '1'"}}) // "08" is, "10" is not; 8 and 10 are not
 	says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
-	files := open(t, OpenOptions{Hive: HiveAuto, Where: "hour > 9", HiveTypes: "hour:bigint"}, dir)
+	files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
 	equal(t, "files", len(files), 1)
 }

@@ -36,7 +36,7 @@ func TestEndOfContext(t *testing.T) {
 		}},
 	} {
 		for format, name := range inputs {
-			files := open(t, OpenOptions{Text: true}, name)
+			files := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, name)
 			pieces := Split(files, Shard{})
 			ctx, cancel := c.ctx(t.Context())
 			defer cancel()
@@ -58,7 +58,7 @@ func TestEndOfContext(t *testing.T) {
 				continue
 			}
 			scanner := func() *Scanner {
-				s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids(5000, 3)...)}}})
+				s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", ids(5000, 3)...)}}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +69,7 @@ func TestEndOfContext(t *testing.T) {
 				check("Scan", err)
 				break
 			}
-			_, err = Output{Name: filepath.Join(dir, "out.parquet"), Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
+			_, err = Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
 			check("WriteScan", err)
 		}
 	}

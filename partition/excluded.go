@@ -18,7 +18,7 @@ import (
 // satisfying returns the listed objects whose directories have values for which rows may
 // satisfy the condition, according to bound. If none is left, the first one is kept for
 // its columns. some reports for each list whether an object was left out.
-func (o *OpenOptions) satisfying(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
+func (o *Opening) satisfying(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
 	some = make([]bool, len(lists))
 	if bound == nil {
 		return lists, some, nil
@@ -59,7 +59,7 @@ func (o *OpenOptions) satisfying(bound *where.Bound, lists [][]storage.Object) (
 
 // tellExcluded records the objects of lists that are not in kept, and passes them to
 // Excluded.
-func (o *OpenOptions) tellExcluded(lists, kept [][]storage.Object) {
+func (o *Opening) tellExcluded(lists, kept [][]storage.Object) {
 	for i, list := range lists {
 		in := map[string]bool{}
 		for _, e := range kept[i] {
@@ -79,7 +79,7 @@ func (o *OpenOptions) tellExcluded(lists, kept [][]storage.Object) {
 
 // ofPartitions returns the condition on partition columns, or nil if it is on none of
 // them.
-func (o *OpenOptions) ofPartitions() *where.Bound {
+func (o *Opening) ofPartitions() *where.Bound {
 	if o.where == nil || o.hive == nil {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (o *OpenOptions) ofPartitions() *where.Bound {
 
 // mayHold reports whether a file in the given directories may have a row that satisfies
 // the condition.
-func (o *OpenOptions) mayHold(bound *where.Bound, parts []hive.Part) bool {
+func (o *Opening) mayHold(bound *where.Bound, parts []hive.Part) bool {
 	facts := make([]where.Facts, len(bound.Columns()))
 	for i, field := range bound.Columns() {
 		c := o.hive.columns[field.Index[0]]

@@ -97,7 +97,7 @@ type File struct {
 
 	where    *where.Bound // the rows that the file has; nil: all
 	doubts   *doubts      // shared by its views
-	inFlight int64        // see OpenOptions
+	inFlight int64        // see Opening
 }
 
 // Name returns the name by which the file was opened, for messages.
@@ -247,7 +247,7 @@ func (f *File) BytesRead() int64 {
 func (f *File) Once() bool { return f.once }
 
 // Rows returns the number of stored rows, or -1 if it is unknown before they are read.
-// With a condition the file has at most as many; see [OpenOptions].
+// With a condition the file has at most as many; see [Opening].
 func (f *File) Rows() int64 {
 	var n int64
 	for i := range f.NumGroups() {

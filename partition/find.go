@@ -25,7 +25,7 @@ var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 // directory is either data, certainly not data because of its name, or an error: a file
 // with an unknown format or damaged first bytes may hold rows. With an error, find also
 // returns the files that are open.
-func find[T any](ctx context.Context, o *OpenOptions, name string, entries []storage.Object, excluded bool, by opener[T]) (files []T, err error) {
+func find[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, excluded bool, by opener[T]) (files []T, err error) {
 	var stray, passed []string
 	opening := openMany(ctx, o, name, entries, by)
 	defer opening.stop()
@@ -73,7 +73,7 @@ type leftOut struct {
 }
 
 // passOver is leaveOut, and says why.
-func (o *OpenOptions) passOver(e storage.Object, why string) {
+func (o *Opening) passOver(e storage.Object, why string) {
 	o.leaveOut(e)
 	if o.PassedOver != nil {
 		o.PassedOver(e.Name, why)
@@ -81,7 +81,7 @@ func (o *OpenOptions) passOver(e storage.Object, why string) {
 }
 
 // leaveOut records that a file exists, although it is not opened.
-func (o *OpenOptions) leaveOut(e storage.Object) {
+func (o *Opening) leaveOut(e storage.Object) {
 	e, _, err := o.rebase(e)
 	if err != nil {
 		return // it is not below Base
@@ -92,7 +92,7 @@ func (o *OpenOptions) leaveOut(e storage.Object) {
 }
 
 // kinds names the formats that can be read.
-func (o *OpenOptions) kinds() string {
+func (o *Opening) kinds() string {
 	if o.Text {
 		return "Parquet, Arrow, CSV, TSV, NDJSON or text"
 	}
@@ -121,7 +121,7 @@ func quoteGlob(name string) string {
 
 // openFound opens a file. If the file is certainly not data, it returns nil and
 // the reason.
-func (o *OpenOptions) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
+func (o *Opening) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
 	parts, err := o.partsOf(e)
 	if err != nil {
 		return nil, "", err
@@ -165,7 +165,7 @@ func rootRelOf(rel, listed string) string {
 
 // maybeNone reports whether an object of a directory may be no data by what is known of it
 // before it is opened.
-func (o *OpenOptions) maybeNone(e storage.Object) bool {
+func (o *Opening) maybeNone(e storage.Object) bool {
 	return e.Found && (e.Size == 0 || len(o.Include) == 0 && noData(path.Base(e.Rel)))
 }
 
@@ -185,7 +185,7 @@ func noData(name string) bool {
 
 // rebase sets the Rel of an object to its path below Base. root is the directory
 // in which the object was found, or "" if it was named.
-func (o *OpenOptions) rebase(e storage.Object) (_ storage.Object, root string, err error) {
+func (o *Opening) rebase(e storage.Object) (_ storage.Object, root string, err error) {
 	above := address.Above(e.Name, e.Rel)
 	if e.Found {
 		root = above
@@ -215,7 +215,7 @@ func cleanDir(dir string) string {
 
 // openObject opens a file in the given name=value directories. The options must be
 // filled in.
-func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts OpenOptions) (*File, error) {
+func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts Opening) (*File, error) {
 	src, err := opts.Store.Open(ctx, e)
 	if errors.Is(err, storage.ErrChanged) { // after it was listed; nothing has been read yet, so the new content will do
 		src, err = opts.Store.Open(ctx, storage.Object{Name: e.Name})
@@ -234,7 +234,7 @@ func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts O
 }
 
 // newFile returns a file without a format.
-func newFile(src storage.Reader, e storage.Object, opts *OpenOptions) *File {
+func newFile(src storage.Reader, e storage.Object, opts *Opening) *File {
 	f := &File{name: e.Name, rel: e.Rel, size: src.Object().Size, src: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight}
 	f.print = sync.OnceValues(f.digest)
 	return f
@@ -242,7 +242,7 @@ func newFile(src storage.Reader, e storage.Object, opts *OpenOptions) *File {
 
 // begin opens the reader of the file's format, with the columns of its directories and
 // the condition of the options.
-func (f *File) begin(ctx context.Context, parts []hive.Part, opts OpenOptions) error {
+func (f *File) begin(ctx context.Context, parts []hive.Part, opts Opening) error {
 	if err := f.partition(opts.hive, parts); err != nil {
 		return err
 	}

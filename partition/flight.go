@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// [OpenOptions].InFlight limits the bytes in flight between a file and its
+// [Opening].InFlight limits the bytes in flight between a file and its
 // consumer: pages, records and row groups. Buffers shrink first (smaller batches,
 // fewer of them waiting), then the number of workers. One worker always remains, so
 // a limit below its need is exceeded rather than refused.
@@ -33,7 +33,7 @@ const (
 // records, the rest to the row groups or tables that the consumer makes of them.
 const forRecords = 2
 
-// InFlight returns the smallest [OpenOptions].InFlight of the pieces' files, in
+// InFlight returns the smallest [Opening].InFlight of the pieces' files, in
 // bytes; 0 if there is no limit.
 func InFlight(pieces []Piece) (least int64) {
 	for _, p := range pieces {

@@ -253,7 +253,7 @@ func settled(t testing.TB, dir string) {
 }
 
 // open opens files for the test, if they may be in mixed directories.
-func open(t testing.TB, opts OpenOptions, names ...string) []*File {
+func open(t testing.TB, opts Opening, names ...string) []*File {
 	t.Helper()
 	if opts.Hive == "" {
 		opts.Hive = HiveOff

@@ -74,7 +74,7 @@ func TestHiveColumns(t *testing.T) {
 				put(t, path, text)
 			}
 		}
-		files := open(t, OpenOptions{Hive: HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, dir)
+		files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, dir)
 		equal(t, ext+" types", fmt.Sprint(files[0].Schema().Field(0).Type, files[0].Schema().Field(1), files[0].Schema().Field(2)), "int64 dt: type=date32, nullable c: type=utf8, nullable")
 		equal(t, ext+" stored", files[0].StoredColumns(), 1)
 		rows := hiveRows(t, files, nil)
@@ -88,13 +88,13 @@ func TestHiveColumns(t *testing.T) {
 		if only := hiveRows(t, files, []int{1}); len(only) != 40 {
 			t.Errorf("%s: %d rows of a constant", ext, len(only))
 		}
-		off := open(t, OpenOptions{Hive: HiveOff, Text: true}, dir)
+		off := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff, Text: true}}, dir)
 		equal(t, ext+" off", off[0].Schema().NumFields(), 1)
 	}
 }
 
 // scanTo writes the rows with even ids of a log.
-func scanTo(t *testing.T, out Output, opts ScanOptions, files []*File) Written {
+func scanTo(t *testing.T, out Output, opts Scan, files []*File) Written {
 	t.Helper()
 	var even []int64
 	for i := range int64(20) {
@@ -145,21 +145,21 @@ func TestHiveOutputs(t *testing.T) {
 			if c.base != "" {
 				name = c.base
 			}
-			files := open(t, OpenOptions{Hive: HiveAuto, Base: c.base}, name)
-			out := Output{Name: filepath.Join(t.TempDir(), filepath.Base(c.out))}
+			files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, Base: c.base}, name)
+			out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), filepath.Base(c.out))}}
 			if strings.HasSuffix(c.out, "/") {
 				out.Name += "/"
 			}
 			if c.name == "Arrow files" {
 				out.Format = ArrowFile
 			}
-			w := scanTo(t, out, ScanOptions{Columns: c.columns, Schema: c.schema}, files)
+			w := scanTo(t, out, Scan{ScanOptions: ScanOptions{Columns: c.columns, Schema: c.schema}}, files)
 			written := out.Name
 			if strings.HasSuffix(out.Name, "/") {
 				written += w.Files[0].Name
 			}
 			var got []string
-			for _, f := range open(t, OpenOptions{Hive: HiveOff}, written)[0].Schema().Fields() {
+			for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, written)[0].Schema().Fields() {
 				got = append(got, f.Name)
 			}
 			equal(t, in+", "+c.name, strings.Join(got, " "), c.want)
@@ -173,7 +173,7 @@ func TestHiveOutputs(t *testing.T) {
 					want = append(want, r)
 				}
 			}
-			again := open(t, OpenOptions{Hive: HiveAuto}, out.Name)
+			again := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, out.Name)
 			equal(t, in+", "+c.name+" read again", hiveRows(t, again, nil), want)
 		}
 	}
@@ -190,18 +190,18 @@ func TestHiveMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, to, get(t, from))
-	files := open(t, OpenOptions{Hive: HiveAuto}, dir)
+	files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir)
 	for name, want := range map[string]string{"o/": "{} me", "o.parquet": " me"} {
-		out := Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}
+		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), filepath.Base(name))}}
 		if name == "o/" {
 			out.Name += "/"
 		}
-		w := scanTo(t, out, ScanOptions{}, files)
+		w := scanTo(t, out, Scan{}, files)
 		written := out.Name
 		if name == "o/" {
 			written += w.Files[0].Name
 		}
-		s := open(t, OpenOptions{Hive: HiveOff}, written)[0].Schema()
+		s := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, written)[0].Schema()
 		equal(t, name, metaOf(s, "pandas")+" "+metaOf(s, "owner"), want)
 		equal(t, name, metaOf(s, metaHive), `["a:int64"]`)
 	}
@@ -229,7 +229,7 @@ func TestHiveAgrees(t *testing.T) {
 		} {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, c.dir, "a"+ext), 2, record(t, checked(t), col{"k", c.values}))
-			files, err := Open(t.Context(), []string{dir}, OpenOptions{Mem: checked(t)})
+			files, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Mem: checked(t)}})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s %v: %v, want %q", c.dir, c.values, err, c.want)
 			}
@@ -239,7 +239,7 @@ func TestHiveAgrees(t *testing.T) {
 			want := []string{"k"}
 			if c.dir[0] == 'K' {
 				want = append(want, "K")
-				_, err := Open(t.Context(), []string{dir}, OpenOptions{IgnoreCase: true})
+				_, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{IgnoreCase: true}})
 				says(t, "another case", err, nil, `want "5"`)
 			}
 			var got []string
@@ -271,7 +271,7 @@ func TestHiveStoredType(t *testing.T) {
 			write(t, filepath.Join(dir, name, "a.parquet"), 1, record(t, checked(t), col{"k", c.values(5 + i)}))
 		}
 		excluded := 0
-		files, err := Open(t.Context(), []string{dir}, OpenOptions{Where: c.where, Excluded: func(string) { excluded++ }})
+		files, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: c.where}, Excluded: func(string) { excluded++ }})
 		if c.want != "" {
 			says(t, c.where, err, fault.ErrMismatch, c.want)
 		} else if err != nil || excluded != 1 || len(files) != 1 {
@@ -305,7 +305,7 @@ func TestHiveProof(t *testing.T) {
 		put(t, filepath.Join(dir, "arrow.parquet"), b.String()):      false,
 		write(t, filepath.Join(dir, "own", "own.parquet"), 100, rec): true,
 	} {
-		if got := open(t, OpenOptions{}, name)[0].parquet().Holds(0, 0, value.Column(0)); got != want {
+		if got := open(t, Opening{}, name)[0].parquet().Holds(0, 0, value.Column(0)); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -315,8 +315,8 @@ func TestHiveProof(t *testing.T) {
 func TestHiveDigest(t *testing.T) {
 	dir := hiveTree(t, "a/dt=1/x.parquet", "b/dt=2/x.parquet")
 	seen := map[string]string{}
-	for _, c := range []OpenOptions{
-		{Hive: HiveOff}, {}, {HiveTypes: "dt:string"}, {Base: filepath.Join(dir, "a", "dt=1")},
+	for _, c := range []Opening{
+		{OpenOptions: OpenOptions{Hive: HiveOff}}, {}, {HiveTypes: "dt:string"}, {Base: filepath.Join(dir, "a", "dt=1")},
 	} {
 		for _, name := range []string{"a/dt=1", "b/dt=2"} {
 			if c.Base != "" {
@@ -345,13 +345,13 @@ func TestHiveDigest(t *testing.T) {
 func TestHiveTypesChange(t *testing.T) {
 	dir := hiveTree(t, "hour=10/x.parquet")
 	for _, name := range []string{"o.parquet", "o/"} {
-		out := Output{Name: filepath.Join(t.TempDir(), filepath.Base(name)), Result: ResultCandidates}
+		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), filepath.Base(name))}, Result: ResultCandidates}
 		if name == "o/" {
 			out.Name += "/"
 		}
-		scanTo(t, out, ScanOptions{}, open(t, OpenOptions{Hive: HiveAuto}, dir))
+		scanTo(t, out, Scan{}, open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir))
 		write(t, filepath.Join(dir, "hour=08", "x.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
-		files := open(t, OpenOptions{Hive: HiveAuto}, dir)
+		files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir)
 		out.Run = &Run{Options: []string{"a"}, Log: files}
 		_, err := out.Pending(t.Context())
 		says(t, name, err, ErrExists, "column hour", "want int64, with which the output was written, got string", "HiveTypes hour:int64")
@@ -360,7 +360,7 @@ func TestHiveTypesChange(t *testing.T) {
 			t.Errorf("%s, Force: %v", name, err)
 		}
 		if name == "o/" {
-			out.Run.Log = open(t, OpenOptions{Hive: HiveAuto}, filepath.Join(dir, "hour=08"))
+			out.Run.Log = open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, filepath.Join(dir, "hour=08"))
 			_, err := out.Pending(t.Context())
 			says(t, "another file beside it", err, ErrExists, "hour:int64")
 		}
@@ -372,7 +372,7 @@ func TestHiveTypesChange(t *testing.T) {
 
 // TestHiveSelection: constants are read for chosen rows like other columns.
 func TestHiveSelection(t *testing.T) {
-	f := open(t, OpenOptions{Hive: HiveAuto}, days(t, ".parquet"))[0]
+	f := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, days(t, ".parquet"))[0]
 	p := f.parquet()
 	for _, rows := range [][]uint32{{0}, {2, 3, 9}} {
 		for rec, err := range p.ReadRows(t.Context(), 1, []int{1, 0}, rows) {

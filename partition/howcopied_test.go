@@ -50,15 +50,15 @@ func TestHowPages(t *testing.T) {
 			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
 		}},
 	} {
-		logs := open(t, OpenOptions{}, names...)
+		logs := open(t, Opening{}, names...)
 		if c.damage != nil {
 			c.damage(logs[0])
 		}
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}, Schema: c.schema})
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}, Schema: c.schema}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := Output{Name: filepath.Join(t.TempDir(), c.out), Compression: "snappy"}
+		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), c.out), Compression: "snappy"}}
 		if c.out == "out/" {
 			out.Name += "/"
 		}

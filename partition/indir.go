@@ -271,7 +271,7 @@ func (o Output) entries(w *Written) (entries []publish.Entry, err error) {
 
 // rowsOf returns the number of rows of an output, as its footer has it.
 func (o Output) rowsOf(ctx context.Context, name string) (n int64, err error) {
-	opts := OpenOptions{Store: o.Store, Mem: o.mem}
+	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
 	if err := opts.fill(); err != nil {
 		return 0, err
 	}

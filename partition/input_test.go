@@ -41,12 +41,12 @@ func listed(t testing.TB, n int) (dir, list string) {
 		rec.Release()
 	}
 	list = filepath.Join(filepath.Dir(dir), "list.jsonl")
-	freeze(t, list, OpenOptions{}, dir)
+	freeze(t, list, Opening{}, dir)
 	return dir, list
 }
 
 // freeze lists what the names stand for.
-func freeze(t testing.TB, list string, opts OpenOptions, names ...string) {
+func freeze(t testing.TB, list string, opts Opening, names ...string) {
 	t.Helper()
 	l, err := ListInputs(context.Background(), names, opts, nil)
 	if err == nil {
@@ -83,7 +83,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 	dir, list := listed(t, 300) // more than one block
 	in := openList(t, list)
 	for _, where := range []string{"", "dt >= '2024-05-03'", "dt IS NULL", "id < 5000", "dt = '1999-01-01'"} {
-		files := open(t, OpenOptions{Where: where, Hive: HiveAuto}, dir)
+		files := open(t, Opening{OpenOptions: OpenOptions{Where: where, Hive: HiveAuto}}, dir)
 		chosen, err := in.Where(where, false)
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				shared, parts, err := chosen.Open(ctx, pieces, OpenOptions{Where: where})
+				shared, parts, err := chosen.Open(ctx, pieces, Opening{OpenOptions: OpenOptions{Where: where}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -119,7 +119,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 			}
 		}
 	}
-	files := open(t, OpenOptions{Hive: HiveAuto}, dir)
+	files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir)
 	sum, known, err := (&Run{Log: files}).Digest()
 	if err != nil || !known || sum != in.Digest() {
 		t.Errorf("digest %x, %t, %v; want %x", in.Digest(), known, err, sum)
@@ -148,7 +148,7 @@ func TestInputsRels(t *testing.T) {
 		rec.Release()
 	}
 	list := filepath.Join(dir, "_list")
-	freeze(t, list, OpenOptions{}, dir)
+	freeze(t, list, Opening{}, dir)
 	all := openList(t, list)
 	some, err := all.Pick(ctx, func(in *Input) bool { return len(in.Rel)%2 == 0 })
 	if err != nil || all.Len() != len(names) || some.Len() == 0 || some.Len() == all.Len() {
@@ -184,8 +184,8 @@ func TestInputsAreCanonical(t *testing.T) {
 		rec.Release()
 	}
 	first, second := filepath.Join(dir, "list1"), filepath.Join(dir, "list2")
-	freeze(t, first, OpenOptions{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
-	freeze(t, second, OpenOptions{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
+	freeze(t, first, Opening{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
+	freeze(t, second, Opening{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
 	equal(t, "bytes", get(t, second), get(t, first))
 	schemas, err := openList(t, first).Schemas(ctx)
 	if err != nil || len(schemas) != 2 || schemas[0].Rel != "f0.parquet" || schemas[1].Rel != "f2.parquet" {
@@ -213,7 +213,7 @@ func TestInputsAreCanonical(t *testing.T) {
 			t.Errorf("schemas of those from f%d on: %v, %v; want %s", n, rels, err, want)
 		}
 	}
-	l, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, OpenOptions{}, nil)
+	l, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +368,7 @@ func TestInputsChanged(t *testing.T) {
 	name := pieces[1].Input.Name
 	old := get(t, name)
 	try := func() error {
-		files, _, err := in.Open(ctx, pieces, OpenOptions{})
+		files, _, err := in.Open(ctx, pieces, Opening{})
 		return errors.Join(err, Close(files))
 	}
 	if err := try(); err != nil {
@@ -407,7 +407,7 @@ func TestInputsUpdate(t *testing.T) {
 	}
 	put(t, dir+"/dt=2024-05-31/new.parquet", get(t, days[3]))
 	counting := &opens{Storage: storage.Local{}}
-	l, err := ListInputs(ctx, []string{dir}, OpenOptions{Store: counting}, old)
+	l, err := ListInputs(ctx, []string{dir}, Opening{OpenOptions: OpenOptions{Store: counting}}, old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +419,7 @@ func TestInputsUpdate(t *testing.T) {
 	equal(t, "inputs", l.Len(), 12)
 	equal(t, "changed and gone", len(changed)*10+len(gone), 11)
 	equal(t, "opened", int(counting.n.Load()), 2)
-	again, err := ListInputs(ctx, []string{dir}, OpenOptions{}, nil)
+	again, err := ListInputs(ctx, []string{dir}, Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

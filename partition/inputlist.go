@@ -16,7 +16,7 @@ import (
 // one is in a temporary file. If old is not nil, files that it has with the same name, size
 // and identity are not opened; files of which the storage knows no identity always are. As
 // with Open, no names are an error unless opts.AllowEmpty is set.
-func ListInputs(ctx context.Context, names []string, opts OpenOptions, old *Inputs) (in *Inputs, err error) {
+func ListInputs(ctx context.Context, names []string, opts Opening, old *Inputs) (in *Inputs, err error) {
 	needContext(ctx)
 	if slices.Contains(names, "-") {
 		return nil, errors.New("standard input cannot be listed: name files")
@@ -76,7 +76,7 @@ func (in *Inputs) byName(ctx context.Context) (map[string]*Input, error) {
 
 // describe returns an input for a listed object. If the object is certainly not data,
 // it returns the reason.
-func (o *OpenOptions) describe(ctx context.Context, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
+func (o *Opening) describe(ctx context.Context, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
 	if old := known[e.Name]; old != nil && old.Size == e.Size && old.identity != "" && old.identity == e.Identity && o.sameFormat(old) {
 		return o.again(e, *old)
 	}
@@ -90,13 +90,13 @@ func (o *OpenOptions) describe(ctx context.Context, e storage.Object, known map[
 
 // sameFormat reports whether a file would be opened in the format in which it was
 // listed, if its content is the same.
-func (o *OpenOptions) sameFormat(old *Input) bool {
+func (o *Opening) sameFormat(old *Input) bool {
 	return !old.Format.IsText() || o.Text && o.TextFormat == "" && o.Encoding == ""
 }
 
 // again returns what was known of a file that has not changed, as it would be listed
 // now.
-func (o *OpenOptions) again(e storage.Object, in Input) (_ Input, why string, err error) {
+func (o *Opening) again(e storage.Object, in Input) (_ Input, why string, err error) {
 	listed := e.Rel
 	e, root, err := o.rebase(e)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // others. A file that is not the one that was listed is an error that wraps
 // [storage.ErrChanged]. The options that select files, and those about columns of paths,
 // are those of the list: they must be empty. The caller closes the files; see [Close].
-func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts OpenOptions) (files []*File, of []Piece, err error) {
+func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts Opening) (files []*File, of []Piece, err error) {
 	if err := opts.fill(); err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +63,7 @@ func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts OpenOption
 }
 
 // open opens one file.
-func (in *Inputs) open(ctx context.Context, of *Input, opts OpenOptions, bound *where.Bound) (*File, error) {
+func (in *Inputs) open(ctx context.Context, of *Input, opts Opening, bound *where.Bound) (*File, error) {
 	e := storage.Object{Name: of.Name, Rel: of.Rel}
 	src, err := opts.Store.Open(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {

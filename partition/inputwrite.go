@@ -48,7 +48,7 @@ const listBlock = 256
 // inputList is what a list of inputs records.
 type inputList struct {
 	arguments []string      // the names that were listed, for people
-	base      string        // see [OpenOptions]
+	base      string        // see [Opening]
 	hive      []hive.Column // the columns of Values of all inputs, in their order
 	inputs    int           // their number
 	spool     *spill.Bytes  // has their lines: a log may have a million files

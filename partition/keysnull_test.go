@@ -16,14 +16,14 @@ func TestManifestCountsNulls(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")+"/"
 	write(t, filepath.Join(in, "a.parquet"), 4, record(t, checked(t), col{"id", []any{1, nil, 3, nil, nil}}))
 	write(t, filepath.Join(in, "b.parquet"), 4, record(t, checked(t), col{"id", []any{nil, 3}}))
-	files := open(t, OpenOptions{}, in)
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}})
+	files := open(t, Opening{}, in)
+	s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := runOf(1)
 	run.Log = files
-	w, err := Output{Name: out, Result: ResultExact, Run: run}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	w, err := Output{OutputOptions: OutputOptions{Name: out}, Result: ResultExact, Run: run}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestManifestCountsNulls(t *testing.T) {
 // nullableLog writes three row groups of small pages with an index, every fifth of whose rows has
 // no key. The keys of a row group begin at 1000 times its number. Each row group claims to be so
 // large that it is read in the given number of ranges. The claim is in a column that is not read.
-func nullableLog(t *testing.T, ranges int64, o OpenOptions) []*File {
+func nullableLog(t *testing.T, ranges int64, o Opening) []*File {
 	t.Helper()
 	const rows = 700
 	var b bytes.Buffer
@@ -87,7 +87,7 @@ func TestNullsOfRanges(t *testing.T) {
 		} {
 			what := fmt.Sprintf("%s, %d ranges", c.name, ranges)
 			filter := exactOf("id", c.ids...)
-			files := nullableLog(t, ranges, OpenOptions{Where: c.where})
+			files := nullableLog(t, ranges, Opening{OpenOptions: OpenOptions{Where: c.where}})
 			pieces := Split(files, Shard{})
 			for _, distinct := range []bool{false, true} {
 				o := KeyOptions{Key: "id", Filter: filter, Distinct: distinct, CountNulls: true, Threads: 2}
@@ -101,7 +101,7 @@ func TestNullsOfRanges(t *testing.T) {
 			}
 			once, twice := []Match{{Filter: filter}}, []Match{{Filter: filter}, {Filter: filter}}
 			for _, match := range [][]Match{once, twice} {
-				o := ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: checked(t)}
+				o := Scan{ScanOptions: ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: checked(t)}}
 				skipped := func(what string, s *Scanner) {
 					t.Helper()
 					if c.apart >= 0 {
@@ -131,7 +131,7 @@ func TestNullsOfRanges(t *testing.T) {
 				equal(t, fmt.Sprintf("%s: NULLs of a scan by %d filters", what, len(match)), read.Stats.KeysNull.Load(), c.nulls)
 				skipped("a scan", read)
 				pages := scanner()
-				out := Output{Name: filepath.Join(t.TempDir(), "out.parquet"), Result: ResultExact}
+				out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "out.parquet")}, Result: ResultExact}
 				written, err := out.WriteScan(t.Context(), pages, pieces, files, nil)
 				if err != nil {
 					t.Fatal(err)

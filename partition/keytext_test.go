@@ -97,7 +97,7 @@ func TestTextKeys(t *testing.T) {
 				if key != "id" && name == "a.txt" {
 					continue
 				}
-				files := open(t, OpenOptions{Text: true, Mem: checked(t), Types: map[string]arrow.DataType{"id": id}}, path)
+				files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t), Types: map[string]arrow.DataType{"id": id}}}, path)
 				got, rows, null, err := keysOf(t, files, key)
 				want, wantRows, wantNull, wantErr := keysByRecords(t, files, key)
 				if err != nil || wantErr != nil {
@@ -116,7 +116,7 @@ func TestTextKeys(t *testing.T) {
 // Errors of the work, of the text and of the context end the reading.
 func TestTextKeysEnd(t *testing.T) {
 	path := put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
-	files := open(t, OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}, path)
+	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, path)
 	_, _, _, err := keysOf(t, files, "id")
 	says(t, "a bad line", err, fault.ErrMismatch, "a.txt: line 200001: column id")
 	full := errors.New("full")
@@ -141,7 +141,7 @@ func TestBadLines(t *testing.T) {
 	rec := record(t, checked(t), col{"id", []int64{1}})
 	parquet := write(t, dir+"/a.parquet", 1, rec)
 	csv := put(t, dir+"/b.csv", "id\n1\nx\n2\n\n3,4\n")
-	opts := OpenOptions{Text: true, SkipBad: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}, Stdin: strings.NewReader("x\n1\n")}
+	opts := Opening{OpenOptions: OpenOptions{Text: true, SkipBad: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}, Stdin: strings.NewReader("x\n1\n")}}
 	files := open(t, opts, parquet, csv, "-")
 	all, rows, null, err := keysOf(t, files, "id")
 	if err != nil || len(all) != 4 || rows != 4 || null != 0 {

@@ -30,7 +30,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 	write(t, filepath.Join(dir, "z.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(20, func(i int) int64 { return int64(i) })}))
 	remote := &storagetest.Remote{T: t, Storage: storage.Local{}, At: 4}
 	for _, key := range []string{"id", "id::string"} {
-		pieces := Split(open(t, OpenOptions{Store: remote, Text: true}, dir), Shard{})
+		pieces := Split(open(t, Opening{OpenOptions: OpenOptions{Store: remote, Text: true}}, dir), Shard{})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("it hangs"))
 		defer cancel()
 		rows, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: key, Threads: 2}, func() (func(*Keys) error, error) {
@@ -89,12 +89,12 @@ func TestStreamAhead(t *testing.T) {
 // is read.
 func TestAnnouncePanics(t *testing.T) {
 	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
-	files := open(t, OpenOptions{Store: panicking{storage.Local{}}}, name)
+	files := open(t, Opening{OpenOptions: OpenOptions{Store: panicking{storage.Local{}}}}, name)
 	_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
 		return func(*Keys) error { return nil }, nil
 	})
 	says(t, "keys", err, nil, "log.parquet", "no room")
-	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}})
+	scanner, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

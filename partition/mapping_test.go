@@ -35,7 +35,7 @@ func TestFileChangesMeanwhile(t *testing.T) {
 			dir := t.TempDir()
 			in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{400, 2000, 1, codec})
 			var once sync.Once
-			opts := ScanOptions{Match: []Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 2}
+			opts := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 2}}
 			opts.Progress = func(int64) {
 				once.Do(func() {
 					if err := change(in); err != nil {
@@ -43,7 +43,7 @@ func TestFileChangesMeanwhile(t *testing.T) {
 					}
 				})
 			}
-			_, err := copyTo(t.Context(), t, opts, Output{Name: filepath.Join(dir, "out.parquet")}, in)
+			_, err := copyTo(t.Context(), t, opts, Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}}, in)
 			if !errors.Is(err, syscall.ESTALE) {
 				t.Errorf("%s: %v, want an error that wraps ESTALE", name, err)
 			}

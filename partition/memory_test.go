@@ -24,7 +24,7 @@ const (
 // The size of a page in memory is charged before the page is decompressed, wherever it
 // is read.
 func TestPagesAreCharged(t *testing.T) {
-	opts := OpenOptions{Memory: 64 << 20}
+	opts := Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}
 	f := open(t, opts, longList)[0]
 	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
 	for _, err := range f.Read(t.Context(), 0, nil) {
@@ -33,13 +33,13 @@ func TestPagesAreCharged(t *testing.T) {
 	_, err := f.parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	says(t, "checking", err, fault.ErrMemory, where...)
 	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}})
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet, Compression: "brotli"}
+	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet, Compression: "brotli"}}
 	_, err = out.WriteScan(t.Context(), scanner(), Split([]*File{f}, Shard{}), []*File{f}, nil)
 	says(t, "a scan", err, fault.ErrMemory, where...)
 
@@ -51,7 +51,7 @@ func TestPagesAreCharged(t *testing.T) {
 
 // Records of a dictionary with long strings are cut by their size after expansion.
 func TestLongStringsAreCut(t *testing.T) {
-	f := open(t, OpenOptions{Memory: 64 << 20}, longWords)[0]
+	f := open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longWords)[0]
 	rows := int64(0)
 	for rec, err := range f.Read(t.Context(), 0, nil) {
 		if err != nil {
@@ -64,7 +64,7 @@ func TestLongStringsAreCut(t *testing.T) {
 			break
 		}
 	}
-	f = open(t, OpenOptions{Memory: 16 << 20}, longWords)[0]
+	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 16 << 20}}, longWords)[0]
 	for _, err := range f.Read(t.Context(), 0, nil) {
 		says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
 	}
@@ -76,8 +76,8 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	rec := record(t, memory.DefaultAllocator, col{"user", numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
 	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
-		files := open(t, OpenOptions{Memory: 32 << 20}, name)
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
+		files := open(t, Opening{OpenOptions: OpenOptions{Memory: 32 << 20}}, name)
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,8 +121,8 @@ func TestArrowSchemasAreCharged(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
 		path := put(t, filepath.Join(dir, name), content)
-		_, err := Open(t.Context(), []string{path}, OpenOptions{Memory: 16 << 20})
+		_, err := Open(t.Context(), []string{path}, Opening{OpenOptions: OpenOptions{Memory: 16 << 20}})
 		says(t, name, err, fault.ErrMemory, path, "Memory")
-		open(t, OpenOptions{Memory: 128 << 20}, path)
+		open(t, Opening{OpenOptions: OpenOptions{Memory: 128 << 20}}, path)
 	}
 }

@@ -23,7 +23,7 @@ import (
 // the same in every process. A name is a file, a glob, a directory, an object's URL
 // or "-". The caller closes the files; see [Close]. The error for no names, or for
 // names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
-func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
+func Open(ctx context.Context, names []string, opts Opening) (files []*File, err error) {
 	needContext(ctx)
 	if err := opts.fill(); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ type listing struct {
 
 // listing lists what the names stand for, leaves out what is not chosen or is listed again,
 // finds the columns of paths, and leaves out what the condition excludes.
-func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, err error) {
+func (o *Opening) listing(ctx context.Context, names []string) (l listing, err error) {
 	if len(names) == 0 && !o.AllowEmpty {
 		return l, errNoInputs
 	}
@@ -102,7 +102,7 @@ func (o *OpenOptions) listing(ctx context.Context, names []string) (l listing, e
 // list returns the objects that each name stands for; nil for standard input and,
 // with AllowEmpty, directories without data. manifests are the directories of manifests
 // that were seen below each. The error may wrap [storage.ErrNoFiles]; then the rest is valid.
-func (o *OpenOptions) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests [][]string, err error) {
+func (o *Opening) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests [][]string, err error) {
 	lists, manifests = make([][]storage.Object, len(names)), make([][]string, len(names))
 	var empty error
 	for i, name := range names {
@@ -136,7 +136,7 @@ func Close(files []*File) error {
 }
 
 // openStdin opens standard input as an ID set or an Arrow stream.
-func openStdin(opts OpenOptions) (*File, error) {
+func openStdin(opts Opening) (*File, error) {
 	if opts.Stdin == nil {
 		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
 	}
@@ -186,7 +186,7 @@ func openStdin(opts OpenOptions) (*File, error) {
 }
 
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
-func ReadSchema(ctx context.Context, name string, opts OpenOptions) (p *PinnedSchema, err error) {
+func ReadSchema(ctx context.Context, name string, opts Opening) (p *PinnedSchema, err error) {
 	opts.Hive, opts.Uncommitted = HiveOff, true // the schema is that of the file
 	files, err := Open(ctx, []string{name}, opts)
 	if err != nil {

@@ -70,11 +70,11 @@ func TestOpenFormats(t *testing.T) {
 		{"empty.txt", "", Lines, -1, 1},
 	} {
 		name := put(t, filepath.Join(t.TempDir(), c.name), c.content)
-		f := open(t, OpenOptions{Text: true, Mem: checked(t)}, name)[0]
+		f := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t)}}, name)[0]
 		if f.format != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.size != int64(len(c.content)) || f.rel != c.name || f.Once() {
 			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.format, f.Rows(), f.NumGroups(), f.size)
 		}
-		_, err := Open(t.Context(), []string{name}, OpenOptions{})
+		_, err := Open(t.Context(), []string{name}, Opening{})
 		if c.format.IsText() {
 			says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
 		}
@@ -91,7 +91,7 @@ func TestOpenRefusals(t *testing.T) {
 	} {
 		path := put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
-			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
+			files, err := Open(t.Context(), []string{path}, Opening{OpenOptions: OpenOptions{Text: text}})
 			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
@@ -99,11 +99,11 @@ func TestOpenRefusals(t *testing.T) {
 			says(t, name, err, nil, path)
 		}
 	}
-	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, OpenOptions{})
+	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, Opening{})
 	says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
-	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
+	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, Opening{})
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
-	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
+	_, err = Open(t.Context(), []string{"-"}, Opening{})
 	says(t, "standard input as a log", err, nil, "standard input", "name a file")
 }
 
@@ -119,14 +119,14 @@ func TestOpenDirectory(t *testing.T) {
 	put(t, filepath.Join(dir, "_SUCCESS"), "")
 	put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
 	var got []string
-	for _, f := range open(t, OpenOptions{}, dir) {
+	for _, f := range open(t, Opening{}, dir) {
 		got = append(got, f.rel)
 	}
 	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
 	// Files that may be data are not skipped: they may have rows.
 	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
 		put(t, filepath.Join(dir, name), "damaged, or in another format")
-		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
+		_, err := Open(t.Context(), []string{dir}, Opening{})
 		says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ func TestOpenDirectory(t *testing.T) {
 	put(t, filepath.Join(dir, "license.csv"), "id\n2\n")
 	put(t, filepath.Join(dir, "license.txt"), "not data")
 	got = nil
-	for _, f := range open(t, OpenOptions{Text: true}, dir) {
+	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Text: true}}, dir) {
 		got = append(got, f.rel)
 	}
 	equal(t, "files with text", got, []string{"a.arrow", "c.csv", "license.csv", "y=1/b.parquet"})
@@ -146,14 +146,14 @@ func TestOpenDirectory(t *testing.T) {
 	for _, name := range []string{"readme.md", "b.x", "c", "d", "e"} {
 		put(t, filepath.Join(none, name), "no data")
 	}
-	_, err := Open(t.Context(), []string{none}, OpenOptions{})
+	_, err := Open(t.Context(), []string{none}, Opening{})
 	says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b.x, c, d, …")
-	_, err = Open(t.Context(), []string{none}, OpenOptions{Text: true})
+	_, err = Open(t.Context(), []string{none}, Opening{OpenOptions: OpenOptions{Text: true}})
 	says(t, "a directory without IDs", err, nil, none, "CSV")
 	if err := os.WriteFile(filepath.Join(dir, "y=1/bad.parquet"), []byte("PAR1 cut"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
+	_, err = Open(t.Context(), []string{dir}, Opening{})
 	says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
 }
 
@@ -174,13 +174,13 @@ func TestIncludeExclude(t *testing.T) {
 		{[]string{"*.zip"}, nil, nil, []string{"README", "a.parquet", "b.arrow", "notes.txt", "y=1/c.parquet", "y=1/rest.csv", "y=2/LICENSE.parquet", "y=2/c.parquet"}},
 	} {
 		var passed, got []string
-		opts := OpenOptions{Include: c.include, Exclude: c.exclude, AllowEmpty: c.want == nil, PassedOver: func(name, why string) {
+		opts := Opening{OpenOptions: OpenOptions{Include: c.include, Exclude: c.exclude, PassedOver: func(name, why string) {
 			rel, err := filepath.Rel(dir, name)
 			if err != nil || why == "" {
 				t.Error(err, why)
 			}
 			passed = append(passed, rel)
-		}}
+		}}, AllowEmpty: c.want == nil}
 		for _, f := range open(t, opts, dir) {
 			got = append(got, f.rel)
 		}
@@ -188,13 +188,13 @@ func TestIncludeExclude(t *testing.T) {
 		slices.Sort(passed)
 		equal(t, fmt.Sprint(c.include, c.exclude, ": passed over"), passed, c.passed)
 	}
-	_, err := Open(t.Context(), []string{dir}, OpenOptions{Include: []string{"*.csv"}})
+	_, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Include: []string{"*.csv"}}})
 	says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"*"}})
+	_, err = Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Exclude: []string{"*"}}})
 	says(t, "all is excluded", err, storage.ErrNoFiles, dir)
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"["}})
+	_, err = Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Exclude: []string{"["}}})
 	says(t, "no pattern", err, path.ErrBadPattern, "[")
-	if files := open(t, OpenOptions{Exclude: []string{"*"}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
+	if files := open(t, Opening{OpenOptions: OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
 		t.Error("a file that was named is left out by a pattern")
 	}
 }
@@ -227,13 +227,13 @@ func TestBase(t *testing.T) {
 		{"logs/plain", "alias/", "plain/b.parquet"},
 	} {
 		var got []string
-		for _, f := range open(t, OpenOptions{Base: c.base}, c.name) {
+		for _, f := range open(t, Opening{Base: c.base}, c.name) {
 			got = append(got, f.rel)
 		}
 		equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
 	}
 	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
-		_, err := Open(t.Context(), []string{"logs/dt=1"}, OpenOptions{Base: base})
+		_, err := Open(t.Context(), []string{"logs/dt=1"}, Opening{Base: base})
 		says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
 	}
 }
@@ -245,10 +245,10 @@ func TestTableFormats(t *testing.T) {
 		write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 		put(t, filepath.Join(dir, "t", mark), "{}")
 		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
-			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
+			_, err := Open(t.Context(), []string{name}, Opening{OpenOptions: OpenOptions{Exclude: []string{"*.json"}}})
 			says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
-		open(t, OpenOptions{}, dir+"/t/dt=*/*.parquet") // files that are named are read
+		open(t, Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
 	}
 }
 
@@ -263,7 +263,7 @@ func TestOpenOrder(t *testing.T) {
 		}
 		for _, names := range [][]string{{dir}, {dir + "/c.parquet", dir + "/b", dir + "/a.parquet"}} {
 			var order []string
-			for _, f := range open(t, OpenOptions{}, names...) {
+			for _, f := range open(t, Opening{}, names...) {
 				order = append(order, filepath.Base(f.name))
 			}
 			orders = append(orders, strings.Join(order, " "))
@@ -279,16 +279,16 @@ func TestOpenStandardInput(t *testing.T) {
 	stream := streamOf(t, ids)
 	for _, c := range []struct {
 		name, content string
-		opts          OpenOptions
+		opts          Opening
 		rows          int
 		column        string
 	}{
-		{"lines", "1\n2\n\n3", OpenOptions{Text: true}, 3, "id"},
-		{"lines of a named column", "1\n2\n", OpenOptions{Text: true, Column: "user"}, 2, "user"},
-		{"nothing", "", OpenOptions{Text: true}, 0, "id"},
-		{"csv", "id,x\n1,2\n", OpenOptions{Text: true, TextFormat: CSV}, 1, "id"},
-		{"a stream", stream, OpenOptions{Text: true}, 3, "id"},
-		{"a stream without text", stream, OpenOptions{}, 3, "id"},
+		{"lines", "1\n2\n\n3", Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
+		{"lines of a named column", "1\n2\n", Opening{OpenOptions: OpenOptions{Text: true, Column: "user"}}, 2, "user"},
+		{"nothing", "", Opening{OpenOptions: OpenOptions{Text: true}}, 0, "id"},
+		{"csv", "id,x\n1,2\n", Opening{OpenOptions: OpenOptions{Text: true, TextFormat: CSV}}, 1, "id"},
+		{"a stream", stream, Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
+		{"a stream without text", stream, Opening{}, 3, "id"},
 	} {
 		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), checked(t)
 		f := open(t, c.opts, "-")[0]
@@ -308,9 +308,9 @@ func TestOpenStandardInput(t *testing.T) {
 			t.Errorf("%s: has a fingerprint", c.name)
 		}
 	}
-	_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
+	_, err := Open(t.Context(), []string{"-"}, Opening{OpenOptions: OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")}})
 	says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
-	_, err = Open(t.Context(), []string{"-"}, OpenOptions{Stdin: strings.NewReader("1\n")})
+	_, err = Open(t.Context(), []string{"-"}, Opening{OpenOptions: OpenOptions{Stdin: strings.NewReader("1\n")}})
 	says(t, "text on standard input as a log", err, nil, "standard input")
 }
 
@@ -322,7 +322,7 @@ func TestDigest(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "a.arrow")
 	put(t, elsewhere, get(t, a))
 	digest := func(words []string, names ...string) [32]byte {
-		run := Run{Options: words, Log: open(t, OpenOptions{}, names...)}
+		run := Run{Options: words, Log: open(t, Opening{}, names...)}
 		sum, ok, err := run.Digest()
 		if err != nil || !ok {
 			t.Fatal(ok, err)
@@ -356,7 +356,7 @@ func TestRecipe(t *testing.T) {
 	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))
 	b := write(t, filepath.Join(dir, "b.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 3}}))
 	of := func(run Run, log string) (digest, recipe [32]byte) {
-		run.Log = open(t, OpenOptions{}, log)
+		run.Log = open(t, Opening{}, log)
 		digest, known, err := run.Digest()
 		if err != nil || !known {
 			t.Fatal(known, err)
@@ -370,7 +370,7 @@ func TestRecipe(t *testing.T) {
 	for name, run := range map[string]Run{
 		"nothing": {}, "options": {Options: []string{"x"}}, "other options": {Options: []string{"y"}},
 		"a filter": {Filters: [][32]byte{{1}}}, "another filter": {Filters: [][32]byte{{2}}}, "two filters": {Filters: [][32]byte{{1}, {2}}},
-		"IDs": {IDs: open(t, OpenOptions{}, a)}, "other IDs": {IDs: open(t, OpenOptions{}, b)}, "both IDs": {IDs: open(t, OpenOptions{}, a, b)},
+		"IDs": {IDs: open(t, Opening{}, a)}, "other IDs": {IDs: open(t, Opening{}, b)}, "both IDs": {IDs: open(t, Opening{}, a, b)},
 	} {
 		digest, recipe := of(run, a)
 		if other, ok := digests[digest]; ok {
@@ -411,14 +411,14 @@ func TestForeignFiles(t *testing.T) {
 	} {
 		path := write(c.name, c.text)
 		for _, text := range []bool{false, true} {
-			_, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
+			_, err := Open(t.Context(), []string{path}, Opening{OpenOptions: OpenOptions{Text: text}})
 			says(t, c.name, err, nil, append(c.want, path)...)
 		}
-		_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader(c.text)})
+		_, err := Open(t.Context(), []string{"-"}, Opening{OpenOptions: OpenOptions{Text: true, Stdin: strings.NewReader(c.text)}})
 		says(t, c.name, err, nil, append(c.want, "standard input")...)
 	}
 	for _, text := range []string{"ORCHID\nORC-7\n", "ORC\nElf\n", "BZh9\n", "PK\n"} {
-		files, err := Open(t.Context(), []string{write("ids", text)}, OpenOptions{Text: true})
+		files, err := Open(t.Context(), []string{write("ids", text)}, Opening{OpenOptions: OpenOptions{Text: true}})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -426,7 +426,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 	// --ids-format applies to .txt too, but not to names that determine a format.
 	csv := "user_id,name\n7,a\n"
-	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, OpenOptions{Text: true, TextFormat: CSV})
+	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, Opening{OpenOptions: OpenOptions{Text: true, TextFormat: CSV}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,7 +436,7 @@ func TestForeignFiles(t *testing.T) {
 			t.Errorf("%s: %s with %v", f.name, f.format, f.Schema())
 		}
 	}
-	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
+	_, err = Open(t.Context(), []string{write("c.txt", csv)}, Opening{OpenOptions: OpenOptions{Text: true, Column: "user_id"}})
 	says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }
 
@@ -445,25 +445,25 @@ func TestForeignFiles(t *testing.T) {
 func TestNoNames(t *testing.T) {
 	ctx := t.Context()
 	for _, names := range [][]string{nil, {}} {
-		_, err := Open(ctx, names, OpenOptions{})
+		_, err := Open(ctx, names, Opening{})
 		says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
-		_, err = ListInputs(ctx, names, OpenOptions{}, nil)
+		_, err = ListInputs(ctx, names, Opening{}, nil)
 		says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
-		if files, err := Open(ctx, names, OpenOptions{AllowEmpty: true}); err != nil || len(files) > 0 {
+		if files, err := Open(ctx, names, Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
 			t.Errorf("Open with AllowEmpty: %v, %v", files, err)
 		}
-		if in, err := ListInputs(ctx, names, OpenOptions{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
+		if in, err := ListInputs(ctx, names, Opening{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
-	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: between(0, 100), Key: "id"}}})
+	scanner, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: between(0, 100), Key: "id"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	_, err = Output{Name: out + ".parquet"}.WriteScan(ctx, scanner, nil, nil, nil)
+	_, err = Output{OutputOptions: OutputOptions{Name: out + ".parquet"}}.WriteScan(ctx, scanner, nil, nil, nil)
 	says(t, "a file for a log without files", err, storage.ErrNoFiles, "the log has no files")
-	if w, err := (Output{Name: out + "/"}).WriteScan(ctx, scanner, nil, nil, nil); err != nil || w.Rows != 0 {
+	if w, err := (Output{OutputOptions: OutputOptions{Name: out + "/"}}).WriteScan(ctx, scanner, nil, nil, nil); err != nil || w.Rows != 0 {
 		t.Errorf("a directory for a log without files: %v, %v", w, err)
 	}
 	_, list := listed(t, 1)
@@ -472,7 +472,7 @@ func TestNoNames(t *testing.T) {
 	if err != nil || len(share) > 0 {
 		t.Fatalf("the last of many workers has %v, %v: want nothing", share, err)
 	}
-	if files, pieces, err := in.Open(ctx, share, OpenOptions{}); err != nil || len(files)+len(pieces) > 0 {
+	if files, pieces, err := in.Open(ctx, share, Opening{}); err != nil || len(files)+len(pieces) > 0 {
 		t.Errorf("an empty share: %v, %v, %v", files, pieces, err)
 	}
 }
@@ -485,18 +485,18 @@ func TestNegativeOptions(t *testing.T) {
 	defer rec.Release()
 	name := write(t, filepath.Join(dir, "a.parquet"), 8, rec)
 	match := []Match{{Filter: between(0, 100), Key: "id"}}
-	for want, opts := range map[string]OpenOptions{
-		"Memory: want 0 (no bound) or more, got -1":   {Memory: -1},
+	for want, opts := range map[string]Opening{
+		"Memory: want 0 (no bound) or more, got -1":   {OpenOptions: OpenOptions{Memory: -1}},
 		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},
-		`Hive "on": want auto or off`:                 {Hive: "on"},
+		`Hive "on": want auto or off`:                 {OpenOptions: OpenOptions{Hive: "on"}},
 	} {
 		_, err := Open(t.Context(), []string{name}, opts)
 		says(t, "Open", err, nil, want)
 		_, err = ListInputs(t.Context(), []string{name}, opts, nil)
 		says(t, "ListInputs", err, nil, want)
 	}
-	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
+	_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: match, Threads: -3}})
 	says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
-	_, _, err = ReadKeys(t.Context(), Split(open(t, OpenOptions{}, name), Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
+	_, _, err = ReadKeys(t.Context(), Split(open(t, Opening{}, name), Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
 	says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// OpenOptions are the options of [Open]. The zero value reads local Parquet and
-// Arrow files.
+// OpenOptions are the options of [Open] that programs have. The zero value reads local
+// Parquet and Arrow files.
 type OpenOptions struct {
 	Store storage.Source // nil: the local file system
 	Mem   memory.Allocator
@@ -33,7 +33,7 @@ type OpenOptions struct {
 	// Encoding is that of text inputs: utf-8, latin1, windows-1252, utf-16le, utf-16be, or
 	// utf-16 for the order that a byte order mark says. If empty, a byte order mark of
 	// UTF-8 or UTF-16 decides, and without one it is UTF-8. A mark that contradicts it is
-	// an error, and so are bytes that it does not have. Columns that [OpenOptions].Types, or
+	// an error, and so are bytes that it does not have. Columns that [Opening].Types, or
 	// in a join the type of the log's key, make binary take any bytes, unless converted.
 	Encoding string
 	// Column is the name of the column of inputs with one ID per line; empty: "id".
@@ -54,7 +54,6 @@ type OpenOptions struct {
 	// timestamp[us], which holds all years; digits below a microsecond are an
 	// error. Keys are always compared in full, and copied pages stay INT96.
 	Int96Nanos bool
-
 	// Include and Exclude are patterns for the files of directories and those that a
 	// pattern stands for, as in .gitignore: * ? [a-z] [!a] {a,b} **. Without a slash they
 	// match names at any depth; with one, paths below the directory; and a directory
@@ -64,15 +63,32 @@ type OpenOptions struct {
 	// PassedOver, if not nil, receives the files of directories that are not read,
 	// with the reason.
 	PassedOver func(name, why string)
+	// Uncommitted reads outputs of runs that have not been committed, which lack rows.
+	// Otherwise they are errors. A copy of such a directory, without the manifests
+	// beside it, cannot be told from a whole one.
+	Uncommitted bool
+	// Hive decides whether name=value directories are columns of the files in them; see
+	// [File.Partitions]. All files of one Open must then have the same.
+	Hive HiveMode
+	// Memory is the memory budget of the process in bytes; 0 means no bound. It
+	// bounds what is read of the files at once. A page or line that needs more is
+	// an error that wraps [fault.ErrMemory].
+	Memory int64
+	// Where, if not empty, is a condition on the columns, as in SQL: "ts >= '2024-05-01'
+	// AND country IN ('DE', 'FR')"; docs/where.md describes it. The files have only the
+	// rows for which it is true: no reader sees others. [File.Rows] still counts all
+	// rows that are stored. Text has no condition.
+	Where string
+}
+
+// Opening are all options of [Open].
+type Opening struct {
+	OpenOptions
 	// Note, if not nil, receives what is remarkable about the names: files that several of
 	// them stand for, hard links, patterns of Exclude that leave out nothing.
 	Note func(fault.Text)
 	// Repeated reads a file as often as names stand for it. Otherwise it is read once.
 	Repeated bool
-	// Uncommitted reads outputs of runs that have not been committed, which lack rows.
-	// Otherwise they are errors. A copy of such a directory, without the manifests
-	// beside it, cannot be told from a whole one.
-	Uncommitted bool
 	// AllowEmpty allows directories without data, and an empty list of names.
 	// Otherwise they are errors.
 	AllowEmpty bool
@@ -80,43 +96,28 @@ type OpenOptions struct {
 	// Empty: Rel begins with the first name=value directory of the path or, if
 	// there is none, is as in [storage.Object].
 	Base string
-	// Hive decides whether name=value directories are columns of the files in them; see
-	// [File.Partitions]. All files of one Open must then have the same.
-	Hive HiveMode
 	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
 	// the names of [key.ParseType]. Names that no directory has are ignored. Other
 	// columns have the first of these types that all values have, of all files that
 	// were listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
 	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
 	HiveTypes string
-	// Memory is the memory budget of the process in bytes; 0 means no bound. It
-	// bounds what is read of the files at once. A page or line that needs more is
-	// an error that wraps [fault.ErrMemory].
-	Memory int64
 	// InFlight bounds, approximately, the bytes of all pages, records and row
 	// groups between the files and a consumer; 0 means no bound. Buffers shrink
 	// first, then the number of workers. One worker always remains, even if it
 	// needs more.
 	InFlight int64
-	// Where, if not empty, is a condition on the columns, as in SQL: "ts >= '2024-05-01'
-	// AND country IN ('DE', 'FR')"; docs/where.md describes it. The files have only the
-	// rows for which it is true: no reader sees others. [File.Rows] still counts all
-	// rows that are stored. Text has no condition.
-	Where string
 	// Excluded, if not nil, receives the files that are not even opened, because the
 	// values of their directories exclude all rows; see Hive. If all files are such,
 	// the first one is opened for its columns.
-	Excluded func(name string)
-
-	textRange int64 // size of the row groups of text, for tests; 0: the default
-
-	room  *parquet.Room // of Memory
-	like  *like         // shared with files opened later
-	left  *leftOut      // shared by all files
-	hive  *hiveLayout   // of all files
-	where *where.Cond   // Where; nil: none
-
-	include, exclude []glob.Rule // Include, Exclude
+	Excluded         func(name string)
+	textRange        int64         // size of the row groups of text, for tests; 0: the default
+	room             *parquet.Room // of Memory
+	like             *like         // shared with files opened later
+	left             *leftOut      // shared by all files
+	hive             *hiveLayout   // of all files
+	where            *where.Cond   // Where; nil: none
+	include, exclude []glob.Rule   // Include, Exclude
 }
 
 // like is the Parquet file that was opened last. Files that follow share its schema
@@ -126,7 +127,7 @@ type like struct {
 	where atomic.Pointer[boundTo]
 }
 
-func (o *OpenOptions) fill() (err error) {
+func (o *Opening) fill() (err error) {
 	if err := cmp.Or(options.AtLeastZero("Memory", o.Memory, "no bound"), options.AtLeastZero("InFlight", o.InFlight, "no bound")); err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ const (
 )
 
 // open opens the reader of the file's format.
-func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
+func (f *File) open(ctx context.Context, opts Opening) (err error) {
 	constants, err := f.constants()
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func (f *File) open(ctx context.Context, opts OpenOptions) (err error) {
 }
 
 // openTable opens the reader of the file's format, with further columns.
-func (f *File) openTable(opts OpenOptions, constants []arrowparquet.Constant) (err error) {
+func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err error) {
 	r := counted{f.src, f.bytes}
 	src, remote := f.src.(storage.Prefetcher)
 	switch f.format {

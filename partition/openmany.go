@@ -19,7 +19,7 @@ type opener[T any] struct {
 }
 
 // files opens files that stay open.
-func (o *OpenOptions) files() opener[*File] {
+func (o *Opening) files() opener[*File] {
 	return opener[*File]{
 		open:  o.openFound,
 		close: func(f *File) { _ = f.Close() }, // an error is being returned already
@@ -53,7 +53,7 @@ const waitingResults = 16
 
 // openMany begins to open entries, as many at once as the storage wants. The caller
 // takes the results and then calls stop.
-func openMany[T any](ctx context.Context, o *OpenOptions, name string, entries []storage.Object, by opener[T]) *opening[T] {
+func openMany[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, by opener[T]) *opening[T] {
 	p := &opening[T]{by: by, entries: entries, cancel: func() {}}
 	n := min(max(storage.Concurrency(o.Store, name), by.least), len(entries))
 	if n <= 1 {

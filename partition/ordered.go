@@ -24,7 +24,7 @@ func records(emit func(Rows) error) func(arrow.Record) error {
 // Map reads the pieces with several workers, passes each record batch through the
 // worker's own Work, and yields what Work emits in input order: by piece, row
 // group and batch. The rows depend on the input alone. The size of the batches
-// also depends on [OpenOptions].InFlight and the number of workers.
+// also depends on [Opening].InFlight and the number of workers.
 //
 // threads is the number of workers; 0 means GOMAXPROCS. columns returns the
 // top-level columns to read of a file, in order; nil, or a nil result, means all.

@@ -52,8 +52,8 @@ var (
 	ErrDone = publish.ErrDone
 )
 
-// Output is a destination for rows.
-type Output struct {
+// OutputOptions say where rows are written, and how, as programs do.
+type OutputOptions struct {
 	// Name is a file, a directory (if it ends in a slash or exists as one), or
 	// "-" for an Arrow stream on Stdout.
 	Name   string
@@ -66,12 +66,7 @@ type Output struct {
 	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:
 	// the codec of the first input. See [CheckCompression].
 	Compression string
-	Result      string   // ResultCandidates or ResultExact
-	Filter      [32]byte // digest of the filter that was used; zero: none
-	// Run is what the output is made from. If nil, outputs have no identity, and
-	// none is recognised as that of the same run.
-	Run   *Run
-	Shard Shard // the worker that writes
+	Shard       Shard // the worker that writes
 	// Force writes completed outputs again, and replaces what another run has
 	// written: a file or, in a directory, the outputs for this run's inputs that
 	// its manifests list.
@@ -92,6 +87,25 @@ type Output struct {
 	// otherwise a directory has no file for it. With TargetSize, inputs that would share a
 	// file get one together.
 	WriteEmpty bool
+	// Require are conditions on the rows of a directory, over all of its workers. If
+	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
+	Require Require
+	// Memory is the maximum number of bytes of encoded pages to hold in memory
+	// until their row group is complete; 0: no limit. Others wait in TempDir;
+	// empty: [os.TempDir]. The output's bytes are the same.
+	Memory  int64
+	TempDir string
+}
+
+// Output is a destination for rows.
+type Output struct {
+	OutputOptions
+
+	Result string   // ResultCandidates or ResultExact
+	Filter [32]byte // digest of the filter that was used; zero: none
+	// Run is what the output is made from. If nil, outputs have no identity, and
+	// none is recognised as that of the same run.
+	Run *Run
 	// ManifestDir is the directory for the manifests of a directory; empty: beside it, as
 	// OUT.bloomjoin.
 	ManifestDir string
@@ -104,24 +118,15 @@ type Output struct {
 	// NoCommit leaves it to [Commit] to complete a directory, even if this is the last
 	// worker.
 	NoCommit bool
-	// Require are conditions on the rows of a directory, over all of its workers. If
-	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
-	Require Require
 	// Counts, if not nil, is called when all rows have been written, of a directory before
 	// its manifest is: it completes what is known of the inputs, which are those pieces, and
 	// returns how many IDs have a row, of how many.
 	Counts func(inputs []WrittenInput, pieces []Piece) (idsMatched, idsTotal int64)
-	// Memory is the maximum number of bytes of encoded pages to hold in memory
-	// until their row group is complete; 0: no limit. Others wait in TempDir;
-	// empty: [os.TempDir]. The output's bytes are the same.
-	Memory  int64
-	TempDir string
-	mem     memory.Allocator
-
-	pool  *parquet.Pool  // shared by all writers
-	owner *publish.Owner // see prepare
-	logs  []*File        // files of the log that have an output
-	given []Piece        // those of Written.Inputs
+	mem    memory.Allocator
+	pool   *parquet.Pool  // shared by all writers
+	owner  *publish.Owner // see prepare
+	logs   []*File        // files of the log that have an output
+	given  []Piece        // those of Written.Inputs
 }
 
 // Part becomes a separate file in a directory: the rows of one piece, or rows that
@@ -312,7 +317,7 @@ func newNonce() (string, error) {
 
 // marker implements [publish.Owner].Marker.
 func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
-	opts := OpenOptions{Store: o.Store, Mem: o.mem}
+	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
 	if err := opts.fill(); err != nil {
 		return "", false, err
 	}
@@ -337,7 +342,7 @@ func (o Output) marker(ctx context.Context, name string) (marker string, table b
 
 // hiveOf returns the Hive of the owner of a file, as far as it can be read.
 func (o Output) hiveOf(ctx context.Context, name string) (types []string) {
-	opts := OpenOptions{Store: o.Store, Mem: o.mem}
+	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
 	if opts.fill() != nil {
 		return nil
 	}

@@ -21,8 +21,8 @@ import (
 func oneFile(t *testing.T) (files []*File, s *Scanner) {
 	t.Helper()
 	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, record(t, checked(t), col{"id", numbers(10, func(i int) int64 { return int64(i) })}))
-	files = open(t, OpenOptions{}, name)
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 5)}}}, files...)
+	files = open(t, Opening{}, name)
+	s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 5)}}}}, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,20 +45,20 @@ func TestOutputFields(t *testing.T) {
 		words []string
 	}{
 		{"zero", Output{}, nil, []string{"Output.Name is empty", "name a file"}},
-		{"no Stdout", Output{Name: "-"}, nil, []string{"Output.Stdout is nil", "set Stdout"}},
-		{"Parquet on standard output", Output{Name: "-", Stdout: stdout, Format: Parquet}, fault.ErrUnsupported, []string{"takes an Arrow stream", "name a file, or leave Output.Format empty"}},
-		{"a format of text", Output{Name: "o", Format: CSV}, fault.ErrUnsupported, []string{"o: unsupported: writing csv files", "set Output.Format to Parquet or ArrowFile"}},
-		{"no format", Output{Name: "-", Stdout: stdout, Format: "x"}, fault.ErrUnsupported, []string{"writing x files"}},
-		{"no result", Output{Name: "o", Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates or ResultExact`}},
-		{"no IDsChanged", Output{Name: "o", IDsChanged: "x"}, nil, []string{`Output.IDsChanged "x": want IDsRerun or IDsKeep`}},
-		{"TargetSize", Output{Name: "o/", TargetSize: -1}, nil, []string{"Output.TargetSize: want at least 0 bytes, got -1"}},
-		{"Memory", Output{Name: "o", Memory: -2}, nil, []string{"Output.Memory: want at least 0 bytes, got -2"}},
-		{"worker 5 of 3", Output{Name: "o/", Shard: Shard{5, 3}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
-		{"worker 1 of none", Output{Name: "o", Shard: Shard{1, 0}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
-		{"too many workers", Output{Name: "o", Shard: Shard{1, MaxShards + 1}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
-		{"a nil file of the log", Output{Name: "o", Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
-		{"a nil file of IDs", Output{Name: "o", Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
-		{"a nil skipped file", Output{Name: "o", Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
+		{"no Stdout", Output{OutputOptions: OutputOptions{Name: "-"}}, nil, []string{"Output.Stdout is nil", "set Stdout"}},
+		{"Parquet on standard output", Output{OutputOptions: OutputOptions{Name: "-", Stdout: stdout, Format: Parquet}}, fault.ErrUnsupported, []string{"takes an Arrow stream", "name a file, or leave Output.Format empty"}},
+		{"a format of text", Output{OutputOptions: OutputOptions{Name: "o", Format: CSV}}, fault.ErrUnsupported, []string{"o: unsupported: writing csv files", "set Output.Format to Parquet or ArrowFile"}},
+		{"no format", Output{OutputOptions: OutputOptions{Name: "-", Stdout: stdout, Format: "x"}}, fault.ErrUnsupported, []string{"writing x files"}},
+		{"no result", Output{OutputOptions: OutputOptions{Name: "o"}, Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates or ResultExact`}},
+		{"no IDsChanged", Output{OutputOptions: OutputOptions{Name: "o"}, IDsChanged: "x"}, nil, []string{`Output.IDsChanged "x": want IDsRerun or IDsKeep`}},
+		{"TargetSize", Output{OutputOptions: OutputOptions{Name: "o/", TargetSize: -1}}, nil, []string{"Output.TargetSize: want at least 0 bytes, got -1"}},
+		{"Memory", Output{OutputOptions: OutputOptions{Name: "o", Memory: -2}}, nil, []string{"Output.Memory: want at least 0 bytes, got -2"}},
+		{"worker 5 of 3", Output{OutputOptions: OutputOptions{Name: "o/", Shard: Shard{5, 3}}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
+		{"worker 1 of none", Output{OutputOptions: OutputOptions{Name: "o", Shard: Shard{1, 0}}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
+		{"too many workers", Output{OutputOptions: OutputOptions{Name: "o", Shard: Shard{1, MaxShards + 1}}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
+		{"a nil file of the log", Output{OutputOptions: OutputOptions{Name: "o"}, Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
+		{"a nil file of IDs", Output{OutputOptions: OutputOptions{Name: "o"}, Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
+		{"a nil skipped file", Output{OutputOptions: OutputOptions{Name: "o"}, Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
 	} {
 		for call, err := range everyCall(t, c.out) {
 			says(t, c.what+", "+call, err, c.kind, c.words...)
@@ -69,7 +69,7 @@ func TestOutputFields(t *testing.T) {
 	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Output{}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Output{}, true))} {
 		says(t, call, err, nil, "Output.Name is empty")
 	}
-	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Output{Name: "-"}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Output{Name: "-"}, true))} {
+	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Output{OutputOptions: OutputOptions{Name: "-"}}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Output{OutputOptions: OutputOptions{Name: "-"}}, true))} {
 		says(t, call+" of -", err, nil, "Output.Name is -: want a directory")
 	}
 }
@@ -85,7 +85,7 @@ func everyCall(t *testing.T, out Output) map[string]error {
 		"WriteScan":     second(out.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)),
 		"Pending":       second(out.Pending(t.Context())),
 		"PendingInputs": second(out.PendingInputs(t.Context())),
-		"CheckSchemas":  out.CheckSchemas(t.Context(), ScanOptions{}, nil),
+		"CheckSchemas":  out.CheckSchemas(t.Context(), Scan{}, nil),
 	}
 }
 
@@ -94,14 +94,14 @@ func TestStreamFormats(t *testing.T) {
 	for _, format := range []Format{"", ArrowFile, ArrowStream} {
 		files, s := oneFile(t)
 		var b bytes.Buffer
-		w, err := Output{Name: "-", Stdout: &b, Format: format}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+		w, err := Output{OutputOptions: OutputOptions{Name: "-", Stdout: &b, Format: format}}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 		if err != nil || w.Rows != 2 || !strings.HasPrefix(b.String(), "\xff\xff\xff\xff") {
 			t.Errorf("%q: %d rows, %v, %d bytes", format, w.Rows, err, b.Len())
 		}
 	}
 	files, s := oneFile(t)
 	out := filepath.Join(t.TempDir(), "out")
-	_, err := Output{Name: out + "/", Format: ArrowStream}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	_, err := Output{OutputOptions: OutputOptions{Name: out + "/", Format: ArrowStream}}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 	says(t, "in a directory", err, fault.ErrUnsupported, "Arrow streams in a directory", "ArrowFile")
 }
 
@@ -111,7 +111,7 @@ func TestOutputArguments(t *testing.T) {
 	schema, pieces := files[0].Schema(), Split(files, Shard{})
 	part := []Part{{Piece: pieces[0], Schema: schema}}
 	for _, name := range []string{"o.parquet", "o/"} {
-		out := Output{Name: filepath.Join(t.TempDir(), "x") + name}
+		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "x") + name}}
 		for _, c := range []struct {
 			what  string
 			parts []Part
@@ -168,7 +168,7 @@ func oneRecord(t *testing.T, part int) iter.Seq2[Rows, error] {
 
 // A Run and an Inputs that are zero or nil have no inputs, and what cannot be is an error.
 func TestZeroRun(t *testing.T) {
-	out := Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
+	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	files, err := out.Pending(t.Context())
 	equal(t, "Pending without a Run", fmt.Sprint(files, err), "[] <nil>")
 	for _, run := range []*Run{nil, {}} {
@@ -199,23 +199,23 @@ func TestZeroRun(t *testing.T) {
 		equal(t, what+": Pick", fmt.Sprint(picked.Len(), err), "0 <nil>")
 		kept, err := in.Where("a = 1", false)
 		equal(t, what+": Where", fmt.Sprint(kept.Len(), err), "0 <nil>")
-		opened, of, err := in.Open(t.Context(), nil, OpenOptions{})
+		opened, of, err := in.Open(t.Context(), nil, Opening{})
 		equal(t, what+": Open", fmt.Sprint(opened, of, err), "[] [] <nil>")
 		added, changed, gone, err := in.Since(t.Context(), in)
 		equal(t, what+": Since", fmt.Sprint(added, changed, gone, err), "[] [] [] <nil>")
 		says(t, what+": Share", second(in.Share(t.Context(), Shard{5, 3})), nil, "shard 5/3: counted from 0")
 		says(t, what+": Pick", second(in.Pick(t.Context(), nil)), nil, "keep is nil")
-		_, _, err = in.Open(t.Context(), []InputPiece{{Hi: 1}}, OpenOptions{})
+		_, _, err = in.Open(t.Context(), []InputPiece{{Hi: 1}}, Opening{})
 		says(t, what+": Open", err, nil, "piece 1 of 1: row groups from 0 up to 1")
 		says(t, what+": WriteInputs", second(WriteInputs(t.Context(), nil, out.Name, in, false)), nil, "the list of inputs is nil or empty")
 		pieces, err = new(Run).ListedPieces(t.Context(), in, Shard{})
 		equal(t, what+": ListedPieces", fmt.Sprint(pieces, err), "[] <nil>")
-		list, err := ListInputs(t.Context(), []string{write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))}, OpenOptions{}, in)
+		list, err := ListInputs(t.Context(), []string{write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))}, Opening{}, in)
 		if err != nil || list.Len() != 1 {
 			t.Errorf("%s, as the earlier list: %v", what, err)
 		}
 	}
-	says(t, "no name", second(ListInputs(t.Context(), []string{""}, OpenOptions{}, nil)), nil, "a file with an empty name")
+	says(t, "no name", second(ListInputs(t.Context(), []string{""}, Opening{}, nil)), nil, "a file with an empty name")
 	says(t, "no list", second(ReadInputs(t.Context(), nil, out.Name)), os.ErrNotExist)
 }
 
@@ -223,17 +223,17 @@ func TestZeroRun(t *testing.T) {
 func TestNilContext(t *testing.T) {
 	var missing context.Context
 	files, s := oneFile(t)
-	out, in := Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Run: new(Run)}, new(Inputs)
+	out, in := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}, Run: new(Run)}, new(Inputs)
 	for what, call := range map[string]func(){
 		"Write":            func() { _, _ = out.Write(missing, nil, none) },
 		"WriteScan":        func() { _, _ = out.WriteScan(missing, s, Split(files, Shard{}), files, nil) },
 		"Pending":          func() { _, _ = out.Pending(missing) },
 		"PendingInputs":    func() { _, _ = out.PendingInputs(missing) },
-		"CheckSchemas":     func() { _ = out.CheckSchemas(missing, ScanOptions{}, nil) },
+		"CheckSchemas":     func() { _ = out.CheckSchemas(missing, Scan{}, nil) },
 		"Commit":           func() { _, _ = Commit(missing, out, nil) },
 		"InspectDirectory": func() { _, _ = InspectDirectory(missing, out, false) },
 		"ChangedSince":     func() { _ = new(Run).ChangedSince(missing, storage.Local{}, "o") },
-		"ListInputs":       func() { _, _ = ListInputs(missing, []string{files[0].name}, OpenOptions{}, nil) },
+		"ListInputs":       func() { _, _ = ListInputs(missing, []string{files[0].name}, Opening{}, nil) },
 		"ReadInputs":       func() { _, _ = ReadInputs(missing, nil, "o") },
 		"WriteInputs":      func() { _, _ = WriteInputs(missing, nil, "o", in, false) },
 		"Each":             func() { in.Each(missing) },
@@ -241,7 +241,7 @@ func TestNilContext(t *testing.T) {
 		"Pick":             func() { _, _ = in.Pick(missing, func(*Input) bool { return true }) },
 		"Schemas":          func() { _, _ = in.Schemas(missing) },
 		"Spread":           func() { _, _ = in.Spread(missing, 1) },
-		"Open":             func() { _, _, _ = in.Open(missing, nil, OpenOptions{}) },
+		"Open":             func() { _, _, _ = in.Open(missing, nil, Opening{}) },
 	} {
 		func() {
 			defer func() { equal(t, what, recover(), any("partition: nil context")) }()
@@ -264,12 +264,12 @@ func TestLeftByAnError(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			names = append(names, write(t, filepath.Join(in, name+".parquet"), 1, one()))
 		}
-		files := open(t, OpenOptions{}, names...)
+		files := open(t, Opening{}, names...)
 		var parts []Part
 		for _, p := range Split(files, Shard{}) {
 			parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 		}
-		_, err := Output{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
+		_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
 			for i := range 2 {
 				if !yield(Rows{Piece: i, Record: one()}, nil) {
 					return

@@ -25,7 +25,7 @@ import (
 // HiveMode is the meaning of name=value directories in the paths of inputs.
 type HiveMode string
 
-// Modes of [OpenOptions].Hive.
+// Modes of [Opening].Hive.
 const (
 	HiveAuto HiveMode = "auto" // columns of the files in them; also the empty mode
 	HiveOff  HiveMode = "off"  // names without a meaning
@@ -69,7 +69,7 @@ type leading struct {
 // if there are none. Files that are certainly no data do not count. If the directories
 // do not agree and a file turns out to be no data, that is the error to report: layout
 // leaves it to find, and returns nil.
-func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]storage.Object) (*hiveLayout, error) {
+func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.Object) (*hiveLayout, error) {
 	switch o.Hive {
 	case HiveOff:
 		return nil, nil
@@ -110,7 +110,7 @@ func (o *OpenOptions) layout(ctx context.Context, names []string, lists [][]stor
 }
 
 // strays reports whether some files of directories are not data.
-func (o *OpenOptions) strays(ctx context.Context, lists [][]storage.Object) bool {
+func (o *Opening) strays(ctx context.Context, lists [][]storage.Object) bool {
 	for _, e := range slices.Concat(lists...) {
 		if !e.Found || o.maybeNone(e) {
 			continue
@@ -127,7 +127,7 @@ func (o *OpenOptions) strays(ctx context.Context, lists [][]storage.Object) bool
 }
 
 // partsOf returns the name=value directories of a listed object.
-func (o *OpenOptions) partsOf(e storage.Object) ([]hive.Part, error) {
+func (o *Opening) partsOf(e storage.Object) ([]hive.Part, error) {
 	if o.Hive == HiveOff {
 		return nil, nil
 	}
@@ -190,7 +190,7 @@ func (f *File) StoredColumns() int {
 
 // agree returns an error if a column of the file has other values than the directory
 // of that name.
-func (f *File) agree(ctx context.Context, opts OpenOptions) error {
+func (f *File) agree(ctx context.Context, opts Opening) error {
 	for _, p := range f.parts {
 		same := func(c arrow.Field) bool {
 			return c.Name == p.Name || opts.IgnoreCase && strings.EqualFold(c.Name, p.Name)

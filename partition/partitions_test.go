@@ -24,32 +24,32 @@ func TestPartitions(t *testing.T) {
 		{"dt:string,other:date", "[{c utf8 1 false} {dt utf8 2024-01-03 false}] [{c utf8 NO false} {dt utf8 2024-01-01 false}] [{c utf8  true} {dt utf8 2024-01-02 false}]"},
 	} {
 		got := ""
-		for _, f := range open(t, OpenOptions{Hive: HiveAuto, HiveTypes: c.types}, dir) {
+		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, HiveTypes: c.types}, dir) {
 			got += " " + fmt.Sprint(f.Partitions())
 		}
 		equal(t, "types "+c.types, got[1:], c.want)
 	}
-	for _, f := range open(t, OpenOptions{Hive: HiveOff}, dir) {
+	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, dir) {
 		equal(t, "off", f.Partitions(), []PartitionValue(nil))
 	}
 	for _, c := range []struct {
-		opts  OpenOptions
+		opts  Opening
 		names []string
 		words []string
 	}{
-		{OpenOptions{}, []string{dir, filepath.Join(hiveTree(t, "x.parquet"), "x.parquet")}, []string{"x.parquet: mismatch: name=value directories: want c, dt as in", "got none (", "Hive off"}},
-		{OpenOptions{HiveTypes: "c:int64"}, []string{dir}, []string{"c=NO/a.parquet: column c", `want a value of type int64, got "NO"`, "HiveTypes"}},
-		{OpenOptions{}, []string{hiveTree(t, "a=1/b=2/a=3/x.parquet")}, []string{"a=1/b=2/a=3/x.parquet: column a", "two directories"}},
+		{Opening{}, []string{dir, filepath.Join(hiveTree(t, "x.parquet"), "x.parquet")}, []string{"x.parquet: mismatch: name=value directories: want c, dt as in", "got none (", "Hive off"}},
+		{Opening{HiveTypes: "c:int64"}, []string{dir}, []string{"c=NO/a.parquet: column c", `want a value of type int64, got "NO"`, "HiveTypes"}},
+		{Opening{}, []string{hiveTree(t, "a=1/b=2/a=3/x.parquet")}, []string{"a=1/b=2/a=3/x.parquet: column a", "two directories"}},
 	} {
 		_, err := Open(t.Context(), c.names, c.opts)
 		says(t, fmt.Sprint(c.names), err, nil, c.words...)
 	}
 	put(t, filepath.Join(dir, "log/notes.html"), "<html>")
-	_, err := Open(t.Context(), []string{dir}, OpenOptions{})
+	_, err := Open(t.Context(), []string{dir}, Opening{})
 	says(t, "a file that is no data", err, ErrNoData, "notes.html")
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{HiveTypes: "c"})
+	_, err = Open(t.Context(), []string{dir}, Opening{HiveTypes: "c"})
 	says(t, "bad types", err, nil, "HiveTypes", "NAME:TYPE")
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{Hive: "on"})
+	_, err = Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Hive: "on"}})
 	says(t, "bad mode", err, nil, "want auto or off")
 }
 
@@ -66,20 +66,20 @@ func TestValuesInManifest(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what string
-		opts OpenOptions
+		opts Opening
 		want []string
 	}{
-		{"types found", OpenOptions{Hive: HiveAuto}, []string{ // an empty value makes n a string
+		{"types found", Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, []string{ // an empty value makes n a string
 			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: n:]", "map[dt:2024-01-02]",
 		}},
-		{"an integer", OpenOptions{Hive: HiveAuto, HiveTypes: "n:int64"}, []string{
+		{"an integer", Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, HiveTypes: "n:int64"}, []string{
 			"map[c:a b/ dt:2024-01-01]", "map[c:NULL n:-7]", "map[c:]", "map[dt:2024-01-02]",
 		}},
-		{"text", OpenOptions{Hive: HiveAuto, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
+		{"text", Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
 			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: dt:NULL n:]", "map[dt:2024-01-02]",
 		}},
-		{"off", OpenOptions{Hive: HiveOff}, []string{"map[]", "map[]", "map[]", "map[]"}},
-		{"above the base", OpenOptions{Hive: HiveAuto, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
+		{"off", Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, []string{"map[]", "map[]", "map[]", "map[]"}},
+		{"above the base", Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
 	} {
 		name := dir
 		if c.opts.Base != "" {
@@ -87,7 +87,7 @@ func TestValuesInManifest(t *testing.T) {
 		}
 		for _, size := range []int64{0, 1 << 20} {
 			out := filepath.Join(t.TempDir(), "out")
-			scanTo(t, Output{Name: out + "/", TargetSize: size}, ScanOptions{}, open(t, c.opts, name))
+			scanTo(t, Output{OutputOptions: OutputOptions{Name: out + "/", TargetSize: size}}, Scan{}, open(t, c.opts, name))
 			got := map[string]string{}
 			for _, f := range stateOf(t, out).Files {
 				got[filepath.Base(f.Name)] = fmt.Sprint(f.Values)

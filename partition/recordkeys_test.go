@@ -44,7 +44,7 @@ func TestLargeRecordBatch(t *testing.T) {
 	rec := largeBatch(3 * stepRows)
 	defer rec.Release()
 	name := put(t, filepath.Join(t.TempDir(), "ids.arrows"), streamOf(t, rec.NewSlice(5, rec.NumRows())))
-	files := open(t, OpenOptions{}, name)
+	files := open(t, Opening{}, name)
 	for _, column := range []string{"user.id", "user.name", "flag", "user.id,user.name", "flag,user.name"} {
 		got, rows, null, err := keysOf(t, files, column)
 		if err != nil {

@@ -284,8 +284,8 @@ func TestRecordsScan(t *testing.T) {
 	bits := bloomOf(t, "k", 3, record(t, mem, col{"k", []int64{3, 500, 999, 7}}))
 	for _, filter := range []*codec.Filter{exactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
-			opts := ScanOptions{Match: []Match{{Filter: filter, Key: "k"}}, Columns: columns}
-			want := scanText(t, opts, Split(open(t, OpenOptions{}, whole), Shard{}))
+			opts := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter, Key: "k"}}, Columns: columns}}
+			want := scanText(t, opts, Split(open(t, Opening{}, whole), Shard{}))
 			if len(want) < 12 {
 				t.Fatalf("%d rows", len(want))
 			}
@@ -299,7 +299,7 @@ func TestRecordsScan(t *testing.T) {
 		}
 	}
 	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("k", 3, 500, 999, 7)}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func TestRecordsScan(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"part-0", "out.arrow", "part-1/"} {
 		s := scanner()
-		out := Output{Name: name, Result: s.Result(), Run: &Run{Log: mine}}
+		out := Output{OutputOptions: OutputOptions{Name: name}, Result: s.Result(), Run: &Run{Log: mine}}
 		if _, err := out.Pending(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestRecordsScan(t *testing.T) {
 	equal(t, "path", path+": "+why, "generic: the rows are given as Arrow records")
 }
 
-func scanText(t testing.TB, opts ScanOptions, pieces []Piece) (rows []string) {
+func scanText(t testing.TB, opts Scan, pieces []Piece) (rows []string) {
 	t.Helper()
 	s, err := NewScanner(opts)
 	if err != nil {
@@ -370,7 +370,7 @@ func TestRecordsKeys(t *testing.T) {
 		return rows, sum
 	}
 	rows, sum := sums(g.file("mine", RecordsOptions{}))
-	wantRows, wantSum := sums(open(t, OpenOptions{}, file)[0])
+	wantRows, wantSum := sums(open(t, Opening{}, file)[0])
 	equal(t, "rows", rows, wantRows)
 	equal(t, "sum of squares", sum, wantSum)
 }

@@ -13,7 +13,7 @@ import (
 // user does not know about.
 
 // checkRules compares the rule of the options with the filters' rules.
-func (o *ScanOptions) checkRules() error {
+func (o *Scan) checkRules() error {
 	got, err := key.ParseRule(o.Normalize)
 	if err != nil {
 		return err

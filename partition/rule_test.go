@@ -314,7 +314,7 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 		if c.verify {
 			m.Check = func() func(*Keys) ([]uint32, error) { return v.check }
 		}
-		got, st := scanned(t, ScanOptions{Match: []Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}, Shard{}, path)
+		got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}, Shard{}, path)
 		if !slices.Equal(got, c.want) {
 			t.Fatalf("%s, %s: rows %d, want %d", what, c.name, got, c.want)
 		}
@@ -366,7 +366,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 			} else {
 				put(t, path, string(ruledPages(t, rng, rows, false)))
 			}
-			got, st := scanned(t, ScanOptions{Match: []Match{{Filter: filter}}, Normalize: v.rule}, Shard{}, path)
+			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}, Normalize: v.rule}}, Shard{}, path)
 			if !slices.Equal(got, v.want) || st.RowGroupsSkipped.Load() > 0 {
 				t.Errorf("%s, member %q among %q, file %d: rows %d, want %d; %d row groups skipped", v.rule, v.member, v.rows, seed, got, v.want, st.RowGroupsSkipped.Load())
 			}
@@ -375,7 +375,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 			}
 			// The statistics do exclude the member: without a rule no page is read.
 			plain := newRuledFilter(t, "", []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
-			if got, st := scanned(t, ScanOptions{Match: []Match{{Filter: plain}}}, Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
+			if got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: plain}}}}, Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
 				t.Errorf("%q among %q, file %d: without a rule rows %d, %d row groups skipped: that is no vector", v.member, v.rows, seed, got, st.RowGroupsSkipped.Load())
 			}
 		}
@@ -402,7 +402,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	for _, name := range []string{"u.parquet", "u.arrow"} {
 		rec := record(t, checked(t), col{"k", a}, col{"z", numbers(9, func(i int) int64 { return int64(i) })})
 		path := write(t, filepath.Join(t.TempDir(), name), 4, rec)
-		got, st := scanned(t, ScanOptions{Match: []Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}, Shard{}, path)
+		got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}}, Shard{}, path)
 		equal(t, name, got, []int{0, 1, 3, 6, 7})
 		equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
 	}
@@ -415,7 +415,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	a2 := sorted.NewArray()
 	defer a2.Release()
 	path := write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, record(t, checked(t), col{"k", a2}, col{"z", numbers(8, func(i int) int64 { return int64(i) })}))
-	got, st := scanned(t, ScanOptions{Match: []Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}, Shard{}, path)
+	got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}}, Shard{}, path)
 	equal(t, "sorted", got, []int{1})
 	equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
 }
@@ -449,7 +449,7 @@ func TestRuleIsSaid(t *testing.T) {
 		{"upper", []*codec.Filter{lower}, []string{"want some of trim, lower, uuid"}},
 		{"trim,trim", []*codec.Filter{lower}, []string{"twice"}},
 	} {
-		var opts ScanOptions
+		var opts Scan
 		opts.Normalize = c.rule
 		for _, f := range c.filters {
 			opts.Match = append(opts.Match, Match{Filter: f})
@@ -464,16 +464,16 @@ func TestRuleIsSaid(t *testing.T) {
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
 		f := of("", key.Bytes)
 		f.NormalForm, f.Rule = normal, ""
-		_, err := NewScanner(ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"})
+		_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"}})
 		says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// The error about a log without strings names its class.
 	path := write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, record(t, checked(t), col{"k", []int64{1}}, col{"z", []int64{1}}))
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: lower}}, Normalize: "lower"})
+	s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: lower}}, Normalize: "lower"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, "integers", s.check(open(t, OpenOptions{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+	says(t, "integers", s.check(open(t, Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are not UUIDs are errors that give the place but not the value.
@@ -496,7 +496,7 @@ func TestRuleOfIDs(t *testing.T) {
 		{put(t, filepath.Join(dir, "f.csv"), "n,k\n1,"+id+"\n\n2,secret\n"), "k,n", []string{"f.csv: line 4: column k"}},
 		{put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
 	} {
-		files := open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
+		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		paths, err := key.ParseColumns(c.column)
 		if err != nil {
 			t.Fatal(err)
@@ -509,7 +509,7 @@ func TestRuleOfIDs(t *testing.T) {
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
-		files = open(t, OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}, c.name)
+		files = open(t, Opening{OpenOptions: OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		o.Rule = key.Trim
 		if _, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)

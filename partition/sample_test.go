@@ -69,7 +69,7 @@ func TestRuns(t *testing.T) {
 	if err != nil || len(runs) != 1500 {
 		t.Errorf("more than there is: %d runs, %v", len(runs), err)
 	}
-	unknown := open(t, OpenOptions{Text: true}, put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
+	unknown := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
 	if _, err := runsOf(Split(unknown, Shard{}), 2, 2); err == nil {
 		t.Error("runs of a text, whose rows nobody knows")
 	}
@@ -102,7 +102,7 @@ func TestReadKeysOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	for _, ending := range []string{"parquet", "arrow"} {
 		name := write(t, filepath.Join(dir, "log."+ending), groupRows, record(t, memory.DefaultAllocator, col{"id", ids}, col{"name", names}))
-		pieces := Split(open(t, OpenOptions{}, name), Shard{})
+		pieces := Split(open(t, Opening{}, name), Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			for _, n := range []int{7, 300} { // a sample, and all
 				runs, err := runsOf(pieces, n, 100)
@@ -195,10 +195,10 @@ func TestEstimateRows(t *testing.T) {
 		}
 	}
 	name := write(t, filepath.Join(dir, "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(25, func(i int) int64 { return int64(i) })}))
-	if n, exact, err := open(t, OpenOptions{}, name)[0].EstimateRows(); n != 25 || !exact || err != nil {
+	if n, exact, err := open(t, Opening{}, name)[0].EstimateRows(); n != 25 || !exact || err != nil {
 		t.Errorf("Parquet: %d rows, exactly %v, %v", n, exact, err)
 	}
-	in := open(t, OpenOptions{Text: true, Stdin: strings.NewReader("1\n")}, "-")[0]
+	in := open(t, Opening{OpenOptions: OpenOptions{Text: true, Stdin: strings.NewReader("1\n")}}, "-")[0]
 	if n, exact, err := in.EstimateRows(); n != -1 || exact || err != nil {
 		t.Errorf("standard input: %d rows, exactly %v, %v", n, exact, err)
 	}
@@ -235,7 +235,7 @@ func TestSkippable(t *testing.T) {
 	ids := numbers(1000, func(i int) int64 { return int64(i) - 200 })
 	sorted := write(t, filepath.Join(dir, "a.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", ids}, col{"n", ids}))
 	nulls := write(t, filepath.Join(dir, "b.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", []any{5_000, nil}}, col{"n", ids[:2]}))
-	files := open(t, OpenOptions{}, sorted, nulls)
+	files := open(t, Opening{}, sorted, nulls)
 	s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between(-50, 120)}, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestSkippable(t *testing.T) {
 		t.Errorf("three groups: %v, %v", s, err)
 	}
 	// A condition leaves out more, also of the numbers that the footers give.
-	some := open(t, OpenOptions{Where: "n BETWEEN 0 AND 99"}, sorted, nulls)
+	some := open(t, Opening{OpenOptions: OpenOptions{Where: "n BETWEEN 0 AND 99"}}, sorted, nulls)
 	if s, err := Skippable(t.Context(), Split(some, Shard{}), Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
 		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// ScanOptions are the options of a [Scanner]. Only Match is required. Each row that
-// passes is kept once.
+// ScanOptions are the options of a [Scanner] that programs have. Only Match is required.
+// Each row that passes is kept once.
 type ScanOptions struct {
 	// Match holds the filters. A row is kept if it passes all of them or, with Any,
 	// one of them. Filters with NoMatch always apply.
@@ -43,23 +43,27 @@ type ScanOptions struct {
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
 	Mem     memory.Allocator
+	// Progress, if not nil, receives the number of rows of each batch, concurrently
+	// from several goroutines.
+	Progress func(rows int64)
+}
+
+// Scan are all options of a [Scanner].
+type Scan struct {
+	ScanOptions
 	// Work, if not nil, transforms surviving records on the goroutine that read
 	// them, before [Scanner.Scan] yields them. It is called once by each worker.
 	Work func() (Work, error)
 	// Pairs, if not nil, joins rows with those of a table. Only [Output.WriteScan]
 	// does it, and only from Parquet to Parquet.
-	Pairs *Pairs
-	// Progress, if not nil, receives the number of rows of each batch, concurrently
-	// from several goroutines.
-	Progress func(rows int64)
-
+	Pairs    *Pairs
 	mirrored bool // see Mirrored: they are columns to keep only if Columns names them
 }
 
 // ScanStats counts the work of a scan. It is complete when the scan has ended.
 type ScanStats struct {
 	RowsIn, RowsOut atomic.Int64
-	// RowsWhere counts the rows that were found to satisfy [OpenOptions].Where; without
+	// RowsWhere counts the rows that were found to satisfy [Opening].Where; without
 	// a condition all of RowsIn. Rows that the filters were found to drop before are not
 	// examined, and not counted unless CountNulls is set.
 	RowsWhere        atomic.Int64
@@ -112,7 +116,7 @@ func (c *nullCounts) of(p Piece) (n int64) {
 // [Scanner.Scan], [Scanner.Count], [ScanWriter.Scan] or [Output.WriteScan], gets an error.
 // A scan may run while others ask for PathOf and Stats.
 type Scanner struct {
-	opts    ScanOptions
+	opts    Scan
 	Stats   *ScanStats
 	used    atomic.Bool // a scan has begun
 	counted bool        // rows are counted, not kept
@@ -130,7 +134,7 @@ type Scanner struct {
 // NewScanner returns a scanner. It returns an error if one of the files lacks a
 // column, or has a key that cannot be compared with a filter's. It reads nothing;
 // files that are not given are checked when they are scanned.
-func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
+func NewScanner(opts Scan, files ...*File) (*Scanner, error) {
 	if len(opts.Match) == 0 {
 		return nil, fmt.Errorf("a scan needs a filter")
 	}
@@ -220,7 +224,7 @@ func (s *Scanner) checks() []check {
 }
 
 // SchemaOf returns the schema of the columns to keep, with the file's own types.
-func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
+func (o *Scan) SchemaOf(f *File) (*arrow.Schema, error) {
 	cols, err := o.columns(f)
 	if err != nil {
 		return nil, err
@@ -229,7 +233,7 @@ func (o *ScanOptions) SchemaOf(f *File) (*arrow.Schema, error) {
 }
 
 // schemaOf is SchemaOf for what columns returns.
-func (o *ScanOptions) schemaOf(f *File, cols []int) *arrow.Schema {
+func (o *Scan) schemaOf(f *File, cols []int) *arrow.Schema {
 	switch {
 	case o.Columns != nil:
 		return project(f.Schema(), cols)
@@ -240,7 +244,7 @@ func (o *ScanOptions) schemaOf(f *File, cols []int) *arrow.Schema {
 }
 
 // columns returns the positions of the columns to keep; nil means all.
-func (o *ScanOptions) columns(f *File) ([]int, error) {
+func (o *Scan) columns(f *File) ([]int, error) {
 	if o.Columns == nil && o.mirrored {
 		return f.besides(f.mirrored()), nil
 	}
@@ -286,7 +290,7 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 }
 
 // checkSchema refuses options that contradict each other.
-func (opts *ScanOptions) checkSchema() error {
+func (opts *Scan) checkSchema() error {
 	switch {
 	case !slices.Contains([]SchemaMode{"", PerFile, Strict, Union}, opts.Schema):
 		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, PerFile, Strict, Union)

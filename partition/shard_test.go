@@ -202,13 +202,13 @@ func TestAbsentShards(t *testing.T) {
 	rec := record(t, mem, col{"id", numbers(40, func(i int) int64 { return int64(i) })})
 	defer rec.Release()
 	name := write(t, filepath.Join(dir, "a.parquet"), 8, rec)
-	files := open(t, OpenOptions{Mem: mem}, name)
+	files := open(t, Opening{OpenOptions: OpenOptions{Mem: mem}}, name)
 	list := filepath.Join(dir, "list.jsonl")
-	freeze(t, list, OpenOptions{}, name)
+	freeze(t, list, Opening{}, name)
 	in := openList(t, list)
 	match := Match{Filter: between(0, 100), Key: "id"}
 	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []Match{match}, Mem: mem}, files...)
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{match}, Mem: mem}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,21 +248,21 @@ func TestAbsentShards(t *testing.T) {
 			"Skippable": func() error { _, err := Skippable(ctx, Split(files, s), match, 10); return err },
 			"Unchanged": func() error { return Unchanged(Split(files, s)) },
 			"WriteScan of pieces": func() error {
-				_, err := Output{Name: filepath.Join(dir, "out.parquet")}.WriteScan(ctx, scanner(), Split(files, s), files, nil)
+				_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, s), files, nil)
 				return err
 			},
 			"WriteScan of other pieces": func() error {
-				_, err := Output{Name: filepath.Join(dir, "out.parquet")}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, func(w *ScanWriter) error {
+				_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, func(w *ScanWriter) error {
 					return w.Scan(ctx, scanner(), Split(files, s))
 				})
 				return err
 			},
 			"WriteScan": func() error {
-				_, err := Output{Name: filepath.Join(dir, "out.parquet"), Shard: s}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, nil)
+				_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet"), Shard: s}}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, nil)
 				return err
 			},
 			"Write into a directory": func() error {
-				out := Output{Name: filepath.Join(dir, "out") + "/", Shard: s, Run: &Run{Options: []string{"x"}, Log: files}}
+				out := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out") + "/", Shard: s}, Run: &Run{Options: []string{"x"}, Log: files}}
 				_, err := out.Write(ctx, nil, func(func(Rows, error) bool) {})
 				return err
 			},

@@ -64,7 +64,7 @@ func alike(t testing.TB, files, rows int) (names []string) {
 // rows of its file.
 func TestMapsOfSharedFiles(t *testing.T) {
 	const rows = 100_000
-	files := open(t, OpenOptions{}, alike(t, 4, rows)...)
+	files := open(t, Opening{}, alike(t, 4, rows)...)
 	read := func(i int) error {
 		row := int64(0)
 		for r, err := range Map(t.Context(), Split(files[i:i+1], Shard{}), 2, nil, keepRecords) {
@@ -131,7 +131,7 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 	match := Match{Filter: filter, Key: "a"}
 	pieces := func() []Piece { return Split(files, Shard{}) }
 	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []Match{match}})
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{match}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 		"Scan":  func() error { return drained(scanner().Scan(ctx, pieces())) },
 		"Count": func() error { return scanner().Count(ctx, pieces()) },
 		"WriteScan": func() error {
-			out := Output{Name: filepath.Join(t.TempDir(), "out.parquet")}
+			out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "out.parquet")}}
 			_, err := out.WriteScan(ctx, scanner(), pieces(), files, nil)
 			return err
 		},
@@ -177,8 +177,8 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 // opens nothing behind its back.
 func TestReadersOfClosedFiles(t *testing.T) {
 	names := alike(t, 2, 1000)
-	for what := range waysToRead(t, open(t, OpenOptions{}, names...)) {
-		files := open(t, OpenOptions{}, names...)
+	for what := range waysToRead(t, open(t, Opening{}, names...)) {
+		files := open(t, Opening{}, names...)
 		read := waysToRead(t, files)[what]
 		if err := read(); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -200,7 +200,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 			t.Errorf("%s: the footer is forgotten", what)
 		}
 	}
-	f := open(t, OpenOptions{}, "../testdata/flights/logs/2001-06.arrow")[0]
+	f := open(t, Opening{}, "../testdata/flights/logs/2001-06.arrow")[0]
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 func TestCloseCountsReaders(t *testing.T) {
 	names := alike(t, 1, 5000)
 	before := storagetest.Descriptors(t)
-	f := open(t, OpenOptions{}, names...)[0]
+	f := open(t, Opening{}, names...)[0]
 	next := map[string]func() (Rows, error, bool){}
 	for _, name := range []string{"first", "second"} {
 		n, stop := iter.Pull2(Map(t.Context(), Split([]*File{f}, Shard{}), 1, nil, keepRecords))
@@ -254,7 +254,7 @@ func TestCloseCountsReaders(t *testing.T) {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 
-	held := open(t, OpenOptions{}, names...)[0]
+	held := open(t, Opening{}, names...)[0]
 	ctx, release, err := KeepOpen(t.Context(), held)
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Scan": func(f *File) {
-			s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
+			s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}}, f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -324,7 +324,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 	} {
-		before, f := storagetest.Descriptors(t), open(t, OpenOptions{}, names...)[0]
+		before, f := storagetest.Descriptors(t), open(t, Opening{}, names...)[0]
 		func() {
 			defer func() { equal(t, what, fmt.Sprint(recover()), "the consumer's") }()
 			read(f)
@@ -341,19 +341,19 @@ func TestConsumersPanic(t *testing.T) {
 // TestScansOnce checks that a Scanner runs one scan, and that PathOf may be called
 // meanwhile.
 func TestScansOnce(t *testing.T) {
-	files := open(t, OpenOptions{}, alike(t, 2, 5000)...)
+	files := open(t, Opening{}, alike(t, 2, 5000)...)
 	pieces := Split(files, Shard{})
 	dir := t.TempDir()
 	ways := map[string]func(*Scanner) error{
 		"Scan":  func(s *Scanner) error { return drained(s.Scan(t.Context(), pieces)) },
 		"Count": func(s *Scanner) error { return s.Count(t.Context(), pieces) },
 		"WriteScan": func(s *Scanner) error {
-			_, err := Output{Name: filepath.Join(dir, "out.parquet")}.WriteScan(t.Context(), s, pieces, files, nil)
+			_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(t.Context(), s, pieces, files, nil)
 			return errors.Join(err, os.RemoveAll(filepath.Join(dir, "out.parquet")))
 		},
 	}
 	for first, run := range ways {
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, files...)
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,10 +389,10 @@ func TestScansOnce(t *testing.T) {
 // TestZeroFiles checks what nil and zero Files, Scanners and pieces come to, and numbers
 // out of range: errors that name the mistake, never a panic.
 func TestZeroFiles(t *testing.T) {
-	ctx, good := t.Context(), open(t, OpenOptions{}, alike(t, 1, 1000)...)[0]
+	ctx, good := t.Context(), open(t, Opening{}, alike(t, 1, 1000)...)[0]
 	match := []Match{{Filter: exactOf("a", 5), Key: "a"}}
 	scan := func(pieces ...Piece) error {
-		s, err := NewScanner(ScanOptions{Match: match})
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: match}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -402,7 +402,10 @@ func TestZeroFiles(t *testing.T) {
 		_, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "a"}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
 		return err
 	}
-	new_ := func(files ...*File) error { _, err := NewScanner(ScanOptions{Match: match}, files...); return err }
+	new_ := func(files ...*File) error {
+		_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: match}}, files...)
+		return err
+	}
 	for what, c := range map[string]struct {
 		err  error
 		word string
@@ -431,8 +434,11 @@ func TestZeroFiles(t *testing.T) {
 			_, _, err := ReadKeys(ctx, Split([]*File{good}, Shard{}), KeyOptions{Key: "a"}, nil)
 			return err
 		}(), "newWork"},
-		"ReadKeys without a key":   {func() error { _, _, err := ReadKeys(ctx, nil, KeyOptions{}, nil); return err }(), ""},
-		"a Match without a filter": {func() error { _, err := NewScanner(ScanOptions{Match: []Match{{Key: "a"}}}); return err }(), "Filter is nil"},
+		"ReadKeys without a key": {func() error { _, _, err := ReadKeys(ctx, nil, KeyOptions{}, nil); return err }(), ""},
+		"a Match without a filter": {func() error {
+			_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Key: "a"}}}})
+			return err
+		}(), "Filter is nil"},
 		"Records without a schema": {drained(Records("r", nil, nil, RecordsOptions{}).Read(ctx, 0, nil)), "schema"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.word) {
@@ -453,7 +459,7 @@ func TestZeroFiles(t *testing.T) {
 	var none context.Context
 	for what, call := range map[string]func(){
 		"Scan": func() {
-			s, _ := NewScanner(ScanOptions{Match: match})
+			s, _ := NewScanner(Scan{ScanOptions: ScanOptions{Match: match}})
 			_ = drained(s.Scan(none, Split([]*File{good}, Shard{})))
 		},
 		"Map":      func() { _ = drained(Map(none, Split([]*File{good}, Shard{}), 1, nil, keepRecords)) },
@@ -477,11 +483,11 @@ func TestZeroFiles(t *testing.T) {
 // TestLogWithoutFiles checks that a directory takes the rows of a log without files.
 func TestLogWithoutFiles(t *testing.T) {
 	for _, name := range []string{"out/", "out.parquet"} {
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 5), Key: "a"}}})
+		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("a", 5), Key: "a"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := Output{Name: filepath.Join(t.TempDir(), name) + map[bool]string{true: "/"}[strings.HasSuffix(name, "/")], Run: &Run{}}
+		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), name) + map[bool]string{true: "/"}[strings.HasSuffix(name, "/")]}, Run: &Run{}}
 		w, err := out.WriteScan(t.Context(), s, nil, nil, nil)
 		if dir := strings.HasSuffix(name, "/"); dir != (err == nil) || w.Rows != 0 || !dir && !errors.Is(err, storage.ErrNoFiles) {
 			t.Errorf("%s: %d rows, %v", name, w.Rows, err)

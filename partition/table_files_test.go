@@ -54,17 +54,17 @@ func TestRowsOfOtherFormats(t *testing.T) {
 		}
 	}
 	pattern := write(t, filepath.Join(dir, "ids.parquet"), 30_000, rec())
-	want := open(t, OpenOptions{}, pattern)
+	want := open(t, Opening{}, pattern)
 	stream := rec()
 	defer stream.Release()
 	own := Records("records", stream.Schema(), func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(stream, nil) }
 	}, RecordsOptions{})
-	text := OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": int64Type}}
+	text := Opening{OpenOptions: OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": int64Type}}}
 	others := [][]*File{
 		open(t, text, put(t, filepath.Join(dir, "ids.csv"), csv.String())),
 		open(t, text, put(t, filepath.Join(dir, "ids.ndjson"), json.String())),
-		open(t, OpenOptions{}, write(t, filepath.Join(dir, "ids.arrow"), 30_000, rec())),
+		open(t, Opening{}, write(t, filepath.Join(dir, "ids.arrow"), 30_000, rec())),
 		{own},
 	}
 	members := exactOf("id", -500, -1, 0, 7, 400)
@@ -116,7 +116,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	required := foreign(t, filepath.Join(dir, "a.parquet"), schema(false), `{"id":1,"list":[1,2],"d":"1.50"},{"id":2,"list":[],"d":"-2.00"}`)
 	optional := foreign(t, filepath.Join(dir, "b.parquet"), schema(true), `{"id":3,"list":[null],"d":null},{"id":null,"list":null,"d":"0.25"}`)
 	arrowFile := filepath.Join(dir, "c.arrow")
-	recordFile := open(t, OpenOptions{}, optional)[0]
+	recordFile := open(t, Opening{}, optional)[0]
 	for rec, err := range recordFile.Read(t.Context(), 0, nil) {
 		if err != nil {
 			t.Fatal(err)
@@ -141,7 +141,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	} {
 		var files []*File
 		for _, name := range c.names {
-			files = append(files, open(t, OpenOptions{}, name)...)
+			files = append(files, open(t, Opening{}, name)...)
 		}
 		columns := columnsOfFiles(t, files)
 		h, err := hold(t, columns, files, RowOptions{Key: "id", Threads: 3}, true)
@@ -159,7 +159,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 // Files that store one Arrow type in different ways are held alike.
 func TestRowsStoredOtherwise(t *testing.T) {
 	const int96 = "../testdata/vectors/pyarrow_int96.parquet"
-	stored := open(t, OpenOptions{}, int96)
+	stored := open(t, Opening{}, int96)
 	path := filepath.Join(t.TempDir(), "micros.parquet")
 	for rec, err := range stored[0].Read(t.Context(), 0, nil) {
 		if err != nil {
@@ -168,7 +168,7 @@ func TestRowsStoredOtherwise(t *testing.T) {
 		rec.Retain()
 		write(t, path, 10, rec)
 	}
-	files := append(stored, open(t, OpenOptions{}, path)...)
+	files := append(stored, open(t, Opening{}, path)...)
 	c := columnsOfFiles(t, files)
 	if c.leaves[1].Type != format.Int64 || c.sources[files[0]].leaves != nil || c.sources[files[1]].leaves == nil {
 		t.Fatalf("leaves %+v, of the files %v and %v", c.leaves, c.sources[files[0]].leaves, c.sources[files[1]].leaves)
@@ -207,7 +207,7 @@ func TestTableColumnsDiffer(t *testing.T) {
 	a := write(t, filepath.Join(dir, "a.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", []int64{1}}, col{"n", []int32{1}}))
 	b := write(t, filepath.Join(dir, "b.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", []int64{1}}, col{"n", []string{"x"}}))
 	c := write(t, filepath.Join(dir, "c.arrow"), 10, record(t, memory.DefaultAllocator, col{"ID", []int64{1}}, col{"m", []int32{1}}))
-	files := open(t, OpenOptions{}, a, b, c)
+	files := open(t, Opening{}, a, b, c)
 	_, err := NewTableColumns(files[:2], nil, false)
 	says(t, "types", err, fault.ErrMismatch, "b.parquet", "columns of the ID files", "as in "+a, "int32", "utf8", "give the files the same columns")
 	_, err = NewTableColumns([]*File{files[0], files[2]}, []string{"id", "n"}, true)
@@ -272,7 +272,7 @@ func unfamiliar(t testing.TB, path string) string {
 
 // Columns keep types that Arrow does not have.
 func TestRowsBeyondArrow(t *testing.T) {
-	files := open(t, OpenOptions{}, unfamiliar(t, filepath.Join(t.TempDir(), "a.parquet")))
+	files := open(t, Opening{}, unfamiliar(t, filepath.Join(t.TempDir(), "a.parquet")))
 	for _, err := range files[0].Read(t.Context(), 0, nil) {
 		if err == nil {
 			t.Fatal("Arrow has the values")
@@ -311,7 +311,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			if match && c.column != "k" {
 				continue
 			}
-			files := open(t, OpenOptions{Text: true, Types: map[string]arrow.DataType{"n": int64Type}}, c.name)
+			files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: map[string]arrow.DataType{"n": int64Type}}}, c.name)
 			if strings.Contains(c.name, "d.csv") {
 				paths, err := key.ParseColumns(c.column)
 				if err != nil {
@@ -330,7 +330,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			}
 		}
 	}
-	misfit := open(t, OpenOptions{}, write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
+	misfit := open(t, Opening{}, write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
 	_, err := hold(t, columnsOfFiles(t, misfit), misfit, RowOptions{Key: "k::int64"}, false)
 	says(t, "a misfit", err, key.ErrMisfit, "m.parquet: row group 1: column k")
 }
@@ -392,7 +392,7 @@ func TestReadRowsStops(t *testing.T) {
 	if err := os.WriteFile(name, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, OpenOptions{}, name)
+	files := open(t, Opening{}, name)
 	_, err := hold(t, columnsOfFiles(t, files), files, RowOptions{Key: "id", Threads: 2}, false)
 	says(t, "a damaged page", err, fault.ErrCorrupt, name, "row group")
 }
@@ -406,7 +406,7 @@ func TestParseRows(t *testing.T) {
 	wide := &arrow.Decimal128Type{Precision: 20}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: wide, Nullable: true}, {Name: "n", Type: int64Type, Nullable: true}, {Name: "s", Type: textType}}, nil)
 	path := foreign(t, filepath.Join(dir, "a.parquet"), schema, `{"d":"-1","n":-1,"s":""},{"d":"18446744073709551615","n":5,"s":"x"},{"d":null,"n":null,"s":"y"},{"d":"7","n":9223372036854775807,"s":"zz"}`)
-	files := open(t, OpenOptions{}, path)
+	files := open(t, Opening{}, path)
 	integer := key.Options{Classes: []key.Class{key.Integer}}
 	for _, c := range []struct {
 		key string

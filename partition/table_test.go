@@ -281,7 +281,7 @@ func TestReadRows(t *testing.T) {
 			if inFlight > 0 && name != names[0] {
 				continue
 			}
-			files := open(t, OpenOptions{InFlight: inFlight}, name)
+			files := open(t, Opening{InFlight: inFlight}, name)
 			c, err := NewTableColumns(files, nil, false)
 			if err != nil {
 				t.Fatal(err)
@@ -395,7 +395,7 @@ func TestRowsInBlocks(t *testing.T) {
 			}
 			var batches int
 			for _, inFlight := range []int64{0, 1 << 20} {
-				files := open(t, OpenOptions{InFlight: inFlight}, path)
+				files := open(t, Opening{InFlight: inFlight}, path)
 				c := columnsOfFiles(t, files, columns...)
 				what := fmt.Sprintf("columns %v, key %s, in flight %d", columns, k, inFlight)
 				h := compareRows(t, what, c, files, RowOptions{Key: k, Threads: 2}, all)
@@ -414,9 +414,9 @@ func TestRowsInBlocks(t *testing.T) {
 func TestLeafCursor(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 16))
 	dir := t.TempDir()
-	files := open(t, OpenOptions{}, write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
+	files := open(t, Opening{}, write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
 	for i, l := range layouts[:3] {
-		files = append(files, open(t, OpenOptions{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1000, 0), l))...)
+		files = append(files, open(t, Opening{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1000, 0), l))...)
 	}
 	for _, f := range files {
 		c := columnsOfFiles(t, []*File{f})
@@ -474,7 +474,7 @@ func TestLeafCursor(t *testing.T) {
 
 // Values of a dictionary are cut by their size after expansion.
 func TestLongRowsAreCut(t *testing.T) {
-	f := open(t, OpenOptions{Memory: 64 << 20}, longWords)
+	f := open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longWords)
 	c := columnsOfFiles(t, f)
 	stop := errors.New("enough")
 	rows := 0
@@ -490,7 +490,7 @@ func TestLongRowsAreCut(t *testing.T) {
 	if !errors.Is(err, stop) || rows > 1000 {
 		t.Fatalf("%v after %d rows", err, rows)
 	}
-	f = open(t, OpenOptions{Memory: 64 << 20}, longList)
+	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longList)
 	c = columnsOfFiles(t, f)
 	_, _, err = ReadRows(t.Context(), Split(f, Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
 	says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
@@ -504,7 +504,7 @@ func TestRowsOfVectors(t *testing.T) {
 	}
 	held := 0
 	for _, path := range paths {
-		files, err := Open(t.Context(), []string{path}, OpenOptions{})
+		files, err := Open(t.Context(), []string{path}, Opening{})
 		if err != nil {
 			continue // which others test
 		}

@@ -109,9 +109,15 @@ func (r *rowReading) newScanner(m Match) (*Scanner, error) {
 			return members(k)
 		}
 	}
-	return NewScanner(ScanOptions{
-		Match: []Match{m}, Normalize: r.options.Rule.String(), IgnoreCase: r.options.IgnoreCase,
-		CountNulls: true, Threads: r.options.Threads, Progress: r.progress,
+	return NewScanner(Scan{
+		ScanOptions: ScanOptions{
+			Match:      []Match{m},
+			Normalize:  r.options.Rule.String(),
+			IgnoreCase: r.options.IgnoreCase,
+			CountNulls: true,
+			Threads:    r.options.Threads,
+			Progress:   r.progress,
+		},
 	})
 }
 

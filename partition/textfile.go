@@ -12,7 +12,7 @@ import (
 )
 
 // BadLines returns the lines of a text file that the last complete read skipped
-// because of [OpenOptions].SkipBad: their number, and the line numbers of the first
+// because of [Opening].SkipBad: their number, and the line numbers of the first
 // 20, counted from 1. skips reports whether bad lines of the file are skipped at all,
 // which changes its contents. BadLines may be called concurrently.
 func (f *File) BadLines() (count int64, first []int, skips bool) {
@@ -24,7 +24,7 @@ func (f *File) BadLines() (count int64, first []int, skips bool) {
 	return bad.Lines, bad.First, t.SkipsBad()
 }
 
-// Encoding returns [OpenOptions].Encoding of a text file, "" if it is UTF-8 or if a byte
+// Encoding returns [Opening].Encoding of a text file, "" if it is UTF-8 or if a byte
 // order mark decides.
 func (f *File) Encoding() string {
 	if t, ok := stored(f.table).(*text.Table); ok {
@@ -50,7 +50,7 @@ func (f *File) compressed() bool {
 }
 
 // textOptions returns the options for a text file whose bytes r reads.
-func (f *File) textOptions(opts OpenOptions, r io.ReaderAt) text.Options {
+func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
 	o := text.Options{
 		Format: textFormats[f.format], Guessed: opts.TextFormat == "", Size: f.size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory,
 		Encoding: opts.Encoding, SkipBad: opts.SkipBad, At: r, RangeBytes: opts.textRange, Turn: parquet.Turn,

@@ -72,7 +72,7 @@ func TestTextInShards(t *testing.T) {
 		slices.Sort(want)
 		for n := uint32(1); n <= 40; n += 1 + n/uint32(cases.Count(2, 4, 41)) {
 			size := int64(1 + n*n%59)
-			files := open(t, OpenOptions{Text: true, textRange: size}, path)
+			files := open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: size}, path)
 			o := KeyOptions{Key: "id", IDs: true, Threads: int(n) % 5}
 			byRecords := n%3 == 0 && format != Lines
 			var ids []string
@@ -121,7 +121,7 @@ func mapped(pieces []Piece, threads int) (ids []string, err error) {
 // Records of text come in the order of the lines.
 func TestTextRangesInOrder(t *testing.T) {
 	path := put(t, filepath.Join(t.TempDir(), "a.csv"), rowText(CSV, 200))
-	ids, err := mapped(Split(open(t, OpenOptions{Text: true, textRange: 40}, path), Shard{}), 4)
+	ids, err := mapped(Split(open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: 40}, path), Shard{}), 4)
 	if err != nil || len(ids) != 200 {
 		t.Fatal(len(ids), err)
 	}
@@ -138,7 +138,7 @@ func TestTextRangesNumberLines(t *testing.T) {
 	path := put(t, filepath.Join(t.TempDir(), "a.csv"), content)
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for n := uint32(1); n < 20; n += 3 {
-		files := open(t, OpenOptions{Text: true, textRange: 30, Types: types}, path)
+		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types}, textRange: 30}, path)
 		var failed []error
 		for i := range n {
 			if _, err := idsOf(t, Split(files, Shard{i, n}), KeyOptions{Key: "id", IDs: true}); err != nil {
@@ -148,7 +148,7 @@ func TestTextRangesNumberLines(t *testing.T) {
 		if len(failed) != 1 || !strings.Contains(failed[0].Error(), "a.csv: line 202: column id: mismatch") {
 			t.Errorf("%d shards: %v", n, failed)
 		}
-		files = open(t, OpenOptions{Text: true, textRange: 30, Types: types, SkipBad: true}, path)
+		files = open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 30}, path)
 		rows := 0
 		for i := range n {
 			ids, err := idsOf(t, Split(files, Shard{i, n}), KeyOptions{Key: "id", IDs: true})
@@ -168,7 +168,7 @@ func TestTextRangesJudgedTogether(t *testing.T) {
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for bad, ok := range map[int]bool{40: true, 101: false} {
 		path := put(t, filepath.Join(t.TempDir(), "a.ids"), strings.Repeat("x\n", bad)+strings.Repeat("1\n", 100))
-		files := open(t, OpenOptions{Text: true, textRange: 10, Types: types, SkipBad: true}, path)
+		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 10}, path)
 		_, err := idsOf(t, Split(files, Shard{}), KeyOptions{Key: "id", IDs: true})
 		if ok != (err == nil) {
 			t.Errorf("%d bad lines: %v", bad, err)
@@ -188,7 +188,7 @@ func TestTextRangesWithLongLines(t *testing.T) {
 		fmt.Fprintf(&b, "%d,\"%s\"\n", i, strings.Repeat("x\n", 800<<10))
 	}
 	path := put(t, filepath.Join(t.TempDir(), "a.csv"), b.String())
-	files := open(t, OpenOptions{Text: true, textRange: 1 << 20, Memory: 256 << 20}, path)
+	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Memory: 256 << 20}, textRange: 1 << 20}, path)
 	if files[0].NumGroups() < 10 {
 		t.Fatal(files[0].NumGroups())
 	}
@@ -216,7 +216,7 @@ func TestTextRangesFar(t *testing.T) {
 			t.Fatal(err)
 		}
 		remote := &storagetest.Remote{Storage: storage.Local{}}
-		files := open(t, OpenOptions{Text: true, textRange: 1 << 20, Store: remote}, path)
+		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Store: remote}, textRange: 1 << 20}, path)
 		if (files[0].NumGroups() > 1) != divided || (files[0].Undivided() == "") != divided {
 			t.Errorf("%s: %d row groups, %q", name, files[0].NumGroups(), files[0].Undivided())
 		}

@@ -23,7 +23,7 @@ import (
 // finished returns an error if the names stand for an output, or a part of one, whose run
 // has not been committed: it lacks rows. lists are what is read of each name, and manifests
 // the directories of manifests that were seen below it; those above are looked for.
-func (o *OpenOptions) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
+func (o *Opening) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
 	s, ok := o.Store.(storage.Storage)
 	if o.Uncommitted || !ok {
 		return nil
@@ -67,7 +67,7 @@ func holding(list []storage.Object) map[string]bool {
 
 // mayRead reports whether files that are still to be written in an output, which was seen
 // below a name, would be read.
-func (o *OpenOptions) mayRead(name, dir string, list []storage.Object) bool {
+func (o *Opening) mayRead(name, dir string, list []storage.Object) bool {
 	below := filepath.ToSlash(dir) + "/"
 	root, pattern := treeOf(name, list)
 	if pattern {
@@ -169,7 +169,7 @@ func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
 	if manifests == "" {
 		return nil
 	}
-	out := Output{Name: u.dir, Store: s}
+	out := Output{OutputOptions: OutputOptions{Name: u.dir, Store: s}}
 	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: out.marker}, Name: u.dir, Manifests: manifests}
 	why, err := d.Unfinished(ctx)
 	if errors.Is(err, fs.ErrPermission) {

@@ -31,7 +31,7 @@ func (o Output) schemaMode(ctx context.Context, asked SchemaMode) SchemaMode {
 // output and the options, or if a field of the output has a wrong value. It reads
 // nothing. logs are all files of the log, whatever the shard; if there are none, only the
 // output is checked.
-func (o Output) CheckSchemas(ctx context.Context, opts ScanOptions, logs []*File) error {
+func (o Output) CheckSchemas(ctx context.Context, opts Scan, logs []*File) error {
 	if err := o.check(ctx); err != nil || len(logs) == 0 {
 		return err
 	}
@@ -53,7 +53,7 @@ type unified struct {
 
 // unified returns the schema that all Parquet files of the output share, nil if each
 // part keeps its own.
-func (o Output) unified(ctx context.Context, opts *ScanOptions, logs []*File) (*unified, error) {
+func (o Output) unified(ctx context.Context, opts *Scan, logs []*File) (*unified, error) {
 	switch o.schemaMode(ctx, opts.Schema) {
 	case Union:
 		schema, err := o.union(opts, logs)
@@ -91,7 +91,7 @@ func (u *unified) describedBy(f *parquet.File) bool {
 }
 
 // projection returns the columns to keep of a Parquet file.
-func (opts *ScanOptions) projection(f *File) (parquet.Projection, error) {
+func (opts *Scan) projection(f *File) (parquet.Projection, error) {
 	columns, err := opts.columns(f)
 	if err != nil {
 		return parquet.Projection{}, err
@@ -99,7 +99,7 @@ func (opts *ScanOptions) projection(f *File) (parquet.Projection, error) {
 	return f.parquet().File().Project(columns), nil
 }
 
-func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement, error) {
+func (o Output) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, error) {
 	if !o.pagesFit() {
 		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
 			WithHint("write Parquet, or one output for each schema")
@@ -149,7 +149,7 @@ func (o Output) union(opts *ScanOptions, logs []*File) ([]parquet.SchemaElement,
 // spelled returns Columns as the files spell them. With IgnoreCase, two spellings of
 // a column of the union are an error: they would become two columns, each NULL where
 // the other is not.
-func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
+func (o *Scan) spelled(logs []*File) ([]string, error) {
 	if !o.IgnoreCase {
 		return o.Columns, nil
 	}
@@ -186,7 +186,7 @@ func (o *ScanOptions) spelled(logs []*File) ([]string, error) {
 
 // alike returns an error if a file has another schema than the first: the Parquet
 // schema where pages are copied, or the Arrow schema.
-func (o Output) alike(opts *ScanOptions, logs []*File) error {
+func (o Output) alike(opts *Scan, logs []*File) error {
 	first := logs[0]
 	want, err := opts.SchemaOf(first)
 	if err != nil {

@@ -88,12 +88,12 @@ const (
 )
 
 // buildOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.OpenOptions, error) {
+func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.Opening, error) {
 	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Capacity, opts.Room = o.capacity, true
 	}
-	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
+	open := partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: c.stdin}}
 	var err error
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, err
@@ -402,7 +402,7 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 
 // planNamed opens the files that the names stand for, and plans the build from them. The
 // caller closes the plan's files.
-func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
+func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts filterbuild.Options, open partition.Opening) (*filterbuild.Plan, error) {
 	files, err := c.open(cmd, names, open)
 	if err != nil {
 		return nil, err
@@ -418,7 +418,7 @@ func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts 
 }
 
 // planListed plans the build from a list of inputs. The caller closes the plan's files.
-func (c *cli) planListed(ctx context.Context, o *buildFlags, list *partition.Inputs, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
+func (c *cli) planListed(ctx context.Context, o *buildFlags, list *partition.Inputs, opts filterbuild.Options, open partition.Opening) (*filterbuild.Plan, error) {
 	if err := c.budgets(&open); err != nil {
 		return nil, err
 	}
@@ -448,7 +448,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *partition.Inp
 }
 
 // planBuild plans the build from the files, none of which may be the output.
-func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild.Options, open partition.OpenOptions) (*filterbuild.Plan, error) {
+func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild.Options, open partition.Opening) (*filterbuild.Plan, error) {
 	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
 		return nil, err
 	}

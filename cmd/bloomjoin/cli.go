@@ -322,7 +322,7 @@ func (c *cli) sayNotes(output string, w partition.Written) {
 }
 
 // open opens input files by name, with the budgets of --memory.
-func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOptions) ([]*partition.File, error) {
+func (c *cli) open(cmd *cobra.Command, names []string, opts partition.Opening) ([]*partition.File, error) {
 	if err := c.budgets(&opts); err != nil {
 		return nil, err
 	}
@@ -330,7 +330,7 @@ func (c *cli) open(cmd *cobra.Command, names []string, opts partition.OpenOption
 }
 
 // budgets completes the options for opening files.
-func (c *cli) budgets(opts *partition.OpenOptions) error {
+func (c *cli) budgets(opts *partition.Opening) error {
 	total, err := c.total()
 	if err != nil {
 		return err

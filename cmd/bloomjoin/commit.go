@@ -84,7 +84,7 @@ type commitReport struct {
 
 func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
-	out := partition.Output{Name: args[0], Store: c.store(), ManifestDir: manifests}
+	out := partition.Output{OutputOptions: partition.OutputOptions{Name: args[0], Store: c.store()}, ManifestDir: manifests}
 	if err := readOnly(out.Name); err != nil {
 		return err
 	}

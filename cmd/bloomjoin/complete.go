@@ -60,7 +60,7 @@ const patience = 3 * time.Second
 
 // columns returns the columns of the first file that can be opened. Columns whose
 // names need quotes are left out, since the shell would strip the quotes.
-func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOptions) (columns []string) {
+func (c *cli) columns(cmd *cobra.Command, names []string, open partition.Opening) (columns []string) {
 	open.Uncommitted = true
 	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 	defer cancel()
@@ -93,7 +93,7 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open partition.OpenOpt
 
 // ofLogs returns the columns of the logs that the arguments name.
 func (c *cli) ofLogs(cmd *cobra.Command, args []string) []string {
-	return c.columns(cmd, args, partition.OpenOptions{})
+	return c.columns(cmd, args, partition.Opening{})
 }
 
 // pairs returns the completion of --on: columns of the log, and after an equals
@@ -102,7 +102,7 @@ func (c *cli) pairs(o *joinFlags) completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		before, last := cutLast(begun, ",")
-		ids := c.columns(cmd, o.ids, partition.OpenOptions{Text: true, TextFormat: partition.Format(o.text.format), Encoding: o.text.encoding})
+		ids := c.columns(cmd, o.ids, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, TextFormat: partition.Format(o.text.format), Encoding: o.text.encoding}})
 		if log, _, ok := strings.Cut(last, "="); ok {
 			return inFront(before+log+"=", ids), how
 		}
@@ -155,7 +155,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 	of := c.common()
 	of["kind"], of["geometry"] = words("auto", "bloom", "exact"), words(geometries...)
 	of["key"] = listOf(func(cmd *cobra.Command, args []string) []string {
-		return c.columns(cmd, args, partition.OpenOptions{Text: true, TextFormat: partition.Format(o.ids.format), Encoding: o.ids.encoding})
+		return c.columns(cmd, args, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, TextFormat: partition.Format(o.ids.format), Encoding: o.ids.encoding}})
 	})
 	complete(cmd, of)
 }

@@ -136,7 +136,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 }
 
 // freezeOptions checks the flags before anything is opened.
-func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.OpenOptions, err error) {
+func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.Opening, err error) {
 	switch {
 	case o.out == "" || o.out == "-":
 		return open, usagef("-o FILE is required: name the list to write, as -o inputs.jsonl")
@@ -159,7 +159,7 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.OpenO
 			return open, err
 		}
 	}
-	open = partition.OpenOptions{Text: o.text, TextFormat: partition.Format(o.format), Encoding: o.encoding, Repeated: o.repeated}
+	open = partition.Opening{OpenOptions: partition.OpenOptions{Text: o.text, TextFormat: partition.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
 	return open, o.inputs.fill(&open)
 }
 

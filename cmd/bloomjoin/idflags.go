@@ -52,7 +52,7 @@ func (o *idFlags) given() (flags []string) {
 
 // check copies the flags to the options, before any input is opened. The flags are
 // a usage error if the names of all inputs have extensions of typed formats.
-func (o *idFlags) check(open *partition.OpenOptions, names []string) error {
+func (o *idFlags) check(open *partition.Opening, names []string) error {
 	open.SkipBad, open.TextFormat, open.Encoding = o.skipBad, partition.Format(o.format), o.encoding
 	if err := checkEncoding(o.encoding); err != nil {
 		return err

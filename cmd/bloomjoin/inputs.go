@@ -52,7 +52,7 @@ func (o *inputFlags) addOutput(f *pflag.FlagSet) {
 }
 
 // fill checks the flags and copies them to the options.
-func (o *inputFlags) fill(open *partition.OpenOptions) error {
+func (o *inputFlags) fill(open *partition.Opening) error {
 	for i, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := glob.ParseRule(p); err != nil {
 			name := "include"
@@ -68,7 +68,7 @@ func (o *inputFlags) fill(open *partition.OpenOptions) error {
 
 // fillHive checks the flags about name=value directories and copies them to the
 // options.
-func (o *inputFlags) fillHive(open *partition.OpenOptions) error {
+func (o *inputFlags) fillHive(open *partition.Opening) error {
 	open.Uncommitted = o.uncommitted
 	if err := oneOf("hive-partitioning", o.hive, string(partition.HiveAuto), string(partition.HiveOff)); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (o *inputFlags) checkTypes(names []string, files int) error {
 }
 
 // logFrom prepares the options for opening a log. Standard input may be named once.
-func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *inputFlags, logs []string, shard partition.Shard, out partition.Output) error {
+func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlags, logs []string, shard partition.Shard, out partition.Output) error {
 	if err := o.fill(open); err != nil {
 		return err
 	}
@@ -131,10 +131,10 @@ func (c *cli) logFrom(ctx context.Context, open *partition.OpenOptions, o *input
 
 // writeEmpty writes the output of a log without files: a directory without files, or
 // a file with the schema of --schema-from.
-func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partition.ScanOptions, schemaFrom string) (w partition.Written, err error) {
+func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partition.Scan, schemaFrom string) (w partition.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true, Store: c.store()})
+		files, err := partition.Open(ctx, []string{schemaFrom}, partition.Opening{OpenOptions: partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true, Store: c.store()}})
 		if err != nil {
 			return w, err
 		}
@@ -166,7 +166,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	case o.count:
 		return w, nil
 	}
-	return c.writeEmpty(ctx, out, partition.ScanOptions{Columns: bareNames(opts.Columns)}, o.layout.schemaFrom)
+	return c.writeEmpty(ctx, out, partition.Scan{ScanOptions: partition.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.schemaFrom)
 }
 
 // bareNames returns log columns without the prefix "log." that they may have.

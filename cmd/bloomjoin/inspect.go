@@ -228,7 +228,7 @@ type dirInspected struct {
 // inspectState compares an output directory with its manifest. It returns nil if there is
 // none. With check, a difference is an error.
 func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
-	d, err := partition.InspectDirectory(ctx, partition.Output{Name: dir, Store: c.store(), ManifestDir: manifests}, check)
+	d, err := partition.InspectDirectory(ctx, partition.Output{OutputOptions: partition.OutputOptions{Name: dir, Store: c.store()}, ManifestDir: manifests}, check)
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if partition.IsInputs(first) {
 		return i, i.list(cmd.Context(), c.store(), name, check)
 	}
-	files, err := c.open(cmd, []string{name}, partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true})
+	files, err := c.open(cmd, []string{name}, partition.Opening{OpenOptions: partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true}})
 	if errors.Is(err, partition.ErrNoData) {
 		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, partition.ErrNoData)
 	}

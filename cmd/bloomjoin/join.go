@@ -129,12 +129,12 @@ type joinReport struct {
 }
 
 // joinOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.OpenOptions, partition.Output, error) {
+func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.Opening, partition.Output, error) {
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 		TempDir: o.tempDir,
 	}
-	open := partition.OpenOptions{Text: true, Stdin: c.stdin}
+	open := partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: c.stdin}}
 	var out partition.Output
 	var err error
 	if !o.count {
@@ -201,7 +201,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 
 // checkLayout checks the flags for the layout against the type of the join.
 func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error {
-	var kept partition.ScanOptions
+	var kept partition.Scan
 	if err := o.layout.check(&kept, out); err != nil {
 		return err
 	}
@@ -290,7 +290,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	r.keep = partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}
+	r.keep = partition.Scan{ScanOptions: partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
 	layout, err := r.settings(ctx)
 	if err != nil {
 		return err
@@ -356,8 +356,8 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 
 // joinInputs returns how to open the log, and checks what comes from standard
 // input.
-func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids partition.OpenOptions, args []string) (partition.OpenOptions, error) {
-	open := partition.OpenOptions{Int96Nanos: ids.Int96Nanos}
+func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids partition.Opening, args []string) (partition.Opening, error) {
+	open := partition.Opening{OpenOptions: partition.OpenOptions{Int96Nanos: ids.Int96Nanos}}
 	if !o.count && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
 		return open, usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
@@ -380,7 +380,7 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options
 }
 
 // joinFiles opens the filter, the IDs and the log.
-func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log partition.OpenOptions, args []string) (err error) {
+func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log partition.Opening, args []string) (err error) {
 	if o.filter != "" {
 		if opts.Filter, err = r.load(cmd.Context(), o.filter, opts.Memory); err != nil {
 			return err

@@ -44,7 +44,7 @@ func (o *layoutFlags) int96Nanos() (bool, error) {
 
 // check copies the flags other than --columns to the options of the scan and the
 // output, before any input is opened.
-func (o *layoutFlags) check(opts *partition.ScanOptions, out *partition.Output) (err error) {
+func (o *layoutFlags) check(opts *partition.Scan, out *partition.Output) (err error) {
 	opts.Schema = partition.SchemaMode(o.schema)
 	if o.schema != "" {
 		if err := oneOf("schema", o.schema, string(partition.PerFile), string(partition.Strict), string(partition.Union)); err != nil {
@@ -116,19 +116,19 @@ func (o *layoutFlags) needDir(ctx context.Context, out partition.Output) error {
 }
 
 // pin reads the schema of the --schema-from file, which must not be the output.
-func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *partition.ScanOptions, out string) (err error) {
+func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *partition.Scan, out string) (err error) {
 	if o.schemaFrom == "" {
 		return nil
 	}
 	if err := c.spare(out, o.schemaFrom); err != nil {
 		return err
 	}
-	opts.Pinned, err = partition.ReadSchema(ctx, o.schemaFrom, partition.OpenOptions{Store: c.store()})
+	opts.Pinned, err = partition.ReadSchema(ctx, o.schemaFrom, partition.Opening{OpenOptions: partition.OpenOptions{Store: c.store()}})
 	return err
 }
 
 // words returns what the flags add to the digest of a run.
-func (o *layoutFlags) words(ctx context.Context, opts *partition.ScanOptions, out partition.Output) ([]string, error) {
+func (o *layoutFlags) words(ctx context.Context, opts *partition.Scan, out partition.Output) ([]string, error) {
 	if err := o.needDir(ctx, out); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 // and when it knows what is to be done, the files of its shard.
 
 // openSchemas leaves out what the condition excludes, and opens a file of each schema.
-func (r *logRun) openSchemas(ctx context.Context, open partition.OpenOptions) error {
+func (r *logRun) openSchemas(ctx context.Context, open partition.Opening) error {
 	if err := r.budgets(&open); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type logRun struct {
 	count  bool             // --count: there is no output
 	shard  partition.Shard
 	layout *layoutFlags
-	keep   partition.ScanOptions // rows, columns and schema of the output
+	keep   partition.Scan // rows, columns and schema of the output
 
 	whole   bool       // each row of the output depends on the whole log
 	digests [][32]byte // of the filters of a scan
@@ -46,7 +46,7 @@ type logRun struct {
 	list             *partition.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
 	found            *partition.Inputs // list with the files that have no key; nil: it has none
 	own              []partition.Piece // what this worker reads; nil: its share of files
-	opening          partition.OpenOptions
+	opening          partition.Opening
 	schemas          map[*partition.File]string // of the list, by the file that was opened
 	skipped          []skippedFile              // of the log, without
 	end              func()                     // of the progress display; may be called again
@@ -100,7 +100,7 @@ func (r *logRun) load(ctx context.Context, name string, memory int64) (*codec.Fi
 }
 
 // openIDs opens the files of an ID set.
-func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.OpenOptions, text *idFlags) (err error) {
+func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.Opening, text *idFlags) (err error) {
 	if r.ids, err = r.open(cmd, names, open); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.Open
 }
 
 // openLog opens the files of the log, and separates those without a key.
-func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open partition.OpenOptions, keys []partition.Match, anyKey bool) (err error) {
+func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open partition.Opening, keys []partition.Match, anyKey bool) (err error) {
 	if err := r.spareList(r.out.Name, inputs); err != nil {
 		return err
 	}

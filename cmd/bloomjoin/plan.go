@@ -96,7 +96,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if by.Scan, err = parseSpeed(o.scan); err != nil {
 		return usagef("--scan-speed: %w", err)
 	}
-	openLogs := partition.OpenOptions{Int96Nanos: open.Int96Nanos}
+	openLogs := partition.Opening{OpenOptions: partition.OpenOptions{Int96Nanos: open.Int96Nanos}}
 	if err := o.inputs.fill(&openLogs); err != nil {
 		return err
 	}

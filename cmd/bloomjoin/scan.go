@@ -142,7 +142,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 
 // outputOf checks -o and --format.
 func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Output, error) {
-	o := partition.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}
+	o := partition.Output{OutputOptions: partition.OutputOptions{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}}
 	if format != "" {
 		if err := oneOf("format", format, "parquet", "arrow"); err != nil {
 			return o, err
@@ -316,9 +316,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 
 // scanOptions checks the flags, except those of the filters, before anything is
 // opened.
-func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open partition.OpenOptions, err error) {
+func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open partition.Opening, err error) {
 	r.layout, r.count = &o.layout, o.count
-	r.keep = partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}
+	r.keep = partition.Scan{ScanOptions: partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}}
 	if _, err := key.ParseRule(o.normalize); err != nil {
 		return open, usagef("--normalize %w", err)
 	}

@@ -43,7 +43,7 @@ func (o *whereFlag) Type() string { return "string" }
 
 // fill checks the conditions, before any input is opened, and copies them to the
 // options for the log.
-func (o *whereFlag) fill(open *partition.OpenOptions, keys *keyFlags) (err error) {
+func (o *whereFlag) fill(open *partition.Opening, keys *keyFlags) (err error) {
 	if len(o.given) == 0 {
 		return nil
 	}
