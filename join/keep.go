@@ -123,7 +123,7 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to
 	if err != nil {
 		return err
 	}
-	m := a.keys.match(ofLog, a.keys.idsText)
+	m := partition.Predicate{Match: a.keys.match(ofLog, a.keys.idsText)}
 	m.Check = func() func(*partition.Keys) ([]uint32, error) { return a.checkIDs }
 	var n int64
 	var all []uint32

@@ -39,7 +39,7 @@ func (t *task) recordForm() (*table.RecordForm, error) {
 // eachIDRow calls fn with the rows of the IDs, in order: those that m selects, if it
 // is not nil, else all. rows is the number of rows that were read or skipped, and
 // nulls that of the rows among them that have a NULL in the key.
-func (t *task) eachIDRow(ctx context.Context, m *partition.Match, fn idRows) (rows, nulls int64, err error) {
+func (t *task) eachIDRow(ctx context.Context, m *partition.Predicate, fn idRows) (rows, nulls int64, err error) {
 	switch {
 	case t.answer.pages:
 		return t.eachIDLeaves(ctx, m, fn)
@@ -50,7 +50,7 @@ func (t *task) eachIDRow(ctx context.Context, m *partition.Match, fn idRows) (ro
 }
 
 // eachIDLeaves is eachIDRow for an answer of pages.
-func (t *task) eachIDLeaves(ctx context.Context, m *partition.Match, fn idRows) (rows, nulls int64, err error) {
+func (t *task) eachIDLeaves(ctx context.Context, m *partition.Predicate, fn idRows) (rows, nulls int64, err error) {
 	o := partition.RowOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
 	return partition.ReadRows(t.readIDs(ctx), t.idPieces, t.answer.ids.leaves, o, func(b *partition.RowBatch) error {
 		return fn(b.Piece.File, leafBatch{b}, b.Keys)
@@ -96,14 +96,14 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 }
 
 // eachPassing is eachIDRow for the rows that pass, as records.
-func (t *task) eachPassing(ctx context.Context, m partition.Match, fn idRows) (rows, nulls int64, err error) {
+func (t *task) eachPassing(ctx context.Context, m partition.Predicate, fn idRows) (rows, nulls int64, err error) {
 	enc, err := t.newIDEncoder()
 	if err != nil {
 		return 0, 0, err
 	}
 	s, err := partition.NewScanner(partition.Scan{
 		ScanOptions: partition.ScanOptions{
-			Match:      []partition.Match{m},
+			Match:      []partition.Match{m.Match},
 			Normalize:  t.opts.Normalize,
 			Columns:    t.answer.ids.names,
 			CountNulls: true,
@@ -112,6 +112,7 @@ func (t *task) eachPassing(ctx context.Context, m partition.Match, fn idRows) (r
 			Mem:        t.opts.Mem,
 			Progress:   t.prepares(true),
 		},
+		Check: m.Check,
 	})
 	if err != nil {
 		return 0, 0, err

@@ -39,12 +39,12 @@ func (p *pass) scanner(r round) (*partition.Scanner, error) {
 	m := p.keys.match(p.held.filter, p.keys.logText)
 	m.NoMatch = p.opts.Type == Anti
 	countsPairs := p.answer.counts && !p.answer.rowsOfLog()
-	m.Check = func() func(*partition.Keys) ([]uint32, error) {
-		return newChecker(r, p.tally, p.asking(r), countsPairs).check
-	}
 	makesRecords := !p.answer.rowsOfLog() && !p.answer.counts && !p.answer.pages
 	opts := p.answer.scanOptions(p.logs[0], makesRecords)
 	opts.Match = []partition.Match{m}
+	opts.Check = func() func(*partition.Keys) ([]uint32, error) {
+		return newChecker(r, p.tally, p.asking(r), countsPairs).check
+	}
 	if p.answer.pages {
 		opts.Pairs, opts.CountNulls = p.pairs(r), p.opts.Type.keepsLog()
 	}

@@ -323,7 +323,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	}{
 		{"a filter", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}}}}, isLow},
 		{"a filter, with NULLs counted", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}}, CountNulls: true}}, isLow},
-		{"a check", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id", Check: check}}}}, isLow},
+		{"a check", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}}}, Check: check}, isLow},
 		{"no match", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id", NoMatch: true}}}}, func(e event) bool { return !isLow(e) }},
 		{"any of two filters", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row"}}, Any: true}}, func(e event) bool { return isLow(e) || e.row < 30 }},
 		{"two filters", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row", NoMatch: true}}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},

@@ -27,7 +27,7 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool, skip func(f *File, 
 				continue
 			}
 			wanted++
-			missing, err := m.missing(f.Schema())
+			missing, err := Predicate{Match: m}.missing(f.Schema())
 			if err != nil {
 				return nil, err
 			}
@@ -55,7 +55,7 @@ func HaveKeys(files []*File, matches []Match, anyMatch bool, skip func(f *File, 
 // missing returns the first key column that the schema lacks, or nil. Ambiguous
 // names, and paths through anything but a struct, are not missing: they are errors
 // elsewhere.
-func (m Match) missing(schema *arrow.Schema) (key.Path, error) {
+func (m Predicate) missing(schema *arrow.Schema) (key.Path, error) {
 	columns, err := m.keyColumns()
 	if err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, checks []check) (*key
 	if f.where != nil {
 		k.where = newRowFilter(f, buf)
 	}
-	for i, m := range s.opts.Match {
+	for i, m := range s.match {
 		if strict, err := m.mayFail(); err != nil {
 			return nil, err
 		} else if i > 0 && strict {
@@ -94,7 +94,7 @@ func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, checks []check) (*key
 }
 
 // newMatchScan returns the matchScan that suits the match's key.
-func (s *Scanner) newMatchScan(f *File, m Match, buf *parquet.Buffers, c check) (matchScan, error) {
+func (s *Scanner) newMatchScan(f *File, m Predicate, buf *parquet.Buffers, c check) (matchScan, error) {
 	columns, o, err := m.key()
 	if err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (k *keyScan) within(ctx context.Context, r rowRange) ([][2]int64, error) {
 		return [][2]int64{}, nil
 	}
 	opts := &k.scanner.opts
-	if len(k.matches) > 1 || opts.Match[0].NoMatch || opts.CountNulls || opts.Pairs != nil && opts.Pairs.KeepLog {
+	if len(k.matches) > 1 || k.scanner.match[0].NoMatch || opts.CountNulls || opts.Pairs != nil && opts.Pairs.KeepLog {
 		return nil, nil
 	}
 	if err := k.where.look(ctx, r.group); err != nil || len(k.where.spans) == 0 { // then the key's index is not needed
@@ -238,10 +238,10 @@ func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (b
 	keys := int64(0)
 	for i, m := range k.matches {
 		n, ok := m.before(group)
-		if !ok || k.scanner.opts.Match[i].Check != nil {
+		if !ok || k.scanner.match[i].Check != nil {
 			return false, nil
 		}
-		if fails, err := k.scanner.opts.Match[i].mayFail(); fails || err != nil || k.scanner.opts.Match[i].NullMisfits {
+		if fails, err := k.scanner.match[i].mayFail(); fails || err != nil || k.scanner.match[i].NullMisfits {
 			return false, err
 		}
 		keys += n
@@ -252,7 +252,7 @@ func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (b
 // passing appends to dst the rows of the range, or some of them, that pass the filters.
 func (k *keyScan) passing(ctx context.Context, r rowRange, some, dst []uint32) ([]uint32, error) {
 	opts := &k.scanner.opts
-	if len(k.matches) == 1 && !opts.Match[0].NoMatch {
+	if len(k.matches) == 1 && !k.scanner.match[0].NoMatch {
 		rows, nulls, err := k.matches[0].hits(ctx, r, some)
 		k.scanner.Stats.addNulls(k.file, r.group, nulls)
 		k.pruned = k.matches[0].pruned() && k.unread()
@@ -269,10 +269,10 @@ func (k *keyScan) passing(ctx context.Context, r rowRange, some, dst []uint32) (
 			k.scanner.Stats.addNulls(k.file, r.group, nulls)
 		}
 		k.pruned = k.pruned && m.pruned()
-		if len(rows) == 0 && !opts.Any && !opts.Match[i].NoMatch && !k.strict {
+		if len(rows) == 0 && !opts.Any && !k.scanner.match[i].NoMatch && !k.strict {
 			return dst, nil // no other filter can let a row through
 		}
-		k.votes.add(rows, r.lo, opts.Match[i].NoMatch)
+		k.votes.add(rows, r.lo, k.scanner.match[i].NoMatch)
 	}
 	before := len(dst)
 	dst = passed(&k.votes, dst, uint32(r.lo), opts.Any)

@@ -40,7 +40,7 @@ type leafKeys struct {
 
 // prune makes the reader skip everything that cannot hold a member of the match's
 // filter.
-func (l *leafKeys) prune(m Match) (err error) {
+func (l *leafKeys) prune(m Predicate) (err error) {
 	l.pruner, err = m.pruner(l.file)
 	return err
 }

@@ -133,7 +133,7 @@ func (l *lookahead) scout(ctx context.Context) {
 	for s := range l.jobs {
 		if ctx.Err() == nil {
 			if k == nil || k.file != s.source.piece.File {
-				k, _ = newKeyScan(l.scanner, s.source.piece.File, buf, make([]check, len(l.scanner.opts.Match))) // the task returns the error again
+				k, _ = newKeyScan(l.scanner, s.source.piece.File, buf, make([]check, len(l.scanner.match))) // the task returns the error again
 			}
 			if k != nil {
 				s.announceKeys(ctx, k)

@@ -24,13 +24,18 @@ type Match struct {
 	// such a value is an error that wraps [fault.ErrMismatch].
 	NullMisfits bool
 	// NoMatch keeps the rows whose key is certainly not in the set, and those with
-	// a NULL key. It needs an exact filter or a Check.
+	// a NULL key. It needs an exact filter.
 	NoMatch bool
+}
+
+// Predicate is a [Match], or a check in its place. Check decides for whole batches of keys.
+type Predicate struct {
+	Match
 	// Check, if not nil, decides instead of the filter which keys are members. It
 	// is called once per worker. The function that it returns receives batches of
 	// keys and returns the positions in Batch.Rows of the members, ascending, in
 	// memory that stays valid until the next call. It may probe the filter first,
-	// with [Keys.Probe]. A Match with Check is exact.
+	// with [Keys.Probe]. It is exact.
 	//
 	// Keys of a row group's dictionary come twice: with Times all zero, for the
 	// decision, before the first page is matched, and again after the last page,
@@ -39,16 +44,16 @@ type Match struct {
 	Check func() func(*Keys) (members []uint32, err error)
 }
 
-// check is what Match.Check returns.
+// check is what Predicate.Check returns.
 type check = func(*Keys) ([]uint32, error)
 
 // exact reports whether the match passes only members.
-func (m *Match) exact() bool {
+func (m *Predicate) exact() bool {
 	return m.Check != nil || m.Filter.Kind() == codec.KindExact
 }
 
 // columns names the key columns, for messages.
-func (m Match) columns() string {
+func (m Predicate) columns() string {
 	if m.Key != "" {
 		return m.Key
 	}
@@ -56,7 +61,7 @@ func (m Match) columns() string {
 }
 
 // keyColumns returns the log columns that the match is applied to.
-func (m Match) keyColumns() ([]key.Column, error) {
+func (m Predicate) keyColumns() ([]key.Column, error) {
 	if m.Key != "" {
 		return key.ParseColumns(m.Key)
 	}
@@ -73,7 +78,7 @@ func (m Match) keyColumns() ([]key.Column, error) {
 
 // key returns the key columns, and the options for turning their values into keys
 // that the filter can be probed with.
-func (m Match) key() (columns []key.Column, o key.Options, err error) {
+func (m Predicate) key() (columns []key.Column, o key.Options, err error) {
 	if columns, err = m.keyColumns(); err != nil {
 		return nil, o, err
 	}
@@ -84,7 +89,7 @@ func (m Match) key() (columns []key.Column, o key.Options, err error) {
 
 // encoder finds the key columns in the schema of a file and compares their classes
 // with the filter's.
-func (m Match) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
+func (m Predicate) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
 	columns, o, err := m.key()
 	if err != nil {
 		return nil, err
@@ -93,7 +98,7 @@ func (m Match) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) 
 }
 
 // pruner returns a Pruner for a Parquet file, or nil if nothing can be pruned.
-func (m Match) pruner(f *File) (*prune.Pruner, error) {
+func (m Predicate) pruner(f *File) (*prune.Pruner, error) {
 	columns, o, err := m.key()
 	if err != nil {
 		return nil, err
@@ -106,7 +111,7 @@ func (m Match) pruner(f *File) (*prune.Pruner, error) {
 }
 
 // mayFail reports whether a value that does not fit its cast is an error.
-func (m Match) mayFail() (bool, error) {
+func (m Predicate) mayFail() (bool, error) {
 	columns, err := m.keyColumns()
 	return !m.NullMisfits && slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }), err
 }

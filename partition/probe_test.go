@@ -47,7 +47,7 @@ func BenchmarkProbe(b *testing.B) {
 		f := filterOver([]string{"k"}, classOf(text))
 		f.SetBloom(bits)
 		rec := keyRecord(rows, text)
-		m := Match{Filter: f}
+		m := Predicate{Match: Match{Filter: f}}
 		enc, err := m.encoder("log", rec.Schema())
 		if err != nil {
 			b.Fatal(err)

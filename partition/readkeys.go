@@ -205,7 +205,7 @@ func (w *keyWorker) newLeaf(f *File, leaf arrowparquet.LeafValues) (*leafKeys, e
 	if o.Filter == nil {
 		return l, nil
 	}
-	return l, l.prune(Match{Filter: o.Filter, Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits})
+	return l, l.prune(Predicate{Match: Match{Filter: o.Filter, Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}})
 }
 
 // read implements taskWork.

@@ -17,7 +17,7 @@ type recordScan struct {
 // be in flight.
 const keyBatches = 64
 
-func newRecordScan(f *File, m Match, read []int, keys *Keys, c check, pairs bool) (*recordScan, error) {
+func newRecordScan(f *File, m Predicate, read []int, keys *Keys, c check, pairs bool) (*recordScan, error) {
 	columns, o, err := m.key()
 	from := f.parquet()
 	if f.inFlight > 0 {

@@ -19,7 +19,7 @@ func (o *Scan) checkRules() error {
 		return err
 	}
 	used := false
-	for _, m := range o.Match {
+	for _, m := range o.predicates() {
 		want, err := key.RuleOf(m.Filter.Normal())
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func concerned(f *codec.Filter) bool {
 
 // otherRule is the error for a filter that was built with the rule want, if the
 // options name the rule got.
-func otherRule(m Match, want, got key.Rule) error {
+func otherRule(m Predicate, want, got key.Rule) error {
 	column := m.Key
 	if column == "" {
 		column = strings.Join(m.Filter.KeyNames(), ",")

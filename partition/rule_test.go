@@ -311,10 +311,11 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 	}{{"match", false, false, in}, {"verified", true, false, in}, {"excluded", true, true, out}} {
 		m := Match{Filter: filter, Key: column, NoMatch: c.exclude}
 		v := &counter{members: members, count: map[string]int64{}}
+		opts := Scan{ScanOptions: ScanOptions{Match: []Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}
 		if c.verify {
-			m.Check = func() func(*Keys) ([]uint32, error) { return v.check }
+			opts.Check = func() func(*Keys) ([]uint32, error) { return v.check }
 		}
-		got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}, Shard{}, path)
+		got, st := scanned(t, opts, Shard{}, path)
 		if !slices.Equal(got, c.want) {
 			t.Fatalf("%s, %s: rows %d, want %d", what, c.name, got, c.want)
 		}

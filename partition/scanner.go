@@ -51,6 +51,8 @@ type ScanOptions struct {
 // Scan are all options of a [Scanner].
 type Scan struct {
 	ScanOptions
+	// Check, if not nil, decides in place of the first filter, as [Predicate].Check does.
+	Check func() func(*Keys) (members []uint32, err error)
 	// Work, if not nil, transforms surviving records on the goroutine that read
 	// them, before [Scanner.Scan] yields them. It is called once by each worker.
 	Work func() (Work, error)
@@ -117,6 +119,7 @@ func (c *nullCounts) of(p Piece) (n int64) {
 // A scan may run while others ask for PathOf and Stats.
 type Scanner struct {
 	opts    Scan
+	match   []Predicate
 	Stats   *ScanStats
 	used    atomic.Bool // a scan has begun
 	counted bool        // rows are counted, not kept
@@ -147,7 +150,8 @@ func NewScanner(opts Scan, files ...*File) (*Scanner, error) {
 	if err := opts.checkSchema(); err != nil {
 		return nil, err
 	}
-	for i, m := range opts.Match {
+	match := opts.predicates()
+	for i, m := range match {
 		if m.Filter == nil {
 			return nil, fmt.Errorf("Match %d of %d: Filter is nil", i+1, len(opts.Match))
 		}
@@ -163,7 +167,7 @@ func NewScanner(opts Scan, files ...*File) (*Scanner, error) {
 	if err := opts.checkRules(); err != nil {
 		return nil, err
 	}
-	s := &Scanner{opts: opts, Stats: new(ScanStats)}
+	s := &Scanner{opts: opts, match: match, Stats: new(ScanStats)}
 	if err := checkFiles("NewScanner", files); err != nil {
 		return nil, err
 	}
@@ -175,10 +179,21 @@ func NewScanner(opts Scan, files ...*File) (*Scanner, error) {
 	return s, nil
 }
 
+// predicates returns what decides, one for each of Match.
+func (o *Scan) predicates() (all []Predicate) {
+	for _, m := range o.Match {
+		all = append(all, Predicate{Match: m})
+	}
+	if len(all) > 0 {
+		all[0].Check = o.Check
+	}
+	return all
+}
+
 // begin begins the one scan.
 func (s *Scanner) begin() error {
 	switch {
-	case s == nil || len(s.opts.Match) == 0:
+	case s == nil || len(s.match) == 0:
 		return errors.New("a Scanner that NewScanner has not made")
 	case s.used.Swap(true):
 		return errors.New("the Scanner has run already: it runs one scan (make another with NewScanner)")
@@ -188,7 +203,7 @@ func (s *Scanner) begin() error {
 
 // Result returns ResultExact if every filter is exact, else ResultCandidates.
 func (s *Scanner) Result() string {
-	for _, m := range s.opts.Match {
+	for _, m := range s.match {
 		if !m.exact() {
 			return ResultCandidates
 		}
@@ -204,7 +219,7 @@ func (s *Scanner) check(f *File) error {
 			return err
 		}
 	}
-	for _, m := range s.opts.Match {
+	for _, m := range s.match {
 		if _, err := m.encoder(f.name, f.Schema()); err != nil {
 			return err
 		}
@@ -214,8 +229,8 @@ func (s *Scanner) check(f *File) error {
 
 // checks returns one worker's check for each match; nil if only the filter decides.
 func (s *Scanner) checks() []check {
-	all := make([]check, len(s.opts.Match))
-	for i, m := range s.opts.Match {
+	all := make([]check, len(s.match))
+	for i, m := range s.match {
 		if m.Check != nil {
 			all[i] = m.Check()
 		}
@@ -275,7 +290,7 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 	if cols == nil || err != nil {
 		return nil, err
 	}
-	for _, m := range s.opts.Match {
+	for _, m := range s.match {
 		enc, err := m.encoder(f.name, f.Schema())
 		if err != nil {
 			return nil, err

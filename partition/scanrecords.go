@@ -135,7 +135,7 @@ func (w *scanWorker) enter(f *File) error {
 		return nil
 	}
 	w.file, w.matches = f, w.matches[:0]
-	for i, m := range w.scanner.opts.Match {
+	for i, m := range w.scanner.match {
 		columns, o, err := m.key()
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func (w *scanWorker) pass(rec arrow.Record, group int) ([]int, error) {
 			for _, h := range members {
 				w.found = append(w.found, m.keys.Batch.Rows[h])
 			}
-			w.votes.add(w.found, 0, w.scanner.opts.Match[i].NoMatch)
+			w.votes.add(w.found, 0, w.scanner.match[i].NoMatch)
 			return nil
 		})
 		if err != nil {

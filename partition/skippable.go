@@ -39,7 +39,7 @@ func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (_ *ScanS
 		p := groups[nth(i, n, int64(len(groups)))]
 		if p.File != file {
 			var err error
-			if by, err = m.pruner(p.File); err != nil {
+			if by, err = (Predicate{Match: m}).pruner(p.File); err != nil {
 				return nil, err
 			}
 			file, where = p.File, nil

@@ -68,7 +68,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 		{own},
 	}
 	members := exactOf("id", -500, -1, 0, 7, 400)
-	for i, m := range []*Match{nil, {Filter: members, Key: "id"}} {
+	for i, m := range []*Predicate{nil, {Match: Match{Filter: members, Key: "id"}}} {
 		for l, k := range []string{"id", "id,name", "name"} {
 			if m != nil && k != "id" {
 				continue
@@ -321,7 +321,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			}
 			o := RowOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, Threads: 2}
 			if match {
-				o.Match = &Match{Filter: uuids, Key: c.column}
+				o.Match = &Predicate{Match: Match{Filter: uuids, Key: c.column}}
 			}
 			_, err := hold(t, columnsOfFiles(t, files, "n"), files, o, false)
 			says(t, fmt.Sprintf("%s, match %t", c.name, match), err, fault.ErrMismatch, c.words...)

@@ -289,9 +289,9 @@ func TestReadRows(t *testing.T) {
 			keys := keysIn(t, files, "id", key.Options{})
 			for _, match := range []bool{false, true} {
 				keep := func(_ *File, row int) bool { return true }
-				var m *Match
+				var m *Predicate
 				if match {
-					m = &Match{Filter: members, Key: "id"}
+					m = &Predicate{Match: Match{Filter: members, Key: "id"}}
 					of := map[string]bool{}
 					for _, id := range []int64{3, 5, 8, 13, 21, 34, 55, 89} {
 						of[integerKey(id)] = true

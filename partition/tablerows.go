@@ -28,7 +28,7 @@ type RowOptions struct {
 	// Match, if not nil, selects rows: those whose key passes its Filter or, if set,
 	// its Check. Other rows, and those without a key, are not read. Nil: all rows
 	// are read, with and without a key.
-	Match *Match
+	Match *Predicate
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
 }
@@ -93,12 +93,11 @@ type rowReading struct {
 }
 
 // newScanner returns a scanner whose match also checks that the keys are IDs.
-func (r *rowReading) newScanner(m Match) (*Scanner, error) {
-	newCheck := m.Check
-	m.Check = func() func(*Keys) ([]uint32, error) {
+func (r *rowReading) newScanner(m Predicate) (*Scanner, error) {
+	newCheck := func() func(*Keys) ([]uint32, error) {
 		members := (*Keys).Probe
-		if newCheck != nil {
-			members = newCheck()
+		if m.Check != nil {
+			members = m.Check()
 		}
 		return func(k *Keys) ([]uint32, error) {
 			if !k.undecided() {
@@ -111,13 +110,14 @@ func (r *rowReading) newScanner(m Match) (*Scanner, error) {
 	}
 	return NewScanner(Scan{
 		ScanOptions: ScanOptions{
-			Match:      []Match{m},
+			Match:      []Match{m.Match},
 			Normalize:  r.options.Rule.String(),
 			IgnoreCase: r.options.IgnoreCase,
 			CountNulls: true,
 			Threads:    r.options.Threads,
 			Progress:   r.progress,
 		},
+		Check: newCheck,
 	})
 }
 
