@@ -54,7 +54,7 @@
 //
 // No call loses a row or leaves half a file as its output: a file that breaks the
 // rules of its format is an error, which wraps [fault.ErrCorrupt] or another error of
-// that package. What an error leaves of a directory, [partition.Output.Write] says.
+// that package. What an error leaves of a directory, [partition.Destination.Write] says.
 // Calls end soon after their context does, with an error that wraps ctx.Err(); a nil
 // context panics. No names, as names that stand for nothing, are an error that wraps
 // [storage.ErrNoFiles]. Apart from the key or the filter, no option needs to be set.
@@ -164,7 +164,7 @@ func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f 
 // file in the order of their names. A record has the columns of its file. It is
 // valid until the loop body ends; retain it to keep it longer. The sequence ends
 // after its first error.
-func Scan(ctx context.Context, logs []string, opts partition.Scan) iter.Seq2[arrow.Record, error] {
+func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.Seq2[arrow.Record, error] {
 	stopped.Needs(ctx, "bloomjoin.Scan")
 	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
 		files, s, err := openScan(ctx, logs, opts)
@@ -184,23 +184,17 @@ func Scan(ctx context.Context, logs []string, opts partition.Scan) iter.Seq2[arr
 
 // ScanFiles writes the rows of log files that pass the filters of opts.Match. The
 // output is a file, or, if the name ends in a slash, a directory with a file for
-// each log file; see [partition.Output.Write] for what of it an error leaves. If there
+// each log file; see [partition.Destination.Write] for what of it an error leaves. If there
 // is one already, the error wraps [partition.ErrExists]. The output records which
 // filter its rows have passed, if opts.Match has only one.
-func ScanFiles(ctx context.Context, logs []string, output string, opts partition.Scan) (w partition.Written, err error) {
+func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w partition.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
 	files, s, err := openScan(ctx, logs, opts)
 	if err != nil {
 		return w, err
 	}
 	defer func() { err = errors.Join(err, partition.Close(files)) }()
-	out := partition.Output{OutputOptions: partition.OutputOptions{Name: output}, Result: s.Result()}
-	if len(opts.Match) == 1 {
-		if out.Filter, err = opts.Match[0].Filter.Digest(); err != nil {
-			return w, err
-		}
-	}
-	return out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files, nil)
+	return partition.Output{Name: output}.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files)
 }
 
 // Join yields the rows of the exact answer of log files joined with ID files. All
@@ -226,7 +220,7 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[
 
 // JoinFiles writes the exact answer of log files joined with ID files. The output
 // is a file, or, if the name ends in a slash, a directory with a file for each log
-// file; see [partition.Output.Write] for what of it an error leaves. If there is one
+// file; see [partition.Destination.Write] for what of it an error leaves. If there is one
 // already, the error wraps [partition.ErrExists].
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
 	stopped.Needs(ctx, "bloomjoin.JoinFiles")
@@ -235,7 +229,7 @@ func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join
 		return r, err
 	}
 	defer func() { err = errors.Join(err, closeFiles()) }()
-	_, err = j.Write(ctx, partition.Output{OutputOptions: partition.OutputOptions{Name: output}, Result: partition.ResultExact}, nil)
+	_, err = j.Write(ctx, partition.Output{Name: output}, nil)
 	return j.Report(), err
 }
 

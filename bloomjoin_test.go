@@ -43,7 +43,7 @@ func last(t *testing.T, seq iter.Seq2[arrow.Record, error]) (err error) {
 // calls are all that read files, over the given ones.
 func calls(t *testing.T, ctx context.Context, ids, logs []string, f *codec.Filter) map[string]func() error {
 	on := join.Options{On: "origin=iata"}
-	through := partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}}}
+	through := partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}}
 	out := filepath.Join(t.TempDir(), "out.parquet")
 	return map[string]func() error{
 		"Load":       func() error { _, err := bloomjoin.Load(ctx, ids[0]+".bjf"); return err },
@@ -97,7 +97,7 @@ func TestEndedContext(t *testing.T) {
 // A loop that is left early ends the work.
 func TestSequencesEnd(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	through := partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: texas(t), Key: "origin"}}}}
+	through := partition.ScanOptions{Match: []partition.Match{{Filter: texas(t), Key: "origin"}}}
 	for name, seq := range map[string]iter.Seq2[arrow.Record, error]{
 		"Scan": bloomjoin.Scan(t.Context(), flights, through),
 		"Join": bloomjoin.Join(t.Context(), airports, flights, join.Options{On: "origin=iata"}),
@@ -123,7 +123,7 @@ func TestExistingOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := texas(t)
-	_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, out, partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}}})
+	_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, out, partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}})
 	_, joinErr := bloomjoin.JoinFiles(t.Context(), airports, flights, out, join.Options{On: "origin=iata"})
 	for name, err := range map[string]error{"ScanFiles": scanErr, "JoinFiles": joinErr} {
 		if !errors.Is(err, partition.ErrExists) {
@@ -142,7 +142,7 @@ func TestExistingOutput(t *testing.T) {
 // before any ID is read.
 func TestWrongOutputs(t *testing.T) {
 	on := join.Options{On: "origin=iata"}
-	opts := partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: texas(t), Key: "origin"}}}}
+	opts := partition.ScanOptions{Match: []partition.Match{{Filter: texas(t), Key: "origin"}}}
 	for output, want := range map[string]string{"": "Output.Name is empty", "-": "Output.Stdout is nil"} {
 		_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, output, opts)
 		_, joinErr := bloomjoin.JoinFiles(t.Context(), airports, flights, output, on)
@@ -152,7 +152,7 @@ func TestWrongOutputs(t *testing.T) {
 			}
 		}
 	}
-	logs, err := partition.Open(t.Context(), flights, partition.Opening{})
+	logs, err := partition.Open(t.Context(), flights, partition.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,13 +169,13 @@ func TestWrongOutputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for want, out := range map[string]partition.Output{
+		for want, out := range map[string]partition.Destination{
 			"Output.Name is empty":  {},
-			"Output.Stdout is nil":  {OutputOptions: partition.OutputOptions{Name: "-"}},
-			"takes an Arrow stream": {OutputOptions: partition.OutputOptions{Name: "-", Stdout: io.Discard, Format: partition.Parquet}},
-			"Output.Memory":         {OutputOptions: partition.OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1}},
+			"Output.Stdout is nil":  {Output: partition.Output{Name: "-"}},
+			"takes an Arrow stream": {Output: partition.Output{Name: "-", Stdout: io.Discard, Format: partition.Parquet}},
+			"Output.Memory":         {Output: partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1}},
 		} {
-			if _, err := j.Write(t.Context(), out, nil); err == nil || !strings.Contains(err.Error(), want) || read {
+			if _, err := j.WriteTo(t.Context(), out, nil); err == nil || !strings.Contains(err.Error(), want) || read {
 				t.Errorf("Join.Write, %s: want %q, got %v; IDs were read: %t", typ, want, err, read)
 			}
 		}
@@ -190,7 +190,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scanning := last(t, bloomjoin.Scan(ctx, flights, partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: partial, Key: "origin"}}}}))
+	scanning := last(t, bloomjoin.Scan(ctx, flights, partition.ScanOptions{Match: []partition.Match{{Filter: partial, Key: "origin"}}}))
 	_, merging := bloomjoin.Merge(ctx, partial)
 	_, building := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}, key.Int64s([]int64{1}), key.Strings([]string{"2"}))
 	for name, err := range map[string]error{"a scan with a partial filter": scanning, "a merge of fewer than all": merging, "keys of another class": building} {
@@ -259,7 +259,7 @@ func TestNilContext(t *testing.T) {
 	var none context.Context
 	f := texas(t)
 	all := map[string]func(){
-		"Scan":  func() { bloomjoin.Scan(none, flights, partition.Scan{}) },
+		"Scan":  func() { bloomjoin.Scan(none, flights, partition.ScanOptions{}) },
 		"Join":  func() { bloomjoin.Join(none, airports, flights, join.Options{On: "origin=iata"}) },
 		"Merge": func() { _, _ = bloomjoin.Merge(none, f) },
 		"Save":  func() { _ = bloomjoin.Save(none, filepath.Join(t.TempDir(), "f"), f) },

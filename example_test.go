@@ -129,11 +129,9 @@ func ExampleScan() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	opts := partition.Scan{
-		ScanOptions: partition.ScanOptions{
-			Match:   []partition.Match{{Filter: f, Key: "origin"}},
-			Columns: []string{"origin", "destination"},
-		},
+	opts := partition.ScanOptions{
+		Match:   []partition.Match{{Filter: f, Key: "origin"}},
+		Columns: []string{"origin", "destination"},
 	}
 	var rows int64
 	for rec, err := range bloomjoin.Scan(ctx, flights, opts) {
@@ -156,7 +154,7 @@ func ExampleScanFiles() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	opts := partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}}}
+	opts := partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}}
 	w, err := bloomjoin.ScanFiles(ctx, flights, name, opts)
 	fmt.Println(w.Rows, "flights", err)
 	// Output:

@@ -13,13 +13,13 @@ import (
 
 // openIDs opens ID files, which may be text.
 func openIDs(ctx context.Context, names []string) ([]*partition.File, error) {
-	return partition.Open(ctx, names, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}})
+	return partition.Open(ctx, names, partition.OpenOptions{Text: true})
 }
 
 // openScan opens log files and returns them with a scanner that they all fit. The
 // caller closes the files, if the error is nil.
-func openScan(ctx context.Context, logs []string, opts partition.Scan) ([]*partition.File, *partition.Scanner, error) {
-	files, err := partition.Open(ctx, logs, partition.Opening{})
+func openScan(ctx context.Context, logs []string, opts partition.ScanOptions) ([]*partition.File, *partition.Scanner, error) {
+	files, err := partition.Open(ctx, logs, partition.OpenOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,7 +37,7 @@ func openJoin(ctx context.Context, ids, logs []string, opts join.Options) (*join
 	if err != nil {
 		return nil, nil, err
 	}
-	logFiles, err := partition.Open(ctx, logs, partition.Opening{})
+	logFiles, err := partition.Open(ctx, logs, partition.OpenOptions{})
 	if err != nil {
 		return nil, nil, errors.Join(err, partition.Close(idFiles))
 	}

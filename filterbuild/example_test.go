@@ -120,7 +120,7 @@ func ExampleMerge() {
 // A filter built from a file of IDs.
 func ExampleNewPlan() {
 	ctx := context.Background()
-	ids, err := partition.Open(ctx, []string{"../testdata/flights/airports-tx.csv"}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}})
+	ids, err := partition.Open(ctx, []string{"../testdata/flights/airports-tx.csv"}, partition.OpenOptions{Text: true})
 	if err != nil {
 		log.Fatal(err)
 	}

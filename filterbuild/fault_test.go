@@ -200,7 +200,7 @@ func TestFailingReads(t *testing.T) {
 	}
 	buildOf := func(name string) func(s *faultyStore) error {
 		return func(s *faultyStore) (err error) {
-			files, err := partition.Open(t.Context(), []string{name}, partition.Opening{OpenOptions: partition.OpenOptions{Store: s, Text: true, Column: "k"}})
+			files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{Store: s, Text: true, Column: "k"})
 			if err != nil {
 				return err
 			}

@@ -107,7 +107,7 @@ func TestBacklog(t *testing.T) {
 			if name == "integers" {
 				o.Types = map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 			}
-			files, err := partition.Open(t.Context(), []string{"-"}, o)
+			files, err := partition.OpenFiles(t.Context(), []string{"-"}, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func TestBacklogMakesRoom(t *testing.T) {
 	text := b.String()
 	run := func(opts Options) (*codec.Filter, Report) {
 		opts.Key, opts.FPR, opts.Threads, opts.TempDir = "id", 1e-6, 2, t.TempDir()
-		files, err := partition.Open(t.Context(), []string{"-"}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"}})
+		files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ var keys62 = func() []uint64 {
 
 // A builder that is cancelled while it adds the waiting keys ends.
 func TestFinishCancelled(t *testing.T) {
-	files, err := partition.Open(t.Context(), []string{"-"}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: strings.NewReader("1\n2\n")}})
+	files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: strings.NewReader("1\n2\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestChangedInputs(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		files, err := partition.Open(t.Context(), []string{path}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}})
+		files, err := partition.Open(t.Context(), []string{path}, partition.OpenOptions{Text: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -151,7 +151,7 @@ func putArrow(t testing.TB, s *memStore, name string, groupRows int64, rec arrow
 // plan opens the inputs and plans the build. The files stay open for the test.
 func plan(t testing.TB, s *memStore, inputs []string, opts Options) (*Plan, error) {
 	t.Helper()
-	files, err := partition.Open(t.Context(), inputs, partition.Opening{OpenOptions: partition.OpenOptions{Store: s, Text: true}})
+	files, err := partition.Open(t.Context(), inputs, partition.OpenOptions{Store: s, Text: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,13 +43,11 @@ func TestSkipBad(t *testing.T) {
 	s.put("bad.csv", []byte(bad))
 	s.put("good.csv", []byte(good))
 	open := func(name string, skip bool) (*Plan, []*partition.File) {
-		files, err := partition.Open(t.Context(), []string{name}, partition.Opening{
-			OpenOptions: partition.OpenOptions{
-				Store:   s,
-				Text:    true,
-				SkipBad: skip,
-				Types:   map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64},
-			},
+		files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{
+			Store:   s,
+			Text:    true,
+			SkipBad: skip,
+			Types:   map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +112,7 @@ func TestBuildID(t *testing.T) {
 		return names
 	}
 	id := func(names []string, opts Options) [32]byte {
-		files, err := partition.Open(t.Context(), names, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}})
+		files, err := partition.Open(t.Context(), names, partition.OpenOptions{Text: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +197,7 @@ func TestBuildID(t *testing.T) {
 
 func TestStandardInput(t *testing.T) {
 	open := func(r io.Reader) []*partition.File {
-		files, err := partition.Open(t.Context(), []string{"-"}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: r}})
+		files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: r})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +357,7 @@ func TestIDTellsHowTextIsRead(t *testing.T) {
 	seen := map[[32]byte]string{}
 	for range 2 {
 		for _, as := range []arrow.DataType{arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, arrow.BinaryTypes.String} {
-			files, err := partition.Open(t.Context(), []string{"ids.csv"}, partition.Opening{OpenOptions: partition.OpenOptions{Store: s, Text: true, Types: map[string]arrow.DataType{"id": as}}})
+			files, err := partition.Open(t.Context(), []string{"ids.csv"}, partition.OpenOptions{Store: s, Text: true, Types: map[string]arrow.DataType{"id": as}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -97,7 +97,7 @@ func TestChangedWhileRead(t *testing.T) {
 					s.reads.Store(0)
 					s.at = at
 					out = filepath.Join(t.TempDir(), "out.parquet")
-					_, err = j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: out}, Result: partition.ResultExact}, nil)
+					_, err = j.Write(t.Context(), partition.Output{Name: out}, nil)
 					return s.reads.Load(), out, err
 				}
 				reads, _, err := try(0)

@@ -35,8 +35,8 @@ func onDisk(t *testing.T, ids, logs []*partition.File, opts join.Options) (got a
 	if err != nil {
 		return got, err
 	}
-	out := partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}, Result: partition.ResultExact}
-	if _, err := j.Write(t.Context(), out, nil); err != nil {
+	out := partition.Destination{Output: partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Result: partition.ResultExact}
+	if _, err := j.WriteTo(t.Context(), out, nil); err != nil {
 		return got, err
 	}
 	b, err := os.ReadFile(out.Name)

@@ -30,8 +30,8 @@ func result(t *testing.T, ids, logs []*partition.File, opts join.Options) (answe
 	if err != nil {
 		return answer{}, err
 	}
-	out := partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}, Result: partition.ResultExact}
-	if _, err := j.Write(t.Context(), out, nil); err != nil {
+	out := partition.Destination{Output: partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Result: partition.ResultExact}
+	if _, err := j.WriteTo(t.Context(), out, nil); err != nil {
 		return answer{}, err
 	}
 	none := files(t, 1, 1, ints("none", "1"))

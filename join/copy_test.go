@@ -59,7 +59,7 @@ func copied(t testing.TB, ids, logs []string, opts join.Options, out string, end
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: out}, Result: partition.ResultExact}, end)
+	_, err = j.Write(t.Context(), partition.Output{Name: out}, end)
 	return j.Report(), err
 }
 

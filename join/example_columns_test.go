@@ -53,12 +53,12 @@ func ExampleJoin_Count() {
 }
 
 func flightsAndAirports(ctx context.Context, fn func(ctx context.Context, ids, logs []*partition.File) error) error {
-	ids, err := partition.Open(ctx, []string{flights + "airports-tx.csv"}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}})
+	ids, err := partition.Open(ctx, []string{flights + "airports-tx.csv"}, partition.OpenOptions{Text: true})
 	if err != nil {
 		return err
 	}
 	defer partition.Close(ids)
-	logs, err := partition.Open(ctx, []string{flights + "logs"}, partition.Opening{})
+	logs, err := partition.Open(ctx, []string{flights + "logs"}, partition.OpenOptions{})
 	if err != nil {
 		return err
 	}

@@ -107,12 +107,12 @@ func Example_partitions() {
 }
 
 func intoFiles(ctx context.Context, dir string, atLeast ...int64) error {
-	ids, err := partition.Open(ctx, []string{flights + "airports-tx.csv"}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}})
+	ids, err := partition.Open(ctx, []string{flights + "airports-tx.csv"}, partition.OpenOptions{Text: true})
 	if err != nil {
 		return err
 	}
 	defer partition.Close(ids)
-	logs, err := partition.Open(ctx, []string{flights + "logs"}, partition.Opening{})
+	logs, err := partition.Open(ctx, []string{flights + "logs"}, partition.OpenOptions{})
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func intoFiles(ctx context.Context, dir string, atLeast ...int64) error {
 	if err != nil {
 		return err
 	}
-	written, err := j.Write(ctx, partition.Output{OutputOptions: partition.OutputOptions{Name: dir, Force: true}, Result: partition.ResultExact}, nil)
+	written, err := j.Write(ctx, partition.Output{Name: dir, Force: true}, nil)
 	if err != nil {
 		return err
 	}

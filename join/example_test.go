@@ -25,12 +25,12 @@ func Example() {
 }
 
 func flightsFromTexas(ctx context.Context) error {
-	ids, err := partition.Open(ctx, []string{flights + "airports-tx.csv"}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}})
+	ids, err := partition.Open(ctx, []string{flights + "airports-tx.csv"}, partition.OpenOptions{Text: true})
 	if err != nil {
 		return err
 	}
 	defer partition.Close(ids)
-	logs, err := partition.Open(ctx, []string{flights + "logs"}, partition.Opening{})
+	logs, err := partition.Open(ctx, []string{flights + "logs"}, partition.OpenOptions{})
 	if err != nil {
 		return err
 	}
@@ -85,22 +85,20 @@ func pipeline(ctx context.Context, dir string) error {
 	}
 	fmt.Printf("filter: %s over %d keys\n", filter.Kind(), filter.Keys)
 
-	logs, err := partition.Open(ctx, []string{flights + "logs/2001-q1.parquet"}, partition.Opening{})
+	logs, err := partition.Open(ctx, []string{flights + "logs/2001-q1.parquet"}, partition.OpenOptions{})
 	if err != nil {
 		return err
 	}
 	defer partition.Close(logs)
-	scanner, err := partition.NewScanner(partition.Scan{
-		ScanOptions: partition.ScanOptions{
-			Match: []partition.Match{{Filter: filter, Key: "origin"}},
-		},
+	scanner, err := partition.NewScanner(partition.ScanOptions{
+		Match: []partition.Match{{Filter: filter, Key: "origin"}},
 	})
 	if err != nil {
 		return err
 	}
 	pieces := partition.Split(logs, partition.Shard{})
-	out := partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(dir, "candidates.parquet")}, Result: partition.ResultCandidates}
-	written, err := out.WriteScan(ctx, scanner, pieces, logs, nil)
+	out := partition.Output{Name: filepath.Join(dir, "candidates.parquet")}
+	written, err := out.WriteScan(ctx, scanner, pieces, logs)
 	if err != nil {
 		return err
 	}
@@ -109,7 +107,7 @@ func pipeline(ctx context.Context, dir string) error {
 }
 
 func buildPart(ctx context.Context, shard partition.Shard, name string) error {
-	ids, err := partition.Open(ctx, []string{flights + "airports.csv"}, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}})
+	ids, err := partition.Open(ctx, []string{flights + "airports.csv"}, partition.OpenOptions{Text: true})
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format par
 // open opens files, and closes them when the test ends.
 func open(t testing.TB, opts partition.Opening, names ...string) []*partition.File {
 	t.Helper()
-	files, err := partition.Open(context.Background(), names, opts)
+	files, err := partition.OpenFiles(context.Background(), names, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

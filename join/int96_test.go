@@ -58,7 +58,7 @@ func TestInt96Keys(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: out}, Result: partition.ResultExact}, nil); err != nil {
+			if _, err := j.Write(t.Context(), partition.Output{Name: out}, nil); err != nil {
 				t.Fatalf("%s on %s: %v", typ, on, err)
 			}
 			rows, err := pq.ReadFile[event](out)

@@ -177,8 +177,13 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 // all input has been read, before anything of a file becomes visible; its error is the
 // join's. With Options.Require and without a shard, nothing of a directory becomes
 // visible before it is met: see [partition.Output].Hold. What an error leaves of the
-// output is as of [partition.Output.Write].
-func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (_ partition.Written, err error) {
+// output is as of [partition.Destination.Write].
+func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
+	return j.WriteTo(ctx, partition.Destination{Output: out, Result: partition.ResultExact}, end)
+}
+
+// WriteTo is [Join.Write] to a destination with all of its options.
+func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func() error) (_ partition.Written, err error) {
 	if _, err := j.prepared(); err != nil {
 		return partition.Written{}, err
 	}
@@ -247,7 +252,7 @@ func (j *Join) Write(ctx context.Context, out partition.Output, end func() error
 
 // required returns the task without its requirements, which the directory checks over all
 // inputs and shards.
-func (t *task) required(out *partition.Output) *task {
+func (t *task) required(out *partition.Destination) *task {
 	if t.opts.Require == (Require{}) {
 		return t
 	}

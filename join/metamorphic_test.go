@@ -563,8 +563,8 @@ func (a *answer) collect(t *testing.T, ctx context.Context, j *join.Join) error 
 func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, files map[string][]byte, c *recipe) error {
 	var stream bytes.Buffer
 	dir := t.TempDir()
-	out := partition.Output{
-		OutputOptions: partition.OutputOptions{
+	out := partition.Destination{
+		Output: partition.Output{
 			Name:       w.out,
 			Stdout:     &stream,
 			WriteEmpty: true,
@@ -578,7 +578,7 @@ func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, fi
 			out.Name += "/"
 		}
 	}
-	done, err := j.Write(ctx, out, nil)
+	done, err := j.WriteTo(ctx, out, nil)
 	if err != nil {
 		if left, e := os.ReadDir(dir); e != nil || len(left) > 0 && w.out != "dir/" {
 			return fmt.Errorf("%d files are published or left behind after %w", len(left), err)

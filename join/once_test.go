@@ -24,7 +24,7 @@ func TestRunsOnce(t *testing.T) {
 	ways := map[string]func(*join.Join) error{
 		"Run": func(j *join.Join) error { _, err := digestOf(j.Run(t.Context())); return err },
 		"Write": func(j *join.Join) error {
-			_, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: t.TempDir() + "/out.parquet"}}, nil)
+			_, err := j.Write(t.Context(), partition.Output{Name: t.TempDir() + "/out.parquet"}, nil)
 			return err
 		},
 		"Count": func(j *join.Join) error { _, err := j.Count(t.Context()); return err },
@@ -187,7 +187,7 @@ func TestClosedFiles(t *testing.T) {
 		}
 		errs := map[string]error{}
 		_, errs["Run"] = digestOf(run.Run(t.Context()))
-		_, errs["Write"] = write.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: t.TempDir() + "/out.parquet"}}, nil)
+		_, errs["Write"] = write.Write(t.Context(), partition.Output{Name: t.TempDir() + "/out.parquet"}, nil)
 		_, errs["Count"] = counted.Count(t.Context())
 		_, errs["Plan"] = planned.Plan(t.Context(), join.PlanOptions{})
 		for what, err := range errs {
@@ -210,7 +210,7 @@ func TestZeroJoin(t *testing.T) {
 		if _, err := j.Count(t.Context()); err == nil {
 			t.Error("Count: no error")
 		}
-		if _, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: t.TempDir() + "/o"}}, nil); err == nil {
+		if _, err := j.Write(t.Context(), partition.Output{Name: t.TempDir() + "/o"}, nil); err == nil {
 			t.Error("Write: no error")
 		}
 		if _, err := j.Plan(t.Context(), join.PlanOptions{}); err == nil {

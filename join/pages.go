@@ -16,7 +16,7 @@ import (
 
 // byPages returns the task with an answer of pages. If the output takes none, or
 // pages cannot be the answer, why says so, and the answer must be made of records.
-func (t *task) byPages(ctx context.Context, out partition.Output) (_ *task, why string) {
+func (t *task) byPages(ctx context.Context, out partition.Destination) (_ *task, why string) {
 	if why := out.PairsFit(nil, t.logs); why != "" {
 		return nil, why
 	}

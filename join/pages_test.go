@@ -31,7 +31,7 @@ func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, n
 		return got, "", err
 	}
 	dir := t.TempDir()
-	done, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: outputName(dir, name)}, Result: partition.ResultExact}, nil)
+	done, err := j.Write(t.Context(), partition.Output{Name: outputName(dir, name)}, nil)
 	if left, e := os.ReadDir(opts.TempDir); e != nil || len(left) > 0 {
 		t.Errorf("%d files are left in the temporary directory: %v", len(left), e)
 	}
@@ -187,7 +187,7 @@ func TestPathOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: outputName(t.TempDir(), c.out)}, Result: partition.ResultExact}, nil); err != nil {
+			if _, err := j.Write(t.Context(), partition.Output{Name: outputName(t.TempDir(), c.out)}, nil); err != nil {
 				t.Errorf("%s, %s: %v", c.name, typ, err)
 				continue
 			}
@@ -227,7 +227,7 @@ func TestWhyNotWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: outputName(t.TempDir(), c.out), Compression: c.codec}, Result: partition.ResultExact}, nil); err != nil {
+		if _, err := j.Write(t.Context(), partition.Output{Name: outputName(t.TempDir(), c.out), Compression: c.codec}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if path, why := j.PathOf(c.logs[0]); path != "engine" || why != c.want {
@@ -261,7 +261,7 @@ func TestStoppedPages(t *testing.T) {
 					t.Fatal(err)
 				}
 				dir := t.TempDir()
-				_, err = j.Write(ctx, partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(dir, "out.parquet")}, Result: partition.ResultExact}, nil)
+				_, err = j.Write(ctx, partition.Output{Name: filepath.Join(dir, "out.parquet")}, nil)
 				cancel(nil)
 				left, _ := os.ReadDir(dir)
 				done, stopped := err == nil, errors.Is(err, errStop) || errors.Is(err, context.Canceled)

@@ -199,7 +199,7 @@ func TestPayloadWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(t.TempDir(), "out."+string(format)), Format: format}}
+			out := partition.Destination{Output: partition.Output{Name: filepath.Join(t.TempDir(), "out."+string(format)), Format: format}}
 			if _, err := out.Write(t.Context(), j.Parts(), j.Run(t.Context())); err != nil {
 				t.Errorf("%s to %s: %v", typ, format, err)
 				continue

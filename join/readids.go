@@ -101,7 +101,7 @@ func (t *task) eachPassing(ctx context.Context, m partition.Predicate, fn idRows
 	if err != nil {
 		return 0, 0, err
 	}
-	s, err := partition.NewScanner(partition.Scan{
+	s, err := partition.ScannerOf(partition.Scan{
 		ScanOptions: partition.ScanOptions{
 			Match:      []partition.Match{m.Match},
 			Normalize:  t.opts.Normalize,

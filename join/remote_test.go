@@ -92,12 +92,12 @@ func TestRemote(t *testing.T) {
 				t.Run(fmt.Sprint(ids, "/", typ, "/", strategy), func(t *testing.T) {
 					run := func(store storage.Storage, memory int64, name string) []byte {
 						open := partition.Opening{OpenOptions: partition.OpenOptions{Store: store, Text: true, Memory: memory}, InFlight: memory / 2}
-						all, err := partition.Open(t.Context(), []string{filepath.Join(dir, ids)}, open)
+						all, err := partition.OpenFiles(t.Context(), []string{filepath.Join(dir, ids)}, open)
 						if err != nil {
 							t.Fatal(err)
 						}
 						defer partition.Close(all)
-						log, err := partition.Open(t.Context(), []string{filepath.Join(dir, "log")}, open)
+						log, err := partition.OpenFiles(t.Context(), []string{filepath.Join(dir, "log")}, open)
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -107,7 +107,7 @@ func TestRemote(t *testing.T) {
 							t.Fatal(err)
 						}
 						out := filepath.Join(t.TempDir(), name)
-						if _, err := j.Write(context.Background(), partition.Output{OutputOptions: partition.OutputOptions{Name: out}}, func() error { return nil }); err != nil {
+						if _, err := j.Write(context.Background(), partition.Output{Name: out}, func() error { return nil }); err != nil {
 							t.Fatal(err)
 						}
 						b, err := os.ReadFile(out)

@@ -68,7 +68,7 @@ func TestRequire(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					_, err = j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(dir, out) + strings.Repeat("/", strings.Count(out, "/"))}}, func() error {
+					_, err = j.Write(t.Context(), partition.Output{Name: filepath.Join(dir, out) + strings.Repeat("/", strings.Count(out, "/"))}, func() error {
 						ended = true
 						return nil
 					})
@@ -273,7 +273,7 @@ func TestWarningsOfWhatWasScanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(t.TempDir(), "kept.parquet")
-	if _, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: name}, Result: partition.ResultExact}, nil); err != nil {
+	if _, err := j.Write(t.Context(), partition.Output{Name: name}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := run(t, ids, open(t, partition.Opening{}, name), opts)

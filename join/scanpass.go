@@ -57,7 +57,7 @@ func (p *pass) scanner(r round) (*partition.Scanner, error) {
 			return w.work, nil
 		}
 	}
-	return partition.NewScanner(opts)
+	return partition.ScannerOf(opts)
 }
 
 // eachScan calls fn with the scan of each round, and counts what it did.

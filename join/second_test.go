@@ -91,7 +91,7 @@ func TestKeysWithinASecond(t *testing.T) {
 		filter := filterOf(t, idFiles, "k", codec.WantBloom, 1e-9)
 		for layout, logs := range layouts {
 			what := fmt.Sprintf("%s in %s", dt, layout)
-			s, err := partition.NewScanner(partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: filter}}}}, logs...)
+			s, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: filter}}}, logs...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -112,7 +112,7 @@ func uses() []use {
 			if err != nil {
 				return "", err
 			}
-			return s.written(n, func(out partition.Output) error {
+			return s.written(n, func(out partition.Destination) error {
 				_, err := out.WriteScan(ctx, sc, partition.Split(s.logs, partition.Shard{}), s.logs, nil)
 				return err
 			})
@@ -202,8 +202,8 @@ func uses() []use {
 				if err != nil {
 					return "", err
 				}
-				return s.written(n, func(out partition.Output) error {
-					_, err := j.Write(ctx, out, nil)
+				return s.written(n, func(out partition.Destination) error {
+					_, err := j.WriteTo(ctx, out, nil)
 					return err
 				})
 			}},
@@ -220,7 +220,7 @@ func uses() []use {
 }
 
 func (s *shared) scanner() (*partition.Scanner, error) {
-	return partition.NewScanner(partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: s.filter, Key: "user"}}, Threads: 2}}, s.logs...)
+	return partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: s.filter, Key: "user"}}, Threads: 2}, s.logs...)
 }
 
 func (s *shared) join(o join.Options) (*join.Join, error) {
@@ -229,10 +229,10 @@ func (s *shared) join(o join.Options) (*join.Join, error) {
 }
 
 // written returns a digest of what write has written.
-func (s *shared) written(number int, write func(partition.Output) error) (string, error) {
+func (s *shared) written(number int, write func(partition.Destination) error) (string, error) {
 	name := filepath.Join(s.dir, fmt.Sprintf("out-%d.parquet", number))
 	defer os.Remove(name)
-	if err := write(partition.Output{OutputOptions: partition.OutputOptions{Name: name}, Result: partition.ResultExact}); err != nil {
+	if err := write(partition.Destination{Output: partition.Output{Name: name}, Result: partition.ResultExact}); err != nil {
 		if _, statErr := os.Stat(name); statErr == nil {
 			return "", fmt.Errorf("an output is there in spite of %w", err)
 		}
@@ -273,10 +273,10 @@ func TestSharedFiles(t *testing.T) {
 			opened := func() *shared {
 				s := &shared{dir: dir}
 				var err error
-				if s.ids, err = partition.Open(t.Context(), []string{idDir}, partition.Opening{OpenOptions: partition.OpenOptions{Store: store}}); err != nil {
+				if s.ids, err = partition.Open(t.Context(), []string{idDir}, partition.OpenOptions{Store: store}); err != nil {
 					t.Fatal(err)
 				}
-				if s.logs, err = partition.Open(t.Context(), []string{logDir}, partition.Opening{OpenOptions: partition.OpenOptions{Store: store}}); err != nil {
+				if s.logs, err = partition.Open(t.Context(), []string{logDir}, partition.OpenOptions{Store: store}); err != nil {
 					t.Fatal(err)
 				}
 				return s

@@ -223,7 +223,7 @@ func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 		}
 	}
 	filter := filterOf(t, []*partition.File{f}, column, codec.WantBloom, 1e-6)
-	s, err := partition.NewScanner(partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{{Filter: filter, Key: column}}}})
+	s, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: filter, Key: column}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func joinTo(t *testing.T, ids, log *partition.File, key string, typ join.Type, f
 		return nil, err
 	}
 	out := filepath.Join(t.TempDir(), "out."+string(format))
-	if _, err := j.Write(t.Context(), partition.Output{OutputOptions: partition.OutputOptions{Name: out, Format: format}, Result: partition.ResultExact}, nil); err != nil {
+	if _, err := j.Write(t.Context(), partition.Output{Name: out, Format: format}, nil); err != nil {
 		return nil, err
 	}
 	rec, err := whole(t, open(t, partition.Opening{}, out)[0])
@@ -373,7 +373,7 @@ func (v vector) refused(t *testing.T) {
 			}
 		}
 	}
-	files, err := partition.Open(t.Context(), []string{v.path}, partition.Opening{})
+	files, err := partition.Open(t.Context(), []string{v.path}, partition.OpenOptions{})
 	if err != nil {
 		check("open", err)
 		return

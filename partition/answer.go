@@ -40,7 +40,7 @@ type pairLeaf struct {
 // PairsFit reports whether a scan with Pairs can copy pages of the log files to the
 // output; with nil Pairs, whether it can as far as the formats decide. why is the reason
 // if it cannot, or empty.
-func (o Output) PairsFit(p *Pairs, logs []*File) (why string) {
+func (o Destination) PairsFit(p *Pairs, logs []*File) (why string) {
 	if o.fill(); !o.pagesFit() {
 		return "the output is not Parquet"
 	}
@@ -212,7 +212,7 @@ func (a *pairPlan) complete() error {
 }
 
 // keyValues returns the metadata of the output.
-func (l *pairLayout) keyValues(o Output) []parquet.KeyValue { return o.keyValues(l.kept) }
+func (l *pairLayout) keyValues(o Destination) []parquet.KeyValue { return o.keyValues(l.kept) }
 
 // keepMetadata sets the metadata that holds for the output. The Arrow schema is stored
 // anew if a file of either side has one, or if a column of the table needs it.

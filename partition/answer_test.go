@@ -204,8 +204,8 @@ func layoutOf(t testing.TB, log *File, p *Pairs) (*pairLayout, *File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "why", Output{OutputOptions: OutputOptions{Name: "out.parquet"}}.PairsFit(p, []*File{log}), "")
-	o := Output{Result: ResultExact}
+	equal(t, "why", Destination{Output: Output{Name: "out.parquet"}}.PairsFit(p, []*File{log}), "")
+	o := Destination{Result: ResultExact}
 	if err := o.prepare(t.Context(), []*File{log}); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestAnswerOfCorpora(t *testing.T) {
 		if err != nil || filepath.Ext(name) != ".parquet" {
 			return err
 		}
-		opened, err := Open(t.Context(), []string{name}, Opening{})
+		opened, err := Open(t.Context(), []string{name}, OpenOptions{})
 		if err != nil {
 			return nil // other tests see that broken files are refused
 		}
@@ -357,7 +357,7 @@ func answersOf(t *testing.T, f *File) (n int) {
 	for i := range 4 {
 		p := pairsOf(t, f, "", f)
 		p.KeepLog, p.KeepTable = i&1 != 0, i&2 != 0
-		if why := (Output{OutputOptions: OutputOptions{Name: "out.parquet"}}).PairsFit(p, []*File{f}); why != "" {
+		if why := (Destination{Output: Output{Name: "out.parquet"}}).PairsFit(p, []*File{f}); why != "" {
 			t.Log(why)
 			continue
 		}

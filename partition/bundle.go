@@ -24,7 +24,7 @@ import (
 // so are their sizes, files are, too.
 
 // share reports whether two consecutive parts may share files.
-func (o Output) share(a, b Part) bool {
+func (o Destination) share(a, b Part) bool {
 	if o.TargetSize == 0 || a.Piece.File == nil || b.Piece.File == nil || (a.pages == nil) != (b.pages == nil) {
 		return false
 	}
@@ -44,7 +44,7 @@ func (o Output) share(a, b Part) bool {
 }
 
 // bundles returns the number of the bundle of each part.
-func (o Output) bundles(parts []Part) []int {
+func (o Destination) bundles(parts []Part) []int {
 	of := make([]int, len(parts))
 	for i := 1; i < len(parts); i++ {
 		a, b := parts[i-1], parts[i]
@@ -63,7 +63,7 @@ func (o Output) bundles(parts []Part) []int {
 
 // bundler writes rows to the files of a directory.
 type bundler struct {
-	out    Output
+	out    Destination
 	files  *publish.Writer
 	parts  []Part
 	bundle []int // of each part
@@ -83,7 +83,7 @@ type bundleFile struct {
 	parts  []int // that have rows in it, ascending
 }
 
-func (o Output) newBundler(files *publish.Writer, parts []Part) *bundler {
+func (o Destination) newBundler(files *publish.Writer, parts []Part) *bundler {
 	return &bundler{out: o, files: files, parts: parts, bundle: o.bundles(parts), last: -1}
 }
 

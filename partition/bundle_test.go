@@ -159,12 +159,12 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 	}{{1, 0, 0}, {3, 0, 0}, {2, 8 << 20, 1}} {
 		what := fmt.Sprintf("%s to %s, every %d., target %d, %d threads, %d bytes in flight", ext, format, kept, target, way.threads, way.inFlight)
 		files := open(t, Opening{OpenOptions: OpenOptions{Mem: checked(t), Hive: HiveOff}, InFlight: way.inFlight}, in)
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", members...)}}, Threads: way.threads, Mem: checked(t)}})
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", members...)}}, Threads: way.threads, Mem: checked(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		dir := t.TempDir() + "/out/"
-		out := Output{OutputOptions: OutputOptions{Name: dir, Format: format, TargetSize: target, Memory: way.memory}, Result: ResultExact, Run: &Run{Options: []string{"x"}, Log: files}}
+		out := Destination{Output: Output{Name: dir, Format: format, TargetSize: target, Memory: way.memory}, Result: ResultExact, Run: &Run{Options: []string{"x"}, Log: files}}
 		w, err := out.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -218,12 +218,12 @@ func TestBundlesCopyChunks(t *testing.T) {
 			col{"id", numbers(rows, func(i int) int64 { return int64(i % 7) })}, col{"a", values}, col{"b", values}, col{"c", values}, col{"d", values}, col{"e", values}, col{"f", values}))
 	}
 	files := open(t, Opening{}, in)
-	s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", ids(7, 1)...)}}}})
+	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids(7, 1)...)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() + "/out/"
-	w, err := Output{OutputOptions: OutputOptions{Name: dir, TargetSize: 20 << 20}, Result: ResultExact}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	w, err := Destination{Output: Output{Name: dir, TargetSize: 20 << 20}, Result: ResultExact}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 	if err != nil || len(w.Files) != 2 && len(w.Files) != 3 || w.Rows != 3*rows {
 		t.Fatalf("%+v, %v", w.Files, err)
 	}

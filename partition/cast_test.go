@@ -29,7 +29,7 @@ func scanError(t testing.TB, name string, opts Scan) error {
 	t.Helper()
 	opts.Mem = checked(t)
 	files := open(t, Opening{OpenOptions: OpenOptions{Mem: opts.Mem}}, name)
-	s, err := NewScanner(opts)
+	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestCheckReadsIndexes(t *testing.T) {
 				b[at] ^= 0xff
 				put(t, name, string(b))
 			}
-			files, err := Open(t.Context(), []string{name}, Opening{})
+			files, err := Open(t.Context(), []string{name}, OpenOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -67,7 +67,7 @@ func TestOneFileIsReadOnce(t *testing.T) {
 func TestUnfinishedOutputs(t *testing.T) {
 	in, root := logs(t), t.TempDir()
 	out := filepath.Join(root, "parent/out")
-	if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out + "/", Shard: Shard{Index: 0, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: Shard{Index: 0, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	farm := filepath.Join(root, "farm")
@@ -77,7 +77,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 		out, filepath.Dir(out), out + "/a.parquet", filepath.Dir(out) + "/o*", filepath.Dir(out) + "/**", filepath.Dir(out) + "/{out,x}",
 		farm, farm + "/*", filepath.Join(root, "one"), root,
 	} {
-		_, err := Open(t.Context(), []string{name}, Opening{OpenOptions: OpenOptions{Hive: HiveOff}})
+		_, err := Open(t.Context(), []string{name}, OpenOptions{Hive: HiveOff})
 		says(t, name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
 		open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff, Uncommitted: true}}, name)
 	}
@@ -88,7 +88,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 			t.Errorf("%+v: %d files", opts, len(files))
 		}
 	}
-	if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out + "/", Shard: Shard{Index: 1, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: Shard{Index: 1, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, out)
@@ -100,7 +100,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 	}
 	open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, out)
 	put(t, filepath.Join(out, "y=1/stray.parquet"), get(t, filepath.Join(out, "a.parquet")))
-	_, err := Open(t.Context(), []string{out}, Opening{OpenOptions: OpenOptions{Hive: HiveOff}})
+	_, err := Open(t.Context(), []string{out}, OpenOptions{Hive: HiveOff})
 	says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
 }
 
@@ -119,7 +119,7 @@ func TestApartFromAList(t *testing.T) {
 	for _, name := range []string{in + "/y=1/c.parquet", hard, link(t, in+"/a.parquet", filepath.Join(t.TempDir(), "soft.parquet")), in + "/y=1/"} {
 		run := runOf(1)
 		run.List = list
-		_, err := Output{OutputOptions: OutputOptions{Name: name, Store: storage.Local{}, Force: true}, Run: run}.Pending(t.Context())
+		_, err := Destination{Output: Output{Name: name, Store: storage.Local{}, Force: true}, Run: run}.Pending(t.Context())
 		says(t, name, err, nil, "the output is the input")
 	}
 	for exclude, want := range map[string]string{

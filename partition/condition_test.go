@@ -354,7 +354,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		}
 		equal(t, c.what+": rows in", st.RowsIn.Load(), files[0].storedRows(t))
 
-		s, err := NewScanner(c.opts, files...)
+		s, err := ScannerOf(c.opts, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,10 +364,10 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		equal(t, c.what+": counted", s.Stats.RowsOut.Load(), int64(len(want)))
 
 		out := filepath.Join(t.TempDir(), "out.parquet")
-		if s, err = NewScanner(c.opts, files...); err != nil {
+		if s, err = ScannerOf(c.opts, files...); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (Output{OutputOptions: OutputOptions{Name: out}, Result: ResultCandidates}).WriteScan(ctx, s, pieces, files, nil); err != nil {
+		if _, err := (Destination{Output: Output{Name: out}, Result: ResultCandidates}).WriteScan(ctx, s, pieces, files, nil); err != nil {
 			t.Fatal(err)
 		}
 		written, _ := contents(t, out)
@@ -459,7 +459,7 @@ func keyCounts(t *testing.T, pieces []Piece, o KeyOptions) (rows map[int64]int64
 // passing returns the values of the last column of rows that pass a scan.
 func passing(t *testing.T, files []*File, o Scan) ([]int64, *ScanStats) {
 	t.Helper()
-	s, err := NewScanner(o, files...)
+	s, err := ScannerOf(o, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -566,7 +566,7 @@ func TestWhereErrors(t *testing.T) {
 		{"n = ", name, "character 5"},
 		{"n = 1", put(t, filepath.Join(dir, "ids.txt"), "1\n"), "unsupported"},
 	} {
-		files, err := Open(t.Context(), []string{c.name}, Opening{OpenOptions: OpenOptions{Where: c.where, Text: true}})
+		files, err := Open(t.Context(), []string{c.name}, OpenOptions{Where: c.where, Text: true})
 		if err == nil {
 			t.Errorf("%s: no error", c.where)
 			Close(files)
@@ -595,12 +595,12 @@ func TestWhereReadsLittle(t *testing.T) {
 	scan := func(name string, where string, m Match) (bytes int64) {
 		file := open(t, Opening{OpenOptions: OpenOptions{Where: where}}, name)
 		before := file[0].BytesRead()
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{m}}}, file...)
+		s, err := NewScanner(ScanOptions{Match: []Match{m}}, file...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out := filepath.Join(t.TempDir(), "out.parquet")
-		if _, err := (Output{OutputOptions: OutputOptions{Name: out}, Result: ResultExact}).WriteScan(t.Context(), s, Split(file, Shard{}), file, nil); err != nil {
+		if _, err := (Destination{Output: Output{Name: out}, Result: ResultExact}).WriteScan(t.Context(), s, Split(file, Shard{}), file, nil); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.Stats.RowsWhere.Load(); n != perDay {
@@ -634,7 +634,7 @@ func TestWherePages(t *testing.T) {
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
 		files := open(t, Opening{OpenOptions: OpenOptions{Where: c.where}}, name)
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}}, files...)
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -685,7 +685,7 @@ func TestWhereExcludes(t *testing.T) {
 		}
 		equal(t, c.where+": rows", rows, c.rows)
 	}
-	_, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: "country = 'SE'"}})
+	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "country = 'SE'"})
 	says(t, "a file that is not excluded", err, nil, "dt=2024-01-02/country=SE/a.parquet")
 }
 
@@ -697,7 +697,7 @@ func TestWhereExcludesByTheFilesType(t *testing.T) {
 		n := int64(hour[0]-'0')*10 + int64(hour[1]-'0')
 		write(t, filepath.Join(dir, "hour="+hour, "a.parquet"), 10, record(t, memory.DefaultAllocator, col{"hour", []int64{n}}))
 	}
-	_, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: "hour < '1'"}}) // "08" is, "10" is not; 8 and 10 are not
+	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "hour < '1'"}) // "08" is, "10" is not; 8 and 10 are not
 	says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
 	files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
 	equal(t, "files", len(files), 1)

@@ -58,7 +58,7 @@ func TestEndOfContext(t *testing.T) {
 				continue
 			}
 			scanner := func() *Scanner {
-				s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", ids(5000, 3)...)}}}})
+				s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids(5000, 3)...)}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +69,7 @@ func TestEndOfContext(t *testing.T) {
 				check("Scan", err)
 				break
 			}
-			_, err = Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
+			_, err = Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
 			check("WriteScan", err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 func TestRunsShareADirectory(t *testing.T) {
 	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
 	run := func(b byte, s Shard, input string) job {
-		return job{[]string{input}, Output{OutputOptions: OutputOptions{Name: out, Shard: s, Force: true}, Run: runOf(b), Result: ResultExact}}
+		return job{[]string{input}, Destination{Output: Output{Name: out, Shard: s, Force: true}, Run: runOf(b), Result: ResultExact}}
 	}
 	did := func(j job) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 		},
 	} {
 		in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
-		whole := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(1)}}
+		whole := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
 		if _, err := whole.do(t); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A run over another input notices it but cannot repair it.
-		_, err := job{[]string{in + "/a.parquet"}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(1)}}.do(t)
+		_, err := job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out}, Run: runOf(1)}}.do(t)
 		says(t, what, err, ErrDone, "no _SUCCESS", "y=1/c.parquet is "+what)
 		equal(t, what, slices.DeleteFunc(tree(t, out), func(name string) bool { return filepath.Base(name) != publish.Success }), nil)
 		w, err := whole.do(t)
@@ -111,14 +111,14 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 		equal(t, what, contentsOf(t, out), before)
 	}
 	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
-	whole := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(1)}}
+	whole := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
 	if _, err := whole.do(t); err != nil {
 		t.Fatal(err)
 	}
 	// The change is still known after another run has changed the state.
 	was := get(t, out+"y=1/c.parquet")
 	put(t, out+"y=1/c.parquet", was[:30]+string([]byte{was[30] ^ 1})+was[31:])
-	if w, err := (job{[]string{in + "/a.parquet"}, Output{OutputOptions: OutputOptions{Name: out, Force: true}, Run: runOf(2)}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(tree(t, out), publish.Success) {
+	if w, err := (job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(tree(t, out), publish.Success) {
 		t.Errorf("beside a file that was changed: %v, %v, %v", w.Notes, err, tree(t, out))
 	}
 	whole.out.Force = true
@@ -159,7 +159,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		for manifest, content := range all {
 			dir := filepath.Join(filepath.Dir(precious), t.Name())
 			put(t, filepath.Join(dir, manifest), content)
-			_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir + "/out/", Force: true}, Run: runOf(1)}}.do(t)
+			_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/out/", Force: true}, Run: runOf(1)}}.do(t)
 			says(t, manifest+": "+name, err, fault.ErrCorrupt, filepath.Base(manifest), "outside the directory or not an output")
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
@@ -176,7 +176,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		if err := os.Symlink(precious, dir+"/out/link"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir + "/out/", Force: true}, Run: runOf(1)}}).do(t); err != nil {
+		if _, err := (job{[]string{in}, Destination{Output: Output{Name: dir + "/out/", Force: true}, Run: runOf(1)}}).do(t); err != nil {
 			t.Error(manifest, err)
 		}
 		equal(t, manifest, stateOf(t, dir+"/out/").Rows, 30)
@@ -191,7 +191,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		if err := os.Symlink(mine, dir+"/out/y=1/c.parquet"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir + "/out/", Force: true}, Run: runOf(2)}}.do(t)
+		_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/out/", Force: true}, Run: runOf(2)}}.do(t)
 		says(t, "a link in the place of an output", err, ErrExists, "y=1/c.parquet is a link or device")
 		equal(t, "behind the link", get(t, mine), "mine")
 	}
@@ -202,7 +202,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		for _, bad := range contents {
 			dir := t.TempDir()
 			put(t, filepath.Join(dir, manifest), bad)
-			_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir + "/out/", Force: true}, Run: runOf(1)}}.do(t)
+			_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/out/", Force: true}, Run: runOf(1)}}.do(t)
 			says(t, bad, err, nil, filepath.Base(manifest))
 			equal(t, bad, get(t, filepath.Join(dir, manifest)), bad)
 		}
@@ -216,7 +216,7 @@ func TestOutputNamesOfAnyBytes(t *testing.T) {
 	for _, name := range names {
 		write(t, filepath.Join(in, name), 1, record(t, checked(t), col{"id", []int64{1}}))
 	}
-	j := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(1)}}
+	j := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
 	if _, err := j.do(t); err != nil {
 		t.Fatal(err)
 	}

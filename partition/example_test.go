@@ -46,16 +46,14 @@ func airports(ctx context.Context, iata ...string) *codec.Filter {
 // that pass a filter as records.
 func Example() {
 	ctx := context.Background()
-	files, err := partition.Open(ctx, []string{flights}, partition.Opening{})
+	files, err := partition.Open(ctx, []string{flights}, partition.OpenOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer partition.Close(files)
-	s, err := partition.NewScanner(partition.Scan{
-		ScanOptions: partition.ScanOptions{
-			Match:   []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
-			Columns: []string{"date", "origin"},
-		},
+	s, err := partition.NewScanner(partition.ScanOptions{
+		Match:   []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
+		Columns: []string{"date", "origin"},
 	}, files...)
 	if err != nil {
 		log.Fatal(err)
@@ -82,21 +80,19 @@ func ExampleOutput_WriteScan() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	files, err := partition.Open(ctx, []string{flights}, partition.Opening{})
+	files, err := partition.Open(ctx, []string{flights}, partition.OpenOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer partition.Close(files)
-	s, err := partition.NewScanner(partition.Scan{
-		ScanOptions: partition.ScanOptions{
-			Match: []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
-		},
+	s, err := partition.NewScanner(partition.ScanOptions{
+		Match: []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	out := partition.Output{OutputOptions: partition.OutputOptions{Name: filepath.Join(dir, "texas.parquet")}, Result: s.Result()}
-	w, err := out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files, nil)
+	out := partition.Output{Name: filepath.Join(dir, "texas.parquet")}
+	w, err := out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -108,7 +104,7 @@ func ExampleOutput_WriteScan() {
 // Keys are read without the other columns.
 func ExampleReadKeys() {
 	ctx := context.Background()
-	files, err := partition.Open(ctx, []string{flights}, partition.Opening{})
+	files, err := partition.Open(ctx, []string{flights}, partition.OpenOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -151,10 +147,8 @@ func ExampleRecords() {
 	}
 	file := partition.Records("queue", schema, read, partition.RecordsOptions{})
 	ctx := context.Background()
-	s, err := partition.NewScanner(partition.Scan{
-		ScanOptions: partition.ScanOptions{
-			Match: []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
-		},
+	s, err := partition.NewScanner(partition.ScanOptions{
+		Match: []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
 	})
 	if err != nil {
 		log.Fatal(err)

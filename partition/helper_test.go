@@ -258,7 +258,7 @@ func open(t testing.TB, opts Opening, names ...string) []*File {
 	if opts.Hive == "" {
 		opts.Hive = HiveOff
 	}
-	files, err := Open(t.Context(), names, opts)
+	files, err := OpenFiles(t.Context(), names, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,14 +94,14 @@ func TestHiveColumns(t *testing.T) {
 }
 
 // scanTo writes the rows with even ids of a log.
-func scanTo(t *testing.T, out Output, opts Scan, files []*File) Written {
+func scanTo(t *testing.T, out Destination, opts Scan, files []*File) Written {
 	t.Helper()
 	var even []int64
 	for i := range int64(20) {
 		even = append(even, 2*i)
 	}
 	opts.Match = []Match{{Filter: exactOf("id", even...)}}
-	s, err := NewScanner(opts, files...)
+	s, err := ScannerOf(opts, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestHiveOutputs(t *testing.T) {
 				name = c.base
 			}
 			files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, Base: c.base}, name)
-			out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), filepath.Base(c.out))}}
+			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(c.out))}}
 			if strings.HasSuffix(c.out, "/") {
 				out.Name += "/"
 			}
@@ -192,7 +192,7 @@ func TestHiveMetadata(t *testing.T) {
 	put(t, to, get(t, from))
 	files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir)
 	for name, want := range map[string]string{"o/": "{} me", "o.parquet": " me"} {
-		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), filepath.Base(name))}}
+		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}}
 		if name == "o/" {
 			out.Name += "/"
 		}
@@ -229,7 +229,7 @@ func TestHiveAgrees(t *testing.T) {
 		} {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, c.dir, "a"+ext), 2, record(t, checked(t), col{"k", c.values}))
-			files, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Mem: checked(t)}})
+			files, err := Open(t.Context(), []string{dir}, OpenOptions{Mem: checked(t)})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s %v: %v, want %q", c.dir, c.values, err, c.want)
 			}
@@ -239,7 +239,7 @@ func TestHiveAgrees(t *testing.T) {
 			want := []string{"k"}
 			if c.dir[0] == 'K' {
 				want = append(want, "K")
-				_, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{IgnoreCase: true}})
+				_, err := Open(t.Context(), []string{dir}, OpenOptions{IgnoreCase: true})
 				says(t, "another case", err, nil, `want "5"`)
 			}
 			var got []string
@@ -271,7 +271,7 @@ func TestHiveStoredType(t *testing.T) {
 			write(t, filepath.Join(dir, name, "a.parquet"), 1, record(t, checked(t), col{"k", c.values(5 + i)}))
 		}
 		excluded := 0
-		files, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: c.where}, Excluded: func(string) { excluded++ }})
+		files, err := OpenFiles(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: c.where}, Excluded: func(string) { excluded++ }})
 		if c.want != "" {
 			says(t, c.where, err, fault.ErrMismatch, c.want)
 		} else if err != nil || excluded != 1 || len(files) != 1 {
@@ -322,7 +322,7 @@ func TestHiveDigest(t *testing.T) {
 			if c.Base != "" {
 				c.Base = filepath.Join(dir, name)
 			}
-			files, err := Open(t.Context(), []string{filepath.Join(dir, name)}, c)
+			files, err := OpenFiles(t.Context(), []string{filepath.Join(dir, name)}, c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -345,7 +345,7 @@ func TestHiveDigest(t *testing.T) {
 func TestHiveTypesChange(t *testing.T) {
 	dir := hiveTree(t, "hour=10/x.parquet")
 	for _, name := range []string{"o.parquet", "o/"} {
-		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), filepath.Base(name))}, Result: ResultCandidates}
+		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}, Result: ResultCandidates}
 		if name == "o/" {
 			out.Name += "/"
 		}

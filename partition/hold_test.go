@@ -28,14 +28,14 @@ func TestHold(t *testing.T) {
 			yield(Rows{}, boom)
 		}
 	}
-	held := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir, Hold: true}, Run: runOf(1)}}
+	held := job{[]string{in}, Destination{Output: Output{Name: dir, Hold: true}, Run: runOf(1)}}
 	_, err := held.doWith(t, failing)
 	says(t, "into an empty directory", err, boom)
 	equal(t, "what is left", tree(t, dir), nil)
 	equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)
 
 	// The directory has another run's output: Force replaces it only at the end.
-	other := job{[]string{in + "/a.parquet"}, Output{OutputOptions: OutputOptions{Name: dir}, Run: runOf(2)}}
+	other := job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: dir}, Run: runOf(2)}}
 	if _, err := other.do(t); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestHoldOnAFullDisk(t *testing.T) {
 		}
 		dir := t.TempDir() + "/out/"
 		left := space
-		if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir, Store: fullStore{left: &left}, Hold: true}, Run: runOf(1)}}).do(t); err != nil {
+		if _, err := (job{[]string{in}, Destination{Output: Output{Name: dir, Store: fullStore{left: &left}, Hold: true}, Run: runOf(1)}}).do(t); err != nil {
 			equal(t, "what is left", tree(t, dir), nil)
 			equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)
 		}
@@ -148,7 +148,7 @@ func TestHoldCancelled(t *testing.T) {
 			}
 		}
 	}
-	_, err := Output{OutputOptions: OutputOptions{Name: dir, Hold: true}, Run: runOf(1)}.Write(ctx, parts, rows)
+	_, err := Destination{Output: Output{Name: dir, Hold: true}, Run: runOf(1)}.Write(ctx, parts, rows)
 	says(t, "a run that is called off", err, context.Canceled)
 	equal(t, "what is left", tree(t, dir), nil)
 	equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)

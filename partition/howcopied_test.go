@@ -54,11 +54,11 @@ func TestHowPages(t *testing.T) {
 		if c.damage != nil {
 			c.damage(logs[0])
 		}
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}, Schema: c.schema}})
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}, Schema: c.schema})
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), c.out), Compression: "snappy"}}
+		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), c.out), Compression: "snappy"}}
 		if c.out == "out/" {
 			out.Name += "/"
 		}

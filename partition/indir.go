@@ -20,7 +20,7 @@ import (
 // with it.
 
 // pendingInDir is Pending for a directory.
-func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
+func (o Destination) pendingInDir(ctx context.Context) ([]*File, error) {
 	d, err := o.directory()
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (o Output) pendingInDir(ctx context.Context) ([]*File, error) {
 
 // jobOf returns what is to be done in the directory: what Pending has found, or
 // everything.
-func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
+func (o *Destination) jobOf(ctx context.Context) (*publish.Run, error) {
 	if o.Run != nil && o.Run.job != nil {
 		o.Run.job.SetRequire(publish.Require(o.Require))
 		return o.Run.job, nil
@@ -69,7 +69,7 @@ func (o *Output) jobOf(ctx context.Context) (*publish.Run, error) {
 }
 
 // directory returns the output as a directory.
-func (o Output) directory() (*publish.Dir, error) {
+func (o Destination) directory() (*publish.Dir, error) {
 	d := &publish.Dir{
 		Owner: *o.owner, Name: o.Name, Manifests: o.ManifestDir, Prune: o.Prune, IDsChanged: o.IDsChanged, NoCommit: o.NoCommit,
 		Require: publish.Require(o.Require), Rows: o.rowsOf,
@@ -107,7 +107,7 @@ func unlinked(s storage.Storage, name string) string {
 }
 
 // inputs returns the files of the log as the state of a directory has them.
-func (o Output) inputs(ctx context.Context) (publish.Inputs, error) {
+func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 	if o.Run != nil && o.Run.List != nil {
 		return o.listed(ctx, o.Run.List)
 	}
@@ -153,7 +153,7 @@ func (o Output) inputs(ctx context.Context) (publish.Inputs, error) {
 
 // listed returns the inputs of a list as the state of a directory has them. Left has the
 // inputs that were not chosen when Each has ended.
-func (o Output) listed(ctx context.Context, list *Inputs) (publish.Inputs, error) {
+func (o Destination) listed(ctx context.Context, list *Inputs) (publish.Inputs, error) {
 	in := publish.Inputs{Digest: list.Digest(), Len: list.Len(), Left: map[string]bool{}}
 	for _, rel := range list.file().header.LeftOut {
 		in.Left[publish.UnescapeName(rel)] = true
@@ -179,7 +179,7 @@ func (o Output) listed(ctx context.Context, list *Inputs) (publish.Inputs, error
 }
 
 // checkListed is checkNames for a list.
-func (o Output) checkListed(ctx context.Context, list *Inputs) error {
+func (o Destination) checkListed(ctx context.Context, list *Inputs) error {
 	if !list.file().header.Alike {
 		return nil
 	}
@@ -213,7 +213,7 @@ func (f *File) input() (publish.Input, error) {
 }
 
 // finishDir records what was written, and commits the run if this was its last worker.
-func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written) (err error) {
+func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *Written) (err error) {
 	var idsMatched, idsTotal int64
 	if o.Counts != nil {
 		idsMatched, idsTotal = o.Counts(w.Inputs, o.given)
@@ -241,7 +241,7 @@ func (o Output) finishDir(ctx context.Context, files *publish.Writer, w *Written
 
 // entries returns what the state has to say of the inputs that were read. Rows that come
 // from no input are those of an input without a name.
-func (o Output) entries(w *Written) (entries []publish.Entry, err error) {
+func (o Destination) entries(w *Written) (entries []publish.Entry, err error) {
 	placed := map[string]bool{}
 	for i, in := range w.Inputs {
 		one, err := o.given[i].File.input()
@@ -270,7 +270,7 @@ func (o Output) entries(w *Written) (entries []publish.Entry, err error) {
 }
 
 // rowsOf returns the number of rows of an output, as its footer has it.
-func (o Output) rowsOf(ctx context.Context, name string) (n int64, err error) {
+func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err error) {
 	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
 	if err := opts.fill(); err != nil {
 		return 0, err
@@ -304,14 +304,14 @@ func (d *Directory) fill(s *publish.State) {
 }
 
 // Commit completes an output directory when all workers of a run have written their parts,
-// as the last of them does by itself unless [Output].NoCommit is set: it checks that all
+// as the last of them does by itself unless [Destination].NoCommit is set: it checks that all
 // are there, agree and are whole, publishes the root manifest, and writes _SUCCESS. Of out
 // it needs Name, and Store and ManifestDir as they were for the workers. names are
 // manifests of workers that stand elsewhere, because these had no storage in common.
 //
 // The error wraps ErrDone if there is nothing to commit and the directory is complete, and
 // ErrRequire if the rows do not meet the run's conditions.
-func Commit(ctx context.Context, out Output, names []string) (*Directory, error) {
+func Commit(ctx context.Context, out Destination, names []string) (*Directory, error) {
 	if err := out.checkDir(ctx); err != nil {
 		return nil, err
 	}
@@ -337,7 +337,7 @@ func Commit(ctx context.Context, out Output, names []string) (*Directory, error)
 // all files and compares their checksums and rows; otherwise their sizes. Of out it needs
 // Name, and Store and ManifestDir as they were for the workers. The result is nil if the
 // directory has no manifest.
-func InspectDirectory(ctx context.Context, out Output, check bool) (*Directory, error) {
+func InspectDirectory(ctx context.Context, out Destination, check bool) (*Directory, error) {
 	if err := out.checkDir(ctx); err != nil {
 		return nil, err
 	}

@@ -17,13 +17,13 @@ func TestManifestCountsNulls(t *testing.T) {
 	write(t, filepath.Join(in, "a.parquet"), 4, record(t, checked(t), col{"id", []any{1, nil, 3, nil, nil}}))
 	write(t, filepath.Join(in, "b.parquet"), 4, record(t, checked(t), col{"id", []any{nil, 3}}))
 	files := open(t, Opening{}, in)
-	s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}}})
+	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := runOf(1)
 	run.Log = files
-	w, err := Output{OutputOptions: OutputOptions{Name: out}, Result: ResultExact, Run: run}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	w, err := Destination{Output: Output{Name: out}, Result: ResultExact, Run: run}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestNullsOfRanges(t *testing.T) {
 					}
 				}
 				scanner := func() *Scanner {
-					s, err := NewScanner(o, files...)
+					s, err := ScannerOf(o, files...)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -131,7 +131,7 @@ func TestNullsOfRanges(t *testing.T) {
 				equal(t, fmt.Sprintf("%s: NULLs of a scan by %d filters", what, len(match)), read.Stats.KeysNull.Load(), c.nulls)
 				skipped("a scan", read)
 				pages := scanner()
-				out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "out.parquet")}, Result: ResultExact}
+				out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}, Result: ResultExact}
 				written, err := out.WriteScan(t.Context(), pages, pieces, files, nil)
 				if err != nil {
 					t.Fatal(err)

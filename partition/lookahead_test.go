@@ -94,7 +94,7 @@ func TestAnnouncePanics(t *testing.T) {
 		return func(*Keys) error { return nil }, nil
 	})
 	says(t, "keys", err, nil, "log.parquet", "no room")
-	scanner, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}}})
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

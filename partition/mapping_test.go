@@ -43,7 +43,7 @@ func TestFileChangesMeanwhile(t *testing.T) {
 					}
 				})
 			}
-			_, err := copyTo(t.Context(), t, opts, Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}}, in)
+			_, err := copyTo(t.Context(), t, opts, Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}, in)
 			if !errors.Is(err, syscall.ESTALE) {
 				t.Errorf("%s: %v, want an error that wraps ESTALE", name, err)
 			}

@@ -33,13 +33,13 @@ func TestPagesAreCharged(t *testing.T) {
 	_, err := f.parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	says(t, "checking", err, fault.ErrMemory, where...)
 	scanner := func() *Scanner {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}}})
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet, Compression: "brotli"}}
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet, Compression: "brotli"}}
 	_, err = out.WriteScan(t.Context(), scanner(), Split([]*File{f}, Shard{}), []*File{f}, nil)
 	says(t, "a scan", err, fault.ErrMemory, where...)
 
@@ -77,7 +77,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
 		files := open(t, Opening{OpenOptions: OpenOptions{Memory: 32 << 20}}, name)
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads}})
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestArrowSchemasAreCharged(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
 		path := put(t, filepath.Join(dir, name), content)
-		_, err := Open(t.Context(), []string{path}, Opening{OpenOptions: OpenOptions{Memory: 16 << 20}})
+		_, err := Open(t.Context(), []string{path}, OpenOptions{Memory: 16 << 20})
 		says(t, name, err, fault.ErrMemory, path, "Memory")
 		open(t, Opening{OpenOptions: OpenOptions{Memory: 128 << 20}}, path)
 	}

@@ -17,7 +17,7 @@ var ownKeys = []string{MetaResult, MetaFilter, metaRun, metaHive}
 
 // keyValues returns the metadata of an output that keeps the given entries of its
 // input.
-func (o Output) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
+func (o Destination) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
 	kept = slices.Clip(kept)
 	md := o.metadata()
 	for _, k := range ownKeys {

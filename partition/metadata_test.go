@@ -74,7 +74,7 @@ func TestAnswerMetadata(t *testing.T) {
 			p := pairsOf(t, c.log, "k", ids)
 			p.Columns, p.KeepTable = func(*File) []PairColumn { return c.columns }, c.keepTable
 			l, out := layoutOf(t, c.log, p)
-			o := Output{Result: ResultExact}
+			o := Destination{Result: ResultExact}
 			if err := o.prepare(t.Context(), []*File{c.log}); err != nil {
 				t.Fatal(err)
 			}

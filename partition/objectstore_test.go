@@ -31,18 +31,18 @@ func bucket(t *testing.T) *storagetest.Memory {
 
 // scanBucket scans the logs of a bucket into an output directory.
 func scanBucket(ctx context.Context, s storage.Storage, shard Shard, id int64) (w Written, err error) {
-	files, err := Open(ctx, []string{"s3://b/in"}, Opening{OpenOptions: OpenOptions{Store: s, Hive: HiveOff}})
+	files, err := Open(ctx, []string{"s3://b/in"}, OpenOptions{Store: s, Hive: HiveOff})
 	if err != nil {
 		return w, err
 	}
 	defer func() { err = errors.Join(err, Close(files)) }()
-	out := Output{OutputOptions: OutputOptions{Name: "s3://b/out/", Store: s, Shard: shard}, Result: ResultExact}
+	out := Destination{Output: Output{Name: "s3://b/out/", Store: s, Shard: shard}, Result: ResultExact}
 	out.Run = &Run{Options: []string{"scan", fmt.Sprint(id)}, Log: files}
 	todo, err := out.Pending(ctx)
 	if err != nil {
 		return w, err
 	}
-	scanner, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", id)}}}})
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", id)}}})
 	if err != nil {
 		return w, err
 	}
@@ -255,11 +255,11 @@ func TestObjectStoreApart(t *testing.T) {
 		"s3://b/in/y=2/":            "inside the input directory s3://b/in/",
 		"s3://b/in/y=1/new.parquet": "inside the input directory s3://b/in/",
 	} {
-		_, err := Output{OutputOptions: OutputOptions{Name: name, Store: s}, Run: &Run{Log: files}}.Pending(t.Context())
+		_, err := Destination{Output: Output{Name: name, Store: s}, Run: &Run{Log: files}}.Pending(t.Context())
 		says(t, name, err, nil, want)
 	}
 	for _, name := range []string{"s3://b/in-2/", "s3://b/i", "s3://b2/in/"} {
-		if _, err := (Output{OutputOptions: OutputOptions{Name: name, Store: s}, Run: &Run{Log: files}}).Pending(t.Context()); err != nil {
+		if _, err := (Destination{Output: Output{Name: name, Store: s}, Run: &Run{Log: files}}).Pending(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

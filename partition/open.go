@@ -19,11 +19,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Open opens all files that the names match, in ascending order of Rel, which is
+// OpenFiles opens all files that the names match, in ascending order of Rel, which is
 // the same in every process. A name is a file, a glob, a directory, an object's URL
 // or "-". The caller closes the files; see [Close]. The error for no names, or for
 // names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
-func Open(ctx context.Context, names []string, opts Opening) (files []*File, err error) {
+func OpenFiles(ctx context.Context, names []string, opts Opening) (files []*File, err error) {
 	needContext(ctx)
 	if err := opts.fill(); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func openStdin(opts Opening) (*File, error) {
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
 func ReadSchema(ctx context.Context, name string, opts Opening) (p *PinnedSchema, err error) {
 	opts.Hive, opts.Uncommitted = HiveOff, true // the schema is that of the file
-	files, err := Open(ctx, []string{name}, opts)
+	files, err := OpenFiles(ctx, []string{name}, opts)
 	if err != nil {
 		return nil, err
 	}

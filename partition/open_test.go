@@ -74,7 +74,7 @@ func TestOpenFormats(t *testing.T) {
 		if f.format != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.size != int64(len(c.content)) || f.rel != c.name || f.Once() {
 			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.format, f.Rows(), f.NumGroups(), f.size)
 		}
-		_, err := Open(t.Context(), []string{name}, Opening{})
+		_, err := Open(t.Context(), []string{name}, OpenOptions{})
 		if c.format.IsText() {
 			says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
 		}
@@ -91,7 +91,7 @@ func TestOpenRefusals(t *testing.T) {
 	} {
 		path := put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
-			files, err := Open(t.Context(), []string{path}, Opening{OpenOptions: OpenOptions{Text: text}})
+			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
 			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
@@ -99,11 +99,11 @@ func TestOpenRefusals(t *testing.T) {
 			says(t, name, err, nil, path)
 		}
 	}
-	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, Opening{})
+	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, OpenOptions{})
 	says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
-	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, Opening{})
+	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
-	_, err = Open(t.Context(), []string{"-"}, Opening{})
+	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
 	says(t, "standard input as a log", err, nil, "standard input", "name a file")
 }
 
@@ -126,7 +126,7 @@ func TestOpenDirectory(t *testing.T) {
 	// Files that may be data are not skipped: they may have rows.
 	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
 		put(t, filepath.Join(dir, name), "damaged, or in another format")
-		_, err := Open(t.Context(), []string{dir}, Opening{})
+		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
 		says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -146,14 +146,14 @@ func TestOpenDirectory(t *testing.T) {
 	for _, name := range []string{"readme.md", "b.x", "c", "d", "e"} {
 		put(t, filepath.Join(none, name), "no data")
 	}
-	_, err := Open(t.Context(), []string{none}, Opening{})
+	_, err := Open(t.Context(), []string{none}, OpenOptions{})
 	says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b.x, c, d, …")
-	_, err = Open(t.Context(), []string{none}, Opening{OpenOptions: OpenOptions{Text: true}})
+	_, err = Open(t.Context(), []string{none}, OpenOptions{Text: true})
 	says(t, "a directory without IDs", err, nil, none, "CSV")
 	if err := os.WriteFile(filepath.Join(dir, "y=1/bad.parquet"), []byte("PAR1 cut"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(t.Context(), []string{dir}, Opening{})
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
 	says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
 }
 
@@ -188,11 +188,11 @@ func TestIncludeExclude(t *testing.T) {
 		slices.Sort(passed)
 		equal(t, fmt.Sprint(c.include, c.exclude, ": passed over"), passed, c.passed)
 	}
-	_, err := Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Include: []string{"*.csv"}}})
+	_, err := Open(t.Context(), []string{dir}, OpenOptions{Include: []string{"*.csv"}})
 	says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
-	_, err = Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Exclude: []string{"*"}}})
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"*"}})
 	says(t, "all is excluded", err, storage.ErrNoFiles, dir)
-	_, err = Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Exclude: []string{"["}}})
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"["}})
 	says(t, "no pattern", err, path.ErrBadPattern, "[")
 	if files := open(t, Opening{OpenOptions: OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
 		t.Error("a file that was named is left out by a pattern")
@@ -233,7 +233,7 @@ func TestBase(t *testing.T) {
 		equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
 	}
 	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
-		_, err := Open(t.Context(), []string{"logs/dt=1"}, Opening{Base: base})
+		_, err := OpenFiles(t.Context(), []string{"logs/dt=1"}, Opening{Base: base})
 		says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
 	}
 }
@@ -245,7 +245,7 @@ func TestTableFormats(t *testing.T) {
 		write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
 		put(t, filepath.Join(dir, "t", mark), "{}")
 		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
-			_, err := Open(t.Context(), []string{name}, Opening{OpenOptions: OpenOptions{Exclude: []string{"*.json"}}})
+			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
 			says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
 		open(t, Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
@@ -308,9 +308,9 @@ func TestOpenStandardInput(t *testing.T) {
 			t.Errorf("%s: has a fingerprint", c.name)
 		}
 	}
-	_, err := Open(t.Context(), []string{"-"}, Opening{OpenOptions: OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")}})
+	_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
 	says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
-	_, err = Open(t.Context(), []string{"-"}, Opening{OpenOptions: OpenOptions{Stdin: strings.NewReader("1\n")}})
+	_, err = Open(t.Context(), []string{"-"}, OpenOptions{Stdin: strings.NewReader("1\n")})
 	says(t, "text on standard input as a log", err, nil, "standard input")
 }
 
@@ -411,14 +411,14 @@ func TestForeignFiles(t *testing.T) {
 	} {
 		path := write(c.name, c.text)
 		for _, text := range []bool{false, true} {
-			_, err := Open(t.Context(), []string{path}, Opening{OpenOptions: OpenOptions{Text: text}})
+			_, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
 			says(t, c.name, err, nil, append(c.want, path)...)
 		}
-		_, err := Open(t.Context(), []string{"-"}, Opening{OpenOptions: OpenOptions{Text: true, Stdin: strings.NewReader(c.text)}})
+		_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader(c.text)})
 		says(t, c.name, err, nil, append(c.want, "standard input")...)
 	}
 	for _, text := range []string{"ORCHID\nORC-7\n", "ORC\nElf\n", "BZh9\n", "PK\n"} {
-		files, err := Open(t.Context(), []string{write("ids", text)}, Opening{OpenOptions: OpenOptions{Text: true}})
+		files, err := Open(t.Context(), []string{write("ids", text)}, OpenOptions{Text: true})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -426,7 +426,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 	// --ids-format applies to .txt too, but not to names that determine a format.
 	csv := "user_id,name\n7,a\n"
-	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, Opening{OpenOptions: OpenOptions{Text: true, TextFormat: CSV}})
+	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, OpenOptions{Text: true, TextFormat: CSV})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,7 +436,7 @@ func TestForeignFiles(t *testing.T) {
 			t.Errorf("%s: %s with %v", f.name, f.format, f.Schema())
 		}
 	}
-	_, err = Open(t.Context(), []string{write("c.txt", csv)}, Opening{OpenOptions: OpenOptions{Text: true, Column: "user_id"}})
+	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
 	says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }
 
@@ -445,25 +445,25 @@ func TestForeignFiles(t *testing.T) {
 func TestNoNames(t *testing.T) {
 	ctx := t.Context()
 	for _, names := range [][]string{nil, {}} {
-		_, err := Open(ctx, names, Opening{})
+		_, err := Open(ctx, names, OpenOptions{})
 		says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
 		_, err = ListInputs(ctx, names, Opening{}, nil)
 		says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
-		if files, err := Open(ctx, names, Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
+		if files, err := OpenFiles(ctx, names, Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
 			t.Errorf("Open with AllowEmpty: %v, %v", files, err)
 		}
 		if in, err := ListInputs(ctx, names, Opening{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
-	scanner, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: between(0, 100), Key: "id"}}}})
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: between(0, 100), Key: "id"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	_, err = Output{OutputOptions: OutputOptions{Name: out + ".parquet"}}.WriteScan(ctx, scanner, nil, nil, nil)
+	_, err = Destination{Output: Output{Name: out + ".parquet"}}.WriteScan(ctx, scanner, nil, nil, nil)
 	says(t, "a file for a log without files", err, storage.ErrNoFiles, "the log has no files")
-	if w, err := (Output{OutputOptions: OutputOptions{Name: out + "/"}}).WriteScan(ctx, scanner, nil, nil, nil); err != nil || w.Rows != 0 {
+	if w, err := (Destination{Output: Output{Name: out + "/"}}).WriteScan(ctx, scanner, nil, nil, nil); err != nil || w.Rows != 0 {
 		t.Errorf("a directory for a log without files: %v, %v", w, err)
 	}
 	_, list := listed(t, 1)
@@ -490,12 +490,12 @@ func TestNegativeOptions(t *testing.T) {
 		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},
 		`Hive "on": want auto or off`:                 {OpenOptions: OpenOptions{Hive: "on"}},
 	} {
-		_, err := Open(t.Context(), []string{name}, opts)
+		_, err := OpenFiles(t.Context(), []string{name}, opts)
 		says(t, "Open", err, nil, want)
 		_, err = ListInputs(t.Context(), []string{name}, opts, nil)
 		says(t, "ListInputs", err, nil, want)
 	}
-	_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: match, Threads: -3}})
+	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
 	says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 	_, _, err = ReadKeys(t.Context(), Split(open(t, Opening{}, name), Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
 	says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")

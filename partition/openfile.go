@@ -20,7 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// OpenOptions are the options of [Open] that programs have. The zero value reads local
+// OpenOptions are the options of [OpenFiles] that programs have. The zero value reads local
 // Parquet and Arrow files.
 type OpenOptions struct {
 	Store storage.Source // nil: the local file system
@@ -81,7 +81,7 @@ type OpenOptions struct {
 	Where string
 }
 
-// Opening are all options of [Open].
+// Opening are all options of [OpenFiles].
 type Opening struct {
 	OpenOptions
 	// Note, if not nil, receives what is remarkable about the names: files that several of

@@ -37,7 +37,7 @@ const (
 	ResultExact      = "exact"
 )
 
-// Values of [Output].IDsChanged.
+// Values of [Destination].IDsChanged.
 const (
 	IDsRerun = "rerun"
 	IDsKeep  = "keep"
@@ -52,8 +52,8 @@ var (
 	ErrDone = publish.ErrDone
 )
 
-// OutputOptions say where rows are written, and how, as programs do.
-type OutputOptions struct {
+// Output say where rows are written, and how, as programs do.
+type Output struct {
 	// Name is a file, a directory (if it ends in a slash or exists as one), or
 	// "-" for an Arrow stream on Stdout.
 	Name   string
@@ -97,9 +97,9 @@ type OutputOptions struct {
 	TempDir string
 }
 
-// Output is a destination for rows.
-type Output struct {
-	OutputOptions
+// Destination is a destination for rows.
+type Destination struct {
+	Output
 
 	Result string   // ResultCandidates or ResultExact
 	Filter [32]byte // digest of the filter that was used; zero: none
@@ -150,7 +150,7 @@ func (p Part) name() string {
 // onlySchema reports whether the part has no rows and only gives a file its schema.
 func (p Part) onlySchema() bool { return p.Piece.File == nil && p.Name == "" }
 
-func (o *Output) fill() {
+func (o *Destination) fill() {
 	if o.Store == nil {
 		o.Store = storage.Local{}
 	}
@@ -171,7 +171,7 @@ func (o *Output) fill() {
 
 // prepare sets defaults and determines the writer's identity. logs are the files of
 // the log unless Run has them; nil: unknown.
-func (o *Output) prepare(ctx context.Context, logs []*File) error {
+func (o *Destination) prepare(ctx context.Context, logs []*File) error {
 	o.fill()
 	if o.owner != nil {
 		return nil
@@ -202,7 +202,7 @@ func (o *Output) prepare(ctx context.Context, logs []*File) error {
 }
 
 // IsDir reports whether the output is a directory.
-func (o Output) IsDir(ctx context.Context) bool {
+func (o Destination) IsDir(ctx context.Context) bool {
 	o.fill()
 	return o.Name != "-" && storage.IsDir(ctx, o.Store, o.Name)
 }
@@ -216,7 +216,7 @@ func (o Output) IsDir(ctx context.Context) bool {
 // The error wraps ErrDone if there is nothing to do and Force is not set, and ErrExists if
 // there is something that may not be replaced. An output that is or contains an input is
 // always refused. Without a Run there are no files, and only these errors.
-func (o Output) Pending(ctx context.Context) ([]*File, error) {
+func (o Destination) Pending(ctx context.Context) ([]*File, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -248,9 +248,9 @@ func (o Output) Pending(ctx context.Context) ([]*File, error) {
 	return o.logs, err
 }
 
-// PendingInputs is [Output.Pending] for a run with a list of inputs: it returns the list of
+// PendingInputs is [Destination.Pending] for a run with a list of inputs: it returns the list of
 // those that have to be read.
-func (o Output) PendingInputs(ctx context.Context) (*Inputs, error) {
+func (o Destination) PendingInputs(ctx context.Context) (*Inputs, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ func (o Output) PendingInputs(ctx context.Context) (*Inputs, error) {
 
 // apart refuses an output that is or contains an input, or that is in an input
 // directory: the next run would read it as part of the log.
-func (o Output) apart(ctx context.Context, r *Run) error {
+func (o Destination) apart(ctx context.Context, r *Run) error {
 	place := newPlace(o.Store, o.Name)
 	clear := map[string]bool{"": true} // directories known to be clear
 	check := func(name, root string, is bool) error {
@@ -316,7 +316,7 @@ func newNonce() (string, error) {
 }
 
 // marker implements [publish.Owner].Marker.
-func (o Output) marker(ctx context.Context, name string) (marker string, table bool, err error) {
+func (o Destination) marker(ctx context.Context, name string) (marker string, table bool, err error) {
 	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
 	if err := opts.fill(); err != nil {
 		return "", false, err
@@ -341,7 +341,7 @@ func (o Output) marker(ctx context.Context, name string) (marker string, table b
 }
 
 // hiveOf returns the Hive of the owner of a file, as far as it can be read.
-func (o Output) hiveOf(ctx context.Context, name string) (types []string) {
+func (o Destination) hiveOf(ctx context.Context, name string) (types []string) {
 	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
 	if opts.fill() != nil {
 		return nil
@@ -359,7 +359,7 @@ func (o Output) hiveOf(ctx context.Context, name string) (types []string) {
 }
 
 // metadata returns the metadata of every file of the output.
-func (o Output) metadata() map[string]string {
+func (o Destination) metadata() map[string]string {
 	m := map[string]string{MetaResult: o.Result}
 	if o.owner.Known() {
 		m[metaRun] = o.owner.Mark()
@@ -382,7 +382,7 @@ func (o Output) metadata() map[string]string {
 // at all. A directory does not: files that were complete by then stay, without _SUCCESS,
 // which comes last, and the same run goes on from there. With Hold, all of its files become
 // visible at the end. What was written to a stream remains there.
-func (o Output) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
 	if err := o.check(ctx); err != nil {
 		return w, err
 	}

@@ -27,7 +27,7 @@ import (
 // job is a run that copies its inputs.
 type job struct {
 	inputs []string
-	out    Output
+	out    Destination
 }
 
 // do checks and writes as the command does.
@@ -38,7 +38,7 @@ func (j job) do(t testing.TB) (Written, error) {
 
 func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error]) (Written, error) {
 	t.Helper()
-	files, err := Open(t.Context(), j.inputs, Opening{OpenOptions: OpenOptions{Mem: checked(t), Hive: HiveOff}})
+	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: checked(t), Hive: HiveOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestOutputFile(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{"out.parquet", "out.arrow", "out"} {
 		path := filepath.Join(t.TempDir(), name)
-		j := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: path}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
+		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
 		w, err := j.do(t)
 		if err != nil {
 			t.Fatal(err)
@@ -149,10 +149,10 @@ func TestOutputFile(t *testing.T) {
 func TestOutputOfAnOutput(t *testing.T) {
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "1.parquet"), filepath.Join(dir, "2.parquet")
-	if _, err := (job{[]string{logs(t)}, Output{OutputOptions: OutputOptions{Name: first}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{logs(t)}, Destination{Output: Output{Name: first}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (job{[]string{first}, Output{OutputOptions: OutputOptions{Name: second}, Result: ResultExact, Run: runOf(2)}}).do(t); err != nil {
+	if _, err := (job{[]string{first}, Destination{Output: Output{Name: second}, Result: ResultExact, Run: runOf(2)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	_, schema := contents(t, second)
@@ -170,7 +170,7 @@ func TestOutputOfAnOutput(t *testing.T) {
 
 func TestOutputStream(t *testing.T) {
 	var b bytes.Buffer
-	w, err := job{[]string{logs(t)}, Output{OutputOptions: OutputOptions{Name: "-", Stdout: &b}, Result: ResultExact, Run: runOf(1)}}.do(t)
+	w, err := job{[]string{logs(t)}, Destination{Output: Output{Name: "-", Stdout: &b}, Result: ResultExact, Run: runOf(1)}}.do(t)
 	if err != nil || w.Rows != 30 || w.Bytes != int64(b.Len()) {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -201,7 +201,7 @@ func TestOutputStreamFails(t *testing.T) {
 	defer column.Release()
 	for _, failed := range []error{nil, errors.New("a bad page")} {
 		var b bytes.Buffer
-		_, err := Output{OutputOptions: OutputOptions{Name: "-", Stdout: &b}}.Write(t.Context(), []Part{{Name: "in", Schema: schema}}, func(yield func(Rows, error) bool) {
+		_, err := Destination{Output: Output{Name: "-", Stdout: &b}}.Write(t.Context(), []Part{{Name: "in", Schema: schema}}, func(yield func(Rows, error) bool) {
 			if yield(Rows{Record: array.NewRecord(schema, []arrow.Array{column}, 2)}, nil) && failed != nil {
 				yield(Rows{}, failed)
 			}
@@ -217,7 +217,7 @@ func TestOutputStreamFails(t *testing.T) {
 // is set.
 func TestOutputFileAgain(t *testing.T) {
 	in, path := logs(t), filepath.Join(t.TempDir(), "out.parquet")
-	first := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: path}, Result: ResultExact, Run: runOf(1)}}
+	first := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultExact, Run: runOf(1)}}
 	if _, err := first.do(t); err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestOutputFileAgain(t *testing.T) {
 func TestOutputWithoutIdentity(t *testing.T) {
 	in, dir := logs(t), t.TempDir()
 	for _, name := range []string{filepath.Join(dir, "out.parquet"), filepath.Join(dir, "out") + "/"} {
-		j := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: name}, Result: ResultExact}}
+		j := job{[]string{in}, Destination{Output: Output{Name: name}, Result: ResultExact}}
 		if _, err := j.do(t); err != nil {
 			t.Fatal(err)
 		}
@@ -281,16 +281,16 @@ func TestOutputRival(t *testing.T) {
 	in := logs(t)
 	for _, rival := range []byte{1, 2} {
 		path := filepath.Join(t.TempDir(), "out.parquet")
-		j := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: path}, Result: ResultExact, Run: runOf(1)}}
+		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultExact, Run: runOf(1)}}
 		_, err := j.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-			other := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: path}, Result: ResultExact, Run: runOf(rival)}}
+			other := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultExact, Run: runOf(rival)}}
 			if _, err := other.do(t); err != nil {
 				t.Fatal(err)
 			}
 			return rows
 		})
 		_, schema := contents(t, path)
-		equal(t, "the rival's file", metaOf(schema, metaRun), job{[]string{in}, Output{Run: runOf(rival)}}.digest(t))
+		equal(t, "the rival's file", metaOf(schema, metaRun), job{[]string{in}, Destination{Run: runOf(rival)}}.digest(t))
 		equal(t, "files", tree(t, filepath.Dir(path)), []string{"out.parquet"})
 		if rival == 1 && err != nil {
 			t.Errorf("the rival ran the same: %v", err)
@@ -323,10 +323,10 @@ func TestOutputFailure(t *testing.T) {
 	}
 	for after := range 8 {
 		dir := t.TempDir()
-		_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}, Run: runOf(1)}}.doWith(t, failing(after))
+		_, err := job{[]string{in}, Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}, Run: runOf(1)}}.doWith(t, failing(after))
 		says(t, "a file", err, boom)
 		equal(t, "what is left", tree(t, dir), nil)
-		j := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir + "/"}, Run: runOf(1)}}
+		j := job{[]string{in}, Destination{Output: Output{Name: dir + "/"}, Run: runOf(1)}}
 		_, err = j.doWith(t, failing(after))
 		says(t, "a directory", err, boom)
 		for _, name := range tree(t, dir) { // files of a directory are whole or missing
@@ -374,7 +374,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 	for _, name := range []string{"out.parquet", "out.arrow", "out/"} {
 		for _, space := range []int{4, 100, 300, 500} {
 			dir := t.TempDir()
-			_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir + "/" + name, Store: fullStore{left: &space}}, Run: runOf(1)}}.do(t)
+			_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/" + name, Store: fullStore{left: &space}}, Run: runOf(1)}}.do(t)
 			says(t, name, err, syscall.ENOSPC)
 			for _, left := range tree(t, dir) {
 				if strings.Contains(left, "/.") || strings.HasPrefix(left, ".") || strings.Contains(left, "_SUCCESS") || name != "out/" {
@@ -387,7 +387,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 
 func TestOutputDirectory(t *testing.T) {
 	in, dir := logs(t), t.TempDir()+"/out/"
-	j := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
+	j := job{[]string{in}, Destination{Output: Output{Name: dir}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
 	w, err := j.do(t)
 	if err != nil || w.Rows != 30 || len(w.Files) != 3 {
 		t.Fatalf("%+v, %v", w, err)
@@ -463,7 +463,7 @@ func TestOutputShards(t *testing.T) {
 	for _, of := range []uint32{2, 3, 5, 20} {
 		dir := t.TempDir() + "/out/"
 		jobOf := func(i uint32, run byte) job {
-			return job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir, Shard: Shard{i, of}}, Result: ResultExact, Run: runOf(run)}}
+			return job{[]string{in}, Destination{Output: Output{Name: dir, Shard: Shard{i, of}}, Result: ResultExact, Run: runOf(run)}}
 		}
 		var order []uint32
 		for i := range of {
@@ -534,7 +534,7 @@ func TestOutputSparesItsInputs(t *testing.T) {
 		// links below the output directory are names of its own
 		{elsewhere + "/file.parquet", elsewhere + "/"}, {elsewhere + "/file.parquet", elsewhere + "/file.parquet"}, {elsewhere + "/dir", elsewhere + "/dir/"},
 	} {
-		_, err := job{[]string{c.input}, Output{OutputOptions: OutputOptions{Name: c.out, Force: true}, Run: runOf(1)}}.do(t)
+		_, err := job{[]string{c.input}, Destination{Output: Output{Name: c.out, Force: true}, Run: runOf(1)}}.do(t)
 		if err == nil || errors.Is(err, ErrDone) || !strings.Contains(err.Error(), "the output is the input") {
 			t.Errorf("%s into %s: %v", c.input, c.out, err)
 		}
@@ -549,7 +549,7 @@ func TestOutputSparesItsInputs(t *testing.T) {
 		t.Errorf("the link is gone: %v", err)
 	}
 	// A neighbour whose name starts the same is not an input.
-	if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: in + "-out/"}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Destination{Output: Output{Name: in + "-out/"}, Run: runOf(1)}}).do(t); err != nil {
 		t.Error(err)
 	}
 }
@@ -561,19 +561,19 @@ func TestOutputNames(t *testing.T) {
 		write(t, filepath.Join(in, name), 1, rec())
 	}
 	dir := t.TempDir() + "/out/"
-	_, err := job{[]string{in + "/d1", in + "/d2"}, Output{OutputOptions: OutputOptions{Name: dir}, Run: runOf(1)}}.do(t)
+	_, err := job{[]string{in + "/d1", in + "/d2"}, Destination{Output: Output{Name: dir}, Run: runOf(1)}}.do(t)
 	says(t, "two of one name", err, nil, in+"/d1/a.parquet", in+"/d2/a.parquet", "name their common directory")
-	_, err = job{[]string{in + "/x"}, Output{OutputOptions: OutputOptions{Name: dir}, Run: runOf(1)}}.do(t)
+	_, err = job{[]string{in + "/x"}, Destination{Output: Output{Name: dir}, Run: runOf(1)}}.do(t)
 	says(t, "two of one stem", err, nil, "b.parquet", "b.arrow")
 	equal(t, "what is left", tree(t, dir), nil)
-	if _, err = (job{[]string{in + "/d1", in + "/d2"}, Output{OutputOptions: OutputOptions{Name: t.TempDir() + "/out.parquet"}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err = (job{[]string{in + "/d1", in + "/d2"}, Destination{Output: Output{Name: t.TempDir() + "/out.parquet"}, Run: runOf(1)}}).do(t); err != nil {
 		t.Errorf("into one file: %v", err)
 	}
 	// Only the suffix of a format is removed from a name.
 	for _, name := range []string{"log.2001", "log.2002", "part-0"} {
 		put(t, filepath.Join(in, "n", name), get(t, filepath.Join(in, "d1/a.parquet")))
 	}
-	if _, err = (job{[]string{in + "/n"}, Output{OutputOptions: OutputOptions{Name: dir}, Run: runOf(2)}}).do(t); err != nil {
+	if _, err = (job{[]string{in + "/n"}, Destination{Output: Output{Name: dir}, Run: runOf(2)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "log.2001.parquet", "log.2002.parquet", "part-0.parquet"})
@@ -584,7 +584,7 @@ func TestOutputOfNothing(t *testing.T) {
 	none := func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error] { return func(func(Rows, error) bool) {} }
 	for _, name := range []string{"out.parquet", "out.arrow"} {
 		path := filepath.Join(t.TempDir(), name)
-		w, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: path}, Result: ResultExact, Run: runOf(1)}}.doWith(t, none)
+		w, err := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultExact, Run: runOf(1)}}.doWith(t, none)
 		if err != nil || w.Rows != 0 {
 			t.Errorf("%+v, %v", w, err)
 		}
@@ -595,7 +595,7 @@ func TestOutputOfNothing(t *testing.T) {
 	}
 	for empty, want := range map[bool][]string{false: {"_SUCCESS", "y=1/_SUCCESS"}, true: wholeTree} {
 		dir := t.TempDir() + "/out/"
-		j := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: dir, WriteEmpty: empty}, Run: runOf(1)}}
+		j := job{[]string{in}, Destination{Output: Output{Name: dir, WriteEmpty: empty}, Run: runOf(1)}}
 		w, err := j.doWith(t, none)
 		if err != nil || len(w.Files) != len(want)-2 || len(w.Inputs) != 3 || w.Inputs[0].RowsIn != 10 {
 			t.Errorf("%t: %+v, %v", empty, w, err)
@@ -607,7 +607,7 @@ func TestOutputOfNothing(t *testing.T) {
 		says(t, "the same run", err, ErrDone)
 	}
 	for _, name := range []string{"-", filepath.Join(t.TempDir(), "out.parquet")} {
-		_, err := Output{OutputOptions: OutputOptions{Name: name, Stdout: &bytes.Buffer{}}}.Write(t.Context(), nil, func(func(Rows, error) bool) {})
+		_, err := Destination{Output: Output{Name: name, Stdout: &bytes.Buffer{}}}.Write(t.Context(), nil, func(func(Rows, error) bool) {})
 		says(t, "no part, and so no schema", err, nil, "schema")
 	}
 }
@@ -618,11 +618,11 @@ func TestOutputSchemas(t *testing.T) {
 	write(t, filepath.Join(in, "b.parquet"), 1, record(t, checked(t), col{"id", []string{"1"}}))
 	path := filepath.Join(t.TempDir(), "out.parquet")
 	for _, name := range []string{path, "-"} {
-		_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: name, Stdout: &bytes.Buffer{}}, Run: runOf(1)}}.do(t)
+		_, err := job{[]string{in}, Destination{Output: Output{Name: name, Stdout: &bytes.Buffer{}}, Run: runOf(1)}}.do(t)
 		says(t, "unlike schemas", err, fault.ErrMismatch, "b.parquet", "id int64", "as in "+in+"/a.parquet", "id utf8", "OUT/")
 	}
 	equal(t, "what is left", tree(t, filepath.Dir(path)), nil)
-	if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: filepath.Dir(path) + "/"}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Destination{Output: Output{Name: filepath.Dir(path) + "/"}, Run: runOf(1)}}).do(t); err != nil {
 		t.Error(err)
 	}
 }
@@ -636,7 +636,7 @@ func TestOutputOutOfOrder(t *testing.T) {
 	}
 	for _, pieces := range [][]int{{1, 0}, {0, 3}, {5}} {
 		dir := t.TempDir() + "/out/"
-		_, err := Output{OutputOptions: OutputOptions{Name: dir}, Run: runOf(1)}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
+		_, err := Destination{Output: Output{Name: dir}, Run: runOf(1)}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
 			for _, i := range pieces {
 				if !yield(Rows{Piece: i, Record: record(t, checked(t), col{"id", []int64{1}}, col{"text", []string{""}})}, nil) {
 					return

@@ -13,7 +13,7 @@ import (
 // check returns an error if a field of the output has a value that no output can have. It
 // opens nothing. Without a context it panics here, where the caller sees who made the call,
 // and not on a goroutine later.
-func (o *Output) check(ctx context.Context) error {
+func (o *Destination) check(ctx context.Context) error {
 	needContext(ctx)
 	switch {
 	case o.Name == "":
@@ -45,7 +45,7 @@ func (o *Output) check(ctx context.Context) error {
 }
 
 // checkDir is check for an output that is used as a directory.
-func (o *Output) checkDir(ctx context.Context) error {
+func (o *Destination) checkDir(ctx context.Context) error {
 	if o.Name == "-" {
 		needContext(ctx)
 		return errors.New("Output.Name is -: want a directory (name the one that the workers have written)")
@@ -115,7 +115,7 @@ func checkGiven(parts []Part) error {
 	return nil
 }
 
-// checkScanner returns an error if the scanner was not made by [NewScanner].
+// checkScanner returns an error if the scanner was not made by [ScannerOf].
 func checkScanner(s *Scanner) error {
 	if s == nil || s.Stats == nil {
 		return errors.New("the Scanner is nil or empty (make it with NewScanner)")

@@ -22,7 +22,7 @@ func oneFile(t *testing.T) (files []*File, s *Scanner) {
 	t.Helper()
 	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, record(t, checked(t), col{"id", numbers(10, func(i int) int64 { return int64(i) })}))
 	files = open(t, Opening{}, name)
-	s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 5)}}}}, files...)
+	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 5)}}}, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,25 +40,25 @@ func TestOutputFields(t *testing.T) {
 	stdout := new(bytes.Buffer)
 	for _, c := range []struct {
 		what  string
-		out   Output
+		out   Destination
 		kind  error
 		words []string
 	}{
-		{"zero", Output{}, nil, []string{"Output.Name is empty", "name a file"}},
-		{"no Stdout", Output{OutputOptions: OutputOptions{Name: "-"}}, nil, []string{"Output.Stdout is nil", "set Stdout"}},
-		{"Parquet on standard output", Output{OutputOptions: OutputOptions{Name: "-", Stdout: stdout, Format: Parquet}}, fault.ErrUnsupported, []string{"takes an Arrow stream", "name a file, or leave Output.Format empty"}},
-		{"a format of text", Output{OutputOptions: OutputOptions{Name: "o", Format: CSV}}, fault.ErrUnsupported, []string{"o: unsupported: writing csv files", "set Output.Format to Parquet or ArrowFile"}},
-		{"no format", Output{OutputOptions: OutputOptions{Name: "-", Stdout: stdout, Format: "x"}}, fault.ErrUnsupported, []string{"writing x files"}},
-		{"no result", Output{OutputOptions: OutputOptions{Name: "o"}, Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates or ResultExact`}},
-		{"no IDsChanged", Output{OutputOptions: OutputOptions{Name: "o"}, IDsChanged: "x"}, nil, []string{`Output.IDsChanged "x": want IDsRerun or IDsKeep`}},
-		{"TargetSize", Output{OutputOptions: OutputOptions{Name: "o/", TargetSize: -1}}, nil, []string{"Output.TargetSize: want at least 0 bytes, got -1"}},
-		{"Memory", Output{OutputOptions: OutputOptions{Name: "o", Memory: -2}}, nil, []string{"Output.Memory: want at least 0 bytes, got -2"}},
-		{"worker 5 of 3", Output{OutputOptions: OutputOptions{Name: "o/", Shard: Shard{5, 3}}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
-		{"worker 1 of none", Output{OutputOptions: OutputOptions{Name: "o", Shard: Shard{1, 0}}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
-		{"too many workers", Output{OutputOptions: OutputOptions{Name: "o", Shard: Shard{1, MaxShards + 1}}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
-		{"a nil file of the log", Output{OutputOptions: OutputOptions{Name: "o"}, Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
-		{"a nil file of IDs", Output{OutputOptions: OutputOptions{Name: "o"}, Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
-		{"a nil skipped file", Output{OutputOptions: OutputOptions{Name: "o"}, Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
+		{"zero", Destination{}, nil, []string{"Output.Name is empty", "name a file"}},
+		{"no Stdout", Destination{Output: Output{Name: "-"}}, nil, []string{"Output.Stdout is nil", "set Stdout"}},
+		{"Parquet on standard output", Destination{Output: Output{Name: "-", Stdout: stdout, Format: Parquet}}, fault.ErrUnsupported, []string{"takes an Arrow stream", "name a file, or leave Output.Format empty"}},
+		{"a format of text", Destination{Output: Output{Name: "o", Format: CSV}}, fault.ErrUnsupported, []string{"o: unsupported: writing csv files", "set Output.Format to Parquet or ArrowFile"}},
+		{"no format", Destination{Output: Output{Name: "-", Stdout: stdout, Format: "x"}}, fault.ErrUnsupported, []string{"writing x files"}},
+		{"no result", Destination{Output: Output{Name: "o"}, Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates or ResultExact`}},
+		{"no IDsChanged", Destination{Output: Output{Name: "o"}, IDsChanged: "x"}, nil, []string{`Output.IDsChanged "x": want IDsRerun or IDsKeep`}},
+		{"TargetSize", Destination{Output: Output{Name: "o/", TargetSize: -1}}, nil, []string{"Output.TargetSize: want at least 0 bytes, got -1"}},
+		{"Memory", Destination{Output: Output{Name: "o", Memory: -2}}, nil, []string{"Output.Memory: want at least 0 bytes, got -2"}},
+		{"worker 5 of 3", Destination{Output: Output{Name: "o/", Shard: Shard{5, 3}}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
+		{"worker 1 of none", Destination{Output: Output{Name: "o", Shard: Shard{1, 0}}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
+		{"too many workers", Destination{Output: Output{Name: "o", Shard: Shard{1, MaxShards + 1}}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
+		{"a nil file of the log", Destination{Output: Output{Name: "o"}, Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
+		{"a nil file of IDs", Destination{Output: Output{Name: "o"}, Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
+		{"a nil skipped file", Destination{Output: Output{Name: "o"}, Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
 	} {
 		for call, err := range everyCall(t, c.out) {
 			says(t, c.what+", "+call, err, c.kind, c.words...)
@@ -66,10 +66,10 @@ func TestOutputFields(t *testing.T) {
 	}
 	equal(t, "standard output", stdout.Len(), 0)
 	equal(t, "files", tree(t, "."), []string(nil))
-	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Output{}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Output{}, true))} {
+	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Destination{}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Destination{}, true))} {
 		says(t, call, err, nil, "Output.Name is empty")
 	}
-	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Output{OutputOptions: OutputOptions{Name: "-"}}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Output{OutputOptions: OutputOptions{Name: "-"}}, true))} {
+	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Destination{Output: Output{Name: "-"}}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Destination{Output: Output{Name: "-"}}, true))} {
 		says(t, call+" of -", err, nil, "Output.Name is -: want a directory")
 	}
 }
@@ -77,7 +77,7 @@ func TestOutputFields(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // everyCall returns the error of each call that takes an output with rows.
-func everyCall(t *testing.T, out Output) map[string]error {
+func everyCall(t *testing.T, out Destination) map[string]error {
 	files, s := oneFile(t)
 	parts := []Part{{Piece: Piece{File: files[0], Hi: 1}, Schema: files[0].Schema()}}
 	return map[string]error{
@@ -94,14 +94,14 @@ func TestStreamFormats(t *testing.T) {
 	for _, format := range []Format{"", ArrowFile, ArrowStream} {
 		files, s := oneFile(t)
 		var b bytes.Buffer
-		w, err := Output{OutputOptions: OutputOptions{Name: "-", Stdout: &b, Format: format}}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+		w, err := Destination{Output: Output{Name: "-", Stdout: &b, Format: format}}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 		if err != nil || w.Rows != 2 || !strings.HasPrefix(b.String(), "\xff\xff\xff\xff") {
 			t.Errorf("%q: %d rows, %v, %d bytes", format, w.Rows, err, b.Len())
 		}
 	}
 	files, s := oneFile(t)
 	out := filepath.Join(t.TempDir(), "out")
-	_, err := Output{OutputOptions: OutputOptions{Name: out + "/", Format: ArrowStream}}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	_, err := Destination{Output: Output{Name: out + "/", Format: ArrowStream}}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
 	says(t, "in a directory", err, fault.ErrUnsupported, "Arrow streams in a directory", "ArrowFile")
 }
 
@@ -111,7 +111,7 @@ func TestOutputArguments(t *testing.T) {
 	schema, pieces := files[0].Schema(), Split(files, Shard{})
 	part := []Part{{Piece: pieces[0], Schema: schema}}
 	for _, name := range []string{"o.parquet", "o/"} {
-		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "x") + name}}
+		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "x") + name}}
 		for _, c := range []struct {
 			what  string
 			parts []Part
@@ -168,7 +168,7 @@ func oneRecord(t *testing.T, part int) iter.Seq2[Rows, error] {
 
 // A Run and an Inputs that are zero or nil have no inputs, and what cannot be is an error.
 func TestZeroRun(t *testing.T) {
-	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}}
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	files, err := out.Pending(t.Context())
 	equal(t, "Pending without a Run", fmt.Sprint(files, err), "[] <nil>")
 	for _, run := range []*Run{nil, {}} {
@@ -223,7 +223,7 @@ func TestZeroRun(t *testing.T) {
 func TestNilContext(t *testing.T) {
 	var missing context.Context
 	files, s := oneFile(t)
-	out, in := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}, Run: new(Run)}, new(Inputs)
+	out, in := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Run: new(Run)}, new(Inputs)
 	for what, call := range map[string]func(){
 		"Write":            func() { _, _ = out.Write(missing, nil, none) },
 		"WriteScan":        func() { _, _ = out.WriteScan(missing, s, Split(files, Shard{}), files, nil) },
@@ -269,7 +269,7 @@ func TestLeftByAnError(t *testing.T) {
 		for _, p := range Split(files, Shard{}) {
 			parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 		}
-		_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
+		_, err := Destination{Output: Output{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
 			for i := range 2 {
 				if !yield(Rows{Piece: i, Record: one()}, nil) {
 					return

@@ -36,7 +36,7 @@ func (o overflow) Each(fn func(b []byte) error) error {
 
 // begin prepares what the writers of the output share, unless that was done. The
 // caller calls end when everything is written.
-func (o *Output) begin() (end func() error) {
+func (o *Destination) begin() (end func() error) {
 	if o.pool != nil {
 		return func() error { return nil }
 	}

@@ -134,16 +134,16 @@ func sameClicks(t testing.TB, what string, got, want []click) {
 }
 
 // copyTo scans files into an output and returns the result.
-func copyTo(ctx context.Context, t testing.TB, opts Scan, out Output, names ...string) (*ScanStats, error) {
+func copyTo(ctx context.Context, t testing.TB, opts Scan, out Destination, names ...string) (*ScanStats, error) {
 	t.Helper()
 	opts.Mem = checked(t)
 	out.Result = ResultExact
-	files, err := Open(t.Context(), names, Opening{OpenOptions: OpenOptions{Mem: opts.Mem}})
+	files, err := Open(t.Context(), names, OpenOptions{Mem: opts.Mem})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer Close(files)
-	s, err := NewScanner(opts)
+	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestPagesMetamorphic(t *testing.T) {
 			sums := map[[32]byte]bool{}
 			for _, threads := range []int{1, 2, 5} {
 				out := filepath.Join(dir, fmt.Sprint("out", threads, ".parquet"))
-				stats, err := copyTo(t.Context(), t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", members...)}}, Threads: threads}}, Output{OutputOptions: OutputOptions{Name: out}}, in...)
+				stats, err := copyTo(t.Context(), t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", members...)}}, Threads: threads}}, Destination{Output: Output{Name: out}}, in...)
 				if err != nil {
 					t.Fatal(what, err)
 				}
@@ -270,7 +270,7 @@ func TestPagesSameBytes(t *testing.T) {
 		sums := map[[32]byte]int{}
 		for i := range 6 {
 			out := filepath.Join(t.TempDir(), "out.parquet")
-			_, err := copyTo(t.Context(), t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", members...)}}, Threads: 1 + i}}, Output{OutputOptions: OutputOptions{Name: out}}, path)
+			_, err := copyTo(t.Context(), t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", members...)}}, Threads: 1 + i}}, Destination{Output: Output{Name: out}}, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -306,9 +306,9 @@ func TestPagesDamaged(t *testing.T) {
 		in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{500, 800, 1, pq.Compression(&pq.Zstd)})
 		damage(t, in, 5, leaf)
 		out := filepath.Join(dir, "out.parquet")
-		_, err := copyTo(t.Context(), t, opts, Output{OutputOptions: OutputOptions{Name: out}}, in)
+		_, err := copyTo(t.Context(), t, opts, Destination{Output: Output{Name: out}}, in)
 		says(t, column, err, fault.ErrCorrupt, "log.parquet", "row group 6", column, "page ")
-		_, err = copyTo(t.Context(), t, opts, Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "dir") + "/"}}, in)
+		_, err = copyTo(t.Context(), t, opts, Destination{Output: Output{Name: filepath.Join(dir, "dir") + "/"}}, in)
 		says(t, column+" in a directory", err, fault.ErrCorrupt, "row group 6")
 		equal(t, "files left behind", tree(t, dir), []string{"log.parquet"})
 	}
@@ -338,7 +338,7 @@ func TestPagesCancelled(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			opts := cancelAfter(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", ids(1000, 1)...)}}, Threads: 3}}, after, cancel, why)
 			began := time.Now()
-			_, err := copyTo(ctx, t, opts, Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, name)}}, in)
+			_, err := copyTo(ctx, t, opts, Destination{Output: Output{Name: filepath.Join(dir, name)}}, in)
 			cancel(nil)
 			if !errors.Is(err, why) && !errors.Is(err, context.Canceled) {
 				t.Errorf("cancelled after %d rows: %v", after, err)
@@ -365,19 +365,19 @@ func TestPagesForms(t *testing.T) {
 	var got []click
 	for i := range 4 {
 		out := filepath.Join(dir, fmt.Sprint("shard", i, ".parquet"))
-		if _, err := copyTo(t.Context(), t, opts, Output{OutputOptions: OutputOptions{Name: out, Shard: Shard{uint32(i), 4}}}, in); err != nil {
+		if _, err := copyTo(t.Context(), t, opts, Destination{Output: Output{Name: out, Shard: Shard{uint32(i), 4}}}, in); err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, readClicks(t, out)...)
 	}
 	slices.SortFunc(got, func(a, b click) int { return int(a.Row - b.Row) })
 	sameClicks(t, "shards", got, want)
-	if _, err := copyTo(t.Context(), t, opts, Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out") + "/"}}, in); err != nil {
+	if _, err := copyTo(t.Context(), t, opts, Destination{Output: Output{Name: filepath.Join(dir, "out") + "/"}}, in); err != nil {
 		t.Fatal(err)
 	}
 	sameClicks(t, "directory", readClicks(t, filepath.Join(dir, "out", "log.parquet")), want)
 	files := open(t, Opening{}, in)
-	s, err := NewScanner(opts)
+	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestParquetBloomFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables, err := partition.Open(ctx, []string{path}, partition.Opening{})
+		tables, err := partition.Open(ctx, []string{path}, partition.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

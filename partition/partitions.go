@@ -377,7 +377,7 @@ func hiveTypes(files []*File) (types []string) {
 // valuesIn returns the values of the partition columns in an output's name, without
 // escapes, as the manifest has them: NULL is absent. Directories that are not columns
 // of the log, as with HiveOff, have no value.
-func (o Output) valuesIn(name string) map[string]string {
+func (o Destination) valuesIn(name string) map[string]string {
 	if len(o.owner.Hive) == 0 {
 		return nil
 	}
@@ -396,7 +396,7 @@ func (o Output) valuesIn(name string) map[string]string {
 
 // hiveType returns the type of a partition column of the log, or nil if there is none of
 // that name.
-func (o Output) hiveType(column string) arrow.DataType {
+func (o Destination) hiveType(column string) arrow.DataType {
 	for _, f := range o.logs { // as a rule the first one has it
 		if f.hive == nil {
 			continue

@@ -41,15 +41,15 @@ func TestPartitions(t *testing.T) {
 		{Opening{HiveTypes: "c:int64"}, []string{dir}, []string{"c=NO/a.parquet: column c", `want a value of type int64, got "NO"`, "HiveTypes"}},
 		{Opening{}, []string{hiveTree(t, "a=1/b=2/a=3/x.parquet")}, []string{"a=1/b=2/a=3/x.parquet: column a", "two directories"}},
 	} {
-		_, err := Open(t.Context(), c.names, c.opts)
+		_, err := OpenFiles(t.Context(), c.names, c.opts)
 		says(t, fmt.Sprint(c.names), err, nil, c.words...)
 	}
 	put(t, filepath.Join(dir, "log/notes.html"), "<html>")
-	_, err := Open(t.Context(), []string{dir}, Opening{})
+	_, err := Open(t.Context(), []string{dir}, OpenOptions{})
 	says(t, "a file that is no data", err, ErrNoData, "notes.html")
-	_, err = Open(t.Context(), []string{dir}, Opening{HiveTypes: "c"})
+	_, err = OpenFiles(t.Context(), []string{dir}, Opening{HiveTypes: "c"})
 	says(t, "bad types", err, nil, "HiveTypes", "NAME:TYPE")
-	_, err = Open(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Hive: "on"}})
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{Hive: "on"})
 	says(t, "bad mode", err, nil, "want auto or off")
 }
 
@@ -87,7 +87,7 @@ func TestValuesInManifest(t *testing.T) {
 		}
 		for _, size := range []int64{0, 1 << 20} {
 			out := filepath.Join(t.TempDir(), "out")
-			scanTo(t, Output{OutputOptions: OutputOptions{Name: out + "/", TargetSize: size}}, Scan{}, open(t, c.opts, name))
+			scanTo(t, Destination{Output: Output{Name: out + "/", TargetSize: size}}, Scan{}, open(t, c.opts, name))
 			got := map[string]string{}
 			for _, f := range stateOf(t, out).Files {
 				got[filepath.Base(f.Name)] = fmt.Sprint(f.Values)

@@ -299,7 +299,7 @@ func TestRecordsScan(t *testing.T) {
 		}
 	}
 	scanner := func() *Scanner {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("k", 3, 500, 999, 7)}}}})
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func TestRecordsScan(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"part-0", "out.arrow", "part-1/"} {
 		s := scanner()
-		out := Output{OutputOptions: OutputOptions{Name: name}, Result: s.Result(), Run: &Run{Log: mine}}
+		out := Destination{Output: Output{Name: name}, Result: s.Result(), Run: &Run{Log: mine}}
 		if _, err := out.Pending(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -331,7 +331,7 @@ func TestRecordsScan(t *testing.T) {
 
 func scanText(t testing.TB, opts Scan, pieces []Piece) (rows []string) {
 	t.Helper()
-	s, err := NewScanner(opts)
+	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestNamesOverAllWorkers(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out") + "/"
 	for i := range uint32(2) {
 		j := job{[]string{filepath.Join(dir, "day1"), filepath.Join(dir, "day2")},
-			Output{OutputOptions: OutputOptions{Name: out, Shard: Shard{i, 2}}, Run: runOf(1)}}
+			Destination{Output: Output{Name: out, Shard: Shard{i, 2}}, Run: runOf(1)}}
 		_, err := j.do(t)
 		says(t, "two of one name", err, nil, "part-0.parquet", "day1", "day2")
 	}
@@ -36,8 +36,8 @@ func TestTwoRunsInOneDirectory(t *testing.T) {
 	for _, when := range []string{"before the first file", "before the first is published"} {
 		in := logs(t)
 		out := filepath.Join(t.TempDir(), "out") + "/"
-		first := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(1)}}
-		second := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(2)}}
+		first := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
+		second := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(2)}}
 		rival := func() {
 			if _, err := second.do(t); err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestDanglingLinkAsOutput(t *testing.T) {
 	if err := os.Symlink("/nowhere/at/all", name); err != nil {
 		t.Fatal(err)
 	}
-	w, err := job{[]string{logs(t)}, Output{OutputOptions: OutputOptions{Name: name}, Run: runOf(1)}}.do(t)
+	w, err := job{[]string{logs(t)}, Destination{Output: Output{Name: name}, Run: runOf(1)}}.do(t)
 	if err == nil {
 		t.Errorf("wrote %d rows into nothing", w.Rows)
 	}
@@ -83,7 +83,7 @@ func TestDanglingLinkAsOutput(t *testing.T) {
 func TestForceSparesForeignFiles(t *testing.T) {
 	in := logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
-	if _, err := (job{[]string{in + "/a.parquet"}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(1), Result: ResultExact}}).do(t); err != nil {
+	if _, err := (job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out}, Run: runOf(1), Result: ResultExact}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	precious := t.TempDir()
@@ -96,7 +96,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 	link(precious, "link")
 	link(mine, "link.parquet")
 	put(t, filepath.Join(out, "zz/mine.parquet"), get(t, mine))
-	forced := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out, Force: true}, Run: runOf(2)}}
+	forced := job{[]string{in}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}
 	if _, err := forced.do(t); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 		"not a regular file":       func(out string) { link(mine, "y=1/c.parquet") },
 	} {
 		out = filepath.Join(t.TempDir(), "out") + "/"
-		if _, err := (job{[]string{in + "/a.parquet", in + "/y=1/b.arrow"}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(1)}}).do(t); err != nil {
+		if _, err := (job{[]string{in + "/a.parquet", in + "/y=1/b.arrow"}, Destination{Output: Output{Name: out}, Run: runOf(1)}}).do(t); err != nil {
 			t.Fatal(err)
 		}
 		place(out)
@@ -123,7 +123,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 	// A directory that another program has marked complete stays unchanged.
 	spark := filepath.Join(t.TempDir(), "out") + "/"
 	put(t, spark+publish.Success, "")
-	_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: spark, Force: true}, Run: runOf(1)}}.do(t)
+	_, err := job{[]string{in}, Destination{Output: Output{Name: spark, Force: true}, Run: runOf(1)}}.do(t)
 	says(t, "a directory of another program", err, ErrExists, publish.Success)
 	equal(t, "a directory of another program", tree(t, spark), []string{publish.Success})
 
@@ -135,7 +135,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 	if err := os.Symlink(precious, other+"y=1"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = job{[]string{in}, Output{OutputOptions: OutputOptions{Name: other, Force: true}, Run: runOf(1)}}.do(t)
+	_, err = job{[]string{in}, Destination{Output: Output{Name: other, Force: true}, Run: runOf(1)}}.do(t)
 	says(t, "a directory that is a link", err, ErrExists, "y=1")
 	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
 }
@@ -145,7 +145,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 func TestStaleSuccess(t *testing.T) {
 	in := logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
-	if _, err := (job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range []string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"} {
@@ -153,10 +153,10 @@ func TestStaleSuccess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out}, Run: runOf(2)}}.do(t)
+	_, err := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(2)}}.do(t)
 	says(t, "a manifest without its files", err, ErrExists, "a.parquet does not come from these inputs and options")
 	put(t, out+publish.Success, "")
-	_, err = job{[]string{in}, Output{OutputOptions: OutputOptions{Name: out, Force: true}, Run: runOf(2)}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+	_, err = job{[]string{in}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		return func(yield func(Rows, error) bool) {
 			for r, err := range rows {
 				if now := tree(t, out); slices.Contains(now, publish.Success) && slices.Contains(now, "a.parquet") {
@@ -177,7 +177,7 @@ func TestStaleSuccess(t *testing.T) {
 func TestOutputBelowItsInputs(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{filepath.Join(in, "out.parquet"), filepath.Join(in, "y=1", "out") + "/"} {
-		_, err := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: name}, Run: runOf(1)}}.do(t)
+		_, err := job{[]string{in}, Destination{Output: Output{Name: name}, Run: runOf(1)}}.do(t)
 		says(t, name, err, nil, "inside the input directory")
 	}
 }
@@ -187,7 +187,7 @@ func TestOutputBelowItsInputs(t *testing.T) {
 func TestChangedInputIsNotDone(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{filepath.Join(t.TempDir(), "out.parquet"), filepath.Join(t.TempDir(), "out") + "/"} {
-		j := job{[]string{in}, Output{OutputOptions: OutputOptions{Name: name}, Run: runOf(1)}}
+		j := job{[]string{in}, Destination{Output: Output{Name: name}, Run: runOf(1)}}
 		if _, err := j.do(t); err != nil {
 			t.Fatal(err)
 		}

@@ -455,7 +455,7 @@ func TestRuleIsSaid(t *testing.T) {
 		for _, f := range c.filters {
 			opts.Match = append(opts.Match, Match{Filter: f})
 		}
-		_, err := NewScanner(opts)
+		_, err := ScannerOf(opts)
 		if c.words == nil && err != nil {
 			t.Errorf("%q: %v", c.rule, err)
 		} else if c.words != nil {
@@ -465,12 +465,12 @@ func TestRuleIsSaid(t *testing.T) {
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
 		f := of("", key.Bytes)
 		f.NormalForm, f.Rule = normal, ""
-		_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"}})
+		_, err := NewScanner(ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"})
 		says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// The error about a log without strings names its class.
 	path := write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, record(t, checked(t), col{"k", []int64{1}}, col{"z", []int64{1}}))
-	s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: lower}}, Normalize: "lower"}})
+	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: lower}}, Normalize: "lower"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 
 // Run is what an output comes from: what was read, and what was done with it.
 // Runs of equal digests write equal outputs, so a run that finds an output of its
-// own digest is done. The workers of one run differ in [Output].Shard alone.
+// own digest is done. The workers of one run differ in [Destination].Shard alone.
 //
 // In a directory each file is compared by itself: it is up to date if it comes from the
 // same input with the same options and IDs, whatever the other inputs are.
@@ -71,7 +71,7 @@ func (r *Run) outputs() (files []*File) {
 // inputs returns all files.
 func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 
-// Pieces returns what one worker reads of the files that [Output.Pending] has returned. It
+// Pieces returns what one worker reads of the files that [Destination.Pending] has returned. It
 // is [Split], except that inputs whose outputs were damaged are divided as when these were
 // written, so that the same files come out.
 func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
@@ -86,7 +86,7 @@ func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
 	return shareOf(pieces, s)
 }
 
-// ListedPieces is Pieces for what [Output.PendingInputs] has returned.
+// ListedPieces is Pieces for what [Destination.PendingInputs] has returned.
 func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s Shard) (pieces []InputPiece, err error) {
 	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
 		return pending.Share(ctx, s)

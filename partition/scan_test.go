@@ -113,12 +113,12 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 func scanned(t testing.TB, opts Scan, shard Shard, names ...string) ([]int, *ScanStats) {
 	t.Helper()
 	opts.Mem = checked(t)
-	files, err := Open(t.Context(), names, Opening{OpenOptions: OpenOptions{Mem: opts.Mem}})
+	files, err := Open(t.Context(), names, OpenOptions{Mem: opts.Mem})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer Close(files)
-	s, err := NewScanner(opts)
+	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,12 +270,12 @@ func TestScanDictionaries(t *testing.T) {
 		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
 		files := open(t, Opening{OpenOptions: OpenOptions{Mem: mem}}, path)
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}, Mem: mem}})
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: filter}}, Mem: mem})
 		if err != nil {
 			t.Fatal(err)
 		}
 		pieces := Split(files, Shard{})
-		if _, err := (Output{OutputOptions: OutputOptions{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, s.Scan(t.Context(), pieces)); err != nil {
+		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, s.Scan(t.Context(), pieces)); err != nil {
 			t.Fatal(err)
 		}
 		rows, _ := contents(t, out)
@@ -320,7 +320,7 @@ func TestScanRefusals(t *testing.T) {
 		{"other rules for keys", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: old}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
 		{"excluding by a Bloom filter", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
 	} {
-		_, err := NewScanner(c.opts)
+		_, err := ScannerOf(c.opts)
 		says(t, c.name, err, c.kind, c.words...)
 	}
 	extra := write(t, filepath.Join(dir, "z/other.parquet"), 10, record(t, checked(t), col{"n", []string{"1"}}, col{"row", []int64{1}}))
@@ -339,7 +339,7 @@ func TestScanRefusals(t *testing.T) {
 		{"one column for a key of two", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "row,n"}}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
 		{"a key that is no path", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "a,,b"}}}}, nil, []string{"empty"}},
 	} {
-		s, err := NewScanner(c.opts)
+		s, err := ScannerOf(c.opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +369,7 @@ func TestScanRefusals(t *testing.T) {
 func TestNoColumns(t *testing.T) {
 	f := open(t, Opening{}, write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, record(t, checked(t), col{"n", []int64{1, 2, 3}})))
 	opts := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
-	s, err := NewScanner(opts)
+	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -383,7 +383,7 @@ func TestNoColumns(t *testing.T) {
 		r.Record.Release()
 	}
 	equal(t, "rows", rows, 3)
-	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "out.parquet")}}
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}}
 	_, err = out.WriteScan(t.Context(), s, Split(f, Shard{}), f, nil)
 	says(t, "no columns", err, nil, "no column is named")
 }

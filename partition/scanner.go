@@ -56,7 +56,7 @@ type Scan struct {
 	// Work, if not nil, transforms surviving records on the goroutine that read
 	// them, before [Scanner.Scan] yields them. It is called once by each worker.
 	Work func() (Work, error)
-	// Pairs, if not nil, joins rows with those of a table. Only [Output.WriteScan]
+	// Pairs, if not nil, joins rows with those of a table. Only [Destination.WriteScan]
 	// does it, and only from Parquet to Parquet.
 	Pairs    *Pairs
 	mirrored bool // see Mirrored: they are columns to keep only if Columns names them
@@ -115,7 +115,7 @@ func (c *nullCounts) of(p Piece) (n int64) {
 }
 
 // Scanner applies filters to files. It runs one scan: what uses it a second time, by
-// [Scanner.Scan], [Scanner.Count], [ScanWriter.Scan] or [Output.WriteScan], gets an error.
+// [Scanner.Scan], [Scanner.Count], [ScanWriter.Scan] or [Destination.WriteScan], gets an error.
 // A scan may run while others ask for PathOf and Stats.
 type Scanner struct {
 	opts    Scan
@@ -134,10 +134,10 @@ type Scanner struct {
 	continued bool
 }
 
-// NewScanner returns a scanner. It returns an error if one of the files lacks a
+// ScannerOf returns a scanner. It returns an error if one of the files lacks a
 // column, or has a key that cannot be compared with a filter's. It reads nothing;
 // files that are not given are checked when they are scanned.
-func NewScanner(opts Scan, files ...*File) (*Scanner, error) {
+func ScannerOf(opts Scan, files ...*File) (*Scanner, error) {
 	if len(opts.Match) == 0 {
 		return nil, fmt.Errorf("a scan needs a filter")
 	}

@@ -112,7 +112,7 @@ var grownRows = map[string][]string{
 var grownFilter = exactOf("user", 1, 3, 5_000_000_000)
 
 // writeScan scans the named files into the output.
-func writeScan(t testing.TB, out Output, opts Scan, names ...string) (Written, error) {
+func writeScan(t testing.TB, out Destination, opts Scan, names ...string) (Written, error) {
 	t.Helper()
 	if opts.Match == nil {
 		opts.Match = []Match{{Filter: grownFilter}}
@@ -121,7 +121,7 @@ func writeScan(t testing.TB, out Output, opts Scan, names ...string) (Written, e
 		out.Result, out.Run = ResultExact, runOf(1)
 	}
 	logs := open(t, Opening{}, names...)
-	s, err := NewScanner(opts)
+	s, err := ScannerOf(opts)
 	if err != nil {
 		return Written{}, err
 	}
@@ -160,7 +160,7 @@ func TestUnionInOneFile(t *testing.T) {
 	want := slices.Concat(grownRows["2001.parquet"], grownRows["2002.parquet"], grownRows["2003.parquet"])
 	for _, threads := range []int{1, 4} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
-		w, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: Union, Threads: threads}}, dir)
+		w, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: Union, Threads: threads}}, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestUnionInOneFile(t *testing.T) {
 
 func TestUnionInADirectory(t *testing.T) {
 	dir, out := grown(t), filepath.Join(t.TempDir(), "o")+"/"
-	if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range grownRows {
@@ -186,7 +186,7 @@ func TestUnionInADirectory(t *testing.T) {
 	}
 	// The output has one schema, so it can be scanned into one file.
 	whole := filepath.Join(t.TempDir(), "whole.parquet")
-	if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: whole}}, Scan{}, out); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, Scan{}, out); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,7 +197,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 	var parts []string
 	for i := range uint32(shards) {
 		name := filepath.Join(out, fmt.Sprint(i, ".parquet"))
-		if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: name, Shard: Shard{i, shards}}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: name, Shard: Shard{i, shards}}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, name)
@@ -205,7 +205,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 		equal(t, name, plainTypes(schema), grownTypes)
 	}
 	whole := filepath.Join(t.TempDir(), "whole.parquet")
-	if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: whole}}, Scan{ScanOptions: ScanOptions{Schema: Strict}}, parts...); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, Scan{ScanOptions: ScanOptions{Schema: Strict}}, parts...); err != nil {
 		t.Fatal(err)
 	}
 	rows, _ := contents(t, whole)
@@ -215,16 +215,16 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 func TestUnionOfSomeColumns(t *testing.T) {
 	dir, out := grown(t), filepath.Join(t.TempDir(), "o.parquet")
 	opts := Scan{ScanOptions: ScanOptions{Schema: Union, Columns: []string{"new", "n"}}}
-	if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: out}}, opts, dir); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, opts, dir); err != nil {
 		t.Fatal(err)
 	}
 	rows, schema := contents(t, out)
 	equal(t, "columns", plainTypes(schema), "new list<element: int64, nullable>, n int16")
 	equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) [1,null]|300 []|-1 (null)|(null) (null)|(null) (null)|(null)")
 
-	_, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: Union, Columns: []string{"n", "nobody"}}}, dir)
+	_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: Union, Columns: []string{"n", "nobody"}}}, dir)
 	says(t, "a column that no file has", err, fault.ErrMismatch, "nobody")
-	_, err = writeScan(t, Output{OutputOptions: OutputOptions{Name: out + "/"}}, Scan{ScanOptions: ScanOptions{Columns: []string{"n"}}}, dir)
+	_, err = writeScan(t, Destination{Output: Output{Name: out + "/"}}, Scan{ScanOptions: ScanOptions{Columns: []string{"n"}}}, dir)
 	says(t, "a column that a file lacks, per file", err, nil, "2003.parquet", `"n"`)
 }
 
@@ -232,7 +232,7 @@ func TestSchemaModes(t *testing.T) {
 	dir := grown(t)
 	for _, mode := range []SchemaMode{"", PerFile} {
 		out := filepath.Join(t.TempDir(), "o") + "/"
-		if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		rows, schema := contents(t, out+"2002.parquet")
@@ -247,7 +247,7 @@ func TestSchemaModes(t *testing.T) {
 			if name == "o/" && mode != Strict {
 				continue
 			}
-			out := Output{OutputOptions: OutputOptions{Name: name, Stdout: io.Discard, Shard: Shard{0, 3}}} // a shard of one file
+			out := Destination{Output: Output{Name: name, Stdout: io.Discard, Shard: Shard{0, 3}}} // a shard of one file
 			if name != "-" {
 				out.Name = filepath.Join(t.TempDir(), "x") + name
 			}
@@ -255,21 +255,21 @@ func TestSchemaModes(t *testing.T) {
 			says(t, name+" "+string(mode), err, fault.ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
 		}
 	}
-	_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: "loose"}})
+	_, err := NewScanner(ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: "loose"})
 	says(t, "an unknown mode", err, nil, "loose", "union")
 }
 
 func TestUnionRefusals(t *testing.T) {
 	dir := grown(t)
 	for _, name := range []string{"-", "o.arrow"} {
-		out := Output{OutputOptions: OutputOptions{Name: name, Stdout: io.Discard}}
+		out := Destination{Output: Output{Name: name, Stdout: io.Discard}}
 		if name != "-" {
 			out.Name = filepath.Join(t.TempDir(), name)
 		}
 		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir)
 		says(t, name, err, fault.ErrUnsupported, "unsupported", "Parquet")
 	}
-	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}}
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	arrowFile := write(t, filepath.Join(dir, "2004.arrow"), 10, record(t, memory.DefaultAllocator, col{"user", []int64{1}}))
 	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir)
 	says(t, "an Arrow file", err, fault.ErrUnsupported, "unsupported", "2004.arrow")
@@ -289,7 +289,7 @@ func TestColumnsOfAnyCase(t *testing.T) {
 	dir := t.TempDir()
 	foreign(t, filepath.Join(dir, "1.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int64Type}), `{"user":1,"n":1}`)
 	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
-	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}}
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union, IgnoreCase: true}}, dir)
 	says(t, "two spellings of a column", err, fault.ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
 	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union, IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
@@ -316,7 +316,7 @@ func TestUnionOfDurations(t *testing.T) {
 	// Parquet has integers for both; the Arrow schema says what they mean.
 	a, b := file("a.parquet", arrow.FixedWidthTypes.Duration_s), file("b.parquet", arrow.FixedWidthTypes.Duration_ms)
 	c, same := file("c.parquet", int64Type), file("d.parquet", arrow.FixedWidthTypes.Duration_s)
-	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}}
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	for _, other := range []string{b, c} {
 		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union}}, a, other)
 		says(t, "durations of two units", err, fault.ErrMismatch, "column d", "duration[s]")
@@ -348,7 +348,7 @@ func TestStrictWhicheverDiffers(t *testing.T) {
 			foreign(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), schemas[kind], `{"user":1,"n":2}`)
 		}
 		for _, name := range []string{"o.parquet", "o.arrow"} {
-			out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), name)}}
+			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), name)}}
 			_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Strict}}, dir)
 			if c.differs == "" {
 				equal(t, c.kinds+" into "+name, err, nil)
@@ -431,12 +431,12 @@ func TestUnionOfDescriptions(t *testing.T) {
 			return int(f.Rows())
 		}
 		one := filepath.Join(t.TempDir(), "o.parquet")
-		if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: one}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: one}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, c.kinds+": rows of one file", check(c.kinds+" in one file", one), want)
 		parts := filepath.Join(t.TempDir(), "out") + "/"
-		if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: parts}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: parts}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		rows := 0
@@ -465,7 +465,7 @@ func TestPinnedSchema(t *testing.T) {
 	full := pin(later, at, user, list, n, old)
 	out := filepath.Join(t.TempDir(), "o.parquet")
 	do := func(p *PinnedSchema, columns ...string) error {
-		_, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: Union, Pinned: p, Columns: columns}}, dir)
+		_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: Union, Pinned: p, Columns: columns}}, dir)
 		return err
 	}
 	if err := do(full); err != nil {
@@ -492,7 +492,7 @@ func TestPinnedSchema(t *testing.T) {
 	}
 	_, err := ReadSchema(t.Context(), write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, record(t, memory.DefaultAllocator, col{"user", []int64{1}})), Opening{})
 	says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
-	_, err = NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: Strict, Pinned: full}})
+	_, err = NewScanner(ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: Strict, Pinned: full})
 	says(t, "a schema given, and strict", err, nil, "union")
 }
 
@@ -540,7 +540,7 @@ func TestUnionOfManyPages(t *testing.T) {
 	for _, threads := range []int{1, 3, 8} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
 		opts.Threads = threads
-		if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: out}}, opts, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, opts, dir); err != nil {
 			t.Fatal(err)
 		}
 		if first == "" {
@@ -614,7 +614,7 @@ func TestCompression(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "gzip", "snappy": "snappy", "zstd": "zstd", "zstd:19": "zstd", "gzip:9": "gzip", "brotli:2": "brotli", "lz4": "lz4", "lz4:5": "lz4", "none": "none",
 	} {
-		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out"+text+".parquet")}}
+		out := Destination{Output: Output{Name: filepath.Join(dir, "out"+text+".parquet")}}
 		if text != "" {
 			if err := CheckCompression(text); err != nil {
 				t.Fatal(err)
@@ -631,7 +631,7 @@ func TestCompression(t *testing.T) {
 			equal(t, "the format's name", f.parquet().File().Codec(0, 0).String(), "LZ4_RAW")
 		}
 	}
-	_, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "lzo.parquet"), Compression: "lzo"}}, Scan{}, in)
+	_, err := writeScan(t, Destination{Output: Output{Name: filepath.Join(dir, "lzo.parquet"), Compression: "lzo"}}, Scan{}, in)
 	says(t, "a codec that is not written", err, fault.ErrUnsupported, `"lzo"`)
 	for _, text := range []string{"", "lzo", "ZSTD", "zstd:", "zstd:0", "zstd:23", "zstd:x", "snappy:1", "none:1", "gzip:10", "brotli:12", "zstd:-1"} {
 		if err := CheckCompression(text); err == nil {
@@ -647,7 +647,7 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 	foreign(t, filepath.Join(dir, "a.parquet"), nullable(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Uint32}), `{"user":1},{"user":4294967295}`)
 	foreign(t, filepath.Join(dir, "b.parquet"), nullable(arrow.Field{Name: "user", Type: int8Type}), `{"user":1},{"user":-1}`)
 	foreign(t, filepath.Join(dir, "c.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":-1},{"user":1},{"user":4294967295}`)
-	out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "o.parquet")}}
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	opts := Scan{ScanOptions: ScanOptions{Schema: Union, Match: []Match{{Filter: exactOf("user", -1, 4294967295)}}}}
 	if _, err := writeScan(t, out, opts, dir); err != nil {
 		t.Fatal(err)
@@ -669,7 +669,7 @@ func TestUnionIsWhole(t *testing.T) {
 	var got [2]string
 	for i, mode := range []SchemaMode{Strict, Union} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
-		if _, err := writeScan(t, Output{OutputOptions: OutputOptions{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, in); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, in); err != nil {
 			t.Fatal(err)
 		}
 		got[i] = get(t, out)

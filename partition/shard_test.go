@@ -208,7 +208,7 @@ func TestAbsentShards(t *testing.T) {
 	in := openList(t, list)
 	match := Match{Filter: between(0, 100), Key: "id"}
 	scanner := func() *Scanner {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{match}, Mem: mem}}, files...)
+		s, err := NewScanner(ScanOptions{Match: []Match{match}, Mem: mem}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,21 +248,21 @@ func TestAbsentShards(t *testing.T) {
 			"Skippable": func() error { _, err := Skippable(ctx, Split(files, s), match, 10); return err },
 			"Unchanged": func() error { return Unchanged(Split(files, s)) },
 			"WriteScan of pieces": func() error {
-				_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, s), files, nil)
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, s), files, nil)
 				return err
 			},
 			"WriteScan of other pieces": func() error {
-				_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, func(w *ScanWriter) error {
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, func(w *ScanWriter) error {
 					return w.Scan(ctx, scanner(), Split(files, s))
 				})
 				return err
 			},
 			"WriteScan": func() error {
-				_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet"), Shard: s}}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, nil)
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet"), Shard: s}}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, nil)
 				return err
 			},
 			"Write into a directory": func() error {
-				out := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out") + "/", Shard: s}, Run: &Run{Options: []string{"x"}, Log: files}}
+				out := Destination{Output: Output{Name: filepath.Join(dir, "out") + "/", Shard: s}, Run: &Run{Options: []string{"x"}, Log: files}}
 				_, err := out.Write(ctx, nil, func(func(Rows, error) bool) {})
 				return err
 			},

@@ -131,7 +131,7 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 	match := Match{Filter: filter, Key: "a"}
 	pieces := func() []Piece { return Split(files, Shard{}) }
 	scanner := func() *Scanner {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{match}}})
+		s, err := NewScanner(ScanOptions{Match: []Match{match}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 		"Scan":  func() error { return drained(scanner().Scan(ctx, pieces())) },
 		"Count": func() error { return scanner().Count(ctx, pieces()) },
 		"WriteScan": func() error {
-			out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), "out.parquet")}}
+			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}}
 			_, err := out.WriteScan(ctx, scanner(), pieces(), files, nil)
 			return err
 		},
@@ -315,7 +315,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Scan": func(f *File) {
-			s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}}, f)
+			s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -348,12 +348,12 @@ func TestScansOnce(t *testing.T) {
 		"Scan":  func(s *Scanner) error { return drained(s.Scan(t.Context(), pieces)) },
 		"Count": func(s *Scanner) error { return s.Count(t.Context(), pieces) },
 		"WriteScan": func(s *Scanner) error {
-			_, err := Output{OutputOptions: OutputOptions{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(t.Context(), s, pieces, files, nil)
+			_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(t.Context(), s, pieces, files, nil)
 			return errors.Join(err, os.RemoveAll(filepath.Join(dir, "out.parquet")))
 		},
 	}
 	for first, run := range ways {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}}, files...)
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -392,7 +392,7 @@ func TestZeroFiles(t *testing.T) {
 	ctx, good := t.Context(), open(t, Opening{}, alike(t, 1, 1000)...)[0]
 	match := []Match{{Filter: exactOf("a", 5), Key: "a"}}
 	scan := func(pieces ...Piece) error {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: match}})
+		s, err := NewScanner(ScanOptions{Match: match})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -403,7 +403,7 @@ func TestZeroFiles(t *testing.T) {
 		return err
 	}
 	new_ := func(files ...*File) error {
-		_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: match}}, files...)
+		_, err := NewScanner(ScanOptions{Match: match}, files...)
 		return err
 	}
 	for what, c := range map[string]struct {
@@ -436,7 +436,7 @@ func TestZeroFiles(t *testing.T) {
 		}(), "newWork"},
 		"ReadKeys without a key": {func() error { _, _, err := ReadKeys(ctx, nil, KeyOptions{}, nil); return err }(), ""},
 		"a Match without a filter": {func() error {
-			_, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Key: "a"}}}})
+			_, err := NewScanner(ScanOptions{Match: []Match{{Key: "a"}}})
 			return err
 		}(), "Filter is nil"},
 		"Records without a schema": {drained(Records("r", nil, nil, RecordsOptions{}).Read(ctx, 0, nil)), "schema"},
@@ -459,7 +459,7 @@ func TestZeroFiles(t *testing.T) {
 	var none context.Context
 	for what, call := range map[string]func(){
 		"Scan": func() {
-			s, _ := NewScanner(Scan{ScanOptions: ScanOptions{Match: match}})
+			s, _ := NewScanner(ScanOptions{Match: match})
 			_ = drained(s.Scan(none, Split([]*File{good}, Shard{})))
 		},
 		"Map":      func() { _ = drained(Map(none, Split([]*File{good}, Shard{}), 1, nil, keepRecords)) },
@@ -483,11 +483,11 @@ func TestZeroFiles(t *testing.T) {
 // TestLogWithoutFiles checks that a directory takes the rows of a log without files.
 func TestLogWithoutFiles(t *testing.T) {
 	for _, name := range []string{"out/", "out.parquet"} {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("a", 5), Key: "a"}}}})
+		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 5), Key: "a"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := Output{OutputOptions: OutputOptions{Name: filepath.Join(t.TempDir(), name) + map[bool]string{true: "/"}[strings.HasSuffix(name, "/")]}, Run: &Run{}}
+		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), name) + map[bool]string{true: "/"}[strings.HasSuffix(name, "/")]}, Run: &Run{}}
 		w, err := out.WriteScan(t.Context(), s, nil, nil, nil)
 		if dir := strings.HasSuffix(name, "/"); dir != (err == nil) || w.Rows != 0 || !dir && !errors.Is(err, storage.ErrNoFiles) {
 			t.Errorf("%s: %d rows, %v", name, w.Rows, err)

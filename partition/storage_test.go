@@ -23,7 +23,7 @@ func memoryLogs(t *testing.T) *storagetest.Memory {
 }
 
 // scanIn scans the logs of a storage into an output in it.
-func scanIn(t *testing.T, s storage.Storage, out Output, ids ...int64) (Written, error) {
+func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (Written, error) {
 	t.Helper()
 	files := open(t, Opening{OpenOptions: OpenOptions{Store: s}}, "in")
 	out.Store, out.Result, out.WriteEmpty = s, ResultExact, true
@@ -32,7 +32,7 @@ func scanIn(t *testing.T, s storage.Storage, out Output, ids ...int64) (Written,
 	if err != nil {
 		return Written{}, err
 	}
-	scanner, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", ids...)}}}})
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids...)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestStorageInMemory(t *testing.T) {
 	for _, name := range []string{"out.parquet", "out/"} {
 		s := memoryLogs(t)
 		before := len(s.Names())
-		w, err := scanIn(t, s, Output{OutputOptions: OutputOptions{Name: name}}, 3, 14, 25)
+		w, err := scanIn(t, s, Destination{Output: Output{Name: name}}, 3, 14, 25)
 		if err != nil || w.Rows != 3 {
 			t.Fatalf("%s: %+v, %v", name, w, err)
 		}
@@ -56,11 +56,11 @@ func TestStorageInMemory(t *testing.T) {
 		}
 		names := slices.DeleteFunc(s.Names(), func(n string) bool { return strings.HasPrefix(n, "in/") })
 		equal(t, name, names, want)
-		_, err = scanIn(t, s, Output{OutputOptions: OutputOptions{Name: name}}, 3, 14, 25)
+		_, err = scanIn(t, s, Destination{Output: Output{Name: name}}, 3, 14, 25)
 		says(t, "the same run", err, ErrDone)
-		_, err = scanIn(t, s, Output{OutputOptions: OutputOptions{Name: name}}, 4)
+		_, err = scanIn(t, s, Destination{Output: Output{Name: name}}, 4)
 		says(t, "another run", err, ErrExists)
-		if w, err := scanIn(t, s, Output{OutputOptions: OutputOptions{Name: name, Force: true}}, 4); err != nil || w.Rows != 1 {
+		if w, err := scanIn(t, s, Destination{Output: Output{Name: name, Force: true}}, 4); err != nil || w.Rows != 1 {
 			t.Errorf("%s, forced: %+v, %v", name, w, err)
 		}
 		lost := "out.parquet"
@@ -70,10 +70,10 @@ func TestStorageInMemory(t *testing.T) {
 		if err := s.Delete(t.Context(), storage.Object{Name: lost}); err != nil {
 			t.Fatal(err)
 		}
-		if w, err := scanIn(t, s, Output{OutputOptions: OutputOptions{Name: name}}, 4); err != nil || w.Rows != 1 || len(s.Names()) != before+len(want) {
+		if w, err := scanIn(t, s, Destination{Output: Output{Name: name}}, 4); err != nil || w.Rows != 1 || len(s.Names()) != before+len(want) {
 			t.Errorf("%s, healed: %+v, %v; %v", name, w, err, s.Names())
 		}
-		_, err = scanIn(t, s, Output{OutputOptions: OutputOptions{Name: "in/a.parquet", Force: true}}, 4)
+		_, err = scanIn(t, s, Destination{Output: Output{Name: "in/a.parquet", Force: true}}, 4)
 		says(t, "over an input", err, nil, "the output is the input")
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
@@ -88,11 +88,11 @@ func TestStorageChanges(t *testing.T) {
 	files := open(t, Opening{OpenOptions: OpenOptions{Store: s}}, "in")
 	b, _ := s.Get("in/y=1/c.parquet")
 	s.Put("in/y=1/c.parquet", b)
-	scanner, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 25)}}}})
+	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 25)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Output{OutputOptions: OutputOptions{Name: "out.parquet", Store: s}}.WriteScan(t.Context(), scanner, Split(files, Shard{}), files, nil)
+	_, err = Destination{Output: Output{Name: "out.parquet", Store: s}}.WriteScan(t.Context(), scanner, Split(files, Shard{}), files, nil)
 	says(t, "an object that changed", err, storage.ErrChanged, "in/y=1/c.parquet")
 	if _, ok := s.Get("out.parquet"); ok {
 		t.Error("there is an output")

@@ -504,7 +504,7 @@ func TestRowsOfVectors(t *testing.T) {
 	}
 	held := 0
 	for _, path := range paths {
-		files, err := Open(t.Context(), []string{path}, Opening{})
+		files, err := Open(t.Context(), []string{path}, OpenOptions{})
 		if err != nil {
 			continue // which others test
 		}

@@ -108,7 +108,7 @@ func (r *rowReading) newScanner(m Predicate) (*Scanner, error) {
 			return members(k)
 		}
 	}
-	return NewScanner(Scan{
+	return ScannerOf(Scan{
 		ScanOptions: ScanOptions{
 			Match:      []Match{m.Match},
 			Normalize:  r.options.Rule.String(),

@@ -169,7 +169,7 @@ func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
 	if manifests == "" {
 		return nil
 	}
-	out := Output{OutputOptions: OutputOptions{Name: u.dir, Store: s}}
+	out := Destination{Output: Output{Name: u.dir, Store: s}}
 	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: out.marker}, Name: u.dir, Manifests: manifests}
 	why, err := d.Unfinished(ctx)
 	if errors.Is(err, fs.ErrPermission) {

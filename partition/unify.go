@@ -16,7 +16,7 @@ import (
 
 // schemaMode returns the mode of the output if asked is the option. If asked is
 // empty, that is PerFile for a directory, else Strict.
-func (o Output) schemaMode(ctx context.Context, asked SchemaMode) SchemaMode {
+func (o Destination) schemaMode(ctx context.Context, asked SchemaMode) SchemaMode {
 	dir := o.IsDir(ctx)
 	switch {
 	case asked == Strict, asked == Union:
@@ -31,7 +31,7 @@ func (o Output) schemaMode(ctx context.Context, asked SchemaMode) SchemaMode {
 // output and the options, or if a field of the output has a wrong value. It reads
 // nothing. logs are all files of the log, whatever the shard; if there are none, only the
 // output is checked.
-func (o Output) CheckSchemas(ctx context.Context, opts Scan, logs []*File) error {
+func (o Destination) CheckSchemas(ctx context.Context, opts Scan, logs []*File) error {
 	if err := o.check(ctx); err != nil || len(logs) == 0 {
 		return err
 	}
@@ -53,7 +53,7 @@ type unified struct {
 
 // unified returns the schema that all Parquet files of the output share, nil if each
 // part keeps its own.
-func (o Output) unified(ctx context.Context, opts *Scan, logs []*File) (*unified, error) {
+func (o Destination) unified(ctx context.Context, opts *Scan, logs []*File) (*unified, error) {
 	switch o.schemaMode(ctx, opts.Schema) {
 	case Union:
 		schema, err := o.union(opts, logs)
@@ -99,7 +99,7 @@ func (opts *Scan) projection(f *File) (parquet.Projection, error) {
 	return f.parquet().File().Project(columns), nil
 }
 
-func (o Output) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, error) {
+func (o Destination) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, error) {
 	if !o.pagesFit() {
 		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
 			WithHint("write Parquet, or one output for each schema")
@@ -186,7 +186,7 @@ func (o *Scan) spelled(logs []*File) ([]string, error) {
 
 // alike returns an error if a file has another schema than the first: the Parquet
 // schema where pages are copied, or the Arrow schema.
-func (o Output) alike(opts *Scan, logs []*File) error {
+func (o Destination) alike(opts *Scan, logs []*File) error {
 	first := logs[0]
 	want, err := opts.SchemaOf(first)
 	if err != nil {
@@ -219,7 +219,7 @@ func (o Output) alike(opts *Scan, logs []*File) error {
 }
 
 // pagesFit reports whether pages can be copied to the output.
-func (o Output) pagesFit() bool { return o.Format == Parquet && o.Name != "-" }
+func (o Destination) pagesFit() bool { return o.Format == Parquet && o.Name != "-" }
 
 // sameDurations returns an error for durations that have another type in another
 // file. In Parquet they are integers; only the stored Arrow schema has their unit.

@@ -14,14 +14,14 @@ import (
 
 // dirSink writes the files of a directory.
 type dirSink struct {
-	out     Output
+	out     Destination
 	job     *publish.Run
 	files   *publish.Writer
 	bundles *bundler
 }
 
 // openDir opens a directory for the parts.
-func (o Output) openDir(ctx context.Context, parts []Part) (rowSink, error) {
+func (o Destination) openDir(ctx context.Context, parts []Part) (rowSink, error) {
 	if err := o.checkParts(parts); err != nil {
 		return nil, err
 	}
@@ -57,10 +57,10 @@ func (d *dirSink) end(ctx context.Context, w *Written, err error) error {
 }
 
 // path returns the full name of a file of the directory.
-func (o Output) path(name string) string { return strings.TrimRight(o.Name, "/") + "/" + name }
+func (o Destination) path(name string) string { return strings.TrimRight(o.Name, "/") + "/" + name }
 
 // target returns the file for a part.
-func (o Output) target(p Part) publish.Target {
+func (o Destination) target(p Part) publish.Target {
 	t := publish.Target{Name: o.fileName(p)}
 	if p.Piece.File != nil {
 		t.Input = p.Piece.File.rel
@@ -69,7 +69,7 @@ func (o Output) target(p Part) publish.Target {
 }
 
 // targets returns the files for the pieces.
-func (o Output) targets(pieces []Piece) (targets []publish.Target) {
+func (o Destination) targets(pieces []Piece) (targets []publish.Target) {
 	for _, p := range pieces {
 		targets = append(targets, o.target(Part{Piece: p}))
 	}
@@ -79,7 +79,7 @@ func (o Output) targets(pieces []Piece) (targets []publish.Target) {
 // fileName returns the name of a part's file below the directory: the input's path
 // with the extension of the output and, if workers share the input, the range of
 // row groups.
-func (o Output) fileName(p Part) string {
+func (o Destination) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return o.nowhere() + p.Name + o.extension()
 	}
@@ -92,7 +92,7 @@ func (o Output) fileName(p Part) string {
 
 // nowhere returns the directory for rows that do not come from the log: in mirrored
 // name=value directories, that of NULLs.
-func (o Output) nowhere() string {
+func (o Destination) nowhere() string {
 	if len(o.logs) == 0 || len(o.logs[0].parts) == 0 {
 		return ""
 	}
@@ -100,7 +100,7 @@ func (o Output) nowhere() string {
 }
 
 // extension returns the file name extension of the output's format.
-func (o Output) extension() string {
+func (o Destination) extension() string {
 	if o.Format == ArrowFile {
 		return ".arrow"
 	}
@@ -109,7 +109,7 @@ func (o Output) extension() string {
 
 // checkNames refuses logs with two files that would be written to the same name,
 // even by different workers.
-func (o Output) checkNames(logs []*File) error {
+func (o Destination) checkNames(logs []*File) error {
 	var parts []Part
 	for _, f := range logs {
 		parts = append(parts, Part{Piece: Piece{File: f, Hi: f.NumGroups()}})
@@ -117,7 +117,7 @@ func (o Output) checkNames(logs []*File) error {
 	return o.checkParts(parts)
 }
 
-func (o Output) checkParts(parts []Part) error {
+func (o Destination) checkParts(parts []Part) error {
 	names := map[string]string{}
 	for _, p := range parts {
 		name := o.fileName(p)
@@ -130,7 +130,7 @@ func (o Output) checkParts(parts []Part) error {
 }
 
 // sameName returns the error for two inputs whose outputs would have the same name.
-func (o Output) sameName(one, other, name string) error {
+func (o Destination) sameName(one, other, name string) error {
 	return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", one, other, name, o.Name)
 }
 

@@ -59,7 +59,7 @@ func (w plainWriter) Write(r Rows) error {
 
 // newWriter begins a file of the part's schema; shared: rows of other parts are written to
 // it, too.
-func (o Output) newWriter(dst io.Writer, p Part, shared bool) (writer, error) {
+func (o Destination) newWriter(dst io.Writer, p Part, shared bool) (writer, error) {
 	if p.pages != nil {
 		return newPageWriter(dst, p.pages)
 	}
@@ -102,7 +102,7 @@ type recordSink interface {
 	Abort()
 }
 
-func (o Output) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (recordSink, error) {
+func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (recordSink, error) {
 	md := o.metadata()
 	stored := ""
 	if in != nil && in.owns(schema) {
@@ -163,13 +163,13 @@ func describe(s *arrow.Schema) string {
 
 // fileSink writes all rows to one file or stream.
 type fileSink struct {
-	out    Output
+	out    Destination
 	name   string         // for messages
 	file   storage.Writer // nil: a stream
 	writer writer
 }
 
-func (o Output) openStream(parts []Part) (rowSink, error) {
+func (o Destination) openStream(parts []Part) (rowSink, error) {
 	schema, _, err := oneSchema(parts)
 	if err != nil {
 		return nil, err
@@ -182,7 +182,7 @@ func (o Output) openStream(parts []Part) (rowSink, error) {
 	return &fileSink{out: o, name: "standard output", writer: w}, nil
 }
 
-func (o Output) openFile(ctx context.Context, parts []Part) (rowSink, error) {
+func (o Destination) openFile(ctx context.Context, parts []Part) (rowSink, error) {
 	schema, in, err := oneSchema(parts)
 	if err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (s *fileSink) end(ctx context.Context, w *Written, err error) error {
 }
 
 // compression returns the compression for files whose rows come from in.
-func (o Output) compression(in *File) (compression, error) {
+func (o Destination) compression(in *File) (compression, error) {
 	if o.Compression != "" {
 		c, err := parseCompression(o.Compression)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
 // a single output file these are all parts or none. all is the schema that the
 // parts share; nil: each keeps its own.
-func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
+func (o Destination) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
 	foreign := func(p Part) bool { return p.Piece.File.parquet() == nil }
 	if !dir && slices.ContainsFunc(parts, foreign) {
@@ -50,7 +50,7 @@ func (o Output) planPages(ctx context.Context, s *Scanner, parts []Part, all *un
 
 // newPageSource returns the source of a piece. like is the layout of another one, if a
 // scan with Pairs has any.
-func (o Output) newPageSource(s *Scanner, piece Piece, all *unified, like *pairLayout) (*pageSource, error) {
+func (o Destination) newPageSource(s *Scanner, piece Piece, all *unified, like *pairLayout) (*pageSource, error) {
 	if s.opts.Pairs != nil {
 		return o.newPairSource(s, piece, like)
 	}
@@ -82,7 +82,7 @@ func (o Output) newPageSource(s *Scanner, piece Piece, all *unified, like *pairL
 }
 
 // newPairSource is newPageSource for a scan with Pairs.
-func (o Output) newPairSource(s *Scanner, piece Piece, like *pairLayout) (*pageSource, error) {
+func (o Destination) newPairSource(s *Scanner, piece Piece, like *pairLayout) (*pageSource, error) {
 	l, err := newPairLayout(piece.File, s.opts.Pairs, like)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (o Output) newPairSource(s *Scanner, piece Piece, like *pairLayout) (*pageS
 }
 
 // openLayout begins the Parquet file of a source.
-func (o Output) openLayout(src *pageSource, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) error {
+func (o Destination) openLayout(src *pageSource, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) error {
 	src.measure()
 	compression, err := o.compression(src.piece.File)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 // scans once, which calls [ScanWriter.Scan] with each scanner and its pieces, in
 // ascending order. Each of these is one of pieces or a part of one, and the scanners
 // keep the same columns as s. Nothing of a single file is visible before scans
-// returns nil; its error is WriteScan's. What an error leaves is as of [Output.Write].
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ Written, err error) {
+// returns nil; its error is WriteScan's. What an error leaves is as of [Destination.Write].
+func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ Written, err error) {
 	ctx, release, err := openPieces(ctx, pieces)
 	if err != nil {
 		return Written{}, err
@@ -44,7 +44,7 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 	return w.close(ctx)
 }
 
-// ScanWriter is an output that is open for scans; see [Output.WriteScan]. It must not
+// ScanWriter is an output that is open for scans; see [Destination.WriteScan]. It must not
 // be used concurrently.
 type ScanWriter struct {
 	scanner *Scanner // determines columns and schema
@@ -61,7 +61,7 @@ type ScanWriter struct {
 
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
 // the ScanWriter, which must be ended with close or abort.
-func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+func (o Destination) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (o Output) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs [
 }
 
 // beginScan is openScan for an output on which begin was called.
-func (o Output) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+func (o Destination) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	s.opts.mirrored = o.IsDir(ctx)
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Scanner) setCopied(copied map[*File]string) {
 }
 
 // openRest adds the part for rows without a log row.
-func (w *ScanWriter) openRest(ctx context.Context, o Output, log *File) error {
+func (w *ScanWriter) openRest(ctx context.Context, o Destination, log *File) error {
 	src, err := o.newPairSource(w.scanner, Piece{File: log}, nil)
 	if err != nil {
 		return err

@@ -14,13 +14,13 @@ import (
 
 // scanInParts opens the output, scans random ranges of row groups of the pieces into it
 // one after the other, each with the filter that matchOf returns for it, and closes it.
-func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Output, matchOf func(Piece) []Match, names ...string) (rowsIn, rowsOut int64) {
+func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, matchOf func(Piece) []Match, names ...string) (rowsIn, rowsOut int64) {
 	t.Helper()
 	ctx := t.Context()
 	files := open(t, Opening{OpenOptions: OpenOptions{Mem: checked(t)}}, names...)
 	pieces := Split(files, Shard{})
 	scanner := func(m []Match) *Scanner {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: m, Threads: threads, Mem: checked(t)}})
+		s, err := NewScanner(ScanOptions{Match: m, Threads: threads, Mem: checked(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestScansIntoOneOutput(t *testing.T) {
 			what := fmt.Sprint("layout ", i, ", division ", j)
 			match := func(Piece) []Match { return []Match{{Filter: exactOf("id", members...)}} }
 			out := filepath.Join(dir, fmt.Sprint("out", j, ".parquet"))
-			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Output{OutputOptions: OutputOptions{Name: out}}, match, in...)
+			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: out}}, match, in...)
 			sameClicks(t, what, readClicks(t, out), want)
 			written, err := os.ReadFile(out)
 			if err != nil {
@@ -80,12 +80,12 @@ func TestScansIntoOneOutput(t *testing.T) {
 			equal(t, what+": rows in and out", []int64{rowsIn, rowsOut}, []int64{2500, int64(len(want))})
 
 			parts := filepath.Join(dir, fmt.Sprint("parts", j)) + "/"
-			scanInParts(t, rng, 1+j, Output{OutputOptions: OutputOptions{Name: parts}}, match, in...)
+			scanInParts(t, rng, 1+j, Destination{Output: Output{Name: parts}}, match, in...)
 			both := slices.Concat(readClicks(t, parts+"0.parquet"), readClicks(t, parts+"1.parquet"))
 			sameClicks(t, what+", directory", both, want)
 
 			records := filepath.Join(dir, fmt.Sprint("out", j, ".arrow"))
-			_, n := scanInParts(t, rng, 1+j, Output{OutputOptions: OutputOptions{Name: records}}, match, in...)
+			_, n := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: records}}, match, in...)
 			equal(t, what+": records", n, int64(len(want)))
 		}
 	}
@@ -105,7 +105,7 @@ func TestScansHaveTheirOwnFilters(t *testing.T) {
 	var want []click
 	opened := false
 	out := filepath.Join(dir, "out.parquet")
-	scanInParts(t, rng, 3, Output{OutputOptions: OutputOptions{Name: out}}, func(p Piece) []Match {
+	scanInParts(t, rng, 3, Destination{Output: Output{Name: out}}, func(p Piece) []Match {
 		if !opened { // the first call is for the output
 			opened = true
 			return []Match{{Filter: exactOf("id", 1)}}
@@ -127,7 +127,7 @@ func TestScanOutside(t *testing.T) {
 	pieces := Split(files, Shard{})
 	all := []Match{{Filter: exactOf("id", ids(1000, 1)...)}}
 	scanner := func(columns ...string) *Scanner {
-		s, err := NewScanner(Scan{ScanOptions: ScanOptions{Match: all, Columns: columns}})
+		s, err := NewScanner(ScanOptions{Match: all, Columns: columns})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestScanOutside(t *testing.T) {
 		for _, how := range []string{"outside", "columns", "aborted", "canceled", "ignored"} {
 			ctx, cancel := context.WithCancel(t.Context())
 			opened := false
-			_, err := Output{OutputOptions: OutputOptions{Name: dir + "/" + name}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(w *ScanWriter) error {
+			_, err := Destination{Output: Output{Name: dir + "/" + name}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(w *ScanWriter) error {
 				scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
 				opened = true
 				p := pieces[0]

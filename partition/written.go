@@ -15,7 +15,7 @@ type Written struct {
 	Rows   int64
 	Bytes  int64
 	// Gone are inputs that are gone, as their Rel, and whose outputs are kept in the
-	// directory; see [Output].Prune.
+	// directory; see [Destination].Prune.
 	Gone []string
 	// Notes are for the user of a directory: why it is not marked complete although
 	// this run is, and which files of an earlier run were damaged.
@@ -89,7 +89,7 @@ func (r Rows) of() []partRows {
 // abort, and must not be used concurrently.
 type rowWriter struct {
 	ctx     context.Context // openRows's
-	out     Output
+	out     Destination
 	parts   int
 	at      map[int]int // by part: its index among the inputs
 	written Written
@@ -112,7 +112,7 @@ type rowSink interface {
 var errAborted = errors.New("given up")
 
 // openRows opens the output for rows of the parts. ctx holds until the rowWriter ends.
-func (o Output) openRows(ctx context.Context, parts []Part) (*rowWriter, error) {
+func (o Destination) openRows(ctx context.Context, parts []Part) (*rowWriter, error) {
 	if err := checkGiven(parts); err != nil {
 		return nil, err
 	}

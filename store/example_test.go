@@ -67,7 +67,7 @@ func Example_open() {
 	if err := put(ctx, s, "mem://bucket/log/a.csv", "user_id\n17\n"); err != nil {
 		log.Fatal(err)
 	}
-	files, err := partition.Open(ctx, []string{"mem://bucket/log/"}, partition.Opening{OpenOptions: partition.OpenOptions{Store: s, Text: true}})
+	files, err := partition.Open(ctx, []string{"mem://bucket/log/"}, partition.OpenOptions{Store: s, Text: true})
 	if err != nil {
 		log.Fatal(err)
 	}

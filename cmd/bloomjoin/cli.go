@@ -326,7 +326,7 @@ func (c *cli) open(cmd *cobra.Command, names []string, opts partition.Opening) (
 	if err := c.budgets(&opts); err != nil {
 		return nil, err
 	}
-	return partition.Open(cmd.Context(), names, opts)
+	return partition.OpenFiles(cmd.Context(), names, opts)
 }
 
 // budgets completes the options for opening files.

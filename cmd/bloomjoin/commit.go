@@ -29,7 +29,7 @@ func addManifestDir(f *pflag.FlagSet, dir *string) {
 }
 
 // fill checks the flags and copies them to the output.
-func (o *dirFlags) fill(ctx context.Context, out *partition.Output) error {
+func (o *dirFlags) fill(ctx context.Context, out *partition.Destination) error {
 	if o.idsChanged != "" {
 		if err := oneOf("ids-changed", o.idsChanged, partition.IDsRerun, partition.IDsKeep); err != nil {
 			return err
@@ -84,7 +84,7 @@ type commitReport struct {
 
 func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
-	out := partition.Output{OutputOptions: partition.OutputOptions{Name: args[0], Store: c.store()}, ManifestDir: manifests}
+	out := partition.Destination{Output: partition.Output{Name: args[0], Store: c.store()}, ManifestDir: manifests}
 	if err := readOnly(out.Name); err != nil {
 		return err
 	}

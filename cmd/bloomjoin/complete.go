@@ -72,7 +72,7 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open partition.Opening
 		if name == "-" {
 			continue
 		}
-		files, err := partition.Open(ctx, []string{name}, open)
+		files, err := partition.OpenFiles(ctx, []string{name}, open)
 		if err != nil {
 			continue
 		}

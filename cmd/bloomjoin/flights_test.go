@@ -156,7 +156,7 @@ func counted(t *testing.T, names ...string) (rows, distance int64) {
 // ownTable reads a file with the reader of this module.
 func ownTable(t *testing.T, name string) arrow.Table {
 	t.Helper()
-	files, err := partition.Open(t.Context(), []string{name}, partition.Opening{})
+	files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (o *inputFlags) checkTypes(names []string, files int) error {
 }
 
 // logFrom prepares the options for opening a log. Standard input may be named once.
-func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlags, logs []string, shard partition.Shard, out partition.Output) error {
+func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlags, logs []string, shard partition.Shard, out partition.Destination) error {
 	if err := o.fill(open); err != nil {
 		return err
 	}
@@ -131,10 +131,10 @@ func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlag
 
 // writeEmpty writes the output of a log without files: a directory without files, or
 // a file with the schema of --schema-from.
-func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partition.Scan, schemaFrom string) (w partition.Written, err error) {
+func (c *cli) writeEmpty(ctx context.Context, out partition.Destination, opts partition.Scan, schemaFrom string) (w partition.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := partition.Open(ctx, []string{schemaFrom}, partition.Opening{OpenOptions: partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true, Store: c.store()}})
+		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true, Store: c.store()})
 		if err != nil {
 			return w, err
 		}
@@ -154,7 +154,7 @@ func (c *cli) writeEmpty(ctx context.Context, out partition.Output, opts partiti
 }
 
 // joinEmpty writes the answer of a join whose log has no files.
-func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out partition.Output) (partition.Written, error) {
+func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out partition.Destination) (partition.Written, error) {
 	var w partition.Written
 	switch {
 	case opts.Type == join.Right || opts.Type == join.Full:

@@ -228,7 +228,7 @@ type dirInspected struct {
 // inspectState compares an output directory with its manifest. It returns nil if there is
 // none. With check, a difference is an error.
 func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
-	d, err := partition.InspectDirectory(ctx, partition.Output{OutputOptions: partition.OutputOptions{Name: dir, Store: c.store()}, ManifestDir: manifests}, check)
+	d, err := partition.InspectDirectory(ctx, partition.Destination{Output: partition.Output{Name: dir, Store: c.store()}, ManifestDir: manifests}, check)
 	if err != nil || d == nil {
 		return nil, err
 	}

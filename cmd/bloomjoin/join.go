@@ -129,13 +129,13 @@ type joinReport struct {
 }
 
 // joinOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.Opening, partition.Output, error) {
+func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.Opening, partition.Destination, error) {
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 		TempDir: o.tempDir,
 	}
 	open := partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: c.stdin}}
-	var out partition.Output
+	var out partition.Destination
 	var err error
 	if !o.count {
 		if out, err = c.outputOf(ctx, o.out, o.format); err == nil {
@@ -200,7 +200,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 }
 
 // checkLayout checks the flags for the layout against the type of the join.
-func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Output) error {
+func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Destination) error {
 	var kept partition.Scan
 	if err := o.layout.check(&kept, out); err != nil {
 		return err
@@ -407,7 +407,7 @@ func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options,
 		_, err = j.Count(ctx)
 		return w, errors.Join(err, r.closeFilters())
 	}
-	return j.Write(ctx, r.out, r.closeFilters)
+	return j.WriteTo(ctx, r.out, r.closeFilters)
 }
 
 // joinReport returns the report of a join. j is nil if the log has no file.

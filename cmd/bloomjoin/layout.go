@@ -44,7 +44,7 @@ func (o *layoutFlags) int96Nanos() (bool, error) {
 
 // check copies the flags other than --columns to the options of the scan and the
 // output, before any input is opened.
-func (o *layoutFlags) check(opts *partition.Scan, out *partition.Output) (err error) {
+func (o *layoutFlags) check(opts *partition.Scan, out *partition.Destination) (err error) {
 	opts.Schema = partition.SchemaMode(o.schema)
 	if o.schema != "" {
 		if err := oneOf("schema", o.schema, string(partition.PerFile), string(partition.Strict), string(partition.Union)); err != nil {
@@ -81,7 +81,7 @@ func (o *layoutFlags) check(opts *partition.Scan, out *partition.Output) (err er
 }
 
 // checkSizes copies the flags for the files of a directory to the output.
-func (o *layoutFlags) checkSizes(out *partition.Output) error {
+func (o *layoutFlags) checkSizes(out *partition.Destination) error {
 	out.WriteEmpty = o.empty == "write"
 	if o.empty != "" { // as in plan, which has no output
 		if err := oneOf("empty", o.empty, "skip", "write"); err != nil {
@@ -101,7 +101,7 @@ func (o *layoutFlags) checkSizes(out *partition.Output) error {
 
 // needDir returns an error if flags for the files of a directory are given for another
 // output.
-func (o *layoutFlags) needDir(ctx context.Context, out partition.Output) error {
+func (o *layoutFlags) needDir(ctx context.Context, out partition.Destination) error {
 	flag := ""
 	switch {
 	case out.TargetSize > 0:
@@ -128,7 +128,7 @@ func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *partition.Scan, out
 }
 
 // words returns what the flags add to the digest of a run.
-func (o *layoutFlags) words(ctx context.Context, opts *partition.Scan, out partition.Output) ([]string, error) {
+func (o *layoutFlags) words(ctx context.Context, opts *partition.Scan, out partition.Destination) ([]string, error) {
 	if err := o.needDir(ctx, out); err != nil {
 		return nil, err
 	}

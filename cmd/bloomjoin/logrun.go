@@ -27,8 +27,8 @@ type logRun struct {
 	*cli
 	verb   string
 	start  time.Time
-	out    partition.Output // unset for plan and with --count
-	count  bool             // --count: there is no output
+	out    partition.Destination // unset for plan and with --count
+	count  bool                  // --count: there is no output
 	shard  partition.Shard
 	layout *layoutFlags
 	keep   partition.Scan // rows, columns and schema of the output

@@ -228,7 +228,7 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 // prepare finds the key columns, and checks the rules of the filter as a scan does.
 func (p *prober) prepare(o *probeFlags) (err error) {
 	m := partition.Match{Filter: p.filter, Key: o.key, IgnoreCase: o.keys.ignoreCase, NullMisfits: o.keys.nullMisfits()}
-	if _, err := partition.NewScanner(partition.Scan{ScanOptions: partition.ScanOptions{Match: []partition.Match{m}, Normalize: o.normalize}}); err != nil {
+	if _, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{m}, Normalize: o.normalize}); err != nil {
 		return err
 	}
 	if o.key != "" {

@@ -25,7 +25,7 @@ func TestProgressLines(t *testing.T) {
 		n++
 		return n, n < 1000
 	})
-	files, err := partition.Open(t.Context(), []string{log}, partition.Opening{})
+	files, err := partition.Open(t.Context(), []string{log}, partition.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

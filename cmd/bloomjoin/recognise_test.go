@@ -100,7 +100,7 @@ func otherBytes(out string) bool { return out == "inner.parquet" || strings.HasS
 // recordsOf reads a file.
 func recordsOf(t *testing.T, name string) (out []arrow.Record) {
 	t.Helper()
-	files, err := partition.Open(t.Context(), []string{name}, partition.Opening{OpenOptions: partition.OpenOptions{Uncommitted: true}})
+	files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{Uncommitted: true})
 	if err != nil {
 		t.Fatal(err)
 	}

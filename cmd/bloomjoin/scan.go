@@ -141,8 +141,8 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 }
 
 // outputOf checks -o and --format.
-func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Output, error) {
-	o := partition.Output{OutputOptions: partition.OutputOptions{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}}
+func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Destination, error) {
+	o := partition.Destination{Output: partition.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}}
 	if format != "" {
 		if err := oneOf("format", format, "parquet", "arrow"); err != nil {
 			return o, err
@@ -203,7 +203,7 @@ func namedAs(name string) string {
 
 // formatWord returns the output's format for the digest of a run. It does not depend on
 // whether the format comes from --format or from the name.
-func formatWord(o partition.Output) string {
+func formatWord(o partition.Destination) string {
 	if o.Format != "" {
 		return string(o.Format)
 	}
@@ -288,7 +288,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err := o.inputs.checkHive(r.all...); err != nil {
 		return err
 	}
-	scanner, err := partition.NewScanner(r.keep, r.files...)
+	scanner, err := partition.ScannerOf(r.keep, r.files...)
 	if err != nil {
 		return err
 	}
@@ -297,7 +297,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")
-	if scanner, err = partition.NewScanner(r.keep, r.files...); err != nil { // those that are left
+	if scanner, err = partition.ScannerOf(r.keep, r.files...); err != nil { // those that are left
 		return err
 	}
 	written, err := r.write(ctx, scanner)

@@ -81,7 +81,7 @@ func idFile(path string, n int64) (err error) {
 			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))
 		}, nil
 	})
-	_, err = partition.Output{Name: path, Force: true}.Write(context.Background(), []partition.Part{{Name: "ids", Schema: schema}}, rows)
+	_, err = partition.Destination{Output: partition.Output{Name: path, Force: true}}.Write(context.Background(), []partition.Part{{Name: "ids", Schema: schema}}, rows)
 	return err
 }
 

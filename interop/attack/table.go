@@ -69,7 +69,7 @@ func tableVictims(dir, copies string, files []string, take func([]byte) (mutable
 }
 
 func open(ctx context.Context, path string) (*partition.File, error) {
-	files, err := partition.Open(ctx, []string{path}, partition.OpenOptions{Memory: budget, InFlight: budget / 4})
+	files, err := partition.OpenFiles(ctx, []string{path}, partition.Opening{OpenOptions: partition.OpenOptions{Memory: budget}, InFlight: budget / 4})
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +295,7 @@ func (v *tableVictim) copied(ctx context.Context, n int, f *partition.File) (s s
 		return s, err
 	}
 	name := filepath.Join(v.dir, "copied"+copies[n%len(copies)])
-	if _, err := j.Write(ctx, v.output(name), nil); err != nil {
+	if _, err := j.WriteTo(ctx, v.output(name), nil); err != nil {
 		return s, err
 	}
 	back, err := open(ctx, name)
@@ -309,8 +309,8 @@ func (v *tableVictim) copied(ctx context.Context, n int, f *partition.File) (s s
 	return s, err
 }
 
-func (v *tableVictim) output(name string) partition.Output {
-	return partition.Output{Name: name, Result: partition.ResultExact, Force: true, Memory: budget / 4, TempDir: v.dir}
+func (v *tableVictim) output(name string) partition.Destination {
+	return partition.Destination{Output: partition.Output{Name: name, Force: true, Memory: budget / 4, TempDir: v.dir}, Result: partition.ResultExact}
 }
 
 var (
