@@ -342,7 +342,7 @@ func (v *tableVictim) join(ctx context.Context, n int, path string, f *partition
 		return err
 	}
 	name := filepath.Join(v.dir, "joined"+[]string{".parquet", ".arrow"}[n/2%2])
-	_, err = j.Write(ctx, v.output(name), nil)
+	_, err = j.WriteTo(ctx, v.output(name), nil)
 	if err != nil {
 		return err
 	}
