@@ -25,7 +25,7 @@ var codecs = map[string]struct {
 	"brotli": {format.Brotli, 11}, "zstd": {format.Zstd, 22}, "lz4": {format.Lz4Raw, 9},
 }
 
-// CheckCompression returns an error unless s is a value of [Destination.Compression].
+// CheckCompression returns an error unless s is a value of [Output.Compression].
 func CheckCompression(s string) error {
 	_, err := parseCompression(s)
 	return err

@@ -18,7 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// A file with a condition, [Opening].Where, has only the rows that satisfy it, for
+// A file with a condition, [OpenOptions].Where, has only the rows that satisfy it, for
 // each of its readers: rows that fail neither have a key nor are an error. Rows keep
 // the numbers that they have in the stored row group. In Parquet files a [rowFilter]
 // finds the rows, elsewhere a [recordFilter].

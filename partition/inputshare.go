@@ -153,7 +153,7 @@ func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, er
 }
 
 // Where returns a list without the inputs of which the condition excludes every row
-// because of the values of their directories; see [Opening].Where. If none is left,
+// because of the values of their directories; see [OpenOptions].Where. If none is left,
 // the first one is kept for its columns. It reads no lines.
 func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
 	opts := Opening{OpenOptions: OpenOptions{IgnoreCase: ignoreCase}, hive: in.layout()}

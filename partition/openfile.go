@@ -20,7 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// OpenOptions are the options of [OpenFiles] that programs have. The zero value reads local
+// OpenOptions are the options of [Open]. The zero value reads local
 // Parquet and Arrow files.
 type OpenOptions struct {
 	Store storage.Source // nil: the local file system
@@ -33,7 +33,7 @@ type OpenOptions struct {
 	// Encoding is that of text inputs: utf-8, latin1, windows-1252, utf-16le, utf-16be, or
 	// utf-16 for the order that a byte order mark says. If empty, a byte order mark of
 	// UTF-8 or UTF-16 decides, and without one it is UTF-8. A mark that contradicts it is
-	// an error, and so are bytes that it does not have. Columns that [Opening].Types, or
+	// an error, and so are bytes that it does not have. Columns that [OpenOptions].Types, or
 	// in a join the type of the log's key, make binary take any bytes, unless converted.
 	Encoding string
 	// Column is the name of the column of inputs with one ID per line; empty: "id".
@@ -81,7 +81,7 @@ type OpenOptions struct {
 	Where string
 }
 
-// Opening are all options of [OpenFiles].
+// Opening is [OpenOptions] with what joins and the command set beside them.
 type Opening struct {
 	OpenOptions
 	// Note, if not nil, receives what is remarkable about the names: files that several of

@@ -52,7 +52,7 @@ var (
 	ErrDone = publish.ErrDone
 )
 
-// Output say where rows are written, and how, as programs do.
+// Output says where rows are written, and how.
 type Output struct {
 	// Name is a file, a directory (if it ends in a slash or exists as one), or
 	// "-" for an Arrow stream on Stdout.
@@ -97,7 +97,7 @@ type Output struct {
 	TempDir string
 }
 
-// Destination is a destination for rows.
+// Destination is an [Output] with what joins and the command set beside it.
 type Destination struct {
 	Output
 

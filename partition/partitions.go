@@ -25,7 +25,7 @@ import (
 // HiveMode is the meaning of name=value directories in the paths of inputs.
 type HiveMode string
 
-// Modes of [Opening].Hive.
+// Modes of [OpenOptions].Hive.
 const (
 	HiveAuto HiveMode = "auto" // columns of the files in them; also the empty mode
 	HiveOff  HiveMode = "off"  // names without a meaning

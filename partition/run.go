@@ -20,7 +20,7 @@ import (
 
 // Run is what an output comes from: what was read, and what was done with it.
 // Runs of equal digests write equal outputs, so a run that finds an output of its
-// own digest is done. The workers of one run differ in [Destination].Shard alone.
+// own digest is done. The workers of one run differ in [Output].Shard alone.
 //
 // In a directory each file is compared by itself: it is up to date if it comes from the
 // same input with the same options and IDs, whatever the other inputs are.

@@ -15,7 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// ScanOptions are the options of a [Scanner] that programs have. Only Match is required.
+// ScanOptions are the options of a [Scanner]. Only Match is required.
 // Each row that passes is kept once.
 type ScanOptions struct {
 	// Match holds the filters. A row is kept if it passes all of them or, with Any,
@@ -48,7 +48,7 @@ type ScanOptions struct {
 	Progress func(rows int64)
 }
 
-// Scan are all options of a [Scanner].
+// Scan is [ScanOptions] with what joins and the command set beside them.
 type Scan struct {
 	ScanOptions
 	// Check, if not nil, decides in place of the first filter, as [Predicate].Check does.
@@ -65,7 +65,7 @@ type Scan struct {
 // ScanStats counts the work of a scan. It is complete when the scan has ended.
 type ScanStats struct {
 	RowsIn, RowsOut atomic.Int64
-	// RowsWhere counts the rows that were found to satisfy [Opening].Where; without
+	// RowsWhere counts the rows that were found to satisfy [OpenOptions].Where; without
 	// a condition all of RowsIn. Rows that the filters were found to drop before are not
 	// examined, and not counted unless CountNulls is set.
 	RowsWhere        atomic.Int64

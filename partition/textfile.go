@@ -12,7 +12,7 @@ import (
 )
 
 // BadLines returns the lines of a text file that the last complete read skipped
-// because of [Opening].SkipBad: their number, and the line numbers of the first
+// because of [OpenOptions].SkipBad: their number, and the line numbers of the first
 // 20, counted from 1. skips reports whether bad lines of the file are skipped at all,
 // which changes its contents. BadLines may be called concurrently.
 func (f *File) BadLines() (count int64, first []int, skips bool) {
@@ -24,7 +24,7 @@ func (f *File) BadLines() (count int64, first []int, skips bool) {
 	return bad.Lines, bad.First, t.SkipsBad()
 }
 
-// Encoding returns [Opening].Encoding of a text file, "" if it is UTF-8 or if a byte
+// Encoding returns [OpenOptions].Encoding of a text file, "" if it is UTF-8 or if a byte
 // order mark decides.
 func (f *File) Encoding() string {
 	if t, ok := stored(f.table).(*text.Table); ok {
