@@ -4,13 +4,12 @@ import (
 	"context"
 )
 
-// Open opens all files that the names match, in ascending order of [File.Rel], as
-// [OpenFiles] does with options that programs have.
+// Open opens all files that the names match, as [OpenFiles] does.
 func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
 	return OpenFiles(ctx, names, Opening{OpenOptions: opts})
 }
 
-// NewScanner returns a scanner, as [ScannerOf] does with options that programs have.
+// NewScanner returns a scanner, as [ScannerOf] does.
 func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 	return ScannerOf(Scan{ScanOptions: opts}, files...)
 }
