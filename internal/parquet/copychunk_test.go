@@ -330,6 +330,56 @@ func TestCopyChunk(t *testing.T) {
 	}
 }
 
+// TestCopyHoldsEmpty: a copy does not pass on bounds without the empty values that its
+// writer leaves out of them, in the statistics or in the column index.
+func TestCopyHoldsEmpty(t *testing.T) {
+	widened := map[string]int{}
+	for name, in := range writtenFiles(t) {
+		f, err := openBytes(in, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Metadata.CreatedBy = "parquet-go version 18.5.0" // of Arrow
+		out, err := copyWhole(f, sameCodec(f), new(copies))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := openBytes(out, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for g := range c.RowGroups {
+			for l := range c.Leaves {
+				if order := orderOf(&c.Leaves[l]); order.by != bytewise || order.width != 0 {
+					continue
+				}
+				from, to := f.Metadata.RowGroups[g].Columns[l].MetaData.Statistics, c.Metadata.RowGroups[g].Columns[l].MetaData.Statistics
+				if to.MinValue.Valid && len(from.MinValue.V) > 0 {
+					if widened["chunks"]++; len(to.MinValue.V) > 0 || !to.IsMinValueExact.Valid || to.IsMinValueExact.V {
+						t.Errorf("%s, row group %d, %s: minimum %q, exact %v", name, g+1, c.Leaves[l].Dotted, to.MinValue.V, to.IsMinValueExact)
+					}
+				}
+				x, ok, err := c.OffsetIndex(g, l)
+				if err != nil || !ok {
+					continue
+				}
+				columns, ok, err := c.ColumnIndex(g, l, x)
+				if err != nil || !ok {
+					continue
+				}
+				for i, least := range columns.Min {
+					if widened["pages"]++; len(least) > 0 {
+						t.Errorf("%s, row group %d, %s, page %d: minimum %q", name, g+1, c.Leaves[l].Dotted, i+1, least)
+					}
+				}
+			}
+		}
+	}
+	if widened["chunks"] == 0 || widened["pages"] == 0 {
+		t.Errorf("nothing was widened: %v", widened)
+	}
+}
+
 // whole returns the first error in a file.
 func whole(f *File) error {
 	for g := range f.RowGroups {

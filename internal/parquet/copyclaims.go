@@ -35,7 +35,7 @@ func (k *chunkWalk) statistics(order valueOrder) (s Statistics) {
 		return s
 	}
 	s.MinValue, s.MaxValue = thrift.New(bytes.Clone(lo)), thrift.New(bytes.Clone(hi))
-	if s.IsMinValueExact = in.IsMinValueExact; !wholeLo {
+	if s.IsMinValueExact = in.IsMinValueExact; !wholeLo || len(lo) != len(in.MinValue.V) {
 		s.IsMinValueExact = thrift.New(false)
 	}
 	if s.IsMaxValueExact = in.IsMaxValueExact; !wholeHi {
@@ -54,6 +54,15 @@ func (c *Chunk) chunkBounds(order valueOrder) bounds {
 	b := bounds{lo: present(s.MinValue.V), hi: present(s.MaxValue.V)}
 	if !order.admits(b) {
 		return bounds{}
+	}
+	return c.f.covering(b, order)
+}
+
+// covering returns bounds that hold empty values as well, if the file's writer may have
+// left them out: the copy names another writer, whose bounds readers take at their word.
+func (f *File) covering(b bounds, order valueOrder) bounds {
+	if len(b.lo) > 0 && order.by == bytewise && order.width == 0 && !f.BoundsCoverEmpty() {
+		b.lo = []byte{}
 	}
 	return b
 }
@@ -145,6 +154,7 @@ func (k *chunkWalk) index(order valueOrder) (x pageIndex, err error) {
 			} else if columns.Null[i] {
 				values = 0
 			}
+			b = k.f.covering(b, order)
 		}
 		x.add(p.at-k.pages[0].at, int(p.size), p.row, p.nulls, order, values, b)
 	}

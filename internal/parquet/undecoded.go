@@ -132,7 +132,7 @@ func (c *Chunk) addClaims(offset, size int64) error {
 		return nil
 	}
 	if b, nulls, ok := k.columns.claim(i, s.facts, k.order); ok {
-		s.order, s.bounds, s.null, s.facts.nulls = k.order, b, k.columns.Null[i], nulls
+		s.order, s.bounds, s.null, s.facts.nulls = k.order, c.f.covering(b, k.order), k.columns.Null[i], nulls
 	}
 	return nil
 }
