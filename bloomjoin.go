@@ -71,6 +71,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -119,7 +120,7 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if len(keys) == 0 && opts.Shard == (partition.Shard{}) {
+	if len(keys) == 0 && opts.Shard == (dataset.Shard{}) {
 		return nil, errNoKeys
 	}
 	workers := min(b.Workers(), len(keys))
@@ -172,7 +173,7 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 			return err
 		}
 		defer func() { err = errors.Join(err, partition.Close(files)) }()
-		pieces := partition.Split(files, partition.Shard{})
+		pieces := partition.Split(files, dataset.Shard{})
 		for rows, err := range s.Scan(ctx, pieces) {
 			if !yield(rows, err) || err != nil {
 				return nil
@@ -187,14 +188,14 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 // each log file; see [partition.Destination.Write] for what of it an error leaves. If there
 // is one already, the error wraps [partition.ErrExists]. The output records which
 // filter its rows have passed, if opts.Match has only one.
-func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w partition.Written, err error) {
+func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w dataset.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
 	files, s, err := openScan(ctx, logs, opts)
 	if err != nil {
 		return w, err
 	}
 	defer func() { err = errors.Join(err, partition.Close(files)) }()
-	return partition.Output{Name: output}.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files)
+	return partition.Output{Name: output}.WriteScan(ctx, s, partition.Split(files, dataset.Shard{}), files)
 }
 
 // Join yields the rows of the exact answer of log files joined with ID files. All

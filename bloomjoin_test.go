@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -43,7 +44,7 @@ func last(t *testing.T, seq iter.Seq2[arrow.Record, error]) (err error) {
 // calls are all that read files, over the given ones.
 func calls(t *testing.T, ctx context.Context, ids, logs []string, f *codec.Filter) map[string]func() error {
 	on := join.Options{On: "origin=iata"}
-	through := partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}}
+	through := partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "origin"}}}
 	out := filepath.Join(t.TempDir(), "out.parquet")
 	return map[string]func() error{
 		"Load":       func() error { _, err := bloomjoin.Load(ctx, ids[0]+".bjf"); return err },
@@ -97,7 +98,7 @@ func TestEndedContext(t *testing.T) {
 // A loop that is left early ends the work.
 func TestSequencesEnd(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	through := partition.ScanOptions{Match: []partition.Match{{Filter: texas(t), Key: "origin"}}}
+	through := partition.ScanOptions{Match: []dataset.Match{{Filter: texas(t), Key: "origin"}}}
 	for name, seq := range map[string]iter.Seq2[arrow.Record, error]{
 		"Scan": bloomjoin.Scan(t.Context(), flights, through),
 		"Join": bloomjoin.Join(t.Context(), airports, flights, join.Options{On: "origin=iata"}),
@@ -123,7 +124,7 @@ func TestExistingOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := texas(t)
-	_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, out, partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}})
+	_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, out, partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "origin"}}})
 	_, joinErr := bloomjoin.JoinFiles(t.Context(), airports, flights, out, join.Options{On: "origin=iata"})
 	for name, err := range map[string]error{"ScanFiles": scanErr, "JoinFiles": joinErr} {
 		if !errors.Is(err, partition.ErrExists) {
@@ -142,7 +143,7 @@ func TestExistingOutput(t *testing.T) {
 // before any ID is read.
 func TestWrongOutputs(t *testing.T) {
 	on := join.Options{On: "origin=iata"}
-	opts := partition.ScanOptions{Match: []partition.Match{{Filter: texas(t), Key: "origin"}}}
+	opts := partition.ScanOptions{Match: []dataset.Match{{Filter: texas(t), Key: "origin"}}}
 	for output, want := range map[string]string{"": "Output.Name is empty", "-": "Output.Stdout is nil"} {
 		_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, output, opts)
 		_, joinErr := bloomjoin.JoinFiles(t.Context(), airports, flights, output, on)
@@ -172,7 +173,7 @@ func TestWrongOutputs(t *testing.T) {
 		for want, out := range map[string]partition.Destination{
 			"Output.Name is empty":  {},
 			"Output.Stdout is nil":  {Output: partition.Output{Name: "-"}},
-			"takes an Arrow stream": {Output: partition.Output{Name: "-", Stdout: io.Discard, Format: partition.Parquet}},
+			"takes an Arrow stream": {Output: partition.Output{Name: "-", Stdout: io.Discard, Format: dataset.Parquet}},
 			"Output.Memory":         {Output: partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1}},
 		} {
 			if _, err := j.WriteTo(t.Context(), out, nil); err == nil || !strings.Contains(err.Error(), want) || read {
@@ -185,12 +186,12 @@ func TestWrongOutputs(t *testing.T) {
 // Filters that would lose rows, and keys that a filter cannot hold, are refused.
 func TestRefusals(t *testing.T) {
 	ctx := t.Context()
-	half := filterbuild.Options{Key: "iata::string", Capacity: 9, Identity: []byte("x"), Shard: partition.Shard{Of: 2}}
+	half := filterbuild.Options{Key: "iata::string", Capacity: 9, Identity: []byte("x"), Shard: dataset.Shard{Of: 2}}
 	partial, err := bloomjoin.Build(ctx, half, key.Strings([]string{"DFW"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	scanning := last(t, bloomjoin.Scan(ctx, flights, partition.ScanOptions{Match: []partition.Match{{Filter: partial, Key: "origin"}}}))
+	scanning := last(t, bloomjoin.Scan(ctx, flights, partition.ScanOptions{Match: []dataset.Match{{Filter: partial, Key: "origin"}}}))
 	_, merging := bloomjoin.Merge(ctx, partial)
 	_, building := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}, key.Int64s([]int64{1}), key.Strings([]string{"2"}))
 	for name, err := range map[string]error{"a scan with a partial filter": scanning, "a merge of fewer than all": merging, "keys of another class": building} {
@@ -235,7 +236,7 @@ func TestAbsentShards(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	ctx := t.Context()
 	out := filepath.Join(t.TempDir(), "out.parquet")
-	for _, s := range []partition.Shard{{Index: 3, Of: 3}, {Index: 5, Of: 3}, {Index: 7, Of: 1}, {Index: 1}} {
+	for _, s := range []dataset.Shard{{Index: 3, Of: 3}, {Index: 5, Of: 3}, {Index: 7, Of: 1}, {Index: 1}} {
 		build := filterbuild.Options{Key: "iata::string", Capacity: 9, Identity: []byte("x"), Shard: s}
 		on := join.Options{On: "origin=iata", Shard: s}
 		_, values := bloomjoin.Build(ctx, build, key.Strings([]string{"DFW"}))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -66,7 +67,7 @@ func ExampleMerge() {
 			Key:      "user_id::int64",
 			Capacity: 6, // of both
 			Identity: []byte("users of 2024-05-01"),
-			Shard:    partition.Shard{Index: uint32(i), Of: 2},
+			Shard:    dataset.Shard{Index: uint32(i), Of: 2},
 		}, key.Int64s(ids))
 		if err != nil {
 			log.Fatal(err)
@@ -130,7 +131,7 @@ func ExampleScan() {
 		log.Fatal(err)
 	}
 	opts := partition.ScanOptions{
-		Match:   []partition.Match{{Filter: f, Key: "origin"}},
+		Match:   []dataset.Match{{Filter: f, Key: "origin"}},
 		Columns: []string{"origin", "destination"},
 	}
 	var rows int64
@@ -154,7 +155,7 @@ func ExampleScanFiles() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	opts := partition.ScanOptions{Match: []partition.Match{{Filter: f, Key: "origin"}}}
+	opts := partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "origin"}}}
 	w, err := bloomjoin.ScanFiles(ctx, flights, name, opts)
 	fmt.Println(w.Rows, "flights", err)
 	// Output:

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/arrow18"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -61,7 +62,7 @@ func ExampleScan() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	opts := partition.ScanOptions{Match: []partition.Match{{Filter: filter}}}
+	opts := partition.ScanOptions{Match: []dataset.Match{{Filter: filter}}}
 	for rec, err := range arrow18.Scan(ctx, arrow18.Of(numbered("page", visits)), opts) {
 		if err != nil {
 			log.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	arrow18 "github.com/apache/arrow-go/v18/arrow"
 	arrow15 "github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -104,7 +105,7 @@ func Scan(ctx context.Context, log Input, opts partition.ScanOptions) iter.Seq2[
 	if err != nil {
 		return failed(err)
 	}
-	return Rows18(scanner.Scan(ctx, partition.Split([]*partition.File{file}, partition.Shard{})))
+	return Rows18(scanner.Scan(ctx, partition.Split([]*partition.File{file}, dataset.Shard{})))
 }
 
 func failed(err error) iter.Seq2[arrow18.RecordBatch, error] {

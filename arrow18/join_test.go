@@ -15,6 +15,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/arrow18"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -131,7 +132,7 @@ func TestScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts := partition.ScanOptions{Match: []partition.Match{{Filter: filter}}, Columns: []string{"page", "user"}}
+	opts := partition.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Columns: []string{"page", "user"}}
 	want := []string{"/ 2", "/pay 5", "/buy 2"}
 	if got := lines(t, arrow18.Scan(t.Context(), log, opts)); !slices.Equal(got, want) {
 		t.Errorf("want %q, got %q", want, got)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -80,7 +81,7 @@ type Options struct {
 	// Shard is the part of the inputs to read. The filter is then a partial one
 	// that must be merged, even if it is the only shard. The zero Shard reads
 	// everything and seals.
-	Shard partition.Shard
+	Shard dataset.Shard
 	// Memory limits the bytes that filters, and keys that wait for their number
 	// to be known, may take while they are filled; 0: no limit. If one Bloom
 	// filter for as many keys as there are rows exceeds it, a folded one is
@@ -232,7 +233,7 @@ type divided struct {
 func newDivided() *divided { return &divided{h: sha256.New()} }
 
 // add adds input i.
-func (d *divided) add(i int, format partition.Format, groups int, bytes func(int) int64) {
+func (d *divided) add(i int, format dataset.Format, groups int, bytes func(int) int64) {
 	if !format.IsText() || groups < 2 {
 		return
 	}
@@ -297,7 +298,7 @@ func nameless(files []*partition.File) string {
 
 // sealing reports whether a build of the shard ends in a sealed filter. A build
 // that is divided into shards, even into one, does not: its filters are merged.
-func sealing(s partition.Shard) bool { return s == partition.Shard{} }
+func sealing(s dataset.Shard) bool { return s == dataset.Shard{} }
 
 // views replaces files by views that check what the plan's rule says of IDs.
 func (p *Plan) views(files []*partition.File, columns []key.Column) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // pair builds two filters with a and b keys of their own and `both` keys in common,
@@ -152,7 +152,7 @@ func TestCompareRefusals(t *testing.T) {
 	f.SetBloom(full)
 	put("full", f)
 	putColumn(t, s, "ids", span(0, 9))
-	part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Shard: partition.Shard{Index: 0, Of: 1}})
+	part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Shard: dataset.Shard{Index: 0, Of: 1}})
 	put("part", part)
 	s.put("text", []byte("1\n"))
 	for _, c := range []struct {

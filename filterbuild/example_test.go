@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -85,7 +86,7 @@ func ExampleMerge() {
 	for i := range uint32(3) {
 		b, err := filterbuild.NewBuilder(filterbuild.Options{
 			Key: "email::string", Normalize: "trim,lower",
-			Capacity: 10_000, Identity: []byte("newsletter 2026-11-22"), Shard: partition.Shard{Index: i, Of: 3},
+			Capacity: 10_000, Identity: []byte("newsletter 2026-11-22"), Shard: dataset.Shard{Index: i, Of: 3},
 		})
 		if err != nil {
 			log.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -145,7 +146,7 @@ func TestFullDisk(t *testing.T) {
 	s := newStore()
 	putParquet(t, s, "ids.parquet", 1000, record(t, column{"k", numbers(30_000, func(i int) int64 { return int64(i) * 1_000_003 })}))
 	for _, opts := range []Options{
-		{Key: "k", Shard: partition.Shard{Index: 0, Of: 2}}, {Key: "k", Kind: codec.WantExact}, {Key: "k", FPR: 1e-6},
+		{Key: "k", Shard: dataset.Shard{Index: 0, Of: 2}}, {Key: "k", Kind: codec.WantExact}, {Key: "k", FPR: 1e-6},
 	} {
 		f, _ := build(t, s, []string{"ids.parquet"}, opts)
 		for _, raw := range []bool{false, true} {

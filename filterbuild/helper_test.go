@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -192,7 +193,7 @@ func buildShards(t testing.TB, s *memStore, prefix string, inputs []string, opts
 	var names []string
 	for i := range n {
 		o := opts
-		o.Shard = partition.Shard{Index: i, Of: n}
+		o.Shard = dataset.Shard{Index: i, Of: n}
 		f, _ := build(t, s, inputs, o)
 		name := fmt.Sprintf("%s-%d-of-%d", prefix, i, n)
 		if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Uncompressed: i%4 != 0, Replace: true}); err != nil {

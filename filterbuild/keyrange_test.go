@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // ranges renders the key range of a filter that is written and read again.
@@ -108,7 +108,7 @@ func TestKeyRangeOfParts(t *testing.T) {
 			rec.Release()
 			var names []string
 			for i := range uint32(3) {
-				f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Kind: kind, FPR: 0.1, Shard: partition.Shard{Index: i, Of: 3}})
+				f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Kind: kind, FPR: 0.1, Shard: dataset.Shard{Index: i, Of: 3}})
 				if int(i) == c.mute {
 					f.Key[0].Min, f.Key[0].Max = nil, nil
 				}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -149,7 +150,7 @@ func (p *Plan) listedCapacity() error {
 // that closes what was opened for it.
 func (p *Plan) sampled(ctx context.Context) ([]partition.Piece, func(), error) {
 	if p.list == nil {
-		return partition.Split(p.files, partition.Shard{}), func() {}, nil
+		return partition.Split(p.files, dataset.Shard{}), func() {}, nil
 	}
 	spread, err := p.list.inputs.Spread(ctx, samplePages)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -149,7 +150,7 @@ func TestBuildID(t *testing.T) {
 		"the directory": func() [32]byte { return id([]string{filepath.Dir(dir(both)[0])}, base) },
 		"a shard": func() [32]byte {
 			o := base
-			o.Shard = partition.Shard{Index: 3, Of: 16}
+			o.Shard = dataset.Shard{Index: 3, Of: 16}
 			return id(dir(both), o)
 		},
 		"threads and memory": func() [32]byte {
@@ -219,7 +220,7 @@ func TestStandardInput(t *testing.T) {
 		t.Error("a member is missing")
 	}
 	for _, capacity := range []uint64{0, 100} {
-		_, err = NewPlan(open(strings.NewReader("a\n")), Options{Key: "id", Capacity: capacity, Shard: partition.Shard{Index: 0, Of: 2}})
+		_, err = NewPlan(open(strings.NewReader("a\n")), Options{Key: "id", Capacity: capacity, Shard: dataset.Shard{Index: 0, Of: 2}})
 		refused(t, "a shard of standard input", err, ErrCapacity, "standard input")
 	}
 }
@@ -251,7 +252,7 @@ func TestUnsizedInputs(t *testing.T) {
 	if string(bitsOf(sized.Bloom())) != string(bitsOf(want.Bloom())) {
 		t.Error("the bits are not those of a build that knew the number of keys")
 	}
-	_, err := plan(t, s, names, Options{Key: "id", Shard: partition.Shard{Index: 1, Of: 3}})
+	_, err := plan(t, s, names, Options{Key: "id", Shard: dataset.Shard{Index: 1, Of: 3}})
 	refused(t, "a shard of inputs without a size", err, ErrCapacity, "ids0.csv", "Capacity")
 }
 
@@ -282,7 +283,7 @@ func TestMemoryBudget(t *testing.T) {
 			t.Errorf("%d bytes for filters of %d: %v workers, %v; want %d", c.memory, size, b.Workers(), err, c.workers)
 		}
 	}
-	opts.Memory, opts.Shard = size-1, partition.Shard{Index: 0, Of: 1}
+	opts.Memory, opts.Shard = size-1, dataset.Shard{Index: 0, Of: 1}
 	if p, err = plan(t, s, []string{"ids"}, opts); err != nil {
 		t.Fatal(err)
 	}

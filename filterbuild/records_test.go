@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -69,6 +70,6 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	_, err := NewPlan([]*partition.File{partition.Records("mine", whole.Schema(), read, partition.RecordsOptions{Rows: n})},
-		Options{Key: "k", Shard: partition.Shard{Index: 0, Of: 2}})
+		Options{Key: "k", Shard: dataset.Shard{Index: 0, Of: 2}})
 	refused(t, "a shard of records", err, ErrCapacity, "mine")
 }

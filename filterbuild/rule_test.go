@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // ruledIDs returns n IDs in their written form, and their form under the rule:
@@ -156,7 +156,7 @@ func TestRuleTellsFiltersApart(t *testing.T) {
 	putParquet(t, s, "ids", 9, record(t, column{"id", values}))
 	for _, rule := range []string{"", "lower", "trim,lower"} {
 		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3})
-		part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3, Shard: partition.Shard{Index: uint32(len(rule) % 2), Of: 2}})
+		part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3, Shard: dataset.Shard{Index: uint32(len(rule) % 2), Of: 2}})
 		for name, f := range map[string]*codec.Filter{"filter " + rule: f, "part " + rule: part} {
 			if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 				t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // filterOf builds a filter from the values, writes it and reads it again.
@@ -153,7 +153,7 @@ func TestCombineRefusals(t *testing.T) {
 	old.NormalForm = "0"
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 5000))
-	partial, _ := build(t, s, []string{"ids"}, Options{Key: "id", Shard: partition.Shard{Index: 0, Of: 2}})
+	partial, _ := build(t, s, []string{"ids"}, Options{Key: "id", Shard: dataset.Shard{Index: 0, Of: 2}})
 	for _, c := range []struct {
 		name  string
 		b     *codec.Filter

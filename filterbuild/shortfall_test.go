@@ -8,7 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 func sparse(seed uint64, n int) []int64 {
@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 	}
 	s := newStore()
 	putColumn(t, s, "ids", sparse(3, 30_000))
-	f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 20_000, Shard: partition.Shard{Index: 0, Of: 1}})
+	f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 20_000, Shard: dataset.Shard{Index: 0, Of: 1}})
 	if err := Check(f, rep); err != nil {
 		t.Errorf("a partial filter: %v", err)
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // textIDs are rows of IDs as text in several formats, in files of several ranges.
@@ -82,14 +82,14 @@ func TestTextInShards(t *testing.T) {
 				var names []string
 				held := map[bool]int{}
 				for i := range n {
-					opts.Shard = partition.Shard{Index: i, Of: n}
+					opts.Shard = dataset.Shard{Index: i, Of: n}
 					f, rep := build(t, s, []string{name}, opts)
 					held[rep.Rows > 0]++
 					part := fmt.Sprintf("part-%d-%d", n, i)
 					s.put(part, encoded(t, f))
 					names = append(names, part)
 				}
-				opts.Shard = partition.Shard{}
+				opts.Shard = dataset.Shard{}
 				divided := !strings.HasPrefix(name, "c.")
 				if divided && held[true] < 2 || !divided && held[true] != 1 {
 					t.Errorf("%d of %d shards hold rows", held[true], n)
@@ -115,7 +115,7 @@ func TestTextDivisionsDoNotMix(t *testing.T) {
 	opts := Options{Key: "id::int64", Capacity: 1_000_000}
 	var parts []*codec.Filter
 	for i := range uint32(2) {
-		opts.Shard = partition.Shard{Index: i, Of: 2}
+		opts.Shard = dataset.Shard{Index: i, Of: 2}
 		f, _ := build(t, s, []string{"a.csv"}, opts)
 		parts = append(parts, f)
 	}

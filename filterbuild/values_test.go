@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -122,7 +123,7 @@ func TestBuilderAsFromFiles(t *testing.T) {
 		o.Capacity = max(c.opts.Capacity, n)
 		var parts []*codec.Filter
 		for i := range uint32(5) {
-			o.Shard = partition.Shard{Index: i, Of: 5}
+			o.Shard = dataset.Shard{Index: i, Of: 5}
 			lo := int(i) * n / 5
 			f, _ := given(t, o, 2, n/5, func(a, b int) key.Values { return c.values(lo+a, lo+b) })
 			parts = append(parts, f)
@@ -155,7 +156,7 @@ func TestBuilderAsFromFiles(t *testing.T) {
 
 // Options that no filter can meet are refused before a key is added.
 func TestBuilderRefuses(t *testing.T) {
-	shard := partition.Shard{Index: 1, Of: 4}
+	shard := dataset.Shard{Index: 1, Of: 4}
 	for what, c := range map[string]struct {
 		o    Options
 		kind error
@@ -171,9 +172,9 @@ func TestBuilderRefuses(t *testing.T) {
 		"exact text":             {Options{Key: "a::string", Kind: codec.WantExact}, fault.ErrUnsupported, "exact"},
 		"a rate and a size":      {Options{Key: "a::int64", FPR: 0.1, MaxSize: 100}, nil, "one of the two"},
 		"room without capacity":  {Options{Key: "a::int64", Room: true}, nil, "capacity"},
-		"a shard of none":        {Options{Key: "a::int64", Shard: partition.Shard{Index: 4, Of: 4}}, nil, "shard 4/4: counted from 0: want 0 to 3, got 4"},
-		"a shard of too many":    {Options{Key: "a::int64", Shard: partition.Shard{Of: partition.MaxShards + 1}}, nil, "want at most 1048576 shards"},
-		"a shard of no number":   {Options{Key: "a::int64", Shard: partition.Shard{Index: 1}}, nil, "shard 1/0: counted from 0"},
+		"a shard of none":        {Options{Key: "a::int64", Shard: dataset.Shard{Index: 4, Of: 4}}, nil, "shard 4/4: counted from 0: want 0 to 3, got 4"},
+		"a shard of too many":    {Options{Key: "a::int64", Shard: dataset.Shard{Of: dataset.MaxShards + 1}}, nil, "want at most 1048576 shards"},
+		"a shard of no number":   {Options{Key: "a::int64", Shard: dataset.Shard{Index: 1}}, nil, "shard 1/0: counted from 0"},
 		"an unknown kind":        {Options{Key: "a::int64", Kind: 9}, nil, "Kind: want auto (0), bloom (1) or exact (2), got 9"},
 		"an unknown geometry":    {Options{Key: "a::int64", Geometry: 9}, fault.ErrUnsupported, "geometry 9"},
 		"a rate above one":       {Options{Key: "a::int64", FPR: 2}, nil, "false-positive rate 2"},
@@ -328,9 +329,9 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	defer list.Close()
 	for want, o := range map[string]Options{
-		"shard 4/4: counted from 0: want 0 to 3": {Shard: partition.Shard{Index: 4, Of: 4}},
-		"shard 7/1: counted from 0: want 0":      {Shard: partition.Shard{Index: 7, Of: 1}},
-		"shard 1/0: counted from 0":              {Shard: partition.Shard{Index: 1}},
+		"shard 4/4: counted from 0: want 0 to 3": {Shard: dataset.Shard{Index: 4, Of: 4}},
+		"shard 7/1: counted from 0: want 0":      {Shard: dataset.Shard{Index: 7, Of: 1}},
+		"shard 1/0: counted from 0":              {Shard: dataset.Shard{Index: 1}},
 		"Threads: want 0":                        {Threads: -1},
 		"Memory: want 0":                         {Memory: -1},
 		"Kind: want":                             {Kind: 9},
@@ -348,7 +349,7 @@ func TestPlanRefuses(t *testing.T) {
 		}
 	}
 	// The share of a worker may be empty.
-	p, err := NewPlanOf(t.Context(), list, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, Options{Key: "id", Shard: partition.Shard{Index: 98, Of: 99}})
+	p, err := NewPlanOf(t.Context(), list, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, Options{Key: "id", Shard: dataset.Shard{Index: 98, Of: 99}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +429,7 @@ func TestBuilderWaits(t *testing.T) {
 // A merge in memory follows the same rules as a merge of files.
 func TestMergeRefuses(t *testing.T) {
 	part := func(name string, i, of uint32, change func(*Options)) *codec.Filter {
-		o := Options{Key: "a::int64", Capacity: 1000, Shard: partition.Shard{Index: i, Of: of}, Identity: []byte(name)}
+		o := Options{Key: "a::int64", Capacity: 1000, Shard: dataset.Shard{Index: i, Of: of}, Identity: []byte(name)}
 		if change != nil {
 			change(&o)
 		}

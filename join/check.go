@@ -44,7 +44,7 @@ func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker 
 }
 
 // check returns the positions of the keys that IDs have, see
-// [partition.Match].Check, with their entries, and counts their rows.
+// [dataset.Match].Check, with their entries, and counts their rows.
 func (c *checker) check(k *partition.Keys) ([]uint32, error) {
 	if c.group != k.Piece {
 		c.group, c.counts, c.asked = k.Piece, c.tally.of(k.Piece), c.asking.Ask()

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -43,7 +44,7 @@ func onDisk(t *testing.T, ids, logs []*partition.File, opts join.Options) (got a
 	if err != nil {
 		return got, err
 	}
-	got.names, got.rows, err = stored(t, b, partition.Parquet)
+	got.names, got.rows, err = stored(t, b, dataset.Parquet)
 	return got, err
 }
 
@@ -319,7 +320,7 @@ func TestCountOfShards(t *testing.T) {
 	for typ, want := range map[join.Type]int64{join.Semi: 4, join.Inner: 7, join.Left: 10} {
 		var sum int64
 		for i := range uint32(3) {
-			j, err := join.New(ids, logs, join.Options{On: "k", Type: typ, Shard: partition.Shard{Index: i, Of: 3}, Columns: []string{}})
+			j, err := join.New(ids, logs, join.Options{On: "k", Type: typ, Shard: dataset.Shard{Index: i, Of: 3}, Columns: []string{}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -18,8 +19,8 @@ func differing(t testing.TB) []*partition.File {
 	t.Helper()
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet")
-	writeFile(t, a, table(t, numbers("k", arrow.PrimitiveTypes.Int32, 0, 6), texts("s", "p", "q", "r", "s", "t", "u")), 3, partition.Parquet)
-	writeFile(t, b, table(t, ints("n", "10", "20", "30"), ints("k", "4", "5", "-1")), 3, partition.Parquet)
+	writeFile(t, a, table(t, numbers("k", arrow.PrimitiveTypes.Int32, 0, 6), texts("s", "p", "q", "r", "s", "t", "u")), 3, dataset.Parquet)
+	writeFile(t, b, table(t, ints("n", "10", "20", "30"), ints("k", "4", "5", "-1")), 3, dataset.Parquet)
 	return open(t, partition.Opening{}, dir)
 }
 
@@ -46,9 +47,9 @@ func TestUnionOfTheLog(t *testing.T) {
 		names string
 		rows  []string
 	}{
-		{join.Options{Schema: partition.Union}, "k s n", []string{`0 "p" NULL`, `4 "t" NULL`, `5 "u" NULL`, `4 NULL 10`, `5 NULL 20`, `-1 NULL 30`}},
-		{join.Options{Schema: partition.Union, Type: join.Anti}, "k s n", []string{`2 "r" NULL`, `3 "s" NULL`}},
-		{join.Options{Schema: partition.Union, Columns: []string{"n"}}, "n", []string{"NULL", "NULL", "NULL", "10", "20", "30"}},
+		{join.Options{Schema: dataset.Union}, "k s n", []string{`0 "p" NULL`, `4 "t" NULL`, `5 "u" NULL`, `4 NULL 10`, `5 NULL 20`, `-1 NULL 30`}},
+		{join.Options{Schema: dataset.Union, Type: join.Anti}, "k s n", []string{`2 "r" NULL`, `3 "s" NULL`}},
+		{join.Options{Schema: dataset.Union, Columns: []string{"n"}}, "n", []string{"NULL", "NULL", "NULL", "10", "20", "30"}},
 		{join.Options{Columns: []string{"k"}}, "", nil},
 	} {
 		c.opts.On = "k=id"
@@ -72,7 +73,7 @@ func TestUnionOfTheLog(t *testing.T) {
 	if got, err := onDisk(t, words, differing(t), one); err != nil || !slices.Equal(got.rows, []string{`"a"`, `"b"`, `"b"`, `"c"`}) {
 		t.Errorf("columns of the IDs alone, in one file: %q, %v", got.rows, err)
 	}
-	one.Schema = partition.Strict
+	one.Schema = dataset.Strict
 	if _, err := onDisk(t, words, differing(t), one); err != nil {
 		t.Errorf("columns of the IDs alone, all of one schema: %v", err)
 	}
@@ -101,9 +102,9 @@ func TestColumnsOfTheLog(t *testing.T) {
 		}
 	}
 	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name(), `"x"`)
-	union := join.Options{On: "k=id", Type: join.Left, Schema: partition.Union}
+	union := join.Options{On: "k=id", Type: join.Left, Schema: dataset.Union}
 	if err := refused(t, "not of the log alone", ids, logs, union, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("%+v: %v", union, err)
 	}
-	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: partition.Union}, "unsupported", "Parquet")
+	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: dataset.Union}, "unsupported", "Parquet")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
@@ -76,7 +77,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		t.Errorf("classes: %v is no mismatch", err)
 	}
 	for _, typ := range []join.Type{join.Right, join.Full} {
-		err := refused(t, "shard", ids, logs, join.Options{On: "k", Type: typ, Shard: partition.Shard{Index: 0, Of: 2}}, "unsupported", string(typ), "Shard")
+		err := refused(t, "shard", ids, logs, join.Options{On: "k", Type: typ, Shard: dataset.Shard{Index: 0, Of: 2}}, "unsupported", string(typ), "Shard")
 		if !errors.Is(err, fault.ErrUnsupported) {
 			t.Errorf("%s of a shard: %v", typ, err)
 		}
@@ -102,7 +103,7 @@ func TestShards(t *testing.T) {
 				var rows []string
 				var in int64
 				for i := range of + 1 {
-					opts.Shard = partition.Shard{Index: i, Of: of + 1}
+					opts.Shard = dataset.Shard{Index: i, Of: of + 1}
 					part, err := run(t, ids, logs, opts)
 					if err != nil {
 						t.Fatal(err)
@@ -116,7 +117,7 @@ func TestShards(t *testing.T) {
 		}
 	}
 	// More workers than row groups: some have nothing to do.
-	got, err := run(t, ids, logs, join.Options{On: "k", Type: join.Left, Shard: partition.Shard{Index: 99, Of: 1000}})
+	got, err := run(t, ids, logs, join.Options{On: "k", Type: join.Left, Shard: dataset.Shard{Index: 99, Of: 1000}})
 	if err != nil || len(got.rows) != 0 && got.report.RowsIn == 0 {
 		t.Errorf("a shard without row groups: %v", err)
 	}
@@ -209,7 +210,7 @@ func TestOtherFilter(t *testing.T) {
 			}
 		}
 		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: filterOf(t, text, "k", codec.WantBloom, 0.01)}, "mismatch", "integer", "text or binary")
-		plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "k", Shard: partition.Shard{Index: 0, Of: 2}})
+		plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "k", Shard: dataset.Shard{Index: 0, Of: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
@@ -133,7 +134,7 @@ func (d *keySets) record(keys []int64) arrow.Record {
 }
 
 // write writes keys as files of the log or IDs.
-func (d *keySets) write(t testing.TB, keys []int64, files, groupRows int, format partition.Format) string {
+func (d *keySets) write(t testing.TB, keys []int64, files, groupRows int, format dataset.Format) string {
 	t.Helper()
 	dir, rec := t.TempDir(), d.record(keys)
 	defer rec.Release()
@@ -191,7 +192,7 @@ func TestEstimates(t *testing.T) {
 	for _, d := range allKeySets() {
 		t.Run(d.name, func(t *testing.T) {
 			selectivity, pairs, distinct := d.truth()
-			format := partition.Parquet
+			format := dataset.Parquet
 			log := open(t, partition.Opening{}, d.write(t, d.log, max(d.files, 3), max(d.groupRows, 10_000), format))
 			ids := open(t, partition.Opening{}, d.write(t, d.ids, 1, 1000, format))
 			for _, s := range samples {

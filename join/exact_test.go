@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -19,18 +20,18 @@ import (
 func TestExactTooFarApart(t *testing.T) {
 	const most = 1 << 23 // of a small set's range
 	for name, c := range map[string]struct {
-		format partition.Format
+		format dataset.Format
 		last   string
 		memory int64
 		read   bool // some ID is
 		want   string
 	}{
-		"fits":            {partition.Parquet, "8388608", 0, true, ""},
-		"from statistics": {partition.Parquet, "8400000", 0, false, "integer between the smallest and the largest: up to 3 IDs in a range of 8.4e+06"},
-		"no statistics":   {partition.ArrowFile, "8400000", 0, true, "integer between the smallest and the largest (leave"},
-		"rounded bounds":  {partition.Parquet, "8388700", 0, true, "integer between the smallest and the largest (leave"},
-		"far":             {partition.Parquet, "9223372036854775807", 0, false, "in a range of 9.22e+18"},
-		"memory":          {partition.Parquet, "8388608", most / 16, false, "marks of the IDs"},
+		"fits":            {dataset.Parquet, "8388608", 0, true, ""},
+		"from statistics": {dataset.Parquet, "8400000", 0, false, "integer between the smallest and the largest: up to 3 IDs in a range of 8.4e+06"},
+		"no statistics":   {dataset.ArrowFile, "8400000", 0, true, "integer between the smallest and the largest (leave"},
+		"rounded bounds":  {dataset.Parquet, "8388700", 0, true, "integer between the smallest and the largest (leave"},
+		"far":             {dataset.Parquet, "9223372036854775807", 0, false, "in a range of 9.22e+18"},
+		"memory":          {dataset.Parquet, "8388608", most / 16, false, "marks of the IDs"},
 	} {
 		rec := table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"0", "7", c.last}})
 		ids := open(t, partition.Opening{}, writeTable(t, rec, 1, 3, c.format))
@@ -56,9 +57,9 @@ func TestPrepares(t *testing.T) {
 	}
 	k := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: values}
 	v := column{name: "v", dt: arrow.BinaryTypes.String, values: values}
-	for _, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
+	for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 		ids := open(t, partition.Opening{}, writeTable(t, table(t, k, v), 2, 2, format))
-		log := open(t, partition.Opening{}, writeTable(t, table(t, column{name: "k", dt: k.dt, values: values[:900]}), 1, 3, partition.Parquet))
+		log := open(t, partition.Opening{}, writeTable(t, table(t, column{name: "k", dt: k.dt, values: values[:900]}), 1, 3, dataset.Parquet))
 		for _, s := range []join.Strategy{join.Exact, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			for _, typ := range []join.Type{join.Semi, join.Inner, join.Full} {
 				if s == join.Exact && typ != join.Semi {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -74,7 +75,7 @@ func pipeline(ctx context.Context, dir string) error {
 	var parts []string
 	for i := range uint32(workers) { // each on a machine of its own
 		name := filepath.Join(dir, fmt.Sprintf("part-%d.bjf", i))
-		if err := buildPart(ctx, partition.Shard{Index: i, Of: workers}, name); err != nil {
+		if err := buildPart(ctx, dataset.Shard{Index: i, Of: workers}, name); err != nil {
 			return err
 		}
 		parts = append(parts, name)
@@ -91,12 +92,12 @@ func pipeline(ctx context.Context, dir string) error {
 	}
 	defer partition.Close(logs)
 	scanner, err := partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{{Filter: filter, Key: "origin"}},
+		Match: []dataset.Match{{Filter: filter, Key: "origin"}},
 	})
 	if err != nil {
 		return err
 	}
-	pieces := partition.Split(logs, partition.Shard{})
+	pieces := partition.Split(logs, dataset.Shard{})
 	out := partition.Output{Name: filepath.Join(dir, "candidates.parquet")}
 	written, err := out.WriteScan(ctx, scanner, pieces, logs)
 	if err != nil {
@@ -106,7 +107,7 @@ func pipeline(ctx context.Context, dir string) error {
 	return nil
 }
 
-func buildPart(ctx context.Context, shard partition.Shard, name string) error {
+func buildPart(ctx context.Context, shard dataset.Shard, name string) error {
 	ids, err := partition.Open(ctx, []string{flights + "airports.csv"}, partition.OpenOptions{Text: true})
 	if err != nil {
 		return err

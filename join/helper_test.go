@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -96,7 +97,7 @@ func table(t testing.TB, cols ...column) arrow.Record {
 
 // writeTable writes a table as files in a new directory, in row groups of the given
 // size, and returns the directory.
-func writeTable(t testing.TB, rec arrow.Record, files, groups int, format partition.Format) string {
+func writeTable(t testing.TB, rec arrow.Record, files, groups int, format dataset.Format) string {
 	t.Helper()
 	dir := t.TempDir()
 	n := int(rec.NumRows())
@@ -105,7 +106,7 @@ func writeTable(t testing.TB, rec arrow.Record, files, groups int, format partit
 		part := rec.NewSlice(int64(lo), int64(hi))
 		per := max((hi-lo+groups-1)/groups, 1)
 		ending := ".parquet"
-		if format == partition.ArrowFile {
+		if format == dataset.ArrowFile {
 			ending = ".arrow"
 		}
 		writeFile(t, filepath.Join(dir, fmt.Sprintf("%03d%s", f, ending)), part, per, format)
@@ -114,7 +115,7 @@ func writeTable(t testing.TB, rec arrow.Record, files, groups int, format partit
 	return dir
 }
 
-func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format partition.Format) {
+func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format dataset.Format) {
 	t.Helper()
 	out, err := os.Create(name)
 	if err != nil {
@@ -125,7 +126,7 @@ func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format par
 		Write(arrow.Record) error
 		Close() (int64, int64, error)
 	}
-	if format == partition.ArrowFile {
+	if format == dataset.ArrowFile {
 		w, err = arrowipc.NewFileWriter(out, rec.Schema(), arrowipc.WriterOptions{})
 	} else {
 		w, err = arrowparquet.NewParquetWriter(out, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: int64(rows)})

@@ -3,14 +3,14 @@ package join_test
 import (
 	"fmt"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // inputsAgree returns an error if the figures of the inputs do not add up to those of
 // the report. where says that the log has a condition, which the report may count
 // without the rows that fail it.
-func inputsAgree(w partition.Written, r join.Report, typ join.Type, where bool) error {
+func inputsAgree(w dataset.Written, r join.Report, typ join.Type, where bool) error {
 	var in, kept, out, null int64
 	for _, i := range w.Inputs {
 		where = where || i.RowsIn < 0 // a stream, whose rows are not known before it is read

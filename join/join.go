@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -178,21 +179,21 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 // join's. With Options.Require and without a shard, nothing of a directory becomes
 // visible before it is met: see [partition.Output].Hold. What an error leaves of the
 // output is as of [partition.Destination.Write].
-func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (partition.Written, error) {
+func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (dataset.Written, error) {
 	return j.WriteTo(ctx, partition.Destination{Output: out, Result: partition.ResultExact}, end)
 }
 
 // WriteTo is [Join.Write] to a destination with all of its options.
-func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func() error) (_ partition.Written, err error) {
+func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func() error) (_ dataset.Written, err error) {
 	if _, err := j.prepared(); err != nil {
-		return partition.Written{}, err
+		return dataset.Written{}, err
 	}
 	if err := out.CheckSchemas(ctx, partition.Scan{}, nil); err != nil { // before IDs are read
-		return partition.Written{}, err
+		return dataset.Written{}, err
 	}
 	ctx, release, err := j.begin(ctx, false)
 	if err != nil {
-		return partition.Written{}, err
+		return dataset.Written{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	t := j.task
@@ -200,21 +201,21 @@ func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func(
 	if dir {
 		var err error
 		if t, err = t.mirrored(); err != nil {
-			return partition.Written{}, err
+			return dataset.Written{}, err
 		}
 		t = t.required(&out)
 		j.note(func() { j.task = t })
 	}
-	if t.answer.rowsOfLog() || t.opts.Schema == partition.Strict {
+	if t.answer.rowsOfLog() || t.opts.Schema == dataset.Strict {
 		if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
-			return partition.Written{}, err
+			return dataset.Written{}, err
 		}
 	}
 	if !t.answer.rowsOfLog() {
 		paged, why := t.byPages(ctx, out)
 		j.note(func() { j.why = why })
 		if t = paged; why != "" {
-			out.Counts = func(inputs []partition.WrittenInput, pieces []partition.Piece) (idsMatched, idsTotal int64) {
+			out.Counts = func(inputs []dataset.WrittenInput, pieces []partition.Piece) (idsMatched, idsTotal int64) {
 				j.once.describe(inputs, pieces, j.task.opts.Type, true)
 				return j.report.IDsMatched, j.report.IDsTotal
 			}
@@ -223,15 +224,15 @@ func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func(
 	}
 	r, err := t.start(ctx)
 	if err != nil {
-		return partition.Written{}, err
+		return dataset.Written{}, err
 	}
 	defer r.held.release()
 	scanner, err := r.scanner(round{}) // which says what is kept
 	if err != nil {
-		return partition.Written{}, err
+		return dataset.Written{}, err
 	}
 	j.note(func() { j.scanner = scanner })
-	out.Counts = func(inputs []partition.WrittenInput, pieces []partition.Piece) (idsMatched, idsTotal int64) {
+	out.Counts = func(inputs []dataset.WrittenInput, pieces []partition.Piece) (idsMatched, idsTotal int64) {
 		if t.answer.pages {
 			r.tally.describe(inputs, pieces, t.opts.Type, false)
 		}

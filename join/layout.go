@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -43,7 +44,7 @@ func newAnswer(o *Options, p *pairing, ids, logs []*partition.File, counts bool,
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
-		if a.rowsOfLog() && o.Schema != partition.Union {
+		if a.rowsOfLog() && o.Schema != dataset.Union {
 			kept := a.scanOptions(f, false)
 			if l.schema, err = kept.SchemaOf(f); err != nil {
 				return nil, err
@@ -83,7 +84,7 @@ type column struct {
 func (a *answer) newLayout(p *pairing, f *partition.File) (*layout, error) {
 	log, ids := f.Schema(), a.ids
 	l := &layout{plain: a.typ.keepsIDs()}
-	if a.rowsOfLog() && a.opts.Schema == partition.Union { // the columns are those of several files
+	if a.rowsOfLog() && a.opts.Schema == dataset.Union { // the columns are those of several files
 		l.schema = log
 		return l, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // leaf is a column, perhaps in structs, with its values as text.
@@ -21,16 +21,16 @@ type leaf struct {
 	cells []string
 }
 
-// dataset is a table under construction.
-type dataset struct {
+// columnar is a table under construction.
+type columnar struct {
 	leaves []leaf
 	void   map[string][]bool // rows in which a struct is NULL, by its path
 	rows   int
 }
 
 // subset returns the table with some of its rows.
-func (d dataset) subset(rows []int) dataset {
-	out := dataset{void: map[string][]bool{}, rows: len(rows)}
+func (d columnar) subset(rows []int) columnar {
+	out := columnar{void: map[string][]bool{}, rows: len(rows)}
 	for _, l := range d.leaves {
 		cells := make([]string, len(rows))
 		for i, r := range rows {
@@ -47,7 +47,7 @@ func (d dataset) subset(rows []int) dataset {
 }
 
 // between returns the table's rows from lo to hi, exclusive.
-func (d dataset) between(lo, hi int) dataset {
+func (d columnar) between(lo, hi int) columnar {
 	rows := make([]int, hi-lo)
 	for i := range rows {
 		rows[i] = lo + i
@@ -56,7 +56,7 @@ func (d dataset) between(lo, hi int) dataset {
 }
 
 // record makes a record of the table. The caller releases it.
-func (d dataset) record(t testing.TB) arrow.Record {
+func (d columnar) record(t testing.TB) arrow.Record {
 	t.Helper()
 	fields, arrs := d.fields(t, nil)
 	rec := array.NewRecord(arrow.NewSchema(fields, nil), arrs, int64(d.rows))
@@ -67,7 +67,7 @@ func (d dataset) record(t testing.TB) arrow.Record {
 }
 
 // fields makes the columns of the struct at a path.
-func (d dataset) fields(t testing.TB, in []string) (fields []arrow.Field, arrs []arrow.Array) {
+func (d columnar) fields(t testing.TB, in []string) (fields []arrow.Field, arrs []arrow.Array) {
 	for _, l := range d.leaves {
 		if len(l.path) <= len(in) || !slices.Equal(l.path[:len(in)], in) {
 			continue
@@ -87,7 +87,7 @@ func (d dataset) fields(t testing.TB, in []string) (fields []arrow.Field, arrs [
 	return fields, arrs
 }
 
-func (d dataset) structure(t testing.TB, path []string) arrow.Array {
+func (d columnar) structure(t testing.TB, path []string) arrow.Array {
 	fields, arrs := d.fields(t, path)
 	sb := array.NewBooleanBuilder(memory.DefaultAllocator) // its validity is the struct's
 	defer sb.Release()
@@ -120,7 +120,7 @@ type part struct {
 type recipe struct {
 	parts           []part
 	rule            string
-	logs, ids       dataset
+	logs, ids       columnar
 	where           condition // on the log
 	logForm, idForm form
 	on              string
@@ -154,14 +154,14 @@ func draw(seed uint64) *recipe {
 		if c.rule != "" && i > 0 { // beside the key under the rule, one that the rule does not change
 			f = families()[choose(r, 0, 4)]
 		}
-		if c.idForm.format == partition.Lines && i > 0 {
+		if c.idForm.format == dataset.Lines && i > 0 {
 			break
 		}
 		c.parts = append(c.parts, c.newPart(r, f, i))
 	}
 	c.fill(r)
-	if c.ids.rows == 0 && c.idForm.format == partition.NDJSON { // without rows it has no columns
-		c.idForm.format = partition.CSV
+	if c.ids.rows == 0 && c.idForm.format == dataset.NDJSON { // without rows it has no columns
+		c.idForm.format = dataset.CSV
 	}
 	c.payload(r)
 	c.ids = c.idForm.fit(c.ids)
@@ -228,7 +228,7 @@ func (c *recipe) fill(r *rand.Rand) {
 		n, m = 3000+r.IntN(3000), 100+r.IntN(400)
 	}
 	heavy := r.IntN(4) == 0
-	side := func(d *dataset, rows int, of func(*part) *leaf) {
+	side := func(d *columnar, rows int, of func(*part) *leaf) {
 		var mine [][]string
 		for _, tuple := range tuples {
 			ok := true
@@ -298,7 +298,7 @@ func (c *recipe) spelled(r *rand.Rand, p *part, inLog bool, v string) string {
 
 // payload adds columns beside the key, some of whose names clash.
 func (c *recipe) payload(r *rand.Rand) {
-	if c.idForm.format != partition.Lines {
+	if c.idForm.format != dataset.Lines {
 		c.ids.number(c.idForm, "m")
 		c.ids.more(r, c.idForm)
 		if c.big == "ids" {
@@ -311,13 +311,13 @@ func (c *recipe) payload(r *rand.Rand) {
 	}
 	c.logs.number(c.logForm, "n")
 	c.logs.more(r, c.logForm)
-	for _, d := range []*dataset{&c.logs, &c.ids} {
+	for _, d := range []*columnar{&c.logs, &c.ids} {
 		r.Shuffle(len(d.leaves), func(i, k int) { d.leaves[i], d.leaves[k] = d.leaves[k], d.leaves[i] })
 	}
 }
 
 // number adds a column that numbers the rows.
-func (d *dataset) number(f form, name string) {
+func (d *columnar) number(f form, name string) {
 	l := leaf{path: []string{name}, dt: arrow.PrimitiveTypes.Int64}
 	if f.format.IsText() {
 		l.dt = arrow.BinaryTypes.String
@@ -329,7 +329,7 @@ func (d *dataset) number(f form, name string) {
 }
 
 // more adds columns of any type.
-func (d *dataset) more(r *rand.Rand, f form) {
+func (d *columnar) more(r *rand.Rand, f form) {
 	p, b := arrow.PrimitiveTypes, arrow.BinaryTypes
 	wide := choose(r, 3, 3, 3, 300, 3000)
 	kinds := []struct {

@@ -23,13 +23,13 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // form is how a table is stored: in files of one format, with random details.
 type form struct {
-	format partition.Format
+	format dataset.Format
 	files  int
 	groups int // rows in a row group or record batch, at most
 	seed   uint64
@@ -37,9 +37,9 @@ type form struct {
 
 func drawForm(r *rand.Rand, ids bool) form {
 	f := form{files: 1 + r.IntN(3), groups: choose(r, 3, 10, 50, 1000), seed: r.Uint64()}
-	f.format = choose(r, partition.Parquet, partition.Parquet, partition.Parquet, partition.ArrowFile, partition.ArrowStream)
+	f.format = choose(r, dataset.Parquet, dataset.Parquet, dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream)
 	if ids && r.IntN(3) == 0 {
-		f.format = choose(r, partition.CSV, partition.TSV, partition.NDJSON, partition.Lines)
+		f.format = choose(r, dataset.CSV, dataset.TSV, dataset.NDJSON, dataset.Lines)
 	}
 	return f
 }
@@ -47,7 +47,7 @@ func drawForm(r *rand.Rand, ids bool) form {
 // dictionaries reports whether the format stores them. Parquet does, but not with the
 // writers of these tests.
 func (f form) dictionaries() bool {
-	return f.format == partition.ArrowFile || f.format == partition.ArrowStream
+	return f.format == dataset.ArrowFile || f.format == dataset.ArrowStream
 }
 
 func (f form) String() string {
@@ -56,8 +56,8 @@ func (f form) String() string {
 
 // fit replaces values that the format cannot represent: empty strings in CSV, TSV and
 // lines, tabs in TSV, NULL in lines.
-func (f form) fit(d dataset) dataset {
-	if !f.format.IsText() || f.format == partition.NDJSON {
+func (f form) fit(d columnar) columnar {
+	if !f.format.IsText() || f.format == dataset.NDJSON {
 		return d
 	}
 	var rows []int
@@ -65,13 +65,13 @@ func (f form) fit(d dataset) dataset {
 		gone := false
 		for _, l := range d.leaves {
 			v := &l.cells[i]
-			if f.format != partition.CSV {
+			if f.format != dataset.CSV {
 				*v = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(*v)
 			}
 			if *v == "" {
 				*v = null
 			}
-			gone = gone || f.format == partition.Lines && *v == null
+			gone = gone || f.format == dataset.Lines && *v == null
 		}
 		if !gone {
 			rows = append(rows, i)
@@ -81,27 +81,27 @@ func (f form) fit(d dataset) dataset {
 }
 
 // write stores the table in a new directory and returns its name.
-func (f form) write(t testing.TB, d dataset) string {
+func (f form) write(t testing.TB, d columnar) string {
 	t.Helper()
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(f.seed, 8))
 	ours := r.IntN(2) == 0 || slices.ContainsFunc(d.leaves, otherInParquet)
 	files := f.files
-	if f.format == partition.NDJSON { // without rows it has no columns
+	if f.format == dataset.NDJSON { // without rows it has no columns
 		files = max(min(files, d.rows), 1)
 	}
 	for i := range files {
 		part := d.between(i*d.rows/files, (i+1)*d.rows/files)
 		var b buffer
 		switch f.format {
-		case partition.Parquet:
+		case dataset.Parquet:
 			f.parquet(t, r, &b, part, ours)
-		case partition.ArrowFile, partition.ArrowStream:
+		case dataset.ArrowFile, dataset.ArrowStream:
 			f.arrow(t, &b, part)
 		default:
 			part.text(t, r, f.format, &b.Buffer)
 		}
-		ending := map[partition.Format]string{partition.ArrowFile: "arrow", partition.ArrowStream: "arrows", partition.Lines: "ids"}[f.format]
+		ending := map[dataset.Format]string{dataset.ArrowFile: "arrow", dataset.ArrowStream: "arrows", dataset.Lines: "ids"}[f.format]
 		if ending == "" {
 			ending = string(f.format)
 		}
@@ -129,7 +129,7 @@ func otherInParquet(l leaf) bool {
 }
 
 // groupsOf calls fn with a record for each row group; there is at least one.
-func (f form) groupsOf(t testing.TB, d dataset, fn func(arrow.Record) error) {
+func (f form) groupsOf(t testing.TB, d columnar, fn func(arrow.Record) error) {
 	for lo := 0; lo == 0 || lo < d.rows; lo += f.groups {
 		rec := d.between(lo, min(lo+f.groups, d.rows)).record(t)
 		err := fn(rec)
@@ -140,7 +140,7 @@ func (f form) groupsOf(t testing.TB, d dataset, fn func(arrow.Record) error) {
 	}
 }
 
-func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d dataset, ours bool) {
+func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d columnar, ours bool) {
 	empty := d.between(0, 0).record(t)
 	defer empty.Release()
 	if ours || bits.UintSize < 64 { // with a page index; arrow/go's writer panics on 32 bits, because of an unaligned counter
@@ -175,14 +175,14 @@ func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d dataset, ours
 }
 
 // arrow writes slices of one record, since an Arrow file has one dictionary per column.
-func (f form) arrow(t testing.TB, out *buffer, d dataset) {
+func (f form) arrow(t testing.TB, out *buffer, d columnar) {
 	rec := d.record(t)
 	defer rec.Release()
 	var w interface {
 		Write(arrow.Record) error
 		Close() error
 	} = ipc.NewWriter(out, ipc.WithSchema(rec.Schema()))
-	if f.format == partition.ArrowFile {
+	if f.format == dataset.ArrowFile {
 		fw, err := ipc.NewFileWriter(out, ipc.WithSchema(rec.Schema()))
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func (f form) arrow(t testing.TB, out *buffer, d dataset) {
 }
 
 // text writes the table as a text file.
-func (d dataset) text(t testing.TB, r *rand.Rand, format partition.Format, out *bytes.Buffer) {
+func (d columnar) text(t testing.TB, r *rand.Rand, format dataset.Format, out *bytes.Buffer) {
 	t.Helper()
 	var names []string
 	for _, l := range d.leaves {
@@ -212,9 +212,9 @@ func (d dataset) text(t testing.TB, r *rand.Rand, format partition.Format, out *
 	quoted := csv.NewWriter(out)
 	head := func() {
 		switch format {
-		case partition.CSV:
+		case dataset.CSV:
 			quoted.Write(names)
-		case partition.TSV:
+		case dataset.TSV:
 			fmt.Fprintln(out, strings.Join(names, "\t"))
 		}
 	}
@@ -227,11 +227,11 @@ func (d dataset) text(t testing.TB, r *rand.Rand, format partition.Format, out *
 			}
 		}
 		switch format {
-		case partition.CSV:
+		case dataset.CSV:
 			quoted.Write(cells)
-		case partition.TSV, partition.Lines:
+		case dataset.TSV, dataset.Lines:
 			fmt.Fprintln(out, strings.Join(cells, "\t"))
-		case partition.NDJSON:
+		case dataset.NDJSON:
 			var fields []string
 			for c, l := range d.leaves {
 				v, err := json.Marshal(cells[c])
@@ -259,7 +259,7 @@ func (d dataset) text(t testing.TB, r *rand.Rand, format partition.Format, out *
 }
 
 // stored reads the rows of an output and the names of its columns with arrow/go.
-func stored(t testing.TB, b []byte, format partition.Format) (columns string, rows []string, err error) {
+func stored(t testing.TB, b []byte, format dataset.Format) (columns string, rows []string, err error) {
 	t.Helper()
 	show := func(rec arrow.Record) {
 		for i := range int(rec.NumRows()) {
@@ -267,7 +267,7 @@ func stored(t testing.TB, b []byte, format partition.Format) (columns string, ro
 		}
 	}
 	switch format {
-	case partition.Parquet:
+	case dataset.Parquet:
 		f, err := v15.NewParquetReader(bytes.NewReader(b))
 		if err != nil {
 			return "", nil, err
@@ -303,7 +303,7 @@ func stored(t testing.TB, b []byte, format partition.Format) (columns string, ro
 			show(tr.Record())
 		}
 		return names(whole.Schema()), rows, tr.Err()
-	case partition.ArrowFile:
+	case dataset.ArrowFile:
 		f, err := ipc.NewFileReader(bytes.NewReader(b))
 		if err != nil {
 			return "", nil, err

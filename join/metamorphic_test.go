@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -332,7 +333,7 @@ type inputs struct {
 }
 
 // store writes both tables and opens them.
-func (c *recipe) store(t testing.TB, logs, ids dataset) *inputs {
+func (c *recipe) store(t testing.TB, logs, ids columnar) *inputs {
 	in := &inputs{c: c, wanted: map[join.Type]*naive{}, filters: map[string]*codec.Filter{}}
 	in.log, in.id = c.where.rows(logs).record(t), ids.record(t)
 	in.rows = int64(logs.rows)
@@ -484,7 +485,7 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 	temp := t.TempDir()
 	opts := join.Options{On: in.c.on, Type: w.typ, Strategy: w.strategy, Normalize: in.c.rule, FPR: w.fpr, Threads: w.threads, Memory: w.memory, TempDir: temp, Mem: mem}
 	if w.shards > 1 {
-		opts.Shard = partition.Shard{Index: uint32(i), Of: uint32(w.shards)}
+		opts.Shard = dataset.Shard{Index: uint32(i), Of: uint32(w.shards)}
 	}
 	if w.out == "count" {
 		opts.Columns = []string{}
@@ -589,14 +590,14 @@ func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, fi
 		return err
 	}
 	var all []byte
-	format := partition.Parquet
+	format := dataset.Parquet
 	switch w.out {
 	case "-":
-		all, format = stream.Bytes(), partition.ArrowStream
+		all, format = stream.Bytes(), dataset.ArrowStream
 		a.names, a.rows, err = stored(t, all, format)
 	default:
 		if w.out == "out.arrow" {
-			format = partition.ArrowFile
+			format = dataset.ArrowFile
 		}
 		for i, f := range done.Files {
 			name := f.Name
@@ -635,9 +636,9 @@ func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, fi
 func (c *recipe) smaller(t *testing.T, w way) string {
 	logs, ids := c.logs, c.ids
 	var last error
-	wrong := func(l, i dataset) bool {
+	wrong := func(l, i columnar) bool {
 		small := *c
-		if small.logs, small.ids = l, i; i.rows == 0 && c.idForm.format == partition.NDJSON {
+		if small.logs, small.ids = l, i; i.rows == 0 && c.idForm.format == dataset.NDJSON {
 			return false // without rows it has no columns
 		}
 		w := w
@@ -651,7 +652,7 @@ func (c *recipe) smaller(t *testing.T, w way) string {
 		return "\n(it does not fail a second time)"
 	}
 	until := time.Now().Add(20 * time.Second)
-	for _, d := range []*dataset{&logs, &ids, &logs, &ids} {
+	for _, d := range []*columnar{&logs, &ids, &logs, &ids} {
 		for step := max(d.rows/2, 1); step > 0; step /= 2 {
 			for at := 0; at < d.rows && time.Now().Before(until); {
 				var rows []int
@@ -674,7 +675,7 @@ func (c *recipe) smaller(t *testing.T, w way) string {
 }
 
 // String shows a table.
-func (d dataset) String() string {
+func (d columnar) String() string {
 	var b strings.Builder
 	for _, l := range d.leaves {
 		fmt.Fprintf(&b, "  %s %s: %q\n", strings.Join(l.path, "."), l.dt, l.cells)

@@ -14,7 +14,7 @@ import (
 // does not let through are removed from the log before the naive join.
 type condition struct {
 	text  string // empty: none
-	truth func(d dataset, row int) truth
+	truth func(d columnar, row int) truth
 }
 
 // truth is a value of SQL's logic: 0 is false, 1 NULL and 2 true.
@@ -28,7 +28,7 @@ func truthOf(b bool) truth {
 }
 
 // rows returns the table with only the rows that satisfy the condition.
-func (c condition) rows(d dataset) dataset {
+func (c condition) rows(d columnar) columnar {
 	if c.text == "" {
 		return d
 	}
@@ -42,34 +42,34 @@ func (c condition) rows(d dataset) dataset {
 }
 
 // drawCondition draws a condition on columns of the table, or none.
-func (d dataset) drawCondition(r *rand.Rand) condition {
+func (d columnar) drawCondition(r *rand.Rand) condition {
 	if r.IntN(2) == 0 {
 		return condition{}
 	}
 	return d.drawTree(r, r.IntN(3))
 }
 
-func (d dataset) drawTree(r *rand.Rand, depth int) condition {
+func (d columnar) drawTree(r *rand.Rand, depth int) condition {
 	if depth == 0 {
 		return d.drawTest(r)
 	}
 	a, b := d.drawTree(r, depth-1), d.drawTree(r, depth-1)
 	switch r.IntN(5) {
 	case 0, 1:
-		return condition{"(" + a.text + ") and (" + b.text + ")", func(d dataset, i int) truth { return min(a.truth(d, i), b.truth(d, i)) }}
+		return condition{"(" + a.text + ") and (" + b.text + ")", func(d columnar, i int) truth { return min(a.truth(d, i), b.truth(d, i)) }}
 	case 2, 3:
-		return condition{"(" + a.text + ") OR (" + b.text + ")", func(d dataset, i int) truth { return max(a.truth(d, i), b.truth(d, i)) }}
+		return condition{"(" + a.text + ") OR (" + b.text + ")", func(d columnar, i int) truth { return max(a.truth(d, i), b.truth(d, i)) }}
 	}
-	return condition{"NOT (" + a.text + ")", func(d dataset, i int) truth { return 2 - a.truth(d, i) }}
+	return condition{"NOT (" + a.text + ")", func(d columnar, i int) truth { return 2 - a.truth(d, i) }}
 }
 
 // drawTest draws a predicate on one column.
-func (d dataset) drawTest(r *rand.Rand) condition {
+func (d columnar) drawTest(r *rand.Rand) condition {
 	l := d.leaves[r.IntN(len(d.leaves))]
 	if r.IntN(2) == 0 { // the column that numbers the rows: statistics settle much
 		l = d.leaves[slices.IndexFunc(d.leaves, func(l leaf) bool { return l.path[0] == "n" })]
 	}
-	cell := func(d dataset, i int) string {
+	cell := func(d columnar, i int) string {
 		for depth := 1; depth < len(l.path); depth++ {
 			if d.void[strings.Join(l.path[:depth], "\x00")][i] {
 				return null
@@ -83,7 +83,7 @@ func (d dataset) drawTest(r *rand.Rand) condition {
 	}
 	name := strings.Join(quoted, ".")
 	test := func(text string, of func(v string) bool) condition {
-		return condition{name + text, func(d dataset, i int) truth {
+		return condition{name + text, func(d columnar, i int) truth {
 			v := cell(d, i)
 			if v == null {
 				return 1
@@ -124,5 +124,5 @@ func (d dataset) drawTest(r *rand.Rand) condition {
 	case id == arrow.BOOL && r.IntN(4) > 0:
 		return test("", func(v string) bool { return v == "true" })
 	}
-	return condition{name + " is not null", func(d dataset, i int) truth { return truthOf(cell(d, i) != null) }}
+	return condition{name + " is not null", func(d columnar, i int) truth { return truthOf(cell(d, i) != null) }}
 }

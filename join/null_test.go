@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -13,7 +14,7 @@ import (
 // alone or beside files that have IDs.
 func TestNullIDs(t *testing.T) {
 	i64, f64 := arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Float64
-	for _, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
+	for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 		null := writeTable(t, table(t, column{"k", arrow.Null, []string{"NULL", "NULL"}, "", nil}), 1, 1, format)
 		some := writeTable(t, table(t, column{"k", i64, []string{"1", "7"}, "", nil}), 1, 1, format)
 		for _, dt := range []arrow.DataType{i64, f64, arrow.BinaryTypes.String, &arrow.Decimal128Type{Precision: 9}} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -111,7 +112,7 @@ func TestTextIDsAreShared(t *testing.T) {
 	text := column{name: "k", dt: arrow.BinaryTypes.String, values: []string{"7", "007", "9"}}
 	numbers := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"7", "8", "9"}}
 	logsOf := func(c column) []*partition.File {
-		return open(t, partition.Opening{}, writeTable(t, table(t, c), 1, 1, partition.Parquet))
+		return open(t, partition.Opening{}, writeTable(t, table(t, c), 1, 1, dataset.Parquet))
 	}
 	logs := map[string][]*partition.File{"numbers": logsOf(numbers), "text": logsOf(text)}
 	count := func(j *join.Join) int64 {

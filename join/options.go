@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -81,7 +82,7 @@ type Options struct {
 	// take the type of the log's columns.
 	KeepTypes bool
 	// Shard is the part of the log to join. The ID set is always read whole.
-	Shard partition.Shard
+	Shard dataset.Shard
 	// Pieces, if not nil, are the pieces of the log to join, in ascending order, in place
 	// of those that Shard has of the files; see [partition.Inputs.Open].
 	Pieces []partition.Piece
@@ -101,8 +102,8 @@ type Options struct {
 	Suffix string
 	// Schema and Pinned are those of [partition.Scan], for semi and anti
 	// joins.
-	Schema  partition.SchemaMode
-	Pinned  *partition.PinnedSchema
+	Schema  dataset.SchemaMode
+	Pinned  *dataset.PinnedSchema
 	Threads int // workers; 0: GOMAXPROCS
 	// TempDir is the directory for keys and rows that exceed Memory; empty:
 	// [os.TempDir].
@@ -157,7 +158,7 @@ func (o Options) filled() (Options, error) {
 		return o, fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
 			WithHint("run it without {Shard}, or use inner or left")
 	}
-	if o.Type.columnsOfIDs() && o.Schema == partition.Union {
+	if o.Type.columnsOfIDs() && o.Schema == dataset.Union {
 		return o, fault.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
 			WithHint("only semi and anti joins have it; or do it before, with a scan")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -26,9 +27,9 @@ type keyCase struct {
 	// Values of the key columns. Both sides draw from pool. The log also draws from
 	// strange and the IDs from lone, which the other side's types cannot represent.
 	pool, strange, lone [][]string
-	format              partition.Format // of the log
-	noRight             bool             // the log's column cannot represent the keys in lone
-	rule                string           // applied to strings before they are compared
+	format              dataset.Format // of the log
+	noRight             bool           // the log's column cannot represent the keys in lone
+	rule                string         // applied to strings before they are compared
 }
 
 func one(values ...string) [][]string {
@@ -58,8 +59,8 @@ func keyCases() []keyCase {
 			pool: one("0", "1", "127", "128", "255"), lone: one("-1", "256", "-32768")},
 		{name: "strings", on: "s", log: col("s", b.String), ids: col("s", b.LargeString), pool: words},
 		{name: "binary and string", on: "s=t", log: col("s", b.Binary), ids: col("t", b.String), pool: one("YQ==", "YWI=")},
-		{name: "dictionary", on: "s", log: col("s", dict(p.Int8, b.String)), ids: col("s", b.String), pool: words, format: partition.ArrowFile},
-		{name: "dictionary of integers", on: "k=i", log: col("k", dict(p.Uint16, p.Int32)), ids: col("i", p.Int64), pool: one("0", "-1", "3", "4", "99"), format: partition.ArrowFile},
+		{name: "dictionary", on: "s", log: col("s", dict(p.Int8, b.String)), ids: col("s", b.String), pool: words, format: dataset.ArrowFile},
+		{name: "dictionary of integers", on: "k=i", log: col("k", dict(p.Uint16, p.Int32)), ids: col("i", p.Int64), pool: one("0", "-1", "3", "4", "99"), format: dataset.ArrowFile},
 		{name: "composite", on: "a=x,b", log: append(col("a", p.Int32), col("b", b.String)...), ids: append(col("b", b.String), col("x", p.Int16)...),
 			pool: [][]string{{"1", "1"}, {"1", "11"}, {"11", "1"}, {"1", ""}, {"-1", ""}, {"0", "a"}, {"0", "b"}, {"NULL", "a"}, {"1", "NULL"}}},
 		{name: "struct path", on: "user.id=id", log: []column{{name: "id", dt: p.Int64, in: "user"}}, ids: col("id", p.Int32), pool: one("0", "1", "2", "3", "-4", "5")},
@@ -74,7 +75,7 @@ func keyCases() []keyCase {
 			pool: one("1.50", "-1.50", "0.00", "100.00", "0.01", "1234567.89"), lone: one("1.501", "100000000000")},
 		{name: "lower", rule: "lower", on: "s", log: col("s", b.String), ids: col("s", b.LargeString),
 			pool: one("", "Anna", "ANNA", "anna", " anna", "Ärger", "ärger", "ÄRGER", "z", "Z", "\u212a", "k", "K")},
-		{name: "trim of a dictionary", rule: "trim", on: "s=t", log: col("s", dict(p.Int8, b.String)), ids: col("t", b.String), format: partition.ArrowFile,
+		{name: "trim of a dictionary", rule: "trim", on: "s=t", log: col("s", dict(p.Int8, b.String)), ids: col("t", b.String), format: dataset.ArrowFile,
 			pool: one("", " ", "a", "a ", "\ta\n", "\u00a0a", "A", "b c", "b c\v\f\r")},
 		{name: "trim and lower, composite", rule: "lower,trim", on: "a=x,b", log: append(col("a", p.Int32), col("b", b.String)...), ids: append(col("b", b.LargeString), col("x", p.Int16)...),
 			pool: [][]string{{"1", "aaa"}, {"1", "AAA "}, {"1", "\taAa"}, {"2", " aaa"}, {"1", ""}, {"2", " "}, {"NULL", "aaa"}, {"2", "NULL"}}},
@@ -233,12 +234,12 @@ func TestRandom(t *testing.T) {
 		}
 		format := c.format
 		if format == "" && r.IntN(3) == 0 {
-			format = partition.ArrowFile
+			format = dataset.ArrowFile
 		}
 		t.Run(fmt.Sprintf("%d %s %d×%d", seed, c.name, n, m), func(t *testing.T) {
 			log, idTable := c.draw(t, r, n, m)
 			logs := open(t, partition.Opening{}, writeTable(t, log, 1+r.IntN(3), 1+r.IntN(3), format))
-			ids := open(t, partition.Opening{}, writeTable(t, idTable, 1+r.IntN(3), 1+r.IntN(3), []partition.Format{"", partition.ArrowFile}[r.IntN(2)]))
+			ids := open(t, partition.Opening{}, writeTable(t, idTable, 1+r.IntN(3), 1+r.IntN(3), []dataset.Format{"", dataset.ArrowFile}[r.IntN(2)]))
 			typ := types[r.IntN(len(types))]
 			if c.noRight && (typ == join.Right || typ == join.Full) {
 				typ = join.Inner

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -75,8 +76,8 @@ func outputName(dir, name string) string {
 func TestPagesAreRecords(t *testing.T) {
 	idDir, logDir := t.TempDir(), t.TempDir()
 	for i := range 3 {
-		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".parquet")), payload(t, 5*i, i, i+1, i+2, 100+i, 2, 7, 7), 2, partition.Parquet)
-		writeFile(t, filepath.Join(logDir, fmt.Sprint(i, ".parquet")), payload(t, 3*i, 2, i, 9, i+1, 50, 7, i), 3, partition.Parquet)
+		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".parquet")), payload(t, 5*i, i, i+1, i+2, 100+i, 2, 7, 7), 2, dataset.Parquet)
+		writeFile(t, filepath.Join(logDir, fmt.Sprint(i, ".parquet")), payload(t, 3*i, 2, i, 9, i+1, 50, 7, i), 3, dataset.Parquet)
 	}
 	text := filepath.Join(t.TempDir(), "ids.csv")
 	if err := os.WriteFile(text, []byte("k,w\n2,two\n7,seven\n,none\n1,one\n7,\n200,more\n"), 0o600); err != nil {
@@ -167,7 +168,7 @@ func TestPathOf(t *testing.T) {
 	k := numbers("k", arrow.PrimitiveTypes.Int64, 0, 9)
 	ids := files(t, 1, 1, k, texts("w", strings.Fields("a b c d e f g h i")...))
 	record := table(t, k)
-	arrows := open(t, partition.Opening{}, writeTable(t, record, 1, 1, partition.ArrowFile))
+	arrows := open(t, partition.Opening{}, writeTable(t, record, 1, 1, dataset.ArrowFile))
 	parquets := files(t, 2, 1, k)
 	for _, c := range []struct {
 		name string
@@ -204,7 +205,7 @@ func TestWhyNotWhole(t *testing.T) {
 	ids := files(t, 1, 1, k, texts("w", strings.Fields("a b c d e f g h i")...))
 	rec := table(t, k, v)
 	required := arrow.NewSchema([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "v", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-	one := open(t, partition.Opening{}, writeTable(t, array.NewRecord(required, rec.Columns(), rec.NumRows()), 1, 1, partition.Parquet))
+	one := open(t, partition.Opening{}, writeTable(t, array.NewRecord(required, rec.Columns(), rec.NumRows()), 1, 1, dataset.Parquet))
 	const all = "pages are copied, and whole chunks where no row is dropped or repeated"
 	for _, c := range []struct {
 		logs       []*partition.File

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -56,8 +57,8 @@ func (p *pairing) options() key.Options {
 
 // match returns a filter and the key columns, p.logText or p.idsText, that it is
 // applied to.
-func (p *pairing) match(f *codec.Filter, columns string) partition.Match {
-	return partition.Match{Filter: f, Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+func (p *pairing) match(f *codec.Filter, columns string) dataset.Match {
+	return dataset.Match{Filter: f, Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
 }
 
 // filterOptions returns the options of a filter over key columns, p.logText or

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -56,12 +57,12 @@ func TestPayload(t *testing.T) {
 	var ids []arrow.Record
 	for i := range 3 {
 		ids = append(ids, payload(t, 5*i, i, i+1, i+2, 100+i, 2))
-		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".arrow")), ids[i], 2, partition.ArrowFile)
+		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".arrow")), ids[i], 2, dataset.ArrowFile)
 	}
 	var logs []arrow.Record
 	for i := range 2 {
 		logs = append(logs, payload(t, 3*i, 7, 2, 0, 50, 4, 1, 2))
-		writeFile(t, filepath.Join(logDir, fmt.Sprint(i, ".arrow")), logs[i], 3, partition.ArrowFile)
+		writeFile(t, filepath.Join(logDir, fmt.Sprint(i, ".arrow")), logs[i], 3, dataset.ArrowFile)
 	}
 	idFiles, logFiles := open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir)
 	for _, typ := range types {
@@ -149,9 +150,9 @@ func TestTextIDs(t *testing.T) {
 		{&arrow.FixedSizeBinaryType{ByteWidth: 16}, []string{"AAECAwQFBgcICQoLDA0ODw=="}, "00010203-0405-0607-0809-0a0b0c0d0e0f\n", 1, "00", false},
 		{p.Int64, []string{"5", "6"}, "5\n", 1, "x", true},
 	} {
-		dt, format := c.dt, partition.Format("")
+		dt, format := c.dt, dataset.Format("")
 		if c.dictionary {
-			dt, format = &arrow.DictionaryType{IndexType: p.Int8, ValueType: dt}, partition.ArrowFile
+			dt, format = &arrow.DictionaryType{IndexType: p.Int8, ValueType: dt}, dataset.ArrowFile
 		}
 		logs := open(t, partition.Opening{}, writeTable(t, table(t, column{name: "k", dt: dt, values: c.log}), 1, 1, format))
 		csv := func(text string) []*partition.File {
@@ -184,12 +185,12 @@ func TestTextIDs(t *testing.T) {
 func TestPayloadWritten(t *testing.T) {
 	idDir, logDir := t.TempDir(), t.TempDir()
 	for i := range 3 {
-		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".arrow")), payload(t, 5*i, i, i+1, i+2, 100+i, 2), 2, partition.ArrowFile)
+		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".arrow")), payload(t, 5*i, i, i+1, i+2, 100+i, 2), 2, dataset.ArrowFile)
 	}
-	writeFile(t, filepath.Join(logDir, "log.arrow"), payload(t, 3, 7, 2, 0, 50, 4, 1, 2), 100, partition.ArrowFile)
+	writeFile(t, filepath.Join(logDir, "log.arrow"), payload(t, 3, 7, 2, 0, 50, 4, 1, 2), 100, dataset.ArrowFile)
 	ids, logs := open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir)
 	for _, typ := range types {
-		for _, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
+		for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 			opts := join.Options{On: "k", Type: typ}
 			want, err := run(t, ids, logs, opts)
 			if err != nil {

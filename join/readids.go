@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -103,7 +104,7 @@ func (t *task) eachPassing(ctx context.Context, m partition.Predicate, fn idRows
 	}
 	s, err := partition.ScannerOf(partition.Scan{
 		ScanOptions: partition.ScanOptions{
-			Match:      []partition.Match{m.Match},
+			Match:      []dataset.Match{m.Match},
 			Normalize:  t.opts.Normalize,
 			Columns:    t.answer.ids.names,
 			CountNulls: true,

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"go.uber.org/goleak"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -113,7 +114,7 @@ func sides(t testing.TB) (ids, log arrow.Record) {
 // files with these rows, and all memory is released.
 func TestRecords(t *testing.T) {
 	ids, log := sides(t)
-	idDir, logDir := writeTable(t, ids, 1, 3, partition.ArrowFile), writeTable(t, log, 1, 4, partition.ArrowFile)
+	idDir, logDir := writeTable(t, ids, 1, 3, dataset.ArrowFile), writeTable(t, log, 1, 4, dataset.ArrowFile)
 	// Unless all run, each type and strategy has single rows or larger records, in turn.
 	for i, typ := range types {
 		for s, strategy := range append(strategies(typ), join.Auto) {

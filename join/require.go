@@ -3,6 +3,7 @@ package join
 import (
 	"fmt"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -18,7 +19,7 @@ import (
 // also those that were joined before, and all of its shards. They are then checked when
 // the last shard is done, and without _SUCCESS the answer is not published. Elsewhere a
 // shard's conditions are about its part of the log.
-type Require = partition.Require
+type Require = dataset.Require
 
 // ErrRequire is wrapped by the error for an answer that does not meet
 // [Options].Require.

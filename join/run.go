@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -74,7 +75,7 @@ func (r *running) conclude(ctx context.Context) (Report, error) {
 		return rep, err
 	}
 	// Both sides may have been read several times.
-	for _, pieces := range [][]partition.Piece{r.idPieces, partition.Split(r.logs, partition.Shard{})} {
+	for _, pieces := range [][]partition.Piece{r.idPieces, partition.Split(r.logs, dataset.Shard{})} {
 		if err := partition.Unchanged(pieces); err != nil {
 			return rep, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -41,7 +42,7 @@ func (p *pass) scanner(r round) (*partition.Scanner, error) {
 	countsPairs := p.answer.counts && !p.answer.rowsOfLog()
 	makesRecords := !p.answer.rowsOfLog() && !p.answer.counts && !p.answer.pages
 	opts := p.answer.scanOptions(p.logs[0], makesRecords)
-	opts.Match = []partition.Match{m}
+	opts.Match = []dataset.Match{m}
 	opts.Check = func() func(*partition.Keys) ([]uint32, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}

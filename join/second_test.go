@@ -13,6 +13,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -91,12 +92,12 @@ func TestKeysWithinASecond(t *testing.T) {
 		filter := filterOf(t, idFiles, "k", codec.WantBloom, 1e-9)
 		for layout, logs := range layouts {
 			what := fmt.Sprintf("%s in %s", dt, layout)
-			s, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: filter}}}, logs...)
+			s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: filter}}}, logs...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var found []string
-			for r, err := range s.Scan(t.Context(), partition.Split(logs, partition.Shard{})) {
+			for r, err := range s.Scan(t.Context(), partition.Split(logs, dataset.Shard{})) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
@@ -105,7 +106,7 @@ func uses() []use {
 			if err != nil {
 				return "", err
 			}
-			return digestOf(sc.Scan(ctx, partition.Split(s.logs, partition.Shard{})))
+			return digestOf(sc.Scan(ctx, partition.Split(s.logs, dataset.Shard{})))
 		}},
 		{"write a scan", func(ctx context.Context, s *shared, n int) (string, error) {
 			sc, err := s.scanner()
@@ -113,7 +114,7 @@ func uses() []use {
 				return "", err
 			}
 			return s.written(n, func(out partition.Destination) error {
-				_, err := out.WriteScan(ctx, sc, partition.Split(s.logs, partition.Shard{}), s.logs, nil)
+				_, err := out.WriteScan(ctx, sc, partition.Split(s.logs, dataset.Shard{}), s.logs, nil)
 				return err
 			})
 		}},
@@ -122,7 +123,7 @@ func uses() []use {
 			if err != nil {
 				return "", err
 			}
-			err = sc.Count(ctx, partition.Split(s.logs, partition.Shard{}))
+			err = sc.Count(ctx, partition.Split(s.logs, dataset.Shard{}))
 			return fmt.Sprint(sc.Stats.RowsIn.Load(), sc.Stats.RowsOut.Load()), err
 		}},
 		{"build", func(ctx context.Context, s *shared, _ int) (string, error) {
@@ -220,7 +221,7 @@ func uses() []use {
 }
 
 func (s *shared) scanner() (*partition.Scanner, error) {
-	return partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: s.filter, Key: "user"}}, Threads: 2}, s.logs...)
+	return partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: s.filter, Key: "user"}}, Threads: 2}, s.logs...)
 }
 
 func (s *shared) join(o join.Options) (*join.Join, error) {

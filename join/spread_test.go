@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -37,7 +38,7 @@ func TestSpreadOfRepeatedKeys(t *testing.T) {
 	}
 	idFiles := files(t, 1, 1, ids, numbers("p", arrow.PrimitiveTypes.Int64, 0, len(ids.values)))
 	filter := filterOf(t, idFiles, "k", codec.WantBloom, 0.3)
-	for _, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
+	for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 		rec := table(t, log, numbers("row", arrow.PrimitiveTypes.Int64, 0, len(log.values)))
 		logs := open(t, partition.Opening{}, writeTable(t, rec, 1, 1, format))
 		for _, typ := range types {

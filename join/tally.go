@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -40,7 +41,7 @@ func (t *tally) of(p partition.Piece) *inputCounts {
 
 // describe completes the figures of an output with pairs of rows. records
 // says that it was made of records.
-func (t *tally) describe(inputs []partition.WrittenInput, pieces []partition.Piece, typ Type, records bool) {
+func (t *tally) describe(inputs []dataset.WrittenInput, pieces []partition.Piece, typ Type, records bool) {
 	parts := map[*partition.File][]partition.Piece{}
 	for p := range t.inputs {
 		parts[p.File] = append(parts[p.File], p)

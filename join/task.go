@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -59,7 +60,7 @@ func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, err
 	} else if err := partition.Unchanged(t.pieces); err != nil { // also if Split found no such shard
 		return nil, err
 	}
-	t.idPieces = partition.Split(ids, partition.Shard{})
+	t.idPieces = partition.Split(ids, dataset.Shard{})
 	return t, nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -223,11 +224,11 @@ func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 		}
 	}
 	filter := filterOf(t, []*partition.File{f}, column, codec.WantBloom, 1e-6)
-	s, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{{Filter: filter, Key: column}}})
+	s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: filter, Key: column}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Count(t.Context(), partition.Split([]*partition.File{f}, partition.Shard{})); err != nil {
+	if err := s.Count(t.Context(), partition.Split([]*partition.File{f}, dataset.Shard{})); err != nil {
 		t.Fatalf("scan by %s: %v", column, err)
 	}
 	if got := s.Stats.RowsOut.Load(); got != want {
@@ -268,7 +269,7 @@ func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path ke
 				want = append(want, row)
 			}
 		}
-		for k, format := range []partition.Format{partition.Parquet, partition.ArrowFile} {
+		for k, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 			if (i+i/2+k)%cases.Count(2, 1, 1) != 0 { // in turn
 				continue
 			}
@@ -330,7 +331,7 @@ func idsOf(t *testing.T, rec arrow.Record, path key.Path, rows []int) *partition
 }
 
 // joinTo joins into a file and returns its rows without the ID's key.
-func joinTo(t *testing.T, ids, log *partition.File, key string, typ join.Type, format partition.Format) (arrow.Record, error) {
+func joinTo(t *testing.T, ids, log *partition.File, key string, typ join.Type, format dataset.Format) (arrow.Record, error) {
 	t.Helper()
 	j, err := join.New([]*partition.File{ids}, []*partition.File{log}, join.Options{On: key + `="key of the ID"`, Type: typ})
 	if err != nil {
@@ -388,7 +389,7 @@ func (v vector) refused(t *testing.T) {
 		t.Cleanup(none.Release)
 		ids := idsOf(t, none, path, []int{0})
 		for _, typ := range []join.Type{join.Anti, join.Left} {
-			_, err := joinTo(t, ids, files[0], column, typ, partition.Parquet)
+			_, err := joinTo(t, ids, files[0], column, typ, dataset.Parquet)
 			check(fmt.Sprintf("%s join on %s", typ, column), err)
 		}
 	}

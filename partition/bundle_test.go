@@ -12,6 +12,7 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
@@ -74,9 +75,9 @@ func bundleLog(t *testing.T, dir string, ext string) (inputs []bundleInput) {
 }
 
 // checkBundles checks the files of a directory against the inputs.
-func checkBundles(t *testing.T, what, dir string, w Written, inputs []bundleInput, target int64) {
+func checkBundles(t *testing.T, what, dir string, w dataset.Written, inputs []bundleInput, target int64) {
 	t.Helper()
-	files := map[string]WrittenFile{}
+	files := map[string]dataset.WrittenFile{}
 	var names, found []string
 	var rows int64
 	for _, f := range w.Files {
@@ -116,7 +117,7 @@ func checkBundles(t *testing.T, what, dir string, w Written, inputs []bundleInpu
 }
 
 // lastOf returns the index of the last input with rows in a file.
-func lastOf(w Written, name string) int {
+func lastOf(w dataset.Written, name string) int {
 	for i := len(w.Inputs) - 1; i >= 0; i-- {
 		if slices.Contains(w.Inputs[i].Files, name) {
 			return i
@@ -134,7 +135,7 @@ func TestBundles(t *testing.T) {
 		inputs := bundleLog(t, in, ext)
 		for k, kept := range []int64{1, 200, 2000} { // 2000: no row
 			for l, target := range []int64{0, 1, 30_000, 1 << 40} {
-				for m, format := range []Format{Parquet, ArrowFile} {
+				for m, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 					if (i+k+l+m)%2 != 0 && !cases.All() {
 						continue
 					}
@@ -145,7 +146,7 @@ func TestBundles(t *testing.T) {
 	}
 }
 
-func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, target int64, format Format) {
+func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, target int64, format dataset.Format) {
 	t.Helper()
 	members := ids(1000, kept)
 	if kept == 2000 {
@@ -158,14 +159,14 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 		memory   int64
 	}{{1, 0, 0}, {3, 0, 0}, {2, 8 << 20, 1}} {
 		what := fmt.Sprintf("%s to %s, every %d., target %d, %d threads, %d bytes in flight", ext, format, kept, target, way.threads, way.inFlight)
-		files := open(t, Opening{OpenOptions: OpenOptions{Mem: checked(t), Hive: HiveOff}, InFlight: way.inFlight}, in)
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", members...)}}, Threads: way.threads, Mem: checked(t)})
+		files := open(t, Opening{OpenOptions: OpenOptions{Mem: checked(t), Hive: dataset.HiveOff}, InFlight: way.inFlight}, in)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: way.threads, Mem: checked(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		dir := t.TempDir() + "/out/"
 		out := Destination{Output: Output{Name: dir, Format: format, TargetSize: target, Memory: way.memory}, Result: ResultExact, Run: &Run{Options: []string{"x"}, Log: files}}
-		w, err := out.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+		w, err := out.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -174,7 +175,7 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 		for _, f := range w.Files {
 			all += fmt.Sprint(f.Name, " ", f.Rows, "\n")
 			switch {
-			case format == Parquet:
+			case format == dataset.Parquet:
 				all += get(t, dir+f.Name)
 			case ext == ".arrow": // in batches that depend on the memory
 				rows, _ := contents(t, dir+f.Name)
@@ -186,14 +187,14 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 			first = all
 		}
 		equal(t, what+": the same files", all == first, true)
-		if ext == ".parquet" && format == Parquet {
+		if ext == ".parquet" && format == dataset.Parquet {
 			bundledRows(t, what, dir, w, inputs, members)
 		}
 	}
 }
 
 // bundledRows compares the rows of all files of a directory with those of the inputs.
-func bundledRows(t *testing.T, what, dir string, w Written, inputs []bundleInput, members []int64) {
+func bundledRows(t *testing.T, what, dir string, w dataset.Written, inputs []bundleInput, members []int64) {
 	t.Helper()
 	var want, got []click
 	for _, in := range inputs {
@@ -218,12 +219,12 @@ func TestBundlesCopyChunks(t *testing.T) {
 			col{"id", numbers(rows, func(i int) int64 { return int64(i % 7) })}, col{"a", values}, col{"b", values}, col{"c", values}, col{"d", values}, col{"e", values}, col{"f", values}))
 	}
 	files := open(t, Opening{}, in)
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids(7, 1)...)}}})
+	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(7, 1)...)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() + "/out/"
-	w, err := Destination{Output: Output{Name: dir, TargetSize: 20 << 20}, Result: ResultExact}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	w, err := Destination{Output: Output{Name: dir, TargetSize: 20 << 20}, Result: ResultExact}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
 	if err != nil || len(w.Files) != 2 && len(w.Files) != 3 || w.Rows != 3*rows {
 		t.Fatalf("%+v, %v", w.Files, err)
 	}

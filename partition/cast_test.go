@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -33,7 +34,7 @@ func scanError(t testing.TB, name string, opts Scan) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range s.Scan(t.Context(), Split(files, Shard{})) {
+	for r, err := range s.Scan(t.Context(), Split(files, dataset.Shard{})) {
 		if err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func TestMisfitIsAnError(t *testing.T) {
 	first := exactOf("k", 1)
 	for _, name := range []string{"log.parquet", "log.arrow"} {
 		log := castLog(t, name)
-		for what, match := range map[string][]Match{
+		for what, match := range map[string][]dataset.Match{
 			"alone":                  {{Filter: first, Key: "k::int64"}},
 			"after one of no rows":   {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64"}},
 			"before one of no rows":  {{Filter: first, Key: "k::int64"}, {Filter: exactOf("n", 1000)}},
@@ -78,8 +79,8 @@ func TestMisfitsAreCounted(t *testing.T) {
 	for _, name := range []string{"log.parquet", "log.arrow"} {
 		log := castLog(t, name)
 		for _, id := range []int64{1, 77} {
-			m := Match{Filter: exactOf("k", id), Key: "k::int64", NullMisfits: true}
-			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{m}, CountNulls: true}}, Shard{}, log)
+			m := dataset.Match{Filter: exactOf("k", id), Key: "k::int64", NullMisfits: true}
+			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}, CountNulls: true}}, dataset.Shard{}, log)
 			want := 0
 			if id == 1 {
 				want = 8 // of 0 to 39, those with remainder 1 modulo 5, except 13
@@ -88,7 +89,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 				t.Errorf("%s, ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), want)
 			}
 			m.NoMatch = true
-			got, st = scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{m}}}, Shard{}, log)
+			got, st = scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}}}, dataset.Shard{}, log)
 			if len(got) != 40-want || st.KeysNull.Load() != 1 {
 				t.Errorf("%s, not ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), 40-want)
 			}
@@ -105,7 +106,7 @@ func TestMisfitInText(t *testing.T) {
 	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t)}}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
 		o := KeyOptions{Key: column, IDs: true, Threads: 1}
-		_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
 			return func(*Keys) error { return nil }, nil
 		})
 		says(t, column, err, key.ErrMisfit, "ids.csv", "column k")

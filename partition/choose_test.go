@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -50,7 +51,7 @@ func TestOneFileIsReadOnce(t *testing.T) {
 	days := filepath.Join(root, "days")
 	link(t, filepath.Join(log, "a.parquet"), filepath.Join(days, "dt=1/a.parquet"))
 	link(t, filepath.Join(log, "a.parquet"), filepath.Join(days, "dt=2/a.parquet"))
-	if files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, Note: func(n fault.Text) { t.Error(n) }}, days); len(files) != 2 {
+	if files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, Note: func(n fault.Text) { t.Error(n) }}, days); len(files) != 2 {
 		t.Errorf("links in two partitions: %d files", len(files))
 	}
 	if err := os.Link(filepath.Join(log, "a.parquet"), filepath.Join(log, "hard.parquet")); err != nil {
@@ -67,7 +68,7 @@ func TestOneFileIsReadOnce(t *testing.T) {
 func TestUnfinishedOutputs(t *testing.T) {
 	in, root := logs(t), t.TempDir()
 	out := filepath.Join(root, "parent/out")
-	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: Shard{Index: 0, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: dataset.Shard{Index: 0, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	farm := filepath.Join(root, "farm")
@@ -77,9 +78,9 @@ func TestUnfinishedOutputs(t *testing.T) {
 		out, filepath.Dir(out), out + "/a.parquet", filepath.Dir(out) + "/o*", filepath.Dir(out) + "/**", filepath.Dir(out) + "/{out,x}",
 		farm, farm + "/*", filepath.Join(root, "one"), root,
 	} {
-		_, err := Open(t.Context(), []string{name}, OpenOptions{Hive: HiveOff})
+		_, err := Open(t.Context(), []string{name}, OpenOptions{Hive: dataset.HiveOff})
 		says(t, name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
-		open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff, Uncommitted: true}}, name)
+		open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}}, name)
 	}
 	other := filepath.Join(filepath.Dir(out), "other")
 	write(t, filepath.Join(other, "d.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
@@ -88,26 +89,26 @@ func TestUnfinishedOutputs(t *testing.T) {
 			t.Errorf("%+v: %d files", opts, len(files))
 		}
 	}
-	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: Shard{Index: 1, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: dataset.Shard{Index: 1, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, out)
+	open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, out)
 	// Without _SUCCESS, what the state lists is compared with what is there.
 	for _, name := range []string{publish.Success, "y=1/" + publish.Success} {
 		if err := os.Remove(filepath.Join(out, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, out)
+	open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, out)
 	put(t, filepath.Join(out, "y=1/stray.parquet"), get(t, filepath.Join(out, "a.parquet")))
-	_, err := Open(t.Context(), []string{out}, OpenOptions{Hive: HiveOff})
+	_, err := Open(t.Context(), []string{out}, OpenOptions{Hive: dataset.HiveOff})
 	says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
 }
 
 // An input of a list is not replaced, and patterns are lines of .gitignore.
 func TestApartFromAList(t *testing.T) {
 	in := logs(t)
-	list, err := ListInputs(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, Opening{OpenOptions: OpenOptions{Hive: HiveOff}, Base: in}, nil)
+	list, err := ListInputs(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}, Base: in}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestApartFromAList(t *testing.T) {
 		in + "/a.parquet": "[y=1/b.arrow y=1/c.parquet]", "{a,c}.parquet": "[y=1/b.arrow]",
 	} {
 		var got []string
-		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff, Exclude: []string{exclude}}}, in) {
+		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff, Exclude: []string{exclude}}}, in) {
 			got = append(got, f.rel)
 		}
 		equal(t, exclude, fmt.Sprint(got), want)

@@ -20,6 +20,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -264,7 +265,7 @@ func rowNumbers(rows []event) []int64 {
 // checkWhere reads the files in all ways, and compares with the rows.
 func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	t.Helper()
-	ctx, pieces := t.Context(), Split(files, Shard{})
+	ctx, pieces := t.Context(), Split(files, dataset.Shard{})
 	want := rowNumbers(rows)
 
 	// Records, of some columns and of none.
@@ -321,13 +322,13 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		opts Scan
 		keep func(e event) bool // nil: a superset of the rows of the filter
 	}{
-		{"a filter", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}}}}, isLow},
-		{"a filter, with NULLs counted", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}}, CountNulls: true}}, isLow},
-		{"a check", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}}}, Check: check}, isLow},
-		{"no match", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id", NoMatch: true}}}}, func(e event) bool { return !isLow(e) }},
-		{"any of two filters", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row"}}, Any: true}}, func(e event) bool { return isLow(e) || e.row < 30 }},
-		{"two filters", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row", NoMatch: true}}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},
-		{"a composite key", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: pairs, Key: "id,s"}}}}, nil},
+		{"a filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}}}, isLow},
+		{"a filter, with NULLs counted", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}, CountNulls: true}}, isLow},
+		{"a check", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}}, Check: check}, isLow},
+		{"no match", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id", NoMatch: true}}}}, func(e event) bool { return !isLow(e) }},
+		{"any of two filters", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row"}}, Any: true}}, func(e event) bool { return isLow(e) || e.row < 30 }},
+		{"two filters", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row", NoMatch: true}}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},
+		{"a composite key", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: pairs, Key: "id,s"}}}}, nil},
 	} {
 		c.opts.Threads, c.opts.Columns = threads, []string{"row"}
 		want := []int64{}
@@ -464,7 +465,7 @@ func passing(t *testing.T, files []*File, o Scan) ([]int64, *ScanStats) {
 		t.Fatal(err)
 	}
 	got := []int64{}
-	for r, err := range s.Scan(t.Context(), Split(files, Shard{})) {
+	for r, err := range s.Scan(t.Context(), Split(files, dataset.Shard{})) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -538,7 +539,7 @@ func TestWhereNaN(t *testing.T) {
 					want = append(want, int64(row))
 				}
 			}
-			opts := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("row", numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
+			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("row", numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
 			got, _ := passing(t, open(t, Opening{OpenOptions: OpenOptions{Where: text}}, name), opts)
 			equal(t, fmt.Sprintf("%s of %s", text, dt), got, want)
 		}
@@ -549,10 +550,10 @@ func TestWhereNaN(t *testing.T) {
 func TestWhereMisfits(t *testing.T) {
 	rec := record(t, memory.DefaultAllocator, col{"s", []string{"1", "x", "3"}}, col{"row", []int64{0, 1, 2}})
 	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-	scan := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}}
+	scan := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}}
 	got, _ := passing(t, open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), scan)
 	equal(t, "rows", got, []int64{0, 2})
-	keys, _ := keyCounts(t, Split(open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), Shard{}), KeyOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
+	keys, _ := keyCounts(t, Split(open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), KeyOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
 	equal(t, "keys", keys, map[int64]int64{1: 1, 3: 1})
 }
 
@@ -592,15 +593,15 @@ func TestWhereReadsLittle(t *testing.T) {
 		col{"s", numbers(days*perDay, func(int) string { return fmt.Sprintf("%x", rng.Uint64()) })})
 	day := write(t, filepath.Join(dir, "day.parquet"), perDay, rec.NewSlice(100*perDay, 101*perDay))
 	year := write(t, filepath.Join(dir, "year.parquet"), perDay, rec)
-	scan := func(name string, where string, m Match) (bytes int64) {
+	scan := func(name string, where string, m dataset.Match) (bytes int64) {
 		file := open(t, Opening{OpenOptions: OpenOptions{Where: where}}, name)
 		before := file[0].BytesRead()
-		s, err := NewScanner(ScanOptions{Match: []Match{m}}, file...)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{m}}, file...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out := filepath.Join(t.TempDir(), "out.parquet")
-		if _, err := (Destination{Output: Output{Name: out}, Result: ResultExact}).WriteScan(t.Context(), s, Split(file, Shard{}), file, nil); err != nil {
+		if _, err := (Destination{Output: Output{Name: out}, Result: ResultExact}).WriteScan(t.Context(), s, Split(file, dataset.Shard{}), file, nil); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.Stats.RowsWhere.Load(); n != perDay {
@@ -609,7 +610,7 @@ func TestWhereReadsLittle(t *testing.T) {
 		return file[0].BytesRead() - before
 	}
 	spread := exactOf("id", numbers(1<<12, func(i int) int64 { return int64(i) << 28 })...)
-	for _, m := range []Match{{Filter: spread, Key: "id"}, {Filter: spread, Key: "id", NoMatch: true}, {Filter: exactOf("id"), Key: "id", NoMatch: true}} {
+	for _, m := range []dataset.Match{{Filter: spread, Key: "id"}, {Filter: spread, Key: "id", NoMatch: true}, {Filter: exactOf("id"), Key: "id", NoMatch: true}} {
 		alone, all := scan(day, "", m), scan(year, "ts >= 100000 AND ts < 101000", m)
 		if all > alone+alone/20 || alone == 0 {
 			t.Errorf("%v: %d bytes are read of the year, %d of the day alone", m, all, alone)
@@ -634,11 +635,11 @@ func TestWherePages(t *testing.T) {
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
 		files := open(t, Opening{OpenOptions: OpenOptions{Where: c.where}}, name)
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Count(t.Context(), Split(files, Shard{})); err != nil {
+		if err := s.Count(t.Context(), Split(files, dataset.Shard{})); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, c.where+": rows", s.Stats.RowsOut.Load(), c.rows)
@@ -669,11 +670,11 @@ func TestWhereExcludes(t *testing.T) {
 		{"dt > '2025-01-01'", 8, 0}, // one file is opened for its columns
 	} {
 		var excluded []string
-		files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto, Where: c.where}, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
+		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Where: c.where}, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
 		equal(t, c.where+": excluded files", len(excluded), c.excluded)
 		equal(t, c.where+": opened files", len(files), 9-c.excluded)
 		rows := int64(0)
-		for _, p := range Split(files, Shard{}) {
+		for _, p := range Split(files, dataset.Shard{}) {
 			for g := p.Lo; g < p.Hi; g++ {
 				for rec, err := range p.File.Read(t.Context(), g, nil) {
 					if err != nil {
@@ -699,6 +700,6 @@ func TestWhereExcludesByTheFilesType(t *testing.T) {
 	}
 	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "hour < '1'"}) // "08" is, "10" is not; 8 and 10 are not
 	says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
-	files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
+	files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
 	equal(t, "files", len(files), 1)
 }

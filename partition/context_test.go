@@ -8,6 +8,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // However a context ends, and whatever its cause, the error wraps the context's error.
@@ -37,7 +39,7 @@ func TestEndOfContext(t *testing.T) {
 	} {
 		for format, name := range inputs {
 			files := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, name)
-			pieces := Split(files, Shard{})
+			pieces := Split(files, dataset.Shard{})
 			ctx, cancel := c.ctx(t.Context())
 			defer cancel()
 			check := func(what string, err error) {
@@ -58,7 +60,7 @@ func TestEndOfContext(t *testing.T) {
 				continue
 			}
 			scanner := func() *Scanner {
-				s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids(5000, 3)...)}}})
+				s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(5000, 3)...)}}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,37 +7,19 @@ import (
 	"io"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Format is a file format.
-type Format string
-
-// The formats. Text formats are read as ID sets only.
-const (
-	Parquet     Format = "parquet"
-	ArrowFile   Format = "arrow"
-	ArrowStream Format = "arrow-stream"
-	CSV         Format = "csv"
-	TSV         Format = "tsv"
-	NDJSON      Format = "ndjson"
-	Lines       Format = "lines" // one ID per line, in a column called id
-	// RecordBatches are rows that a program provides; see [Records].
-	RecordBatches Format = "records"
-)
-
 // textFormats maps text formats to those of package text.
-var textFormats = map[Format]text.Format{CSV: text.CSV, TSV: text.TSV, NDJSON: text.NDJSON, Lines: text.Lines}
-
-// IsText reports whether the format's columns have no types of their own.
-func (f Format) IsText() bool { return textFormats[f] != text.Auto }
+var textFormats = map[dataset.Format]text.Format{dataset.CSV: text.CSV, dataset.TSV: text.TSV, dataset.NDJSON: text.NDJSON, dataset.Lines: text.Lines}
 
 // detect finds the format by the first bytes and the name. A name is needed for
 // text, so that a damaged Parquet file is not read as text.
-func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error) {
+func detect(src storage.Reader, e storage.Object, unnamed dataset.Format) (dataset.Format, error) {
 	if _, remote := src.(storage.Prefetcher); remote { // the end is read in any case
-		if f, err := byTail(src); f == Parquet || err != nil {
+		if f, err := byTail(src); f == dataset.Parquet || err != nil {
 			return f, err
 		}
 	}
@@ -52,8 +34,8 @@ func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error
 	if err := notRows(e.Name, head[:n]); err != nil {
 		return "", err
 	}
-	if f := byName(e.Rel); f == Lines {
-		return cmp.Or(unnamed, Lines), nil // .txt is not specific
+	if f := byName(e.Rel); f == dataset.Lines {
+		return cmp.Or(unnamed, dataset.Lines), nil // .txt is not specific
 	} else if f != "" {
 		return f, nil
 	}
@@ -63,12 +45,12 @@ func detect(src storage.Reader, e storage.Object, unnamed Format) (Format, error
 	if f, err := byTail(src); f != "" || err != nil {
 		return f, err
 	}
-	return cmp.Or(unnamed, Lines), nil
+	return cmp.Or(unnamed, dataset.Lines), nil
 }
 
 // byTail finds the format by the last bytes, for a file whose first bytes are
 // damaged.
-func byTail(src storage.Reader) (Format, error) {
+func byTail(src storage.Reader) (dataset.Format, error) {
 	var tail [6]byte
 	size := src.Object().Size
 	n := min(int64(len(tail)), size)
@@ -78,46 +60,46 @@ func byTail(src storage.Reader) (Format, error) {
 	s := string(tail[:n])
 	switch {
 	case strings.HasSuffix(s, "PAR1"), strings.HasSuffix(s, "PARE"):
-		return Parquet, nil
+		return dataset.Parquet, nil
 	case s == "ARROW1":
-		return ArrowFile, nil
+		return dataset.ArrowFile, nil
 	}
 	return "", nil
 }
 
-func byMagic(head []byte) Format {
+func byMagic(head []byte) dataset.Format {
 	s := string(head)
 	switch {
 	case strings.HasPrefix(s, "PAR1"), strings.HasPrefix(s, "PARE"):
-		return Parquet
+		return dataset.Parquet
 	case strings.HasPrefix(s, "ARROW1"):
-		return ArrowFile
+		return dataset.ArrowFile
 	case strings.HasPrefix(s, "\xff\xff\xff\xff") && len(s) == 8 && head[7] == 0:
-		return ArrowStream
+		return dataset.ArrowStream
 	}
 	return ""
 }
 
-func byName(name string) Format {
+func byName(name string) dataset.Format {
 	name = strings.ToLower(name)
 	for _, c := range []string{".gz", ".zst", ".zstd"} {
 		name = strings.TrimSuffix(name, c)
 	}
 	switch {
 	case strings.HasSuffix(name, ".parquet"), strings.HasSuffix(name, ".parq"), strings.HasSuffix(name, ".pq"):
-		return Parquet
+		return dataset.Parquet
 	case strings.HasSuffix(name, ".arrow"), strings.HasSuffix(name, ".feather"), strings.HasSuffix(name, ".ipc"):
-		return ArrowFile
+		return dataset.ArrowFile
 	case strings.HasSuffix(name, ".arrows"):
-		return ArrowStream
+		return dataset.ArrowStream
 	case strings.HasSuffix(name, ".csv"):
-		return CSV
+		return dataset.CSV
 	case strings.HasSuffix(name, ".tsv"):
-		return TSV
+		return dataset.TSV
 	case strings.HasSuffix(name, ".ndjson"), strings.HasSuffix(name, ".jsonl"):
-		return NDJSON
+		return dataset.NDJSON
 	case strings.HasSuffix(name, ".txt"), strings.HasSuffix(name, ".ids"):
-		return Lines
+		return dataset.Lines
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
@@ -18,7 +19,7 @@ import (
 // those that it does not write again.
 func TestRunsShareADirectory(t *testing.T) {
 	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
-	run := func(b byte, s Shard, input string) job {
+	run := func(b byte, s dataset.Shard, input string) job {
 		return job{[]string{input}, Destination{Output: Output{Name: out, Shard: s, Force: true}, Run: runOf(b), Result: ResultExact}}
 	}
 	did := func(j job) {
@@ -27,12 +28,12 @@ func TestRunsShareADirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	did(run(1, Shard{0, 2}, in+"/y=1"))
-	did(run(2, Shard{}, in+"/a.parquet"))
+	did(run(1, dataset.Shard{Index: 0, Of: 2}, in+"/y=1"))
+	did(run(2, dataset.Shard{}, in+"/a.parquet"))
 	if slices.Contains(tree(t, out), publish.Success) {
 		t.Error("_SUCCESS before the other shard has finished")
 	}
-	did(run(1, Shard{1, 2}, in+"/y=1"))
+	did(run(1, dataset.Shard{Index: 1, Of: 2}, in+"/y=1"))
 	equal(t, "files of both", tree(t, out)[0], publish.Success)
 	equal(t, "_SUCCESS", get(t, out+publish.Success), "")
 	settled(t, out)
@@ -40,27 +41,27 @@ func TestRunsShareADirectory(t *testing.T) {
 		t.Errorf("state %+v", s)
 	}
 	// As Arrow files, which have other names; the old files are removed.
-	arrow := run(3, Shard{}, in+"/y=1")
-	arrow.out.Format = ArrowFile
+	arrow := run(3, dataset.Shard{}, in+"/y=1")
+	arrow.out.Format = dataset.ArrowFile
 	did(arrow)
 	equal(t, "files", tree(t, out), []string{"_SUCCESS", "a.parquet", "y=1/_SUCCESS", "y=1/b.arrow", "y=1/c.arrow"})
 	// A finished run repairs its part, although the directory has others.
 	if err := os.Truncate(out+"a.parquet", 100); err != nil {
 		t.Fatal(err)
 	}
-	healed := run(2, Shard{}, in+"/a.parquet")
+	healed := run(2, dataset.Shard{}, in+"/a.parquet")
 	healed.out.Force = false
 	if w, err := healed.do(t); err != nil || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], "a.parquet is cut") {
 		t.Errorf("healing: %v, %v", w.Notes, err)
 	}
 	equal(t, "healed", slices.Contains(tree(t, out), publish.Success), true)
 	// What another run has replaced since belongs to that run.
-	did(run(5, Shard{}, in+"/a.parquet"))
+	did(run(5, dataset.Shard{}, in+"/a.parquet"))
 	_, err := healed.do(t)
 	says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "Force")
 	// Without Force another run is refused.
 	write(t, filepath.Join(in, "z/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
-	other := run(4, Shard{}, in+"/z")
+	other := run(4, dataset.Shard{}, in+"/z")
 	other.out.Force = false
 	_, err = other.do(t)
 	says(t, "without force", err, ErrExists, "Force")

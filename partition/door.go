@@ -2,6 +2,8 @@ package partition
 
 import (
 	"context"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // Open opens all files that the names match, as [OpenFiles] does.
@@ -19,7 +21,7 @@ func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 // whatever the shard. The output records what its rows are and, if the scanner has one
 // filter, which they have passed. An output that exists is an error that wraps
 // [ErrExists], unless Force is set.
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (w Written, err error) {
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (w dataset.Written, err error) {
 	if err := checkScanner(s); err != nil {
 		return w, err
 	}

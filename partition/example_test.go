@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -52,14 +53,14 @@ func Example() {
 	}
 	defer partition.Close(files)
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match:   []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
+		Match:   []dataset.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
 		Columns: []string{"date", "origin"},
 	}, files...)
 	if err != nil {
 		log.Fatal(err)
 	}
 	var kept int64
-	for rows, err := range s.Scan(ctx, partition.Split(files, partition.Shard{Index: 1, Of: 2})) {
+	for rows, err := range s.Scan(ctx, partition.Split(files, dataset.Shard{Index: 1, Of: 2})) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -86,13 +87,13 @@ func ExampleOutput_WriteScan() {
 	}
 	defer partition.Close(files)
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
+		Match: []dataset.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	out := partition.Output{Name: filepath.Join(dir, "texas.parquet")}
-	w, err := out.WriteScan(ctx, s, partition.Split(files, partition.Shard{}), files)
+	w, err := out.WriteScan(ctx, s, partition.Split(files, dataset.Shard{}), files)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -111,7 +112,7 @@ func ExampleReadKeys() {
 	defer partition.Close(files)
 	var passed atomic.Int64
 	opts := partition.KeyOptions{Key: "origin", Filter: airports(ctx, "DFW", "IAH")}
-	rows, nulls, err := partition.ReadKeys(ctx, partition.Split(files, partition.Shard{}), opts, func() (func(*partition.Keys) error, error) {
+	rows, nulls, err := partition.ReadKeys(ctx, partition.Split(files, dataset.Shard{}), opts, func() (func(*partition.Keys) error, error) {
 		return func(k *partition.Keys) error { // of one worker
 			hits, err := k.Probe()
 			for _, i := range hits {
@@ -148,12 +149,12 @@ func ExampleRecords() {
 	file := partition.Records("queue", schema, read, partition.RecordsOptions{})
 	ctx := context.Background()
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
+		Match: []dataset.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	for rows, err := range s.Scan(ctx, partition.Split([]*partition.File{file}, partition.Shard{})) {
+	for rows, err := range s.Scan(ctx, partition.Split([]*partition.File{file}, dataset.Shard{})) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -50,6 +50,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -79,7 +80,7 @@ type table interface {
 type File struct {
 	name   string
 	rel    string
-	format Format
+	format dataset.Format
 	size   int64
 
 	table   table          // nil: the File was not opened
@@ -107,7 +108,7 @@ func (f *File) Name() string { return f.name }
 func (f *File) Rel() string { return f.rel }
 
 // Format returns the format of the file.
-func (f *File) Format() Format { return f.format }
+func (f *File) Format() dataset.Format { return f.format }
 
 // Size returns the size of the file in bytes; -1 for standard input and records.
 func (f *File) Size() int64 { return f.size }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -18,7 +19,7 @@ import (
 // A file is left out if it lacks a column of some match or, with anyMatch, of every
 // match. Matches with NoMatch keep rows without a key, so they do not count. It is
 // an error if all files lack a column.
-func HaveKeys(files []*File, matches []Match, anyMatch bool, skip func(f *File, why string)) (with []*File, err error) {
+func HaveKeys(files []*File, matches []dataset.Match, anyMatch bool, skip func(f *File, why string)) (with []*File, err error) {
 	var none error
 	for _, f := range files {
 		why, lacking, wanted := "", 0, 0

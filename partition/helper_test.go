@@ -23,6 +23,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	"go.uber.org/goleak"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
@@ -60,7 +61,7 @@ type fakeTable struct {
 var oneColumn = arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
 
 func fakeFile(name string, groups ...group) *File {
-	return &File{name: name, rel: name, format: Parquet, table: &fakeTable{groups: groups, mem: memory.DefaultAllocator}}
+	return &File{name: name, rel: name, format: dataset.Parquet, table: &fakeTable{groups: groups, mem: memory.DefaultAllocator}}
 }
 
 func (f *fakeTable) Schema() *arrow.Schema  { return oneColumn }
@@ -166,7 +167,7 @@ func write(t testing.TB, path string, groupRows int64, rec arrow.Record) string 
 	var b bytes.Buffer
 	var w recordSink
 	var err error
-	if byName(path) == Parquet {
+	if byName(path) == dataset.Parquet {
 		w, err = arrowparquet.NewParquetWriter(&b, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: groupRows})
 	} else {
 		var f *arrowipc.Writer
@@ -256,7 +257,7 @@ func settled(t testing.TB, dir string) {
 func open(t testing.TB, opts Opening, names ...string) []*File {
 	t.Helper()
 	if opts.Hive == "" {
-		opts.Hive = HiveOff
+		opts.Hive = dataset.HiveOff
 	}
 	files, err := OpenFiles(t.Context(), names, opts)
 	if err != nil {
@@ -310,7 +311,7 @@ func ownContents(t testing.TB, path string, kv metadata.KeyValueMetadata) (rows 
 // contents reads a file with the readers of arrow/go, as an independent implementation.
 func contents(t testing.TB, path string) (rows []string, schema *arrow.Schema) {
 	t.Helper()
-	if byName(path) == Parquet {
+	if byName(path) == dataset.Parquet {
 		f, err := v15.OpenParquetFile(path, false)
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -74,7 +75,7 @@ func TestHiveColumns(t *testing.T) {
 				put(t, path, text)
 			}
 		}
-		files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, dir)
+		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, dir)
 		equal(t, ext+" types", fmt.Sprint(files[0].Schema().Field(0).Type, files[0].Schema().Field(1), files[0].Schema().Field(2)), "int64 dt: type=date32, nullable c: type=utf8, nullable")
 		equal(t, ext+" stored", files[0].StoredColumns(), 1)
 		rows := hiveRows(t, files, nil)
@@ -88,26 +89,26 @@ func TestHiveColumns(t *testing.T) {
 		if only := hiveRows(t, files, []int{1}); len(only) != 40 {
 			t.Errorf("%s: %d rows of a constant", ext, len(only))
 		}
-		off := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff, Text: true}}, dir)
+		off := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff, Text: true}}, dir)
 		equal(t, ext+" off", off[0].Schema().NumFields(), 1)
 	}
 }
 
 // scanTo writes the rows with even ids of a log.
-func scanTo(t *testing.T, out Destination, opts Scan, files []*File) Written {
+func scanTo(t *testing.T, out Destination, opts Scan, files []*File) dataset.Written {
 	t.Helper()
 	var even []int64
 	for i := range int64(20) {
 		even = append(even, 2*i)
 	}
-	opts.Match = []Match{{Filter: exactOf("id", even...)}}
+	opts.Match = []dataset.Match{{Filter: exactOf("id", even...)}}
 	s, err := ScannerOf(opts, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	out.Run = &Run{Options: []string{"a"}, Log: files}
 	out.Result, out.WriteEmpty = ResultCandidates, true
-	w, err := out.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	w, err := out.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestHiveOutputs(t *testing.T) {
 			out     string
 			base    string
 			columns []string
-			schema  SchemaMode
+			schema  dataset.SchemaMode
 			want    string
 		}{
 			{"a file", "o.parquet", "", nil, "", "id dt c"},
@@ -132,26 +133,26 @@ func TestHiveOutputs(t *testing.T) {
 			{"chosen", "o.parquet", "", []string{"c", "id"}, "", "c id"},
 			{"a directory", "o/", "", nil, "", "id"},
 			{"a directory, chosen", "o/", "", []string{"id", "dt"}, "", "id dt"},
-			{"a directory of one schema", "o/", "", nil, Union, "id"},
-			{"a union in a file", "o.parquet", "", nil, Union, "id dt c"},
-			{"a strict directory", "o/", "", nil, Strict, "id"},
+			{"a directory of one schema", "o/", "", nil, dataset.Union, "id"},
+			{"a union in a file", "o.parquet", "", nil, dataset.Union, "id dt c"},
+			{"a strict directory", "o/", "", nil, dataset.Strict, "id"},
 			{"Arrow files", "o/", "", nil, "", "id"},
 			{"from the base", "o/", dir + "/dt=2024-01-01", nil, "", "id dt"},
 		} {
-			if in == ".arrow" && c.schema == Union {
+			if in == ".arrow" && c.schema == dataset.Union {
 				continue
 			}
 			name := dir
 			if c.base != "" {
 				name = c.base
 			}
-			files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, Base: c.base}, name)
+			files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, Base: c.base}, name)
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(c.out))}}
 			if strings.HasSuffix(c.out, "/") {
 				out.Name += "/"
 			}
 			if c.name == "Arrow files" {
-				out.Format = ArrowFile
+				out.Format = dataset.ArrowFile
 			}
 			w := scanTo(t, out, Scan{ScanOptions: ScanOptions{Columns: c.columns, Schema: c.schema}}, files)
 			written := out.Name
@@ -159,7 +160,7 @@ func TestHiveOutputs(t *testing.T) {
 				written += w.Files[0].Name
 			}
 			var got []string
-			for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, written)[0].Schema().Fields() {
+			for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema().Fields() {
 				got = append(got, f.Name)
 			}
 			equal(t, in+", "+c.name, strings.Join(got, " "), c.want)
@@ -173,7 +174,7 @@ func TestHiveOutputs(t *testing.T) {
 					want = append(want, r)
 				}
 			}
-			again := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, out.Name)
+			again := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, out.Name)
 			equal(t, in+", "+c.name+" read again", hiveRows(t, again, nil), want)
 		}
 	}
@@ -190,7 +191,7 @@ func TestHiveMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, to, get(t, from))
-	files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir)
+	files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir)
 	for name, want := range map[string]string{"o/": "{} me", "o.parquet": " me"} {
 		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}}
 		if name == "o/" {
@@ -201,7 +202,7 @@ func TestHiveMetadata(t *testing.T) {
 		if name == "o/" {
 			written += w.Files[0].Name
 		}
-		s := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, written)[0].Schema()
+		s := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema()
 		equal(t, name, metaOf(s, "pandas")+" "+metaOf(s, "owner"), want)
 		equal(t, name, metaOf(s, metaHive), `["a:int64"]`)
 	}
@@ -316,7 +317,7 @@ func TestHiveDigest(t *testing.T) {
 	dir := hiveTree(t, "a/dt=1/x.parquet", "b/dt=2/x.parquet")
 	seen := map[string]string{}
 	for _, c := range []Opening{
-		{OpenOptions: OpenOptions{Hive: HiveOff}}, {}, {HiveTypes: "dt:string"}, {Base: filepath.Join(dir, "a", "dt=1")},
+		{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, {}, {HiveTypes: "dt:string"}, {Base: filepath.Join(dir, "a", "dt=1")},
 	} {
 		for _, name := range []string{"a/dt=1", "b/dt=2"} {
 			if c.Base != "" {
@@ -349,9 +350,9 @@ func TestHiveTypesChange(t *testing.T) {
 		if name == "o/" {
 			out.Name += "/"
 		}
-		scanTo(t, out, Scan{}, open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir))
+		scanTo(t, out, Scan{}, open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir))
 		write(t, filepath.Join(dir, "hour=08", "x.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
-		files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir)
+		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir)
 		out.Run = &Run{Options: []string{"a"}, Log: files}
 		_, err := out.Pending(t.Context())
 		says(t, name, err, ErrExists, "column hour", "want int64, with which the output was written, got string", "HiveTypes hour:int64")
@@ -360,7 +361,7 @@ func TestHiveTypesChange(t *testing.T) {
 			t.Errorf("%s, Force: %v", name, err)
 		}
 		if name == "o/" {
-			out.Run.Log = open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, filepath.Join(dir, "hour=08"))
+			out.Run.Log = open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, filepath.Join(dir, "hour=08"))
 			_, err := out.Pending(t.Context())
 			says(t, "another file beside it", err, ErrExists, "hour:int64")
 		}
@@ -372,7 +373,7 @@ func TestHiveTypesChange(t *testing.T) {
 
 // TestHiveSelection: constants are read for chosen rows like other columns.
 func TestHiveSelection(t *testing.T) {
-	f := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, days(t, ".parquet"))[0]
+	f := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, days(t, ".parquet"))[0]
 	p := f.parquet()
 	for _, rows := range [][]uint32{{0}, {2, 3, 9}} {
 		for rec, err := range p.ReadRows(t.Context(), 1, []int{1, 0}, rows) {

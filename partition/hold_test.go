@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
@@ -134,12 +135,12 @@ func TestHoldCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	dir := t.TempDir() + "/out/"
 	var parts []Part
-	for _, p := range Split(files, Shard{}) {
+	for _, p := range Split(files, dataset.Shard{}) {
 		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 	}
 	rows := func(yield func(Rows, error) bool) {
 		n := 0
-		for r, err := range Map(ctx, Split(files, Shard{}), 0, nil, pass) {
+		for r, err := range Map(ctx, Split(files, dataset.Shard{}), 0, nil, pass) {
 			if n++; n == 5 {
 				cancel()
 			}

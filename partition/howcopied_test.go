@@ -7,6 +7,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // TestHowPages: PathOf names columns whose chunks cannot be copied whole, and why:
@@ -27,16 +29,16 @@ func TestHowPages(t *testing.T) {
 	}
 	const some = "pages are copied, and whole chunks where no row is dropped or repeated"
 	for _, c := range []struct {
-		schema SchemaMode
+		schema dataset.SchemaMode
 		damage func(*File)
 		out    string
 		want   [2]string
 	}{
-		{schema: PerFile, out: "out/", want: [2]string{some, some}},
-		{schema: Union, out: "out/", want: [2]string{
+		{schema: dataset.PerFile, out: "out/", want: [2]string{some, some}},
+		{schema: dataset.Union, out: "out/", want: [2]string{
 			some + "; no whole chunk of v0, v1, v2, v3, v4, v5, v6, v7 and 2 more: the output's column has another type", some,
 		}},
-		{schema: PerFile, out: "out/", damage: func(f *File) {
+		{schema: dataset.PerFile, out: "out/", damage: func(f *File) {
 			for g := range 2 {
 				f.parquet().File().Metadata.RowGroups[g].Columns[3].MetaData.Codec = format.Lz4
 			}
@@ -45,7 +47,7 @@ func TestHowPages(t *testing.T) {
 			some + "; no whole chunk of v0: compressed with GZIP, the output with SNAPPY (1 of 3 row groups)" +
 				", nor of v2: compressed with the deprecated LZ4 (2 of 3 row groups)", some,
 		}},
-		{schema: Union, out: "out.parquet", want: [2]string{
+		{schema: dataset.Union, out: "out.parquet", want: [2]string{
 			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
 			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
 		}},
@@ -54,7 +56,7 @@ func TestHowPages(t *testing.T) {
 		if c.damage != nil {
 			c.damage(logs[0])
 		}
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}, Schema: c.schema})
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}, Schema: c.schema})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +64,7 @@ func TestHowPages(t *testing.T) {
 		if c.out == "out/" {
 			out.Name += "/"
 		}
-		w, err := out.openScan(t.Context(), s, Split(logs, Shard{}), logs)
+		w, err := out.openScan(t.Context(), s, Split(logs, dataset.Shard{}), logs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -213,7 +214,7 @@ func (f *File) input() (publish.Input, error) {
 }
 
 // finishDir records what was written, and commits the run if this was its last worker.
-func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *Written) (err error) {
+func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *dataset.Written) (err error) {
 	var idsMatched, idsTotal int64
 	if o.Counts != nil {
 		idsMatched, idsTotal = o.Counts(w.Inputs, o.given)
@@ -223,7 +224,7 @@ func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *Wr
 		at[in.Rel] = i
 	}
 	for _, f := range files.Files() {
-		w.Files = append(w.Files, WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
+		w.Files = append(w.Files, dataset.WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
 		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
 		for _, rel := range f.Inputs {
 			if i, ok := at[rel]; ok {
@@ -241,7 +242,7 @@ func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *Wr
 
 // entries returns what the state has to say of the inputs that were read. Rows that come
 // from no input are those of an input without a name.
-func (o Destination) entries(w *Written) (entries []publish.Entry, err error) {
+func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err error) {
 	placed := map[string]bool{}
 	for i, in := range w.Inputs {
 		one, err := o.given[i].File.input()

@@ -8,6 +8,7 @@ import (
 	"hash"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -18,14 +19,14 @@ type Input struct {
 	Size        int64     // bytes
 	modTime     time.Time // when it was last written; zero: unknown
 	identity    string    // of the object, see [storage.Object]
-	Format      Format
-	fingerprint []byte           // see [File.Fingerprint]
-	Schema      string           // equal for files with equal columns, apart from those of their paths
-	Groups      []Group          // its row groups, in order
-	values      []PartitionValue // see [File.Partitions]
-	found       bool             // in a directory that was named, or that a pattern matched
-	root        string           // that directory
-	rootRel     string           // its path in terms of Rel; empty: the base itself
+	Format      dataset.Format
+	fingerprint []byte                   // see [File.Fingerprint]
+	Schema      string                   // equal for files with equal columns, apart from those of their paths
+	Groups      []Group                  // its row groups, in order
+	values      []dataset.PartitionValue // see [File.Partitions]
+	found       bool                     // in a directory that was named, or that a pattern matched
+	root        string                   // that directory
+	rootRel     string                   // its path in terms of Rel; empty: the base itself
 }
 
 // Group is a row group of an [Input].

@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -83,7 +84,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 	dir, list := listed(t, 300) // more than one block
 	in := openList(t, list)
 	for _, where := range []string{"", "dt >= '2024-05-03'", "dt IS NULL", "id < 5000", "dt = '1999-01-01'"} {
-		files := open(t, Opening{OpenOptions: OpenOptions{Where: where, Hive: HiveAuto}}, dir)
+		files := open(t, Opening{OpenOptions: OpenOptions{Where: where, Hive: dataset.HiveAuto}}, dir)
 		chosen, err := in.Where(where, false)
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +105,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 		}
 		for _, of := range []uint32{0, 1, 2, 7, uint32(cases.Count(11, 40, 100))} {
 			for i := range max(of, 1) {
-				pieces, err := chosen.Share(ctx, Shard{i, of})
+				pieces, err := chosen.Share(ctx, dataset.Shard{Index: i, Of: of})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,14 +113,14 @@ func TestInputsAreTheFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				equal(t, fmt.Sprint(where, " ", i, "/", of), piecesText(parts), piecesText(Split(files, Shard{i, of})))
+				equal(t, fmt.Sprint(where, " ", i, "/", of), piecesText(parts), piecesText(Split(files, dataset.Shard{Index: i, Of: of})))
 				if err := Close(shared); err != nil {
 					t.Error(err)
 				}
 			}
 		}
 	}
-	files := open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, dir)
+	files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir)
 	sum, known, err := (&Run{Log: files}).Digest()
 	if err != nil || !known || sum != in.Digest() {
 		t.Errorf("digest %x, %t, %v; want %x", in.Digest(), known, err, sum)
@@ -195,7 +196,7 @@ func TestInputsAreCanonical(t *testing.T) {
 	if err != nil || picked.Len() != 2 {
 		t.Fatalf("%v", err)
 	}
-	pieces, err := picked.Share(ctx, Shard{})
+	pieces, err := picked.Share(ctx, dataset.Shard{})
 	if err != nil || len(pieces) != 2 || pieces[1].Input.Rel != "f2.parquet" {
 		t.Errorf("%+v, %v", pieces, err)
 	}
@@ -221,7 +222,7 @@ func TestInputsAreCanonical(t *testing.T) {
 	says(t, "another list", err, ErrExists, "list1", "Force")
 	unsorted := newInputList(nil, "")
 	for _, rel := range []string{"b", "a"} {
-		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: Parquet, fingerprint: []byte{1}}); err != nil {
+		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: dataset.Parquet, fingerprint: []byte{1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,7 +248,7 @@ func TestInputsEdges(t *testing.T) {
 	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
 	list := newInputList(nil, "")
 	for _, n := range names {
-		if err := list.add(Input{Name: "logs/" + n, Rel: n, identity: `W/"x"`, Format: Parquet, fingerprint: []byte{1, 2}}); err != nil {
+		if err := list.add(Input{Name: "logs/" + n, Rel: n, identity: `W/"x"`, Format: dataset.Parquet, fingerprint: []byte{1, 2}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -274,7 +275,7 @@ func TestInputsEdges(t *testing.T) {
 		for i := range got {
 			equal(t, "name", got[i], names[i])
 		}
-		pieces, err := in.Share(ctx, Shard{0, 1})
+		pieces, err := in.Share(ctx, dataset.Shard{Index: 0, Of: 1})
 		if err != nil || len(pieces) != l.inputs {
 			t.Errorf("%v, %v", pieces, err)
 		}
@@ -349,7 +350,7 @@ func readWhole(b []byte) error {
 			return err
 		}
 	}
-	if _, err = in.Share(context.Background(), Shard{1, 3}); err != nil {
+	if _, err = in.Share(context.Background(), dataset.Shard{Index: 1, Of: 3}); err != nil {
 		return err
 	}
 	_, err = in.Schemas(context.Background())
@@ -361,7 +362,7 @@ func TestInputsChanged(t *testing.T) {
 	ctx := context.Background()
 	dir, list := listed(t, 3)
 	in := openList(t, list)
-	pieces, err := in.Share(ctx, Shard{})
+	pieces, err := in.Share(ctx, dataset.Shard{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -114,7 +115,7 @@ func (in *Inputs) sameContent(f *File, of *Input) error {
 	if !same {
 		return in.changed(of, "it has other row groups", nil)
 	}
-	free := f.format == Parquet && f.size > wholeBelow && !f.remote()
+	free := f.format == dataset.Parquet && f.size > wholeBelow && !f.remote()
 	if !free && of.identity != "" && f.src.Object().Identity == of.identity {
 		return nil
 	}

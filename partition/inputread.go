@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -351,7 +352,7 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 		}
 	}
 	_, known := textFormats[in.Format]
-	known = known || in.Format == Parquet || in.Format == ArrowFile || in.Format == ArrowStream
+	known = known || in.Format == dataset.Parquet || in.Format == dataset.ArrowFile || in.Format == dataset.ArrowStream
 	switch {
 	case in.Name == "" || !filepath.IsLocal(filepath.FromSlash(in.Rel)):
 		return in, fmt.Errorf("the path %q", in.Rel)
@@ -371,9 +372,9 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 }
 
 // values returns the values of the columns of paths.
-func (l *inputFile) values(texts []*string) (values []PartitionValue) {
+func (l *inputFile) values(texts []*string) (values []dataset.PartitionValue) {
 	for i, text := range texts {
-		v := PartitionValue{Name: l.hive[i].Name, Type: l.hive[i].Type, Null: text == nil}
+		v := dataset.PartitionValue{Name: l.hive[i].Name, Type: l.hive[i].Type, Null: text == nil}
 		if text != nil {
 			v.Text = *text
 		}

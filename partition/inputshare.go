@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
@@ -17,7 +18,7 @@ type InputPiece struct {
 
 // Share returns the pieces of the list that belong to the shard: those that [Split]
 // returns for the same files. It reads the lines of their inputs only.
-func (in *Inputs) Share(ctx context.Context, s Shard) ([]InputPiece, error) {
+func (in *Inputs) Share(ctx context.Context, s dataset.Shard) ([]InputPiece, error) {
 	needContext(ctx)
 	if err := checkShard(s); err != nil {
 		return nil, err
@@ -124,11 +125,11 @@ func (in *Inputs) parquet(ctx context.Context) (func(i int) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	other := func(in Input) bool { return in.Format != Parquet }
+	other := func(in Input) bool { return in.Format != dataset.Parquet }
 	if !slices.ContainsFunc(first, other) {
 		return func(int) bool { return true }, nil
 	}
-	only, err := in.Pick(ctx, func(in *Input) bool { return in.Format == Parquet })
+	only, err := in.Pick(ctx, func(in *Input) bool { return in.Format == dataset.Parquet })
 	return func(i int) bool { return only.has(i) }, err
 }
 
@@ -196,7 +197,7 @@ func (in *Inputs) layout() *hiveLayout {
 }
 
 // partsOfValues returns the directories that values come from.
-func partsOfValues(values []PartitionValue) (parts []hive.Part) {
+func partsOfValues(values []dataset.PartitionValue) (parts []hive.Part) {
 	for _, v := range values {
 		parts = append(parts, hive.Part{Name: v.Name, Text: v.Text, Null: v.Null})
 	}

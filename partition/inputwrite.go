@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -87,18 +88,18 @@ type listSchema struct {
 
 // listInput is the line of an input.
 type listInput struct {
-	Name     string     `json:"name"`
-	Rel      string     `json:"rel"`
-	Size     int64      `json:"size"`
-	Modified string     `json:"modified,omitempty"`
-	Identity string     `json:"identity,omitempty"`
-	Format   Format     `json:"format"`
-	Print    string     `json:"print"`
-	Schema   string     `json:"schema"`
-	Groups   [][2]int64 `json:"groups"` // rows and bytes
-	Values   []*string  `json:"values,omitempty"`
-	Root     *string    `json:"root,omitempty"` // of a file that was found in a directory
-	RootRel  string     `json:"root_rel,omitempty"`
+	Name     string         `json:"name"`
+	Rel      string         `json:"rel"`
+	Size     int64          `json:"size"`
+	Modified string         `json:"modified,omitempty"`
+	Identity string         `json:"identity,omitempty"`
+	Format   dataset.Format `json:"format"`
+	Print    string         `json:"print"`
+	Schema   string         `json:"schema"`
+	Groups   [][2]int64     `json:"groups"` // rows and bytes
+	Values   []*string      `json:"values,omitempty"`
+	Root     *string        `json:"root,omitempty"` // of a file that was found in a directory
+	RootRel  string         `json:"root_rel,omitempty"`
 }
 
 // listIndex is the line of a block.
@@ -200,7 +201,7 @@ func (l *inputList) check(in *Input) error {
 	switch {
 	case in.fingerprint == nil:
 		return fault.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
-	case !slices.EqualFunc(in.values, l.hive, func(v PartitionValue, c hive.Column) bool {
+	case !slices.EqualFunc(in.values, l.hive, func(v dataset.PartitionValue, c hive.Column) bool {
 		return v.Name == c.Name && arrow.TypeEqual(v.Type, c.Type)
 	}):
 		return fmt.Errorf("%s: an input with other columns in its path than the list has", in.Name)

@@ -8,22 +8,24 @@ import (
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // TestManifestCountsNulls: the root manifest has the rows of each input, with those that have
-// no key, as [Written] has them.
+// no key, as [dataset.Written] has them.
 func TestManifestCountsNulls(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")+"/"
 	write(t, filepath.Join(in, "a.parquet"), 4, record(t, checked(t), col{"id", []any{1, nil, 3, nil, nil}}))
 	write(t, filepath.Join(in, "b.parquet"), 4, record(t, checked(t), col{"id", []any{nil, 3}}))
 	files := open(t, Opening{}, in)
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}})
+	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := runOf(1)
 	run.Log = files
-	w, err := Destination{Output: Output{Name: out}, Result: ResultExact, Run: run}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	w, err := Destination{Output: Output{Name: out}, Result: ResultExact, Run: run}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,7 @@ func TestNullsOfRanges(t *testing.T) {
 			what := fmt.Sprintf("%s, %d ranges", c.name, ranges)
 			filter := exactOf("id", c.ids...)
 			files := nullableLog(t, ranges, Opening{OpenOptions: OpenOptions{Where: c.where}})
-			pieces := Split(files, Shard{})
+			pieces := Split(files, dataset.Shard{})
 			for _, distinct := range []bool{false, true} {
 				o := KeyOptions{Key: "id", Filter: filter, Distinct: distinct, CountNulls: true, Threads: 2}
 				_, nulls, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
@@ -99,8 +101,8 @@ func TestNullsOfRanges(t *testing.T) {
 				}
 				equal(t, fmt.Sprintf("%s: NULLs of keys that were read, distinct %v", what, distinct), nulls, c.nulls)
 			}
-			once, twice := []Match{{Filter: filter}}, []Match{{Filter: filter}, {Filter: filter}}
-			for _, match := range [][]Match{once, twice} {
+			once, twice := []dataset.Match{{Filter: filter}}, []dataset.Match{{Filter: filter}, {Filter: filter}}
+			for _, match := range [][]dataset.Match{once, twice} {
 				o := Scan{ScanOptions: ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: checked(t)}}
 				skipped := func(what string, s *Scanner) {
 					t.Helper()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -22,7 +23,7 @@ func keysOf(t *testing.T, files []*File, column string) (all []string, rows, nul
 	t.Helper()
 	var mu sync.Mutex
 	o := KeyOptions{Key: column, IDs: true, Threads: 2}
-	gotRows, gotNulls, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+	gotRows, gotNulls, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
 		return func(k *Keys) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -48,7 +49,7 @@ func keysByRecords(t *testing.T, files []*File, column string) (all []string, ro
 		t.Fatal(err)
 	}
 	var b key.Batch
-	for r, err := range Map(t.Context(), Split(files, Shard{}), 0, nil, pass) {
+	for r, err := range Map(t.Context(), Split(files, dataset.Shard{}), 0, nil, pass) {
 		if err != nil {
 			return all, rows, null, err
 		}
@@ -129,7 +130,7 @@ func TestTextKeysEnd(t *testing.T) {
 		{func(*Keys) error { cancel(); return nil }, context.Canceled},
 	} {
 		o := KeyOptions{Key: "id", IDs: true, Threads: 1}
-		_, _, err := ReadKeys(ctx, Split(files, Shard{}), o, func() (func(*Keys) error, error) { return c.work, nil })
+		_, _, err := ReadKeys(ctx, Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) { return c.work, nil })
 		if !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}
@@ -149,7 +150,7 @@ func TestBadLines(t *testing.T) {
 	}
 	for _, f := range files {
 		n, lines, skips := f.BadLines()
-		want := map[Format]string{Parquet: "0 [] false", CSV: "2 [3 6] true", Lines: "1 [1] true"}[f.format]
+		want := map[dataset.Format]string{dataset.Parquet: "0 [] false", dataset.CSV: "2 [3 6] true", dataset.Lines: "1 [1] true"}[f.format]
 		equal(t, f.name, fmt.Sprintf("%d %v %v", n, lines, skips), want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -30,7 +31,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 	write(t, filepath.Join(dir, "z.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(20, func(i int) int64 { return int64(i) })}))
 	remote := &storagetest.Remote{T: t, Storage: storage.Local{}, At: 4}
 	for _, key := range []string{"id", "id::string"} {
-		pieces := Split(open(t, Opening{OpenOptions: OpenOptions{Store: remote, Text: true}}, dir), Shard{})
+		pieces := Split(open(t, Opening{OpenOptions: OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("it hangs"))
 		defer cancel()
 		rows, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: key, Threads: 2}, func() (func(*Keys) error, error) {
@@ -90,15 +91,15 @@ func TestStreamAhead(t *testing.T) {
 func TestAnnouncePanics(t *testing.T) {
 	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
 	files := open(t, Opening{OpenOptions: OpenOptions{Store: panicking{storage.Local{}}}}, name)
-	_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
+	_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
 		return func(*Keys) error { return nil }, nil
 	})
 	says(t, "keys", err, nil, "log.parquet", "no room")
-	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3)}}})
+	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err = range scanner.Scan(t.Context(), Split(files, Shard{})) {
+	for _, err = range scanner.Scan(t.Context(), Split(files, dataset.Shard{})) {
 		if err != nil {
 			break
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	pq "github.com/parquet-go/parquet-go"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // If a log is truncated or overwritten during a scan, the error says that another
@@ -35,7 +37,7 @@ func TestFileChangesMeanwhile(t *testing.T) {
 			dir := t.TempDir()
 			in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{400, 2000, 1, codec})
 			var once sync.Once
-			opts := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 2}}
+			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 2}}
 			opts.Progress = func(int64) {
 				once.Do(func() {
 					if err := change(in); err != nil {

@@ -7,30 +7,14 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Match applies a filter to key columns of a log.
-type Match struct {
-	Filter *codec.Filter
-	// Key names the log's key columns: paths separated by commas, such as `user.id`
-	// or `"a.b",c`. Each may have a cast, as in `user.id::int64`. If empty, these
-	// are the names with which the filter was built.
-	Key string
-	// IgnoreCase matches column names regardless of case.
-	IgnoreCase bool
-	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
-	// such a value is an error that wraps [fault.ErrMismatch].
-	NullMisfits bool
-	// NoMatch keeps the rows whose key is certainly not in the set, and those with
-	// a NULL key. It needs an exact filter.
-	NoMatch bool
-}
-
-// Predicate is a [Match], or a check in its place. Check decides for whole batches of keys.
+// Predicate is a [dataset.Match], or a check in its place. Check decides for whole batches of keys.
 type Predicate struct {
-	Match
+	dataset.Match
 	// Check, if not nil, decides instead of the filter which keys are members. It
 	// is called once per worker. The function that it returns receives batches of
 	// keys and returns the positions in Batch.Rows of the members, ascending, in

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -33,18 +34,18 @@ func TestPagesAreCharged(t *testing.T) {
 	_, err := f.parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	says(t, "checking", err, fault.ErrMemory, where...)
 	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 2)}}})
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: Parquet, Compression: "brotli"}}
-	_, err = out.WriteScan(t.Context(), scanner(), Split([]*File{f}, Shard{}), []*File{f}, nil)
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: dataset.Parquet, Compression: "brotli"}}
+	_, err = out.WriteScan(t.Context(), scanner(), Split([]*File{f}, dataset.Shard{}), []*File{f}, nil)
 	says(t, "a scan", err, fault.ErrMemory, where...)
 
 	out.Compression = f.Codec() // the chunk is copied as it is stored
-	if w, err := out.WriteScan(t.Context(), scanner(), Split([]*File{f}, Shard{}), []*File{f}, nil); err != nil || w.Rows != f.Rows() {
+	if w, err := out.WriteScan(t.Context(), scanner(), Split([]*File{f}, dataset.Shard{}), []*File{f}, nil); err != nil || w.Rows != f.Rows() {
 		t.Errorf("a scan that keeps all rows wrote %d of %d: %v", w.Rows, f.Rows(), err)
 	}
 }
@@ -77,15 +78,15 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
 		files := open(t, Opening{OpenOptions: OpenOptions{Memory: 32 << 20}}, name)
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Count(t.Context(), Split(files, Shard{})); err != nil || s.Stats.RowsOut.Load() != 2 {
+		if err := s.Count(t.Context(), Split(files, dataset.Shard{})); err != nil || s.Stats.RowsOut.Load() != 2 {
 			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
 		}
 		rows := int64(0)
-		for r, err := range Map(t.Context(), Split(files, Shard{}), threads, nil, pass) {
+		for r, err := range Map(t.Context(), Split(files, dataset.Shard{}), threads, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}

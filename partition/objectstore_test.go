@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -30,8 +31,8 @@ func bucket(t *testing.T) *storagetest.Memory {
 }
 
 // scanBucket scans the logs of a bucket into an output directory.
-func scanBucket(ctx context.Context, s storage.Storage, shard Shard, id int64) (w Written, err error) {
-	files, err := Open(ctx, []string{"s3://b/in"}, OpenOptions{Store: s, Hive: HiveOff})
+func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id int64) (w dataset.Written, err error) {
+	files, err := Open(ctx, []string{"s3://b/in"}, OpenOptions{Store: s, Hive: dataset.HiveOff})
 	if err != nil {
 		return w, err
 	}
@@ -42,7 +43,7 @@ func scanBucket(ctx context.Context, s storage.Storage, shard Shard, id int64) (
 	if err != nil {
 		return w, err
 	}
-	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", id)}}})
+	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", id)}}})
 	if err != nil {
 		return w, err
 	}
@@ -74,7 +75,7 @@ var generation = regexp.MustCompile(`manifest-\d{8}`)
 // manifest was written; identities do.
 func TestObjectStoreChangedOutput(t *testing.T) {
 	s := bucket(t)
-	if _, err := scanBucket(t.Context(), s, Shard{}, 3); err != nil {
+	if _, err := scanBucket(t.Context(), s, dataset.Shard{}, 3); err != nil {
 		t.Fatal(err)
 	}
 	const name = "s3://b/out/a.parquet"
@@ -82,12 +83,12 @@ func TestObjectStoreChangedOutput(t *testing.T) {
 	bad := bytes.Clone(good)
 	bad[len(bad)/2] ^= 1
 	s.Put(name, bad)
-	w, err := scanBucket(t.Context(), s, Shard{}, 3)
+	w, err := scanBucket(t.Context(), s, dataset.Shard{}, 3)
 	if now, _ := s.Get(name); err != nil || !bytes.Equal(now, good) || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], "a.parquet is changed") {
 		t.Errorf("an output of the same size that was changed: %+v, %v", w, err)
 	}
 	s.Put(name, good) // a copy, which has another identity
-	_, err = scanBucket(t.Context(), s, Shard{}, 3)
+	_, err = scanBucket(t.Context(), s, dataset.Shard{}, 3)
 	says(t, "after a copy", err, ErrDone)
 }
 
@@ -140,7 +141,7 @@ func TestObjectStoreKilled(t *testing.T) {
 	const workers = 2
 	run := func(s storage.Storage) (errs error) {
 		for i := range uint32(workers) {
-			_, err := scanBucket(t.Context(), s, Shard{i, workers}, 3)
+			_, err := scanBucket(t.Context(), s, dataset.Shard{Index: i, Of: workers}, 3)
 			if err != nil && !errors.Is(err, ErrDone) {
 				errs = errors.Join(errs, err)
 			}
@@ -198,7 +199,7 @@ func TestObjectStoreRivals(t *testing.T) {
 	alone := map[int64]map[string]string{}
 	for _, id := range []int64{3, 14} {
 		s := bucket(t)
-		if _, err := scanBucket(t.Context(), s, Shard{}, id); err != nil {
+		if _, err := scanBucket(t.Context(), s, dataset.Shard{}, id); err != nil {
 			t.Fatal(err)
 		}
 		alone[id] = outputs(s)
@@ -212,7 +213,7 @@ func TestObjectStoreRivals(t *testing.T) {
 		var both sync.WaitGroup
 		for k, id := range ids {
 			both.Go(func() {
-				if _, errs[k] = scanBucket(t.Context(), s, Shard{}, id); errors.Is(errs[k], ErrDone) {
+				if _, errs[k] = scanBucket(t.Context(), s, dataset.Shard{}, id); errors.Is(errs[k], ErrDone) {
 					errs[k] = nil
 				}
 			})
@@ -247,7 +248,7 @@ func TestObjectStoreRivals(t *testing.T) {
 // too.
 func TestObjectStoreApart(t *testing.T) {
 	s := bucket(t)
-	files := open(t, Opening{OpenOptions: OpenOptions{Store: s, Hive: HiveOff}}, "s3://b/in/")
+	files := open(t, Opening{OpenOptions: OpenOptions{Store: s, Hive: dataset.HiveOff}}, "s3://b/in/")
 	for name, want := range map[string]string{
 		"s3://b/in/a.parquet":       "the output is the input s3://b/in/a.parquet",
 		"s3://b/in/":                "the output is the input",
@@ -295,7 +296,7 @@ func (u unreachable) Open(ctx context.Context, o storage.Object) (storage.Reader
 // for a file of another program.
 func TestObjectStoreUnreachable(t *testing.T) {
 	s := bucket(t)
-	if _, err := scanBucket(t.Context(), s, Shard{}, 3); err != nil {
+	if _, err := scanBucket(t.Context(), s, dataset.Shard{}, 3); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range s.Names() {
@@ -305,9 +306,9 @@ func TestObjectStoreUnreachable(t *testing.T) {
 			}
 		}
 	}
-	_, err := scanBucket(t.Context(), unreachable{s}, Shard{}, 3)
+	_, err := scanBucket(t.Context(), unreachable{s}, dataset.Shard{}, 3)
 	says(t, "outputs that cannot be read", err, storage.ErrAgain)
-	if _, err := scanBucket(t.Context(), s, Shard{}, 3); err != nil {
+	if _, err := scanBucket(t.Context(), s, dataset.Shard{}, 3); err != nil {
 		t.Errorf("later: %v", err)
 	}
 }

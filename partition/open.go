@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -150,13 +151,13 @@ func openStdin(opts Opening) (*File, error) {
 	whole := io.NopCloser(io.MultiReader(strings.NewReader(string(head[:n])), r))
 	open := func() (io.ReadCloser, error) { return whole, nil }
 	switch f.format = byMagic(head[:n]); f.format {
-	case ArrowStream:
+	case dataset.ArrowStream:
 		if f.table, err = arrowipc.OpenStream(open, f.name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
 			f.setReaders()
 			err = f.setWhere(&opts)
 		}
 		return f, err
-	case Parquet, ArrowFile:
+	case dataset.Parquet, dataset.ArrowFile:
 		return nil, fault.Unsupported(fault.At{File: f.name}, "a file of format %s, which is read from its end", f.format).
 			WithHint("name the file instead")
 	}
@@ -172,7 +173,7 @@ func openStdin(opts Opening) (*File, error) {
 		return nil, e.WithHint("write one with DuckDB or pyarrow, see docs/stdin.md, or name a Parquet or Arrow file")
 	}
 	if f.format = opts.TextFormat; f.format == "" {
-		f.format = Lines
+		f.format = dataset.Lines
 	}
 	f.table, err = text.Open(open, f.name, text.Options{
 		Format: textFormats[f.format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding, SkipBad: opts.SkipBad,
@@ -186,8 +187,8 @@ func openStdin(opts Opening) (*File, error) {
 }
 
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
-func ReadSchema(ctx context.Context, name string, opts Opening) (p *PinnedSchema, err error) {
-	opts.Hive, opts.Uncommitted = HiveOff, true // the schema is that of the file
+func ReadSchema(ctx context.Context, name string, opts Opening) (p *dataset.PinnedSchema, err error) {
+	opts.Hive, opts.Uncommitted = dataset.HiveOff, true // the schema is that of the file
 	files, err := OpenFiles(ctx, []string{name}, opts)
 	if err != nil {
 		return nil, err

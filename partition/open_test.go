@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -46,28 +47,28 @@ func TestOpenFormats(t *testing.T) {
 	stream := streamOf(t, ids())
 	for _, c := range []struct {
 		name, content string
-		format        Format
+		format        dataset.Format
 		rows          int64 // -1: not known in advance
 		groups        int
 	}{
-		{"a.parquet", parquet, Parquet, 3, 2},
-		{"part-00000", parquet, Parquet, 3, 2},
-		{"a.csv", parquet, Parquet, 3, 2},
-		{"a.arrow", arrowFile, ArrowFile, 3, 2},
-		{"a.parquet", arrowFile, ArrowFile, 3, 2},
-		{"a.feather", arrowFile, ArrowFile, 3, 2},
-		{"a.arrows", stream, ArrowStream, -1, 1},
-		{"a.parquet", stream, ArrowStream, -1, 1},
-		{"a.csv", "id\n1\n", CSV, -1, 1},
-		{"a.CSV", "id\n1\n", CSV, -1, 1},
-		{"a.tsv", "id\tx\n1\t2\n", TSV, -1, 1},
-		{"a.ndjson", "{\"id\":1}\n", NDJSON, -1, 1},
-		{"a.jsonl", "{\"id\":1}\n", NDJSON, -1, 1},
-		{"a.txt", "1\n", Lines, -1, 1},
-		{"a.ids", "1\n", Lines, -1, 1},
-		{"a", "1\n", Lines, -1, 1},
-		{"b", "1", Lines, -1, 1},
-		{"empty.txt", "", Lines, -1, 1},
+		{"a.parquet", parquet, dataset.Parquet, 3, 2},
+		{"part-00000", parquet, dataset.Parquet, 3, 2},
+		{"a.csv", parquet, dataset.Parquet, 3, 2},
+		{"a.arrow", arrowFile, dataset.ArrowFile, 3, 2},
+		{"a.parquet", arrowFile, dataset.ArrowFile, 3, 2},
+		{"a.feather", arrowFile, dataset.ArrowFile, 3, 2},
+		{"a.arrows", stream, dataset.ArrowStream, -1, 1},
+		{"a.parquet", stream, dataset.ArrowStream, -1, 1},
+		{"a.csv", "id\n1\n", dataset.CSV, -1, 1},
+		{"a.CSV", "id\n1\n", dataset.CSV, -1, 1},
+		{"a.tsv", "id\tx\n1\t2\n", dataset.TSV, -1, 1},
+		{"a.ndjson", "{\"id\":1}\n", dataset.NDJSON, -1, 1},
+		{"a.jsonl", "{\"id\":1}\n", dataset.NDJSON, -1, 1},
+		{"a.txt", "1\n", dataset.Lines, -1, 1},
+		{"a.ids", "1\n", dataset.Lines, -1, 1},
+		{"a", "1\n", dataset.Lines, -1, 1},
+		{"b", "1", dataset.Lines, -1, 1},
+		{"empty.txt", "", dataset.Lines, -1, 1},
 	} {
 		name := put(t, filepath.Join(t.TempDir(), c.name), c.content)
 		f := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t)}}, name)[0]
@@ -286,14 +287,14 @@ func TestOpenStandardInput(t *testing.T) {
 		{"lines", "1\n2\n\n3", Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
 		{"lines of a named column", "1\n2\n", Opening{OpenOptions: OpenOptions{Text: true, Column: "user"}}, 2, "user"},
 		{"nothing", "", Opening{OpenOptions: OpenOptions{Text: true}}, 0, "id"},
-		{"csv", "id,x\n1,2\n", Opening{OpenOptions: OpenOptions{Text: true, TextFormat: CSV}}, 1, "id"},
+		{"csv", "id,x\n1,2\n", Opening{OpenOptions: OpenOptions{Text: true, TextFormat: dataset.CSV}}, 1, "id"},
 		{"a stream", stream, Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
 		{"a stream without text", stream, Opening{}, 3, "id"},
 	} {
 		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), checked(t)
 		f := open(t, c.opts, "-")[0]
 		rows := 0
-		for r, err := range Map(t.Context(), Split([]*File{f}, Shard{}), 0, nil, pass) {
+		for r, err := range Map(t.Context(), Split([]*File{f}, dataset.Shard{}), 0, nil, pass) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -426,13 +427,13 @@ func TestForeignFiles(t *testing.T) {
 	}
 	// --ids-format applies to .txt too, but not to names that determine a format.
 	csv := "user_id,name\n7,a\n"
-	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, OpenOptions{Text: true, TextFormat: CSV})
+	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, OpenOptions{Text: true, TextFormat: dataset.CSV})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer Close(files)
 	for _, f := range files {
-		if f.format != CSV || f.Schema().NumFields() != 2 {
+		if f.format != dataset.CSV || f.Schema().NumFields() != 2 {
 			t.Errorf("%s: %s with %v", f.name, f.format, f.Schema())
 		}
 	}
@@ -456,7 +457,7 @@ func TestNoNames(t *testing.T) {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
-	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: between(0, 100), Key: "id"}}})
+	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: between(0, 100), Key: "id"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +469,7 @@ func TestNoNames(t *testing.T) {
 	}
 	_, list := listed(t, 1)
 	in := openList(t, list)
-	share, err := in.Share(ctx, Shard{Index: 99, Of: 100})
+	share, err := in.Share(ctx, dataset.Shard{Index: 99, Of: 100})
 	if err != nil || len(share) > 0 {
 		t.Fatalf("the last of many workers has %v, %v: want nothing", share, err)
 	}
@@ -484,7 +485,7 @@ func TestNegativeOptions(t *testing.T) {
 	rec := record(t, mem, col{"id", []int64{1}})
 	defer rec.Release()
 	name := write(t, filepath.Join(dir, "a.parquet"), 8, rec)
-	match := []Match{{Filter: between(0, 100), Key: "id"}}
+	match := []dataset.Match{{Filter: between(0, 100), Key: "id"}}
 	for want, opts := range map[string]Opening{
 		"Memory: want 0 (no bound) or more, got -1":   {OpenOptions: OpenOptions{Memory: -1}},
 		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},
@@ -497,6 +498,6 @@ func TestNegativeOptions(t *testing.T) {
 	}
 	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
 	says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
-	_, _, err = ReadKeys(t.Context(), Split(open(t, Opening{}, name), Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
+	_, _, err = ReadKeys(t.Context(), Split(open(t, Opening{}, name), dataset.Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
 	says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 }

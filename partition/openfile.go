@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -29,7 +30,7 @@ type OpenOptions struct {
 	Text bool
 	// TextFormat is the format of inputs whose name does not identify one, and of
 	// .txt and .ids. If empty, they have one ID a line; other contents are an error.
-	TextFormat Format
+	TextFormat dataset.Format
 	// Encoding is that of text inputs: utf-8, latin1, windows-1252, utf-16le, utf-16be, or
 	// utf-16 for the order that a byte order mark says. If empty, a byte order mark of
 	// UTF-8 or UTF-16 decides, and without one it is UTF-8. A mark that contradicts it is
@@ -69,7 +70,7 @@ type OpenOptions struct {
 	Uncommitted bool
 	// Hive decides whether name=value directories are columns of the files in them; see
 	// [File.Partitions]. All files of one Open must then have the same.
-	Hive HiveMode
+	Hive dataset.HiveMode
 	// Memory is the memory budget of the process in bytes; 0 means no bound. It
 	// bounds what is read of the files at once. A page or line that needs more is
 	// an error that wraps [fault.ErrMemory].
@@ -171,7 +172,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 	r := counted{f.src, f.bytes}
 	src, remote := f.src.(storage.Prefetcher)
 	switch f.format {
-	case Parquet:
+	case dataset.Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
 			Constants: constants, IgnoreCase: opts.IgnoreCase,
@@ -187,9 +188,9 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
 		}
 		return nil
-	case ArrowFile:
+	case dataset.ArrowFile:
 		f.table, err = arrowipc.OpenFile(opts.Memory, r, f.size, f.name, opts.Mem)
-	case ArrowStream:
+	case dataset.ArrowStream:
 		f.table, err = arrowipc.OpenStream(f.reopen(r), f.name, opts.Mem, arrowipc.StreamOptions{Size: f.size, Memory: opts.Memory})
 	default:
 		if !opts.Text {

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -61,12 +62,12 @@ type Output struct {
 	Store  storage.Storage // nil: the local file system
 	// Format is Parquet or ArrowFile. Empty: from the name, else Parquet. A stream on
 	// Stdout is always Arrow, and Parquet is an error there.
-	Format Format
+	Format dataset.Format
 	// Compression is the codec of Parquet files (snappy, zstd, gzip, brotli, lz4 for
 	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:
 	// the codec of the first input. See [CheckCompression].
 	Compression string
-	Shard       Shard // the worker that writes
+	Shard       dataset.Shard // the worker that writes
 	// Force writes completed outputs again, and replaces what another run has
 	// written: a file or, in a directory, the outputs for this run's inputs that
 	// its manifests list.
@@ -89,7 +90,7 @@ type Output struct {
 	WriteEmpty bool
 	// Require are conditions on the rows of a directory, over all of its workers. If
 	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
-	Require Require
+	Require dataset.Require
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;
 	// empty: [os.TempDir]. The output's bytes are the same.
@@ -121,7 +122,7 @@ type Destination struct {
 	// Counts, if not nil, is called when all rows have been written, of a directory before
 	// its manifest is: it completes what is known of the inputs, which are those pieces, and
 	// returns how many IDs have a row, of how many.
-	Counts func(inputs []WrittenInput, pieces []Piece) (idsMatched, idsTotal int64)
+	Counts func(inputs []dataset.WrittenInput, pieces []Piece) (idsMatched, idsTotal int64)
 	mem    memory.Allocator
 	pool   *parquet.Pool  // shared by all writers
 	owner  *publish.Owner // see prepare
@@ -160,10 +161,10 @@ func (o *Destination) fill() {
 	switch {
 	case o.Format != "":
 	case o.Name == "-":
-		o.Format = ArrowStream
+		o.Format = dataset.ArrowStream
 	default:
-		o.Format = Parquet
-		if f := byName(o.Name); f == ArrowFile || f == ArrowStream {
+		o.Format = dataset.Parquet
+		if f := byName(o.Name); f == dataset.ArrowFile || f == dataset.ArrowStream {
 			o.Format = f
 		}
 	}
@@ -183,7 +184,7 @@ func (o *Destination) prepare(ctx context.Context, logs []*File) error {
 	owner := &publish.Owner{
 		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: hiveTypes(o.logs), InDir: o.IsDir(ctx),
 	}
-	if owner.InDir && o.Format == ArrowStream {
+	if owner.InDir && o.Format == dataset.ArrowStream {
 		return fault.Unsupported(fault.At{File: o.Name}, "Arrow streams in a directory").WithHint("set Output.Format to ArrowFile or Parquet")
 	}
 	if o.Run != nil && len(o.Run.Options) > 0 {
@@ -382,7 +383,7 @@ func (o Destination) metadata() map[string]string {
 // at all. A directory does not: files that were complete by then stay, without _SUCCESS,
 // which comes last, and the same run goes on from there. With Hold, all of its files become
 // visible at the end. What was written to a stream remains there.
-func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w Written, err error) {
+func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w dataset.Written, err error) {
 	if err := o.check(ctx); err != nil {
 		return w, err
 	}

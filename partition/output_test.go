@@ -20,6 +20,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -31,14 +32,14 @@ type job struct {
 }
 
 // do checks and writes as the command does.
-func (j job) do(t testing.TB) (Written, error) {
+func (j job) do(t testing.TB) (dataset.Written, error) {
 	t.Helper()
 	return j.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] { return rows })
 }
 
-func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error]) (Written, error) {
+func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error]) (dataset.Written, error) {
 	t.Helper()
-	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: checked(t), Hive: HiveOff})
+	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: checked(t), Hive: dataset.HiveOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2
 	j.out.Run = run
 	todo, err := j.out.Pending(t.Context())
 	if err != nil {
-		return Written{}, err
+		return dataset.Written{}, err
 	}
 	pieces := Split(todo, j.out.Shard)
 	var parts []Part
@@ -233,7 +234,7 @@ func TestOutputFileAgain(t *testing.T) {
 	_, err = other.do(t)
 	says(t, "another run", err, ErrExists, path, "Force")
 	shard := first
-	shard.out.Shard, shard.out.Force = Shard{0, 2}, false
+	shard.out.Shard, shard.out.Force = dataset.Shard{Index: 0, Of: 2}, false
 	_, err = shard.do(t)
 	says(t, "a shard of the run", err, ErrExists)
 	equal(t, "unchanged", get(t, path) == before, true)
@@ -463,7 +464,7 @@ func TestOutputShards(t *testing.T) {
 	for _, of := range []uint32{2, 3, 5, 20} {
 		dir := t.TempDir() + "/out/"
 		jobOf := func(i uint32, run byte) job {
-			return job{[]string{in}, Destination{Output: Output{Name: dir, Shard: Shard{i, of}}, Result: ResultExact, Run: runOf(run)}}
+			return job{[]string{in}, Destination{Output: Output{Name: dir, Shard: dataset.Shard{Index: i, Of: of}}, Result: ResultExact, Run: runOf(run)}}
 		}
 		var order []uint32
 		for i := range of {
@@ -499,7 +500,7 @@ func TestOutputShards(t *testing.T) {
 		}
 		// All rows are there, so the same run with another number of shards has nothing to do.
 		whole := jobOf(0, 1)
-		whole.out.Shard = Shard{}
+		whole.out.Shard = dataset.Shard{}
 		_, err := whole.do(t)
 		says(t, "the run undivided", err, ErrDone)
 		whole.out.Force = true
@@ -631,7 +632,7 @@ func TestOutputSchemas(t *testing.T) {
 func TestOutputOutOfOrder(t *testing.T) {
 	files := open(t, Opening{}, logs(t))
 	var parts []Part
-	for _, p := range Split(files, Shard{}) {
+	for _, p := range Split(files, dataset.Shard{}) {
 		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 	}
 	for _, pieces := range [][]int{{1, 0}, {0, 3}, {5}} {

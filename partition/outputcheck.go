@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
@@ -20,7 +21,7 @@ func (o *Destination) check(ctx context.Context) error {
 		return errors.New("Output.Name is empty (name a file, a directory with a slash at its end, or - for a stream on Stdout)")
 	case o.Name == "-" && o.Stdout == nil:
 		return errors.New("Output.Stdout is nil, and Output.Name is - (set Stdout, as to os.Stdout, or name a file or a directory)")
-	case o.Name == "-" && o.Format == Parquet:
+	case o.Name == "-" && o.Format == dataset.Parquet:
 		return fault.Unsupported(fault.At{}, "Parquet on standard output, which takes an Arrow stream").
 			WithHint("name a file, or leave Output.Format empty")
 	case o.TargetSize < 0:
@@ -28,7 +29,7 @@ func (o *Destination) check(ctx context.Context) error {
 	case o.Memory < 0:
 		return fmt.Errorf("Output.Memory: want at least 0 bytes, got %d (0 means no limit)", o.Memory)
 	}
-	if !slices.Contains([]Format{"", Parquet, ArrowFile, ArrowStream}, o.Format) {
+	if !slices.Contains([]dataset.Format{"", dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream}, o.Format) {
 		return fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format).
 			WithHint("set Output.Format to Parquet or ArrowFile, or leave it empty")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -22,7 +23,7 @@ func oneFile(t *testing.T) (files []*File, s *Scanner) {
 	t.Helper()
 	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, record(t, checked(t), col{"id", numbers(10, func(i int) int64 { return int64(i) })}))
 	files = open(t, Opening{}, name)
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 5)}}}, files...)
+	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 5)}}}, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,16 +47,16 @@ func TestOutputFields(t *testing.T) {
 	}{
 		{"zero", Destination{}, nil, []string{"Output.Name is empty", "name a file"}},
 		{"no Stdout", Destination{Output: Output{Name: "-"}}, nil, []string{"Output.Stdout is nil", "set Stdout"}},
-		{"Parquet on standard output", Destination{Output: Output{Name: "-", Stdout: stdout, Format: Parquet}}, fault.ErrUnsupported, []string{"takes an Arrow stream", "name a file, or leave Output.Format empty"}},
-		{"a format of text", Destination{Output: Output{Name: "o", Format: CSV}}, fault.ErrUnsupported, []string{"o: unsupported: writing csv files", "set Output.Format to Parquet or ArrowFile"}},
+		{"Parquet on standard output", Destination{Output: Output{Name: "-", Stdout: stdout, Format: dataset.Parquet}}, fault.ErrUnsupported, []string{"takes an Arrow stream", "name a file, or leave Output.Format empty"}},
+		{"a format of text", Destination{Output: Output{Name: "o", Format: dataset.CSV}}, fault.ErrUnsupported, []string{"o: unsupported: writing csv files", "set Output.Format to Parquet or ArrowFile"}},
 		{"no format", Destination{Output: Output{Name: "-", Stdout: stdout, Format: "x"}}, fault.ErrUnsupported, []string{"writing x files"}},
 		{"no result", Destination{Output: Output{Name: "o"}, Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates or ResultExact`}},
 		{"no IDsChanged", Destination{Output: Output{Name: "o"}, IDsChanged: "x"}, nil, []string{`Output.IDsChanged "x": want IDsRerun or IDsKeep`}},
 		{"TargetSize", Destination{Output: Output{Name: "o/", TargetSize: -1}}, nil, []string{"Output.TargetSize: want at least 0 bytes, got -1"}},
 		{"Memory", Destination{Output: Output{Name: "o", Memory: -2}}, nil, []string{"Output.Memory: want at least 0 bytes, got -2"}},
-		{"worker 5 of 3", Destination{Output: Output{Name: "o/", Shard: Shard{5, 3}}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
-		{"worker 1 of none", Destination{Output: Output{Name: "o", Shard: Shard{1, 0}}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
-		{"too many workers", Destination{Output: Output{Name: "o", Shard: Shard{1, MaxShards + 1}}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
+		{"worker 5 of 3", Destination{Output: Output{Name: "o/", Shard: dataset.Shard{Index: 5, Of: 3}}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
+		{"worker 1 of none", Destination{Output: Output{Name: "o", Shard: dataset.Shard{Index: 1, Of: 0}}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
+		{"too many workers", Destination{Output: Output{Name: "o", Shard: dataset.Shard{Index: 1, Of: dataset.MaxShards + 1}}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
 		{"a nil file of the log", Destination{Output: Output{Name: "o"}, Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
 		{"a nil file of IDs", Destination{Output: Output{Name: "o"}, Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
 		{"a nil skipped file", Destination{Output: Output{Name: "o"}, Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
@@ -82,7 +83,7 @@ func everyCall(t *testing.T, out Destination) map[string]error {
 	parts := []Part{{Piece: Piece{File: files[0], Hi: 1}, Schema: files[0].Schema()}}
 	return map[string]error{
 		"Write":         second(out.Write(t.Context(), parts, none)),
-		"WriteScan":     second(out.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)),
+		"WriteScan":     second(out.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)),
 		"Pending":       second(out.Pending(t.Context())),
 		"PendingInputs": second(out.PendingInputs(t.Context())),
 		"CheckSchemas":  out.CheckSchemas(t.Context(), Scan{}, nil),
@@ -91,24 +92,24 @@ func everyCall(t *testing.T, out Destination) map[string]error {
 
 // A stream on standard output is Arrow, whether the format says so or is empty.
 func TestStreamFormats(t *testing.T) {
-	for _, format := range []Format{"", ArrowFile, ArrowStream} {
+	for _, format := range []dataset.Format{"", dataset.ArrowFile, dataset.ArrowStream} {
 		files, s := oneFile(t)
 		var b bytes.Buffer
-		w, err := Destination{Output: Output{Name: "-", Stdout: &b, Format: format}}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+		w, err := Destination{Output: Output{Name: "-", Stdout: &b, Format: format}}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
 		if err != nil || w.Rows != 2 || !strings.HasPrefix(b.String(), "\xff\xff\xff\xff") {
 			t.Errorf("%q: %d rows, %v, %d bytes", format, w.Rows, err, b.Len())
 		}
 	}
 	files, s := oneFile(t)
 	out := filepath.Join(t.TempDir(), "out")
-	_, err := Destination{Output: Output{Name: out + "/", Format: ArrowStream}}.WriteScan(t.Context(), s, Split(files, Shard{}), files, nil)
+	_, err := Destination{Output: Output{Name: out + "/", Format: dataset.ArrowStream}}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
 	says(t, "in a directory", err, fault.ErrUnsupported, "Arrow streams in a directory", "ArrowFile")
 }
 
 // What is given besides the output is checked, too.
 func TestOutputArguments(t *testing.T) {
 	files, s := oneFile(t)
-	schema, pieces := files[0].Schema(), Split(files, Shard{})
+	schema, pieces := files[0].Schema(), Split(files, dataset.Shard{})
 	part := []Part{{Piece: pieces[0], Schema: schema}}
 	for _, name := range []string{"o.parquet", "o/"} {
 		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "x") + name}}
@@ -174,7 +175,7 @@ func TestZeroRun(t *testing.T) {
 	for _, run := range []*Run{nil, {}} {
 		out.Run = run
 		says(t, "PendingInputs", second(out.PendingInputs(t.Context())), nil, "Output.Run.List is nil", "call Pending")
-		equal(t, "pieces", run.Pieces(nil, Shard{}), []Piece(nil))
+		equal(t, "pieces", run.Pieces(nil, dataset.Shard{}), []Piece(nil))
 	}
 	if sum, known, err := new(Run).Digest(); err != nil || !known || sum == [32]byte{} {
 		t.Errorf("Digest: %x, %t, %v", sum, known, err)
@@ -189,7 +190,7 @@ func TestZeroRun(t *testing.T) {
 		for one, err := range in.Each(t.Context()) {
 			t.Errorf("%s: %v, %v", what, one, err)
 		}
-		pieces, err := in.Share(t.Context(), Shard{1, 2})
+		pieces, err := in.Share(t.Context(), dataset.Shard{Index: 1, Of: 2})
 		equal(t, what+": Share", fmt.Sprint(pieces, err), "[] <nil>")
 		spread, err := in.Spread(t.Context(), 3)
 		equal(t, what+": Spread", fmt.Sprint(spread, err), "[] <nil>")
@@ -203,12 +204,12 @@ func TestZeroRun(t *testing.T) {
 		equal(t, what+": Open", fmt.Sprint(opened, of, err), "[] [] <nil>")
 		added, changed, gone, err := in.Since(t.Context(), in)
 		equal(t, what+": Since", fmt.Sprint(added, changed, gone, err), "[] [] [] <nil>")
-		says(t, what+": Share", second(in.Share(t.Context(), Shard{5, 3})), nil, "shard 5/3: counted from 0")
+		says(t, what+": Share", second(in.Share(t.Context(), dataset.Shard{Index: 5, Of: 3})), nil, "shard 5/3: counted from 0")
 		says(t, what+": Pick", second(in.Pick(t.Context(), nil)), nil, "keep is nil")
 		_, _, err = in.Open(t.Context(), []InputPiece{{Hi: 1}}, Opening{})
 		says(t, what+": Open", err, nil, "piece 1 of 1: row groups from 0 up to 1")
 		says(t, what+": WriteInputs", second(WriteInputs(t.Context(), nil, out.Name, in, false)), nil, "the list of inputs is nil or empty")
-		pieces, err = new(Run).ListedPieces(t.Context(), in, Shard{})
+		pieces, err = new(Run).ListedPieces(t.Context(), in, dataset.Shard{})
 		equal(t, what+": ListedPieces", fmt.Sprint(pieces, err), "[] <nil>")
 		list, err := ListInputs(t.Context(), []string{write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))}, Opening{}, in)
 		if err != nil || list.Len() != 1 {
@@ -226,7 +227,7 @@ func TestNilContext(t *testing.T) {
 	out, in := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Run: new(Run)}, new(Inputs)
 	for what, call := range map[string]func(){
 		"Write":            func() { _, _ = out.Write(missing, nil, none) },
-		"WriteScan":        func() { _, _ = out.WriteScan(missing, s, Split(files, Shard{}), files, nil) },
+		"WriteScan":        func() { _, _ = out.WriteScan(missing, s, Split(files, dataset.Shard{}), files, nil) },
 		"Pending":          func() { _, _ = out.Pending(missing) },
 		"PendingInputs":    func() { _, _ = out.PendingInputs(missing) },
 		"CheckSchemas":     func() { _ = out.CheckSchemas(missing, Scan{}, nil) },
@@ -237,7 +238,7 @@ func TestNilContext(t *testing.T) {
 		"ReadInputs":       func() { _, _ = ReadInputs(missing, nil, "o") },
 		"WriteInputs":      func() { _, _ = WriteInputs(missing, nil, "o", in, false) },
 		"Each":             func() { in.Each(missing) },
-		"Share":            func() { _, _ = in.Share(missing, Shard{}) },
+		"Share":            func() { _, _ = in.Share(missing, dataset.Shard{}) },
 		"Pick":             func() { _, _ = in.Pick(missing, func(*Input) bool { return true }) },
 		"Schemas":          func() { _, _ = in.Schemas(missing) },
 		"Spread":           func() { _, _ = in.Spread(missing, 1) },
@@ -266,7 +267,7 @@ func TestLeftByAnError(t *testing.T) {
 		}
 		files := open(t, Opening{}, names...)
 		var parts []Part
-		for _, p := range Split(files, Shard{}) {
+		for _, p := range Split(files, dataset.Shard{}) {
 			parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 		}
 		_, err := Destination{Output: Output{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {

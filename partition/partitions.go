@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -22,30 +23,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// HiveMode is the meaning of name=value directories in the paths of inputs.
-type HiveMode string
-
-// Modes of [OpenOptions].Hive.
-const (
-	HiveAuto HiveMode = "auto" // columns of the files in them; also the empty mode
-	HiveOff  HiveMode = "off"  // names without a meaning
-)
-
-// PartitionValue is the value of a column that a directory of a file's path stands
-// for, as country=NO: the same in all rows of the file.
-type PartitionValue struct {
-	Name string
-	Type arrow.DataType
-	Text string // the value as in the path, without escapes; empty if Null
-	Null bool
-}
-
 // Partitions returns the columns that the name=value directories of the file's path
 // stand for, in the order of the first file of its Open; nil without any.
 // Names and values are without escapes; __HIVE_DEFAULT_PARTITION__ is NULL.
-func (f *File) Partitions() (values []PartitionValue) {
+func (f *File) Partitions() (values []dataset.PartitionValue) {
 	for i, p := range f.parts {
-		values = append(values, PartitionValue{Name: p.Name, Type: f.hive.columns[i].Type, Text: p.Text, Null: p.Null})
+		values = append(values, dataset.PartitionValue{Name: p.Name, Type: f.hive.columns[i].Type, Text: p.Text, Null: p.Null})
 	}
 	return values
 }
@@ -71,9 +54,9 @@ type leading struct {
 // leaves it to find, and returns nil.
 func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.Object) (*hiveLayout, error) {
 	switch o.Hive {
-	case HiveOff:
+	case dataset.HiveOff:
 		return nil, nil
-	case "", HiveAuto:
+	case "", dataset.HiveAuto:
 	default:
 		return nil, fmt.Errorf("OpenOptions.Hive %q: want auto or off", o.Hive)
 	}
@@ -128,7 +111,7 @@ func (o *Opening) strays(ctx context.Context, lists [][]storage.Object) bool {
 
 // partsOf returns the name=value directories of a listed object.
 func (o *Opening) partsOf(e storage.Object) ([]hive.Part, error) {
-	if o.Hive == HiveOff {
+	if o.Hive == dataset.HiveOff {
 		return nil, nil
 	}
 	parts, err := hive.Parse(cleanDir(address.Above(e.Name, e.Rel)) + e.Rel)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // hiveTree writes Parquet files with a column id below a new directory.
@@ -24,13 +26,13 @@ func TestPartitions(t *testing.T) {
 		{"dt:string,other:date", "[{c utf8 1 false} {dt utf8 2024-01-03 false}] [{c utf8 NO false} {dt utf8 2024-01-01 false}] [{c utf8  true} {dt utf8 2024-01-02 false}]"},
 	} {
 		got := ""
-		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, HiveTypes: c.types}, dir) {
+		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: c.types}, dir) {
 			got += " " + fmt.Sprint(f.Partitions())
 		}
 		equal(t, "types "+c.types, got[1:], c.want)
 	}
-	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, dir) {
-		equal(t, "off", f.Partitions(), []PartitionValue(nil))
+	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, dir) {
+		equal(t, "off", f.Partitions(), []dataset.PartitionValue(nil))
 	}
 	for _, c := range []struct {
 		opts  Opening
@@ -69,17 +71,17 @@ func TestValuesInManifest(t *testing.T) {
 		opts Opening
 		want []string
 	}{
-		{"types found", Opening{OpenOptions: OpenOptions{Hive: HiveAuto}}, []string{ // an empty value makes n a string
+		{"types found", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, []string{ // an empty value makes n a string
 			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: n:]", "map[dt:2024-01-02]",
 		}},
-		{"an integer", Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, HiveTypes: "n:int64"}, []string{
+		{"an integer", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: "n:int64"}, []string{
 			"map[c:a b/ dt:2024-01-01]", "map[c:NULL n:-7]", "map[c:]", "map[dt:2024-01-02]",
 		}},
-		{"text", Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
+		{"text", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
 			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: dt:NULL n:]", "map[dt:2024-01-02]",
 		}},
-		{"off", Opening{OpenOptions: OpenOptions{Hive: HiveOff}}, []string{"map[]", "map[]", "map[]", "map[]"}},
-		{"above the base", Opening{OpenOptions: OpenOptions{Hive: HiveAuto}, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
+		{"off", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, []string{"map[]", "map[]", "map[]", "map[]"}},
+		{"above the base", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
 	} {
 		name := dir
 		if c.opts.Base != "" {

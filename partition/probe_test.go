@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -47,7 +48,7 @@ func BenchmarkProbe(b *testing.B) {
 		f := filterOver([]string{"k"}, classOf(text))
 		f.SetBloom(bits)
 		rec := keyRecord(rows, text)
-		m := Predicate{Match: Match{Filter: f}}
+		m := Predicate{Match: dataset.Match{Filter: f}}
 		enc, err := m.encoder("log", rec.Schema())
 		if err != nil {
 			b.Fatal(err)

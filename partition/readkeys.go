@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -205,7 +206,7 @@ func (w *keyWorker) newLeaf(f *File, leaf arrowparquet.LeafValues) (*leafKeys, e
 	if o.Filter == nil {
 		return l, nil
 	}
-	return l, l.prune(Predicate{Match: Match{Filter: o.Filter, Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}})
+	return l, l.prune(Predicate{Match: dataset.Match{Filter: o.Filter, Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}})
 }
 
 // read implements taskWork.

@@ -9,6 +9,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // largeBatch is a record of n rows, more than are passed on at once: a struct of a
@@ -60,7 +62,7 @@ func TestLargeRecordBatch(t *testing.T) {
 	}
 	most := 0
 	o := KeyOptions{Key: "user.id", IDs: true, Threads: 1}
-	_, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, func() (func(*Keys) error, error) {
+	_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
 		return func(k *Keys) error {
 			most = max(most, k.Batch.Len)
 			return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
@@ -43,7 +44,7 @@ type RecordsOptions struct {
 //
 // The File has no size, no [File.Fingerprint] and so no identity: no run over it
 // is taken for done, and nothing that several processes divide by
-// [Shard] can come of it. Close does nothing.
+// [dataset.Shard] can come of it. Close does nothing.
 func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
 	missing := ""
 	switch {
@@ -53,7 +54,7 @@ func Records(name string, schema *arrow.Schema, read func(context.Context) iter.
 		missing = "read"
 	}
 	t := &recordTable{missing: missing, at: fault.At{File: name}, schema: schema, read: read, opts: opts}
-	return &File{name: name, rel: name, format: RecordBatches, size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64), doubts: new(doubts)}
+	return &File{name: name, rel: name, format: dataset.RecordBatches, size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64), doubts: new(doubts)}
 }
 
 // recordTable is the table of Records.

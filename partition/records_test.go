@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
@@ -75,7 +76,7 @@ func (g *given) file(name string, opts RecordsOptions) *File {
 // rowsRead reads all rows of the files with Map.
 func rowsRead(ctx context.Context, columns []int, files ...*File) (rows []string, err error) {
 	wanted := func(*File) ([]int, error) { return columns, nil }
-	for r, err := range Map(ctx, Split(files, Shard{}), 3, wanted, pass) {
+	for r, err := range Map(ctx, Split(files, dataset.Shard{}), 3, wanted, pass) {
 		if err != nil {
 			return rows, err
 		}
@@ -112,7 +113,7 @@ func TestRecords(t *testing.T) {
 	equal(t, "passes ended", g.ended, g.passes)
 	equal(t, "rows known", f.Rows(), -1)
 	equal(t, "rows said", g.file("mine", RecordsOptions{Rows: 12}).Rows(), 12)
-	equal(t, "format", f.format, RecordBatches)
+	equal(t, "format", f.format, dataset.RecordBatches)
 	if fp, err := f.Fingerprint(); fp != nil || err != nil || f.Once() || f.BytesRead() != 0 {
 		t.Errorf("fingerprint %x, %v; once %v; %d bytes read", fp, err, f.Once(), f.BytesRead())
 	}
@@ -226,7 +227,7 @@ func TestRecordsStop(t *testing.T) {
 		if at == 0 {
 			cancel(errEnough)
 		}
-		for r, err := range Map(ctx, Split([]*File{f}, Shard{}), 0, nil, pass) {
+		for r, err := range Map(ctx, Split([]*File{f}, dataset.Shard{}), 0, nil, pass) {
 			if last = err; err != nil {
 				break
 			}
@@ -284,22 +285,22 @@ func TestRecordsScan(t *testing.T) {
 	bits := bloomOf(t, "k", 3, record(t, mem, col{"k", []int64{3, 500, 999, 7}}))
 	for _, filter := range []*codec.Filter{exactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
-			opts := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter, Key: "k"}}, Columns: columns}}
-			want := scanText(t, opts, Split(open(t, Opening{}, whole), Shard{}))
+			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter, Key: "k"}}, Columns: columns}}
+			want := scanText(t, opts, Split(open(t, Opening{}, whole), dataset.Shard{}))
 			if len(want) < 12 {
 				t.Fatalf("%d rows", len(want))
 			}
 			for of := range uint32(8) {
 				var got []string
 				for i := range max(of, 1) {
-					got = append(got, scanText(t, opts, Split(mine, Shard{Index: i, Of: of}))...)
+					got = append(got, scanText(t, opts, Split(mine, dataset.Shard{Index: i, Of: of}))...)
 				}
 				equal(t, fmt.Sprintf("columns %v, %d shards", columns, of), got, want)
 			}
 		}
 	}
 	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +314,7 @@ func TestRecordsScan(t *testing.T) {
 		if _, err := out.Pending(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		w, err := out.WriteScan(t.Context(), s, Split(mine, Shard{}), mine, nil)
+		w, err := out.WriteScan(t.Context(), s, Split(mine, dataset.Shard{}), mine, nil)
 		if err != nil || w.Rows != 4*n/1000 {
 			t.Errorf("%s: %v, %d rows", name, err, w.Rows)
 		}
@@ -322,7 +323,7 @@ func TestRecordsScan(t *testing.T) {
 		}
 	}
 	s := scanner()
-	if err := s.Count(t.Context(), Split(mine, Shard{})); err != nil {
+	if err := s.Count(t.Context(), Split(mine, dataset.Shard{})); err != nil {
 		t.Error(err)
 	}
 	path, why := s.PathOf(mine[0])
@@ -354,7 +355,7 @@ func TestRecordsKeys(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *File) (rows, sum uint64) {
-		_, _, err := ReadKeys(t.Context(), Split([]*File{f}, Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), Split([]*File{f}, dataset.Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {
 				rows += uint64(k.Batch.Len)
 				values, _ := k.Batch.Ints()

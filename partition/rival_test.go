@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
@@ -21,7 +22,7 @@ func TestNamesOverAllWorkers(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out") + "/"
 	for i := range uint32(2) {
 		j := job{[]string{filepath.Join(dir, "day1"), filepath.Join(dir, "day2")},
-			Destination{Output: Output{Name: out, Shard: Shard{i, 2}}, Run: runOf(1)}}
+			Destination{Output: Output{Name: out, Shard: dataset.Shard{Index: i, Of: 2}}, Run: runOf(1)}}
 		_, err := j.do(t)
 		says(t, "two of one name", err, nil, "part-0.parquet", "day1", "day2")
 	}

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -63,7 +64,7 @@ func textRuns(tasks []task, workers int) (runs []task) {
 		most := 1
 		if t.file.format.IsText() {
 			most = max(min(n/(runsOfWorker*workers), mostOfRun), 1)
-			if workers == 1 || t.file.format == CSV && t.file.compressed() {
+			if workers == 1 || t.file.format == dataset.CSV && t.file.compressed() {
 				most = n
 			}
 		}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -309,13 +310,13 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 		verify, exclude bool
 		want            []int
 	}{{"match", false, false, in}, {"verified", true, false, in}, {"excluded", true, true, out}} {
-		m := Match{Filter: filter, Key: column, NoMatch: c.exclude}
+		m := dataset.Match{Filter: filter, Key: column, NoMatch: c.exclude}
 		v := &counter{members: members, count: map[string]int64{}}
-		opts := Scan{ScanOptions: ScanOptions{Match: []Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}
+		opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}
 		if c.verify {
 			opts.Check = func() func(*Keys) ([]uint32, error) { return v.check }
 		}
-		got, st := scanned(t, opts, Shard{}, path)
+		got, st := scanned(t, opts, dataset.Shard{}, path)
 		if !slices.Equal(got, c.want) {
 			t.Fatalf("%s, %s: rows %d, want %d", what, c.name, got, c.want)
 		}
@@ -367,7 +368,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 			} else {
 				put(t, path, string(ruledPages(t, rng, rows, false)))
 			}
-			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}, Normalize: v.rule}}, Shard{}, path)
+			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: v.rule}}, dataset.Shard{}, path)
 			if !slices.Equal(got, v.want) || st.RowGroupsSkipped.Load() > 0 {
 				t.Errorf("%s, member %q among %q, file %d: rows %d, want %d; %d row groups skipped", v.rule, v.member, v.rows, seed, got, v.want, st.RowGroupsSkipped.Load())
 			}
@@ -376,7 +377,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 			}
 			// The statistics do exclude the member: without a rule no page is read.
 			plain := newRuledFilter(t, "", []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
-			if got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: plain}}}}, Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
+			if got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: plain}}}}, dataset.Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
 				t.Errorf("%q among %q, file %d: without a rule rows %d, %d row groups skipped: that is no vector", v.member, v.rows, seed, got, st.RowGroupsSkipped.Load())
 			}
 		}
@@ -403,7 +404,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	for _, name := range []string{"u.parquet", "u.arrow"} {
 		rec := record(t, checked(t), col{"k", a}, col{"z", numbers(9, func(i int) int64 { return int64(i) })})
 		path := write(t, filepath.Join(t.TempDir(), name), 4, rec)
-		got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}}, Shard{}, path)
+		got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
 		equal(t, name, got, []int{0, 1, 3, 6, 7})
 		equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
 	}
@@ -416,7 +417,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	a2 := sorted.NewArray()
 	defer a2.Release()
 	path := write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, record(t, checked(t), col{"k", a2}, col{"z", numbers(8, func(i int) int64 { return int64(i) })}))
-	got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}}, Shard{}, path)
+	got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
 	equal(t, "sorted", got, []int{1})
 	equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
 }
@@ -453,7 +454,7 @@ func TestRuleIsSaid(t *testing.T) {
 		var opts Scan
 		opts.Normalize = c.rule
 		for _, f := range c.filters {
-			opts.Match = append(opts.Match, Match{Filter: f})
+			opts.Match = append(opts.Match, dataset.Match{Filter: f})
 		}
 		_, err := ScannerOf(opts)
 		if c.words == nil && err != nil {
@@ -465,12 +466,12 @@ func TestRuleIsSaid(t *testing.T) {
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
 		f := of("", key.Bytes)
 		f.NormalForm, f.Rule = normal, ""
-		_, err := NewScanner(ScanOptions{Match: []Match{{Filter: f}}, Normalize: "lower"})
+		_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: f}}, Normalize: "lower"})
 		says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// The error about a log without strings names its class.
 	path := write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, record(t, checked(t), col{"k", []int64{1}}, col{"z", []int64{1}}))
-	s, err := NewScanner(ScanOptions{Match: []Match{{Filter: lower}}, Normalize: "lower"})
+	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: lower}}, Normalize: "lower"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -505,14 +506,14 @@ func TestRuleOfIDs(t *testing.T) {
 		files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
 		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
-		_, _, err = ReadKeys(t.Context(), Split(files, Shard{}), o, work)
+		_, _, err = ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, work)
 		says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
 		files = open(t, Opening{OpenOptions: OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		o.Rule = key.Trim
-		if _, _, err := ReadKeys(t.Context(), Split(files, Shard{}), o, work); err != nil {
+		if _, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}
 	}

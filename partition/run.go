@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -74,7 +75,7 @@ func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
 // Pieces returns what one worker reads of the files that [Destination.Pending] has returned. It
 // is [Split], except that inputs whose outputs were damaged are divided as when these were
 // written, so that the same files come out.
-func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
+func (r *Run) Pieces(pending []*File, s dataset.Shard) (pieces []Piece) {
 	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
 		return Split(pending, s)
 	}
@@ -87,7 +88,7 @@ func (r *Run) Pieces(pending []*File, s Shard) (pieces []Piece) {
 }
 
 // ListedPieces is Pieces for what [Destination.PendingInputs] has returned.
-func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s Shard) (pieces []InputPiece, err error) {
+func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s dataset.Shard) (pieces []InputPiece, err error) {
 	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
 		return pending.Share(ctx, s)
 	}
@@ -115,7 +116,7 @@ func (r *Run) asBefore(rel string, groups int) (ranges [][2]int) {
 }
 
 // shareOf returns the pieces of one worker. Each has about as many.
-func shareOf[T any](pieces []T, s Shard) []T {
+func shareOf[T any](pieces []T, s dataset.Shard) []T {
 	n, i := uint64(max(s.Of, 1)), uint64(s.Index)
 	if i >= n { // there is no such worker
 		return nil

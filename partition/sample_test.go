@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -70,7 +71,7 @@ func TestRuns(t *testing.T) {
 		t.Errorf("more than there is: %d runs, %v", len(runs), err)
 	}
 	unknown := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
-	if _, err := runsOf(Split(unknown, Shard{}), 2, 2); err == nil {
+	if _, err := runsOf(Split(unknown, dataset.Shard{}), 2, 2); err == nil {
 		t.Error("runs of a text, whose rows nobody knows")
 	}
 	if runs, err := runsOf(nil, 5, 5); len(runs) != 0 || err != nil {
@@ -102,7 +103,7 @@ func TestReadKeysOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	for _, ending := range []string{"parquet", "arrow"} {
 		name := write(t, filepath.Join(dir, "log."+ending), groupRows, record(t, memory.DefaultAllocator, col{"id", ids}, col{"name", names}))
-		pieces := Split(open(t, Opening{}, name), Shard{})
+		pieces := Split(open(t, Opening{}, name), dataset.Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			for _, n := range []int{7, 300} { // a sample, and all
 				runs, err := runsOf(pieces, n, 100)
@@ -189,7 +190,7 @@ func TestEstimateRows(t *testing.T) {
 		{"empty.txt", "", 0, 1, false},
 		{"packed.txt.gz", "\x1f\x8b\x08" + strings.Repeat("x", 30_000), 5_000, 20_000, false},
 	} {
-		f := &File{name: c.name, format: Lines, size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, table: unknownRows{fakeFile("x").table}}
+		f := &File{name: c.name, format: dataset.Lines, size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, table: unknownRows{fakeFile("x").table}}
 		if n, exact, err := f.EstimateRows(); err != nil || n < c.low || n > c.high || exact != c.exact {
 			t.Errorf("%s: %d rows, exactly %v, %v; want %d to %d", c.name, n, exact, err, c.low, c.high)
 		}
@@ -236,7 +237,7 @@ func TestSkippable(t *testing.T) {
 	sorted := write(t, filepath.Join(dir, "a.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", ids}, col{"n", ids}))
 	nulls := write(t, filepath.Join(dir, "b.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", []any{5_000, nil}}, col{"n", ids[:2]}))
 	files := open(t, Opening{}, sorted, nulls)
-	s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between(-50, 120)}, 1000)
+	s, err := Skippable(t.Context(), Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,12 +245,12 @@ func TestSkippable(t *testing.T) {
 	if groups != 11 || skipped != 8 || rows != 1002 || left < 171 || left > 300 {
 		t.Errorf("%d of %d row groups are skipped, %d of %d rows are left", skipped, groups, left, rows)
 	}
-	if s, err := Skippable(t.Context(), Split(files, Shard{}), Match{Filter: between(-50, 120)}, 3); err != nil || s.RowGroups.Load() != 3 {
+	if s, err := Skippable(t.Context(), Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 3); err != nil || s.RowGroups.Load() != 3 {
 		t.Errorf("three groups: %v, %v", s, err)
 	}
 	// A condition leaves out more, also of the numbers that the footers give.
 	some := open(t, Opening{OpenOptions: OpenOptions{Where: "n BETWEEN 0 AND 99"}}, sorted, nulls)
-	if s, err := Skippable(t.Context(), Split(some, Shard{}), Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
+	if s, err := Skippable(t.Context(), Split(some, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
 		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
 	}
 	if n, exact, err := some[0].EstimateRows(); n != 100 || exact || err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
@@ -29,7 +30,7 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ended := true // the consumer has stopped, got an error or panicked
-		if s.opts.Schema == Union {
+		if s.opts.Schema == dataset.Union {
 			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
 		}
@@ -190,7 +191,7 @@ func (s *Scanner) PathOf(f *File) (path, why string) {
 	switch {
 	case f == nil || f.table == nil:
 		return "", ""
-	case f.format == RecordBatches:
+	case f.format == dataset.RecordBatches:
 		return "generic", "the rows are given as Arrow records"
 	case f.parquet() == nil:
 		return "generic", "the input is Arrow, not Parquet"

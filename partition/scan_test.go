@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -110,7 +111,7 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 }
 
 // scanned returns the numbers, from the last column, of the rows that pass.
-func scanned(t testing.TB, opts Scan, shard Shard, names ...string) ([]int, *ScanStats) {
+func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]int, *ScanStats) {
 	t.Helper()
 	opts.Mem = checked(t)
 	files, err := Open(t.Context(), names, OpenOptions{Mem: opts.Mem})
@@ -175,21 +176,21 @@ func TestScan(t *testing.T) {
 		exact bool // otherwise a superset is right
 		nulls func(n, s int64) bool
 	}{
-		{"exact", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
-		{"bloom", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: strs}}}}, func(n, s int64) bool { return isStr(s) }, false, nil},
-		{"composite", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: pairs}}}}, isPair, false, nil},
-		{"all", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}, {Filter: even}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 0 }, true, nil},
-		{"any", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}, {Filter: even}}, Any: true}}, func(n, s int64) bool { return n >= 0 && (n < 200 || n%2 == 0) }, true, nil},
-		{"all of two columns", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}, {Filter: strs}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
-		{"any of two columns", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}, {Filter: strs}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 || isStr(s) }, false, nil},
-		{"exclude", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, NoMatch: true}}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
-		{"all but", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}, {Filter: even, NoMatch: true}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
-		{"any but", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}, {Filter: even, NoMatch: true}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
-		{"nothing", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("n")}}}}, func(n, s int64) bool { return false }, true, nil},
-		{"all but nothing", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("n"), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
-		{"another column", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "row"}}}}, nil, true, nil},
-		{"columns without the key", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}}, Columns: []string{"row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
-		{"columns in another order", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: strs}, {Filter: low}}, Columns: []string{"n", "row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
+		{"exact", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
+		{"bloom", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, func(n, s int64) bool { return isStr(s) }, false, nil},
+		{"composite", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: pairs}}}}, isPair, false, nil},
+		{"all", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 0 }, true, nil},
+		{"any", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}, Any: true}}, func(n, s int64) bool { return n >= 0 && (n < 200 || n%2 == 0) }, true, nil},
+		{"all of two columns", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
+		{"any of two columns", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 || isStr(s) }, false, nil},
+		{"exclude", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, NoMatch: true}}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
+		{"all but", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"any but", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"nothing", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n")}}}}, func(n, s int64) bool { return false }, true, nil},
+		{"all but nothing", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n"), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
+		{"another column", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}}}, nil, true, nil},
+		{"columns without the key", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}, Columns: []string{"row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
+		{"columns in another order", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}, {Filter: low}}, Columns: []string{"n", "row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
 	} {
 		want := rowsWhere(rows, func(n, s int64) bool { return c.keep != nil && c.keep(n, s) })
 		if c.keep == nil {
@@ -198,7 +199,7 @@ func TestScan(t *testing.T) {
 		var first []int
 		for _, threads := range []int{1, 8} {
 			c.opts.Threads = threads
-			got, st := scanned(t, c.opts, Shard{}, dir)
+			got, st := scanned(t, c.opts, dataset.Shard{}, dir)
 			if first == nil {
 				first = got
 			}
@@ -219,7 +220,7 @@ func TestScan(t *testing.T) {
 			for _, of := range []uint32{2, 7, 40} {
 				var parts []int
 				for i := range of {
-					part, _ := scanned(t, c.opts, Shard{i, of}, dir)
+					part, _ := scanned(t, c.opts, dataset.Shard{Index: i, Of: of}, dir)
 					parts = append(parts, part...)
 				}
 				equal(t, fmt.Sprintf("%s: %d shards", c.name, of), parts, first)
@@ -231,7 +232,7 @@ func TestScan(t *testing.T) {
 func TestScanCountsNULLs(t *testing.T) {
 	dir, rows := visits(t)
 	nulls := len(rowsWhere(rows, func(n, s int64) bool { return n < 0 }))
-	_, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("n", 1)}}}}, Shard{}, dir)
+	_, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1)}}}}, dataset.Shard{}, dir)
 	equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
 }
 
@@ -265,16 +266,16 @@ func TestScanDictionaries(t *testing.T) {
 	for _, name := range []string{"a.arrow", "a.parquet"} {
 		slice.Retain()
 		path := write(t, filepath.Join(t.TempDir(), name), 1000, slice)
-		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}}}, Shard{}, path)
+		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
 		equal(t, name, got, want)
 		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
 		files := open(t, Opening{OpenOptions: OpenOptions{Mem: mem}}, path)
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: filter}}, Mem: mem})
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: filter}}, Mem: mem})
 		if err != nil {
 			t.Fatal(err)
 		}
-		pieces := Split(files, Shard{})
+		pieces := Split(files, dataset.Shard{})
 		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, s.Scan(t.Context(), pieces)); err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +297,7 @@ func TestScanWidths(t *testing.T) {
 	for i, values := range []any{[]int32{-1, 4, 5}, []int64{5, -1, -5}, big} {
 		rec := record(t, mem, col{"id", values}, col{"row", []int64{0, 1, 2}})
 		path := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: filter}}}}, Shard{}, path)
+		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
 		equal(t, fmt.Sprintf("%T", values), got, [][]int{{0, 2}, {0, 1}, {0}}[i])
 	}
 }
@@ -316,9 +317,9 @@ func TestScanRefusals(t *testing.T) {
 		words []string
 	}{
 		{"no filter", Scan{}, nil, []string{"filter"}},
-		{"an unsealed filter", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}, {Filter: openF}}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
-		{"other rules for keys", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: old}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
-		{"excluding by a Bloom filter", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: strs, NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
+		{"an unsealed filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: openF}}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
+		{"other rules for keys", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: old}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
+		{"excluding by a Bloom filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs, NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
 	} {
 		_, err := ScannerOf(c.opts)
 		says(t, c.name, err, c.kind, c.words...)
@@ -331,13 +332,13 @@ func TestScanRefusals(t *testing.T) {
 		kind  error
 		words []string
 	}{
-		{"text against integers", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low}}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
-		{"integers against text", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: strs, Key: "row"}}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
-		{"a key that one file lacks", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: strs}}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
-		{"a column that one file lacks", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}}, nil, []string{extra, `no column "s"`}},
-		{"a column that is none", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}}, nil, []string{`no column "rwo" (there are n, row)`}},
-		{"one column for a key of two", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "row,n"}}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
-		{"a key that is no path", Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: low, Key: "a,,b"}}}}, nil, []string{"empty"}},
+		{"text against integers", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
+		{"integers against text", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs, Key: "row"}}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
+		{"a key that one file lacks", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
+		{"a column that one file lacks", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}}, nil, []string{extra, `no column "s"`}},
+		{"a column that is none", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}}, nil, []string{`no column "rwo" (there are n, row)`}},
+		{"one column for a key of two", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row,n"}}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
+		{"a key that is no path", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "a,,b"}}}}, nil, []string{"empty"}},
 	} {
 		s, err := ScannerOf(c.opts)
 		if err != nil {
@@ -355,7 +356,7 @@ func TestScanRefusals(t *testing.T) {
 			t.Errorf("%s: %v", c.name, last)
 		}
 		// Without the check the scan ends with the error; no row is lost.
-		for _, err := range s.Scan(t.Context(), Split(files, Shard{})) {
+		for _, err := range s.Scan(t.Context(), Split(files, dataset.Shard{})) {
 			if last = err; err != nil {
 				break
 			}
@@ -368,13 +369,13 @@ func TestScanRefusals(t *testing.T) {
 // number of rows only, and nothing can be written.
 func TestNoColumns(t *testing.T) {
 	f := open(t, Opening{}, write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, record(t, checked(t), col{"n", []int64{1, 2, 3}})))
-	opts := Scan{ScanOptions: ScanOptions{Match: []Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
+	opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
 	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rows int64
-	for r, err := range s.Scan(t.Context(), Split(f, Shard{})) {
+	for r, err := range s.Scan(t.Context(), Split(f, dataset.Shard{})) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,6 +385,6 @@ func TestNoColumns(t *testing.T) {
 	}
 	equal(t, "rows", rows, 3)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}}
-	_, err = out.WriteScan(t.Context(), s, Split(f, Shard{}), f, nil)
+	_, err = out.WriteScan(t.Context(), s, Split(f, dataset.Shard{}), f, nil)
 	says(t, "no columns", err, nil, "no column is named")
 }

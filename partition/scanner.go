@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -20,7 +21,7 @@ import (
 type ScanOptions struct {
 	// Match holds the filters. A row is kept if it passes all of them or, with Any,
 	// one of them. Filters with NoMatch always apply.
-	Match []Match
+	Match []dataset.Match
 	Any   bool
 	// Normalize names the rule that normalizes the log's strings before they are
 	// compared: some of trim, lower and uuid, separated by commas; see FORMAT.md of
@@ -35,8 +36,8 @@ type ScanOptions struct {
 	// Schema decides about files whose columns differ. Empty: PerFile for a directory,
 	// otherwise Strict. With Union, Pinned is the schema of the output instead of the
 	// union of the files' schemas.
-	Schema SchemaMode
-	Pinned *PinnedSchema
+	Schema dataset.SchemaMode
+	Pinned *dataset.PinnedSchema
 	// CountNulls makes KeysNull and RowsWhere exact. Otherwise rows in skipped pages
 	// count as non-NULL when the page index gives no null count.
 	CountNulls bool
@@ -214,7 +215,7 @@ func (s *Scanner) Result() string {
 // check returns an error if the file lacks a column, or if its key cannot be
 // compared with a filter's. It reads nothing.
 func (s *Scanner) check(f *File) error {
-	if s.opts.Schema != Union {
+	if s.opts.Schema != dataset.Union {
 		if _, err := s.opts.SchemaOf(f); err != nil {
 			return err
 		}
@@ -307,10 +308,10 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 // checkSchema refuses options that contradict each other.
 func (opts *Scan) checkSchema() error {
 	switch {
-	case !slices.Contains([]SchemaMode{"", PerFile, Strict, Union}, opts.Schema):
-		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, PerFile, Strict, Union)
-	case opts.Pinned != nil && opts.Schema != Union:
-		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, Union)
+	case !slices.Contains([]dataset.SchemaMode{"", dataset.PerFile, dataset.Strict, dataset.Union}, opts.Schema):
+		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, dataset.PerFile, dataset.Strict, dataset.Union)
+	case opts.Pinned != nil && opts.Schema != dataset.Union:
+		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, dataset.Union)
 	}
 	return nil
 }

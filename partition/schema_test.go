@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
@@ -112,10 +113,10 @@ var grownRows = map[string][]string{
 var grownFilter = exactOf("user", 1, 3, 5_000_000_000)
 
 // writeScan scans the named files into the output.
-func writeScan(t testing.TB, out Destination, opts Scan, names ...string) (Written, error) {
+func writeScan(t testing.TB, out Destination, opts Scan, names ...string) (dataset.Written, error) {
 	t.Helper()
 	if opts.Match == nil {
-		opts.Match = []Match{{Filter: grownFilter}}
+		opts.Match = []dataset.Match{{Filter: grownFilter}}
 	}
 	if out.Result == "" {
 		out.Result, out.Run = ResultExact, runOf(1)
@@ -123,11 +124,11 @@ func writeScan(t testing.TB, out Destination, opts Scan, names ...string) (Writt
 	logs := open(t, Opening{}, names...)
 	s, err := ScannerOf(opts)
 	if err != nil {
-		return Written{}, err
+		return dataset.Written{}, err
 	}
 	for _, f := range logs {
 		if err := s.check(f); err != nil {
-			return Written{}, err
+			return dataset.Written{}, err
 		}
 	}
 	early := out.CheckSchemas(t.Context(), opts, logs)
@@ -160,7 +161,7 @@ func TestUnionInOneFile(t *testing.T) {
 	want := slices.Concat(grownRows["2001.parquet"], grownRows["2002.parquet"], grownRows["2003.parquet"])
 	for _, threads := range []int{1, 4} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
-		w, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: Union, Threads: threads}}, dir)
+		w, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Threads: threads}}, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func TestUnionInOneFile(t *testing.T) {
 
 func TestUnionInADirectory(t *testing.T) {
 	dir, out := grown(t), filepath.Join(t.TempDir(), "o")+"/"
-	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range grownRows {
@@ -197,7 +198,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 	var parts []string
 	for i := range uint32(shards) {
 		name := filepath.Join(out, fmt.Sprint(i, ".parquet"))
-		if _, err := writeScan(t, Destination{Output: Output{Name: name, Shard: Shard{i, shards}}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: name, Shard: dataset.Shard{Index: i, Of: shards}}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, name)
@@ -205,7 +206,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 		equal(t, name, plainTypes(schema), grownTypes)
 	}
 	whole := filepath.Join(t.TempDir(), "whole.parquet")
-	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, Scan{ScanOptions: ScanOptions{Schema: Strict}}, parts...); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Strict}}, parts...); err != nil {
 		t.Fatal(err)
 	}
 	rows, _ := contents(t, whole)
@@ -214,7 +215,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 
 func TestUnionOfSomeColumns(t *testing.T) {
 	dir, out := grown(t), filepath.Join(t.TempDir(), "o.parquet")
-	opts := Scan{ScanOptions: ScanOptions{Schema: Union, Columns: []string{"new", "n"}}}
+	opts := Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Columns: []string{"new", "n"}}}
 	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, opts, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestUnionOfSomeColumns(t *testing.T) {
 	equal(t, "columns", plainTypes(schema), "new list<element: int64, nullable>, n int16")
 	equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) [1,null]|300 []|-1 (null)|(null) (null)|(null) (null)|(null)")
 
-	_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: Union, Columns: []string{"n", "nobody"}}}, dir)
+	_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Columns: []string{"n", "nobody"}}}, dir)
 	says(t, "a column that no file has", err, fault.ErrMismatch, "nobody")
 	_, err = writeScan(t, Destination{Output: Output{Name: out + "/"}}, Scan{ScanOptions: ScanOptions{Columns: []string{"n"}}}, dir)
 	says(t, "a column that a file lacks, per file", err, nil, "2003.parquet", `"n"`)
@@ -230,7 +231,7 @@ func TestUnionOfSomeColumns(t *testing.T) {
 
 func TestSchemaModes(t *testing.T) {
 	dir := grown(t)
-	for _, mode := range []SchemaMode{"", PerFile} {
+	for _, mode := range []dataset.SchemaMode{"", dataset.PerFile} {
 		out := filepath.Join(t.TempDir(), "o") + "/"
 		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, dir); err != nil {
 			t.Fatal(err)
@@ -243,11 +244,11 @@ func TestSchemaModes(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"o.parquet", "o/", "o.arrow", "-"} {
-		for _, mode := range []SchemaMode{"", PerFile, Strict} {
-			if name == "o/" && mode != Strict {
+		for _, mode := range []dataset.SchemaMode{"", dataset.PerFile, dataset.Strict} {
+			if name == "o/" && mode != dataset.Strict {
 				continue
 			}
-			out := Destination{Output: Output{Name: name, Stdout: io.Discard, Shard: Shard{0, 3}}} // a shard of one file
+			out := Destination{Output: Output{Name: name, Stdout: io.Discard, Shard: dataset.Shard{Index: 0, Of: 3}}} // a shard of one file
 			if name != "-" {
 				out.Name = filepath.Join(t.TempDir(), "x") + name
 			}
@@ -255,7 +256,7 @@ func TestSchemaModes(t *testing.T) {
 			says(t, name+" "+string(mode), err, fault.ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
 		}
 	}
-	_, err := NewScanner(ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: "loose"})
+	_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: "loose"})
 	says(t, "an unknown mode", err, nil, "loose", "union")
 }
 
@@ -266,20 +267,20 @@ func TestUnionRefusals(t *testing.T) {
 		if name != "-" {
 			out.Name = filepath.Join(t.TempDir(), name)
 		}
-		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir)
+		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
 		says(t, name, err, fault.ErrUnsupported, "unsupported", "Parquet")
 	}
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	arrowFile := write(t, filepath.Join(dir, "2004.arrow"), 10, record(t, memory.DefaultAllocator, col{"user", []int64{1}}))
-	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir)
+	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
 	says(t, "an Arrow file", err, fault.ErrUnsupported, "unsupported", "2004.arrow")
 	if err := os.Remove(arrowFile); err != nil {
 		t.Fatal(err)
 	}
 	foreign(t, filepath.Join(dir, "2004.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: textType}), `{"user":1,"n":"1"}`)
-	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir)
+	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
 	says(t, "text and numbers", err, fault.ErrMismatch, "2004.parquet", "column n", "2001.parquet")
-	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union, Columns: []string{"user", "old"}}}, dir); err != nil {
+	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Columns: []string{"user", "old"}}}, dir); err != nil {
 		t.Errorf("columns that agree: %v", err)
 	}
 	equal(t, "files left", tree(t, filepath.Dir(out.Name)), []string{"o.parquet"})
@@ -290,13 +291,13 @@ func TestColumnsOfAnyCase(t *testing.T) {
 	foreign(t, filepath.Join(dir, "1.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int64Type}), `{"user":1,"n":1}`)
 	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union, IgnoreCase: true}}, dir)
+	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true}}, dir)
 	says(t, "two spellings of a column", err, fault.ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
-	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union, IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
+	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
 	says(t, "one column under two names", err, nil, "user is named twice")
 	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
 	says(t, "the same without a union", err, nil, "1.parquet", "USER and User are the same column")
-	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union, IgnoreCase: true, Columns: []string{"USER"}}}, dir); err != nil {
+	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER"}}}, dir); err != nil {
 		t.Fatal(err)
 	}
 	_, schema := contents(t, out.Name)
@@ -318,10 +319,10 @@ func TestUnionOfDurations(t *testing.T) {
 	c, same := file("c.parquet", int64Type), file("d.parquet", arrow.FixedWidthTypes.Duration_s)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	for _, other := range []string{b, c} {
-		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union}}, a, other)
+		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, a, other)
 		says(t, "durations of two units", err, fault.ErrMismatch, "column d", "duration[s]")
 	}
-	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Union}}, a, same); err != nil {
+	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, a, same); err != nil {
 		t.Fatal(err)
 	}
 	pf := open(t, Opening{}, out.Name)
@@ -349,7 +350,7 @@ func TestStrictWhicheverDiffers(t *testing.T) {
 		}
 		for _, name := range []string{"o.parquet", "o.arrow"} {
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), name)}}
-			_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: Strict}}, dir)
+			_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Strict}}, dir)
 			if c.differs == "" {
 				equal(t, c.kinds+" into "+name, err, nil)
 				continue
@@ -431,12 +432,12 @@ func TestUnionOfDescriptions(t *testing.T) {
 			return int(f.Rows())
 		}
 		one := filepath.Join(t.TempDir(), "o.parquet")
-		if _, err := writeScan(t, Destination{Output: Output{Name: one}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: one}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, c.kinds+": rows of one file", check(c.kinds+" in one file", one), want)
 		parts := filepath.Join(t.TempDir(), "out") + "/"
-		if _, err := writeScan(t, Destination{Output: Output{Name: parts}}, Scan{ScanOptions: ScanOptions{Schema: Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: parts}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		rows := 0
@@ -450,7 +451,7 @@ func TestUnionOfDescriptions(t *testing.T) {
 
 func TestPinnedSchema(t *testing.T) {
 	dir := grown(t)
-	pin := func(fields ...arrow.Field) *PinnedSchema {
+	pin := func(fields ...arrow.Field) *dataset.PinnedSchema {
 		t.Helper()
 		p, err := ReadSchema(t.Context(), foreign(t, filepath.Join(t.TempDir(), "pin.parquet"), nullable(fields...), ""), Opening{})
 		if err != nil {
@@ -464,8 +465,8 @@ func TestPinnedSchema(t *testing.T) {
 	old, later := arrow.Field{Name: "old", Type: textType}, arrow.Field{Name: "later", Type: textType}
 	full := pin(later, at, user, list, n, old)
 	out := filepath.Join(t.TempDir(), "o.parquet")
-	do := func(p *PinnedSchema, columns ...string) error {
-		_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: Union, Pinned: p, Columns: columns}}, dir)
+	do := func(p *dataset.PinnedSchema, columns ...string) error {
+		_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Pinned: p, Columns: columns}}, dir)
 		return err
 	}
 	if err := do(full); err != nil {
@@ -492,7 +493,7 @@ func TestPinnedSchema(t *testing.T) {
 	}
 	_, err := ReadSchema(t.Context(), write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, record(t, memory.DefaultAllocator, col{"user", []int64{1}})), Opening{})
 	says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
-	_, err = NewScanner(ScanOptions{Match: []Match{{Filter: grownFilter}}, Schema: Strict, Pinned: full})
+	_, err = NewScanner(ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: dataset.Strict, Pinned: full})
 	says(t, "a schema given, and strict", err, nil, "union")
 }
 
@@ -535,7 +536,7 @@ func TestUnionOfManyPages(t *testing.T) {
 	for id := int64(0); id < 101; id += 2 {
 		even = append(even, id)
 	}
-	opts := Scan{ScanOptions: ScanOptions{Schema: Union, Match: []Match{{Filter: exactOf("user", even...)}}}}
+	opts := Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: exactOf("user", even...)}}}}
 	first := ""
 	for _, threads := range []int{1, 3, 8} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
@@ -570,24 +571,24 @@ func TestHaveKeys(t *testing.T) {
 	in := func(f arrow.Field) arrow.Field { return arrow.Field{Name: "s", Type: arrow.StructOf(f)} }
 	both, onlyA, onlyB := file("both", a, b), file("onlyA", a), file("onlyB", b)
 	deep, other, flat := file("deep", in(a), b), file("other", in(b), a), file("flat", arrow.Field{Name: "s.a", Type: int64Type})
-	name := func(key string) Match { return Match{Key: key} }
-	except := func(key string) Match { return Match{Key: key, NoMatch: true} }
+	name := func(key string) dataset.Match { return dataset.Match{Key: key} }
+	except := func(key string) dataset.Match { return dataset.Match{Key: key, NoMatch: true} }
 	for _, c := range []struct {
-		match   []Match
+		match   []dataset.Match
 		any     bool
 		files   []*File
 		without []*File
 	}{
-		{[]Match{name("a")}, false, []*File{both, onlyA, onlyB}, []*File{onlyB}},
-		{[]Match{name("a,b")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA, onlyB}},
-		{[]Match{name("a"), name("b")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA, onlyB}},
-		{[]Match{name("a"), name("b")}, true, []*File{both, onlyA, deep}, nil},
-		{[]Match{name("a"), name("a")}, true, []*File{both, onlyB}, []*File{onlyB}},
-		{[]Match{except("a")}, false, []*File{both, onlyB}, nil},
-		{[]Match{name("b"), except("a")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA}},
+		{[]dataset.Match{name("a")}, false, []*File{both, onlyA, onlyB}, []*File{onlyB}},
+		{[]dataset.Match{name("a,b")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA, onlyB}},
+		{[]dataset.Match{name("a"), name("b")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA, onlyB}},
+		{[]dataset.Match{name("a"), name("b")}, true, []*File{both, onlyA, deep}, nil},
+		{[]dataset.Match{name("a"), name("a")}, true, []*File{both, onlyB}, []*File{onlyB}},
+		{[]dataset.Match{except("a")}, false, []*File{both, onlyB}, nil},
+		{[]dataset.Match{name("b"), except("a")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA}},
 		// There is a column s.a, which needs quotes: this is a mistake, not a missing
 		// column.
-		{[]Match{name("s.a")}, false, []*File{deep, other, onlyA, flat}, []*File{other, onlyA}},
+		{[]dataset.Match{name("s.a")}, false, []*File{deep, other, onlyA, flat}, []*File{other, onlyA}},
 	} {
 		var got []*File
 		with, err := HaveKeys(c.files, c.match, c.any, func(f *File, why string) {
@@ -604,7 +605,7 @@ func TestHaveKeys(t *testing.T) {
 			t.Errorf("%v, any %v: %d files without the key, want %d", c.match, c.any, len(got), len(c.without))
 		}
 	}
-	_, err := HaveKeys([]*File{onlyA, both}, []Match{name("c")}, false, func(*File, string) {})
+	_, err := HaveKeys([]*File{onlyA, both}, []dataset.Match{name("c")}, false, func(*File, string) {})
 	says(t, "a column that no file has", err, fault.ErrMismatch, "no key column c")
 }
 
@@ -648,7 +649,7 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 	foreign(t, filepath.Join(dir, "b.parquet"), nullable(arrow.Field{Name: "user", Type: int8Type}), `{"user":1},{"user":-1}`)
 	foreign(t, filepath.Join(dir, "c.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":-1},{"user":1},{"user":4294967295}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	opts := Scan{ScanOptions: ScanOptions{Schema: Union, Match: []Match{{Filter: exactOf("user", -1, 4294967295)}}}}
+	opts := Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: exactOf("user", -1, 4294967295)}}}}
 	if _, err := writeScan(t, out, opts, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -667,7 +668,7 @@ func TestUnionIsWhole(t *testing.T) {
 	dir := grown(t)
 	in := filepath.Join(dir, "2002.parquet")
 	var got [2]string
-	for i, mode := range []SchemaMode{Strict, Union} {
+	for i, mode := range []dataset.SchemaMode{dataset.Strict, dataset.Union} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
 		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, in); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
@@ -43,7 +44,7 @@ func TestSplitIsAPartition(t *testing.T) {
 			owner := map[string]uint32{}
 			for i := range max(of, 1) {
 				load := 0.0
-				for _, p := range Split(files, Shard{i, of}) {
+				for _, p := range Split(files, dataset.Shard{Index: i, Of: of}) {
 					if p.File.NumGroups() == 0 {
 						owner[p.File.name]++
 					}
@@ -89,7 +90,7 @@ func TestSplitIsEven(t *testing.T) {
 			var total, largest int64
 			at := 0
 			for i := range n {
-				lo, hi := divide(weights, Shard{uint32(i), uint32(n)})
+				lo, hi := divide(weights, dataset.Shard{Index: uint32(i), Of: uint32(n)})
 				if lo != at || hi < lo {
 					t.Fatalf("round %d: worker %d of %d has %d to %d, want it to begin at %d", round, i, n, lo, hi, at)
 				}
@@ -135,7 +136,7 @@ func leastLargest(weights []int64, n int) int64 {
 func TestSplitKeepsTheOrder(t *testing.T) {
 	files := fakeFiles(rand.New(rand.NewPCG(3, 4)), 9, 1000)
 	var whole []string
-	for _, p := range Split(files, Shard{}) {
+	for _, p := range Split(files, dataset.Shard{}) {
 		if !p.whole() {
 			t.Errorf("%s is cut where there is one worker", p.File.name)
 		}
@@ -146,7 +147,7 @@ func TestSplitKeepsTheOrder(t *testing.T) {
 	for _, of := range []uint32{2, 5, 50} {
 		var parts []string
 		for i := range of {
-			for _, p := range Split(files, Shard{i, of}) {
+			for _, p := range Split(files, dataset.Shard{Index: i, Of: of}) {
 				for g := p.Lo; g < p.Hi; g++ {
 					parts = append(parts, fmt.Sprint(p.File.name, ":", g))
 				}
@@ -162,36 +163,36 @@ func TestSplitOfUnknownSizes(t *testing.T) {
 	for _, of := range []uint32{1, 2, 3} {
 		n := 0
 		for i := range of {
-			n += len(Split(files, Shard{i, of}))
+			n += len(Split(files, dataset.Shard{Index: i, Of: of}))
 		}
 		equal(t, fmt.Sprint(of, " workers own files"), n, 2)
 	}
 }
 
 func TestParseShard(t *testing.T) {
-	for s, want := range map[string]Shard{"0/1": {0, 1}, "3/16": {3, 16}, "1048575/1048576": {1<<20 - 1, 1 << 20}} {
-		got, err := ParseShard(s)
+	for s, want := range map[string]dataset.Shard{"0/1": {Index: 0, Of: 1}, "3/16": {Index: 3, Of: 16}, "1048575/1048576": {Index: 1<<20 - 1, Of: 1 << 20}} {
+		got, err := dataset.ParseShard(s)
 		if err != nil || got != want || got.String() != s {
 			t.Errorf("ParseShard(%q) = %v, %v", s, got, err)
 		}
 	}
 	for _, s := range []string{"", "1", "/", "1/", "/2", "2/2", "3/2", "0/0", "-1/2", "1/-2", "a/b", "0/1048577", "1/2/3", " 0/2", "0 /2", "0x1/2", "4294967296/4294967297", "+1/2"} {
-		if got, err := ParseShard(s); err == nil {
+		if got, err := dataset.ParseShard(s); err == nil {
 			t.Errorf("ParseShard(%q) = %v, want an error", s, got)
 		}
 	}
-	if !(Shard{}).Whole() || !(Shard{0, 1}).Whole() || (Shard{0, 2}).Whole() {
+	if !(dataset.Shard{}).Whole() || !(dataset.Shard{Index: 0, Of: 1}).Whole() || (dataset.Shard{Index: 0, Of: 2}).Whole() {
 		t.Error("who is alone?")
 	}
 }
 
 // absent are shards that do not exist, and what their error says.
-var absent = map[Shard]string{
-	{3, 3}:             "shard 3/3: counted from 0: want 0 to 2, got 3",
-	{5, 3}:             "shard 5/3: counted from 0: want 0 to 2, got 5",
-	{7, 1}:             "shard 7/1: counted from 0: want 0, got 7",
-	{1, 0}:             "shard 1/0: counted from 0: want 1 to 1048576 shards, got none",
-	{0, MaxShards + 1}: "shard 0/1048577: counted from 0: want at most 1048576 shards, got 1048577",
+var absent = map[dataset.Shard]string{
+	{Index: 3, Of: 3}:                     "shard 3/3: counted from 0: want 0 to 2, got 3",
+	{Index: 5, Of: 3}:                     "shard 5/3: counted from 0: want 0 to 2, got 5",
+	{Index: 7, Of: 1}:                     "shard 7/1: counted from 0: want 0, got 7",
+	{Index: 1, Of: 0}:                     "shard 1/0: counted from 0: want 1 to 1048576 shards, got none",
+	{Index: 0, Of: dataset.MaxShards + 1}: "shard 0/1048577: counted from 0: want at most 1048576 shards, got 1048577",
 }
 
 // Whatever reads the pieces of a shard, or takes one, returns an error if it does not
@@ -206,9 +207,9 @@ func TestAbsentShards(t *testing.T) {
 	list := filepath.Join(dir, "list.jsonl")
 	freeze(t, list, Opening{}, name)
 	in := openList(t, list)
-	match := Match{Filter: between(0, 100), Key: "id"}
+	match := dataset.Match{Filter: between(0, 100), Key: "id"}
 	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []Match{match}, Mem: mem}, files...)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{match}, Mem: mem}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,13 +253,13 @@ func TestAbsentShards(t *testing.T) {
 				return err
 			},
 			"WriteScan of other pieces": func() error {
-				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, func(w *ScanWriter) error {
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, dataset.Shard{}), files, func(w *ScanWriter) error {
 					return w.Scan(ctx, scanner(), Split(files, s))
 				})
 				return err
 			},
 			"WriteScan": func() error {
-				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet"), Shard: s}}.WriteScan(ctx, scanner(), Split(files, Shard{}), files, nil)
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet"), Shard: s}}.WriteScan(ctx, scanner(), Split(files, dataset.Shard{}), files, nil)
 				return err
 			},
 			"Write into a directory": func() error {
@@ -288,11 +289,11 @@ func TestAbsentShards(t *testing.T) {
 		if got := tree(t, dir); slices.ContainsFunc(got, func(name string) bool { return strings.Contains(name, "out") }) {
 			t.Errorf("shard %v: something was written: %q", s, got)
 		}
-		if _, err := ParseShard(fmt.Sprintf("%d/%d", s.Index, s.Of)); err == nil {
+		if _, err := dataset.ParseShard(fmt.Sprintf("%d/%d", s.Index, s.Of)); err == nil {
 			t.Errorf("ParseShard takes %v", s)
 		}
 	}
-	for _, s := range []Shard{{}, {0, 1}, {2, 3}, {MaxShards - 1, MaxShards}} {
+	for _, s := range []dataset.Shard{{}, {Index: 0, Of: 1}, {Index: 2, Of: 3}, {Index: dataset.MaxShards - 1, Of: dataset.MaxShards}} {
 		if err := Unchanged(Split(files, s)); err != nil {
 			t.Errorf("shard %v: %v", s, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -67,7 +68,7 @@ func TestMapsOfSharedFiles(t *testing.T) {
 	files := open(t, Opening{}, alike(t, 4, rows)...)
 	read := func(i int) error {
 		row := int64(0)
-		for r, err := range Map(t.Context(), Split(files[i:i+1], Shard{}), 2, nil, keepRecords) {
+		for r, err := range Map(t.Context(), Split(files[i:i+1], dataset.Shard{}), 2, nil, keepRecords) {
 			if err != nil {
 				return err
 			}
@@ -128,10 +129,10 @@ func drained[T any](seq iter.Seq2[T, error]) error {
 // waysToRead returns all ways to read opened files.
 func waysToRead(t testing.TB, files []*File) map[string]func() error {
 	ctx, filter := t.Context(), exactOf("a", 1<<56+5, 1<<56+77)
-	match := Match{Filter: filter, Key: "a"}
-	pieces := func() []Piece { return Split(files, Shard{}) }
+	match := dataset.Match{Filter: filter, Key: "a"}
+	pieces := func() []Piece { return Split(files, dataset.Shard{}) }
 	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []Match{match}})
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{match}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func TestCloseCountsReaders(t *testing.T) {
 	f := open(t, Opening{}, names...)[0]
 	next := map[string]func() (Rows, error, bool){}
 	for _, name := range []string{"first", "second"} {
-		n, stop := iter.Pull2(Map(t.Context(), Split([]*File{f}, Shard{}), 1, nil, keepRecords))
+		n, stop := iter.Pull2(Map(t.Context(), Split([]*File{f}, dataset.Shard{}), 1, nil, keepRecords))
 		defer stop()
 		next[name] = n
 	}
@@ -310,16 +311,16 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Map": func(f *File) {
-			for range Map(t.Context(), Split([]*File{f}, Shard{}), 1, nil, keepRecords) {
+			for range Map(t.Context(), Split([]*File{f}, dataset.Shard{}), 1, nil, keepRecords) {
 				panic("the consumer's")
 			}
 		},
 		"Scan": func(f *File) {
-			s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
+			s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range s.Scan(t.Context(), Split([]*File{f}, Shard{})) {
+			for range s.Scan(t.Context(), Split([]*File{f}, dataset.Shard{})) {
 				panic("the consumer's")
 			}
 		},
@@ -342,7 +343,7 @@ func TestConsumersPanic(t *testing.T) {
 // meanwhile.
 func TestScansOnce(t *testing.T) {
 	files := open(t, Opening{}, alike(t, 2, 5000)...)
-	pieces := Split(files, Shard{})
+	pieces := Split(files, dataset.Shard{})
 	dir := t.TempDir()
 	ways := map[string]func(*Scanner) error{
 		"Scan":  func(s *Scanner) error { return drained(s.Scan(t.Context(), pieces)) },
@@ -353,7 +354,7 @@ func TestScansOnce(t *testing.T) {
 		},
 	}
 	for first, run := range ways {
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, files...)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +391,7 @@ func TestScansOnce(t *testing.T) {
 // out of range: errors that name the mistake, never a panic.
 func TestZeroFiles(t *testing.T) {
 	ctx, good := t.Context(), open(t, Opening{}, alike(t, 1, 1000)...)[0]
-	match := []Match{{Filter: exactOf("a", 5), Key: "a"}}
+	match := []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}
 	scan := func(pieces ...Piece) error {
 		s, err := NewScanner(ScanOptions{Match: match})
 		if err != nil {
@@ -418,7 +419,7 @@ func TestZeroFiles(t *testing.T) {
 		"Read of row group -1":        {drained(good.Read(ctx, -1, nil)), "row group"},
 		"Read of column 99":           {drained(good.Read(ctx, 0, []int{99})), "column"},
 		"Check of row group 99":       {good.Check(ctx, 99), "row group"},
-		"Scan of a nil File's pieces": {scan(Split([]*File{nil}, Shard{})...), "nil"},
+		"Scan of a nil File's pieces": {scan(Split([]*File{nil}, dataset.Shard{})...), "nil"},
 		"Scan of a zero Piece":        {scan(Piece{}), "nil"},
 		"Scan of a zero File":         {scan(Piece{File: &File{}}), "not open"},
 		"Scan of 0 to 99":             {scan(Piece{File: good, Hi: 99}), "0 up to 99"},
@@ -429,14 +430,14 @@ func TestZeroFiles(t *testing.T) {
 		"a zero Scanner's Scan":       {drained(new(Scanner).Scan(ctx, nil)), "NewScanner"},
 		"a zero Scanner's Count":      {new(Scanner).Count(ctx, nil), "NewScanner"},
 		"a nil Scanner's Scan":        {drained((*Scanner)(nil).Scan(ctx, nil)), "NewScanner"},
-		"Map without work":            {drained(Map(ctx, Split([]*File{good}, Shard{}), 1, nil, nil)), "newWork"},
+		"Map without work":            {drained(Map(ctx, Split([]*File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
 		"ReadKeys without work": {func() error {
-			_, _, err := ReadKeys(ctx, Split([]*File{good}, Shard{}), KeyOptions{Key: "a"}, nil)
+			_, _, err := ReadKeys(ctx, Split([]*File{good}, dataset.Shard{}), KeyOptions{Key: "a"}, nil)
 			return err
 		}(), "newWork"},
 		"ReadKeys without a key": {func() error { _, _, err := ReadKeys(ctx, nil, KeyOptions{}, nil); return err }(), ""},
 		"a Match without a filter": {func() error {
-			_, err := NewScanner(ScanOptions{Match: []Match{{Key: "a"}}})
+			_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Key: "a"}}})
 			return err
 		}(), "Filter is nil"},
 		"Records without a schema": {drained(Records("r", nil, nil, RecordsOptions{}).Read(ctx, 0, nil)), "schema"},
@@ -460,9 +461,9 @@ func TestZeroFiles(t *testing.T) {
 	for what, call := range map[string]func(){
 		"Scan": func() {
 			s, _ := NewScanner(ScanOptions{Match: match})
-			_ = drained(s.Scan(none, Split([]*File{good}, Shard{})))
+			_ = drained(s.Scan(none, Split([]*File{good}, dataset.Shard{})))
 		},
-		"Map":      func() { _ = drained(Map(none, Split([]*File{good}, Shard{}), 1, nil, keepRecords)) },
+		"Map":      func() { _ = drained(Map(none, Split([]*File{good}, dataset.Shard{}), 1, nil, keepRecords)) },
 		"Read":     func() { _ = drained(good.Read(none, 0, nil)) },
 		"KeepOpen": func() { _, _, _ = KeepOpen(none, good) },
 	} {
@@ -483,7 +484,7 @@ func TestZeroFiles(t *testing.T) {
 // TestLogWithoutFiles checks that a directory takes the rows of a log without files.
 func TestLogWithoutFiles(t *testing.T) {
 	for _, name := range []string{"out/", "out.parquet"} {
-		s, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("a", 5), Key: "a"}}})
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -101,7 +102,7 @@ func (f *File) EstimateRows() (rows int64, exact bool, err error) {
 		}
 	}
 	rows = int64(float64(f.size) * float64(lines) / float64(max(seen, 1)))
-	if f.format == CSV || f.format == TSV { // the header
+	if f.format == dataset.CSV || f.format == dataset.TSV { // the header
 		rows = max(rows-1, 0)
 	}
 	return rows, false, f.rest()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 )
 
@@ -13,7 +14,7 @@ import (
 // that are left, Pages those of the key column, where there is a page index. It reads no
 // page. Of more than most row groups it samples most of them, evenly spread, and fewer if
 // they are read over a network, where each may take a request.
-func Skippable(ctx context.Context, pieces []Piece, m Match, most int) (_ *ScanStats, err error) {
+func Skippable(ctx context.Context, pieces []Piece, m dataset.Match, most int) (_ *ScanStats, err error) {
 	ctx, release, err := openPieces(ctx, pieces)
 	if err != nil {
 		return nil, err

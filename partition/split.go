@@ -3,6 +3,8 @@ package partition
 import (
 	"math/bits"
 	"sort"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // Split returns the pieces of the files that belong to the shard. It divides the
@@ -16,7 +18,7 @@ import (
 //
 // For a shard that does not exist, such as 4/4, Split returns a piece of a File that
 // stands for no input. Everything that reads this piece or its File returns an error.
-func Split(files []*File, s Shard) []Piece {
+func Split(files []*File, s dataset.Shard) []Piece {
 	if err := checkShard(s); err != nil {
 		return []Piece{noPiece(s, err)}
 	}
@@ -66,7 +68,7 @@ func overlap(at, groups, lo, hi int) (from, to int, ok bool) {
 // divide returns the range of weights, from lo to hi exclusive, of a shard. A weight
 // belongs to the worker in whose equal part of the total its middle lies, except where
 // a worker would get more than the limit.
-func divide(weights []int64, s Shard) (lo, hi int) {
+func divide(weights []int64, s dataset.Shard) (lo, hi int) {
 	if s.Whole() {
 		return 0, len(weights)
 	}

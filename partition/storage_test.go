@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -23,20 +24,20 @@ func memoryLogs(t *testing.T) *storagetest.Memory {
 }
 
 // scanIn scans the logs of a storage into an output in it.
-func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (Written, error) {
+func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (dataset.Written, error) {
 	t.Helper()
 	files := open(t, Opening{OpenOptions: OpenOptions{Store: s}}, "in")
 	out.Store, out.Result, out.WriteEmpty = s, ResultExact, true
 	out.Run = &Run{Options: []string{"scan", fmt.Sprint(ids)}, Log: files}
 	todo, err := out.Pending(t.Context())
 	if err != nil {
-		return Written{}, err
+		return dataset.Written{}, err
 	}
-	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", ids...)}}})
+	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids...)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.WriteScan(t.Context(), scanner, Split(todo, Shard{}), todo, nil)
+	return out.WriteScan(t.Context(), scanner, Split(todo, dataset.Shard{}), todo, nil)
 }
 
 // TestStorageInMemory: inputs and outputs, including directories with their manifests,
@@ -88,11 +89,11 @@ func TestStorageChanges(t *testing.T) {
 	files := open(t, Opening{OpenOptions: OpenOptions{Store: s}}, "in")
 	b, _ := s.Get("in/y=1/c.parquet")
 	s.Put("in/y=1/c.parquet", b)
-	scanner, err := NewScanner(ScanOptions{Match: []Match{{Filter: exactOf("id", 3, 25)}}})
+	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 25)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Destination{Output: Output{Name: "out.parquet", Store: s}}.WriteScan(t.Context(), scanner, Split(files, Shard{}), files, nil)
+	_, err = Destination{Output: Output{Name: "out.parquet", Store: s}}.WriteScan(t.Context(), scanner, Split(files, dataset.Shard{}), files, nil)
 	says(t, "an object that changed", err, storage.ErrChanged, "in/y=1/c.parquet")
 	if _, ok := s.Get("out.parquet"); ok {
 		t.Error("there is an output")

@@ -20,6 +20,7 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -68,7 +69,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 		{own},
 	}
 	members := exactOf("id", -500, -1, 0, 7, 400)
-	for i, m := range []*Predicate{nil, {Match: Match{Filter: members, Key: "id"}}} {
+	for i, m := range []*Predicate{nil, {Match: dataset.Match{Filter: members, Key: "id"}}} {
 		for l, k := range []string{"id", "id,name", "name"} {
 			if m != nil && k != "id" {
 				continue
@@ -224,7 +225,7 @@ func TestTableColumnsDiffer(t *testing.T) {
 		t.Error("ID is id although case matters")
 	}
 	columns := columnsOfFiles(t, files[:1])
-	_, _, err = ReadRows(t.Context(), Split(files[1:2], Shard{}), columns, RowOptions{Key: "id"}, func(*RowBatch) error { return nil })
+	_, _, err = ReadRows(t.Context(), Split(files[1:2], dataset.Shard{}), columns, RowOptions{Key: "id"}, func(*RowBatch) error { return nil })
 	says(t, "another file", err, nil, b, "not one of the files")
 }
 
@@ -321,7 +322,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			}
 			o := RowOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, Threads: 2}
 			if match {
-				o.Match = &Predicate{Match: Match{Filter: uuids, Key: c.column}}
+				o.Match = &Predicate{Match: dataset.Match{Filter: uuids, Key: c.column}}
 			}
 			_, err := hold(t, columnsOfFiles(t, files, "n"), files, o, false)
 			says(t, fmt.Sprintf("%s, match %t", c.name, match), err, fault.ErrMismatch, c.words...)
@@ -414,7 +415,7 @@ func TestParseRows(t *testing.T) {
 	}{{"d", integer}, {"n", key.Options{}}, {"s", key.Options{}}, {"d,s", key.Options{}}} {
 		columns := columnsOfFiles(t, files, "n", "s")
 		compareRows(t, c.key, columns, files, RowOptions{Key: c.key, Options: c.o}, all)
-		_, _, err := ReadRows(t.Context(), Split(files, Shard{}), columns, RowOptions{Key: c.key, Options: c.o}, func(b *RowBatch) error {
+		_, _, err := ReadRows(t.Context(), Split(files, dataset.Shard{}), columns, RowOptions{Key: c.key, Options: c.o}, func(b *RowBatch) error {
 			stored, err := b.AppendTo(nil, nil)
 			if err != nil {
 				return err

@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
@@ -174,7 +175,7 @@ func keyText(k *key.Batch) []string {
 func hold(t testing.TB, c *TableColumns, files []*File, o RowOptions, stored bool) (h heldRows, err error) {
 	t.Helper()
 	h.table = c.NewTable(nil)
-	h.rows, h.nulls, err = ReadRows(t.Context(), Split(files, Shard{}), c, o, func(b *RowBatch) error {
+	h.rows, h.nulls, err = ReadRows(t.Context(), Split(files, dataset.Shard{}), c, o, func(b *RowBatch) error {
 		h.batches++
 		if !stored {
 			h.keys = append(h.keys, keyText(b.Keys)...)
@@ -291,7 +292,7 @@ func TestReadRows(t *testing.T) {
 				keep := func(_ *File, row int) bool { return true }
 				var m *Predicate
 				if match {
-					m = &Predicate{Match: Match{Filter: members, Key: "id"}}
+					m = &Predicate{Match: dataset.Match{Filter: members, Key: "id"}}
 					of := map[string]bool{}
 					for _, id := range []int64{3, 5, 8, 13, 21, 34, 55, 89} {
 						of[integerKey(id)] = true
@@ -478,7 +479,7 @@ func TestLongRowsAreCut(t *testing.T) {
 	c := columnsOfFiles(t, f)
 	stop := errors.New("enough")
 	rows := 0
-	_, _, err := ReadRows(t.Context(), Split(f, Shard{}), c, RowOptions{Key: c.schema.Field(0).Name, Threads: 2}, func(b *RowBatch) error {
+	_, _, err := ReadRows(t.Context(), Split(f, dataset.Shard{}), c, RowOptions{Key: c.schema.Field(0).Name, Threads: 2}, func(b *RowBatch) error {
 		if n := b.block.Bytes(); n > 8<<20 {
 			t.Fatalf("a block of %d bytes", n)
 		}
@@ -492,7 +493,7 @@ func TestLongRowsAreCut(t *testing.T) {
 	}
 	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longList)
 	c = columnsOfFiles(t, f)
-	_, _, err = ReadRows(t.Context(), Split(f, Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
+	_, _, err = ReadRows(t.Context(), Split(f, dataset.Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
 	says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
 }
 

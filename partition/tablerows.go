@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
@@ -110,7 +111,7 @@ func (r *rowReading) newScanner(m Predicate) (*Scanner, error) {
 	}
 	return ScannerOf(Scan{
 		ScanOptions: ScanOptions{
-			Match:      []Match{m.Match},
+			Match:      []dataset.Match{m.Match},
 			Normalize:  r.options.Rule.String(),
 			IgnoreCase: r.options.IgnoreCase,
 			CountNulls: true,

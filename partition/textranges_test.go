@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -20,19 +21,19 @@ import (
 
 // rowText returns text in a format with rows 0 to n-1, whose fields have line ends where
 // the format allows it.
-func rowText(format Format, n int) string {
+func rowText(format dataset.Format, n int) string {
 	var b strings.Builder
-	if format == CSV || format == TSV {
-		b.WriteString("\n\nid" + map[Format]string{CSV: ",", TSV: "\t"}[format] + "note\n")
+	if format == dataset.CSV || format == dataset.TSV {
+		b.WriteString("\n\nid" + map[dataset.Format]string{dataset.CSV: ",", dataset.TSV: "\t"}[format] + "note\n")
 	}
 	for i := range n {
 		end := []string{"\n", "\r\n", "\n\n", "\n"}[i%4*(i%4)%4]
 		switch format {
-		case CSV:
+		case dataset.CSV:
 			fmt.Fprintf(&b, []string{"%d,\"\n%d\n\"\"\n,\"", "\"%d\",%d", "%d,\"\"\"\n,%d\""}[i%3*(i%3)%3]+end, i, -i)
-		case TSV:
+		case dataset.TSV:
 			fmt.Fprintf(&b, "%d\t\"%d"+end, i, -i)
-		case NDJSON:
+		case dataset.NDJSON:
 			fmt.Fprintf(&b, "{\"id\":%d,\"note\":\"\\n\\\"%d\"}"+end, i, -i)
 		default:
 			fmt.Fprintf(&b, "%d"+end, i)
@@ -63,7 +64,7 @@ func idsOf(t *testing.T, pieces []Piece, o KeyOptions) (ids []string, err error)
 // of row groups: each row belongs to one worker, whichever way it is read.
 func TestTextInShards(t *testing.T) {
 	const rows = 300
-	for format, name := range map[Format]string{Lines: "a.ids", CSV: "a.csv", TSV: "a.tsv", NDJSON: "a.ndjson"} {
+	for format, name := range map[dataset.Format]string{dataset.Lines: "a.ids", dataset.CSV: "a.csv", dataset.TSV: "a.tsv", dataset.NDJSON: "a.ndjson"} {
 		path := put(t, filepath.Join(t.TempDir(), name), rowText(format, rows))
 		var want []string
 		for i := range rows {
@@ -74,11 +75,11 @@ func TestTextInShards(t *testing.T) {
 			size := int64(1 + n*n%59)
 			files := open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: size}, path)
 			o := KeyOptions{Key: "id", IDs: true, Threads: int(n) % 5}
-			byRecords := n%3 == 0 && format != Lines
+			byRecords := n%3 == 0 && format != dataset.Lines
 			var ids []string
 			groups := 0
 			for i := range n {
-				pieces := Split(files, Shard{Index: i, Of: n})
+				pieces := Split(files, dataset.Shard{Index: i, Of: n})
 				for _, p := range pieces {
 					groups += p.Hi - p.Lo
 				}
@@ -120,8 +121,8 @@ func mapped(pieces []Piece, threads int) (ids []string, err error) {
 
 // Records of text come in the order of the lines.
 func TestTextRangesInOrder(t *testing.T) {
-	path := put(t, filepath.Join(t.TempDir(), "a.csv"), rowText(CSV, 200))
-	ids, err := mapped(Split(open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: 40}, path), Shard{}), 4)
+	path := put(t, filepath.Join(t.TempDir(), "a.csv"), rowText(dataset.CSV, 200))
+	ids, err := mapped(Split(open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: 40}, path), dataset.Shard{}), 4)
 	if err != nil || len(ids) != 200 {
 		t.Fatal(len(ids), err)
 	}
@@ -141,7 +142,7 @@ func TestTextRangesNumberLines(t *testing.T) {
 		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types}, textRange: 30}, path)
 		var failed []error
 		for i := range n {
-			if _, err := idsOf(t, Split(files, Shard{i, n}), KeyOptions{Key: "id", IDs: true}); err != nil {
+			if _, err := idsOf(t, Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true}); err != nil {
 				failed = append(failed, err)
 			}
 		}
@@ -151,7 +152,7 @@ func TestTextRangesNumberLines(t *testing.T) {
 		files = open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 30}, path)
 		rows := 0
 		for i := range n {
-			ids, err := idsOf(t, Split(files, Shard{i, n}), KeyOptions{Key: "id", IDs: true})
+			ids, err := idsOf(t, Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +170,7 @@ func TestTextRangesJudgedTogether(t *testing.T) {
 	for bad, ok := range map[int]bool{40: true, 101: false} {
 		path := put(t, filepath.Join(t.TempDir(), "a.ids"), strings.Repeat("x\n", bad)+strings.Repeat("1\n", 100))
 		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 10}, path)
-		_, err := idsOf(t, Split(files, Shard{}), KeyOptions{Key: "id", IDs: true})
+		_, err := idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true})
 		if ok != (err == nil) {
 			t.Errorf("%d bad lines: %v", bad, err)
 		}
@@ -192,11 +193,11 @@ func TestTextRangesWithLongLines(t *testing.T) {
 	if files[0].NumGroups() < 10 {
 		t.Fatal(files[0].NumGroups())
 	}
-	ids, err := mapped(Split(files, Shard{}), 6)
+	ids, err := mapped(Split(files, dataset.Shard{}), 6)
 	if err != nil || len(ids) != 12 {
 		t.Fatal(len(ids), err)
 	}
-	if ids, err = idsOf(t, Split(files, Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 6}); err != nil || len(ids) != 12 {
+	if ids, err = idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 6}); err != nil || len(ids) != 12 {
 		t.Fatal(len(ids), err)
 	}
 }
@@ -210,7 +211,7 @@ func TestTextRangesFar(t *testing.T) {
 		if name == "a.ids" { // whose lines are short
 			rows = 320_000
 		}
-		path := put(t, filepath.Join(dir, name), rowText(map[string]Format{"a.ids": Lines, "a.ndjson": NDJSON, "a.csv": CSV}[name], rows))
+		path := put(t, filepath.Join(dir, name), rowText(map[string]dataset.Format{"a.ids": dataset.Lines, "a.ndjson": dataset.NDJSON, "a.csv": dataset.CSV}[name], rows))
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -221,7 +222,7 @@ func TestTextRangesFar(t *testing.T) {
 			t.Errorf("%s: %d row groups, %q", name, files[0].NumGroups(), files[0].Undivided())
 		}
 		remote.Counts()
-		ids, err := idsOf(t, Split(files, Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 2})
+		ids, err := idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 2})
 		if err != nil || len(ids) != rows {
 			t.Fatal(name, len(ids), err)
 		}

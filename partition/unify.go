@@ -10,21 +10,22 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // schemaMode returns the mode of the output if asked is the option. If asked is
 // empty, that is PerFile for a directory, else Strict.
-func (o Destination) schemaMode(ctx context.Context, asked SchemaMode) SchemaMode {
+func (o Destination) schemaMode(ctx context.Context, asked dataset.SchemaMode) dataset.SchemaMode {
 	dir := o.IsDir(ctx)
 	switch {
-	case asked == Strict, asked == Union:
+	case asked == dataset.Strict, asked == dataset.Union:
 		return asked
 	case dir:
-		return PerFile
+		return dataset.PerFile
 	}
-	return Strict
+	return dataset.Strict
 }
 
 // CheckSchemas returns an error if the schemas of the log's files do not fit the
@@ -55,7 +56,7 @@ type unified struct {
 // part keeps its own.
 func (o Destination) unified(ctx context.Context, opts *Scan, logs []*File) (*unified, error) {
 	switch o.schemaMode(ctx, opts.Schema) {
-	case Union:
+	case dataset.Union:
 		schema, err := o.union(opts, logs)
 		if err != nil {
 			return nil, err
@@ -63,7 +64,7 @@ func (o Destination) unified(ctx context.Context, opts *Scan, logs []*File) (*un
 		stored := logs[0].storedSchema()
 		differs := func(f *File) bool { return f.storedSchema() != stored }
 		return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
-	case Strict:
+	case dataset.Strict:
 		return nil, o.alike(opts, logs)
 	}
 	return nil, nil
@@ -219,7 +220,7 @@ func (o Destination) alike(opts *Scan, logs []*File) error {
 }
 
 // pagesFit reports whether pages can be copied to the output.
-func (o Destination) pagesFit() bool { return o.Format == Parquet && o.Name != "-" }
+func (o Destination) pagesFit() bool { return o.Format == dataset.Parquet && o.Name != "-" }
 
 // sameDurations returns an error for durations that have another type in another
 // file. In Parquet they are integers; only the stored Arrow schema has their unit.

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -41,7 +42,7 @@ func (o Destination) openDir(ctx context.Context, parts []Part) (rowSink, error)
 
 func (d *dirSink) write(ctx context.Context, r Rows) error { return d.bundles.add(ctx, r) }
 
-func (d *dirSink) end(ctx context.Context, w *Written, err error) error {
+func (d *dirSink) end(ctx context.Context, w *dataset.Written, err error) error {
 	if err == nil {
 		err = d.bundles.finish(ctx)
 	}
@@ -101,7 +102,7 @@ func (o Destination) nowhere() string {
 
 // extension returns the file name extension of the output's format.
 func (o Destination) extension() string {
-	if o.Format == ArrowFile {
+	if o.Format == dataset.ArrowFile {
 		return ".arrow"
 	}
 	return ".parquet"

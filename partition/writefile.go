@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -63,7 +64,7 @@ func (o Destination) newWriter(dst io.Writer, p Part, shared bool) (writer, erro
 	if p.pages != nil {
 		return newPageWriter(dst, p.pages)
 	}
-	plain := shared && o.Format == ArrowFile
+	plain := shared && o.Format == dataset.ArrowFile
 	if plain {
 		p.Schema = take.PlainSchema(p.Schema)
 	}
@@ -110,7 +111,7 @@ func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *Fi
 	}
 	schema = take.WithoutKeys(schema, ownKeys...) // the input may itself be an output
 	switch o.Format {
-	case Parquet:
+	case dataset.Parquet:
 		c, err := o.compression(in)
 		if err != nil {
 			return nil, err
@@ -121,10 +122,10 @@ func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *Fi
 			}
 		}
 		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.codec, Level: c.level, Metadata: md, StoredSchema: stored, Pool: o.pool})
-	case ArrowFile:
+	case dataset.ArrowFile:
 		w, err := arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
 		return &arrowSink{Writer: w, measures: o.TargetSize > 0}, err
-	case ArrowStream:
+	case dataset.ArrowStream:
 		w, err := arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
 		return &arrowSink{Writer: w}, err
 	}
@@ -174,7 +175,7 @@ func (o Destination) openStream(parts []Part) (rowSink, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Format = ArrowStream
+	o.Format = dataset.ArrowStream
 	w, err := o.newWriter(o.Stdout, Part{Schema: schema}, false)
 	if err != nil {
 		return nil, fmt.Errorf("standard output: writing: %w", err)
@@ -208,7 +209,7 @@ func (s *fileSink) write(_ context.Context, r Rows) error {
 	return nil
 }
 
-func (s *fileSink) end(ctx context.Context, w *Written, err error) error {
+func (s *fileSink) end(ctx context.Context, w *dataset.Written, err error) error {
 	if err == nil {
 		if w.Rows, w.Bytes, err = s.writer.Close(); err != nil {
 			err = fmt.Errorf("writing %s: %w", s.name, err)
@@ -226,7 +227,7 @@ func (s *fileSink) end(ctx context.Context, w *Written, err error) error {
 	if err := s.out.owner.Commit(ctx, s.name, s.file, s.out.Force); err != nil {
 		return err
 	}
-	w.Files = []WrittenFile{{Name: s.name, Rows: w.Rows, Bytes: w.Bytes}}
+	w.Files = []dataset.WrittenFile{{Name: s.name, Rows: w.Rows, Bytes: w.Bytes}}
 	for i := range w.Inputs {
 		if w.Inputs[i].RowsOut > 0 {
 			w.Inputs[i].Files = []string{s.name}

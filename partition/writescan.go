@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -22,15 +23,15 @@ import (
 // ascending order. Each of these is one of pieces or a part of one, and the scanners
 // keep the same columns as s. Nothing of a single file is visible before scans
 // returns nil; its error is WriteScan's. What an error leaves is as of [Destination.Write].
-func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ Written, err error) {
+func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ dataset.Written, err error) {
 	ctx, release, err := openPieces(ctx, pieces)
 	if err != nil {
-		return Written{}, err
+		return dataset.Written{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	w, err := o.openScan(ctx, s, pieces, logs)
 	if err != nil {
-		return Written{}, err
+		return dataset.Written{}, err
 	}
 	defer w.abort()
 	if scans == nil {
@@ -39,7 +40,7 @@ func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, 
 		err = scans(w)
 	}
 	if err = cmp.Or(err, w.failed); err != nil {
-		return Written{}, err
+		return dataset.Written{}, err
 	}
 	return w.close(ctx)
 }
@@ -129,7 +130,7 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pieces []Piece, 
 		}
 	}
 	counts := o.Counts
-	o.Counts = func(inputs []WrittenInput, pieces []Piece) (idsMatched, idsTotal int64) {
+	o.Counts = func(inputs []dataset.WrittenInput, pieces []Piece) (idsMatched, idsTotal int64) {
 		for i := range inputs { // the first parts, one each
 			inputs[i].KeysNull = w.nulls[i]
 		}
@@ -274,9 +275,9 @@ func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 }
 
 // close makes the output visible and returns what was written.
-func (w *ScanWriter) close(ctx context.Context) (Written, error) {
+func (w *ScanWriter) close(ctx context.Context) (dataset.Written, error) {
 	if err := errors.Join(w.endFilling(ctx), w.endRest()); err != nil {
-		return Written{}, err
+		return dataset.Written{}, err
 	}
 	w.parts = nil // what the parts hold is not needed to publish the files
 	written, err := w.rows.close()

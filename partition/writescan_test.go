@@ -9,17 +9,18 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
 // scanInParts opens the output, scans random ranges of row groups of the pieces into it
 // one after the other, each with the filter that matchOf returns for it, and closes it.
-func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, matchOf func(Piece) []Match, names ...string) (rowsIn, rowsOut int64) {
+func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, matchOf func(Piece) []dataset.Match, names ...string) (rowsIn, rowsOut int64) {
 	t.Helper()
 	ctx := t.Context()
 	files := open(t, Opening{OpenOptions: OpenOptions{Mem: checked(t)}}, names...)
-	pieces := Split(files, Shard{})
-	scanner := func(m []Match) *Scanner {
+	pieces := Split(files, dataset.Shard{})
+	scanner := func(m []dataset.Match) *Scanner {
 		s, err := NewScanner(ScanOptions{Match: m, Threads: threads, Mem: checked(t)})
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +66,7 @@ func TestScansIntoOneOutput(t *testing.T) {
 		var bytes []byte // of the first division
 		for j := range cases.Count(2, 3, 4) {
 			what := fmt.Sprint("layout ", i, ", division ", j)
-			match := func(Piece) []Match { return []Match{{Filter: exactOf("id", members...)}} }
+			match := func(Piece) []dataset.Match { return []dataset.Match{{Filter: exactOf("id", members...)}} }
 			out := filepath.Join(dir, fmt.Sprint("out", j, ".parquet"))
 			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: out}}, match, in...)
 			sameClicks(t, what, readClicks(t, out), want)
@@ -105,14 +106,14 @@ func TestScansHaveTheirOwnFilters(t *testing.T) {
 	var want []click
 	opened := false
 	out := filepath.Join(dir, "out.parquet")
-	scanInParts(t, rng, 3, Destination{Output: Output{Name: out}}, func(p Piece) []Match {
+	scanInParts(t, rng, 3, Destination{Output: Output{Name: out}}, func(p Piece) []dataset.Match {
 		if !opened { // the first call is for the output
 			opened = true
-			return []Match{{Filter: exactOf("id", 1)}}
+			return []dataset.Match{{Filter: exactOf("id", 1)}}
 		}
 		members := ids(1000, int64(1+rng.IntN(9)))
 		want = append(want, keep(rows[starts[p.Lo]:starts[p.Hi]], members)...)
-		return []Match{{Filter: exactOf("id", members...)}}
+		return []dataset.Match{{Filter: exactOf("id", members...)}}
 	}, in)
 	sameClicks(t, "scans", readClicks(t, out), want)
 }
@@ -124,8 +125,8 @@ func TestScanOutside(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	in := writeClicks(t, filepath.Join(dir, "in.parquet"), clicks(rng, 100, 0), layouts[0])
 	files := open(t, Opening{}, in)
-	pieces := Split(files, Shard{})
-	all := []Match{{Filter: exactOf("id", ids(1000, 1)...)}}
+	pieces := Split(files, dataset.Shard{})
+	all := []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}
 	scanner := func(columns ...string) *Scanner {
 		s, err := NewScanner(ScanOptions{Match: all, Columns: columns})
 		if err != nil {

@@ -4,56 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
-// Written describes what was written to an output.
-type Written struct {
-	Files []WrittenFile
-	// Inputs has the pieces that the worker was given, in order, also those without a
-	// row in the output.
-	Inputs []WrittenInput
-	Rows   int64
-	Bytes  int64
-	// Gone are inputs that are gone, as their Rel, and whose outputs are kept in the
-	// directory; see [Destination].Prune.
-	Gone []string
-	// Notes are for the user of a directory: why it is not marked complete although
-	// this run is, and which files of an earlier run were damaged.
-	Notes []string
-	// Unfinished says what a directory lacks when this worker ends, as "1 of 2 workers are
-	// done, without 1"; empty: nothing, the run is committed.
-	Unfinished string
-}
-
-// WrittenFile is one file of an output.
-type WrittenFile struct {
-	Name  string // below the directory, or as given
-	Rows  int64
-	Bytes int64
-}
-
-// WrittenInput is a piece of the log with what became of it.
-type WrittenInput struct {
-	Rel    string // of the file, see [File.Rel]
-	Lo, Hi int    // row groups, as of [Piece]
-	// RowsIn is the number of stored rows, whether or not they satisfy the file's
-	// condition; -1: unknown, of standard input and records.
-	RowsIn int64
-	// RowsKept is the number of log rows in the output. RowsOut is larger where a row
-	// has several partners.
-	RowsKept, RowsOut int64
-	// KeysNull is the number of rows with a NULL in the first filter's key, as
-	// [ScanStats] counts them; -1: unknown.
-	KeysNull int64
-	// Files are the names of the files that have the rows, in order, as in
-	// [Written].Files. Several inputs may share a file.
-	Files []string
-}
-
 // writtenInputs returns the inputs before anything is written.
-func writtenInputs(pieces []Piece) (inputs []WrittenInput) {
+func writtenInputs(pieces []Piece) (inputs []dataset.WrittenInput) {
 	for _, p := range pieces {
-		inputs = append(inputs, WrittenInput{Rel: p.File.rel, Lo: p.Lo, Hi: p.Hi, RowsIn: p.storedRows(), KeysNull: -1})
+		inputs = append(inputs, dataset.WrittenInput{Rel: p.File.rel, Lo: p.Lo, Hi: p.Hi, RowsIn: p.storedRows(), KeysNull: -1})
 	}
 	return inputs
 }
@@ -92,7 +50,7 @@ type rowWriter struct {
 	out     Destination
 	parts   int
 	at      map[int]int // by part: its index among the inputs
-	written Written
+	written dataset.Written
 	sink    rowSink
 	end     func() error // releases what the writers share
 	ended   bool
@@ -105,7 +63,7 @@ type rowSink interface {
 	write(ctx context.Context, r Rows) error
 	// end completes the output and its description, unless err says that rows are missing.
 	// After an error nothing incomplete is left. It returns all errors, err first.
-	end(ctx context.Context, w *Written, err error) error
+	end(ctx context.Context, w *dataset.Written, err error) error
 }
 
 // errAborted ends an output whose rows are discarded.
@@ -179,9 +137,9 @@ func (w *rowWriter) fail(err error) error {
 func (w *rowWriter) abort() { _ = w.fail(errAborted) }
 
 // close completes the output and returns what was written.
-func (w *rowWriter) close() (Written, error) {
+func (w *rowWriter) close() (dataset.Written, error) {
 	if w.ended {
-		return Written{}, w.err
+		return dataset.Written{}, w.err
 	}
 	err := w.sink.end(w.ctx, &w.written, nil)
 	if err == nil && w.out.Counts != nil && !w.out.owner.InDir { // else the manifest needed them
@@ -190,7 +148,7 @@ func (w *rowWriter) close() (Written, error) {
 	w.err = errors.Join(err, w.end())
 	w.ended, w.sink = true, nil
 	if err != nil {
-		return Written{}, w.err
+		return dataset.Written{}, w.err
 	}
 	return w.written, w.err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/address"
@@ -164,7 +165,7 @@ func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 	opts.Key = lineKey
 	for _, name := range args {
 		f, ok := text.FormatOf(address.WithoutQuery(name))
-		if typedName(name) || ok && f != text.Lines || o.ids.format != "" && o.ids.format != string(partition.Lines) {
+		if typedName(name) || ok && f != text.Lines || o.ids.format != "" && o.ids.format != string(dataset.Lines) {
 			return usagef("%s: --key COL is required: name the column that holds the IDs", name)
 		}
 	}
@@ -177,7 +178,7 @@ func (o *buildFlags) hasLines(files []*partition.File) error {
 		return nil
 	}
 	for _, f := range files {
-		if f.Format() != partition.Lines {
+		if f.Format() != dataset.Lines {
 			var names []string
 			for _, field := range f.Schema().Fields() {
 				names = append(names, field.Name)
@@ -197,7 +198,7 @@ func firstNames(names []string) string {
 }
 
 // partName returns the name of a partial filter in a directory of all of them.
-func partName(s partition.Shard) string {
+func partName(s dataset.Shard) string {
 	return fmt.Sprintf("part-%05d-of-%05d.bjf", s.Index, s.Of)
 }
 
@@ -362,7 +363,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 
 // undivided returns a note about text files that one of the shard's workers reads as a
 // whole, or "".
-func undivided(files []*partition.File, s partition.Shard) string {
+func undivided(files []*partition.File, s dataset.Shard) string {
 	if s.Whole() {
 		return ""
 	}
@@ -430,7 +431,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *partition.Inp
 		return nil, err
 	}
 	for _, in := range first {
-		if o.key == "" && in.Format != partition.Lines {
+		if o.key == "" && in.Format != dataset.Lines {
 			return nil, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs", in.Name)
 		}
 	}
@@ -512,8 +513,8 @@ func checkType(flag, column string, types map[string]arrow.DataType, plan *filte
 	return nil
 }
 
-func sameShard(f *codec.Filter, s partition.Shard) bool {
-	if s == (partition.Shard{}) {
+func sameShard(f *codec.Filter, s dataset.Shard) bool {
+	if s == (dataset.Shard{}) {
 		return f.Sealed()
 	}
 	return !f.Sealed() && f.Partial.Of == s.Of && slices.Equal(f.Partial.Held, []uint32{s.Index})

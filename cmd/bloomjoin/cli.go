@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -315,7 +316,7 @@ func splitColumn(s string) (columns, rest string, ok bool) {
 }
 
 // sayNotes prints warnings about the files of an output directory.
-func (c *cli) sayNotes(output string, w partition.Written) {
+func (c *cli) sayNotes(output string, w dataset.Written) {
 	for _, n := range w.Notes {
 		c.warn("%s: %s", output, n)
 	}

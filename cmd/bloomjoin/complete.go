@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -102,7 +103,7 @@ func (c *cli) pairs(o *joinFlags) completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		before, last := cutLast(begun, ",")
-		ids := c.columns(cmd, o.ids, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, TextFormat: partition.Format(o.text.format), Encoding: o.text.encoding}})
+		ids := c.columns(cmd, o.ids, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, TextFormat: dataset.Format(o.text.format), Encoding: o.text.encoding}})
 		if log, _, ok := strings.Cut(last, "="); ok {
 			return inFront(before+log+"=", ids), how
 		}
@@ -155,7 +156,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 	of := c.common()
 	of["kind"], of["geometry"] = words("auto", "bloom", "exact"), words(geometries...)
 	of["key"] = listOf(func(cmd *cobra.Command, args []string) []string {
-		return c.columns(cmd, args, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, TextFormat: partition.Format(o.ids.format), Encoding: o.ids.encoding}})
+		return c.columns(cmd, args, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.format), Encoding: o.ids.encoding}})
 	})
 	complete(cmd, of)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -159,7 +160,7 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.Openi
 			return open, err
 		}
 	}
-	open = partition.Opening{OpenOptions: partition.OpenOptions{Text: o.text, TextFormat: partition.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
+	open = partition.Opening{OpenOptions: partition.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
 	return open, o.inputs.fill(&open)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -53,7 +54,7 @@ func (o *idFlags) given() (flags []string) {
 // check copies the flags to the options, before any input is opened. The flags are
 // a usage error if the names of all inputs have extensions of typed formats.
 func (o *idFlags) check(open *partition.Opening, names []string) error {
-	open.SkipBad, open.TextFormat, open.Encoding = o.skipBad, partition.Format(o.format), o.encoding
+	open.SkipBad, open.TextFormat, open.Encoding = o.skipBad, dataset.Format(o.format), o.encoding
 	if err := checkEncoding(o.encoding); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (o *idFlags) check(open *partition.Opening, names []string) error {
 // typedName reports whether a name has the extension of a typed format.
 func typedName(name string) bool {
 	says := namedAs(name)
-	return says == formatNames[partition.Parquet] || says == formatNames[partition.ArrowFile]
+	return says == formatNames[dataset.Parquet] || says == formatNames[dataset.ArrowFile]
 }
 
 // apply returns an error if a flag has no effect on the files that were opened.

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
@@ -70,13 +71,13 @@ func (o *inputFlags) fill(open *partition.Opening) error {
 // options.
 func (o *inputFlags) fillHive(open *partition.Opening) error {
 	open.Uncommitted = o.uncommitted
-	if err := oneOf("hive-partitioning", o.hive, string(partition.HiveAuto), string(partition.HiveOff)); err != nil {
+	if err := oneOf("hive-partitioning", o.hive, string(dataset.HiveAuto), string(dataset.HiveOff)); err != nil {
 		return err
 	}
 	if _, err := hive.ParseTypes(o.hiveTypes); err != nil {
 		return usagef("--hive-types: %v", err)
 	}
-	open.Hive, open.HiveTypes = partition.HiveMode(o.hive), o.hiveTypes
+	open.Hive, open.HiveTypes = dataset.HiveMode(o.hive), o.hiveTypes
 	return nil
 }
 
@@ -110,7 +111,7 @@ func (o *inputFlags) checkTypes(names []string, files int) error {
 }
 
 // logFrom prepares the options for opening a log. Standard input may be named once.
-func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlags, logs []string, shard partition.Shard, out partition.Destination) error {
+func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlags, logs []string, shard dataset.Shard, out partition.Destination) error {
 	if err := o.fill(open); err != nil {
 		return err
 	}
@@ -131,10 +132,10 @@ func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlag
 
 // writeEmpty writes the output of a log without files: a directory without files, or
 // a file with the schema of --schema-from.
-func (c *cli) writeEmpty(ctx context.Context, out partition.Destination, opts partition.Scan, schemaFrom string) (w partition.Written, err error) {
+func (c *cli) writeEmpty(ctx context.Context, out partition.Destination, opts partition.Scan, schemaFrom string) (w dataset.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true, Store: c.store()})
+		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()})
 		if err != nil {
 			return w, err
 		}
@@ -154,8 +155,8 @@ func (c *cli) writeEmpty(ctx context.Context, out partition.Destination, opts pa
 }
 
 // joinEmpty writes the answer of a join whose log has no files.
-func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out partition.Destination) (partition.Written, error) {
-	var w partition.Written
+func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out partition.Destination) (dataset.Written, error) {
+	var w dataset.Written
 	switch {
 	case opts.Type == join.Right || opts.Type == join.Full:
 		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -166,7 +167,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 // turns gives files to workers in turn: file k of all that the arguments name belongs to
 // worker k mod N. Files of other workers are not opened.
 type turns struct {
-	shard partition.Shard
+	shard dataset.Shard
 	next  uint64
 }
 
@@ -295,7 +296,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if partition.IsInputs(first) {
 		return i, i.list(cmd.Context(), c.store(), name, check)
 	}
-	files, err := c.open(cmd, []string{name}, partition.Opening{OpenOptions: partition.OpenOptions{Hive: partition.HiveOff, Uncommitted: true}})
+	files, err := c.open(cmd, []string{name}, partition.Opening{OpenOptions: partition.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
 	if errors.Is(err, partition.ErrNoData) {
 		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, partition.ErrNoData)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -211,7 +212,7 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Destination) 
 	}
 	rowsOfLog := opts.Type == join.Semi || opts.Type == join.Anti
 	switch {
-	case !rowsOfLog && opts.Schema == partition.Union:
+	case !rowsOfLog && opts.Schema == dataset.Union:
 		return usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
 	case o.layout.missingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
 		return usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
@@ -391,7 +392,7 @@ func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options,
 	}
 	left, _, _ := key.ParsePairs(o.on) // joinOptions has checked it
 	log.IgnoreCase = opts.IgnoreCase
-	if err := r.openLog(cmd, &o.inputs, args, log, []partition.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
+	if err := r.openLog(cmd, &o.inputs, args, log, []dataset.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
 		return err
 	}
 	return o.inputs.checkHive(slices.Concat(r.ids, r.all)...)
@@ -399,7 +400,7 @@ func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options,
 
 // writeJoin joins into the output, or only counts. j is nil if the log has no
 // file.
-func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options, j *join.Join) (w partition.Written, err error) {
+func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options, j *join.Join) (w dataset.Written, err error) {
 	switch {
 	case j == nil:
 		return r.joinEmpty(ctx, o, opts, r.out)
@@ -411,7 +412,7 @@ func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options,
 }
 
 // joinReport returns the report of a join. j is nil if the log has no file.
-func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w partition.Written) (joinReport, error) {
+func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w dataset.Written) (joinReport, error) {
 	rep := newJoinReport(join.Report{})
 	if j != nil {
 		rep = newJoinReport(j.Report())

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // keyFlags are the flags for finding and converting key columns, for all verbs
@@ -36,7 +36,7 @@ func (o *keyFlags) check(columns ...[]key.Column) error {
 func (o *keyFlags) nullMisfits() bool { return o.castErrors == "null" }
 
 // match copies the flags to matches.
-func (o *keyFlags) match(matches []partition.Match) {
+func (o *keyFlags) match(matches []dataset.Match) {
 	for i := range matches {
 		matches[i].IgnoreCase, matches[i].NullMisfits = o.ignoreCase, o.nullMisfits()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -45,17 +46,17 @@ func (o *layoutFlags) int96Nanos() (bool, error) {
 // check copies the flags other than --columns to the options of the scan and the
 // output, before any input is opened.
 func (o *layoutFlags) check(opts *partition.Scan, out *partition.Destination) (err error) {
-	opts.Schema = partition.SchemaMode(o.schema)
+	opts.Schema = dataset.SchemaMode(o.schema)
 	if o.schema != "" {
-		if err := oneOf("schema", o.schema, string(partition.PerFile), string(partition.Strict), string(partition.Union)); err != nil {
+		if err := oneOf("schema", o.schema, string(dataset.PerFile), string(dataset.Strict), string(dataset.Union)); err != nil {
 			return err
 		}
 	}
 	if o.schemaFrom != "" {
-		if opts.Schema != "" && opts.Schema != partition.Union {
+		if opts.Schema != "" && opts.Schema != dataset.Union {
 			return usagef("--schema %s: --schema-from gives all files one schema (leave --schema out)", o.schema)
 		}
-		opts.Schema = partition.Union
+		opts.Schema = dataset.Union
 	}
 	if err := oneOf("missing-key", o.missingKey, "error", "skip-file"); err != nil {
 		return err
@@ -63,8 +64,8 @@ func (o *layoutFlags) check(opts *partition.Scan, out *partition.Destination) (e
 	if err := o.checkSizes(out); err != nil {
 		return err
 	}
-	arrow := out.Name == "-" || formatWord(*out) != string(partition.Parquet)
-	if opts.Schema == partition.Union && arrow {
+	arrow := out.Name == "-" || formatWord(*out) != string(dataset.Parquet)
+	if opts.Schema == dataset.Union && arrow {
 		return usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
 	}
 	if o.compression == "" {
@@ -134,11 +135,11 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.Scan, out parti
 	}
 	mode := opts.Schema
 	switch {
-	case mode == partition.Strict || mode == partition.Union:
+	case mode == dataset.Strict || mode == dataset.Union:
 	case out.IsDir(ctx):
-		mode = partition.PerFile
+		mode = dataset.PerFile
 	default:
-		mode = partition.Strict
+		mode = dataset.Strict
 	}
 	codec, level, _ := strings.Cut(out.Compression, ":")
 	n, _ := strconv.Atoi(level) // 0 if it is not given
@@ -169,7 +170,7 @@ type skippedFile struct {
 
 // keyed returns the files that have the key columns of the matches, and with
 // --missing-key skip-file, those that do not. Otherwise all files are returned.
-func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []partition.Match, anyMatch bool) ([]*partition.File, []skippedFile, error) {
+func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []dataset.Match, anyMatch bool) ([]*partition.File, []skippedFile, error) {
 	if o.missingKey != "skip-file" {
 		return files, nil, nil
 	}

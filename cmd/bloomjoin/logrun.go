@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -29,7 +30,7 @@ type logRun struct {
 	start  time.Time
 	out    partition.Destination // unset for plan and with --count
 	count  bool                  // --count: there is no output
-	shard  partition.Shard
+	shard  dataset.Shard
 	layout *layoutFlags
 	keep   partition.Scan // rows, columns and schema of the output
 
@@ -108,7 +109,7 @@ func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.Open
 }
 
 // openLog opens the files of the log, and separates those without a key.
-func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open partition.Opening, keys []partition.Match, anyKey bool) (err error) {
+func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open partition.Opening, keys []dataset.Match, anyKey bool) (err error) {
 	if err := r.spareList(r.out.Name, inputs); err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 // rows.
 func (r *logRun) showPhases(opts *join.Options) {
 	adds, end := r.progressIn(
-		newMeter("reading IDs", partition.Split(r.ids, partition.Shard{})),
+		newMeter("reading IDs", partition.Split(r.ids, dataset.Shard{})),
 		newMeter("reading keys of the log", r.pieces()),
 		newMeter("joining", r.pieces()),
 	)
@@ -217,7 +218,7 @@ func (r *logRun) pending(ctx context.Context) error {
 }
 
 // fill completes the figures that scan and join have in common.
-func (r *logRun) fill(rep *scanReport, w partition.Written) {
+func (r *logRun) fill(rep *scanReport, w dataset.Written) {
 	rep.head = r.newHead(r.verb, r.start)
 	rep.FilesKept, rep.Unfinished = r.kept, w.Unfinished
 	rep.BytesRead, rep.BytesWritten = bytesRead(r.all)+bytesRead(r.ids), w.Bytes
@@ -230,7 +231,7 @@ func (r *logRun) fill(rep *scanReport, w partition.Written) {
 
 // finish prints the report of a run as JSON, or with --count the number of rows,
 // after what is remarkable about the files written.
-func (r *logRun) finish(report any, rowsOut int64, w partition.Written) error {
+func (r *logRun) finish(report any, rowsOut int64, w dataset.Written) error {
 	r.sayNotes(r.out.Name, w)
 	if w.Unfinished != "" {
 		r.say("%s: not finished: %s", r.out.Name, w.Unfinished)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -227,8 +228,8 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 
 // prepare finds the key columns, and checks the rules of the filter as a scan does.
 func (p *prober) prepare(o *probeFlags) (err error) {
-	m := partition.Match{Filter: p.filter, Key: o.key, IgnoreCase: o.keys.ignoreCase, NullMisfits: o.keys.nullMisfits()}
-	if _, err := partition.NewScanner(partition.ScanOptions{Match: []partition.Match{m}, Normalize: o.normalize}); err != nil {
+	m := dataset.Match{Filter: p.filter, Key: o.key, IgnoreCase: o.keys.ignoreCase, NullMisfits: o.keys.nullMisfits()}
+	if _, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{m}, Normalize: o.normalize}); err != nil {
 		return err
 	}
 	if o.key != "" {

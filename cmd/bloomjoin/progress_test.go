@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -37,7 +38,7 @@ func TestProgressLines(t *testing.T) {
 	}{{"auto", false, true}, {"lines", false, true}, {"none", false, false}, {"auto", true, false}, {"lines", true, false}} {
 		r, w := io.Pipe()
 		out := &cli{stderr: w, terminal: w, progressMode: c.mode, quiet: c.quiet, progressEvery: time.Millisecond}
-		add, end := out.progress("joining", partition.Split(files, partition.Shard{}))
+		add, end := out.progress("joining", partition.Split(files, dataset.Shard{}))
 		if (add != nil) != c.shown {
 			t.Fatalf("%+v: shown: %v", c, add != nil)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -148,7 +149,7 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Desti
 			return o, err
 		}
 	}
-	o.Format = partition.Format(format)
+	o.Format = dataset.Format(format)
 	switch {
 	case out == "":
 		return o, usagef("-o OUT is required: a file, a directory/, or - for standard output")
@@ -160,8 +161,8 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Desti
 		return o, readOnly(out)
 	case out == "-" || o.IsDir(ctx):
 		return o, nil
-	case namedAs(out) != "" && namedAs(out) != formatNames[partition.Format(formatWord(o))]:
-		return o, usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet or .arrow", out, namedAs(out), formatNames[partition.Format(formatWord(o))])
+	case namedAs(out) != "" && namedAs(out) != formatNames[dataset.Format(formatWord(o))]:
+		return o, usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet or .arrow", out, namedAs(out), formatNames[dataset.Format(formatWord(o))])
 	case format == "" && !strings.Contains(filepath.Base(out), "."):
 		if err := regularOutput(out); err != nil {
 			return o, err
@@ -185,7 +186,7 @@ func regularOutput(out string) error {
 }
 
 // formatNames are the formats of rows as messages name them.
-var formatNames = map[partition.Format]string{partition.Parquet: "Parquet", partition.ArrowFile: "Arrow", partition.ArrowStream: "Arrow"}
+var formatNames = map[dataset.Format]string{dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow"}
 
 // namedAs returns the format that a name says, "" if it says none.
 func namedAs(name string) string {
@@ -209,11 +210,11 @@ func formatWord(o partition.Destination) string {
 	}
 	switch strings.ToLower(filepath.Ext(o.Name)) {
 	case ".arrow", ".feather", ".ipc":
-		return string(partition.ArrowFile)
+		return string(dataset.ArrowFile)
 	case ".arrows":
-		return string(partition.ArrowStream)
+		return string(dataset.ArrowStream)
 	}
-	return string(partition.Parquet)
+	return string(dataset.Parquet)
 }
 
 // columnNames parses --columns.
@@ -374,7 +375,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 		}
 		h.Write(d[:])
 		r.out.Filter = d
-		r.keep.Match = append(r.keep.Match, partition.Match{Filter: f, Key: m.columns, NoMatch: m.none})
+		r.keep.Match = append(r.keep.Match, dataset.Match{Filter: f, Key: m.columns, NoMatch: m.none})
 		options = append(options, m.columns, fmt.Sprint(m.none))
 		r.digests = append(r.digests, d)
 	}
@@ -388,7 +389,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 
 // write scans into the output, or only counts. It closes the filters after the last
 // row, before the output becomes visible: one may have changed while it was used.
-func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written partition.Written, err error) {
+func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written dataset.Written, err error) {
 	switch {
 	case r.count:
 		if err := s.Count(ctx, r.pieces()); err != nil {
@@ -406,7 +407,7 @@ func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written parti
 	})
 }
 
-func (r *logRun) scanReport(s *partition.Scanner, w partition.Written) scanReport {
+func (r *logRun) scanReport(s *partition.Scanner, w dataset.Written) scanReport {
 	st := s.Stats
 	rep := scanReport{
 		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),

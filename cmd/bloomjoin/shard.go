@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 const shardHelp = "`I/N` read part I of N, from 0; auto or auto/N: I, and without /N also N, from the batch system"
@@ -33,13 +33,13 @@ func schedulers() []scheduler {
 const slurmIndex = "SLURM_ARRAY_TASK_ID"
 
 // shardOf parses --shard and stores it for the report.
-func (c *cli) shardOf(s string) (shard partition.Shard, err error) {
+func (c *cli) shardOf(s string) (shard dataset.Shard, err error) {
 	if s == "" {
-		return partition.Shard{}, nil
+		return dataset.Shard{}, nil
 	}
 	if rest, ok := strings.CutPrefix(s, "auto"); ok {
 		shard, err = autoShard(s, rest)
-	} else if shard, err = partition.ParseShard(s); err != nil {
+	} else if shard, err = dataset.ParseShard(s); err != nil {
 		err = usagef("--%w", err)
 	}
 	if err == nil {
@@ -51,12 +51,12 @@ func (c *cli) shardOf(s string) (shard partition.Shard, err error) {
 // autoShard returns the shard for --shard auto or auto/N from the environment. Indexes
 // must start at 0. They cannot be shifted, since a task that is rerun alone does not
 // know the lowest index of its array.
-func autoShard(flag, slashN string) (none partition.Shard, err error) {
+func autoShard(flag, slashN string) (none dataset.Shard, err error) {
 	var n uint32 // 0: the batch system tells it
 	if slashN != "" {
-		of, err := partition.ParseShard("0" + slashN)
+		of, err := dataset.ParseShard("0" + slashN)
 		if err != nil {
-			return none, usagef("--shard %s: want auto, or auto/N with 1 ≤ N ≤ %d, as in auto/16", flag, partition.MaxShards)
+			return none, usagef("--shard %s: want auto, or auto/N with 1 ≤ N ≤ %d, as in auto/16", flag, dataset.MaxShards)
 		}
 		n = of.Of
 	}
@@ -73,7 +73,7 @@ func autoShard(flag, slashN string) (none partition.Shard, err error) {
 		return none, err
 	}
 	index, err := taskIndex(flag, n, set)
-	return partition.Shard{Index: index, Of: n}, err
+	return dataset.Shard{Index: index, Of: n}, err
 }
 
 // indexVariables lists the environment variables with the number of a task.
@@ -104,9 +104,9 @@ func workers(flag string, n uint32, set []scheduler) (uint32, error) {
 		if v == "" || given && s.index == slurmIndex {
 			continue
 		}
-		of, err := partition.ParseShard("0/" + v)
+		of, err := dataset.ParseShard("0/" + v)
 		if err != nil {
-			return 0, usagef("--shard %s: %s=%q: want a number from 1 to %d", flag, s.count, v, partition.MaxShards)
+			return 0, usagef("--shard %s: %s=%q: want a number from 1 to %d", flag, s.count, v, dataset.MaxShards)
 		}
 		if s.index == slurmIndex {
 			if err := wholeArray(flag, of.Of); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -52,7 +53,7 @@ func damaged(files []*partition.File) (ws []join.Warning) {
 // of independent rows above the mean. Rows of one key pass together, so a heavy key
 // that passes exceeds this, whether it is a member or not, and causes no warning.
 // Nor do few rows if the log has a condition, because not all rows were asked for.
-func scanWarnings(match []partition.Match, r scanReport, condition bool) []join.Warning {
+func scanWarnings(match []dataset.Match, r scanReport, condition bool) []join.Warning {
 	ws := []join.Warning{}
 	if len(match) != 1 || match[0].NoMatch || r.RowsIn == 0 {
 		return ws

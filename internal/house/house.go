@@ -112,13 +112,14 @@ var order = []struct{ pkg, imports string }{
 	{"key", "key bloom exact fault internal"},
 	{"internal", "storage key bloom exact fault internal"},
 	{"codec", "codec storage key bloom exact fault internal"},
-	{"partition", "partition codec storage key bloom exact fault internal"},
-	{"filterbuild", "filterbuild partition codec storage key bloom exact fault internal"},
-	{"join/internal", "join/internal codec storage key bloom exact fault internal"},
-	{"join", "join join/internal filterbuild partition codec storage key bloom exact fault internal"},
-	{".", "join filterbuild partition codec storage key bloom exact fault internal"},
+	{"dataset", "codec internal/options"},
+	{"partition", "partition dataset codec storage key bloom exact fault internal"},
+	{"filterbuild", "filterbuild partition dataset codec storage key bloom exact fault internal"},
+	{"join/internal", "join/internal dataset codec storage key bloom exact fault internal"},
+	{"join", "join join/internal filterbuild partition dataset codec storage key bloom exact fault internal"},
+	{".", "join filterbuild partition dataset codec storage key bloom exact fault internal"},
 	{"store", "store storage fault internal/address internal/glob internal/hive internal/process internal/quiet internal/show internal/stopped"},
-	{"cmd", "cmd . store join filterbuild partition codec storage key bloom exact fault internal"},
+	{"cmd", "cmd . store join filterbuild partition dataset codec storage key bloom exact fault internal"},
 }
 
 // mayImport reports whether the order allows an import. A package without a line may

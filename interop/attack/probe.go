@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -52,8 +53,8 @@ var recipes = []recipe{
 	{"raw", "id", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{Uncompressed: true}},
 	{"chunks", "id", 120_000, filterbuild.Options{Kind: codec.WantBloom, FPR: 1e-6}, codec.Options{}},
 	{"sketch", "id", 50_000, filterbuild.Options{Kind: codec.WantBloom}, codec.Options{}},
-	{"partial", "id", 3000, filterbuild.Options{Kind: codec.WantBloom, Shard: partition.Shard{Index: 0, Of: 2}}, codec.Options{}},
-	{"partial-exact", "row", 3000, filterbuild.Options{Kind: codec.WantExact, Shard: partition.Shard{Index: 0, Of: 2}}, codec.Options{}},
+	{"partial", "id", 3000, filterbuild.Options{Kind: codec.WantBloom, Shard: dataset.Shard{Index: 0, Of: 2}}, codec.Options{}},
+	{"partial-exact", "row", 3000, filterbuild.Options{Kind: codec.WantExact, Shard: dataset.Shard{Index: 0, Of: 2}}, codec.Options{}},
 }
 
 // idFile writes an ID file of two row groups with a sparse integer, its text, and a
@@ -75,7 +76,7 @@ func idFile(path string, n int64) (err error) {
 	f := partition.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(rec, nil) }
 	}, partition.RecordsOptions{})
-	rows := partition.Map(context.Background(), partition.Split([]*partition.File{f}, partition.Shard{}), 0, nil, func() (partition.Work, error) {
+	rows := partition.Map(context.Background(), partition.Split([]*partition.File{f}, dataset.Shard{}), 0, nil, func() (partition.Work, error) {
 		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			half := rec.NumRows() / 2
 			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))
@@ -180,13 +181,13 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 // count returns the number of IDs that pass.
 func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error) {
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []partition.Match{{Filter: f, Key: v.key}}, Threads: 2, Normalize: f.Rule,
+		Match: []dataset.Match{{Filter: f, Key: v.key}}, Threads: 2, Normalize: f.Rule,
 	})
 	if err != nil {
 		return 0, err
 	}
 	rows := int64(0)
-	for r, err := range s.Scan(ctx, partition.Split([]*partition.File{v.ids}, partition.Shard{})) {
+	for r, err := range s.Scan(ctx, partition.Split([]*partition.File{v.ids}, dataset.Shard{})) {
 		if err != nil {
 			return 0, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
@@ -153,7 +154,7 @@ func valueOf(c arrow.Array, row int) string {
 
 func sumsOf(ctx context.Context, f *partition.File) (sums, error) {
 	s := sums{columns: map[string]uint64{}}
-	for r, err := range partition.Map(ctx, partition.Split([]*partition.File{f}, partition.Shard{}), 2, nil, func() (partition.Work, error) {
+	for r, err := range partition.Map(ctx, partition.Split([]*partition.File{f}, dataset.Shard{}), 2, nil, func() (partition.Work, error) {
 		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			rec.Retain()
 			return emit(rec)
