@@ -54,7 +54,7 @@
 //
 // No call loses a row or leaves half a file as its output: a file that breaks the
 // rules of its format is an error, which wraps [fault.ErrCorrupt] or another error of
-// that package. What an error leaves of a directory, [partition.Destination.Write] says.
+// that package. What an error leaves of a directory, [partition.Output.WriteScan] says.
 // Calls end soon after their context does, with an error that wraps ctx.Err(); a nil
 // context panics. No names, as names that stand for nothing, are an error that wraps
 // [storage.ErrNoFiles]. Apart from the key or the filter, no option needs to be set.
@@ -185,7 +185,7 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 
 // ScanFiles writes the rows of log files that pass the filters of opts.Match. The
 // output is a file, or, if the name ends in a slash, a directory with a file for
-// each log file; see [partition.Destination.Write] for what of it an error leaves. If there
+// each log file; see [partition.Output.WriteScan] for what of it an error leaves. If there
 // is one already, the error wraps [partition.ErrExists]. The output records which
 // filter its rows have passed, if opts.Match has only one.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w dataset.Written, err error) {
@@ -221,7 +221,7 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[
 
 // JoinFiles writes the exact answer of log files joined with ID files. The output
 // is a file, or, if the name ends in a slash, a directory with a file for each log
-// file; see [partition.Destination.Write] for what of it an error leaves. If there is one
+// file; see [partition.Output.WriteScan] for what of it an error leaves. If there is one
 // already, the error wraps [partition.ErrExists].
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
 	stopped.Needs(ctx, "bloomjoin.JoinFiles")
@@ -230,7 +230,7 @@ func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join
 		return r, err
 	}
 	defer func() { err = errors.Join(err, closeFiles()) }()
-	_, err = j.Write(ctx, partition.Output{Name: output}, nil)
+	_, err = j.Write(ctx, partition.Output{Name: output})
 	return j.Report(), err
 }
 

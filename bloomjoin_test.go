@@ -170,13 +170,13 @@ func TestWrongOutputs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for want, out := range map[string]partition.Destination{
+		for want, out := range map[string]partition.Output{
 			"Output.Name is empty":  {},
-			"Output.Stdout is nil":  {Output: partition.Output{Name: "-"}},
-			"takes an Arrow stream": {Output: partition.Output{Name: "-", Stdout: io.Discard, Format: dataset.Parquet}},
-			"Output.Memory":         {Output: partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1}},
+			"Output.Stdout is nil":  {Name: "-"},
+			"takes an Arrow stream": {Name: "-", Stdout: io.Discard, Format: dataset.Parquet},
+			"Output.Memory":         {Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1},
 		} {
-			if _, err := j.WriteTo(t.Context(), out, nil); err == nil || !strings.Contains(err.Error(), want) || read {
+			if _, err := j.Write(t.Context(), out); err == nil || !strings.Contains(err.Error(), want) || read {
 				t.Errorf("Join.Write, %s: want %q, got %v; IDs were read: %t", typ, want, err, read)
 			}
 		}

@@ -2,9 +2,11 @@ package bloomjoin_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,6 +144,70 @@ func TestAPI(t *testing.T) {
 	m.check("names in all public packages", sum.Total())
 	m.check("types of internal packages in exported names", len(hidden), hidden...)
 	m.complete(func(unit string) bool { return unit == "names" || unit == "types" })
+}
+
+// TestDoor checks that programs see nothing of what is behind a handle but the methods that
+// are written out for them.
+func TestDoor(t *testing.T) {
+	t.Parallel()
+	pkgs, err := house.Public(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handles []string
+	for _, pkg := range pkgs {
+		own, seen := house.Handles(pkg)
+		handles = append(handles, own...)
+		for _, s := range seen {
+			t.Errorf("%s: fields of a type behind a door must be neither exported nor embedded", s)
+		}
+	}
+	if want := []string{"partition.File", "partition.Inputs", "partition.Job"}; !slices.Equal(handles, want) {
+		t.Errorf("handles are %q: want %q", handles, want)
+	}
+}
+
+// TestDrift changes an option struct of the door and wants the compiler to refuse
+// it: the structs are converted as a whole.
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ file, old, new string }{
+		{"partition/open.go", "	Uncommitted bool\n", "	Uncommitted bool\n	More bool\n"},
+		{"partition/write.go", "	WriteEmpty bool\n", ""},
+		{"partition/scan.go", "	Threads int\n", "	Threads int64\n"},
+		{"partition/open.go", "	Once bool\n", "	Twice bool\n"},
+	} {
+		here := filepath.Join(checkout, c.file)
+		b, err := os.ReadFile(here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.Replace(string(b), c.old, c.new, 1)
+		if changed == string(b) {
+			t.Errorf("%s has no %q", c.file, c.old)
+			continue
+		}
+		dir := t.TempDir()
+		there, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+		here, err = filepath.Abs(here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(map[string]map[string]string{"Replace": {here: there}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range map[string][]byte{there: []byte(changed), overlay: text} {
+			if err := os.WriteFile(name, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-overlay", overlay, "./partition")
+		cmd.Dir = checkout
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot convert") {
+			t.Errorf("%s with %q: want an error of conversion, got %v\n%s", c.file, c.new, err, out)
+		}
+	}
 }
 
 // measured checks values and notes which limits were met with one.

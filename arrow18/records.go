@@ -59,8 +59,8 @@ func Records18(seq iter.Seq2[arrow15.Record, error]) iter.Seq2[arrow18.RecordBat
 	}
 }
 
-// Rows18 converts the rows that [partition.Scanner.Scan], [join.Join.Run] and
-// [partition.Map] yield, and releases them. A record that it yields is valid until
+// Rows18 converts the rows that [partition.Scanner.Scan] and [join.Join.Run] yield, and
+// releases them. A record that it yields is valid until
 // the loop body ends; retain it to keep it longer. The sequence ends after its
 // first error.
 func Rows18(seq iter.Seq2[partition.Rows, error]) iter.Seq2[arrow18.RecordBatch, error] {

@@ -1,5 +1,7 @@
 package dataset
 
+import "github.com/apache/arrow/go/v15/arrow"
+
 // Written describes what was written to an output.
 type Written struct {
 	Files []WrittenFile
@@ -9,7 +11,7 @@ type Written struct {
 	Rows   int64
 	Bytes  int64
 	// Gone are inputs that are gone, as their Rel, and whose outputs are kept in the
-	// directory; see [partition.Destination].Prune.
+	// directory.
 	Gone []string
 	// Notes are for the user of a directory: why it is not marked complete although
 	// this run is, and which files of an earlier run were damaged.
@@ -42,4 +44,13 @@ type WrittenInput struct {
 	// Files are the names of the files that have the rows, in order, as in
 	// [Written].Files. Several inputs may share a file.
 	Files []string
+}
+
+// Part is a part of a join's answer: the rows of one piece of the log, or those that have
+// no row of the log.
+type Part struct {
+	Rel    string // of the file, see [partition.File.Rel]; empty: rows without a row of the log
+	Lo, Hi int    // row groups, as of [partition.Piece]
+	Name   string // for messages
+	Schema *arrow.Schema
 }

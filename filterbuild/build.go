@@ -18,7 +18,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -163,15 +165,16 @@ type Plan struct {
 	// [codec.Partial]; zero if no text is.
 	Division [32]byte
 	opts     Options
-	files    []*partition.File
-	pieces   []partition.Piece
+	files    []*output.File
+	pieces   []output.Piece
 	list     *fromList // nil: the files are all inputs
 	unsized  bool      // the number of keys is known only after reading them
 }
 
 // NewPlan finds the key in all files, compares their classes and fixes what all
 // workers of the build agree on. The error for no files wraps [storage.ErrNoFiles].
-func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
+func NewPlan(inputs []*partition.File, opts Options) (*Plan, error) {
+	files := each.Slice(inputs, inner)
 	p, columns, err := newPlan(opts)
 	if err != nil {
 		return nil, err
@@ -179,9 +182,9 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("no files of IDs: want one or more%w", quiet.Error{Err: storage.ErrNoFiles})
 	}
-	p.files = slices.Clone(files)
+	p.files = files
 	p.views(p.files, columns)
-	p.pieces = partition.Split(p.files, opts.Shard)
+	p.pieces = output.Split(p.files, opts.Shard)
 	p.Division = division(files)
 	if err := p.agree(columns); err != nil {
 		return nil, err
@@ -189,12 +192,12 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 	if err := p.capacity(); err != nil {
 		return nil, err
 	}
-	inputs, ok, err := (&partition.Run{Log: files}).Digest()
+	digest, ok, err := (&output.Run{Log: files}).Digest()
 	if err != nil {
 		return nil, err
 	}
 	if ok {
-		p.BuildID = p.Spec.id(inputs)
+		p.BuildID = p.Spec.id(digest)
 	} else if !sealing(opts.Shard) { // partial filters are identified by their inputs
 		return nil, fmt.Errorf("%s: %w, so the input cannot be divided into shards (name a file)", nameless(files), ErrCapacity)
 	}
@@ -203,7 +206,7 @@ func NewPlan(files []*partition.File, opts Options) (*Plan, error) {
 
 // agree fixes what follows from the columns of the files.
 func (p *Plan) agree(columns []key.Column) error {
-	p.Spec.SkipBad = slices.ContainsFunc(p.files, func(f *partition.File) bool {
+	p.Spec.SkipBad = slices.ContainsFunc(p.files, func(f *output.File) bool {
 		_, _, skips := f.BadLines()
 		return skips
 	})
@@ -216,7 +219,7 @@ func (p *Plan) agree(columns []key.Column) error {
 // division digests how text files are divided, which does not follow from their content:
 // ranges of bytes have the size that this version gives them, over a network another one
 // than elsewhere.
-func division(files []*partition.File) [32]byte {
+func division(files []*output.File) [32]byte {
 	d := newDivided()
 	for i, f := range files {
 		d.add(i, f.Format(), f.NumGroups(), f.GroupBytes)
@@ -287,7 +290,7 @@ func newPlan(opts Options) (*Plan, []key.Column, error) {
 }
 
 // nameless returns the first file without an identity.
-func nameless(files []*partition.File) string {
+func nameless(files []*output.File) string {
 	for _, f := range files {
 		if fp, err := f.Fingerprint(); fp == nil && err == nil {
 			return f.Name()
@@ -301,7 +304,7 @@ func nameless(files []*partition.File) string {
 func sealing(s dataset.Shard) bool { return s == dataset.Shard{} }
 
 // views replaces files by views that check what the plan's rule says of IDs.
-func (p *Plan) views(files []*partition.File, columns []key.Column) {
+func (p *Plan) views(files []*output.File, columns []key.Column) {
 	for i, f := range files {
 		files[i] = f.WithIDs(columns, p.opts.keys(p.Spec.Rule))
 	}
@@ -347,7 +350,7 @@ func (p *Plan) classes(columns []key.Column) error {
 }
 
 // readAs describes how the keys of a text file are read.
-func readAs(f *partition.File, enc *key.Encoder) string {
+func readAs(f *output.File, enc *key.Encoder) string {
 	as := string(f.Format())
 	if e := f.Encoding(); e != "" {
 		as += " in " + e
@@ -434,7 +437,7 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 		}
 		return w.AddBatch, nil
 	})
-	if err = cmp.Or(err, partition.Unchanged(p.pieces)); err != nil {
+	if err = cmp.Or(err, output.Unchanged(p.pieces)); err != nil {
 		return nil, rep, err
 	}
 	f, rep, err = b.Finish(ctx)
@@ -494,9 +497,9 @@ const maxTries = 8
 // each passes the keys of the plan's pieces to the functions that newWork returns,
 // one per worker.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.Batch) error, error)) error {
-	_, _, err := partition.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*partition.Keys) error, error) {
+	_, _, err := output.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*output.Keys) error, error) {
 		work, err := newWork()
-		return func(k *partition.Keys) error {
+		return func(k *output.Keys) error {
 			if p.opts.Progress != nil {
 				p.opts.Progress(int64(k.Batch.Len))
 			}
@@ -507,14 +510,14 @@ func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.
 }
 
 // keyOptions returns the options for reading the plan's keys.
-func (p *Plan) keyOptions(threads int) partition.KeyOptions {
-	return partition.KeyOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
+func (p *Plan) keyOptions(threads int) output.KeyOptions {
+	return output.KeyOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
 }
 
 // countable reports whether the keys can be read twice and no other filter must
 // have the size of this one before it is folded.
 func (p *Plan) countable() bool {
-	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*partition.File).Once)
+	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*output.File).Once)
 }
 
 // String describes what is built.

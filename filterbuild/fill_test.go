@@ -103,11 +103,11 @@ func TestBacklog(t *testing.T) {
 		}
 		text := b.String()
 		open := func() []*partition.File {
-			o := partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"}}
+			o := partition.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"}
 			if name == "integers" {
 				o.Types = map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 			}
-			files, err := partition.OpenFiles(t.Context(), []string{"-"}, o)
+			files, err := partition.Open(t.Context(), []string{"-"}, o)
 			if err != nil {
 				t.Fatal(err)
 			}

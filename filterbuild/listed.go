@@ -7,6 +7,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -16,16 +18,16 @@ import (
 
 // fromList is what a plan keeps of a list of inputs.
 type fromList struct {
-	inputs *partition.Inputs
-	open   partition.Opening
-	first  map[string]*partition.File // one file of each schema
+	inputs *output.Inputs
+	first  map[string]*output.File // one file of each schema
 }
 
 // NewPlanOf is [NewPlan] for a list of inputs, which must stay open. It opens one file
 // of each schema and those of the shard, and build IDs and filters are the same. The
 // caller closes the [Plan].
-func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Opening, opts Options) (_ *Plan, err error) {
+func NewPlanOf(ctx context.Context, list *partition.Inputs, opts Options) (_ *Plan, err error) {
 	stopped.Needs(ctx, "filterbuild.NewPlanOf")
+	inputs := (*output.Inputs)(list)
 	if inputs == nil {
 		return nil, fmt.Errorf("no list of inputs was given%w", quiet.Error{Err: storage.ErrNoFiles})
 	}
@@ -33,7 +35,7 @@ func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Ope
 	if err != nil {
 		return nil, err
 	}
-	p.list = &fromList{inputs: inputs, open: open, first: map[string]*partition.File{}}
+	p.list = &fromList{inputs: inputs, first: map[string]*output.File{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -44,7 +46,7 @@ func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Ope
 		return nil, err
 	}
 	for _, in := range schemas {
-		files, _, err := inputs.Open(ctx, []partition.InputPiece{{Input: in}}, open)
+		files, _, err := inputs.Opened(ctx, []output.InputPiece{{Input: in}})
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +60,7 @@ func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Ope
 	if err != nil {
 		return nil, err
 	}
-	files, pieces, err := inputs.Open(ctx, share, open)
+	files, pieces, err := inputs.Opened(ctx, share)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +80,16 @@ func NewPlanOf(ctx context.Context, inputs *partition.Inputs, open partition.Ope
 }
 
 // Files returns the files that are open for the build.
-func (p *Plan) Files() []*partition.File { return p.files }
+func (p *Plan) Files() []*partition.File { return each.Slice(p.files, outer) }
 
 // Pieces returns what the build reads of them.
-func (p *Plan) Pieces() []partition.Piece { return p.pieces }
+func (p *Plan) Pieces() []partition.Piece {
+	return each.Slice(p.pieces, func(q output.Piece) partition.Piece { return partition.Piece{File: outer(q.File), Lo: q.Lo, Hi: q.Hi} })
+}
+
+func outer(f *output.File) *partition.File { return (*partition.File)(f) }
+
+func inner(f *partition.File) *output.File { return (*output.File)(f) }
 
 // Close closes the files that [NewPlanOf] has opened. Those of [NewPlan] are the
 // caller's.
@@ -89,7 +97,7 @@ func (p *Plan) Close() error {
 	if p.list == nil {
 		return nil
 	}
-	return partition.Close(p.files)
+	return output.Close(p.files)
 }
 
 // readTexts adds to the plan's identity how each text file is read and divided.
@@ -148,14 +156,14 @@ func (p *Plan) listedCapacity() error {
 
 // sampled returns the pieces from which the sample of the IDs is taken, and a function
 // that closes what was opened for it.
-func (p *Plan) sampled(ctx context.Context) ([]partition.Piece, func(), error) {
+func (p *Plan) sampled(ctx context.Context) ([]output.Piece, func(), error) {
 	if p.list == nil {
-		return partition.Split(p.files, dataset.Shard{}), func() {}, nil
+		return output.Split(p.files, dataset.Shard{}), func() {}, nil
 	}
 	spread, err := p.list.inputs.Spread(ctx, samplePages)
 	if err != nil {
 		return nil, nil, err
 	}
-	files, pieces, err := p.list.inputs.Open(ctx, spread, p.list.open)
-	return pieces, func() { _ = partition.Close(files) }, err
+	files, pieces, err := p.list.inputs.Opened(ctx, spread)
+	return pieces, func() { _ = output.Close(files) }, err
 }

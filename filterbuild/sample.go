@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
 // Only at the end is it certain whether integers are so dense that an exact set is
@@ -31,7 +31,7 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	var values []uint64
-	var page partition.Piece
+	var page output.Piece
 	var taken int
 	o := p.keyOptions(1)
 	o.FirstPages = samplePages
@@ -40,8 +40,8 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer closePieces()
-	_, _, err = partition.ReadKeys(ctx, pieces, o, func() (func(*partition.Keys) error, error) {
-		return func(k *partition.Keys) error {
+	_, _, err = output.ReadKeys(ctx, pieces, o, func() (func(*output.Keys) error, error) {
+		return func(k *output.Keys) error {
 			if k.Piece != page {
 				page, taken = k.Piece, 0
 			}

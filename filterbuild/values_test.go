@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -261,7 +262,7 @@ func TestZeroValues(t *testing.T) {
 		"NewPlan(nil)":       {func() error { _, err := NewPlan(nil, Options{Key: "k"}); return err }, "no files of IDs"},
 		"NewPlan of nothing": {func() error { _, err := NewPlan([]*partition.File{}, Options{Key: "k"}); return err }, "no files of IDs"},
 		"NewPlanOf(nil)": {func() error {
-			_, err := NewPlanOf(ctx, nil, partition.Opening{}, Options{Key: "k"})
+			_, err := NewPlanOf(ctx, nil, Options{Key: "k"})
 			return err
 		}, "no list of inputs"},
 	} {
@@ -302,7 +303,7 @@ func TestNilContext(t *testing.T) {
 		"Plan.Build":      func() { _, _, _ = p.Build(none) },
 		"Plan.NewBuilder": func() { _, _ = p.NewBuilder(none) },
 		"Builder.Finish":  func() { _, _, _ = b.Finish(none) },
-		"NewPlanOf":       func() { _, _ = NewPlanOf(none, nil, partition.Opening{}, Options{Key: "k"}) },
+		"NewPlanOf":       func() { _, _ = NewPlanOf(none, nil, Options{Key: "k"}) },
 	} {
 		func() {
 			defer func() {
@@ -323,11 +324,13 @@ func TestNilContext(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids.parquet", span(0, 10))
-	list, err := partition.ListInputs(t.Context(), []string{"ids.parquet"}, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, nil)
+	open := output.Opening{OpenOptions: output.OpenOptions{Store: s}}
+	inputs, err := output.ListInputs(t.Context(), []string{"ids.parquet"}, open, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer list.Close()
+	defer inputs.Close()
+	list := (*partition.Inputs)(inputs.With(open))
 	for want, o := range map[string]Options{
 		"shard 4/4: counted from 0: want 0 to 3": {Shard: dataset.Shard{Index: 4, Of: 4}},
 		"shard 7/1: counted from 0: want 0":      {Shard: dataset.Shard{Index: 7, Of: 1}},
@@ -338,7 +341,7 @@ func TestPlanRefuses(t *testing.T) {
 	} {
 		o.Key = "id"
 		_, files := plan(t, s, []string{"ids.parquet"}, o)
-		p, inputs := NewPlanOf(t.Context(), list, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, o)
+		p, inputs := NewPlanOf(t.Context(), list, o)
 		if inputs == nil {
 			p.Close()
 		}
@@ -349,7 +352,7 @@ func TestPlanRefuses(t *testing.T) {
 		}
 	}
 	// The share of a worker may be empty.
-	p, err := NewPlanOf(t.Context(), list, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, Options{Key: "id", Shard: dataset.Shard{Index: 98, Of: 99}})
+	p, err := NewPlanOf(t.Context(), list, Options{Key: "id", Shard: dataset.Shard{Index: 98, Of: 99}})
 	if err != nil {
 		t.Fatal(err)
 	}

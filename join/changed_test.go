@@ -89,7 +89,7 @@ func TestChangedWhileRead(t *testing.T) {
 							t.Error(err)
 						}
 					}}
-					j, err := join.New(open(t, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, ids), open(t, partition.Opening{OpenOptions: partition.OpenOptions{Store: s}}, logs),
+					j, err := join.New(open(t, partition.OpenOptions{Store: s}, ids), open(t, partition.OpenOptions{Store: s}, logs),
 						join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2, TempDir: t.TempDir()})
 					if err != nil {
 						t.Fatal(err)
@@ -97,7 +97,7 @@ func TestChangedWhileRead(t *testing.T) {
 					s.reads.Store(0)
 					s.at = at
 					out = filepath.Join(t.TempDir(), "out.parquet")
-					_, err = j.Write(t.Context(), partition.Output{Name: out}, nil)
+					_, err = j.Write(t.Context(), partition.Output{Name: out})
 					return s.reads.Load(), out, err
 				}
 				reads, _, err := try(0)

@@ -1,10 +1,10 @@
 package join
 
 import (
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // members answers which keys IDs have, and records which of them the log has. It is
@@ -23,9 +23,9 @@ type checker struct {
 	ids     members
 	spread  *spread
 	asking  *plan.Filtering
-	group   partition.Piece // the row group at hand
-	counts  *inputCounts    // of it
-	asked   bool            // the filter is probed for it
+	group   output.Piece // the row group at hand
+	counts  *inputCounts // of it
+	asked   bool         // the filter is probed for it
 	all     []uint32
 	found   []uint32 // members of the batch
 	entries []uint32 // of the members
@@ -45,7 +45,7 @@ func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker 
 
 // check returns the positions of the keys that IDs have, see
 // [dataset.Match].Check, with their entries, and counts their rows.
-func (c *checker) check(k *partition.Keys) ([]uint32, error) {
+func (c *checker) check(k *output.Keys) ([]uint32, error) {
 	if c.group != k.Piece {
 		c.group, c.counts, c.asked = k.Piece, c.tally.of(k.Piece), c.asking.Ask()
 	}

@@ -36,8 +36,8 @@ func onDisk(t *testing.T, ids, logs []*partition.File, opts join.Options) (got a
 	if err != nil {
 		return got, err
 	}
-	out := partition.Destination{Output: partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Result: partition.ResultExact}
-	if _, err := j.WriteTo(t.Context(), out, nil); err != nil {
+	out := partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
+	if _, err := j.Write(t.Context(), out); err != nil {
 		return got, err
 	}
 	b, err := os.ReadFile(out.Name)
@@ -183,7 +183,7 @@ func spoiled(t testing.TB, files []*partition.File, columns ...string) []*partit
 		}
 		names = append(names, f.Name())
 	}
-	return open(t, partition.Opening{}, names...)
+	return open(t, partition.OpenOptions{}, names...)
 }
 
 // TestColumnsThatAreNotRead: no strategy reads a column, of either side, that is not in

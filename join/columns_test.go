@@ -21,7 +21,7 @@ func differing(t testing.TB) []*partition.File {
 	a, b := filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet")
 	writeFile(t, a, table(t, numbers("k", arrow.PrimitiveTypes.Int32, 0, 6), texts("s", "p", "q", "r", "s", "t", "u")), 3, dataset.Parquet)
 	writeFile(t, b, table(t, ints("n", "10", "20", "30"), ints("k", "4", "5", "-1")), 3, dataset.Parquet)
-	return open(t, partition.Opening{}, dir)
+	return open(t, partition.OpenOptions{}, dir)
 }
 
 // result joins into a file and reads it back with a join that keeps all rows.
@@ -31,12 +31,12 @@ func result(t *testing.T, ids, logs []*partition.File, opts join.Options) (answe
 	if err != nil {
 		return answer{}, err
 	}
-	out := partition.Destination{Output: partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Result: partition.ResultExact}
-	if _, err := j.WriteTo(t.Context(), out, nil); err != nil {
+	out := partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet")}
+	if _, err := j.Write(t.Context(), out); err != nil {
 		return answer{}, err
 	}
 	none := files(t, 1, 1, ints("none", "1"))
-	whole := open(t, partition.Opening{}, out.Name)
+	whole := open(t, partition.OpenOptions{}, out.Name)
 	return run(t, none, whole, join.Options{On: whole[0].Schema().Field(0).Name + "=none", Type: join.Anti})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -55,11 +56,11 @@ func save[T any](t testing.TB, path string, rows []T, opts ...pq.WriterOption) s
 // copied joins into an output file.
 func copied(t testing.TB, ids, logs []string, opts join.Options, out string, end func() error) (join.Report, error) {
 	t.Helper()
-	j, err := join.New(open(t, partition.Opening{}, ids...), open(t, partition.Opening{}, logs...), opts)
+	j, err := join.New(open(t, partition.OpenOptions{}, ids...), open(t, partition.OpenOptions{}, logs...), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = j.Write(t.Context(), partition.Output{Name: out}, end)
+	_, err = j.WriteJob(t.Context(), job(output.Output{Name: out}, end))
 	return j.Report(), err
 }
 

@@ -26,7 +26,7 @@ func TestCoverage(t *testing.T) {
 	}
 	sorted := slices.Sorted(slices.Values(keys))
 	for _, d := range []keySets{{name: "uniform", log: keys}, {name: "sorted", log: sorted}, {name: "sorted row groups", log: inGroups(keys, 10_000)}} {
-		log := open(t, partition.Opening{}, d.write(t, d.log, 2, 10_000, dataset.Parquet))
+		log := open(t, partition.OpenOptions{}, d.write(t, d.log, 2, 10_000, dataset.Parquet))
 		missed, below := 0, 0
 		for range tries {
 			d.ids = nil
@@ -35,7 +35,7 @@ func TestCoverage(t *testing.T) {
 					d.ids = append(d.ids, k)
 				}
 			}
-			ids := open(t, partition.Opening{}, d.write(t, d.ids, 1, 10_000, dataset.Parquet))
+			ids := open(t, partition.OpenOptions{}, d.write(t, d.ids, 1, 10_000, dataset.Parquet))
 			j, err := join.New(ids, log, join.Options{On: "k"})
 			if err != nil {
 				t.Fatal(err)

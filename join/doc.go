@@ -87,7 +87,7 @@
 // [fault.ErrMemory], unless Auto finds another strategy. Shuffle has none left if
 // the distinct keys of a single row group of the log exceed it. In addition there are
 // pages and batches in flight, a few for each worker, whatever the sizes of the
-// files; [partition.Opening].InFlight bounds them. Spill files are anonymous
+// files; [partition.OpenOptions].Memory bounds them. Spill files are anonymous
 // where the OS supports it, so a crash leaves nothing behind.
 //
 // # Checks

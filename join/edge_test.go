@@ -44,7 +44,7 @@ func ints(name string, values ...string) column {
 // files writes a table and opens it.
 func files(t testing.TB, n, groups int, cols ...column) []*partition.File {
 	t.Helper()
-	return open(t, partition.Opening{}, writeTable(t, table(t, cols...), n, groups, ""))
+	return open(t, partition.OpenOptions{}, writeTable(t, table(t, cols...), n, groups, ""))
 }
 
 // refused checks that a join fails with an error that contains all the words.
@@ -339,7 +339,7 @@ func TestManyIDsOfOneKey(t *testing.T) {
 	k.Release()
 	pay.Release()
 	defer rec.Release()
-	ids := open(t, partition.Opening{}, writeTable(t, rec, 2, 3, ""))
+	ids := open(t, partition.OpenOptions{}, writeTable(t, rec, 2, 3, ""))
 	logs := files(t, 1, 1, ints("k", "6", "7", "8", "7"), ints("n", "0", "1", "2", "3"))
 	mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
 	defer mem.AssertSize(t, 0)
@@ -392,7 +392,7 @@ func TestPayloadNullable(t *testing.T) {
 		writeFile(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), rec, 10, "")
 		rec.Release()
 	}
-	ids := open(t, partition.Opening{}, dir)
+	ids := open(t, partition.OpenOptions{}, dir)
 	logs := files(t, 1, 1, ints("k", "2"))
 	got, err := run(t, ids, logs, join.Options{On: "k", Type: join.Inner})
 	if err != nil || !slices.Equal(got.rows, []string{`2 "b"`, "2 NULL"}) {
@@ -402,7 +402,7 @@ func TestPayloadNullable(t *testing.T) {
 	if err := os.WriteFile(out, written(t, ids, logs, join.Options{On: "k", Type: join.Inner}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	back := open(t, partition.Opening{}, out)
+	back := open(t, partition.OpenOptions{}, out)
 	if f := back[0].Schema().Field(1); !f.Nullable {
 		t.Errorf("column %s is written as never NULL", f.Name)
 	}

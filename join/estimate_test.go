@@ -193,8 +193,8 @@ func TestEstimates(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			selectivity, pairs, distinct := d.truth()
 			format := dataset.Parquet
-			log := open(t, partition.Opening{}, d.write(t, d.log, max(d.files, 3), max(d.groupRows, 10_000), format))
-			ids := open(t, partition.Opening{}, d.write(t, d.ids, 1, 1000, format))
+			log := open(t, partition.OpenOptions{}, d.write(t, d.log, max(d.files, 3), max(d.groupRows, 10_000), format))
+			ids := open(t, partition.OpenOptions{}, d.write(t, d.ids, 1, 1000, format))
 			for _, s := range samples {
 				j, err := join.New(ids, log, join.Options{On: "k", Type: join.Inner})
 				if err != nil {

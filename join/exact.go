@@ -12,9 +12,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // errNotExact says that there is no exact filter of just these IDs, or none whose
@@ -47,7 +48,7 @@ func (a *attempt) canMark() error {
 	const rounded = 1 << 12 // of bounds, which are floating-point numbers
 	n, sure := a.idRows()
 	lo, hi, ok := a.rangeOfIDs(nil)
-	if !ok || !sure || slices.ContainsFunc(a.ids, (*partition.File).Filtered) {
+	if !ok || !sure || slices.ContainsFunc(a.ids, (*output.File).Filtered) {
 		return nil
 	}
 	if span := hi - lo - rounded; span > table.MostSpan(uint64(n)) {
@@ -75,7 +76,7 @@ func (a *attempt) buildExact(ctx context.Context) (*held, error) {
 	if a.opts.Strategy == Auto {
 		opts.Kind = codec.WantAuto
 	}
-	plan, err := filterbuild.NewPlan(a.ids, opts)
+	plan, err := filterbuild.NewPlan(each.Slice(a.ids, outer), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 		return nil, err
 	}
 	var total atomic.Int64
-	err = a.eachExactKey(ctx, func(f *partition.File, k *key.Batch) error {
+	err = a.eachExactKey(ctx, func(f *output.File, k *key.Batch) error {
 		if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
 			return err
 		}
@@ -145,9 +146,9 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 }
 
 // eachExactKey reads the IDs' keys with several workers, in any order.
-func (t *task) eachExactKey(ctx context.Context, fn func(f *partition.File, k *key.Batch) error) error {
-	return t.eachIDKey(ctx, 0, func() (func(*partition.Keys) error, error) {
-		return func(k *partition.Keys) error { return fn(k.Piece.File, k.Batch) }, nil
+func (t *task) eachExactKey(ctx context.Context, fn func(f *output.File, k *key.Batch) error) error {
+	return t.eachIDKey(ctx, 0, func() (func(*output.Keys) error, error) {
+		return func(k *output.Keys) error { return fn(k.Piece.File, k.Batch) }, nil
 	})
 }
 
@@ -158,7 +159,7 @@ func (t *task) exactMatched(ctx context.Context, h *held) (int64, error) {
 		return n, nil
 	}
 	var all atomic.Int64 // IDs that share a key all count
-	err := t.eachExactKey(ctx, func(_ *partition.File, k *key.Batch) error {
+	err := t.eachExactKey(ctx, func(_ *output.File, k *key.Batch) error {
 		values, _ := k.Ints()
 		for _, v := range values {
 			if h.marks.Marked(h.marks.Entry(v)) {

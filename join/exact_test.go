@@ -34,7 +34,7 @@ func TestExactTooFarApart(t *testing.T) {
 		"memory":          {dataset.Parquet, "8388608", most / 16, false, "marks of the IDs"},
 	} {
 		rec := table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"0", "7", c.last}})
-		ids := open(t, partition.Opening{}, writeTable(t, rec, 1, 3, c.format))
+		ids := open(t, partition.OpenOptions{}, writeTable(t, rec, 1, 3, c.format))
 		var read atomic.Bool
 		_, err := run(t, ids, ids, join.Options{On: "k", Type: join.Semi, Strategy: join.Exact, Memory: c.memory, Prepares: func(bool, int64) { read.Store(true) }})
 		switch {
@@ -58,8 +58,8 @@ func TestPrepares(t *testing.T) {
 	k := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: values}
 	v := column{name: "v", dt: arrow.BinaryTypes.String, values: values}
 	for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
-		ids := open(t, partition.Opening{}, writeTable(t, table(t, k, v), 2, 2, format))
-		log := open(t, partition.Opening{}, writeTable(t, table(t, column{name: "k", dt: k.dt, values: values[:900]}), 1, 3, dataset.Parquet))
+		ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, k, v), 2, 2, format))
+		log := open(t, partition.OpenOptions{}, writeTable(t, table(t, column{name: "k", dt: k.dt, values: values[:900]}), 1, 3, dataset.Parquet))
 		for _, s := range []join.Strategy{join.Exact, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			for _, typ := range []join.Type{join.Semi, join.Inner, join.Full} {
 				if s == join.Exact && typ != join.Semi {

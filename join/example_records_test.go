@@ -125,7 +125,7 @@ func intoFiles(ctx context.Context, dir string, atLeast ...int64) error {
 	if err != nil {
 		return err
 	}
-	written, err := j.Write(ctx, partition.Output{Name: dir, Force: true}, nil)
+	written, err := j.Write(ctx, partition.Output{Name: dir, Force: true})
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func pipeline(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("candidates: %d of %d rows\n", written.Rows, scanner.Stats.RowsIn.Load())
+	fmt.Printf("candidates: %d of %d rows\n", written.Rows, scanner.Stats().RowsIn)
 	return nil
 }
 

@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // idRows returns the number of ID rows, or an estimate; -1 if it is unknown.
@@ -66,7 +66,7 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 }
 
 // addRows adds the rows of a piece to a number of rows; -1 stands for unknown.
-func addRows(rows int64, p partition.Piece) (int64, error) {
+func addRows(rows int64, p output.Piece) (int64, error) {
 	if rows < 0 {
 		return rows, nil
 	}
@@ -82,7 +82,7 @@ func addRows(rows int64, p partition.Piece) (int64, error) {
 }
 
 // filtered reports whether a file of the log has a condition.
-func (t *task) filtered() bool { return slices.ContainsFunc(t.logs, (*partition.File).Filtered) }
+func (t *task) filtered() bool { return slices.ContainsFunc(t.logs, (*output.File).Filtered) }
 
 // addBytes adds sizes; -1 stands for unknown.
 func addBytes(a, b int64) int64 {
@@ -124,7 +124,7 @@ func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 
 // logColumns returns the positions of the key columns of a log file, and of those
 // in the answer; nil: all.
-func (t *task) logColumns(f *partition.File) (column, kept []int, err error) {
+func (t *task) logColumns(f *output.File) (column, kept []int, err error) {
 	for _, c := range t.keys.log {
 		field, err := c.Resolve(f.Schema(), t.opts.IgnoreCase)
 		if err != nil {
@@ -175,7 +175,7 @@ func (t *task) rangeOfIDs(bounds *key.Bounds) (lo, hi float64, ok bool) {
 		if len(t.keys.ids) != 1 {
 			return 0, 0, false
 		}
-		return partition.IntegerRange(t.ids, t.keys.ids[0], t.opts.IgnoreCase)
+		return output.IntegerRange(t.ids, t.keys.ids[0], t.opts.IgnoreCase)
 	}
 	least, most, ok := bounds.Column(0)
 	a, fine := key.Number(key.Integer, least)

@@ -8,23 +8,23 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // allRows yields the answer's rows for all log rows, with and without an ID.
-func (p *pass) allRows(ctx context.Context) iter.Seq2[partition.Rows, error] {
-	return func(yield func(partition.Rows, error) bool) {
+func (p *pass) allRows(ctx context.Context) iter.Seq2[output.Rows, error] {
+	return func(yield func(output.Rows, error) bool) {
 		for r, err := range p.held.each(ctx, p.pieces) {
 			if err != nil {
-				yield(partition.Rows{}, err)
+				yield(output.Rows{}, err)
 				return
 			}
-			columns := func(f *partition.File) ([]int, error) { return p.answer.layouts[f].read, nil }
-			newWork := func() (partition.Work, error) { return p.newEveryRow(r).work, nil }
-			for rows, err := range partition.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
+			columns := func(f *output.File) ([]int, error) { return p.answer.layouts[f].read, nil }
+			newWork := func() (output.Work, error) { return p.newEveryRow(r).work, nil }
+			for rows, err := range output.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
 				if err == nil {
 					rows.Piece, err = p.pieceOf(r.pieces[rows.Piece])
 				}
@@ -45,8 +45,8 @@ type everyRow struct {
 	asking  *plan.Filtering
 	asked   bool // the filter is probed for the batch at hand
 
-	piece            partition.Piece // at hand
-	counts           *inputCounts    // of it
+	piece            output.Piece // at hand
+	counts           *inputCounts // of it
 	encoder          logEncoder
 	all, hits        []uint32
 	members, entries []uint32 // candidates with an ID, and its entry
@@ -59,8 +59,8 @@ func (p *pass) newEveryRow(r round) *everyRow {
 	}
 }
 
-// work implements [partition.Work].
-func (w *everyRow) work(piece partition.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
+// work implements [output.Work].
+func (w *everyRow) work(piece output.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
 	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {
 		return err

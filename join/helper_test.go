@@ -26,6 +26,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -148,9 +150,9 @@ func writeFile(t testing.TB, name string, rec arrow.Record, rows int, format dat
 }
 
 // open opens files, and closes them when the test ends.
-func open(t testing.TB, opts partition.Opening, names ...string) []*partition.File {
+func open(t testing.TB, opts partition.OpenOptions, names ...string) []*partition.File {
 	t.Helper()
-	files, err := partition.OpenFiles(context.Background(), names, opts)
+	files, err := partition.Open(context.Background(), names, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,5 +383,15 @@ func written(t testing.TB, ids, logs []*partition.File, opts join.Options) []byt
 // once makes an ID set with one ID a line that can be read only once.
 func once(t testing.TB, column string, text io.Reader) []*partition.File {
 	t.Helper()
-	return open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: text, Column: column}}, "-")
+	return open(t, partition.OpenOptions{Text: true, Stdin: text, Column: column}, "-")
+}
+
+// doors returns files as programs have them.
+func doors(files []*output.File) []*partition.File {
+	return each.Slice(files, func(f *output.File) *partition.File { return (*partition.File)(f) })
+}
+
+// job returns a job that writes an exact answer, and calls end before it becomes visible.
+func job(out output.Output, end func() error) *partition.Job {
+	return (*partition.Job)(output.NewJob(output.Destination{Output: out, Result: output.ResultExact}, end))
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // idColumns are the columns of the ID files that a join reads, and those that it
@@ -26,8 +26,8 @@ type idColumns struct {
 	all    *arrow.Schema // of the first file
 	of     map[int]int   // position in all → position in held
 
-	leaves *partition.TableColumns // of an answer of pages: the columns to hold, in leaves
-	leafOf []uint32                // position in held → position in leaves
+	leaves *output.TableColumns // of an answer of pages: the columns to hold, in leaves
+	leafOf []uint32             // position in held → position in leaves
 
 	ignoreCase bool // of names
 }
@@ -41,7 +41,7 @@ type sharedKey struct {
 
 // newIDColumns determines which columns of the ID files are needed, in a join with
 // a log of the given schema.
-func (a *answer) newIDColumns(p *pairing, ids []*partition.File, logFile *partition.File) (*idColumns, error) {
+func (a *answer) newIDColumns(p *pairing, ids []*output.File, logFile *output.File) (*idColumns, error) {
 	c := &idColumns{all: take.PlainSchema(ids[0].Schema()), of: map[int]int{}, ignoreCase: p.ignoreCase}
 	if !a.typ.columnsOfIDs() {
 		return c, nil
@@ -77,7 +77,7 @@ func (a *answer) newIDColumns(p *pairing, ids []*partition.File, logFile *partit
 
 // readRows determines the columns to read if rows are needed: those to hold, at
 // positions in c.all, and the key.
-func (c *idColumns) readRows(p *pairing, ids []*partition.File, held []int, all bool) error {
+func (c *idColumns) readRows(p *pairing, ids []*output.File, held []int, all bool) error {
 	read := slices.Clone(held)
 	for _, col := range p.ids {
 		f, err := col.Resolve(c.all, c.ignoreCase)
@@ -111,7 +111,7 @@ func (c *idColumns) readRows(p *pairing, ids []*partition.File, held []int, all 
 
 // unify sets the schema of what is read of the ID files, which must be the same
 // for all of them.
-func (c *idColumns) unify(ids []*partition.File) error {
+func (c *idColumns) unify(ids []*output.File) error {
 	var fields []arrow.Field
 	for i, f := range ids {
 		got := take.PlainSchema(f.Schema()).Fields()
@@ -154,7 +154,7 @@ func (c *idColumns) folded(name string) string {
 }
 
 // read returns the positions of the columns to read of an ID file; nil: all.
-func (c *idColumns) read(f *partition.File) ([]int, error) {
+func (c *idColumns) read(f *output.File) ([]int, error) {
 	if c.names == nil {
 		return nil, nil
 	}
@@ -170,7 +170,7 @@ func (c *idColumns) read(f *partition.File) ([]int, error) {
 }
 
 // kept returns the positions of the columns to hold of an ID file.
-func (c *idColumns) kept(f *partition.File) ([]int, error) {
+func (c *idColumns) kept(f *output.File) ([]int, error) {
 	read, err := c.read(f)
 	if read == nil {
 		return c.held, err

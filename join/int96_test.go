@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -36,7 +37,7 @@ type event struct {
 }
 
 // events are log rows of the years 1 and 9999, and one with nanoseconds.
-func events(t *testing.T, name string, nanos int, opts partition.Opening) []*partition.File {
+func events(t *testing.T, name string, nanos int, opts partition.OpenOptions) []*partition.File {
 	rows := []event{
 		{int96(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)), 0},
 		{int96(time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)), 1},
@@ -49,23 +50,23 @@ func events(t *testing.T, name string, nanos int, opts partition.Opening) []*par
 // TestInt96Keys: INT96 keys are compared in full, whatever their years and digits, with
 // each other and with other timestamps, and copied unchanged.
 func TestInt96Keys(t *testing.T) {
-	ids := events(t, "ids.parquet", 123456789, partition.Opening{})
+	ids := events(t, "ids.parquet", 123456789, partition.OpenOptions{})
 	for _, on := range []string{"t", "t,row", "row,t"} {
 		for typ, want := range map[join.Type]int{join.Semi: 3, join.Anti: 1} {
-			logs := events(t, "log.parquet", 123456788, partition.Opening{}) // row 2 is another nanosecond
+			logs := events(t, "log.parquet", 123456788, partition.OpenOptions{}) // row 2 is another nanosecond
 			out := filepath.Join(t.TempDir(), "o.parquet")
 			j, err := join.New(ids, logs, join.Options{On: on, Type: typ})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := j.Write(t.Context(), partition.Output{Name: out}, nil); err != nil {
+			if _, err := j.Write(t.Context(), partition.Output{Name: out}); err != nil {
 				t.Fatalf("%s on %s: %v", typ, on, err)
 			}
 			rows, err := pq.ReadFile[event](out)
 			if err != nil || len(rows) != want {
 				t.Fatalf("%s on %s: %d rows, want %d: %v", typ, on, len(rows), want, err)
 			}
-			all := events(t, "log.parquet", 123456788, partition.Opening{})
+			all := events(t, "log.parquet", 123456788, partition.OpenOptions{})
 			in, _ := pq.ReadFile[event](all[0].Name())
 			for _, r := range rows {
 				if !slices.Contains(in, r) {
@@ -82,7 +83,7 @@ func TestInt96Keys(t *testing.T) {
 func TestInt96Records(t *testing.T) {
 	ids := files(t, 1, 1, ints("row", "0", "1", "2", "3"))
 	inner := join.Options{On: "row", Type: join.Inner}
-	micros, nanos := partition.Opening{}, partition.Opening{OpenOptions: partition.OpenOptions{Int96Nanos: true}}
+	micros, nanos := partition.OpenOptions{}, partition.OpenOptions{Int96Nanos: true}
 
 	got, err := run(t, ids, events(t, "log.parquet", 999999000, micros), inner)
 	want := []string{"253402214400000000000ns 0", "-62135596800000000000ns 1", "-1000ns 2", "1709168523000004000ns 3"}
@@ -90,7 +91,7 @@ func TestInt96Records(t *testing.T) {
 		t.Errorf("%q, %v, want %q", got.rows, err, want)
 	}
 	for _, c := range []struct {
-		opts  partition.Opening
+		opts  partition.OpenOptions
 		nanos int
 		hint  string
 	}{{micros, 999999999, "Int96Nanos true"}, {nanos, 0, "Int96Nanos false"}} {
@@ -104,7 +105,7 @@ func TestInt96Records(t *testing.T) {
 	if want := []string{"-1ns 2", "1709168523000004000ns 3"}; err != nil || !slices.Equal(got.rows, want) {
 		t.Errorf("nanoseconds: %q, %v", got.rows, err)
 	}
-	if err := logs[0].Check(context.Background(), 0); err != nil {
+	if err := (*output.File)(logs[0]).Check(context.Background(), 0); err != nil {
 		t.Errorf("a check that finds values bad for what they are made of elsewhere: %v", err)
 	}
 }
@@ -113,7 +114,7 @@ func TestInt96Records(t *testing.T) {
 func TestNullLogKey(t *testing.T) {
 	ids := files(t, 1, 1, ints("null", "1", "2"), texts("z", "a", "b"))
 	for typ, want := range map[join.Type]int{join.Semi: 0, join.Anti: 3, join.Inner: 0, join.Left: 3, join.Right: 2, join.Full: 5} {
-		logs := open(t, partition.Opening{}, filepath.Join(vectorDir(), "pyarrow_layouts.arrow"))
+		logs := open(t, partition.OpenOptions{}, filepath.Join(vectorDir(), "pyarrow_layouts.arrow"))
 		got, err := run(t, ids, logs, join.Options{On: "null", Type: typ})
 		if err != nil || len(got.rows) != want {
 			t.Errorf("%s: %d rows, want %d: %v", typ, len(got.rows), want, err)

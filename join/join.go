@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -24,8 +26,8 @@ type Join struct {
 	mu      sync.Mutex // of what follows
 	task    *task
 	report  Report
-	scanner *partition.Scanner // nil: all rows became Arrow records
-	why     string             // the answer is made of records, not of pages
+	scanner *output.Scanner // nil: all rows became Arrow records
+	why     string          // the answer is made of records, not of pages
 }
 
 // begin begins the one run, during which the files stay open. Rows are made unless they
@@ -47,7 +49,7 @@ func (j *Join) begin(ctx context.Context, count bool) (held context.Context, rel
 // open keeps the files of both sides open.
 func (t *task) open(ctx context.Context) (held context.Context, release func() error, err error) {
 	stopped.Needs(ctx, "join")
-	return partition.KeepOpen(ctx, slices.Concat(t.ids, t.logs)...)
+	return output.KeepOpen(ctx, slices.Concat(t.ids, t.logs)...)
 }
 
 // prepared returns the task.
@@ -75,12 +77,16 @@ func (j *Join) note(set func()) {
 // New examines the inputs: it finds the keys, compares their classes and determines
 // the schema of the answer for each log file. It reads footers only.
 func New(ids, logs []*partition.File, opts Options) (*Join, error) {
-	t, err := newTask(ids, logs, opts, opts.Columns != nil && len(opts.Columns) == 0)
+	t, err := newTask(each.Slice(ids, inner), each.Slice(logs, inner), opts, opts.Columns != nil && len(opts.Columns) == 0)
 	if err != nil {
 		return nil, err
 	}
 	return &Join{task: t}, nil
 }
+
+func inner(f *partition.File) *output.File { return (*output.File)(f) }
+
+func outer(f *output.File) *partition.File { return (*partition.File)(f) }
 
 // Plan estimates what the join will come to and what each strategy would take. It
 // reads footers, indexes, samples of the log's keys, and the IDs' keys, and writes
@@ -106,12 +112,12 @@ func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
 // Parts returns the parts of the answer, in order: one for each piece of the log,
 // and for right and full joins one for the IDs without a log row.
 // [partition.Rows].Piece of what Run yields is an index into them.
-func (j *Join) Parts() []partition.Part {
+func (j *Join) Parts() []dataset.Part {
 	t, err := j.prepared()
 	if err != nil {
 		return nil
 	}
-	return t.parts()
+	return each.Slice(t.parts(), output.Part.Described)
 }
 
 // errNoColumns says that there is nothing to make rows of.
@@ -120,16 +126,21 @@ var errNoColumns = errors.New("no column of the answer is named (name some, leav
 // Run yields the rows of the answer. An error ends the sequence; requirements are
 // checked when all rows have been yielded. The sequence can be used once.
 func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
-	return func(yield func(partition.Rows, error) bool) {
+	return each.Seq(j.answer(ctx), func(r output.Rows) partition.Rows { return partition.Rows{Piece: r.Piece, Record: r.Record} })
+}
+
+// answer is Run, with the rows as they are inside.
+func (j *Join) answer(ctx context.Context) iter.Seq2[output.Rows, error] {
+	return func(yield func(output.Rows, error) bool) {
 		ctx, release, err := j.begin(ctx, false)
 		if err != nil {
-			yield(partition.Rows{}, err)
+			yield(output.Rows{}, err)
 			return
 		}
 		ended := true // the consumer has stopped, got an error or panicked
 		defer func() {
 			if err := release(); err != nil && !ended {
-				yield(partition.Rows{}, err)
+				yield(output.Rows{}, err)
 			}
 		}()
 		for rows, err := range j.run(ctx, nil) {
@@ -143,22 +154,22 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 
 // run is Run once it has begun. end, if not nil, is called when all input has been read and the
 // requirements are met; its error is the join's.
-func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[partition.Rows, error] {
-	return func(yield func(partition.Rows, error) bool) {
+func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[output.Rows, error] {
+	return func(yield func(output.Rows, error) bool) {
 		r, err := j.task.start(ctx)
 		if err != nil {
-			yield(partition.Rows{}, err)
+			yield(output.Rows{}, err)
 			return
 		}
 		defer r.held.release()
 		j.once = r.tally
-		for rows, err := range r.rows(ctx, func(s *partition.Scanner) { j.note(func() { j.scanner = s }) }) {
+		for rows, err := range r.rows(ctx, func(s *output.Scanner) { j.note(func() { j.scanner = s }) }) {
 			if !yield(rows, err) || err != nil {
 				return
 			}
 		}
 		if err := j.conclude(ctx, r, end); err != nil {
-			yield(partition.Rows{}, err)
+			yield(output.Rows{}, err)
 		}
 	}
 }
@@ -174,21 +185,27 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 	return end()
 }
 
-// Write joins and writes the answer to the output. end, if not nil, is called when
-// all input has been read, before anything of a file becomes visible; its error is the
-// join's. With Options.Require and without a shard, nothing of a directory becomes
-// visible before it is met: see [partition.Output].Hold. What an error leaves of the
-// output is as of [partition.Destination.Write].
-func (j *Join) Write(ctx context.Context, out partition.Output, end func() error) (dataset.Written, error) {
-	return j.WriteTo(ctx, partition.Destination{Output: out, Result: partition.ResultExact}, end)
+// Write joins and writes the answer to the output. With Options.Require and without a
+// shard, nothing of a directory becomes visible before it is met: see
+// [partition.Output].Hold. What an error leaves of the output is as of
+// [partition.Output.WriteScan].
+func (j *Join) Write(ctx context.Context, out partition.Output) (dataset.Written, error) {
+	return j.write(ctx, output.Destination{Output: output.Output(out), Result: output.ResultExact}, nil)
 }
 
-// WriteTo is [Join.Write] to a destination with all of its options.
-func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func() error) (_ dataset.Written, err error) {
+// WriteJob is [Join.Write] for a job of the command.
+func (j *Join) WriteJob(ctx context.Context, job *partition.Job) (dataset.Written, error) {
+	out, end := (*output.Job)(job).Parts()
+	return j.write(ctx, out, end)
+}
+
+// write joins and writes. end, if not nil, is called when all input has been read, before
+// anything of a file becomes visible; its error is the join's.
+func (j *Join) write(ctx context.Context, out output.Destination, end func() error) (_ dataset.Written, err error) {
 	if _, err := j.prepared(); err != nil {
 		return dataset.Written{}, err
 	}
-	if err := out.CheckSchemas(ctx, partition.Scan{}, nil); err != nil { // before IDs are read
+	if err := out.CheckSchemas(ctx, output.Scan{}, nil); err != nil { // before IDs are read
 		return dataset.Written{}, err
 	}
 	ctx, release, err := j.begin(ctx, false)
@@ -215,11 +232,11 @@ func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func(
 		paged, why := t.byPages(ctx, out)
 		j.note(func() { j.why = why })
 		if t = paged; why != "" {
-			out.Counts = func(inputs []dataset.WrittenInput, pieces []partition.Piece) (idsMatched, idsTotal int64) {
+			out.Counts = func(inputs []dataset.WrittenInput, pieces []output.Piece) (idsMatched, idsTotal int64) {
 				j.once.describe(inputs, pieces, j.task.opts.Type, true)
 				return j.report.IDsMatched, j.report.IDsTotal
 			}
-			return out.Write(ctx, j.Parts(), j.run(ctx, end))
+			return out.Write(ctx, j.task.parts(), j.run(ctx, end))
 		}
 	}
 	r, err := t.start(ctx)
@@ -232,14 +249,14 @@ func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func(
 		return dataset.Written{}, err
 	}
 	j.note(func() { j.scanner = scanner })
-	out.Counts = func(inputs []dataset.WrittenInput, pieces []partition.Piece) (idsMatched, idsTotal int64) {
+	out.Counts = func(inputs []dataset.WrittenInput, pieces []output.Piece) (idsMatched, idsTotal int64) {
 		if t.answer.pages {
 			r.tally.describe(inputs, pieces, t.opts.Type, false)
 		}
 		return j.report.IDsMatched, j.report.IDsTotal
 	}
-	return out.WriteScan(ctx, scanner, t.pieces, t.logs, func(w *partition.ScanWriter) error {
-		if err := r.eachScan(ctx, func(s *partition.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
+	return out.WriteScan(ctx, scanner, t.pieces, t.logs, func(w *output.ScanWriter) error {
+		if err := r.eachScan(ctx, func(s *output.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
 			return err
 		}
 		if t.opts.Type.keepsIDs() {
@@ -253,7 +270,7 @@ func (j *Join) WriteTo(ctx context.Context, out partition.Destination, end func(
 
 // required returns the task without its requirements, which the directory checks over all
 // inputs and shards.
-func (t *task) required(out *partition.Destination) *task {
+func (t *task) required(out *output.Destination) *task {
 	if t.opts.Require == (Require{}) {
 		return t
 	}
@@ -277,7 +294,7 @@ func (j *Join) Count(ctx context.Context) (_ int64, err error) {
 		return 0, err
 	}
 	defer r.held.release()
-	err = r.eachScan(ctx, func(s *partition.Scanner, part round) error {
+	err = r.eachScan(ctx, func(s *output.Scanner, part round) error {
 		j.note(func() { j.scanner = s })
 		return s.Count(ctx, part.pieces)
 	})
@@ -300,7 +317,7 @@ func (j *Join) PathOf(f *partition.File) (path, why string) {
 	defer j.mu.Unlock()
 	path, why = "generic", "all rows are joined as Arrow records"
 	if j.scanner != nil {
-		path, why = j.scanner.PathOf(f)
+		path, why = j.scanner.PathOf(inner(f))
 	}
 	if j.why != "" {
 		why += ", since " + j.why

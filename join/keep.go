@@ -6,9 +6,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // keeper takes the IDs that pass a filter of the log.
@@ -75,14 +75,14 @@ func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *codec.Filter, to
 	if b != nil {
 		opts.Threads = b.Workers()
 	}
-	rows, nulls, err := partition.ReadKeys(a.readIDs(ctx), a.idPieces, opts, func() (func(*partition.Keys) error, error) {
+	rows, nulls, err := output.ReadKeys(a.readIDs(ctx), a.idPieces, opts, func() (func(*output.Keys) error, error) {
 		var times []uint32
 		add, err := adderTo(b)
 		if err != nil {
 			return nil, err
 		}
 		take, err := to.worker()
-		return func(k *partition.Keys) error {
+		return func(k *output.Keys) error {
 			if err := a.checkGiven(k); err != nil {
 				return err
 			}
@@ -123,11 +123,11 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to
 	if err != nil {
 		return err
 	}
-	m := partition.Predicate{Match: a.keys.match(ofLog, a.keys.idsText)}
-	m.Check = func() func(*partition.Keys) ([]uint32, error) { return a.checkIDs }
+	m := output.Predicate{Match: a.keys.match(ofLog, a.keys.idsText)}
+	m.Check = func() func(*output.Keys) ([]uint32, error) { return a.checkIDs }
 	var n int64
 	var all []uint32
-	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *partition.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *output.File, b table.Batch, k *key.Batch) error {
 		if err := add(k, nil); err != nil {
 			return err
 		}
@@ -147,7 +147,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 	}
 	var n int64
 	var hits []uint32
-	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *partition.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *output.File, b table.Batch, k *key.Batch) error {
 		defer func() { n += int64(k.Len) }()
 		if a.opts.Filter != nil {
 			if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
@@ -169,7 +169,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 
 // checkIDs returns the positions of keys that pass the filter. The error says that
 // keys are not valid IDs, or that one is missing in the given filter.
-func (a *attempt) checkIDs(k *partition.Keys) ([]uint32, error) {
+func (a *attempt) checkIDs(k *output.Keys) ([]uint32, error) {
 	if !decides(k) {
 		at := fault.At{File: k.Piece.File.Name(), RowGroup: k.Piece.Lo + 1, Column: a.keys.idsText}
 		if err := k.Batch.IDs(at); err != nil {
@@ -183,7 +183,7 @@ func (a *attempt) checkIDs(k *partition.Keys) ([]uint32, error) {
 }
 
 // checkGiven returns an error if one of the keys is missing in the given filter.
-func (a *attempt) checkGiven(k *partition.Keys) error {
+func (a *attempt) checkGiven(k *output.Keys) error {
 	if a.opts.Filter == nil {
 		return nil
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // answer describes the rows that a join returns: their columns, and where each
@@ -26,12 +26,12 @@ type answer struct {
 	pages    bool // pairs are made of pages, not of records
 
 	ids     *idColumns
-	layouts map[*partition.File]*layout // of each log file
+	layouts map[*output.File]*layout // of each log file
 }
 
 // newAnswer lays out the answer for the log files.
-func newAnswer(o *Options, p *pairing, ids, logs []*partition.File, counts bool, mirrored []string) (*answer, error) {
-	a := &answer{typ: o.Type, opts: o, counts: counts, mirrored: mirrored, layouts: map[*partition.File]*layout{}}
+func newAnswer(o *Options, p *pairing, ids, logs []*output.File, counts bool, mirrored []string) (*answer, error) {
+	a := &answer{typ: o.Type, opts: o, counts: counts, mirrored: mirrored, layouts: map[*output.File]*layout{}}
 	var err error
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
@@ -81,7 +81,7 @@ type column struct {
 }
 
 // newLayout lays out the answer for a log file.
-func (a *answer) newLayout(p *pairing, f *partition.File) (*layout, error) {
+func (a *answer) newLayout(p *pairing, f *output.File) (*layout, error) {
 	log, ids := f.Schema(), a.ids
 	l := &layout{plain: a.typ.keepsIDs()}
 	if a.rowsOfLog() && a.opts.Schema == dataset.Union { // the columns are those of several files
@@ -203,7 +203,7 @@ func (l *layout) readKey(p *pairing, log *arrow.Schema) error {
 // logNames returns the names of the log's columns in the answer, and with withKey
 // those that only the key needs; nil: all columns. Each log file has the same; f is
 // one of them.
-func (a *answer) logNames(f *partition.File, withKey bool) []string {
+func (a *answer) logNames(f *output.File, withKey bool) []string {
 	names := []string{}
 	switch {
 	case a.rowsOfLog() && a.wanted == nil, !a.rowsOfLog() && a.layouts[f].read == nil:
@@ -227,10 +227,10 @@ func (a *answer) logNames(f *partition.File, withKey bool) []string {
 
 // scanOptions returns the options of a scan that keeps the log's columns of the
 // answer, and with withKey those of the key.
-func (a *answer) scanOptions(f *partition.File, withKey bool) partition.Scan {
+func (a *answer) scanOptions(f *output.File, withKey bool) output.Scan {
 	o := a.opts
-	return partition.Scan{
-		ScanOptions: partition.ScanOptions{
+	return output.Scan{
+		ScanOptions: output.ScanOptions{
 			Columns:    a.logNames(f, withKey),
 			IgnoreCase: o.IgnoreCase,
 			Schema:     o.Schema,

@@ -1,14 +1,14 @@
 package join
 
 import (
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // leafForm is the form of ID rows as leaves, for an answer whose pages are copied.
-type leafForm struct{ columns *partition.TableColumns }
+type leafForm struct{ columns *output.TableColumns }
 
 // NewRows implements [table.Form].
 func (f leafForm) NewRows(of *budget.Share) table.Rows {
@@ -22,7 +22,7 @@ func (f leafForm) Parse(src []byte, at int) (table.Batch, error) {
 }
 
 // leafBatch is a batch of leafForm.
-type leafBatch struct{ *partition.RowBatch }
+type leafBatch struct{ *output.RowBatch }
 
 // Keys implements [table.Batch].
 func (b leafBatch) Keys() (*key.Batch, error) { return b.RowBatch.Keys, nil }
@@ -34,7 +34,7 @@ func (b leafBatch) Append(dst []byte, rows []uint32) ([]byte, error) { return b.
 func (b leafBatch) Release() {}
 
 // leafRows holds rows of leafForm.
-type leafRows struct{ table *partition.Table }
+type leafRows struct{ table *output.Table }
 
 // Add implements [table.Rows].
 func (r *leafRows) Add(b table.Batch, rows []uint32) error {

@@ -24,8 +24,8 @@ func TestTextMeetsBothFloats(t *testing.T) {
 		logs []string
 		rows int
 	}{{[]string{narrow}, 2}, {[]string{wide}, 2}, {[]string{narrow, wide}, 3}, {[]string{wide, narrow}, 3}} {
-		ids := open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}}, name)
-		got, err := run(t, ids, open(t, partition.Opening{}, c.logs...), join.Options{On: "k"})
+		ids := open(t, partition.OpenOptions{Text: true}, name)
+		got, err := run(t, ids, open(t, partition.OpenOptions{}, c.logs...), join.Options{On: "k"})
 		if err != nil || len(got.rows) != c.rows {
 			t.Errorf("%v: rows %q, want %d: %v", c.logs, got.rows, c.rows, err)
 		}
@@ -42,8 +42,8 @@ func TestTextMeetsAllIntegers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, logs := range [][]string{{small, large}, {large, small}} {
-		ids := open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}}, name)
-		got, err := run(t, ids, open(t, partition.Opening{}, logs...), join.Options{On: "k"})
+		ids := open(t, partition.OpenOptions{Text: true}, name)
+		got, err := run(t, ids, open(t, partition.OpenOptions{}, logs...), join.Options{On: "k"})
 		if err != nil || len(got.rows) != 4 || got.report.IDsMatched != 3 {
 			t.Errorf("%v: rows %q, %d IDs matched: %v", logs, got.rows, got.report.IDsMatched, err)
 		}

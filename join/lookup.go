@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // lookup reads all IDs into a table, and into a filter unless one was given.
@@ -44,7 +44,7 @@ func (a *attempt) lookupRows(ctx context.Context, h *held, b *filterbuild.Builde
 		}
 		add = func(k *key.Batch, _ string) error { return w.AddBatch(k) }
 	}
-	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *partition.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *output.File, b table.Batch, k *key.Batch) error {
 		if err := add(k, f.Name()); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 		threads = b.Workers()
 	}
 	var total, nulls atomic.Int64
-	err := a.eachIDKey(ctx, threads, func() (func(*partition.Keys) error, error) {
+	err := a.eachIDKey(ctx, threads, func() (func(*output.Keys) error, error) {
 		add := func(k *key.Batch, file string) error { return hasAll(h.filter, k, file) }
 		if b != nil {
 			worker, err := b.Worker()
@@ -75,7 +75,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 			}
 			add = func(k *key.Batch, _ string) error { return worker.AddBatch(k) }
 		}
-		return func(keys *partition.Keys) error {
+		return func(keys *output.Keys) error {
 			k := keys.Batch
 			if err := add(k, keys.Piece.File.Name()); err != nil {
 				return err

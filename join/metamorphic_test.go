@@ -339,10 +339,10 @@ func (c *recipe) store(t testing.TB, logs, ids columnar) *inputs {
 	in.rows = int64(logs.rows)
 	t.Cleanup(in.log.Release)
 	t.Cleanup(in.id.Release)
-	in.logs = open(t, partition.Opening{OpenOptions: partition.OpenOptions{Where: c.where.text}}, c.logForm.write(t, logs))
+	in.logs = open(t, partition.OpenOptions{Where: c.where.text}, c.logForm.write(t, logs))
 	key := c.idKey[len(c.idKey)-1]
 	in.dir = c.idForm.write(t, ids)
-	in.ids = open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Column: key[len(key)-1]}}, in.dir)
+	in.ids = open(t, partition.OpenOptions{Text: true, Column: key[len(key)-1]}, in.dir)
 	return in
 }
 
@@ -366,7 +366,7 @@ func (in *inputs) filter(t testing.TB, name string) *codec.Filter {
 		for _, p := range in.c.parts {
 			kinds[p.ids.path[0]] = p.ids.dt
 		}
-		ids = open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Column: in.c.parts[0].ids.path[0], Types: kinds}}, in.dir)
+		ids = open(t, partition.OpenOptions{Text: true, Column: in.c.parts[0].ids.path[0], Types: kinds}, in.dir)
 	}
 	in.filters[name] = filterOf(t, ids, onOf(in.c.idKey, in.c.idKey), kind, 0.3, in.c.rule)
 	return in.filters[name]
@@ -564,14 +564,11 @@ func (a *answer) collect(t *testing.T, ctx context.Context, j *join.Join) error 
 func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, files map[string][]byte, c *recipe) error {
 	var stream bytes.Buffer
 	dir := t.TempDir()
-	out := partition.Destination{
-		Output: partition.Output{
-			Name:       w.out,
-			Stdout:     &stream,
-			WriteEmpty: true,
-			TargetSize: int64(c.logs.rows % 3 * 2000),
-		},
-		Result: partition.ResultExact,
+	out := partition.Output{
+		Name:       w.out,
+		Stdout:     &stream,
+		WriteEmpty: true,
+		TargetSize: int64(c.logs.rows % 3 * 2000),
 	}
 	if w.out != "-" {
 		out.Name = filepath.Join(dir, w.out)
@@ -579,7 +576,7 @@ func (a *answer) file(t *testing.T, ctx context.Context, j *join.Join, w way, fi
 			out.Name += "/"
 		}
 	}
-	done, err := j.WriteTo(ctx, out, nil)
+	done, err := j.Write(ctx, out)
 	if err != nil {
 		if left, e := os.ReadDir(dir); e != nil || len(left) > 0 && w.out != "dir/" {
 			return fmt.Errorf("%d files are published or left behind after %w", len(left), err)

@@ -38,7 +38,7 @@ func TestNullIDs(t *testing.T) {
 						if s == join.Exact && (typ != join.Semi && typ != join.Anti || dt != i64) {
 							continue
 						}
-						ids, logs := open(t, partition.Opening{}, c.ids...), open(t, partition.Opening{}, log)
+						ids, logs := open(t, partition.OpenOptions{}, c.ids...), open(t, partition.OpenOptions{}, log)
 						got, err := run(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: s})
 						if err != nil || len(got.rows) != want {
 							t.Errorf("%s log, IDs of %d files, %s by %s: %d rows, want %d: %v", dt, len(c.ids), typ, s, len(got.rows), want, err)

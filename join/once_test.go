@@ -21,11 +21,11 @@ import (
 // what is asked of it beside the run is safe.
 func TestRunsOnce(t *testing.T) {
 	idDir, logDir := sharedInputs(t, "snappy")
-	ids, logs := open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir)
+	ids, logs := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
 	ways := map[string]func(*join.Join) error{
 		"Run": func(j *join.Join) error { _, err := digestOf(j.Run(t.Context())); return err },
 		"Write": func(j *join.Join) error {
-			_, err := j.Write(t.Context(), partition.Output{Name: t.TempDir() + "/out.parquet"}, nil)
+			_, err := j.Write(t.Context(), partition.Output{Name: t.TempDir() + "/out.parquet"})
 			return err
 		},
 		"Count": func(j *join.Join) error { _, err := j.Count(t.Context()); return err },
@@ -108,11 +108,11 @@ func put(t testing.TB, name, content string) string {
 func TestTextIDsAreShared(t *testing.T) {
 	dir := t.TempDir()
 	name := put(t, dir+"/ids.csv", "id\n7\n007\n8\n")
-	ids := open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}}, name)
+	ids := open(t, partition.OpenOptions{Text: true}, name)
 	text := column{name: "k", dt: arrow.BinaryTypes.String, values: []string{"7", "007", "9"}}
 	numbers := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"7", "8", "9"}}
 	logsOf := func(c column) []*partition.File {
-		return open(t, partition.Opening{}, writeTable(t, table(t, c), 1, 1, dataset.Parquet))
+		return open(t, partition.OpenOptions{}, writeTable(t, table(t, c), 1, 1, dataset.Parquet))
 	}
 	logs := map[string][]*partition.File{"numbers": logsOf(numbers), "text": logsOf(text)}
 	count := func(j *join.Join) int64 {
@@ -143,7 +143,7 @@ func TestTextIDsAreShared(t *testing.T) {
 		t.Errorf("the opened file's column has become %s", f.Type)
 	}
 
-	bad := open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true, SkipBad: true}}, put(t, dir+"/bad.csv", "id\n"+strings.Repeat("7\n8\nbad\n9\n", 500)))
+	bad := open(t, partition.OpenOptions{Text: true, SkipBad: true}, put(t, dir+"/bad.csv", "id\n"+strings.Repeat("7\n8\nbad\n9\n", 500)))
 	var joins sync.WaitGroup
 	for range 4 {
 		joins.Go(func() {
@@ -169,7 +169,7 @@ func TestTextIDsAreShared(t *testing.T) {
 func TestClosedFiles(t *testing.T) {
 	idDir, logDir := sharedInputs(t, "none")
 	for _, side := range []string{"ids", "logs"} {
-		ids, logs := open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir)
+		ids, logs := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
 		before := storagetest.Descriptors(t)
 		made := func() *join.Join {
 			j, err := join.New(ids, logs, join.Options{On: "user=id", Type: join.Inner})
@@ -188,7 +188,7 @@ func TestClosedFiles(t *testing.T) {
 		}
 		errs := map[string]error{}
 		_, errs["Run"] = digestOf(run.Run(t.Context()))
-		_, errs["Write"] = write.Write(t.Context(), partition.Output{Name: t.TempDir() + "/out.parquet"}, nil)
+		_, errs["Write"] = write.Write(t.Context(), partition.Output{Name: t.TempDir() + "/out.parquet"})
 		_, errs["Count"] = counted.Count(t.Context())
 		_, errs["Plan"] = planned.Plan(t.Context(), join.PlanOptions{})
 		for what, err := range errs {
@@ -211,7 +211,7 @@ func TestZeroJoin(t *testing.T) {
 		if _, err := j.Count(t.Context()); err == nil {
 			t.Error("Count: no error")
 		}
-		if _, err := j.Write(t.Context(), partition.Output{Name: t.TempDir() + "/o"}, nil); err == nil {
+		if _, err := j.Write(t.Context(), partition.Output{Name: t.TempDir() + "/o"}); err == nil {
 			t.Error("Write: no error")
 		}
 		if _, err := j.Plan(t.Context(), join.PlanOptions{}); err == nil {

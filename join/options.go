@@ -100,7 +100,7 @@ type Options struct {
 	// column of that name, repeatedly until the name is unique. Empty: "_ids". Semi
 	// and anti joins take none.
 	Suffix string
-	// Schema and Pinned are those of [partition.Scan], for semi and anti
+	// Schema and Pinned are those of [partition.ScanOptions], for semi and anti
 	// joins.
 	Schema  dataset.SchemaMode
 	Pinned  *dataset.PinnedSchema

@@ -192,8 +192,8 @@ func TestEveryWay(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(i), 2))
 			log, idTable := c.draw(t, r, 60, 25)
-			logs := open(t, partition.Opening{}, writeTable(t, log, 2, 3, c.format))
-			ids := open(t, partition.Opening{}, writeTable(t, idTable, 2, 2, ""))
+			logs := open(t, partition.OpenOptions{}, writeTable(t, log, 2, 3, c.format))
+			ids := open(t, partition.OpenOptions{}, writeTable(t, idTable, 2, 2, ""))
 			_, idKey := c.paths()
 			filters := []*codec.Filter{nil, filterOf(t, ids, strings.Join(idKey, ","), codec.WantBloom, 0.3, c.rule)}
 			if c.integer() {
@@ -238,8 +238,8 @@ func TestRandom(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%d %s %d×%d", seed, c.name, n, m), func(t *testing.T) {
 			log, idTable := c.draw(t, r, n, m)
-			logs := open(t, partition.Opening{}, writeTable(t, log, 1+r.IntN(3), 1+r.IntN(3), format))
-			ids := open(t, partition.Opening{}, writeTable(t, idTable, 1+r.IntN(3), 1+r.IntN(3), []dataset.Format{"", dataset.ArrowFile}[r.IntN(2)]))
+			logs := open(t, partition.OpenOptions{}, writeTable(t, log, 1+r.IntN(3), 1+r.IntN(3), format))
+			ids := open(t, partition.OpenOptions{}, writeTable(t, idTable, 1+r.IntN(3), 1+r.IntN(3), []dataset.Format{"", dataset.ArrowFile}[r.IntN(2)]))
 			typ := types[r.IntN(len(types))]
 			if c.noRight && (typ == join.Right || typ == join.Full) {
 				typ = join.Inner

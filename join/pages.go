@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // An answer with columns of both sides is written without records where the log and
@@ -16,7 +16,7 @@ import (
 
 // byPages returns the task with an answer of pages. If the output takes none, or
 // pages cannot be the answer, why says so, and the answer must be made of records.
-func (t *task) byPages(ctx context.Context, out partition.Destination) (_ *task, why string) {
+func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, why string) {
 	if why := out.PairsFit(nil, t.logs); why != "" {
 		return nil, why
 	}
@@ -39,7 +39,7 @@ func (t *task) byPages(ctx context.Context, out partition.Destination) (_ *task,
 
 // asLeaves returns the columns as they are held for an answer of pages. Keys come with
 // the rows, so no column is read for them.
-func (c *idColumns) asLeaves(files []*partition.File) (_ *idColumns, err error) {
+func (c *idColumns) asLeaves(files []*output.File) (_ *idColumns, err error) {
 	out := *c
 	names := make([]string, len(c.held))
 	for i, at := range c.held {
@@ -52,15 +52,15 @@ func (c *idColumns) asLeaves(files []*partition.File) (_ *idColumns, err error) 
 			out.leafOf[i] = uint32(at)
 		}
 	}
-	out.leaves, err = partition.NewTableColumns(files, names, c.ignoreCase)
+	out.leaves, err = output.NewTableColumns(files, names, c.ignoreCase)
 	return &out, err
 }
 
 // ambiguous reports whether a name stands for several columns of a file. All columns
 // are read then, since choosing such a column is an error.
-func (c *idColumns) ambiguous(names []string, files []*partition.File) bool {
+func (c *idColumns) ambiguous(names []string, files []*output.File) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		return slices.ContainsFunc(files, func(f *partition.File) bool {
+		return slices.ContainsFunc(files, func(f *output.File) bool {
 			_, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
 			return err != nil
 		})
@@ -69,9 +69,9 @@ func (c *idColumns) ambiguous(names []string, files []*partition.File) bool {
 
 // pairs returns what a scan of a round makes of a log row and its IDs. Of an empty
 // round only columns count.
-func (t *task) pairs(r round) *partition.Pairs {
+func (t *task) pairs(r round) *output.Pairs {
 	typ, ids := t.opts.Type, t.answer.ids
-	p := &partition.Pairs{
+	p := &output.Pairs{
 		Columns: t.pairColumns, KeepTable: typ.keepsIDs(),
 		KeepLog: typ.keepsLog() && (r.portion == nil || r.portion.last),
 	}
@@ -119,11 +119,11 @@ func timesOf(side *table.Side) func(entry uint32) int64 {
 }
 
 // pairColumns implements [partition.Pairs].Columns.
-func (t *task) pairColumns(f *partition.File) []partition.PairColumn {
+func (t *task) pairColumns(f *output.File) []output.PairColumn {
 	l := t.answer.layouts[f]
-	out := make([]partition.PairColumn, len(l.columns))
+	out := make([]output.PairColumn, len(l.columns))
 	for i, c := range l.columns {
-		to := partition.PairColumn{Log: c.log, Table: -1, Name: l.schema.Field(i).Name}
+		to := output.PairColumn{Log: c.log, Table: -1, Name: l.schema.Field(i).Name}
 		if c.log >= 0 && l.read != nil {
 			to.Log = l.read[c.log]
 		}
@@ -137,7 +137,7 @@ func (t *task) pairColumns(f *partition.File) []partition.PairColumn {
 
 // writeRest writes the IDs whose key no log row has, and those with a NULL key, in
 // the ID set's order.
-func (p *pass) writeRest(ctx context.Context, w *partition.ScanWriter) error {
+func (p *pass) writeRest(ctx context.Context, w *output.ScanWriter) error {
 	if p.held.whole {
 		held := p.held.side.Rows().(*leafRows).table
 		return eachMissing(p.held.side.MatchedRows(), p.held.side.NumRows(), func(rows []uint32) error {
@@ -145,7 +145,7 @@ func (p *pass) writeRest(ctx context.Context, w *partition.ScanWriter) error {
 			return w.Rest(ctx, held, rows)
 		})
 	}
-	rest := p.newRest(func(t *partition.Table) error {
+	rest := p.newRest(func(t *output.Table) error {
 		p.tally.rowsOut.Add(int64(t.Len()))
 		return w.Rest(ctx, t, table.UpTo(nil, t.Len()))
 	})
@@ -181,14 +181,14 @@ func eachMissing(set []uint64, n int, fn func(rows []uint32) error) error {
 // rest holds ID rows without a log row that were read, until there are enough to
 // write. One goroutine uses it.
 type rest struct {
-	columns *partition.TableColumns
+	columns *output.TableColumns
 	share   *budget.Share
 	most    int64 // bytes to hold
-	write   func(*partition.Table) error
-	table   *partition.Table
+	write   func(*output.Table) error
+	table   *output.Table
 }
 
-func (p *pass) newRest(write func(*partition.Table) error) *rest {
+func (p *pass) newRest(write func(*output.Table) error) *rest {
 	of := p.held.account
 	r := &rest{columns: p.answer.ids.leaves, share: of.Share("IDs without a log row"), most: 4 << 20, write: write}
 	if of.Limit() > 0 {

@@ -32,7 +32,7 @@ func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, n
 		return got, "", err
 	}
 	dir := t.TempDir()
-	done, err := j.Write(t.Context(), partition.Output{Name: outputName(dir, name)}, nil)
+	done, err := j.Write(t.Context(), partition.Output{Name: outputName(dir, name)})
 	if left, e := os.ReadDir(opts.TempDir); e != nil || len(left) > 0 {
 		t.Errorf("%d files are left in the temporary directory: %v", len(left), e)
 	}
@@ -44,7 +44,7 @@ func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, n
 		if strings.HasSuffix(name, "/") || !filepath.IsAbs(file) {
 			file = filepath.Join(dir, name, f.Name)
 		}
-		rec, err := whole(t, open(t, partition.Opening{}, file)[0])
+		rec, err := whole(t, open(t, partition.OpenOptions{}, file)[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,8 +83,8 @@ func TestPagesAreRecords(t *testing.T) {
 	if err := os.WriteFile(text, []byte("k,w\n2,two\n7,seven\n,none\n1,one\n7,\n200,more\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	logs := open(t, partition.Opening{}, logDir)
-	for form, ids := range map[string][]*partition.File{"parquet": open(t, partition.Opening{}, idDir), "csv": open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}}, text)} {
+	logs := open(t, partition.OpenOptions{}, logDir)
+	for form, ids := range map[string][]*partition.File{"parquet": open(t, partition.OpenOptions{}, idDir), "csv": open(t, partition.OpenOptions{Text: true}, text)} {
 		chosen := [][]string{nil, {"log.l", "k"}, {"ids.w"}, {"log.st"}}
 		if form == "parquet" {
 			chosen = [][]string{nil, {"ids.st", "k", "log.d"}, {"ids.l", "ids.dec"}, {"log.m"}}
@@ -168,7 +168,7 @@ func TestPathOf(t *testing.T) {
 	k := numbers("k", arrow.PrimitiveTypes.Int64, 0, 9)
 	ids := files(t, 1, 1, k, texts("w", strings.Fields("a b c d e f g h i")...))
 	record := table(t, k)
-	arrows := open(t, partition.Opening{}, writeTable(t, record, 1, 1, dataset.ArrowFile))
+	arrows := open(t, partition.OpenOptions{}, writeTable(t, record, 1, 1, dataset.ArrowFile))
 	parquets := files(t, 2, 1, k)
 	for _, c := range []struct {
 		name string
@@ -188,7 +188,7 @@ func TestPathOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := j.Write(t.Context(), partition.Output{Name: outputName(t.TempDir(), c.out)}, nil); err != nil {
+			if _, err := j.Write(t.Context(), partition.Output{Name: outputName(t.TempDir(), c.out)}); err != nil {
 				t.Errorf("%s, %s: %v", c.name, typ, err)
 				continue
 			}
@@ -205,7 +205,7 @@ func TestWhyNotWhole(t *testing.T) {
 	ids := files(t, 1, 1, k, texts("w", strings.Fields("a b c d e f g h i")...))
 	rec := table(t, k, v)
 	required := arrow.NewSchema([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}, {Name: "v", Type: arrow.PrimitiveTypes.Int64, Nullable: true}}, nil)
-	one := open(t, partition.Opening{}, writeTable(t, array.NewRecord(required, rec.Columns(), rec.NumRows()), 1, 1, dataset.Parquet))
+	one := open(t, partition.OpenOptions{}, writeTable(t, array.NewRecord(required, rec.Columns(), rec.NumRows()), 1, 1, dataset.Parquet))
 	const all = "pages are copied, and whole chunks where no row is dropped or repeated"
 	for _, c := range []struct {
 		logs       []*partition.File
@@ -228,7 +228,7 @@ func TestWhyNotWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := j.Write(t.Context(), partition.Output{Name: outputName(t.TempDir(), c.out), Compression: c.codec}, nil); err != nil {
+		if _, err := j.Write(t.Context(), partition.Output{Name: outputName(t.TempDir(), c.out), Compression: c.codec}); err != nil {
 			t.Fatal(err)
 		}
 		if path, why := j.PathOf(c.logs[0]); path != "engine" || why != c.want {
@@ -262,7 +262,7 @@ func TestStoppedPages(t *testing.T) {
 					t.Fatal(err)
 				}
 				dir := t.TempDir()
-				_, err = j.Write(ctx, partition.Output{Name: filepath.Join(dir, "out.parquet")}, nil)
+				_, err = j.Write(ctx, partition.Output{Name: filepath.Join(dir, "out.parquet")})
 				cancel(nil)
 				left, _ := os.ReadDir(dir)
 				done, stopped := err == nil, errors.Is(err, errStop) || errors.Is(err, context.Canceled)

@@ -6,9 +6,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // batchRows is the maximum number of rows in a batch of the answer: a log row may
@@ -43,7 +43,7 @@ type pairer struct {
 	tally *tally
 	most  int64 // bytes of a batch
 
-	file    *partition.File
+	file    *output.File
 	layout  *layout
 	emit    func(arrow.Record) error
 	log     []int         // rows of the log batch to emit
@@ -55,11 +55,11 @@ type pairer struct {
 
 func newPairer(t *task, side *table.Side, counts *tally) *pairer {
 	held, _ := side.Rows().(*table.Records)
-	return &pairer{task: t, side: side, held: held, tally: counts, most: batchBytesOf(partition.InFlight(t.pieces))}
+	return &pairer{task: t, side: side, held: held, tally: counts, most: batchBytesOf(output.InFlight(t.pieces))}
 }
 
 // begin prepares for a batch of a log file.
-func (p *pairer) begin(f *partition.File, rec arrow.Record, emit func(arrow.Record) error) {
+func (p *pairer) begin(f *output.File, rec arrow.Record, emit func(arrow.Record) error) {
 	p.file, p.layout = f, p.answer.layouts[f]
 	p.columns, p.emit = rec.Columns(), emit
 	if p.layout.read != nil {

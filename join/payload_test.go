@@ -13,6 +13,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -64,7 +66,7 @@ func TestPayload(t *testing.T) {
 		logs = append(logs, payload(t, 3*i, 7, 2, 0, 50, 4, 1, 2))
 		writeFile(t, filepath.Join(logDir, fmt.Sprint(i, ".arrow")), logs[i], 3, dataset.ArrowFile)
 	}
-	idFiles, logFiles := open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir)
+	idFiles, logFiles := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
 	for _, typ := range types {
 		for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			got, err := run(t, idFiles, logFiles, join.Options{On: "k", Type: typ, Strategy: strategy})
@@ -154,13 +156,13 @@ func TestTextIDs(t *testing.T) {
 		if c.dictionary {
 			dt, format = &arrow.DictionaryType{IndexType: p.Int8, ValueType: dt}, dataset.ArrowFile
 		}
-		logs := open(t, partition.Opening{}, writeTable(t, table(t, column{name: "k", dt: dt, values: c.log}), 1, 1, format))
+		logs := open(t, partition.OpenOptions{}, writeTable(t, table(t, column{name: "k", dt: dt, values: c.log}), 1, 1, format))
 		csv := func(text string) []*partition.File {
 			name := filepath.Join(t.TempDir(), "ids.csv")
 			if err := os.WriteFile(name, []byte("id,w\n"+strings.ReplaceAll(strings.TrimSpace(text), "\n", ",1\n")+",1\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			return open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}}, name)
+			return open(t, partition.OpenOptions{Text: true}, name)
 		}
 		for _, typ := range []join.Type{join.Semi, join.Inner, join.Full} {
 			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
@@ -188,7 +190,7 @@ func TestPayloadWritten(t *testing.T) {
 		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".arrow")), payload(t, 5*i, i, i+1, i+2, 100+i, 2), 2, dataset.ArrowFile)
 	}
 	writeFile(t, filepath.Join(logDir, "log.arrow"), payload(t, 3, 7, 2, 0, 50, 4, 1, 2), 100, dataset.ArrowFile)
-	ids, logs := open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir)
+	ids, logs := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
 	for _, typ := range types {
 		for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 			opts := join.Options{On: "k", Type: typ}
@@ -200,13 +202,15 @@ func TestPayloadWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := partition.Destination{Output: partition.Output{Name: filepath.Join(t.TempDir(), "out."+string(format)), Format: format}}
-			if _, err := out.Write(t.Context(), j.Parts(), j.Run(t.Context())); err != nil {
+			out := output.Destination{Output: output.Output{Name: filepath.Join(t.TempDir(), "out."+string(format)), Format: format}}
+			parts := each.Slice(j.Parts(), func(p dataset.Part) output.Part { return output.Part{Name: p.Name, Schema: p.Schema} })
+			answer := each.Seq(j.Run(t.Context()), func(r partition.Rows) output.Rows { return output.Rows{Piece: r.Piece, Record: r.Record} })
+			if _, err := out.Write(t.Context(), parts, answer); err != nil {
 				t.Errorf("%s to %s: %v", typ, format, err)
 				continue
 			}
 			var rows []string
-			back := open(t, partition.Opening{}, out.Name)
+			back := open(t, partition.OpenOptions{}, out.Name)
 			for g := range back[0].NumGroups() {
 				for rec, err := range back[0].Read(t.Context(), g, nil) {
 					if err != nil {

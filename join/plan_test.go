@@ -21,7 +21,7 @@ func TestPlanSmall(t *testing.T) {
 		column{name: "v", dt: arrow.BinaryTypes.String, values: []string{"a", "b", "c", "d", "e", "f"}}), 2, 2, dataset.Parquet)
 	ids := writeTable(t, table(t,
 		column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"2", "2", "NULL", "-3", "100"}}), 1, 1, dataset.Parquet)
-	j, err := join.New(open(t, partition.Opening{}, ids), open(t, partition.Opening{}, log), join.Options{On: "k", Type: join.Inner})
+	j, err := join.New(open(t, partition.OpenOptions{}, ids), open(t, partition.OpenOptions{}, log), join.Options{On: "k", Type: join.Inner})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +53,8 @@ func TestPlanReadsNothing(t *testing.T) {
 	for i := range 20000 {
 		k = append(k, fmt.Sprint(i*7919%100003))
 	}
-	log := open(t, partition.Opening{}, writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: k}), 2, 2, dataset.Parquet))
-	ids := open(t, partition.Opening{}, writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: k[:500]}), 1, 1, dataset.Parquet))
+	log := open(t, partition.OpenOptions{}, writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: k}), 2, 2, dataset.Parquet))
+	ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: k[:500]}), 1, 1, dataset.Parquet))
 	j, err := join.New(ids, log, join.Options{On: "k"})
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func TestPlanReadsNothing(t *testing.T) {
 // with the fields.
 func TestPlanJSON(t *testing.T) {
 	k := column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2", "2", "9"}}
-	log := open(t, partition.Opening{}, writeTable(t, table(t, k), 1, 4, dataset.Parquet))
-	ids := open(t, partition.Opening{}, writeTable(t, table(t, k), 1, 4, dataset.Parquet))
+	log := open(t, partition.OpenOptions{}, writeTable(t, table(t, k), 1, 4, dataset.Parquet))
+	ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, k), 1, 4, dataset.Parquet))
 	j, err := join.New(ids, log, join.Options{On: "k", Type: join.Inner})
 	if err != nil {
 		t.Fatal(err)

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // PlanOptions describe the machines that a plan is for. The zero value is usable.
@@ -123,7 +123,7 @@ func (t *task) estimate(ctx context.Context, p *plan.Plan, s *plan.Sizes, o plan
 
 // sample reads the keys of runs of rows of one side, where values that cannot be
 // keys count as NULL. ok is false if the number of rows is not known beforehand.
-func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns string, runs, rows int) (s *plan.Sample, ok bool, err error) {
+func (t *task) sample(ctx context.Context, pieces []output.Piece, columns string, runs, rows int) (s *plan.Sample, ok bool, err error) {
 	var total int64
 	groups := 0
 	for _, p := range pieces {
@@ -137,9 +137,9 @@ func (t *task) sample(ctx context.Context, pieces []partition.Piece, columns str
 	all := make([]plan.Run, max(runs, groups)) // each is written by one worker
 	o := t.keysOf(columns, 0)
 	o.NullMisfits, o.Runs, o.RunRows = true, runs, int64(rows)
-	_, _, err = partition.ReadKeys(ctx, pieces, o, func() (func(*partition.Keys) error, error) {
+	_, _, err = output.ReadKeys(ctx, pieces, o, func() (func(*output.Keys) error, error) {
 		var hashes []uint64
-		return func(k *partition.Keys) error {
+		return func(k *output.Keys) error {
 			r := &all[k.Run]
 			r.Rows += float64(k.Batch.Len)
 			r.Stands = k.Share
@@ -181,13 +181,13 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 	}
 	var mu sync.Mutex
 	var all []*worker
-	err := t.eachIDKey(ctx, 0, func() (func(*partition.Keys) error, error) {
+	err := t.eachIDKey(ctx, 0, func() (func(*output.Keys) error, error) {
 		w := &worker{hits: x.NewHits(), bounds: key.NewBounds(t.keys.classes), distinct: plan.NewDistinct()}
 		mu.Lock()
 		all = append(all, w)
 		mu.Unlock()
 		var hashes []uint64
-		return func(k *partition.Keys) error {
+		return func(k *output.Keys) error {
 			hashes = k.Batch.Hash(table.Hash, hashes)
 			w.hits.Add(hashes)
 			w.bounds.Add(k.Batch)
@@ -220,7 +220,7 @@ func (t *task) skips(ctx context.Context, bounds *key.Bounds) (*plan.Skips, erro
 	for i := range f.Key {
 		f.Key[i].Min, f.Key[i].Max, _ = bounds.Column(i)
 	}
-	s, err := partition.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
+	s, err := output.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
 	if err != nil || s.RowGroups.Load() == 0 {
 		return nil, err
 	}

@@ -9,15 +9,15 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // idRows receives a batch of ID rows in the form of task.idForm. The batch is valid
 // until it returns.
-type idRows = func(f *partition.File, b table.Batch, k *key.Batch) error
+type idRows = func(f *output.File, b table.Batch, k *key.Batch) error
 
 // idForm returns the form in which rows of the IDs are held.
 func (t *task) idForm() (table.Form, error) {
@@ -40,7 +40,7 @@ func (t *task) recordForm() (*table.RecordForm, error) {
 // eachIDRow calls fn with the rows of the IDs, in order: those that m selects, if it
 // is not nil, else all. rows is the number of rows that were read or skipped, and
 // nulls that of the rows among them that have a NULL in the key.
-func (t *task) eachIDRow(ctx context.Context, m *partition.Predicate, fn idRows) (rows, nulls int64, err error) {
+func (t *task) eachIDRow(ctx context.Context, m *output.Predicate, fn idRows) (rows, nulls int64, err error) {
 	switch {
 	case t.answer.pages:
 		return t.eachIDLeaves(ctx, m, fn)
@@ -51,9 +51,9 @@ func (t *task) eachIDRow(ctx context.Context, m *partition.Predicate, fn idRows)
 }
 
 // eachIDLeaves is eachIDRow for an answer of pages.
-func (t *task) eachIDLeaves(ctx context.Context, m *partition.Predicate, fn idRows) (rows, nulls int64, err error) {
-	o := partition.RowOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
-	return partition.ReadRows(t.readIDs(ctx), t.idPieces, t.answer.ids.leaves, o, func(b *partition.RowBatch) error {
+func (t *task) eachIDLeaves(ctx context.Context, m *output.Predicate, fn idRows) (rows, nulls int64, err error) {
+	o := output.RowOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
+	return output.ReadRows(t.readIDs(ctx), t.idPieces, t.answer.ids.leaves, o, func(b *output.RowBatch) error {
 		return fn(b.Piece.File, leafBatch{b}, b.Keys)
 	})
 }
@@ -66,13 +66,13 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 		return 0, 0, err
 	}
 	var before int64 // rows of the file
-	retain := func() (partition.Work, error) {
-		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	retain := func() (output.Work, error) {
+		return func(_ output.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			rec.Retain()
 			return emit(rec)
 		}, nil
 	}
-	for r, err := range partition.Map(ctx, t.idPieces, t.opts.Threads, t.answer.ids.read, retain) {
+	for r, err := range output.Map(ctx, t.idPieces, t.opts.Threads, t.answer.ids.read, retain) {
 		if err != nil {
 			return 0, 0, err
 		}
@@ -97,13 +97,13 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 }
 
 // eachPassing is eachIDRow for the rows that pass, as records.
-func (t *task) eachPassing(ctx context.Context, m partition.Predicate, fn idRows) (rows, nulls int64, err error) {
+func (t *task) eachPassing(ctx context.Context, m output.Predicate, fn idRows) (rows, nulls int64, err error) {
 	enc, err := t.newIDEncoder()
 	if err != nil {
 		return 0, 0, err
 	}
-	s, err := partition.ScannerOf(partition.Scan{
-		ScanOptions: partition.ScanOptions{
+	s, err := output.ScannerOf(output.Scan{
+		ScanOptions: output.ScanOptions{
 			Match:      []dataset.Match{m.Match},
 			Normalize:  t.opts.Normalize,
 			Columns:    t.answer.ids.names,
@@ -134,7 +134,7 @@ func (t *task) eachPassing(ctx context.Context, m partition.Predicate, fn idRows
 
 // inGroup adds the row group to an error about the keys of a batch that has before
 // rows of the file before it.
-func inGroup(err error, f *partition.File, before int64, batch *key.Batch) error {
+func inGroup(err error, f *output.File, before int64, batch *key.Batch) error {
 	var e *fault.Error
 	first, faulty := batch.Faulty()
 	if !faulty || !errors.As(err, &e) {
@@ -160,7 +160,7 @@ func inGroup(err error, f *partition.File, before int64, batch *key.Batch) error
 type idEncoder struct {
 	*task
 	form  *table.RecordForm
-	file  *partition.File
+	file  *output.File
 	enc   *key.Encoder
 	batch key.Batch
 }
@@ -171,7 +171,7 @@ func (t *task) newIDEncoder() (*idEncoder, error) {
 }
 
 // with calls fn with the record, dictionaries replaced by values, and its keys.
-func (e *idEncoder) with(f *partition.File, rec arrow.Record, fn func(table.Batch, *key.Batch) error) error {
+func (e *idEncoder) with(f *output.File, rec arrow.Record, fn func(table.Batch, *key.Batch) error) error {
 	plain, err := take.PlainRecord(e.opts.Mem, rec)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), err)

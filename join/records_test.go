@@ -119,7 +119,7 @@ func TestRecords(t *testing.T) {
 	for i, typ := range types {
 		for s, strategy := range append(strategies(typ), join.Auto) {
 			opts := join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 3}
-			want, err := run(t, open(t, partition.Opening{}, idDir), open(t, partition.Opening{}, logDir), opts)
+			want, err := run(t, open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir), opts)
 			if err != nil || len(want.rows) == 0 {
 				t.Fatalf("%s %s: %v", typ, strategy, err)
 			}
@@ -384,7 +384,7 @@ func TestLastRowsInPortions(t *testing.T) {
 		pays.values = append(pays.values, fmt.Sprintf("payload of ID %08d, %0280d", i*7%n, i))
 	}
 	idTable := table(t, idKeys, pays)
-	ids := open(t, partition.Opening{}, writeTable(t, idTable, 1, 1, ""))
+	ids := open(t, partition.OpenOptions{}, writeTable(t, idTable, 1, 1, ""))
 	payOf := map[string]string{}
 	for i, k := range idKeys.values {
 		payOf[k] = pays.values[i]
@@ -395,7 +395,7 @@ func TestLastRowsInPortions(t *testing.T) {
 			keys.values = append(keys.values, fmt.Sprintf("key %08d", n-1+without-i))
 		}
 		logTable := table(t, keys, numbers("row", arrow.PrimitiveTypes.Int64, 0, rows))
-		logs := open(t, partition.Opening{}, writeTable(t, logTable, 1, 1, ""))
+		logs := open(t, partition.OpenOptions{}, writeTable(t, logTable, 1, 1, ""))
 		records := func() []*partition.File {
 			in := (&given{t: t, mem: poison{checked(t)}, rows: logTable, size: 700}).input()
 			return []*partition.File{partition.Records("log", in.Schema, in.Read, partition.RecordsOptions{})}

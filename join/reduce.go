@@ -8,9 +8,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // If the IDs are too many to hold, the log determines which of them are needed:
@@ -62,8 +62,8 @@ func (a *attempt) idFilter(ctx context.Context) (*codec.Filter, error) {
 	plan := a.idPlan
 	if !plan.Sized() {
 		var n atomic.Uint64
-		err := a.eachIDKey(ctx, 0, func() (func(*partition.Keys) error, error) {
-			return func(k *partition.Keys) error {
+		err := a.eachIDKey(ctx, 0, func() (func(*output.Keys) error, error) {
+			return func(k *output.Keys) error {
 				n.Add(uint64(len(k.Batch.Rows)))
 				return nil
 			}, nil
@@ -91,9 +91,9 @@ func (a *attempt) logFilter(ctx context.Context, ofIDs *codec.Filter) (*codec.Fi
 		return nil, err
 	}
 	return a.buildBloom(ctx, a.logs, opts, func(b *filterbuild.Builder) error {
-		return a.eachLogKey(ctx, ofIDs, b.Workers(), func() (func(*partition.Keys) error, error) {
+		return a.eachLogKey(ctx, ofIDs, b.Workers(), func() (func(*output.Keys) error, error) {
 			add, err := adder(b)
-			return func(k *partition.Keys) error {
+			return func(k *output.Keys) error {
 				hits, err := usedHits(k)
 				if err != nil {
 					return err
@@ -113,7 +113,7 @@ func (t *task) logFilterOptions() (filterbuild.Options, error) {
 	cast := slices.ContainsFunc(t.keys.ids, func(c key.Column) bool { return c.Cast != nil })
 	opts.NoKeyRange = t.opts.Filter != nil || t.keys.rule != 0 || cast
 	for _, f := range t.logs {
-		n := partition.Piece{File: f, Hi: f.NumGroups()}.MostRows()
+		n := output.Piece{File: f, Hi: f.NumGroups()}.MostRows()
 		if n < 0 {
 			var err error
 			if n, err = f.CountRows(); err != nil {

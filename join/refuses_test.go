@@ -16,7 +16,7 @@ import (
 // Options that mean nothing are refused by their name before a file is read.
 func TestOptionsRefused(t *testing.T) {
 	rec := table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2"}})
-	files := open(t, partition.Opening{}, writeTable(t, rec, 1, 2, dataset.Parquet))
+	files := open(t, partition.OpenOptions{}, writeTable(t, rec, 1, 2, dataset.Parquet))
 	absent := dataset.Shard{Index: 4, Of: 4}
 	for want, o := range map[string]join.Options{
 		`join type "outer": want semi, anti, inner, left, right or full`: {Type: "outer"},

@@ -21,7 +21,7 @@ import (
 // tracked opens files with an allocator that must be empty once they are closed.
 func tracked(t testing.TB, mem memory.Allocator, names ...string) []*partition.File {
 	t.Helper()
-	return open(t, partition.Opening{OpenOptions: partition.OpenOptions{Mem: mem, Text: true}}, names...)
+	return open(t, partition.OpenOptions{Mem: mem, Text: true}, names...)
 }
 
 // checked returns an allocator that fails the test if memory is not released.

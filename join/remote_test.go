@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -91,23 +92,23 @@ func TestRemote(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(ids, "/", typ, "/", strategy), func(t *testing.T) {
 					run := func(store storage.Storage, memory int64, name string) []byte {
-						open := partition.Opening{OpenOptions: partition.OpenOptions{Store: store, Text: true, Memory: memory}, InFlight: memory / 2}
-						all, err := partition.OpenFiles(t.Context(), []string{filepath.Join(dir, ids)}, open)
+						open := output.Opening{OpenOptions: output.OpenOptions{Store: store, Text: true, Memory: memory}, InFlight: memory / 2}
+						all, err := output.OpenFiles(t.Context(), []string{filepath.Join(dir, ids)}, open)
 						if err != nil {
 							t.Fatal(err)
 						}
-						defer partition.Close(all)
-						log, err := partition.OpenFiles(t.Context(), []string{filepath.Join(dir, "log")}, open)
+						defer output.Close(all)
+						log, err := output.OpenFiles(t.Context(), []string{filepath.Join(dir, "log")}, open)
 						if err != nil {
 							t.Fatal(err)
 						}
-						defer partition.Close(log)
-						j, err := join.New(all, log, join.Options{On: "id", Type: typ, Strategy: strategy, Memory: memory})
+						defer output.Close(log)
+						j, err := join.New(doors(all), doors(log), join.Options{On: "id", Type: typ, Strategy: strategy, Memory: memory})
 						if err != nil {
 							t.Fatal(err)
 						}
 						out := filepath.Join(t.TempDir(), name)
-						if _, err := j.Write(context.Background(), partition.Output{Name: out}, func() error { return nil }); err != nil {
+						if _, err := j.Write(context.Background(), partition.Output{Name: out}); err != nil {
 							t.Fatal(err)
 						}
 						b, err := os.ReadFile(out)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // Require sets conditions on an answer, checked when all input has been read. If
@@ -23,7 +23,7 @@ type Require = dataset.Require
 
 // ErrRequire is wrapped by the error for an answer that does not meet
 // [Options].Require.
-var ErrRequire = partition.ErrRequire
+var ErrRequire = output.ErrRequire
 
 // checkRequire returns an error if the requirements cannot apply to a join of type t.
 func checkRequire(r Require, t Type) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -24,10 +25,10 @@ import (
 func TestRequire(t *testing.T) {
 	// Of 20 IDs, five (15 to 19) are among the 40 log rows, the last of which has no
 	// key.
-	ids := open(t, partition.Opening{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 20)), 2, 1, ""))
+	ids := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 20)), 2, 1, ""))
 	log := numbers("k", arrow.PrimitiveTypes.Int64, 15, 55)
 	log.values[39] = "NULL"
-	logs := open(t, partition.Opening{}, writeTable(t, table(t, log), 3, 2, ""))
+	logs := open(t, partition.OpenOptions{}, writeTable(t, table(t, log), 3, 2, ""))
 	rows := map[join.Type]int64{join.Semi: 5, join.Anti: 35, join.Inner: 5, join.Left: 40, join.Right: 20, join.Full: 55}
 	kept := map[join.Type]float64{join.Semi: 5. / 40, join.Anti: 35. / 40, join.Inner: 5. / 40, join.Right: 5. / 40}
 	for _, typ := range types {
@@ -68,10 +69,10 @@ func TestRequire(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					_, err = j.Write(t.Context(), partition.Output{Name: filepath.Join(dir, out) + strings.Repeat("/", strings.Count(out, "/"))}, func() error {
+					_, err = j.WriteJob(t.Context(), job(output.Output{Name: filepath.Join(dir, out) + strings.Repeat("/", strings.Count(out, "/"))}, func() error {
 						ended = true
 						return nil
-					})
+					}))
 					checkRequire(t, name+out, err, c.unmet)
 					// A directory checks the requirement itself, over all of its inputs, after end.
 					if left := standing(t, dir); ok != ended && (ok || out != "out/") || ok == (len(left) == 0) {
@@ -116,8 +117,8 @@ func checkRequire(t *testing.T, name string, err error, want unmet) {
 
 // TestRequireOfNothing: empty sides, and an error with all unmet requirements.
 func TestRequireOfNothing(t *testing.T) {
-	some := open(t, partition.Opening{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 9)), 1, 1, ""))
-	none := open(t, partition.Opening{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 0)), 1, 1, ""))
+	some := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 9)), 1, 1, ""))
+	none := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 0)), 1, 1, ""))
 	_, err := run(t, none, some, join.Options{On: "k", Require: join.Require{IDsMatched: 0.01, MaxKept: 0.01}})
 	checkRequire(t, "no IDs", err, unmet{What: "IDs that have a row in the log", Want: "1% or more", Got: "0 of 0"})
 	_, err = run(t, some, none, join.Options{On: "k", Require: join.Require{MaxKept: 0.01}})
@@ -249,7 +250,7 @@ func TestWarningsWithCondition(t *testing.T) {
 	log := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300_000))[0].Name()
 	opts := join.Options{On: "k", Filter: filterOf(t, ids, "k", codec.WantBloom, 0.02)}
 	for where, want := range map[string]string{"k < 9 OR k >= 1000": "", "k >= 1000": "check the condition"} {
-		got, err := run(t, ids, open(t, partition.Opening{OpenOptions: partition.OpenOptions{Where: where}}, log), opts)
+		got, err := run(t, ids, open(t, partition.OpenOptions{Where: where}, log), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,10 +274,10 @@ func TestWarningsOfWhatWasScanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join(t.TempDir(), "kept.parquet")
-	if _, err := j.Write(t.Context(), partition.Output{Name: name}, nil); err != nil {
+	if _, err := j.Write(t.Context(), partition.Output{Name: name}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := run(t, ids, open(t, partition.Opening{}, name), opts)
+	got, err := run(t, ids, open(t, partition.OpenOptions{}, name), opts)
 	if ws := got.report.Warnings(join.Semi); err != nil || len(got.rows) != 20 || len(ws) > 0 {
 		t.Errorf("%v, %d rows, %v", err, len(got.rows), ws)
 	}

@@ -107,14 +107,14 @@ func TestRuleAcrossTypes(t *testing.T) {
 		log, ids column
 	}{{"a log of text", junk, raw}, {"a log of UUIDs", raw, text}} {
 		logTable, idTable := table(t, c.log), table(t, c.ids)
-		logs := open(t, partition.Opening{}, writeTable(t, logTable, 2, 2, ""))
-		sides := map[string][]*partition.File{"parquet": open(t, partition.Opening{}, writeTable(t, idTable, 1, 3, ""))}
+		logs := open(t, partition.OpenOptions{}, writeTable(t, logTable, 2, 2, ""))
+		sides := map[string][]*partition.File{"parquet": open(t, partition.OpenOptions{}, writeTable(t, idTable, 1, 3, ""))}
 		if c.ids.name == "t" {
 			name := filepath.Join(t.TempDir(), "ids.csv")
 			if err := os.WriteFile(name, []byte("t\n\""+strings.Join(texts, "\"\n\"")+"\"\n\"\"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			sides["csv"] = open(t, partition.Opening{OpenOptions: partition.OpenOptions{Text: true}}, name)
+			sides["csv"] = open(t, partition.OpenOptions{Text: true}, name)
 		}
 		for format, ids := range sides {
 			for _, typ := range types {
@@ -141,7 +141,7 @@ func TestRuleRefusals(t *testing.T) {
 		return column{name: name, dt: arrow.BinaryTypes.String, values: values}
 	}
 	dir := func(cols ...column) []*partition.File {
-		return open(t, partition.Opening{}, writeTable(t, table(t, cols...), 1, 2, ""))
+		return open(t, partition.OpenOptions{}, writeTable(t, table(t, cols...), 1, 2, ""))
 	}
 	strs := dir(str("k", id, id, id, id), column{name: "n", dt: arrow.PrimitiveTypes.Int64, values: []string{"1", "2", "3", "4"}})
 	bad := dir(str("k", id, id, "secret", id), str("v", "a", "b", "c", "d"))

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // running is a join whose IDs are held.
@@ -46,8 +46,8 @@ func (t *task) scans() bool {
 }
 
 // rows yields the rows of the answer. got is called with each scan, if there are any.
-func (r *running) rows(ctx context.Context, got func(*partition.Scanner)) iter.Seq2[partition.Rows, error] {
-	return func(yield func(partition.Rows, error) bool) {
+func (r *running) rows(ctx context.Context, got func(*output.Scanner)) iter.Seq2[output.Rows, error] {
+	return func(yield func(output.Rows, error) bool) {
 		matched := r.allRows(ctx)
 		if r.scans() {
 			matched = r.scan(ctx, got)
@@ -75,8 +75,8 @@ func (r *running) conclude(ctx context.Context) (Report, error) {
 		return rep, err
 	}
 	// Both sides may have been read several times.
-	for _, pieces := range [][]partition.Piece{r.idPieces, partition.Split(r.logs, dataset.Shard{})} {
-		if err := partition.Unchanged(pieces); err != nil {
+	for _, pieces := range [][]output.Piece{r.idPieces, output.Split(r.logs, dataset.Shard{})} {
+		if err := output.Unchanged(pieces); err != nil {
 			return rep, err
 		}
 	}
@@ -93,7 +93,7 @@ func (r *running) report(ctx context.Context) (Report, error) {
 		Candidates: t.candidates.Load(), RowsMatched: t.matched.Load(), rowsUnasked: t.unasked.Load(),
 		FPRMeasured: Estimate{fpr.Rate, fpr.Low, fpr.High}, FPRRows: fpr.Rows, IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
 		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),
-		filtered: !slices.ContainsFunc(r.logs, neverScanned), condition: slices.ContainsFunc(r.logs, (*partition.File).Filtered),
+		filtered: !slices.ContainsFunc(r.logs, neverScanned), condition: slices.ContainsFunc(r.logs, (*output.File).Filtered),
 	}
 	var err error
 	switch h := r.held; {
@@ -112,8 +112,8 @@ func (r *running) report(ctx context.Context) (Report, error) {
 }
 
 // neverScanned reports whether a file is not the output of a scan or join.
-func neverScanned(f *partition.File) bool {
+func neverScanned(f *output.File) bool {
 	md := f.Schema().Metadata()
-	_, ok := md.GetValue(partition.MetaResult)
+	_, ok := md.GetValue(output.MetaResult)
 	return !ok
 }

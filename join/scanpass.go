@@ -10,10 +10,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // pass joins the log with the IDs held, and counts.
@@ -36,14 +36,14 @@ func (p *pass) asking(r round) *plan.Filtering {
 // scanner returns the scan that selects the log rows of a round that have an ID, or
 // in an anti join those that have none. If the answer is neither rows of the log nor
 // their number, it makes pairs.
-func (p *pass) scanner(r round) (*partition.Scanner, error) {
+func (p *pass) scanner(r round) (*output.Scanner, error) {
 	m := p.keys.match(p.held.filter, p.keys.logText)
 	m.NoMatch = p.opts.Type == Anti
 	countsPairs := p.answer.counts && !p.answer.rowsOfLog()
 	makesRecords := !p.answer.rowsOfLog() && !p.answer.counts && !p.answer.pages
 	opts := p.answer.scanOptions(p.logs[0], makesRecords)
 	opts.Match = []dataset.Match{m}
-	opts.Check = func() func(*partition.Keys) ([]uint32, error) {
+	opts.Check = func() func(*output.Keys) ([]uint32, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
 	if p.answer.pages {
@@ -53,16 +53,16 @@ func (p *pass) scanner(r round) (*partition.Scanner, error) {
 		opts.CountNulls = p.opts.Type.keepsLog() // whose rows are counted by RowsWhere
 	}
 	if makesRecords {
-		opts.Work = func() (partition.Work, error) {
+		opts.Work = func() (output.Work, error) {
 			w := &matchedRows{pairer: newPairer(p.task, r.side, p.tally), encoder: logEncoder{task: p.task}}
 			return w.work, nil
 		}
 	}
-	return partition.ScannerOf(opts)
+	return output.ScannerOf(opts)
 }
 
 // eachScan calls fn with the scan of each round, and counts what it did.
-func (p *pass) eachScan(ctx context.Context, fn func(s *partition.Scanner, r round) error) error {
+func (p *pass) eachScan(ctx context.Context, fn func(s *output.Scanner, r round) error) error {
 	for r, err := range p.held.each(ctx, p.pieces) {
 		if err != nil {
 			return err
@@ -81,9 +81,9 @@ func (p *pass) eachScan(ctx context.Context, fn func(s *partition.Scanner, r rou
 
 // scan yields the rows of the answer that scans make: rows of the log, or pairs. got
 // is called with each scan.
-func (p *pass) scan(ctx context.Context, got func(*partition.Scanner)) iter.Seq2[partition.Rows, error] {
-	return func(yield func(partition.Rows, error) bool) {
-		err := p.eachScan(ctx, func(s *partition.Scanner, r round) error {
+func (p *pass) scan(ctx context.Context, got func(*output.Scanner)) iter.Seq2[output.Rows, error] {
+	return func(yield func(output.Rows, error) bool) {
+		err := p.eachScan(ctx, func(s *output.Scanner, r round) error {
 			got(s)
 			for rows, err := range s.Scan(ctx, r.pieces) {
 				if err != nil {
@@ -104,14 +104,14 @@ func (p *pass) scan(ctx context.Context, got func(*partition.Scanner)) iter.Seq2
 			return nil
 		})
 		if err != nil && !errors.Is(err, errStop) {
-			yield(partition.Rows{}, err)
+			yield(output.Rows{}, err)
 		}
 	}
 }
 
 // pieceOf returns which of the join's pieces a piece of a round is part of.
-func (t *task) pieceOf(part partition.Piece) (int, error) {
-	i := slices.IndexFunc(t.pieces, func(p partition.Piece) bool {
+func (t *task) pieceOf(part output.Piece) (int, error) {
+	i := slices.IndexFunc(t.pieces, func(p output.Piece) bool {
 		return p.File == part.File && p.Lo <= part.Lo && part.Hi <= p.Hi
 	})
 	if i < 0 {
@@ -124,13 +124,13 @@ func (t *task) pieceOf(part partition.Piece) (int, error) {
 // it.
 type logEncoder struct {
 	*task
-	file  *partition.File
+	file  *output.File
 	enc   *key.Encoder
 	batch key.Batch
 }
 
 // keysOf returns the keys of a record, valid until the next call.
-func (e *logEncoder) keysOf(f *partition.File, rec arrow.Record) (*key.Batch, error) {
+func (e *logEncoder) keysOf(f *output.File, rec arrow.Record) (*key.Batch, error) {
 	if e.file != f {
 		var err error
 		if e.enc, err = key.NewEncoder(rec.Schema(), e.keys.log, e.keys.options()); err != nil {
@@ -149,8 +149,8 @@ type matchedRows struct {
 	all, members, entries []uint32
 }
 
-// work implements [partition.Work].
-func (w *matchedRows) work(piece partition.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
+// work implements [output.Work].
+func (w *matchedRows) work(piece output.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
 	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func pagesWithinASecond(t *testing.T, dt *arrow.TimestampType, second int64) []*
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, partition.Opening{}, name)
+	return open(t, partition.OpenOptions{}, name)
 }
 
 // TestKeysWithinASecond: keys that differ only below the second are found, although the filter's
@@ -109,7 +109,7 @@ func TestKeysWithinASecond(t *testing.T) {
 			if !slices.Equal(found, members) {
 				t.Errorf("%s: the scan finds rows %v, want %v", what, found, members)
 			}
-			if skipped := s.Stats.RowGroupsSkipped.Load() + s.Stats.PagesSkipped.Load(); dt.ID() == arrow.TIMESTAMP && skipped == 0 {
+			if skipped := s.Stats().RowGroupsSkipped + s.Stats().PagesSkipped; dt.ID() == arrow.TIMESTAMP && skipped == 0 {
 				t.Errorf("%s: the scan skips nothing", what)
 			}
 			var given *codec.Filter

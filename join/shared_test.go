@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -113,8 +114,8 @@ func uses() []use {
 			if err != nil {
 				return "", err
 			}
-			return s.written(n, func(out partition.Destination) error {
-				_, err := out.WriteScan(ctx, sc, partition.Split(s.logs, dataset.Shard{}), s.logs, nil)
+			return s.written(n, func(out partition.Output) error {
+				_, err := out.WriteScan(ctx, sc, partition.Split(s.logs, dataset.Shard{}), s.logs)
 				return err
 			})
 		}},
@@ -124,7 +125,7 @@ func uses() []use {
 				return "", err
 			}
 			err = sc.Count(ctx, partition.Split(s.logs, dataset.Shard{}))
-			return fmt.Sprint(sc.Stats.RowsIn.Load(), sc.Stats.RowsOut.Load()), err
+			return fmt.Sprint(sc.Stats().RowsIn, sc.Stats().RowsOut), err
 		}},
 		{"build", func(ctx context.Context, s *shared, _ int) (string, error) {
 			p, err := filterbuild.NewPlan(s.ids, filterbuild.Options{Key: "id", Kind: codec.WantBloom})
@@ -152,7 +153,7 @@ func uses() []use {
 		{"check", func(ctx context.Context, s *shared, _ int) (string, error) {
 			for _, f := range s.logs {
 				for g := range f.NumGroups() {
-					if err := f.Check(ctx, g); err != nil {
+					if err := (*output.File)(f).Check(ctx, g); err != nil {
 						return "", err
 					}
 				}
@@ -178,7 +179,7 @@ func uses() []use {
 		{"fingerprint", func(_ context.Context, s *shared, _ int) (string, error) {
 			h := sha256.New()
 			for _, f := range s.logs {
-				b, err := f.Fingerprint()
+				b, err := (*output.File)(f).Fingerprint()
 				if err != nil {
 					return "", err
 				}
@@ -203,8 +204,8 @@ func uses() []use {
 				if err != nil {
 					return "", err
 				}
-				return s.written(n, func(out partition.Destination) error {
-					_, err := j.WriteTo(ctx, out, nil)
+				return s.written(n, func(out partition.Output) error {
+					_, err := j.Write(ctx, out)
 					return err
 				})
 			}},
@@ -230,10 +231,10 @@ func (s *shared) join(o join.Options) (*join.Join, error) {
 }
 
 // written returns a digest of what write has written.
-func (s *shared) written(number int, write func(partition.Destination) error) (string, error) {
+func (s *shared) written(number int, write func(partition.Output) error) (string, error) {
 	name := filepath.Join(s.dir, fmt.Sprintf("out-%d.parquet", number))
 	defer os.Remove(name)
-	if err := write(partition.Destination{Output: partition.Output{Name: name}, Result: partition.ResultExact}); err != nil {
+	if err := write(partition.Output{Name: name}); err != nil {
 		if _, statErr := os.Stat(name); statErr == nil {
 			return "", fmt.Errorf("an output is there in spite of %w", err)
 		}

@@ -40,7 +40,7 @@ func TestSpreadOfRepeatedKeys(t *testing.T) {
 	filter := filterOf(t, idFiles, "k", codec.WantBloom, 0.3)
 	for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 		rec := table(t, log, numbers("row", arrow.PrimitiveTypes.Int64, 0, len(log.values)))
-		logs := open(t, partition.Opening{}, writeTable(t, rec, 1, 1, format))
+		logs := open(t, partition.OpenOptions{}, writeTable(t, rec, 1, 1, format))
 		for _, typ := range types {
 			for _, strategy := range []join.Strategy{join.Lookup, join.Shuffle} {
 				got, err := run(t, idFiles, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Filter: filter, Threads: 2})

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
 // tally counts the rows of a pass over the log. It is safe for concurrent use.
@@ -18,20 +18,20 @@ type tally struct {
 
 	mu      sync.Mutex
 	spreads []*spread // one for each worker
-	inputs  map[partition.Piece]*inputCounts
+	inputs  map[output.Piece]*inputCounts
 }
 
 // inputCounts counts the rows of a piece of the log.
 type inputCounts struct{ rows, matched, keysNull atomic.Int64 }
 
 // of returns the counts of a piece, which is kept apart from those that overlap it.
-func (t *tally) of(p partition.Piece) *inputCounts {
+func (t *tally) of(p output.Piece) *inputCounts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.inputs[p]
 	if c == nil {
 		if t.inputs == nil {
-			t.inputs = map[partition.Piece]*inputCounts{}
+			t.inputs = map[output.Piece]*inputCounts{}
 		}
 		c = new(inputCounts)
 		t.inputs[p] = c
@@ -41,8 +41,8 @@ func (t *tally) of(p partition.Piece) *inputCounts {
 
 // describe completes the figures of an output with pairs of rows. records
 // says that it was made of records.
-func (t *tally) describe(inputs []dataset.WrittenInput, pieces []partition.Piece, typ Type, records bool) {
-	parts := map[*partition.File][]partition.Piece{}
+func (t *tally) describe(inputs []dataset.WrittenInput, pieces []output.Piece, typ Type, records bool) {
+	parts := map[*output.File][]output.Piece{}
 	for p := range t.inputs {
 		parts[p.File] = append(parts[p.File], p)
 	}
@@ -88,7 +88,7 @@ func (t *tally) measured(p float64) measuredFPR {
 
 // scanned adds what a scan counted. again says that the rows were counted before,
 // answers that the rows that it kept are rows of the answer.
-func (t *tally) scanned(s *partition.ScanStats, again, answers bool) {
+func (t *tally) scanned(s *output.ScanStats, again, answers bool) {
 	if answers {
 		t.rowsOut.Add(s.RowsOut.Load())
 	}

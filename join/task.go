@@ -10,6 +10,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -20,22 +22,22 @@ import (
 // read but footers. It is immutable and safe for concurrent use.
 type task struct {
 	opts     Options
-	ids      []*partition.File
-	logs     []*partition.File
-	pieces   []partition.Piece // of the log
-	idPieces []partition.Piece
+	ids      []*output.File
+	logs     []*output.File
+	pieces   []output.Piece // of the log
+	idPieces []output.Piece
 	keys     *pairing
 	answer   *answer
 	idPlan   *filterbuild.Plan // of a filter of the IDs
 }
 
 // newTask prepares a join. With counts, rows of the answer are counted, not made.
-func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, error) {
+func newTask(ids, logs []*output.File, opts Options, counts bool) (*task, error) {
 	if len(ids) == 0 || len(logs) == 0 {
 		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d%w", len(ids), len(logs), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	ids = slices.Clone(ids) // views of text files take their places
-	if _, release, err := partition.KeepOpen(context.Background(), slices.Concat(ids, logs)...); err != nil {
+	if _, release, err := output.KeepOpen(context.Background(), slices.Concat(ids, logs)...); err != nil {
 		return nil, err // one is nil or closed
 	} else if err := release(); err != nil {
 		return nil, err
@@ -51,16 +53,17 @@ func newTask(ids, logs []*partition.File, opts Options, counts bool) (*task, err
 	if t.idPlan, err = t.newIDPlan(0); err != nil {
 		return nil, err
 	}
-	copy(ids, t.idPlan.Files())
+	copy(ids, each.Slice(t.idPlan.Files(), inner))
 	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}
-	if t.pieces = t.opts.Pieces; t.pieces == nil {
-		t.pieces = partition.Split(logs, t.opts.Shard)
-	} else if err := partition.Unchanged(t.pieces); err != nil { // also if Split found no such shard
+	t.pieces = each.Slice(t.opts.Pieces, func(p partition.Piece) output.Piece { return output.Piece{File: inner(p.File), Lo: p.Lo, Hi: p.Hi} })
+	if t.pieces == nil {
+		t.pieces = output.Split(logs, t.opts.Shard)
+	} else if err := output.Unchanged(t.pieces); err != nil { // also if Split found no such shard
 		return nil, err
 	}
-	t.idPieces = partition.Split(ids, dataset.Shard{})
+	t.idPieces = output.Split(ids, dataset.Shard{})
 	return t, nil
 }
 
@@ -78,7 +81,7 @@ func (t *task) counting() *task {
 func (t *task) newIDPlan(capacity uint64) (*filterbuild.Plan, error) {
 	opts := t.filterOptions(t.keys.idsText)
 	opts.FPR, opts.Capacity = t.opts.FPR, capacity
-	return filterbuild.NewPlan(t.ids, opts)
+	return filterbuild.NewPlan(each.Slice(t.ids, outer), opts)
 }
 
 // filterOptions returns the options of a filter over key columns that is built
@@ -101,9 +104,9 @@ func (t *task) threads() int {
 // once returns the side that can be read only once; "" if both can be reread.
 func (t *task) once() string {
 	switch {
-	case slices.ContainsFunc(t.ids, (*partition.File).Once):
+	case slices.ContainsFunc(t.ids, (*output.File).Once):
 		return "the IDs"
-	case slices.ContainsFunc(t.logs, (*partition.File).Once):
+	case slices.ContainsFunc(t.logs, (*output.File).Once):
 		return "the log"
 	}
 	return ""
@@ -111,7 +114,7 @@ func (t *task) once() string {
 
 // rereadable returns an error if one of the files can be read only once, for a
 // strategy that reads them more often.
-func (t *task) rereadable(files ...*partition.File) error {
+func (t *task) rereadable(files ...*output.File) error {
 	for _, f := range files {
 		switch {
 		case !f.Once():
@@ -144,16 +147,16 @@ func (t *task) checkFilter() error {
 
 // parts returns the parts of the answer, in order: one for each piece of the log,
 // and in right and full joins one for the IDs without a log row.
-func (t *task) parts() []partition.Part {
-	var parts []partition.Part
+func (t *task) parts() []output.Part {
+	var parts []output.Part
 	for _, p := range t.pieces {
-		parts = append(parts, partition.Part{Piece: p, Schema: t.answer.layouts[p.File].schema})
+		parts = append(parts, output.Part{Piece: p, Schema: t.answer.layouts[p.File].schema})
 	}
 	switch first := t.answer.layouts[t.logs[0]].schema; {
 	case t.opts.Type.keepsIDs():
-		parts = append(parts, partition.Part{Name: "ids-without-rows", Schema: first})
+		parts = append(parts, output.Part{Name: "ids-without-rows", Schema: first})
 	case len(parts) == 0: // a shard without input
-		parts = append(parts, partition.Part{Schema: first})
+		parts = append(parts, output.Part{Schema: first})
 	}
 	return parts
 }
@@ -161,7 +164,7 @@ func (t *task) parts() []partition.Part {
 // mirrored returns the task with an answer for a directory, without the columns whose
 // values the paths of its files name.
 func (t *task) mirrored() (_ *task, err error) {
-	names := partition.Mirrored(t.logs)
+	names := output.Mirrored(t.logs)
 	if len(names) == 0 || t.answer.rowsOfLog() { // scans leave them out
 		return t, nil
 	}

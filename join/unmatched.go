@@ -7,10 +7,10 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // errStop ends an iteration whose consumer wants no more.
@@ -18,8 +18,8 @@ var errStop = errors.New("stop")
 
 // unmatched yields the IDs whose key no log row has, and those with a NULL key, in
 // the ID set's order, as rows of the answer.
-func (p *pass) unmatched(ctx context.Context) iter.Seq2[partition.Rows, error] {
-	return func(yield func(partition.Rows, error) bool) {
+func (p *pass) unmatched(ctx context.Context) iter.Seq2[output.Rows, error] {
+	return func(yield func(output.Rows, error) bool) {
 		l := p.answer.layouts[p.logs[0]]
 		one := func(rec arrow.Record, rows []int) error {
 			out, err := p.withoutLog(ctx, l, rec, rows)
@@ -27,13 +27,13 @@ func (p *pass) unmatched(ctx context.Context) iter.Seq2[partition.Rows, error] {
 				return err
 			}
 			p.tally.rowsOut.Add(int64(len(rows)))
-			if !yield(partition.Rows{Piece: len(p.pieces), Record: out}, nil) {
+			if !yield(output.Rows{Piece: len(p.pieces), Record: out}, nil) {
 				return errStop
 			}
 			return nil
 		}
 		if err := p.unmatchedRecords(ctx, one); err != nil && !errors.Is(err, errStop) {
-			yield(partition.Rows{}, err)
+			yield(output.Rows{}, err)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (p *pass) eachUnmatched(ctx context.Context, fn func(b table.Batch, rows []
 	}
 	side := p.held.side
 	var all, members, entries, rows []uint32
-	_, _, err := p.eachIDRow(ctx, nil, func(_ *partition.File, b table.Batch, k *key.Batch) error {
+	_, _, err := p.eachIDRow(ctx, nil, func(_ *output.File, b table.Batch, k *key.Batch) error {
 		all = table.UpTo(all, len(k.Rows))
 		members, entries = side.Find(k, all, members, entries)
 		rows = rows[:0]

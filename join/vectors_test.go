@@ -110,7 +110,7 @@ func TestVectors(t *testing.T) {
 				v.refused(t)
 				return
 			}
-			f := open(t, partition.Opening{}, v.path)[0]
+			f := open(t, partition.OpenOptions{}, v.path)[0]
 			rec, err := whole(t, f)
 			if err != nil {
 				t.Fatal(err)
@@ -231,7 +231,7 @@ func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 	if err := s.Count(t.Context(), partition.Split([]*partition.File{f}, dataset.Shard{})); err != nil {
 		t.Fatalf("scan by %s: %v", column, err)
 	}
-	if got := s.Stats.RowsOut.Load(); got != want {
+	if got := s.Stats().RowsOut; got != want {
 		t.Errorf("the filter of %s lets %d of its rows through, want %d", column, got, want)
 	}
 }
@@ -338,10 +338,10 @@ func joinTo(t *testing.T, ids, log *partition.File, key string, typ join.Type, f
 		return nil, err
 	}
 	out := filepath.Join(t.TempDir(), "out."+string(format))
-	if _, err := j.Write(t.Context(), partition.Output{Name: out, Format: format}, nil); err != nil {
+	if _, err := j.Write(t.Context(), partition.Output{Name: out, Format: format}); err != nil {
 		return nil, err
 	}
-	rec, err := whole(t, open(t, partition.Opening{}, out)[0])
+	rec, err := whole(t, open(t, partition.OpenOptions{}, out)[0])
 	if err != nil {
 		return nil, fmt.Errorf("reading the output: %w", err)
 	}

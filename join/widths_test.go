@@ -32,8 +32,8 @@ func TestWideRows(t *testing.T) {
 		for _, typ := range []join.Type{join.Inner, join.Full} {
 			for _, strategy := range []join.Strategy{join.Lookup, join.Reverse, join.Shuffle} {
 				t.Run(fmt.Sprint(name, "/", typ, "/", strategy), func(t *testing.T) {
-					ids := open(t, partition.Opening{}, writeTable(t, sides[0], 1, 1, dataset.Parquet))
-					logs := open(t, partition.Opening{}, writeTable(t, sides[1], 1, 1, dataset.Parquet))
+					ids := open(t, partition.OpenOptions{}, writeTable(t, sides[0], 1, 1, dataset.Parquet))
+					logs := open(t, partition.OpenOptions{}, writeTable(t, sides[1], 1, 1, dataset.Parquet))
 					j, err := join.New(ids, logs, join.Options{On: "k", Type: typ, Strategy: strategy, TempDir: t.TempDir()})
 					if err != nil {
 						t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -67,7 +66,7 @@ func Example() {
 		kept += rows.Record.NumRows()
 		rows.Record.Release()
 	}
-	fmt.Println(kept, "of", s.Stats.RowsIn.Load(), "flights")
+	fmt.Println(kept, "of", s.Stats().RowsIn, "flights")
 	// Output:
 	// 1822 of 24632 flights
 }
@@ -100,37 +99,6 @@ func ExampleOutput_WriteScan() {
 	fmt.Println(w.Rows, "flights in", len(w.Files), "file")
 	// Output:
 	// 3660 flights in 1 file
-}
-
-// Keys are read without the other columns.
-func ExampleReadKeys() {
-	ctx := context.Background()
-	files, err := partition.Open(ctx, []string{flights}, partition.OpenOptions{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer partition.Close(files)
-	var passed atomic.Int64
-	opts := partition.KeyOptions{Key: "origin", Filter: airports(ctx, "DFW", "IAH")}
-	rows, nulls, err := partition.ReadKeys(ctx, partition.Split(files, dataset.Shard{}), opts, func() (func(*partition.Keys) error, error) {
-		return func(k *partition.Keys) error { // of one worker
-			hits, err := k.Probe()
-			for _, i := range hits {
-				if k.Times != nil {
-					passed.Add(int64(k.Times[i]))
-				} else {
-					passed.Add(1)
-				}
-			}
-			return err
-		}, nil
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(passed.Load(), "of", rows, "rows,", nulls, "without a key")
-	// Output:
-	// 3660 of 50000 rows, 0 without a key
 }
 
 // Records that a program makes are a file to everything that reads files.

@@ -1,202 +1,125 @@
 package partition
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"slices"
-	"sort"
-	"strings"
-	"sync/atomic"
+	"iter"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
-	"github.com/bloomjoin/bloomjoin/internal/quiet"
-	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// OpenFiles opens all files that the names match, in ascending order of Rel, which is
+// OpenOptions are the options of [Open]. The zero value reads local
+// Parquet and Arrow files.
+type OpenOptions struct {
+	Store storage.Source // nil: the local file system
+	Mem   memory.Allocator
+	// Text allows text formats, for ID sets.
+	Text bool
+	// TextFormat is the format of inputs whose name does not identify one, and of
+	// .txt and .ids. If empty, they have one ID a line; other contents are an error.
+	TextFormat dataset.Format
+	// Encoding is that of text inputs: utf-8, latin1, windows-1252, utf-16le, utf-16be, or
+	// utf-16 for the order that a byte order mark says. If empty, a byte order mark of
+	// UTF-8 or UTF-16 decides, and without one it is UTF-8. A mark that contradicts it is
+	// an error, and so are bytes that it does not have. Columns that [OpenOptions].Types, or
+	// in a join the type of the log's key, make binary take any bytes, unless converted.
+	Encoding string
+	// Column is the name of the column of inputs with one ID per line; empty: "id".
+	Column string
+	// Types gives types to columns of text inputs. Other columns are strings.
+	Types map[string]arrow.DataType
+	// IgnoreCase finds the columns of Types and Where by names whose letters differ in
+	// case, and columns that are both in a file and in its path.
+	IgnoreCase bool
+	// SkipBad leaves out bad lines of text: a value that does not parse, a row of
+	// another width than the header, a line of NDJSON that is not an object. Errors
+	// that may span several lines cannot be skipped. See [File.BadLines].
+	SkipBad bool
+	// Stdin is read for the name "-". Nil: that name is refused.
+	Stdin io.Reader
+	// Int96Nanos reads INT96 timestamps of Parquet as timestamp[ns], which holds
+	// all digits in the years 1677 to 2262. Otherwise they are read as
+	// timestamp[us], which holds all years; digits below a microsecond are an
+	// error. Keys are always compared in full, and copied pages stay INT96.
+	Int96Nanos bool
+	// Include and Exclude are patterns for the files of directories and those that a
+	// pattern stands for, as in .gitignore: * ? [a-z] [!a] {a,b} **. Without a slash they
+	// match names at any depth; with one, paths below the directory; and a directory
+	// stands for all files in it. Only files that match some Include, if any, and no
+	// Exclude are read. A file that is named is read in any case.
+	Include, Exclude []string
+	// PassedOver, if not nil, receives the files of directories that are not read,
+	// with the reason.
+	PassedOver func(name, why string)
+	// Uncommitted reads outputs of runs that have not been committed, which lack rows.
+	// Otherwise they are errors. A copy of such a directory, without the manifests
+	// beside it, cannot be told from a whole one.
+	Uncommitted bool
+	// Hive decides whether name=value directories are columns of the files in them; see
+	// [File.Partitions]. All files of one Open must then have the same.
+	Hive dataset.HiveMode
+	// Memory is the memory budget of the process in bytes; 0 means no bound. It
+	// bounds what is read of the files at once: half of it is for pages and records
+	// between the files and a consumer, as long as one worker needs no more. A page or
+	// line that needs more than Memory is an error that wraps [fault.ErrMemory].
+	Memory int64
+	// Where, if not empty, is a condition on the columns, as in SQL: "ts >= '2024-05-01'
+	// AND country IN ('DE', 'FR')"; docs/where.md describes it. The files have only the
+	// rows for which it is true: no reader sees others. [File.Rows] still counts all
+	// rows that are stored. Text has no condition.
+	Where string
+}
+
+// Open opens all files that the names match, in ascending order of Rel, which is
 // the same in every process. A name is a file, a glob, a directory, an object's URL
 // or "-". The caller closes the files; see [Close]. The error for no names, or for
 // names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
-func OpenFiles(ctx context.Context, names []string, opts Opening) (files []*File, err error) {
-	needContext(ctx)
-	if err := opts.fill(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, Close(files))
-			files = nil
-		}
-	}()
-	l, err := opts.listing(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	for i, name := range names {
-		if name == "-" {
-			f, err := openStdin(opts)
-			if err != nil {
-				return files, err
-			}
-			files = append(files, f)
-			continue
-		}
-		found, err := find(ctx, &opts, name, l.lists[i], l.excluded[i], opts.files())
-		files = append(files, found...)
-		if err != nil {
-			return files, err
-		}
-	}
-	if slices.Contains(l.excluded, true) {
-		for _, f := range files {
-			if err := f.checkStored(opts.hive, l.bound, opts.IgnoreCase); err != nil {
-				return files, err
-			}
-		}
-	}
-	sort.SliceStable(files, func(i, j int) bool { return files[i].rel < files[j].rel })
-	return files, nil
-}
-
-// errNoInputs is the error of an empty list of names.
-var errNoInputs = fmt.Errorf("no inputs were named: want a file, a directory or a pattern%w", quiet.Error{Err: storage.ErrNoFiles})
-
-// listing is what names stand for.
-type listing struct {
-	lists    [][]storage.Object // of each name
-	excluded []bool             // the condition has excluded some of these
-	bound    *where.Bound       // the condition on the columns of paths; nil: none
-}
-
-// listing lists what the names stand for, leaves out what is not chosen or is listed again,
-// finds the columns of paths, and leaves out what the condition excludes.
-func (o *Opening) listing(ctx context.Context, names []string) (l listing, err error) {
-	if len(names) == 0 && !o.AllowEmpty {
-		return l, errNoInputs
-	}
-	var manifests [][]string
-	if l.lists, manifests, err = o.list(ctx, names); err != nil && !errors.Is(err, storage.ErrNoFiles) {
-		return l, err
-	}
-	empty := err
-	if l.lists, err = o.choose(names, l.lists); err != nil {
-		return l, err
-	}
-	if err = cmp.Or(o.finished(ctx, names, l.lists, manifests), empty); err != nil {
-		return l, err
-	}
-	if o.hive, err = o.layout(ctx, names, l.lists); err != nil {
-		return l, err
-	}
-	l.bound = o.ofPartitions()
-	l.lists, l.excluded, err = o.satisfying(l.bound, l.lists)
-	return l, err
-}
-
-// list returns the objects that each name stands for; nil for standard input and,
-// with AllowEmpty, directories without data. manifests are the directories of manifests
-// that were seen below each. The error may wrap [storage.ErrNoFiles]; then the rest is valid.
-func (o *Opening) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests [][]string, err error) {
-	lists, manifests = make([][]storage.Object, len(names)), make([][]string, len(names))
-	var empty error
-	for i, name := range names {
-		if name == "-" {
-			continue
-		}
-		var err error
-		if l, ok := o.Store.(storage.ManifestLister); ok {
-			lists[i], manifests[i], err = l.ListManifests(ctx, name)
-		} else {
-			lists[i], err = o.Store.List(ctx, name)
-		}
-		switch {
-		case errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty:
-		case errors.Is(err, storage.ErrNoFiles):
-			empty = cmp.Or(empty, err)
-		case err != nil:
-			return nil, nil, err
-		}
-	}
-	return lists, manifests, empty
-}
-
-// Close closes the files; see [File.Close].
-func Close(files []*File) error {
-	var errs []error
-	for _, f := range files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// openStdin opens standard input as an ID set or an Arrow stream.
-func openStdin(opts Opening) (*File, error) {
-	if opts.Stdin == nil {
-		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
-	}
-	f := &File{name: "standard input", rel: "-", size: -1, once: true, bytes: new(atomic.Int64), doubts: new(doubts)}
-	r := &counted64{r: opts.Stdin, n: f.bytes}
-	head := make([]byte, 8)
-	n, err := io.ReadFull(r, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("standard input: %w", err)
-	}
-	whole := io.NopCloser(io.MultiReader(strings.NewReader(string(head[:n])), r))
-	open := func() (io.ReadCloser, error) { return whole, nil }
-	switch f.format = byMagic(head[:n]); f.format {
-	case dataset.ArrowStream:
-		if f.table, err = arrowipc.OpenStream(open, f.name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
-			f.setReaders()
-			err = f.setWhere(&opts)
-		}
-		return f, err
-	case dataset.Parquet, dataset.ArrowFile:
-		return nil, fault.Unsupported(fault.At{File: f.name}, "a file of format %s, which is read from its end", f.format).
-			WithHint("name the file instead")
-	}
-	if err := notRows(f.name, head[:n]); err != nil {
-		return nil, err
-	}
-	if !opts.Text {
-		if n == 0 {
-			return nil, fault.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "nothing").
-				WithHint("check that the program that writes it has not failed")
-		}
-		e := fault.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "something else")
-		return nil, e.WithHint("write one with DuckDB or pyarrow, see docs/stdin.md, or name a Parquet or Arrow file")
-	}
-	if f.format = opts.TextFormat; f.format == "" {
-		f.format = dataset.Lines
-	}
-	f.table, err = text.Open(open, f.name, text.Options{
-		Format: textFormats[f.format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding, SkipBad: opts.SkipBad,
-	})
-	if err == nil {
-		f = f.WithTypes(opts.Types, opts.IgnoreCase)
-		f.setReaders()
-		err = f.setWhere(&opts)
-	}
-	return f, err
+func Open(ctx context.Context, names []string, opts OpenOptions) ([]*File, error) {
+	files, err := output.Open(ctx, names, output.OpenOptions(opts))
+	return each.Slice(files, outer), err
 }
 
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
-func ReadSchema(ctx context.Context, name string, opts Opening) (p *dataset.PinnedSchema, err error) {
-	opts.Hive, opts.Uncommitted = dataset.HiveOff, true // the schema is that of the file
-	files, err := OpenFiles(ctx, []string{name}, opts)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, Close(files)) }()
-	if len(files) > 1 || files[0].parquet() == nil {
-		return nil, fault.Unsupported(fault.At{File: name}, "a schema from anything but one Parquet file").
-			WithHint("name a Parquet file, such as an earlier output")
-	}
-	return pin(files[0].parquet().File())
+func ReadSchema(ctx context.Context, name string, opts OpenOptions) (*dataset.PinnedSchema, error) {
+	return output.ReadSchema(ctx, name, output.Opening{OpenOptions: output.OpenOptions(opts)})
+}
+
+// RecordsOptions describes rows that a program provides.
+type RecordsOptions struct {
+	// Once says that read can be called only once. Work that needs a second pass
+	// is then an error, before the first pass if possible.
+	Once bool
+	// Rows is the number of rows, or 0 if unknown. It saves a counting pass. A pass
+	// with another number of rows is an error.
+	Rows int64
+}
+
+// Records returns a File whose rows are the record batches that read yields. It
+// serves as a log or as IDs wherever a File does. It has one row group, so one
+// worker reads it: rows for several workers are several Files with different names.
+//
+// read is called once for each pass over the rows, and must yield the same rows in
+// the same order each time. It receives the context of the pass and runs in the
+// goroutine of the reader. A pass ends with the sequence, at its first error, or
+// when the reader stops; the sequence then frees what it holds. Passes may overlap,
+// unless Once is set. Nothing runs ahead of the reader.
+//
+// The sequence keeps ownership of its records: each must be valid until the next
+// one is asked for. So [array.RecordReader]s and channels of records are a short
+// loop away. A record has any number of rows, and the columns of the schema, in
+// order, with their types; metadata may differ. Other columns, a NULL in a column
+// that the schema declares without NULLs, and a panic of the sequence are errors
+// that name the File and the record, counted from 1 as a row group.
+//
+// The File has no size, no [File.Fingerprint] and so no identity: no run over it
+// is taken for done, and nothing that several processes divide by
+// [dataset.Shard] can come of it. Close does nothing.
+func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
+	return outer(output.Records(name, schema, read, output.RecordsOptions(opts)))
 }

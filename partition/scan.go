@@ -2,203 +2,116 @@ package partition
 
 import (
 	"context"
-	"errors"
 	"iter"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 )
+
+// ScanOptions are the options of a [Scanner]. Only Match is required.
+// Each row that passes is kept once.
+type ScanOptions struct {
+	// Match holds the filters. A row is kept if it passes all of them or, with Any,
+	// one of them. Filters with NoMatch always apply.
+	Match []dataset.Match
+	Any   bool
+	// Normalize names the rule that normalizes the log's strings before they are
+	// compared: some of trim, lower and uuid, separated by commas; see FORMAT.md of
+	// package codec. It must be the rule with which the filters were built. Filters
+	// over keys without strings fit any rule, if another filter has that rule.
+	Normalize string
+	// Columns are the top-level columns to keep, in order; nil means all. Each file
+	// must have them or, if Schema is Union, at least one file. IgnoreCase matches
+	// their names regardless of case.
+	Columns    []string
+	IgnoreCase bool
+	// Schema decides about files whose columns differ. Empty: PerFile for a directory,
+	// otherwise Strict. With Union, Pinned is the schema of the output instead of the
+	// union of the files' schemas.
+	Schema dataset.SchemaMode
+	Pinned *dataset.PinnedSchema
+	// CountNulls makes KeysNull and RowsWhere exact. Otherwise rows in skipped pages
+	// count as non-NULL when the page index gives no null count.
+	CountNulls bool
+	// Threads is the number of workers; 0 means GOMAXPROCS.
+	Threads int
+	Mem     memory.Allocator
+	// Progress, if not nil, receives the number of rows of each batch, concurrently
+	// from several goroutines.
+	Progress func(rows int64)
+}
+
+// Rows are rows of one piece.
+type Rows struct {
+	Piece  int // position among the pieces that were read
+	Record arrow.Record
+}
+
+func outerRows(r output.Rows) Rows { return Rows{Piece: r.Piece, Record: r.Record} }
+
+// Scanner applies filters to files. It runs one scan: what uses it a second time, by Scan,
+// Count or [Output.WriteScan], gets an error. Stats and PathOf may be called while it runs.
+type Scanner struct{ in *output.Scanner }
+
+// room returns the scanner inside; nil if NewScanner did not make it, which is an error there.
+func (s *Scanner) room() *output.Scanner {
+	if s == nil {
+		return nil
+	}
+	return s.in
+}
+
+// NewScanner returns a scanner. It returns an error if one of the files lacks a
+// column, or has a key that cannot be compared with a filter's. It reads nothing;
+// files that are not given are checked when they are scanned.
+func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
+	s, err := output.NewScanner(output.ScanOptions(opts), each.Slice(files, (*File).in)...)
+	if err != nil {
+		return nil, err
+	}
+	return &Scanner{s}, nil
+}
 
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
 // records. The sequence can be used once.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		if err := s.begin(); err != nil {
-			yield(Rows{}, err)
-			return
-		}
-		for r, err := range s.scan(ctx, pieces) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// scan is Scan for a part of the scan.
-func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		ended := true // the consumer has stopped, got an error or panicked
-		if s.opts.Schema == dataset.Union {
-			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
-			return
-		}
-		ctx, release, err := mapPieces(ctx, pieces)
-		if err != nil {
-			yield(Rows{}, err)
-			return
-		}
-		s.countGroups(pieces)
-		defer func() {
-			if err := release(); err != nil && !ended {
-				yield(Rows{}, err)
-			}
-		}()
-		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, s.opts.Threads), func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
-		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) { return s.newWorker(pieces, way) }) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-		ended = false
-	}
+	return each.Seq(s.room().Scan(ctx, each.Slice(pieces, Piece.in)), outerRows)
 }
 
 // Count counts the rows of the pieces that pass, in Stats.
-func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
-	if err := s.begin(); err != nil {
-		return err
-	}
-	ctx, release, err := openPieces(ctx, pieces)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	s.counted = true
-	s.mu.Lock()
-	s.count = true
-	s.mu.Unlock()
-	parts, err := s.parts(pieces, false)
-	if err != nil {
-		return err
-	}
-	for i := range parts {
-		if p := &parts[i]; p.Piece.File.parquet() != nil {
-			p.pages = &pageSource{piece: p.Piece}
-		}
-	}
-	for r, err := range s.eachPart(ctx, parts) {
-		if err != nil {
-			return err
-		}
-		r.release()
-	}
-	return nil
-}
-
-// parts returns one part of an output for each piece. If own is set, each has the
-// schema of the kept columns of its file.
-func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
-	if err := checkPieces(pieces); err != nil {
-		return nil, err
-	}
-	var parts []Part
-	for _, p := range pieces {
-		part := Part{Piece: p, Schema: p.File.Schema()}
-		if own {
-			var err error
-			if part.Schema, err = s.opts.SchemaOf(p.File); err != nil {
-				return nil, err
-			}
-		}
-		parts = append(parts, part)
-	}
-	return parts, nil
-}
-
-// eachPart yields the rows of the parts that pass: as pages if the part has a
-// pageSource, else as records. Rows.Piece is the index of the part.
-func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		for lo, hi := 0, 0; lo < len(parts); lo = hi {
-			asPages := parts[lo].pages != nil
-			var pieces []Piece
-			var sources []*pageSource
-			for hi = lo; hi < len(parts) && (parts[hi].pages != nil) == asPages; hi++ {
-				if asPages {
-					parts[hi].pages.number = hi - lo
-				}
-				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
-			}
-			rows := s.scan(ctx, pieces)
-			if asPages {
-				rows = s.pages(ctx, sources)
-			}
-			for r, err := range rows {
-				r.Piece += lo
-				if !yield(r, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-// pages yields the rows that pass as pages. Rows.Piece is the index of the source.
-func (s *Scanner) pages(ctx context.Context, sources []*pageSource) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		s.countGroups(piecesOfSources(sources))
-		for g, err := range s.copyPages(ctx, sources) {
-			if err != nil {
-				yield(Rows{}, err)
-				return
-			}
-			if !yield(Rows{Piece: g.source, group: g}, nil) {
-				return
-			}
-		}
-	}
-}
-
-// rowsNeed returns the maximum number of bytes needed to find the rows that pass:
-// for their numbers, and those of the rows to examine.
-func rowsNeed(pieces []Piece) (most int64) {
-	for _, p := range pieces {
-		if f := p.File.parquet(); f != nil {
-			for g := p.Lo; g < p.Hi; g++ {
-				most = max(most, f.GroupRows(g))
-			}
-		}
-	}
-	return 3 * 4 * min(most, rangeRows)
-}
-
-func (s *Scanner) newWorker(pieces []Piece, way flight) (taskWork, error) {
-	w := &scanWorker{scanner: s, way: way, checks: s.checks(), buf: new(parquet.Buffers)}
-	var err error
-	if s.opts.Work != nil {
-		w.further, err = s.opts.Work()
-	}
-	return func(ctx context.Context, t task, emit func(Rows) error) error {
-		return w.group(ctx, pieces[t.piece], t.group, records(emit))
-	}, err
-}
-
-func (s *Scanner) countGroups(pieces []Piece) {
-	for _, p := range pieces {
-		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
-	}
+func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
+	return s.room().Count(ctx, each.Slice(pieces, Piece.in))
 }
 
 // PathOf returns how the rows of a file were read, and why: "engine" if pages were
 // copied or only keys read, "generic" if Arrow records were made. For pages, why also
 // says which columns' chunks could not be copied whole, as far as the footer shows.
 // It is known once the scan has begun. It may be called while the scan runs.
-func (s *Scanner) PathOf(f *File) (path, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case f == nil || f.table == nil:
-		return "", ""
-	case f.format == dataset.RecordBatches:
-		return "generic", "the rows are given as Arrow records"
-	case f.parquet() == nil:
-		return "generic", "the input is Arrow, not Parquet"
-	case s.copied[f] != "":
-		return "engine", s.copied[f]
-	case s.count:
-		return "engine", "only keys are read"
+func (s *Scanner) PathOf(f *File) (path, why string) { return s.room().PathOf(f.in()) }
+
+// ScanStats are the figures of a scan.
+type ScanStats struct {
+	RowsIn, RowsOut int64
+	// RowsWhere counts the rows that were found to satisfy [OpenOptions].Where; without
+	// a condition all of RowsIn. Rows that the filters were found to drop before are not
+	// examined, and not counted unless CountNulls is set.
+	RowsWhere        int64
+	KeysNull         int64 // rows with a NULL in the first filter's key
+	RowGroups        int64
+	RowGroupsSkipped int64 // row groups whose pages were not read
+	Pages            int64 // pages of keys, and of leaves that were copied
+	PagesSkipped     int64 // pages that were not decompressed
+}
+
+// Stats returns the figures so far.
+func (s *Scanner) Stats() ScanStats {
+	c := s.room().Stats
+	return ScanStats{
+		RowsIn: c.RowsIn.Load(), RowsOut: c.RowsOut.Load(), RowsWhere: c.RowsWhere.Load(), KeysNull: c.KeysNull.Load(),
+		RowGroups: c.RowGroups.Load(), RowGroupsSkipped: c.RowGroupsSkipped.Load(), Pages: c.Pages.Load(), PagesSkipped: c.PagesSkipped.Load(),
 	}
-	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -89,12 +91,12 @@ const (
 )
 
 // buildOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, partition.Opening, error) {
+func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, output.Opening, error) {
 	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Capacity, opts.Room = o.capacity, true
 	}
-	open := partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: c.stdin}}
+	open := output.Opening{OpenOptions: output.OpenOptions{Text: true, Stdin: c.stdin}}
 	var err error
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, err
@@ -173,7 +175,7 @@ func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 }
 
 // hasLines returns an error if --key is missing and a file has columns.
-func (o *buildFlags) hasLines(files []*partition.File) error {
+func (o *buildFlags) hasLines(files []*output.File) error {
 	if o.key != "" {
 		return nil
 	}
@@ -320,16 +322,16 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	files := plan.Files()
-	defer partition.Close(files)
-	run := &partition.Run{Log: files, List: list}
+	files := insides(plan.Files())
+	defer output.Close(files)
+	run := &output.Run{Log: files, List: list}
 	notes := []string{textKeys(files, o.ids.keyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
 		return err
 	} else if done {
-		return c.done(ctx, "build", o.out, start, partition.ErrDone)
+		return c.done(ctx, "build", o.out, start, output.ErrDone)
 	}
-	add, end := c.progress("reading IDs", plan.Pieces())
+	add, end := c.progress("reading IDs", each.Slice(plan.Pieces(), insidePiece))
 	plan.SetProgress(add)
 	f, rep, err := plan.Build(ctx)
 	end()
@@ -363,7 +365,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 
 // undivided returns a note about text files that one of the shard's workers reads as a
 // whole, or "".
-func undivided(files []*partition.File, s dataset.Shard) string {
+func undivided(files []*output.File, s dataset.Shard) string {
 	if s.Whole() {
 		return ""
 	}
@@ -403,23 +405,23 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 
 // planNamed opens the files that the names stand for, and plans the build from them. The
 // caller closes the plan's files.
-func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts filterbuild.Options, open partition.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts filterbuild.Options, open output.Opening) (*filterbuild.Plan, error) {
 	files, err := c.open(cmd, names, open)
 	if err != nil {
 		return nil, err
 	}
 	if err := o.inputs.checkHive(files...); err != nil {
-		return nil, errors.Join(err, partition.Close(files))
+		return nil, errors.Join(err, output.Close(files))
 	}
 	plan, err := c.planBuild(o, files, opts, open)
 	if err != nil {
-		return nil, errors.Join(err, partition.Close(files))
+		return nil, errors.Join(err, output.Close(files))
 	}
 	return plan, nil
 }
 
 // planListed plans the build from a list of inputs. The caller closes the plan's files.
-func (c *cli) planListed(ctx context.Context, o *buildFlags, list *partition.Inputs, opts filterbuild.Options, open partition.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planListed(ctx context.Context, o *buildFlags, list *output.Inputs, opts filterbuild.Options, open output.Opening) (*filterbuild.Plan, error) {
 	if err := c.budgets(&open); err != nil {
 		return nil, err
 	}
@@ -435,11 +437,11 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *partition.Inp
 			return nil, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs", in.Name)
 		}
 	}
-	plan, err := filterbuild.NewPlanOf(ctx, list, open, opts)
+	plan, err := filterbuild.NewPlanOf(ctx, (*partition.Inputs)(list.With(open)), opts)
 	if err != nil {
 		return nil, err
 	}
-	if err = o.ids.apply(plan.Files()); err == nil {
+	if err = o.ids.apply(insides(plan.Files())); err == nil {
 		err = checkType(o.ids.keyType, opts.Key, open.Types, plan)
 	}
 	if err != nil {
@@ -449,7 +451,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *partition.Inp
 }
 
 // planBuild plans the build from the files, none of which may be the output.
-func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild.Options, open partition.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planBuild(o *buildFlags, files []*output.File, opts filterbuild.Options, open output.Opening) (*filterbuild.Plan, error) {
 	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
 		return nil, err
 	}
@@ -460,7 +462,7 @@ func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild
 	if err := c.spare(o.out, names...); err != nil {
 		return nil, err
 	}
-	plan, err := filterbuild.NewPlan(files, opts)
+	plan, err := filterbuild.NewPlan(doors(files), opts)
 	if err != nil {
 		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
 			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
@@ -472,7 +474,7 @@ func (c *cli) planBuild(o *buildFlags, files []*partition.File, opts filterbuild
 
 // builtBefore reports whether the same run has written the output before. With
 // --strict that filter is checked, since the earlier run may not have been strict.
-func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.Plan, run *partition.Run, opts filterbuild.Options) (bool, error) {
+func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.Plan, run *output.Run, opts filterbuild.Options) (bool, error) {
 	done, err := c.filterDone(ctx, o.out, func(h *codec.Header) bool {
 		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) && sameDivision(h.Filter, plan) &&
 			(h.Contiguous || !o.uncompressed)
@@ -534,7 +536,7 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Head
 	case c.force:
 		return false, nil
 	}
-	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, partition.ErrExists)
+	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, output.ErrExists)
 }
 
 func (c *cli) filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {

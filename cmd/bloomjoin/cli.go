@@ -20,8 +20,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store"
 )
@@ -188,7 +188,7 @@ func (c *cli) allInFlight() int64 {
 // explain adds to errors about the budget how it follows from --memory, and to those about
 // a list of inputs how to renew it.
 func (c *cli) explain(err error) error {
-	if errors.Is(err, partition.ErrOutdated) && c.listed != "" {
+	if errors.Is(err, output.ErrOutdated) && c.listed != "" {
 		return fmt.Errorf("%w: bloomjoin inputs --update %s opens only what has changed", err, c.listed)
 	}
 	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
@@ -323,15 +323,15 @@ func (c *cli) sayNotes(output string, w dataset.Written) {
 }
 
 // open opens input files by name, with the budgets of --memory.
-func (c *cli) open(cmd *cobra.Command, names []string, opts partition.Opening) ([]*partition.File, error) {
+func (c *cli) open(cmd *cobra.Command, names []string, opts output.Opening) ([]*output.File, error) {
 	if err := c.budgets(&opts); err != nil {
 		return nil, err
 	}
-	return partition.OpenFiles(cmd.Context(), names, opts)
+	return output.OpenFiles(cmd.Context(), names, opts)
 }
 
 // budgets completes the options for opening files.
-func (c *cli) budgets(opts *partition.Opening) error {
+func (c *cli) budgets(opts *output.Opening) error {
 	total, err := c.total()
 	if err != nil {
 		return err
@@ -351,7 +351,7 @@ type pathOf struct {
 	Reason string `json:"reason"`
 }
 
-func pathsOf(pieces []partition.Piece, of func(*partition.File) (path, why string)) []pathOf {
+func pathsOf(pieces []output.Piece, of func(*output.File) (path, why string)) []pathOf {
 	out := []pathOf{}
 	for _, p := range pieces {
 		path, why := of(p.File)
@@ -361,7 +361,7 @@ func pathsOf(pieces []partition.Piece, of func(*partition.File) (path, why strin
 }
 
 // bytesRead returns the number of bytes read from files.
-func bytesRead(files []*partition.File) int64 {
+func bytesRead(files []*output.File) int64 {
 	var n int64
 	for _, f := range files {
 		n += f.BytesRead()

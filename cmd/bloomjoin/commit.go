@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
 // dirFlags are the flags of scan and join for output directories.
@@ -29,9 +29,9 @@ func addManifestDir(f *pflag.FlagSet, dir *string) {
 }
 
 // fill checks the flags and copies them to the output.
-func (o *dirFlags) fill(ctx context.Context, out *partition.Destination) error {
+func (o *dirFlags) fill(ctx context.Context, out *output.Destination) error {
 	if o.idsChanged != "" {
-		if err := oneOf("ids-changed", o.idsChanged, partition.IDsRerun, partition.IDsKeep); err != nil {
+		if err := oneOf("ids-changed", o.idsChanged, output.IDsRerun, output.IDsKeep); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ type commitReport struct {
 
 func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
-	out := partition.Destination{Output: partition.Output{Name: args[0], Store: c.store()}, ManifestDir: manifests}
+	out := output.Destination{Output: output.Output{Name: args[0], Store: c.store()}, ManifestDir: manifests}
 	if err := readOnly(out.Name); err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error 
 	if err != nil {
 		return err
 	}
-	done, err := partition.Commit(ctx, out, names)
-	if errors.Is(err, partition.ErrDone) {
+	done, err := output.Commit(ctx, out, names)
+	if errors.Is(err, output.ErrDone) {
 		return c.done(ctx, "commit", out.Name, start, err)
 	}
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
 // want has the figures of one ID set in expected.txt, computed by DuckDB.
@@ -156,11 +156,11 @@ func counted(t *testing.T, names ...string) (rows, distance int64) {
 // ownTable reads a file with the reader of this module.
 func ownTable(t *testing.T, name string) arrow.Table {
 	t.Helper()
-	files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{})
+	files, err := output.Open(t.Context(), []string{name}, output.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer partition.Close(files)
+	defer output.Close(files)
 	var records []arrow.Record
 	for g := range files[0].NumGroups() {
 		for rec, err := range files[0].Read(t.Context(), g, nil) {

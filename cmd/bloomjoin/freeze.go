@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // freezeFlags holds the flags of inputs.
@@ -107,7 +107,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 	if old != nil {
 		defer func() { err = errors.Join(err, old.Close()) }()
 	}
-	found, err := partition.ListInputs(ctx, names, open, old)
+	found, err := output.ListInputs(ctx, names, open, old)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 			return err
 		}
 	}
-	rep.FileBytes, err = partition.WriteInputs(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
+	rep.FileBytes, err = output.WriteInputs(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 }
 
 // freezeOptions checks the flags before anything is opened.
-func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.Opening, err error) {
+func (c *cli) freezeOptions(o *freezeFlags, args []string) (open output.Opening, err error) {
 	switch {
 	case o.out == "" || o.out == "-":
 		return open, usagef("-o FILE is required: name the list to write, as -o inputs.jsonl")
@@ -160,17 +160,17 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open partition.Openi
 			return open, err
 		}
 	}
-	open = partition.Opening{OpenOptions: partition.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
+	open = output.Opening{OpenOptions: output.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
 	return open, o.inputs.fill(&open)
 }
 
 // earlier opens the list of --update; nil if there is none. A list that is not there yet
 // is no error: the first run has none.
-func (c *cli) earlier(ctx context.Context, name string) (*partition.Inputs, error) {
+func (c *cli) earlier(ctx context.Context, name string) (*output.Inputs, error) {
 	if name == "" {
 		return nil, nil
 	}
-	old, err := partition.ReadInputs(ctx, c.store(), name)
+	old, err := output.ReadInputs(ctx, c.store(), name)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.say("note: --update %s: there is no such list yet, so all files are opened", name)
 		return nil, nil
@@ -186,7 +186,7 @@ func hiveNames(columns []arrow.Field) (names []string) {
 }
 
 // add adds up the inputs.
-func (r *freezeReport) add(ctx context.Context, list *partition.Inputs) error {
+func (r *freezeReport) add(ctx context.Context, list *output.Inputs) error {
 	for in, err := range list.Each(ctx) {
 		if err != nil {
 			return err
@@ -198,7 +198,7 @@ func (r *freezeReport) add(ctx context.Context, list *partition.Inputs) error {
 }
 
 // since adds what an update has found.
-func (r *freezeReport) since(ctx context.Context, found, old *partition.Inputs) error {
+func (r *freezeReport) since(ctx context.Context, found, old *output.Inputs) error {
 	added, changed, gone, err := found.Since(ctx, old)
 	if err != nil {
 		return err

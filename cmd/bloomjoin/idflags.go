@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // idFlags are the flags for reading ID sets in text formats.
@@ -53,7 +53,7 @@ func (o *idFlags) given() (flags []string) {
 
 // check copies the flags to the options, before any input is opened. The flags are
 // a usage error if the names of all inputs have extensions of typed formats.
-func (o *idFlags) check(open *partition.Opening, names []string) error {
+func (o *idFlags) check(open *output.Opening, names []string) error {
 	open.SkipBad, open.TextFormat, open.Encoding = o.skipBad, dataset.Format(o.format), o.encoding
 	if err := checkEncoding(o.encoding); err != nil {
 		return err
@@ -76,12 +76,12 @@ func typedName(name string) bool {
 }
 
 // apply returns an error if a flag has no effect on the files that were opened.
-func (o *idFlags) apply(files []*partition.File) error {
-	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format().IsText() })
+func (o *idFlags) apply(files []*output.File) error {
+	text := slices.IndexFunc(files, func(f *output.File) bool { return f.Format().IsText() })
 	if flags := o.given(); len(flags) > 0 && text < 0 && len(files) > 0 {
 		return fmt.Errorf("%s: its format is %s: %s is for text IDs (to read a column as another type, write COL::TYPE where the key is named)", files[0].Name(), files[0].Format(), strings.Join(flags, " and "))
 	}
-	if o.format != "" && !slices.ContainsFunc(files, func(f *partition.File) bool { return string(f.Format()) == o.format }) {
+	if o.format != "" && !slices.ContainsFunc(files, func(f *output.File) bool { return string(f.Format()) == o.format }) {
 		return fmt.Errorf("%s: its name says %s, which --ids-format %s does not change (rename it, or read it from standard input with --ids -)", files[text].Name(), files[text].Format(), o.format)
 	}
 	return nil
@@ -89,8 +89,8 @@ func (o *idFlags) apply(files []*partition.File) error {
 
 // textKeys returns a note if the key of a text file was read as text because it
 // was given no type.
-func textKeys(files []*partition.File, keyType string, classes []string) string {
-	text := slices.IndexFunc(files, func(f *partition.File) bool { return f.Format().IsText() })
+func textKeys(files []*output.File, keyType string, classes []string) string {
+	text := slices.IndexFunc(files, func(f *output.File) bool { return f.Format().IsText() })
 	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {
 		return ""
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // inputFlags are the flags that select the files of directories, and the
@@ -53,7 +53,7 @@ func (o *inputFlags) addOutput(f *pflag.FlagSet) {
 }
 
 // fill checks the flags and copies them to the options.
-func (o *inputFlags) fill(open *partition.Opening) error {
+func (o *inputFlags) fill(open *output.Opening) error {
 	for i, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := glob.ParseRule(p); err != nil {
 			name := "include"
@@ -69,7 +69,7 @@ func (o *inputFlags) fill(open *partition.Opening) error {
 
 // fillHive checks the flags about name=value directories and copies them to the
 // options.
-func (o *inputFlags) fillHive(open *partition.Opening) error {
+func (o *inputFlags) fillHive(open *output.Opening) error {
 	open.Uncommitted = o.uncommitted
 	if err := oneOf("hive-partitioning", o.hive, string(dataset.HiveAuto), string(dataset.HiveOff)); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (o *inputFlags) fillHive(open *partition.Opening) error {
 
 // checkHive returns an error if a type is given for a name that no directory of the
 // inputs has.
-func (o *inputFlags) checkHive(files ...*partition.File) error {
+func (o *inputFlags) checkHive(files ...*output.File) error {
 	var names []string
 	for _, f := range files {
 		for _, p := range f.Partitions() {
@@ -111,7 +111,7 @@ func (o *inputFlags) checkTypes(names []string, files int) error {
 }
 
 // logFrom prepares the options for opening a log. Standard input may be named once.
-func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlags, logs []string, shard dataset.Shard, out partition.Destination) error {
+func (c *cli) logFrom(ctx context.Context, open *output.Opening, o *inputFlags, logs []string, shard dataset.Shard, out output.Destination) error {
 	if err := o.fill(open); err != nil {
 		return err
 	}
@@ -132,30 +132,30 @@ func (c *cli) logFrom(ctx context.Context, open *partition.Opening, o *inputFlag
 
 // writeEmpty writes the output of a log without files: a directory without files, or
 // a file with the schema of --schema-from.
-func (c *cli) writeEmpty(ctx context.Context, out partition.Destination, opts partition.Scan, schemaFrom string) (w dataset.Written, err error) {
+func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts output.Scan, schemaFrom string) (w dataset.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := partition.Open(ctx, []string{schemaFrom}, partition.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()})
+		files, err := output.Open(ctx, []string{schemaFrom}, output.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()})
 		if err != nil {
 			return w, err
 		}
-		defer partition.Close(files)
+		defer output.Close(files)
 		if schema, err = opts.SchemaOf(files[0]); err != nil {
 			return w, err
 		}
 	}
-	var parts []partition.Part // a directory gets no file
+	var parts []output.Part // a directory gets no file
 	if !out.IsDir(ctx) {
 		if schema == nil {
 			return w, fault.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", out.Name)
 		}
-		parts = []partition.Part{{Schema: schema}}
+		parts = []output.Part{{Schema: schema}}
 	}
-	return out.Write(ctx, parts, func(func(partition.Rows, error) bool) {})
+	return out.Write(ctx, parts, func(func(output.Rows, error) bool) {})
 }
 
 // joinEmpty writes the answer of a join whose log has no files.
-func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out partition.Destination) (dataset.Written, error) {
+func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out output.Destination) (dataset.Written, error) {
 	var w dataset.Written
 	switch {
 	case opts.Type == join.Right || opts.Type == join.Full:
@@ -167,7 +167,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	case o.count:
 		return w, nil
 	}
-	return c.writeEmpty(ctx, out, partition.Scan{ScanOptions: partition.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.schemaFrom)
+	return c.writeEmpty(ctx, out, output.Scan{ScanOptions: output.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.schemaFrom)
 }
 
 // bareNames returns log columns without the prefix "log." that they may have.

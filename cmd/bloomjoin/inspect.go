@@ -16,8 +16,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -199,7 +199,7 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns,
 	for _, e := range entries {
 		i, err := c.inspectOne(cmd, e.Name, check, lim)
 		if err != nil {
-			if errors.Is(err, partition.ErrNoData) {
+			if errors.Is(err, output.ErrNoData) {
 				c.describe("  %s: not a filter, Parquet or Arrow file", e.Rel)
 				continue
 			}
@@ -229,7 +229,7 @@ type dirInspected struct {
 // inspectState compares an output directory with its manifest. It returns nil if there is
 // none. With check, a difference is an error.
 func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
-	d, err := partition.InspectDirectory(ctx, partition.Destination{Output: partition.Output{Name: dir, Store: c.store()}, ManifestDir: manifests}, check)
+	d, err := output.InspectDirectory(ctx, output.Destination{Output: output.Output{Name: dir, Store: c.store()}, ManifestDir: manifests}, check)
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -293,17 +293,17 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if codec.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
-	if partition.IsInputs(first) {
+	if output.IsInputs(first) {
 		return i, i.list(cmd.Context(), c.store(), name, check)
 	}
-	files, err := c.open(cmd, []string{name}, partition.Opening{OpenOptions: partition.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
-	if errors.Is(err, partition.ErrNoData) {
-		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, partition.ErrNoData)
+	files, err := c.open(cmd, []string{name}, output.Opening{OpenOptions: output.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
+	if errors.Is(err, output.ErrNoData) {
+		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, output.ErrNoData)
 	}
 	if err != nil {
 		return i, err
 	}
-	defer func() { err = errors.Join(err, partition.Close(files)) }()
+	defer func() { err = errors.Join(err, output.Close(files)) }()
 	return i, i.table(cmd.Context(), files[0], check)
 }
 
@@ -392,11 +392,11 @@ func (f *filterFacts) full() string {
 	return fmt.Sprintf(", %s used", percent(int64(f.Distinct), int64(f.Capacity)))
 }
 
-func (i *inspected) table(ctx context.Context, f *partition.File, check bool) error {
+func (i *inspected) table(ctx context.Context, f *output.File, check bool) error {
 	md := f.Schema().Metadata()
 	t := &tableFacts{Format: string(f.Format()), Rows: f.Rows(), RowGroups: f.NumGroups(), Codec: f.Codec()}
-	t.Result, _ = md.GetValue(partition.MetaResult)
-	t.Filter, _ = md.GetValue(partition.MetaFilter)
+	t.Result, _ = md.GetValue(output.MetaResult)
+	t.Filter, _ = md.GetValue(output.MetaFilter)
 	i.Table = t
 	rows := count(t.Rows) + " rows"
 	if t.Rows < 0 {
@@ -408,9 +408,9 @@ func (i *inspected) table(ctx context.Context, f *partition.File, check bool) er
 	}
 	i.say("format", "%s", format)
 	switch t.Result {
-	case partition.ResultCandidates:
+	case output.ResultCandidates:
 		i.say("result", "candidates of filter %.16s…: false positives may be among the rows", t.Filter)
-	case partition.ResultExact:
+	case output.ResultExact:
 		i.say("result", "exact answer of a join")
 	}
 	for _, c := range f.Schema().Fields() {

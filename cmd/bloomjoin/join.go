@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -130,13 +132,13 @@ type joinReport struct {
 }
 
 // joinOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, partition.Opening, partition.Destination, error) {
+func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, output.Opening, output.Destination, error) {
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 		TempDir: o.tempDir,
 	}
-	open := partition.Opening{OpenOptions: partition.OpenOptions{Text: true, Stdin: c.stdin}}
-	var out partition.Destination
+	open := output.Opening{OpenOptions: output.OpenOptions{Text: true, Stdin: c.stdin}}
+	var out output.Destination
 	var err error
 	if !o.count {
 		if out, err = c.outputOf(ctx, o.out, o.format); err == nil {
@@ -201,8 +203,8 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, part
 }
 
 // checkLayout checks the flags for the layout against the type of the join.
-func (o *joinFlags) checkLayout(opts *join.Options, out *partition.Destination) error {
-	var kept partition.Scan
+func (o *joinFlags) checkLayout(opts *join.Options, out *output.Destination) error {
+	var kept output.Scan
 	if err := o.layout.check(&kept, out); err != nil {
 		return err
 	}
@@ -291,7 +293,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	r.keep = partition.Scan{ScanOptions: partition.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
+	r.keep = output.Scan{ScanOptions: output.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
 	layout, err := r.settings(ctx)
 	if err != nil {
 		return err
@@ -300,27 +302,27 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := r.joinFiles(cmd, o, &opts, open, openLog, args); err != nil {
 		return err
 	}
-	r.out.Result, r.out.Require = partition.ResultExact, opts.Require
+	r.out.Result, r.out.Require = output.ResultExact, opts.Require
 	r.whole = opts.Type == join.Right || opts.Type == join.Full
 	if len(r.files) > 0 { // before the output is looked at
-		if _, err := join.New(r.ids, r.files, opts); err != nil {
+		if _, err := join.New(doors(r.ids), doors(r.files), opts); err != nil {
 			return err
 		}
 	}
 	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
-	opts.Pieces = r.own
+	opts.Pieces = each.Slice(r.own, doorPiece)
 	r.showPhases(&opts)
 	var j *join.Join // nil: nothing is to be read
 	if len(r.files) > 0 {
-		if j, err = join.New(r.ids, r.files, opts); err != nil {
+		if j, err = join.New(doors(r.ids), doors(r.files), opts); err != nil {
 			return err
 		}
 	}
 	written, err := r.writeJoin(ctx, o, opts, j)
 	r.end()
-	if errors.Is(err, partition.ErrDone) { // another attempt was faster
+	if errors.Is(err, output.ErrDone) { // another attempt was faster
 		return r.done(ctx, r.verb, r.out.Name, r.start, err)
 	}
 	if errors.Is(err, join.ErrRequire) && !o.count {
@@ -357,8 +359,8 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 
 // joinInputs returns how to open the log, and checks what comes from standard
 // input.
-func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids partition.Opening, args []string) (partition.Opening, error) {
-	open := partition.Opening{OpenOptions: partition.OpenOptions{Int96Nanos: ids.Int96Nanos}}
+func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids output.Opening, args []string) (output.Opening, error) {
+	open := output.Opening{OpenOptions: output.OpenOptions{Int96Nanos: ids.Int96Nanos}}
 	if !o.count && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
 		return open, usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
@@ -381,7 +383,7 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options
 }
 
 // joinFiles opens the filter, the IDs and the log.
-func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log partition.Opening, args []string) (err error) {
+func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log output.Opening, args []string) (err error) {
 	if o.filter != "" {
 		if opts.Filter, err = r.load(cmd.Context(), o.filter, opts.Memory); err != nil {
 			return err
@@ -408,7 +410,7 @@ func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options,
 		_, err = j.Count(ctx)
 		return w, errors.Join(err, r.closeFilters())
 	}
-	return j.WriteTo(ctx, r.out, r.closeFilters)
+	return j.WriteJob(ctx, (*partition.Job)(output.NewJob(r.out, r.closeFilters)))
 }
 
 // joinReport returns the report of a join. j is nil if the log has no file.
@@ -425,7 +427,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w dat
 		for _, p := range r.pieces() {
 			rep.RowGroups += int64(p.Hi - p.Lo)
 		}
-		rep.Path = pathsOf(r.pieces(), j.PathOf)
+		rep.Path = pathsOf(r.pieces(), func(f *output.File) (path, why string) { return j.PathOf((*partition.File)(f)) })
 		rep.Columns = columnsOf(j, opts)
 	}
 	r.fill(&rep.scanReport, w)
@@ -456,7 +458,7 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 
 // identity returns the options that identify the run. The answer does not depend
 // on the filter, so the options do not include it.
-func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partition.File, dir bool) []string {
+func (o *joinFlags) identity(opts join.Options, layout []string, ids []*output.File, dir bool) []string {
 	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
@@ -464,10 +466,10 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*partitio
 	if o.suffix != defaultSuffix {
 		words = append(words, "suffix "+o.suffix)
 	}
-	if o.text.skipBad && slices.ContainsFunc(ids, func(f *partition.File) bool { return f.Format().IsText() }) {
+	if o.text.skipBad && slices.ContainsFunc(ids, func(f *output.File) bool { return f.Format().IsText() }) {
 		words = append(words, "without bad lines")
 	}
-	if i := slices.IndexFunc(ids, func(f *partition.File) bool { return f.Encoding() != "" }); i >= 0 {
+	if i := slices.IndexFunc(ids, func(f *output.File) bool { return f.Encoding() != "" }); i >= 0 {
 		words = append(words, "text in "+ids[i].Encoding())
 	}
 	if !dir { // of a directory, they are checked over all of its inputs whenever some are added

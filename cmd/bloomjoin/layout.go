@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // layoutFlags are the flags of scan and join for the layout of outputs and the
@@ -45,7 +45,7 @@ func (o *layoutFlags) int96Nanos() (bool, error) {
 
 // check copies the flags other than --columns to the options of the scan and the
 // output, before any input is opened.
-func (o *layoutFlags) check(opts *partition.Scan, out *partition.Destination) (err error) {
+func (o *layoutFlags) check(opts *output.Scan, out *output.Destination) (err error) {
 	opts.Schema = dataset.SchemaMode(o.schema)
 	if o.schema != "" {
 		if err := oneOf("schema", o.schema, string(dataset.PerFile), string(dataset.Strict), string(dataset.Union)); err != nil {
@@ -75,14 +75,14 @@ func (o *layoutFlags) check(opts *partition.Scan, out *partition.Destination) (e
 		return usagef("--compression %s: Arrow outputs are not compressed (write Parquet, or leave --compression out)", o.compression)
 	}
 	out.Compression = o.compression
-	if err := partition.CheckCompression(o.compression); err != nil {
+	if err := output.CheckCompression(o.compression); err != nil {
 		return usagef("--%w", err)
 	}
 	return nil
 }
 
 // checkSizes copies the flags for the files of a directory to the output.
-func (o *layoutFlags) checkSizes(out *partition.Destination) error {
+func (o *layoutFlags) checkSizes(out *output.Destination) error {
 	out.WriteEmpty = o.empty == "write"
 	if o.empty != "" { // as in plan, which has no output
 		if err := oneOf("empty", o.empty, "skip", "write"); err != nil {
@@ -102,7 +102,7 @@ func (o *layoutFlags) checkSizes(out *partition.Destination) error {
 
 // needDir returns an error if flags for the files of a directory are given for another
 // output.
-func (o *layoutFlags) needDir(ctx context.Context, out partition.Destination) error {
+func (o *layoutFlags) needDir(ctx context.Context, out output.Destination) error {
 	flag := ""
 	switch {
 	case out.TargetSize > 0:
@@ -117,19 +117,19 @@ func (o *layoutFlags) needDir(ctx context.Context, out partition.Destination) er
 }
 
 // pin reads the schema of the --schema-from file, which must not be the output.
-func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *partition.Scan, out string) (err error) {
+func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *output.Scan, out string) (err error) {
 	if o.schemaFrom == "" {
 		return nil
 	}
 	if err := c.spare(out, o.schemaFrom); err != nil {
 		return err
 	}
-	opts.Pinned, err = partition.ReadSchema(ctx, o.schemaFrom, partition.Opening{OpenOptions: partition.OpenOptions{Store: c.store()}})
+	opts.Pinned, err = output.ReadSchema(ctx, o.schemaFrom, output.Opening{OpenOptions: output.OpenOptions{Store: c.store()}})
 	return err
 }
 
 // words returns what the flags add to the digest of a run.
-func (o *layoutFlags) words(ctx context.Context, opts *partition.Scan, out partition.Destination) ([]string, error) {
+func (o *layoutFlags) words(ctx context.Context, opts *output.Scan, out output.Destination) ([]string, error) {
 	if err := o.needDir(ctx, out); err != nil {
 		return nil, err
 	}
@@ -165,17 +165,17 @@ func (o *layoutFlags) words(ctx context.Context, opts *partition.Scan, out parti
 // skippedFile is a file of the log that is left out, with the reason.
 type skippedFile struct {
 	name, why string
-	file      *partition.File // nil: of a list, and not open
+	file      *output.File // nil: of a list, and not open
 }
 
 // keyed returns the files that have the key columns of the matches, and with
 // --missing-key skip-file, those that do not. Otherwise all files are returned.
-func (c *cli) keyed(o *layoutFlags, files []*partition.File, matches []dataset.Match, anyMatch bool) ([]*partition.File, []skippedFile, error) {
+func (c *cli) keyed(o *layoutFlags, files []*output.File, matches []dataset.Match, anyMatch bool) ([]*output.File, []skippedFile, error) {
 	if o.missingKey != "skip-file" {
 		return files, nil, nil
 	}
 	var without []skippedFile
-	with, err := partition.HaveKeys(files, matches, anyMatch, func(f *partition.File, why string) {
+	with, err := output.HaveKeys(files, matches, anyMatch, func(f *output.File, why string) {
 		without = append(without, skippedFile{f.Name(), why, f})
 	})
 	return with, without, err

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // logged returns the only record that f logs as JSON.
@@ -58,7 +58,7 @@ func TestLogClass(t *testing.T) {
 		class string
 	}{
 		{t.Context(), usagef("wrong"), 64, "usage"},
-		{t.Context(), partition.ErrExists, 1, "data"},
+		{t.Context(), output.ErrExists, 1, "data"},
 		{t.Context(), fmt.Errorf("disk: %w", syscall.ENOSPC), 75, "retryable"},
 		{t.Context(), join.ErrRequire, 2, "gate"},
 		{interrupted, context.Canceled, 143, "interrupted"},

@@ -3,14 +3,14 @@ package main
 import (
 	"context"
 
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
 // With a list of inputs, a run opens one file of each schema to check keys and columns,
 // and when it knows what is to be done, the files of its shard.
 
 // openSchemas leaves out what the condition excludes, and opens a file of each schema.
-func (r *logRun) openSchemas(ctx context.Context, open partition.Opening) error {
+func (r *logRun) openSchemas(ctx context.Context, open output.Opening) error {
 	if err := r.budgets(&open); err != nil {
 		return err
 	}
@@ -28,9 +28,9 @@ func (r *logRun) openSchemas(ctx context.Context, open partition.Opening) error 
 	if err != nil {
 		return err
 	}
-	r.schemas = map[*partition.File]string{}
+	r.schemas = map[*output.File]string{}
 	for _, in := range first {
-		f, _, err := r.list.Open(ctx, []partition.InputPiece{{Input: in}}, open)
+		f, _, err := r.list.Open(ctx, []output.InputPiece{{Input: in}}, open)
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (r *logRun) skipListed(ctx context.Context) (err error) {
 		why[r.schemas[s.file]] = s.why
 	}
 	r.found, r.skipped = r.list, nil
-	r.list, err = r.list.Pick(ctx, func(in *partition.Input) bool {
+	r.list, err = r.list.Pick(ctx, func(in *output.Input) bool {
 		reason, without := why[in.Schema]
 		if without {
 			r.skipped = append(r.skipped, skippedFile{name: in.Name, why: reason})
@@ -68,12 +68,12 @@ func (r *logRun) openOwn(ctx context.Context) error {
 	}
 	files, pieces, err := r.list.Open(ctx, share, r.opening)
 	r.all, r.files = append(r.all, files...), append(r.files, files...)
-	r.own = append([]partition.Piece{}, pieces...) // not nil, even if there are none
+	r.own = append([]output.Piece{}, pieces...) // not nil, even if there are none
 	return err
 }
 
 // share returns what this worker reads of a list.
-func (r *logRun) share(ctx context.Context) ([]partition.InputPiece, error) {
+func (r *logRun) share(ctx context.Context) ([]output.InputPiece, error) {
 	if r.out.Run == nil {
 		return r.list.Share(ctx, r.shard)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // logRun is one run of a verb that reads a log: scan, join or plan. The verb
@@ -28,11 +28,11 @@ type logRun struct {
 	*cli
 	verb   string
 	start  time.Time
-	out    partition.Destination // unset for plan and with --count
-	count  bool                  // --count: there is no output
+	out    output.Destination // unset for plan and with --count
+	count  bool               // --count: there is no output
 	shard  dataset.Shard
 	layout *layoutFlags
-	keep   partition.Scan // rows, columns and schema of the output
+	keep   output.Scan // rows, columns and schema of the output
 
 	whole   bool       // each row of the output depends on the whole log
 	digests [][32]byte // of the filters of a scan
@@ -41,16 +41,16 @@ type logRun struct {
 	// asked and predicted are false-positive rates of the first filter of a scan,
 	// which is closed when the report is made.
 	asked, predicted float64
-	ids              []*partition.File
-	all              []*partition.File // of the log
-	files            []*partition.File // of the log, with a key
-	list             *partition.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
-	found            *partition.Inputs // list with the files that have no key; nil: it has none
-	own              []partition.Piece // what this worker reads; nil: its share of files
-	opening          partition.Opening
-	schemas          map[*partition.File]string // of the list, by the file that was opened
-	skipped          []skippedFile              // of the log, without
-	end              func()                     // of the progress display; may be called again
+	ids              []*output.File
+	all              []*output.File // of the log
+	files            []*output.File // of the log, with a key
+	list             *output.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
+	found            *output.Inputs // list with the files that have no key; nil: it has none
+	own              []output.Piece // what this worker reads; nil: its share of files
+	opening          output.Opening
+	schemas          map[*output.File]string // of the list, by the file that was opened
+	skipped          []skippedFile           // of the log, without
+	end              func()                  // of the progress display; may be called again
 }
 
 func (c *cli) newRun(verb string) *logRun {
@@ -61,11 +61,11 @@ func (c *cli) newRun(verb string) *logRun {
 // while it was in use.
 func (r *logRun) close() error {
 	r.end()
-	_ = partition.Close(r.all)
+	_ = output.Close(r.all)
 	if r.list != nil {
 		_ = r.list.Close()
 	}
-	_ = partition.Close(r.ids)
+	_ = output.Close(r.ids)
 	return r.closeFilters()
 }
 
@@ -101,7 +101,7 @@ func (r *logRun) load(ctx context.Context, name string, memory int64) (*codec.Fi
 }
 
 // openIDs opens the files of an ID set.
-func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.Opening, text *idFlags) (err error) {
+func (r *logRun) openIDs(cmd *cobra.Command, names []string, open output.Opening, text *idFlags) (err error) {
 	if r.ids, err = r.open(cmd, names, open); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (r *logRun) openIDs(cmd *cobra.Command, names []string, open partition.Open
 }
 
 // openLog opens the files of the log, and separates those without a key.
-func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open partition.Opening, keys []dataset.Match, anyKey bool) (err error) {
+func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open output.Opening, keys []dataset.Match, anyKey bool) (err error) {
 	if err := r.spareList(r.out.Name, inputs); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 // rows.
 func (r *logRun) showPhases(opts *join.Options) {
 	adds, end := r.progressIn(
-		newMeter("reading IDs", partition.Split(r.ids, dataset.Shard{})),
+		newMeter("reading IDs", output.Split(r.ids, dataset.Shard{})),
 		newMeter("reading keys of the log", r.pieces()),
 		newMeter("joining", r.pieces()),
 	)
@@ -164,11 +164,11 @@ func (r *logRun) showPhases(opts *join.Options) {
 }
 
 // pieces returns what this worker reads of the log.
-func (r *logRun) pieces() []partition.Piece {
+func (r *logRun) pieces() []output.Piece {
 	if r.own != nil {
 		return r.own
 	}
-	return partition.Split(r.files, r.shard)
+	return output.Split(r.files, r.shard)
 }
 
 // finishedBefore reports whether the same run has written its output before, and
@@ -180,7 +180,7 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 		return false, r.openOwn(ctx)
 	}
 	r.out.Shard = r.shard
-	r.out.Run = &partition.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Found: r.found, Whole: r.whole}
+	r.out.Run = &output.Run{Options: options, Filters: r.digests, IDs: r.ids, Log: r.all, List: r.list, Found: r.found, Whole: r.whole}
 	for _, s := range r.skipped {
 		if s.file != nil {
 			r.out.Run.Skipped = append(r.out.Run.Skipped, s.file)
@@ -190,7 +190,7 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 	if err == nil {
 		return false, r.openOwn(ctx)
 	}
-	if !errors.Is(err, partition.ErrDone) {
+	if !errors.Is(err, output.ErrDone) {
 		return false, err
 	}
 	r.end()
@@ -203,7 +203,7 @@ func (r *logRun) pending(ctx context.Context) error {
 		todo, err := r.out.Pending(ctx)
 		if err == nil {
 			r.kept, r.files = len(r.files)-len(todo), todo
-			r.own = append([]partition.Piece{}, r.out.Run.Pieces(todo, r.shard)...) // not nil
+			r.own = append([]output.Piece{}, r.out.Run.Pieces(todo, r.shard)...) // not nil
 		}
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -95,7 +95,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 		return err
 	}
 	if done {
-		return c.done(cmd.Context(), "merge", o.out, start, partition.ErrDone)
+		return c.done(cmd.Context(), "merge", o.out, start, output.ErrDone)
 	}
 	size, err := codec.Save(cmd.Context(), c.store(), o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 type planFlags struct {
@@ -96,7 +97,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if by.Scan, err = parseSpeed(o.scan); err != nil {
 		return usagef("--scan-speed: %w", err)
 	}
-	openLogs := partition.Opening{OpenOptions: partition.OpenOptions{Int96Nanos: open.Int96Nanos}}
+	openLogs := output.Opening{OpenOptions: output.OpenOptions{Int96Nanos: open.Int96Nanos}}
 	if err := o.inputs.fill(&openLogs); err != nil {
 		return err
 	}
@@ -109,8 +110,8 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err := r.openOwn(ctx); err != nil {
 		return err
 	}
-	opts.Pieces = r.own
-	j, err := join.New(r.ids, r.files, opts)
+	opts.Pieces = each.Slice(r.own, doorPiece)
+	j, err := join.New(doors(r.ids), doors(r.files), opts)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
 // oldRuns are the commands that an earlier version has run in testdata/done,
@@ -100,11 +100,11 @@ func otherBytes(out string) bool { return out == "inner.parquet" || strings.HasS
 // recordsOf reads a file.
 func recordsOf(t *testing.T, name string) (out []arrow.Record) {
 	t.Helper()
-	files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{Uncommitted: true})
+	files, err := output.Open(t.Context(), []string{name}, output.OpenOptions{Uncommitted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer partition.Close(files)
+	defer output.Close(files)
 	for g := range files[0].NumGroups() {
 		for rec, err := range files[0].Read(t.Context(), g, nil) {
 			if err != nil {

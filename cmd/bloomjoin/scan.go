@@ -15,10 +15,10 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 type scanFlags struct {
@@ -142,8 +142,8 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 }
 
 // outputOf checks -o and --format.
-func (c *cli) outputOf(ctx context.Context, out, format string) (partition.Destination, error) {
-	o := partition.Destination{Output: partition.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}}
+func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destination, error) {
+	o := output.Destination{Output: output.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}}
 	if format != "" {
 		if err := oneOf("format", format, "parquet", "arrow"); err != nil {
 			return o, err
@@ -204,7 +204,7 @@ func namedAs(name string) string {
 
 // formatWord returns the output's format for the digest of a run. It does not depend on
 // whether the format comes from --format or from the name.
-func formatWord(o partition.Destination) string {
+func formatWord(o output.Destination) string {
 	if o.Format != "" {
 		return string(o.Format)
 	}
@@ -289,7 +289,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err := o.inputs.checkHive(r.all...); err != nil {
 		return err
 	}
-	scanner, err := partition.ScannerOf(r.keep, r.files...)
+	scanner, err := output.ScannerOf(r.keep, r.files...)
 	if err != nil {
 		return err
 	}
@@ -298,12 +298,12 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")
-	if scanner, err = partition.ScannerOf(r.keep, r.files...); err != nil { // those that are left
+	if scanner, err = output.ScannerOf(r.keep, r.files...); err != nil { // those that are left
 		return err
 	}
 	written, err := r.write(ctx, scanner)
 	r.end()
-	if errors.Is(err, partition.ErrDone) { // another attempt was faster
+	if errors.Is(err, output.ErrDone) { // another attempt was faster
 		return r.done(ctx, r.verb, r.out.Name, r.start, err)
 	}
 	if err != nil {
@@ -317,9 +317,9 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 
 // scanOptions checks the flags, except those of the filters, before anything is
 // opened.
-func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open partition.Opening, err error) {
+func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open output.Opening, err error) {
 	r.layout, r.count = &o.layout, o.count
-	r.keep = partition.Scan{ScanOptions: partition.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}}
+	r.keep = output.Scan{ScanOptions: output.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}}
 	if _, err := key.ParseRule(o.normalize); err != nil {
 		return open, usagef("--normalize %w", err)
 	}
@@ -389,7 +389,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 
 // write scans into the output, or only counts. It closes the filters after the last
 // row, before the output becomes visible: one may have changed while it was used.
-func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written dataset.Written, err error) {
+func (r *logRun) write(ctx context.Context, s *output.Scanner) (written dataset.Written, err error) {
 	switch {
 	case r.count:
 		if err := s.Count(ctx, r.pieces()); err != nil {
@@ -399,7 +399,7 @@ func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written datas
 	case len(r.files) == 0:
 		return r.writeEmpty(ctx, r.out, r.keep, r.layout.schemaFrom)
 	}
-	return r.out.WriteScan(ctx, s, r.pieces(), r.files, func(w *partition.ScanWriter) error {
+	return r.out.WriteScan(ctx, s, r.pieces(), r.files, func(w *output.ScanWriter) error {
 		if err := w.Scan(ctx, s, r.pieces()); err != nil {
 			return err
 		}
@@ -407,7 +407,7 @@ func (r *logRun) write(ctx context.Context, s *partition.Scanner) (written datas
 	})
 }
 
-func (r *logRun) scanReport(s *partition.Scanner, w dataset.Written) scanReport {
+func (r *logRun) scanReport(s *output.Scanner, w dataset.Written) scanReport {
 	st := s.Stats
 	rep := scanReport{
 		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),
@@ -416,7 +416,7 @@ func (r *logRun) scanReport(s *partition.Scanner, w dataset.Written) scanReport 
 		FPRAsked: r.asked, FPRPredicted: r.predicted,
 		Path: pathsOf(r.pieces(), s.PathOf),
 	}
-	rep.Warnings = scanWarnings(r.keep.Match, rep, slices.ContainsFunc(r.files, (*partition.File).Filtered))
+	rep.Warnings = scanWarnings(r.keep.Match, rep, slices.ContainsFunc(r.files, (*output.File).Filtered))
 	r.fill(&rep, w)
 	return rep
 }

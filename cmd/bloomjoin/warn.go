@@ -10,8 +10,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // warnInputsGone is the code of a warning about outputs that have no input any more.
@@ -36,7 +36,7 @@ func (c *cli) sayWarnings(ws []join.Warning) {
 }
 
 // damaged returns warnings about damage in files that did not affect the result.
-func damaged(files []*partition.File) (ws []join.Warning) {
+func damaged(files []*output.File) (ws []join.Warning) {
 	for _, f := range files {
 		for _, d := range f.Doubts() {
 			ws = append(ws, join.Warning{Code: join.WarnDamaged, Text: d})

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/where"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // whereFlag is --where of scan, join and plan: the condition on the rows of the log.
@@ -43,7 +43,7 @@ func (o *whereFlag) Type() string { return "string" }
 
 // fill checks the conditions, before any input is opened, and copies them to the
 // options for the log.
-func (o *whereFlag) fill(open *partition.Opening, keys *keyFlags) (err error) {
+func (o *whereFlag) fill(open *output.Opening, keys *keyFlags) (err error) {
 	if len(o.given) == 0 {
 		return nil
 	}

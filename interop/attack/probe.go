@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -26,7 +27,7 @@ type filterVictim struct {
 	dir     string
 	name    string
 	others  []string // filters to merge or compare with
-	ids     *partition.File
+	ids     *output.File
 	key     string
 	rows    int64
 	partial bool
@@ -73,16 +74,16 @@ func idFile(path string, n int64) (err error) {
 	}
 	rec := b.NewRecord()
 	defer rec.Release()
-	f := partition.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
+	f := output.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(rec, nil) }
-	}, partition.RecordsOptions{})
-	rows := partition.Map(context.Background(), partition.Split([]*partition.File{f}, dataset.Shard{}), 0, nil, func() (partition.Work, error) {
-		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	}, output.RecordsOptions{})
+	rows := output.Map(context.Background(), output.Split([]*output.File{f}, dataset.Shard{}), 0, nil, func() (output.Work, error) {
+		return func(_ output.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			half := rec.NumRows() / 2
 			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))
 		}, nil
 	})
-	_, err = partition.Destination{Output: partition.Output{Name: path, Force: true}}.Write(context.Background(), []partition.Part{{Name: "ids", Schema: schema}}, rows)
+	_, err = output.Destination{Output: output.Output{Name: path, Force: true}}.Write(context.Background(), []output.Part{{Name: "ids", Schema: schema}}, rows)
 	return err
 }
 
@@ -106,7 +107,7 @@ func filterVictims(dir string) ([]victim, error) {
 			if r.opts.Shard.Of > 0 {
 				r.opts.Shard.Index = i
 			}
-			p, err := filterbuild.NewPlan([]*partition.File{ids}, r.opts)
+			p, err := filterbuild.NewPlan([]*partition.File{door(ids)}, r.opts)
 			if err != nil {
 				return nil, err
 			}
@@ -180,14 +181,14 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 
 // count returns the number of IDs that pass.
 func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error) {
-	s, err := partition.NewScanner(partition.ScanOptions{
+	s, err := output.NewScanner(output.ScanOptions{
 		Match: []dataset.Match{{Filter: f, Key: v.key}}, Threads: 2, Normalize: f.Rule,
 	})
 	if err != nil {
 		return 0, err
 	}
 	rows := int64(0)
-	for r, err := range s.Scan(ctx, partition.Split([]*partition.File{v.ids}, dataset.Shard{})) {
+	for r, err := range s.Scan(ctx, output.Split([]*output.File{v.ids}, dataset.Shard{})) {
 		if err != nil {
 			return 0, err
 		}

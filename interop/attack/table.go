@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -34,7 +35,7 @@ type tableVictim struct {
 // key is a column that can be a key.
 type key struct {
 	name string // as in a list of columns
-	none *partition.File
+	none *output.File
 	many bool // a self-join of all columns would take long
 }
 
@@ -69,8 +70,11 @@ func tableVictims(dir, copies string, files []string, take func([]byte) (mutable
 	return out, nil
 }
 
-func open(ctx context.Context, path string) (*partition.File, error) {
-	files, err := partition.OpenFiles(ctx, []string{path}, partition.Opening{OpenOptions: partition.OpenOptions{Memory: budget}, InFlight: budget / 4})
+// door returns a file as joins and builds take it.
+func door(f *output.File) *partition.File { return (*partition.File)(f) }
+
+func open(ctx context.Context, path string) (*output.File, error) {
+	files, err := output.OpenFiles(ctx, []string{path}, output.Opening{OpenOptions: output.OpenOptions{Memory: budget}, InFlight: budget / 4})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +93,7 @@ func (v *tableVictim) look(ctx context.Context) error {
 	}
 	for _, c := range f.Schema().Fields() {
 		name := `"` + strings.ReplaceAll(c.Name, `"`, `""`) + `"`
-		p, err := filterbuild.NewPlan([]*partition.File{f}, filterbuild.Options{Key: name})
+		p, err := filterbuild.NewPlan([]*partition.File{door(f)}, filterbuild.Options{Key: name})
 		if err != nil {
 			continue
 		}
@@ -97,9 +101,9 @@ func (v *tableVictim) look(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		none := partition.Records("none", arrow.NewSchema([]arrow.Field{c}, nil), func(context.Context) iter.Seq2[arrow.Record, error] {
+		none := output.Records("none", arrow.NewSchema([]arrow.Field{c}, nil), func(context.Context) iter.Seq2[arrow.Record, error] {
 			return func(func(arrow.Record, error) bool) {}
-		}, partition.RecordsOptions{})
+		}, output.RecordsOptions{})
 		v.keys = append(v.keys, key{name, none, rep.Keys*rep.Keys > mostPairs*rep.Distinct})
 	}
 	if len(v.keys) == 0 {
@@ -152,10 +156,10 @@ func valueOf(c arrow.Array, row int) string {
 	return "=" + c.ValueStr(row)
 }
 
-func sumsOf(ctx context.Context, f *partition.File) (sums, error) {
+func sumsOf(ctx context.Context, f *output.File) (sums, error) {
 	s := sums{columns: map[string]uint64{}}
-	for r, err := range partition.Map(ctx, partition.Split([]*partition.File{f}, dataset.Shard{}), 2, nil, func() (partition.Work, error) {
-		return func(_ partition.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	for r, err := range output.Map(ctx, output.Split([]*output.File{f}, dataset.Shard{}), 2, nil, func() (output.Work, error) {
+		return func(_ output.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			rec.Retain()
 			return emit(rec)
 		}, nil
@@ -289,14 +293,14 @@ var copies = []string{".parquet", ".parquet", ".arrow"}
 
 // copied copies all rows to another file and reads it. The copy is a scan that drops
 // the members of an empty set; from Parquet to Parquet it copies pages.
-func (v *tableVictim) copied(ctx context.Context, n int, f *partition.File) (s sums, err error) {
+func (v *tableVictim) copied(ctx context.Context, n int, f *output.File) (s sums, err error) {
 	k := v.keys[n%len(v.keys)]
-	j, err := join.New([]*partition.File{k.none}, []*partition.File{f}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
+	j, err := join.New([]*partition.File{door(k.none)}, []*partition.File{door(f)}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
 	if err != nil {
 		return s, err
 	}
 	name := filepath.Join(v.dir, "copied"+copies[n%len(copies)])
-	if _, err := j.WriteTo(ctx, v.output(name), nil); err != nil {
+	if _, err := j.Write(ctx, partition.Output(v.output(name).Output)); err != nil {
 		return s, err
 	}
 	back, err := open(ctx, name)
@@ -310,8 +314,8 @@ func (v *tableVictim) copied(ctx context.Context, n int, f *partition.File) (s s
 	return s, err
 }
 
-func (v *tableVictim) output(name string) partition.Destination {
-	return partition.Destination{Output: partition.Output{Name: name, Force: true, Memory: budget / 4, TempDir: v.dir}, Result: partition.ResultExact}
+func (v *tableVictim) output(name string) output.Destination {
+	return output.Destination{Output: output.Output{Name: name, Force: true, Memory: budget / 4, TempDir: v.dir}, Result: output.ResultExact}
 }
 
 var (
@@ -320,7 +324,7 @@ var (
 )
 
 // join joins the file with its original, on either side.
-func (v *tableVictim) join(ctx context.Context, n int, path string, f *partition.File) (err error) {
+func (v *tableVictim) join(ctx context.Context, n int, path string, f *output.File) (err error) {
 	other, err := open(ctx, v.name)
 	if err != nil {
 		return err
@@ -338,12 +342,12 @@ func (v *tableVictim) join(ctx context.Context, n int, path string, f *partition
 	if k.many {
 		opts.Type = []join.Type{join.Semi, join.Anti}[n%2]
 	}
-	j, err := join.New([]*partition.File{ids}, []*partition.File{log}, opts)
+	j, err := join.New([]*partition.File{door(ids)}, []*partition.File{door(log)}, opts)
 	if err != nil {
 		return err
 	}
 	name := filepath.Join(v.dir, "joined"+[]string{".parquet", ".arrow"}[n/2%2])
-	_, err = j.WriteTo(ctx, v.output(name), nil)
+	_, err = j.Write(ctx, partition.Output(v.output(name).Output))
 	if err != nil {
 		return err
 	}

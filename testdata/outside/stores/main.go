@@ -30,6 +30,6 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	written, err := j.Write(ctx, partition.Output{Name: os.Args[3], Store: s}, nil)
+	written, err := j.Write(ctx, partition.Output{Name: os.Args[3], Store: s})
 	fmt.Println(written.Rows, "rows;", s.Stats().Requests.Get > 0, err)
 }

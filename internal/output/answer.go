@@ -1,0 +1,268 @@
+package output
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/leaves"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+)
+
+// pairLayout says how pages of a log file and of a table become an output with [Pairs].
+// It is immutable.
+type pairLayout struct {
+	log     *arrow.Schema // of the file; files share it with their schema and metadata
+	columns []PairColumn
+
+	schema []parquet.SchemaElement
+	orders []format.ColumnOrder
+	leaves []pairLeaf         // one per leaf of schema
+	arrow  *arrow.Schema      // the columns as records would have them
+	kept   []parquet.KeyValue // metadata, other than what the output says of itself
+}
+
+// pairLeaf is the source of a leaf of the output: a leaf of the log file or of the
+// table.
+type pairLeaf struct {
+	log   int                 // leaf of the file; -1: none
+	adapt *parquet.LeafSource // of a leaf of the file: changes levels; nil: pages stay as they are
+	table int                 // leaf of the table; -1: none
+	as    leaves.Shape        // of a leaf of the table
+	rest  restLeaf
+}
+
+// PairsFit reports whether a scan with Pairs can copy pages of the log files to the
+// output; with nil Pairs, whether it can as far as the formats decide. why is the reason
+// if it cannot, or empty.
+func (o Destination) PairsFit(p *Pairs, logs []*File) (why string) {
+	if o.fill(); !o.pagesFit() {
+		return "the output is not Parquet"
+	}
+	var like *pairLayout
+	for _, f := range logs {
+		if f.parquet() == nil {
+			return "the log is not all Parquet"
+		}
+		if p == nil {
+			continue
+		}
+		var err error
+		if like, err = newPairLayout(f, p, like); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// newPairLayout returns the layout of an output of the pairs of a Parquet file. An
+// error says why it can have no such output. like, if not nil, is the layout of another
+// file with the same p: all but what depends on the file is shared if its schema and
+// metadata are this file's.
+func newPairLayout(f *File, p *Pairs, like *pairLayout) (*pairLayout, error) {
+	columns := p.Columns(f)
+	if like != nil && like.log == f.Schema() && slices.Equal(like.columns, columns) {
+		return like.of(f.parquet().File()), nil
+	}
+	a := pairPlan{f: f, p: p, from: f.parquet().File()}
+	a.log, a.columns = f.Schema(), columns
+	a.schema = []parquet.SchemaElement{a.from.Metadata.Schema[0]}
+	a.schema[0].NumChildren = thrift.New(int32(len(a.columns)))
+	a.changed = len(a.columns) != f.StoredColumns()
+	a.own = a.from.Project(nil)
+	a.spans = spansOf(a.own.Schema)
+	fields := make([]arrow.Field, len(a.columns))
+	for i, c := range a.columns {
+		var err error
+		if c.Log >= 0 {
+			fields[i], err = a.ofLog(c)
+			a.changed = a.changed || c.Log != i
+		} else {
+			fields[i], err = a.ofTable(c)
+			a.changed = true
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	md := f.Schema().Metadata()
+	if a.arrow = arrow.NewSchema(fields, &md); a.changed {
+		a.arrow = take.WithoutKeys(a.arrow, take.Describing...)
+	}
+	if err := a.complete(); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
+	}
+	l := a.pairLayout // without what was needed to make it
+	return &l, nil
+}
+
+// of returns the layout for another file.
+func (l *pairLayout) of(f *parquet.File) *pairLayout {
+	own := *l
+	own.leaves = slices.Clone(l.leaves)
+	for i, leaf := range own.leaves {
+		if leaf.adapt != nil {
+			own.leaves[i].adapt = f.Optional(leaf.log)
+		}
+	}
+	return &own
+}
+
+// pairPlan is a pairLayout that is being made.
+type pairPlan struct {
+	pairLayout
+	f       *File
+	p       *Pairs
+	from    *parquet.File
+	own     parquet.Projection // all columns of the file
+	spans   []tableSpan        // of these
+	changed bool               // the columns are not exactly the file's
+	ofIDs   []int              // elements of schema that come from the table
+}
+
+// ofLog adds a column of the log file.
+func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
+	span, raised := a.spans[c.Log], false
+	elements := a.own.Schema[span.element:span.endElement]
+	if a.p.KeepTable {
+		switch elements[0].RepetitionType.V {
+		case format.Repeated:
+			return arrow.Field{}, cannotBeNull(elements[0].Name, "the log")
+		case format.Required:
+			elements[0].RepetitionType, raised = thrift.New(format.Optional), true
+		}
+		a.changed = a.changed || raised
+	}
+	for l := span.leaf; l < span.endLeaf; l++ {
+		leaf := pairLeaf{log: l, table: -1, rest: restLeaf{table: -1}}
+		if raised {
+			leaf.adapt = a.from.Optional(l)
+		}
+		a.leaves = append(a.leaves, leaf)
+	}
+	a.schema, a.orders = append(a.schema, elements...), append(a.orders, a.own.Orders[span.leaf:span.endLeaf]...)
+
+	field := a.f.Schema().Field(c.Log)
+	if !a.p.KeepTable {
+		return field, nil
+	}
+	if c.Table >= 0 {
+		if err := a.shareKey(c, span, field); err != nil {
+			return field, err
+		}
+	}
+	field.Nullable, field.Type = true, take.PlainType(field.Type)
+	return field, nil
+}
+
+// ofTable adds a column of the table. It has no field ids: they are unique within one
+// schema only.
+func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
+	of := a.p.Of
+	span := of.spans[c.Table]
+	elements := slices.Clone(of.elements[span.element:span.endElement])
+	elements[0].Name = c.Name
+	for i := range elements {
+		elements[i].FieldID = thrift.Null[int32]{}
+	}
+	shift := uint8(0)
+	if a.p.KeepLog {
+		switch elements[0].RepetitionType.V {
+		case format.Repeated:
+			return arrow.Field{}, cannotBeNull(c.Name, "the IDs")
+		case format.Required:
+			elements[0].RepetitionType, shift = thrift.New(format.Optional), 1
+		}
+	}
+	for l := span.leaf; l < span.endLeaf; l++ {
+		as := leaves.Shape{Shift: shift, MaxDef: of.leaves[l].MaxDef + int(shift)}
+		a.leaves = append(a.leaves, pairLeaf{log: -1, table: l, as: as, rest: restLeaf{table: l, as: as}})
+		a.orders = append(a.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
+	}
+	for i := range elements {
+		a.ofIDs = append(a.ofIDs, len(a.schema)+i)
+	}
+	a.schema = append(a.schema, elements...)
+
+	field := take.WithoutFieldKeys(of.schema.Field(c.Table), take.FieldID)
+	field.Name, field.Nullable = c.Name, field.Nullable || a.p.KeepLog
+	return field, nil
+}
+
+// cannotBeNull is the error for a column that has no NULL.
+func cannotBeNull(column, side string) error {
+	return fmt.Errorf("column %s of %s is repeated without being a list, so it cannot be NULL", column, side)
+}
+
+// complete checks the schema and sets the metadata.
+func (a *pairPlan) complete() error {
+	of, err := parquet.LeavesOf(a.schema)
+	if err != nil {
+		return err
+	}
+	for i := range a.leaves {
+		a.leaves[i].rest.repeated = of[i].MaxRep > 0
+	}
+	return a.keepMetadata()
+}
+
+// keyValues returns the metadata of the output.
+func (l *pairLayout) keyValues(o Destination) []parquet.KeyValue { return o.keyValues(l.kept) }
+
+// keepMetadata sets the metadata that holds for the output. The Arrow schema is stored
+// anew if a file of either side has one, or if a column of the table needs it.
+func (a *pairPlan) keepMetadata() error {
+	own := a.from.Metadata.KeyValueMetadata
+	if !a.changed {
+		a.kept = keptMetadata(own, nil)
+		return nil
+	}
+	names := map[string]bool{}
+	for _, c := range a.columns {
+		if c.Log >= 0 {
+			names[c.Name] = true
+		}
+	}
+	a.kept = keptMetadata(own, names)
+	a.keepSystems()
+	fields, more, err := arrowparquet.Infer(a.schema, a.kept, a.arrow.Fields())
+	if err != nil {
+		return err
+	}
+	stored, ofIDs := a.f.storedSchema(), len(a.ofIDs) > 0 && a.tableStores()
+	if stored == "" && !ofIDs && !more {
+		return nil
+	}
+	list := make([]arrowparquet.StoredField, len(fields))
+	for i, c := range a.columns {
+		list[i].Field = fields[i]
+		switch {
+		case c.Log >= 0:
+			list[i].Stored, list[i].At = stored, c.Log
+		case ofIDs:
+			list[i].Field = a.arrow.Field(i)
+		}
+	}
+	md := own // which is what Arrow readers show without a stored schema
+	if stored != "" {
+		md = a.f.parquet().StoredMetadata()
+	}
+	encoded, err := arrowparquet.StoreFields(list, keptMetadata(md, names))
+	a.kept = append(a.kept, parquet.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
+	return err
+}
+
+// tableStores reports whether a file of the table stores an Arrow schema.
+func (a *pairPlan) tableStores() bool {
+	for f := range a.p.Of.sources {
+		if f.storedSchema() != "" {
+			return true
+		}
+	}
+	return false
+}

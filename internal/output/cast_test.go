@@ -1,0 +1,117 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// castLog is a log with a column of texts, in row groups of ten. In the second one is a
+// misfit for a cast to int64, "x".
+func castLog(t testing.TB, name string) string {
+	text := numbers(40, func(i int) string {
+		if i == 13 {
+			return "x"
+		}
+		return fmt.Sprint(i % 5)
+	})
+	return write(t, filepath.Join(t.TempDir(), name), 10, record(t, checked(t),
+		col{"k", text}, col{"n", numbers(40, func(i int) int64 { return int64(i) })}, col{"row", numbers(40, func(i int) int64 { return int64(i) })}))
+}
+
+// scanError returns the error of a scan of a file.
+func scanError(t testing.TB, name string, opts Scan) error {
+	t.Helper()
+	opts.Mem = checked(t)
+	files := open(t, Opening{OpenOptions: OpenOptions{Mem: opts.Mem}}, name)
+	s, err := ScannerOf(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range s.Scan(t.Context(), Split(files, dataset.Shard{})) {
+		if err != nil {
+			return err
+		}
+		r.Record.Release()
+	}
+	return nil
+}
+
+// A value that does not fit its cast is an error that names its row group, even if
+// another filter drops the row.
+func TestMisfitIsAnError(t *testing.T) {
+	first := exactOf("k", 1)
+	for _, name := range []string{"log.parquet", "log.arrow"} {
+		log := castLog(t, name)
+		for what, match := range map[string][]dataset.Match{
+			"alone":                  {{Filter: first, Key: "k::int64"}},
+			"after one of no rows":   {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64"}},
+			"before one of no rows":  {{Filter: first, Key: "k::int64"}, {Filter: exactOf("n", 1000)}},
+			"of an exclusion":        {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64", NoMatch: true}},
+			"in a key of two":        {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "k::int64,n"}},
+			"in a key of two, later": {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "n,k::int64"}},
+		} {
+			err := scanError(t, log, Scan{ScanOptions: ScanOptions{Match: match}})
+			if !errors.Is(err, key.ErrMisfit) {
+				t.Errorf("%s, %s: %v", name, what, err)
+				continue
+			}
+			for _, want := range []string{name, "column k"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s, %s: want %q in: %v", name, what, want, err)
+				}
+			}
+			if name == "log.parquet" && !strings.Contains(err.Error(), "row group 2") {
+				t.Errorf("%s, %s: want the row group in: %v", name, what, err)
+			}
+		}
+	}
+}
+
+// Misfits that become NULL are counted as such, also in dictionaries.
+func TestMisfitsAreCounted(t *testing.T) {
+	for _, name := range []string{"log.parquet", "log.arrow"} {
+		log := castLog(t, name)
+		for _, id := range []int64{1, 77} {
+			m := dataset.Match{Filter: exactOf("k", id), Key: "k::int64", NullMisfits: true}
+			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}, CountNulls: true}}, dataset.Shard{}, log)
+			want := 0
+			if id == 1 {
+				want = 8 // of 0 to 39, those with remainder 1 modulo 5, except 13
+			}
+			if len(got) != want || st.KeysNull.Load() != 1 {
+				t.Errorf("%s, ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), want)
+			}
+			m.NoMatch = true
+			got, st = scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}}}, dataset.Shard{}, log)
+			if len(got) != 40-want || st.KeysNull.Load() != 1 {
+				t.Errorf("%s, not ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), 40-want)
+			}
+		}
+	}
+}
+
+// Text has no row groups, so an error about it names none, however it was read.
+func TestMisfitInText(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "ids.csv")
+	if err := os.WriteFile(name, []byte("k,n\n1,1\nx,2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t)}}, name)
+	for _, column := range []string{"k::int64", "k::int64,n"} {
+		o := KeyOptions{Key: column, IDs: true, Threads: 1}
+		_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
+			return func(*Keys) error { return nil }, nil
+		})
+		says(t, column, err, key.ErrMisfit, "ids.csv", "column k")
+		if err != nil && strings.Contains(err.Error(), "row group") {
+			t.Errorf("%s: %v", column, err)
+		}
+	}
+}

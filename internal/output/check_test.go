@@ -1,0 +1,47 @@
+package output
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// Check also reads the page indexes, which a scan needs but reading all rows does not.
+func TestCheckReadsIndexes(t *testing.T) {
+	in := logs(t)
+	for _, which := range []string{"offset index", "column index"} {
+		b, err := os.ReadFile(filepath.Join(in, "a.parquet"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(t.TempDir(), "a.parquet")
+		put(t, name, string(b))
+		at := int64(0)
+		for _, broken := range []bool{false, true} {
+			if broken {
+				b[at] ^= 0xff
+				put(t, name, string(b))
+			}
+			files, err := Open(t.Context(), []string{name}, OpenOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := files[0].parquet().File().Metadata.RowGroups[1].Columns[1]
+			if at = c.OffsetIndexOffset; which == "column index" {
+				at = c.ColumnIndexOffset
+			}
+			if at == 0 {
+				t.Fatalf("no %s", which)
+			}
+			if err := files[0].Check(t.Context(), 1); errors.Is(err, fault.ErrCorrupt) != broken || (err != nil) != broken {
+				t.Errorf("%s, broken %t: %v", which, broken, err)
+			}
+			if err := Close(files); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+)
+
+// A file with a condition, [OpenOptions].Where, has only the rows that satisfy it, for
+// each of its readers: rows that fail neither have a key nor are an error. Rows keep
+// the numbers that they have in the stored row group. In Parquet files a [rowFilter]
+// finds the rows, elsewhere a [recordFilter].
+
+// setWhere binds the condition of the options, if there is one, to the file's columns.
+func (f *File) setWhere(opts *Opening) (err error) {
+	if opts.where == nil {
+		return nil
+	}
+	if f.format.IsText() {
+		return fault.Unsupported(fault.At{File: f.name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
+	}
+	last, schema := opts.like.where.Load(), f.Schema()
+	if last == nil || last.schema != schema {
+		of := schema
+		if p := f.parquet(); p != nil {
+			of = p.KeySchema()
+		}
+		last = &boundTo{schema: schema}
+		if last.where, err = opts.where.Bind(fault.At{File: f.name}, of, opts.IgnoreCase); err != nil {
+			return err
+		}
+		opts.like.where.Store(last)
+	}
+	f.where = last.where
+	return nil
+}
+
+// boundTo is a condition on the columns of a schema.
+type boundTo struct {
+	schema *arrow.Schema
+	where  *where.Bound
+}
+
+// MostRows returns the number of rows of the piece, at most: with a condition, those of
+// row groups that may have one according to the footer. It returns -1 if the number is
+// not known before they are read.
+func (p Piece) MostRows() (n int64) {
+	for _, rows := range p.mostRows() {
+		if rows < 0 {
+			return -1
+		}
+		n += rows
+	}
+	return n
+}
+
+// mostRows is MostRows for each row group.
+func (p Piece) mostRows() (rows []int64) {
+	var w *rowFilter
+	if p.File.where != nil && p.File.parquet() != nil {
+		w = newRowFilter(p.File, nil)
+	}
+	for g := p.Lo; g < p.Hi; g++ {
+		n := p.File.GroupRows(g)
+		if w != nil && !w.group(g).Has(where.True) {
+			n = 0
+		}
+		rows = append(rows, n)
+	}
+	return rows
+}
+
+// Filtered reports whether the file has a condition, so that it has fewer rows than
+// are stored.
+func (f *File) Filtered() bool { return f.where != nil }
+
+// Read yields the rows of a row group with the given top-level columns, in that order;
+// nil means all. A record is valid until yield returns, unless it is retained.
+func (f *File) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		held, release, err := f.keepOpen(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ended := true // the consumer has stopped, got an error or panicked
+		defer func() {
+			if err := release(); err != nil && !ended {
+				yield(nil, err)
+			}
+		}()
+		if err = f.checkGroup(group); err == nil {
+			err = f.checkColumns(columns)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for rec, err := range onFault(f.read(held, f.table, group, columns, func(int64) {})) {
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+		ended = false
+	}
+}
+
+// onFault makes memory faults in mapped pages panics while seq runs, but not while its
+// consumer does: seq turns them into errors.
+func onFault[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		was := debug.SetPanicOnFault(true)
+		defer debug.SetPanicOnFault(was)
+		for v, err := range seq {
+			debug.SetPanicOnFault(was)
+			more := yield(v, err)
+			debug.SetPanicOnFault(true)
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// read is Read by a reader of the file. over receives the number of stored rows that
+// each step has read over.
+func (f *File) read(ctx context.Context, from table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+	p, _ := from.(*arrowparquet.Parquet)
+	switch {
+	case f.where == nil:
+		return func(yield func(arrow.Record, error) bool) {
+			for rec, err := range from.Read(ctx, group, columns) {
+				if err == nil {
+					over(rec.NumRows())
+				}
+				if !yield(rec, err) {
+					return
+				}
+			}
+		}
+	case p != nil:
+		return f.readParquet(ctx, p, group, columns, over)
+	}
+	return f.readRecords(ctx, from, group, columns, over)
+}
+
+// readParquet is read for a Parquet file with a condition.
+func (f *File) readParquet(ctx context.Context, p *arrowparquet.Parquet, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		w := newRowFilter(f, new(parquet.Buffers))
+		defer w.buf.Close()
+		for r := range rangesIn(p.File(), group) {
+			rows, all, err := w.rows(parquet.WithTurn(ctx, nil), r, nil)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			over(r.hi - r.lo)
+			if all {
+				rows = list(r, p.GroupRows(group))
+			}
+			for rec, err := range p.ReadRows(ctx, group, columns, rows) {
+				if !yield(rec, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// list returns the rows of a range.
+func list(r rowRange, total int64) (rows []uint32) {
+	rows = []uint32{}
+	for _, s := range r.spans(total) {
+		for row := s[0]; row < s[1]; row++ {
+			rows = append(rows, uint32(row))
+		}
+	}
+	return rows
+}
+
+// readRecords is read for another file with a condition.
+func (f *File) readRecords(ctx context.Context, from table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		w := newRecordFilter(f, columns)
+		for rec, err := range from.Read(ctx, group, w.read) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			over(rec.NumRows())
+			kept, err := w.record(rec)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			more := kept == nil || yield(kept, nil)
+			if kept != nil {
+				kept.Release()
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// recordFilter drops the rows of records that fail the condition of a file. It must
+// not be used concurrently.
+type recordFilter struct {
+	file    *File
+	where   *where.Bound
+	wanted  int   // of the columns that are read: the first ones; -1: all
+	read    []int // top-level columns to read; nil: all
+	columns []int // by column of the condition: where it is in a record
+	truths  [][]where.Truth
+	whole   []where.Truth
+	rows    []int
+}
+
+// newRecordFilter returns a filter of records with the given columns of the file; nil:
+// all. They must be read with the columns that the condition needs, see read.
+func newRecordFilter(f *File, columns []int) *recordFilter {
+	w := &recordFilter{file: f, where: f.where, wanted: -1, truths: make([][]where.Truth, len(f.where.Preds()))}
+	if columns != nil {
+		w.wanted, w.read = len(columns), slices.Clone(columns)
+	}
+	for _, c := range f.where.Columns() {
+		at := c.Index[0]
+		if columns != nil {
+			if at = slices.Index(w.read, c.Index[0]); at < 0 {
+				at, w.read = len(w.read), append(w.read, c.Index[0])
+			}
+		}
+		w.columns = append(w.columns, at)
+	}
+	if w.read == nil && columns != nil {
+		w.read = []int{}
+	}
+	return w
+}
+
+// record returns the rows of a record that satisfy the condition, with the wanted
+// columns, or nil if there are none. The caller releases it.
+func (w *recordFilter) record(rec arrow.Record) (arrow.Record, error) {
+	rows, err := w.kept(rec)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	own := rec
+	if w.wanted >= 0 {
+		own = array.NewRecord(project(rec.Schema(), upTo(w.wanted)), rec.Columns()[:w.wanted], rec.NumRows())
+		defer own.Release()
+	}
+	if int64(len(rows)) == rec.NumRows() {
+		own.Retain()
+		return own, nil
+	}
+	kept, err := take.Record(memory.DefaultAllocator, own, rows)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.file.name, err)
+	}
+	return kept, nil
+}
+
+// kept returns the rows of a record that satisfy the condition, ascending. They are
+// valid until the next call.
+func (w *recordFilter) kept(rec arrow.Record) (rows []int, err error) {
+	n := int(rec.NumRows())
+	fields := w.where.Columns()
+	for i, p := range w.where.Preds() {
+		c := p.Column()
+		if w.truths[i], err = evaluate(p, w.truths[i][:0], rec.Column(w.columns[c]), fields[c].Index[1:]); err != nil {
+			return nil, fmt.Errorf("%s: %w", fault.At{File: w.file.name, Column: fields[c].Names.String()}, err)
+		}
+	}
+	w.whole, w.rows = w.where.Combine(w.whole[:0], w.truths), w.rows[:0]
+	for row := range n {
+		truth := w.whole[0] // of a condition without columns
+		if len(w.truths) > 0 {
+			truth = w.whole[row]
+		}
+		if truth == where.True {
+			w.rows = append(w.rows, row)
+		}
+	}
+	return w.rows, nil
+}
+
+// evaluate appends the truth of a predicate for each row. path leads from the column to
+// the predicate's, through structs.
+func evaluate(p *where.Pred, dst []where.Truth, column arrow.Array, path []int) ([]where.Truth, error) {
+	var above []arrow.Array
+	for _, i := range path {
+		if e, ok := column.(array.ExtensionArray); ok {
+			column = e.Storage()
+		}
+		s, ok := column.(*array.Struct)
+		if !ok {
+			return nil, fmt.Errorf("internal error: a field of a column of type %s", column.DataType())
+		}
+		above, column = append(above, s), s.Field(i)
+	}
+	from := len(dst)
+	dst = p.Eval(dst, column)
+	for _, s := range above {
+		if s.NullN() == 0 {
+			continue
+		}
+		for i := range s.Len() {
+			if s.IsNull(i) {
+				dst[from+i] = p.OfNull()
+			}
+		}
+	}
+	return dst, nil
+}

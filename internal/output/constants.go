@@ -1,0 +1,128 @@
+package output
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+)
+
+// constantTable is a table with columns that have one value in all rows, after those
+// that are stored. (Parquet files have theirs as leaves.)
+type constantTable struct {
+	table
+	mem    memory.Allocator
+	schema *arrow.Schema
+	values []arrow.Array // of length 1
+}
+
+// withConstants returns the table with the constants that it does not store.
+func withConstants(t table, mem memory.Allocator, constants []arrowparquet.Constant, ignoreCase bool) table {
+	var values []arrow.Array
+	own := t.Schema().Fields()
+	fields := slices.Clone(own)
+	for _, c := range constants {
+		same := func(f arrow.Field) bool { return f.Name == c.Name || ignoreCase && strings.EqualFold(f.Name, c.Name) }
+		if slices.ContainsFunc(own, same) {
+			continue
+		}
+		values = append(values, c.Value)
+		fields = append(fields, arrow.Field{Name: c.Name, Type: c.Value.DataType(), Nullable: true})
+	}
+	if len(values) == 0 {
+		return t
+	}
+	md := t.Schema().Metadata()
+	return &constantTable{table: t, mem: mem, schema: arrow.NewSchema(fields, &md), values: values}
+}
+
+// stored returns the table without constants.
+func stored(t table) table {
+	if c, ok := t.(*constantTable); ok {
+		return c.table
+	}
+	return t
+}
+
+// restored returns a table with the constants of t.
+func restored(t, inner table) table {
+	c, ok := t.(*constantTable)
+	if !ok {
+		return inner
+	}
+	own := *c
+	own.table = inner
+	fields := slices.Concat(inner.Schema().Fields(), c.schema.Fields()[c.stored():])
+	md := c.schema.Metadata()
+	own.schema = arrow.NewSchema(fields, &md)
+	return &own
+}
+
+// stored is the number of columns that are stored.
+func (c *constantTable) stored() int { return c.schema.NumFields() - len(c.values) }
+
+func (c *constantTable) Schema() *arrow.Schema { return c.schema }
+
+func (c *constantTable) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	if columns == nil {
+		columns = []int{}
+		for i := range c.schema.NumFields() {
+			columns = append(columns, i)
+		}
+	}
+	own := []int{} // to read, in any case without constants
+	for _, i := range columns {
+		if i < c.stored() {
+			own = append(own, i)
+		}
+	}
+	schema := project(c.schema, columns)
+	return func(yield func(arrow.Record, error) bool) {
+		for rec, err := range c.table.Read(ctx, group, own) {
+			if err == nil {
+				rec, err = c.complete(rec, schema, columns)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			more := yield(rec, nil)
+			rec.Release()
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// complete returns a record of the columns, of which rec has those that are stored.
+func (c *constantTable) complete(rec arrow.Record, schema *arrow.Schema, columns []int) (arrow.Record, error) {
+	arrays := make([]arrow.Array, len(columns))
+	var made []arrow.Array
+	defer func() {
+		for _, a := range made {
+			a.Release()
+		}
+	}()
+	n := 0
+	for i, column := range columns {
+		if column < c.stored() {
+			arrays[i] = rec.Column(n)
+			n++
+			continue
+		}
+		a, err := take.Array(c.mem, c.values[column-c.stored()], make([]int, rec.NumRows()))
+		if err != nil {
+			return nil, err
+		}
+		arrays[i], made = a, append(made, a)
+	}
+	return array.NewRecord(schema, arrays, rec.NumRows()), nil
+}

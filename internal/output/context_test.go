@@ -1,0 +1,78 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+)
+
+// However a context ends, and whatever its cause, the error wraps the context's error.
+func TestEndOfContext(t *testing.T) {
+	dir := t.TempDir()
+	rec := func() arrow.Record {
+		return record(t, memory.DefaultAllocator, col{"id", numbers(5000, func(i int) int64 { return int64(i) })})
+	}
+	inputs := map[string]string{
+		"parquet": write(t, filepath.Join(dir, "log.parquet"), 100, rec()),
+		"arrow":   write(t, filepath.Join(dir, "log.arrow"), 100, rec()),
+		"text":    put(t, filepath.Join(dir, "ids.txt"), "1\n2\n3\n"),
+	}
+	why := errors.New("enough")
+	for _, c := range []struct {
+		is  error
+		ctx func(context.Context) (context.Context, context.CancelFunc)
+	}{
+		{context.Canceled, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			cancel(why)
+			return ctx, func() {}
+		}},
+		{context.DeadlineExceeded, func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, -1, why)
+		}},
+	} {
+		for format, name := range inputs {
+			files := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, name)
+			pieces := Split(files, dataset.Shard{})
+			ctx, cancel := c.ctx(t.Context())
+			defer cancel()
+			check := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, c.is) {
+					t.Errorf("%s of %s: %v; want %v", what, format, err, c.is)
+				}
+			}
+			_, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
+				return func(*Keys) error { return nil }, nil
+			})
+			check("ReadKeys", err)
+			for _, err := range Map(ctx, pieces, 0, nil, pass) {
+				check("Map", err)
+				break
+			}
+			if format == "text" {
+				continue
+			}
+			scanner := func() *Scanner {
+				s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(5000, 3)...)}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			check("Count", scanner().Count(ctx, pieces))
+			for _, err := range scanner().Scan(ctx, pieces) {
+				check("Scan", err)
+				break
+			}
+			_, err = Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
+			check("WriteScan", err)
+		}
+	}
+}

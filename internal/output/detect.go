@@ -1,0 +1,105 @@
+package output
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// textFormats maps text formats to those of package text.
+var textFormats = map[dataset.Format]text.Format{dataset.CSV: text.CSV, dataset.TSV: text.TSV, dataset.NDJSON: text.NDJSON, dataset.Lines: text.Lines}
+
+// detect finds the format by the first bytes and the name. A name is needed for
+// text, so that a damaged Parquet file is not read as text.
+func detect(src storage.Reader, e storage.Object, unnamed dataset.Format) (dataset.Format, error) {
+	if _, remote := src.(storage.Prefetcher); remote { // the end is read in any case
+		if f, err := byTail(src); f == dataset.Parquet || err != nil {
+			return f, err
+		}
+	}
+	var head [8]byte
+	n, err := src.ReadAt(head[:min(8, src.Object().Size)], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("%s: %w", e.Name, err)
+	}
+	if f := byMagic(head[:n]); f != "" {
+		return f, nil
+	}
+	if err := notRows(e.Name, head[:n]); err != nil {
+		return "", err
+	}
+	if f := byName(e.Rel); f == dataset.Lines {
+		return cmp.Or(unnamed, dataset.Lines), nil // .txt is not specific
+	} else if f != "" {
+		return f, nil
+	}
+	if e.Found {
+		return "", fmt.Errorf("%s: %w", e.Name, ErrNoData)
+	}
+	if f, err := byTail(src); f != "" || err != nil {
+		return f, err
+	}
+	return cmp.Or(unnamed, dataset.Lines), nil
+}
+
+// byTail finds the format by the last bytes, for a file whose first bytes are
+// damaged.
+func byTail(src storage.Reader) (dataset.Format, error) {
+	var tail [6]byte
+	size := src.Object().Size
+	n := min(int64(len(tail)), size)
+	if m, err := src.ReadAt(tail[:n], size-n); int64(m) < n {
+		return "", fmt.Errorf("%s: %w", src.Object().Name, err)
+	}
+	s := string(tail[:n])
+	switch {
+	case strings.HasSuffix(s, "PAR1"), strings.HasSuffix(s, "PARE"):
+		return dataset.Parquet, nil
+	case s == "ARROW1":
+		return dataset.ArrowFile, nil
+	}
+	return "", nil
+}
+
+func byMagic(head []byte) dataset.Format {
+	s := string(head)
+	switch {
+	case strings.HasPrefix(s, "PAR1"), strings.HasPrefix(s, "PARE"):
+		return dataset.Parquet
+	case strings.HasPrefix(s, "ARROW1"):
+		return dataset.ArrowFile
+	case strings.HasPrefix(s, "\xff\xff\xff\xff") && len(s) == 8 && head[7] == 0:
+		return dataset.ArrowStream
+	}
+	return ""
+}
+
+func byName(name string) dataset.Format {
+	name = strings.ToLower(name)
+	for _, c := range []string{".gz", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, c)
+	}
+	switch {
+	case strings.HasSuffix(name, ".parquet"), strings.HasSuffix(name, ".parq"), strings.HasSuffix(name, ".pq"):
+		return dataset.Parquet
+	case strings.HasSuffix(name, ".arrow"), strings.HasSuffix(name, ".feather"), strings.HasSuffix(name, ".ipc"):
+		return dataset.ArrowFile
+	case strings.HasSuffix(name, ".arrows"):
+		return dataset.ArrowStream
+	case strings.HasSuffix(name, ".csv"):
+		return dataset.CSV
+	case strings.HasSuffix(name, ".tsv"):
+		return dataset.TSV
+	case strings.HasSuffix(name, ".ndjson"), strings.HasSuffix(name, ".jsonl"):
+		return dataset.NDJSON
+	case strings.HasSuffix(name, ".txt"), strings.HasSuffix(name, ".ids"):
+		return dataset.Lines
+	}
+	return ""
+}

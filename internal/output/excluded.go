@@ -1,0 +1,146 @@
+package output
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// satisfying returns the listed objects whose directories have values for which rows may
+// satisfy the condition, according to bound. If none is left, the first one is kept for
+// its columns. some reports for each list whether an object was left out.
+func (o *Opening) satisfying(bound *where.Bound, lists [][]storage.Object) (kept [][]storage.Object, some []bool, err error) {
+	some = make([]bool, len(lists))
+	if bound == nil {
+		return lists, some, nil
+	}
+	left := 0
+	var first *storage.Object
+	firstOf := 0
+	for i, list := range lists {
+		var of []storage.Object
+		for k, e := range list {
+			if o.maybeNone(e) {
+				of = append(of, e) // which find reports
+				continue
+			}
+			parts, err := o.partsOf(e)
+			if err != nil {
+				return nil, nil, err
+			}
+			switch {
+			case o.mayHold(bound, parts):
+				of = append(of, e)
+				left++
+			case first == nil:
+				first, firstOf = &list[k], i
+				fallthrough
+			default:
+				some[i] = true
+			}
+		}
+		kept = append(kept, of)
+	}
+	if left == 0 && first != nil {
+		kept[firstOf] = append(kept[firstOf], *first)
+	}
+	o.tellExcluded(lists, kept)
+	return kept, some, nil
+}
+
+// tellExcluded records the objects of lists that are not in kept, and passes them to
+// Excluded.
+func (o *Opening) tellExcluded(lists, kept [][]storage.Object) {
+	for i, list := range lists {
+		in := map[string]bool{}
+		for _, e := range kept[i] {
+			in[e.Name] = true
+		}
+		for _, e := range list {
+			if in[e.Name] {
+				continue
+			}
+			o.leaveOut(e)
+			if o.Excluded != nil {
+				o.Excluded(e.Name)
+			}
+		}
+	}
+}
+
+// ofPartitions returns the condition on partition columns, or nil if it is on none of
+// them.
+func (o *Opening) ofPartitions() *where.Bound {
+	if o.where == nil || o.hive == nil {
+		return nil
+	}
+	var fields []arrow.Field
+	for _, c := range o.hive.columns {
+		fields = append(fields, arrow.Field{Name: c.Name, Type: c.Type, Nullable: true})
+	}
+	bound, err := o.where.BindSome(fault.At{}, arrow.NewSchema(fields, nil), o.IgnoreCase)
+	if err != nil || !slices.ContainsFunc(bound.Preds(), func(p *where.Pred) bool { return p.Column() >= 0 }) {
+		return nil // opening the first file returns the error again
+	}
+	return bound
+}
+
+// mayHold reports whether a file in the given directories may have a row that satisfies
+// the condition.
+func (o *Opening) mayHold(bound *where.Bound, parts []hive.Part) bool {
+	facts := make([]where.Facts, len(bound.Columns()))
+	for i, field := range bound.Columns() {
+		c := o.hive.columns[field.Index[0]]
+		at := slices.IndexFunc(parts, func(p hive.Part) bool { return p.Name == c.Name })
+		if at < 0 {
+			continue // opening the file returns the error
+		}
+		v, ok := hive.Value(parts[at], c.Type)
+		if !ok {
+			return true // as above
+		}
+		defer v.Release()
+		if facts[i].AllNulls = v.IsNull(0); facts[i].AllNulls {
+			continue
+		}
+		both, err := take.Array(memory.DefaultAllocator, v, []int{0, 0})
+		if err != nil {
+			return true
+		}
+		defer both.Release()
+		facts[i].Range, facts[i].NoNulls = both, true
+	}
+	var sets []where.Truths
+	for _, p := range bound.Preds() {
+		set := where.All
+		if c := p.Column(); c >= 0 {
+			set = p.Possible(facts[c])
+		}
+		sets = append(sets, set)
+	}
+	return bound.Possible(sets).Has(where.True)
+}
+
+// checkStored returns an error if a file stores a column that excluded files have in
+// their paths, with a type for which conditions may differ.
+func (f *File) checkStored(layout *hiveLayout, bound *where.Bound, ignoreCase bool) error {
+	for _, field := range bound.Columns() {
+		c := layout.columns[field.Index[0]]
+		for _, stored := range f.Schema().Fields()[:f.StoredColumns()] {
+			if (stored.Name == c.Name || ignoreCase && strings.EqualFold(stored.Name, c.Name)) && !where.Alike(stored.Type, c.Type) {
+				return fault.Mismatch(fault.At{File: f.name, Column: stored.Name}, "the type of a column of {Where} that is both in the file and in its path", key.TypeName(c.Type)+" as in the path", stored.Type.String()).
+					WithHint("give the path's column the file's type with {HiveTypes}, or use {Hive off}")
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+// Package output reads and writes the pieces of a table: it opens Parquet,
+// Arrow and text files, splits them into shards, reads their keys, scans them with
+// a filter and writes the rows that pass.
+//
+//	names ── Open ──► Files ── Split(shard) ──► Pieces ─┬─ ReadKeys ──► batches of keys
+//	                                                    ├─ Map ──► record batches
+//	                                                    ├─ ReadRows ──► rows with keys ──► Table
+//	                                                    └─ Scanner(filter) ──► pages or record batches ── Output ──► Parquet or Arrow
+//
+// A [Piece] is a range of a file's row groups. Results come out in input order,
+// whatever the number of workers.
+//
+// A scan of a Parquet file reads the key columns first, and of the other columns
+// only what belongs to rows that pass. On the way to a Parquet file these rows are
+// copied from page to page (pageengine.go). Otherwise they become Arrow record
+// batches, as do rows of files of other formats.
+//
+// Sizes in a file are checked before they are used, errors name file, row group,
+// column and page, and no output is visible before it is complete.
+//
+// # Where to look
+//
+//	open.go, find.go, detect.go        names become files, and files get a format
+//	partitions.go                      name=value directories as columns
+//	file.go                            a file, over the reader of its format in internal/
+//	keepopen.go                        who reads a file; passes that share its mapping
+//	split.go, rowrange.go              files are divided among workers
+//	input.go, inputlist.go             what is recorded of a file, so that it need not be opened
+//	inputwrite.go, inputread.go        lists of inputs; inputshare.go, inputopen.go for a worker's share
+//	ordered.go, flight.go              workers, what they hold, the order of their results
+//	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
+//	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
+//	condition.go                       which rows a file has; rowfilter.go, rowspans.go in Parquet
+//	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
+//	inputgroup.go, howcopied.go        row groups whose chunks are copied as they are stored
+//	table.go, tablerows.go             rows held in memory, leaf by leaf; tableleaves.go reads them
+//	bundle.go, written.go              files of a directory, what was written
+//	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
+//	pairs.go, answer.go, metadata.go   outputs with columns of two inputs: rows, columns, metadata
+//	run.go                             what an output is made from
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// table is the reader of a format. Read yields the rows of one row group with the
+// given top-level columns, in that order; nil means all. A record is valid until
+// yield returns, unless it is retained.
+type table interface {
+	Schema() *arrow.Schema
+	NumGroups() int
+	GroupRows(i int) int64  // -1: unknown before they are read
+	GroupBytes(i int) int64 // as stored
+	Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error]
+	Close() error
+}
+
+// File is an open file of a table: what its footer says, and what identifies it.
+// Nothing that is done with it changes it, so any number of scans, joins and builds may
+// use it at the same time, and its methods may be called from many goroutines. A File
+// comes from [OpenFiles], [Inputs.Open] or [Records].
+type File struct {
+	name   string
+	rel    string
+	format dataset.Format
+	size   int64
+
+	table   table          // nil: the File was not opened
+	readers *readers       // shared by its views; nil: records, which need not be closed
+	src     storage.Reader // nil: standard input or records
+	once    bool           // the rows can be read only once
+	root    string         // the directory in which it was found, or ""
+	found   bool           // in a directory, whose path in Rel is rootRel
+	left    *leftOut       // what was listed with it and not opened; nil: nothing
+	rootRel string
+	bytes   *atomic.Int64 // read from src so far
+	print   func() ([]byte, error)
+	hive    *hiveLayout // shared; nil: no partition columns
+	parts   []hive.Part // in the order of hive's columns
+
+	where    *where.Bound // the rows that the file has; nil: all
+	doubts   *doubts      // shared by its views
+	inFlight int64        // see Opening
+}
+
+// Name returns the name by which the file was opened, for messages.
+func (f *File) Name() string { return f.name }
+
+// Rel returns what identifies the file on every machine, see [storage.Object].
+func (f *File) Rel() string { return f.rel }
+
+// Format returns the format of the file.
+func (f *File) Format() dataset.Format { return f.format }
+
+// Size returns the size of the file in bytes; -1 for standard input and records.
+func (f *File) Size() int64 { return f.size }
+
+// Schema returns the columns of the file, those of its path included.
+func (f *File) Schema() *arrow.Schema {
+	if f.table == nil {
+		return arrow.NewSchema(nil, nil)
+	}
+	return f.table.Schema()
+}
+
+// NumGroups returns the number of row groups. A file of another format than Parquet has
+// parts that are read on their own in their place.
+func (f *File) NumGroups() int {
+	if f.table == nil {
+		return 0
+	}
+	return f.table.NumGroups()
+}
+
+// GroupRows returns the number of stored rows of row group i, counted from 0. It returns
+// -1 if reading alone would show it, or if i is not a row group.
+func (f *File) GroupRows(i int) int64 {
+	if i < 0 || i >= f.NumGroups() {
+		return -1
+	}
+	return f.table.GroupRows(i)
+}
+
+// GroupBytes returns the stored size of row group i in bytes. It returns -1 if the size is
+// unknown, or if i is not a row group.
+func (f *File) GroupBytes(i int) int64 {
+	if i < 0 || i >= f.NumGroups() {
+		return -1
+	}
+	return f.table.GroupBytes(i)
+}
+
+// rest releases what the file's reader holds, such as a descriptor, until the
+// next read.
+func (f *File) rest() error { return storage.Rest(f.src) }
+
+// passed releases the bytes that are kept of a file over a network. It is called when the
+// last row group has been read.
+func (f *File) passed() {
+	if p := f.parquet(); p != nil {
+		p.File().Rest()
+	}
+}
+
+// remote reports whether the file is read over a network, by a reader that fetches
+// ahead.
+func (f *File) remote() bool {
+	_, ok := f.src.(storage.Prefetcher)
+	return ok
+}
+
+// unless returns err, or a "file changed" error that wraps it if the file has
+// changed since it was opened: then another attempt may succeed.
+func (f *File) unless(err error) error {
+	if err == nil {
+		return nil
+	}
+	if changed := storage.Changed(f.src); changed != nil {
+		return fmt.Errorf("%w (%w)", changed, err)
+	}
+	return err
+}
+
+// Close closes the file. It never waits: readers that are at work go on to their end, and
+// the last of them releases the file. Close then returns an error that says how many
+// there are and wraps [storage.ErrAgain]; called again when they have ended, it returns
+// nil. A reader that begins after Close gets an error that wraps [fs.ErrClosed]; what the
+// footer says, such as Rows and Schema, stays known.
+func (f *File) Close() error {
+	if err := f.usable(); err != nil {
+		return err
+	}
+	if f.readers == nil {
+		return nil
+	}
+	atWork, err := f.readers.close()
+	if atWork > 0 {
+		return fmt.Errorf("%s: closed while it is being read (readers at work: %d; the last one releases the file)%w", f.name, atWork, quiet.Error{Err: storage.ErrAgain})
+	}
+	return err
+}
+
+// setReaders sets what Close releases. It is called once the table and the source are known.
+func (f *File) setReaders() {
+	t, src := f.table, f.src
+	f.readers = &readers{release: func() error {
+		err := t.Close()
+		if src != nil {
+			err = errors.Join(err, src.Close())
+		}
+		return err
+	}}
+}
+
+// with returns a view of the file with another table: the same file, read in another
+// way.
+func (f *File) with(t table) *File {
+	view := *f
+	view.table = t
+	return &view
+}
+
+// checkGroup returns an error unless i, counted from 0, is a row group.
+func (f *File) checkGroup(i int) error {
+	if n := f.NumGroups(); i < 0 || i >= n {
+		return fault.Mismatch(fault.At{File: f.name}, "row group", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(i))
+	}
+	return nil
+}
+
+// checkColumns returns an error unless all of these, counted from 0, are columns.
+func (f *File) checkColumns(columns []int) error {
+	for _, c := range columns {
+		if n := f.Schema().NumFields(); c < 0 || c >= n {
+			return fault.Mismatch(fault.At{File: f.name}, "column", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(c))
+		}
+	}
+	return nil
+}
+
+// BytesRead returns the number of bytes read from the file so far.
+func (f *File) BytesRead() int64 {
+	if f.bytes == nil {
+		return 0
+	}
+	return f.bytes.Load()
+}
+
+// Once reports whether the file can be read only once.
+func (f *File) Once() bool { return f.once }
+
+// Rows returns the number of stored rows, or -1 if it is unknown before they are read.
+// With a condition the file has at most as many; see [Opening].
+func (f *File) Rows() int64 {
+	var n int64
+	for i := range f.NumGroups() {
+		r := f.GroupRows(i)
+		if r < 0 {
+			return -1
+		}
+		n += r
+	}
+	return n
+}
+
+// CountRows is Rows, with the error if the number could not be read.
+func (f *File) CountRows() (n int64, err error) {
+	_, release, err := f.keepOpen(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if t, ok := stored(f.table).(*arrowipc.Table); ok {
+		n, err := t.Rows()
+		return n, errors.Join(f.unless(err), f.rest())
+	}
+	return f.Rows(), nil
+}
+
+// parquet returns the reader of a Parquet file, or nil.
+func (f *File) parquet() *arrowparquet.Parquet {
+	p, _ := f.table.(*arrowparquet.Parquet)
+	return p
+}
+
+// Codec returns the compression of a Parquet file, or "".
+func (f *File) Codec() string {
+	if p, ok := f.table.(*arrowparquet.Parquet); ok {
+		return p.Codec()
+	}
+	return ""
+}
+
+// storedSchema returns the Arrow schema that is stored in a Parquet file's metadata,
+// or "".
+func (f *File) storedSchema() string {
+	if p, ok := f.table.(*arrowparquet.Parquet); ok {
+		return p.StoredSchema()
+	}
+	return ""
+}
+
+// coded returns a schema that begins with columns of the file, with the file's
+// dictionary types in place of their value types. Parquet outputs store it, so that
+// Arrow readers restore the dictionaries.
+func (f *File) coded(s *arrow.Schema) *arrow.Schema {
+	from := f.Schema()
+	if p := f.parquet(); p != nil {
+		from = p.CodedSchema()
+	}
+	fields := slices.Clone(s.Fields())
+	for i, field := range fields {
+		at := slices.IndexFunc(from.Fields(), func(g arrow.Field) bool { return g.Name == field.Name })
+		if at < 0 || i >= len(from.Fields()) { // columns of the IDs follow those of the log
+			continue
+		}
+		if t := from.Field(at).Type; arrow.TypeEqual(take.PlainType(t), field.Type) {
+			fields[i].Type = t
+		}
+	}
+	md := s.Metadata()
+	return arrow.NewSchema(fields, &md)
+}
+
+// Doubts describes damaged parts of the file that were not needed, one sentence
+// each: results are correct nevertheless. It is complete when all readers of the
+// file have ended.
+func (f *File) Doubts() []string {
+	if f.doubts == nil {
+		return nil
+	}
+	f.doubts.mu.Lock()
+	defer f.doubts.mu.Unlock()
+	out := slices.Clone(f.doubts.list)
+	if f.doubts.more > 0 {
+		out = append(out, fmt.Sprintf("%s: %d more of the kind", f.name, f.doubts.more))
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// ErrNoData means that a file has no format that can be read.
+var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
+
+// find opens the files that one name stands for, which are the entries. A file in a
+// directory is either data, certainly not data because of its name, or an error: a file
+// with an unknown format or damaged first bytes may hold rows. With an error, find also
+// returns the files that are open.
+func find[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, excluded bool, by opener[T]) (files []T, err error) {
+	var stray, passed []string
+	opening := openMany(ctx, o, name, entries, by)
+	defer opening.stop()
+	kept := 0
+	for _, e := range entries {
+		f, why, err := opening.take(ctx)
+		switch {
+		case errors.Is(err, ErrNoData) && e.Found:
+			stray = append(stray, e.Rel)
+			continue
+		case errors.Is(err, fault.ErrMemory) && len(entries) > 1:
+			n := kept + 1
+			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
+		case err != nil:
+			return files, err
+		case why == "" && by.keep != nil:
+			if err := by.keep(f); err != nil {
+				return files, err
+			}
+			kept++
+			continue
+		case why == "":
+			files = append(files, f)
+			kept++
+			continue
+		}
+		passed = append(passed, e.Rel)
+		o.passOver(e, why)
+	}
+	switch {
+	case len(stray) > 0 && kept == 0:
+		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
+	case len(stray) > 0:
+		return files, fault.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
+	case kept == 0 && len(entries) > 0 && !o.AllowEmpty && !excluded:
+		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
+	}
+	return files, nil
+}
+
+// leftOut are files that were listed and not opened.
+type leftOut struct {
+	mu   sync.Mutex
+	rels map[string]bool
+}
+
+// passOver is leaveOut, and says why.
+func (o *Opening) passOver(e storage.Object, why string) {
+	o.leaveOut(e)
+	if o.PassedOver != nil {
+		o.PassedOver(e.Name, why)
+	}
+}
+
+// leaveOut records that a file exists, although it is not opened.
+func (o *Opening) leaveOut(e storage.Object) {
+	e, _, err := o.rebase(e)
+	if err != nil {
+		return // it is not below Base
+	}
+	o.left.mu.Lock()
+	defer o.left.mu.Unlock()
+	o.left.rels[e.Rel] = true
+}
+
+// kinds names the formats that can be read.
+func (o *Opening) kinds() string {
+	if o.Text {
+		return "Parquet, Arrow, CSV, TSV, NDJSON or text"
+	}
+	return "Parquet or Arrow"
+}
+
+// firstFew joins the first few names.
+func firstFew(names []string) string {
+	if len(names) > 3 {
+		names = append(names[:3:3], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// quoteGlob returns a pattern, quoted for a shell, that matches only the name.
+func quoteGlob(name string) string {
+	if strings.ContainsAny(name, " *?[]{}\\'\"$`&;()<>|!#~") {
+		name = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`, "}", `\}`, "'", `'\''`).Replace(name)
+		if strings.HasPrefix(name, "!") {
+			name = `\` + name
+		}
+		return "'" + name + "'"
+	}
+	return name
+}
+
+// openFound opens a file. If the file is certainly not data, it returns nil and
+// the reason.
+func (o *Opening) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
+	parts, err := o.partsOf(e)
+	if err != nil {
+		return nil, "", err
+	}
+	listed := e.Rel
+	e, root, err := o.rebase(e)
+	if err != nil {
+		return nil, "", err
+	}
+	f, err := openObject(ctx, e, parts, *o)
+	if f != nil {
+		f.root, f.found, f.left, f.rootRel = root, e.Found, o.left, rootRelOf(e.Rel, listed)
+	}
+	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.format.IsText() {
+		return f, "", err
+	}
+	switch {
+	case len(o.Include) == 0 && noData(path.Base(e.Rel)):
+		why = "its name says that it is no data"
+	case err != nil && e.Size == 0:
+		why = "it is empty"
+	default:
+		return f, "", err
+	}
+	if f != nil {
+		err = f.Close()
+	} else {
+		err = nil
+	}
+	return nil, why, err
+}
+
+// rootRelOf returns the directory in which a file was listed, as a Rel.
+func rootRelOf(rel, listed string) string {
+	above, ok := strings.CutSuffix(rel, "/"+listed)
+	if !ok {
+		return ""
+	}
+	return above
+}
+
+// maybeNone reports whether an object of a directory may be no data by what is known of it
+// before it is opened.
+func (o *Opening) maybeNone(e storage.Object) bool {
+	return e.Found && (e.Size == 0 || len(o.Include) == 0 && noData(path.Base(e.Rel)))
+}
+
+// noData reports whether the name shows that a file is not data: one of those
+// that people and programs commonly add to data. A file with the extension of a
+// table, such as license.csv, may be data.
+func noData(name string) bool {
+	if strings.HasSuffix(name, ".crc") || strings.HasSuffix(name, "_$folder$") {
+		return true
+	}
+	if name = strings.ToUpper(name); byName(name) != "" && !strings.HasSuffix(name, ".TXT") {
+		return false
+	}
+	stem, _, _ := strings.Cut(name, ".")
+	return slices.Contains([]string{"README", "LICENSE", "LICENCE", "NOTICE", "COPYING"}, stem)
+}
+
+// rebase sets the Rel of an object to its path below Base. root is the directory
+// in which the object was found, or "" if it was named.
+func (o *Opening) rebase(e storage.Object) (_ storage.Object, root string, err error) {
+	above := address.Above(e.Name, e.Rel)
+	if e.Found {
+		root = above
+	}
+	if o.Base == "" {
+		if _, below, ok := hive.Cut(cleanDir(above)); ok {
+			e.Rel = below + e.Rel
+		}
+		return e, root, nil
+	}
+	for _, base := range []string{absolute(o.Base), newPlace(o.Store, o.Base).real} {
+		if rel, err := filepath.Rel(base, absolute(e.Name)); err == nil && rel != "." && filepath.IsLocal(rel) {
+			e.Rel = filepath.ToSlash(rel)
+			return e, root, nil
+		}
+	}
+	return e, root, fault.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base)
+}
+
+// cleanDir returns the path of a directory with slashes, the last of them at its end.
+func cleanDir(dir string) string {
+	if dir = filepath.ToSlash(dir); address.IsURL(dir) {
+		return address.Unescaped(dir)
+	}
+	return path.Clean(dir) + "/"
+}
+
+// openObject opens a file in the given name=value directories. The options must be
+// filled in.
+func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts Opening) (*File, error) {
+	src, err := opts.Store.Open(ctx, e)
+	if errors.Is(err, storage.ErrChanged) { // after it was listed; nothing has been read yet, so the new content will do
+		src, err = opts.Store.Open(ctx, storage.Object{Name: e.Name})
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := newFile(src, e, &opts)
+	if f.format, err = detect(src, e, opts.TextFormat); err == nil {
+		err = f.begin(ctx, parts, opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	return f, f.rest()
+}
+
+// newFile returns a file without a format.
+func newFile(src storage.Reader, e storage.Object, opts *Opening) *File {
+	f := &File{name: e.Name, rel: e.Rel, size: src.Object().Size, src: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight}
+	f.print = sync.OnceValues(f.digest)
+	return f
+}
+
+// begin opens the reader of the file's format, with the columns of its directories and
+// the condition of the options.
+func (f *File) begin(ctx context.Context, parts []hive.Part, opts Opening) error {
+	if err := f.partition(opts.hive, parts); err != nil {
+		return err
+	}
+	if err := f.open(ctx, opts); err != nil {
+		return err
+	}
+	if err := f.setWhere(&opts); err != nil {
+		return errors.Join(err, f.table.Close())
+	}
+	f.setReaders()
+	return nil
+}

@@ -1,0 +1,124 @@
+package output
+
+import (
+	"runtime"
+	"slices"
+)
+
+// [Opening].InFlight limits the bytes in flight between a file and its
+// consumer: pages, records and row groups. Buffers shrink first (smaller batches,
+// fewer of them waiting), then the number of workers. One worker always remains, so
+// a limit below its need is exceeded rather than refused.
+
+// flight limits the batches between workers and consumer.
+type flight struct {
+	workers int
+	batch   int64 // bytes of a record; 0: as stored
+	begun   int   // row groups that may be begun ahead of the consumer
+	queue   int   // finished batches of a row group that may wait
+}
+
+// inFlightBatches is, if memory is not limited, the number of finished batches of a
+// row group that may wait for the consumer, and the number of row groups per worker
+// that may be begun ahead of it.
+const inFlightBatches = 2
+
+// Limits of the bytes of a record batch if memory is limited.
+const (
+	leastBatch = 256 << 10
+	mostBatch  = 8 << 20
+)
+
+// forRecords divides the bytes in flight: one part goes to the workers that make
+// records, the rest to the row groups or tables that the consumer makes of them.
+const forRecords = 2
+
+// InFlight returns the smallest [Opening].InFlight of the pieces' files, in
+// bytes; 0 if there is no limit.
+func InFlight(pieces []Piece) (least int64) {
+	for _, p := range pieces {
+		if n := p.File.inFlight; n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least
+}
+
+// processors returns the number of workers for an option Threads.
+func processors(threads int) int {
+	if threads <= 0 {
+		return runtime.GOMAXPROCS(0)
+	}
+	return threads
+}
+
+// workersFor returns the number of workers for pieces. It is higher for reads over a
+// network, since such workers mostly wait.
+func workersFor(pieces []Piece, threads int) int {
+	n := processors(threads)
+	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {
+		n *= remoteWorkers
+	}
+	return n
+}
+
+// remoteWorkers is the number of workers per processor for files over a network.
+const remoteWorkers = 3
+
+// flightOf divides the bytes that may be in flight. need returns the bytes that a
+// worker needs in addition to batches. It has three of these: the one that it
+// reads, the one that it makes, and a finished one that waits.
+func flightOf(most int64, threads int, need func() int64) flight {
+	if most == 0 {
+		return flight{workers: threads, begun: inFlightBatches * threads, queue: inFlightBatches}
+	}
+	own := need()
+	batches := func(workers int64) int64 { return 3*workers + 1 } // the consumer has one
+	workers := int64(threads)
+	for workers > 1 && workers*own+batches(workers)*4*leastBatch > most {
+		workers--
+	}
+	batch := (most - workers*own) / batches(workers)
+	return flight{workers: int(workers), batch: min(max(batch, leastBatch), mostBatch), begun: int(workers), queue: 1}
+}
+
+// table returns the file's table, with records of bounded size.
+func (f flight) table(file *File) table {
+	if p := file.parquet(); p != nil && f.batch > 0 {
+		return p.InBatches(f.batch)
+	}
+	return file.table
+}
+
+// need returns the bytes that a worker needs to decode the given top-level columns
+// of a row group simultaneously; nil means all columns. It considers the largest
+// row group of each file.
+func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
+	seen := map[*File]bool{}
+	for _, p := range pieces {
+		f := p.File.parquet()
+		if f == nil || seen[p.File] || p.Lo == p.Hi {
+			continue
+		}
+		if seen[p.File] = true; len(seen) > mostMapped { // the files of a log are similar
+			break
+		}
+		group := p.Lo
+		for g := p.Lo; g < p.Hi; g++ {
+			if f.GroupBytes(g) > f.GroupBytes(group) {
+				group = g
+			}
+		}
+		var wanted []int
+		if columns != nil {
+			wanted, _ = columns(p.File) // reading returns the error again
+		}
+		var n int64
+		for _, leaf := range f.Below(wanted) {
+			n += f.File().Need(group, leaf)
+		}
+		most = max(most, n)
+		_ = p.File.rest() // a log may have more files than may be open; a later read returns the error again
+	}
+	return most
+}

@@ -1,0 +1,358 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// An output directory has a state, of which package publish knows the rules: which
+// version of which input has become which files. This file compares the inputs of a run
+// with it.
+
+// pendingInDir is Pending for a directory.
+func (o Destination) pendingInDir(ctx context.Context) ([]*File, error) {
+	d, err := o.directory()
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := o.inputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	job, err := d.Begin(ctx, inputs)
+	if err != nil {
+		return nil, err
+	}
+	o.Run.job = job
+	if o.Run.List != nil { // the writer checks the targets
+		return nil, nil
+	}
+	var todo []*File
+	for _, f := range o.logs {
+		if job.Does(f.rel) {
+			todo = append(todo, f)
+		}
+	}
+	return todo, job.Check(ctx, o.targets(o.Run.Pieces(todo, o.Shard)))
+}
+
+// jobOf returns what is to be done in the directory: what Pending has found, or
+// everything.
+func (o *Destination) jobOf(ctx context.Context) (*publish.Run, error) {
+	if o.Run != nil && o.Run.job != nil {
+		o.Run.job.SetRequire(publish.Require(o.Require))
+		return o.Run.job, nil
+	}
+	if !o.owner.Known() && !o.Shard.Whole() {
+		return nil, fmt.Errorf("%s: a directory that several workers write needs the digest of their run", o.Name)
+	}
+	d, err := o.directory()
+	if err != nil {
+		return nil, err
+	}
+	d.All = true
+	inputs, err := o.inputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.Begin(ctx, inputs)
+}
+
+// directory returns the output as a directory.
+func (o Destination) directory() (*publish.Dir, error) {
+	d := &publish.Dir{
+		Owner: *o.owner, Name: o.Name, Manifests: o.ManifestDir, Prune: o.Prune, IDsChanged: o.IDsChanged, NoCommit: o.NoCommit,
+		Require: publish.Require(o.Require), Rows: o.rowsOf,
+	}
+	if d.Manifests == "" {
+		d.Manifests = publish.ManifestsOf(unlinked(o.Store, o.Name))
+	}
+	d.Recipe = publish.Recipe{Result: o.Result, Hive: o.owner.Hive}
+	if o.Filter != [32]byte{} {
+		d.Recipe.Filter = hex.EncodeToString(o.Filter[:])
+	}
+	if !o.owner.Known() {
+		nonce, err := newNonce()
+		d.Recipe.Options = nonce
+		return d, err
+	}
+	options := o.Run.options()
+	ids, _, err := o.Run.ids()
+	d.Recipe.Options, d.Recipe.IDs, d.Recipe.Whole = hex.EncodeToString(options[:]), hex.EncodeToString(ids[:]), o.Run.Whole
+	return d, err
+}
+
+// unlinked returns the directory that a link leads to, or the name itself if it is none, so
+// that the directory has the same manifests by both names.
+func unlinked(s storage.Storage, name string) string {
+	parent, base := path.Split(strings.TrimRight(name, "/"))
+	if base == "" || base == "." || base == ".." || strings.Contains(name, "://") {
+		return name
+	}
+	real := storage.Resolve(s, name)
+	if real == path.Join(storage.Resolve(s, cmp.Or(parent, ".")), base) {
+		return name
+	}
+	return real
+}
+
+// inputs returns the files of the log as the state of a directory has them.
+func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
+	if o.Run != nil && o.Run.List != nil {
+		return o.listed(ctx, o.Run.List)
+	}
+	in := publish.Inputs{Len: len(o.logs), Left: map[string]bool{}}
+	if err := o.checkNames(o.logs); err != nil {
+		return in, err
+	}
+	if err := fingerprint(o.logs); err != nil {
+		return in, err
+	}
+	all := newRunDigest()
+	if err := all.files(o.logs); err != nil {
+		return in, err
+	}
+	var known bool
+	if in.Digest, known = all.sum(); !known {
+		nonce, err := newNonce()
+		if err != nil {
+			return in, err
+		}
+		copy(in.Digest[:], nonce)
+	}
+	if len(o.logs) > 0 && o.logs[0].left != nil {
+		for rel := range o.logs[0].left.rels {
+			in.Left[rel] = true
+		}
+	}
+	if o.Run != nil {
+		for _, f := range o.Run.Skipped {
+			in.Left[f.rel] = true
+		}
+	}
+	in.Each = func(yield func(publish.Input, error) bool) {
+		for _, f := range o.logs {
+			one, err := f.input()
+			if !yield(one, err) || err != nil {
+				return
+			}
+		}
+	}
+	return in, nil
+}
+
+// listed returns the inputs of a list as the state of a directory has them. Left has the
+// inputs that were not chosen when Each has ended.
+func (o Destination) listed(ctx context.Context, list *Inputs) (publish.Inputs, error) {
+	in := publish.Inputs{Digest: list.Digest(), Len: list.Len(), Left: map[string]bool{}}
+	for _, rel := range list.file().header.LeftOut {
+		in.Left[publish.UnescapeName(rel)] = true
+	}
+	if err := o.checkListed(ctx, list); err != nil {
+		return in, err
+	}
+	in.Names = list.rels(ctx)
+	in.Each = func(yield func(publish.Input, error) bool) {
+		whole := &Inputs{list: list.file()}
+		i := -1
+		for one, err := range whole.Each(ctx) {
+			if i++; err == nil && !list.has(i) {
+				in.Left[one.Rel] = true
+				continue
+			}
+			if !yield(one.published(), err) || err != nil {
+				return
+			}
+		}
+	}
+	return in, nil
+}
+
+// checkListed is checkNames for a list.
+func (o Destination) checkListed(ctx context.Context, list *Inputs) error {
+	if !list.file().header.Alike {
+		return nil
+	}
+	names := map[string]string{}
+	for in, err := range list.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		stem := stemOf(in.Rel)
+		if other, ok := names[stem]; ok {
+			return o.sameName(other, in.Name, stem+o.extension())
+		}
+		names[stem] = in.Name
+	}
+	return nil
+}
+
+// published describes the input for the state of a directory.
+func (in *Input) published() publish.Input {
+	return publish.Input{
+		Rel: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.fingerprint), Groups: len(in.Groups), Found: in.found, Root: in.rootRel, ModTime: in.modTime,
+	}
+}
+
+// input describes the file for the state of a directory.
+func (f *File) input() (publish.Input, error) {
+	in, err := f.brief()
+	one := in.published()
+	one.Groups = f.NumGroups()
+	return one, err
+}
+
+// finishDir records what was written, and commits the run if this was its last worker.
+func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *dataset.Written) (err error) {
+	var idsMatched, idsTotal int64
+	if o.Counts != nil {
+		idsMatched, idsTotal = o.Counts(w.Inputs, o.given)
+	}
+	at := map[string]int{} // by Rel: its index among Inputs
+	for i, in := range w.Inputs {
+		at[in.Rel] = i
+	}
+	for _, f := range files.Files() {
+		w.Files = append(w.Files, dataset.WrittenFile{Name: f.Name, Rows: f.Rows, Bytes: f.Bytes})
+		w.Rows, w.Bytes = w.Rows+f.Rows, w.Bytes+f.Bytes
+		for _, rel := range f.Inputs {
+			if i, ok := at[rel]; ok {
+				w.Inputs[i].Files = append(w.Inputs[i].Files, f.Name)
+			}
+		}
+	}
+	entries, err := o.entries(w)
+	if err != nil {
+		return err
+	}
+	w.Notes, w.Unfinished, err = files.Finish(ctx, entries, idsMatched, idsTotal)
+	return err
+}
+
+// entries returns what the state has to say of the inputs that were read. Rows that come
+// from no input are those of an input without a name.
+func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err error) {
+	placed := map[string]bool{}
+	for i, in := range w.Inputs {
+		one, err := o.given[i].File.input()
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, publish.Entry{
+			Input: one.Rel, Size: one.Size, Print: one.Print, Groups: one.Groups, Lo: in.Lo, Hi: in.Hi, Files: slices.Sorted(slices.Values(in.Files)),
+			Counts: publish.Counts{RowsIn: max(in.RowsIn, 0), RowsKept: in.RowsKept, RowsOut: in.RowsOut, KeysNull: max(in.KeysNull, 0)},
+		})
+		for _, name := range in.Files {
+			placed[name] = true
+		}
+	}
+	var rest publish.Entry
+	for _, f := range w.Files {
+		if !placed[f.Name] {
+			rest.Files = append(rest.Files, f.Name)
+			rest.RowsOut += f.Rows
+		}
+	}
+	if rest.Files != nil || o.Run != nil && o.Run.Whole { // none: the file of an earlier run goes
+		entries = append(entries, rest)
+	}
+	return entries, nil
+}
+
+// rowsOf returns the number of rows of an output, as its footer has it.
+func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err error) {
+	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
+	if err := opts.fill(); err != nil {
+		return 0, err
+	}
+	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	if err != nil {
+		return 0, err
+	}
+	n, err = f.CountRows()
+	if err == nil && n < 0 {
+		err = fault.Unsupported(fault.At{File: name}, "counting the rows of this format")
+	}
+	return n, errors.Join(err, f.Close())
+}
+
+// Directory describes an output directory.
+type Directory struct {
+	Generation int64 // of its state: the number of commits
+	Inputs     int
+	Files      int
+	Rows       int64
+	Bytes      int64
+	Complete   bool     // it has _SUCCESS, and no run is under way
+	Problems   []string // files that are not as its manifest says, outputs that it does not list, runs under way
+	Runs       int      // runs that [Commit] has completed
+	Workers    int      // of these
+}
+
+func (d *Directory) fill(s *publish.State) {
+	d.Generation, d.Inputs, d.Files, d.Rows, d.Bytes = s.Generation, len(s.Inputs), len(s.Files), s.Rows, s.Bytes
+}
+
+// Commit completes an output directory when all workers of a run have written their parts,
+// as the last of them does by itself unless [Destination].NoCommit is set: it checks that all
+// are there, agree and are whole, publishes the root manifest, and writes _SUCCESS. Of out
+// it needs Name, and Store and ManifestDir as they were for the workers. names are
+// manifests of workers that stand elsewhere, because these had no storage in common.
+//
+// The error wraps ErrDone if there is nothing to commit and the directory is complete, and
+// ErrRequire if the rows do not meet the run's conditions.
+func Commit(ctx context.Context, out Destination, names []string) (*Directory, error) {
+	if err := out.checkDir(ctx); err != nil {
+		return nil, err
+	}
+	out.fill()
+	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
+	d, err := out.directory()
+	if err != nil {
+		return nil, err
+	}
+	if d.Manifests == "" {
+		return nil, publish.NoManifests(out.Name)
+	}
+	done, err := d.Complete(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	is := &Directory{Runs: done.Runs, Workers: done.Workers, Complete: true}
+	is.fill(done.State)
+	return is, nil
+}
+
+// InspectDirectory compares an output directory with its root manifest. With check it reads
+// all files and compares their checksums and rows; otherwise their sizes. Of out it needs
+// Name, and Store and ManifestDir as they were for the workers. The result is nil if the
+// directory has no manifest.
+func InspectDirectory(ctx context.Context, out Destination, check bool) (*Directory, error) {
+	if err := out.checkDir(ctx); err != nil {
+		return nil, err
+	}
+	out.fill()
+	out.owner = &publish.Owner{Store: out.Store, Marker: out.marker, InDir: true}
+	d, err := out.directory()
+	if err != nil || d.Manifests == "" {
+		return nil, err
+	}
+	v, err := d.Verify(ctx, check)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	is := &Directory{Complete: v.Complete, Problems: v.Problems}
+	is.fill(v.State)
+	return is, nil
+}

@@ -1,0 +1,96 @@
+package output
+
+// howCopied is how the chunks of an input row group reach the output.
+type howCopied uint8
+
+const (
+	undecided howCopied = iota
+	// someRows: in pages, into a row group with rows of other row groups.
+	someRows
+	// mostRows: in pages, those that lose no row compressed as they are, into a row
+	// group of its own.
+	mostRows
+	// wholeRows: no row is dropped or repeated; chunks as they are stored.
+	wholeRows
+)
+
+const (
+	// leastCopied is the minimum size of an input row group, in compressed bytes, that
+	// gets a row group of its own in an output of several inputs. Otherwise small files
+	// would give small row groups.
+	leastCopied = 8 << 20
+	// leastOwn is leastCopied for an output of a single input with several row groups:
+	// tiny ones are merged. (A single row group may have any size.)
+	leastOwn = 16 << 10
+	// keepsMost: a row group that loses at most one of so many rows is copied as
+	// mostRows.
+	keepsMost = 8
+	// mostWaiting is the maximum number of rows with partners to hold until it is
+	// known whether any row of a row group multiplies.
+	mostWaiting = 8 << 20
+)
+
+// inputGroup is a row group of the input, divided into jobs.
+type inputGroup struct {
+	jobs  []*rangeJob // in order, those that were begun
+	total int         // jobs
+	own   bool        // it may get a row group of its own
+	heavy bool        // a job is divided if all of its rows have partners
+	some  bool        // the file has a condition, so rows may be dropped
+	how   howCopied
+	group *outGroup // its own
+}
+
+// decide decides how the row group is copied. It returns undecided while that depends
+// on jobs whose rows are not known. What it decides depends on the rows, never on which
+// of them are known first.
+func (in *inputGroup) decide(p *Pairs) howCopied {
+	if in.how != undecided {
+		return in.how
+	}
+	in.how = in.choose(p)
+	return in.how
+}
+
+func (in *inputGroup) choose(p *Pairs) howCopied {
+	if !in.own {
+		return someRows
+	}
+	if p != nil && p.KeepLog && p.Joined == nil && p.Unique && !in.heavy && !in.some {
+		return wholeRows
+	}
+	waiting, known := 0, 0
+	for _, s := range in.jobs {
+		if s.rows == nil {
+			continue
+		}
+		known++
+		if !s.rows.whole() {
+			return in.inPages()
+		}
+	}
+	for _, s := range in.jobs { // in order, so that the sum does not depend on timing
+		if s.rows == nil {
+			break
+		}
+		if waiting += len(s.rows.matched); waiting > mostWaiting {
+			return someRows
+		}
+	}
+	if known < in.total {
+		return undecided
+	}
+	return wholeRows
+}
+
+// inPages returns how the row group is copied if a row is dropped or repeated.
+func (in *inputGroup) inPages() howCopied {
+	if in.total > 1 || in.jobs[0].rows.times != nil {
+		return someRows
+	}
+	s := in.jobs[0].rows
+	if all := s.of.hi - s.of.lo; s.count >= all-all/keepsMost {
+		return mostRows
+	}
+	return someRows
+}

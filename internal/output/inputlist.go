@@ -1,0 +1,147 @@
+package output
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// ListInputs lists what the names stand for, as [OpenFiles] finds it, and describes each
+// file. Files are closed once they are described. The caller closes the list, since a long
+// one is in a temporary file. If old is not nil, files that it has with the same name, size
+// and identity are not opened; files of which the storage knows no identity always are. As
+// with Open, no names are an error unless opts.AllowEmpty is set.
+func ListInputs(ctx context.Context, names []string, opts Opening, old *Inputs) (in *Inputs, err error) {
+	needContext(ctx)
+	if slices.Contains(names, "-") {
+		return nil, errors.New("standard input cannot be listed: name files")
+	}
+	if err := opts.fill(); err != nil {
+		return nil, err
+	}
+	known, err := old.byName(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := opts.listing(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	list := newInputList(names, opts.Base)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, list.spool.Close())
+		}
+	}()
+	if opts.hive != nil {
+		list.hive = opts.hive.columns
+	}
+	by := opener[Input]{
+		open: func(ctx context.Context, e storage.Object) (Input, string, error) {
+			return opts.describe(ctx, e, known)
+		},
+		close: func(Input) {},
+		least: runtime.GOMAXPROCS(0),
+		keep:  list.add,
+	}
+	for i, name := range names {
+		if _, err := find(ctx, &opts, name, l.lists[i], false, by); err != nil {
+			return nil, err
+		}
+		l.lists[i] = nil
+	}
+	list.leftOut = slices.Sorted(maps.Keys(opts.left.rels))
+	return list.open(ctx)
+}
+
+// byName returns the inputs of a list, which may be nil, by their names.
+func (in *Inputs) byName(ctx context.Context) (map[string]*Input, error) {
+	if in == nil {
+		return nil, nil
+	}
+	known := map[string]*Input{}
+	for input, err := range in.Each(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		known[input.Name] = &input
+	}
+	return known, nil
+}
+
+// describe returns an input for a listed object. If the object is certainly not data,
+// it returns the reason.
+func (o *Opening) describe(ctx context.Context, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
+	if old := known[e.Name]; old != nil && old.Size == e.Size && old.identity != "" && old.identity == e.Identity && o.sameFormat(old) {
+		return o.again(e, *old)
+	}
+	f, why, err := o.openFound(ctx, e)
+	if f == nil || err != nil {
+		return in, why, err
+	}
+	in, err = f.described()
+	return in, "", errors.Join(err, f.Close())
+}
+
+// sameFormat reports whether a file would be opened in the format in which it was
+// listed, if its content is the same.
+func (o *Opening) sameFormat(old *Input) bool {
+	return !old.Format.IsText() || o.Text && o.TextFormat == "" && o.Encoding == ""
+}
+
+// again returns what was known of a file that has not changed, as it would be listed
+// now.
+func (o *Opening) again(e storage.Object, in Input) (_ Input, why string, err error) {
+	listed := e.Rel
+	e, root, err := o.rebase(e)
+	if err != nil {
+		return in, "", err
+	}
+	in.Rel, in.found, in.root, in.rootRel, in.values = e.Rel, e.Found, root, rootRelOf(e.Rel, listed), nil
+	parts, err := o.partsOf(e)
+	if err != nil || o.hive == nil {
+		return in, "", err
+	}
+	f := File{name: in.Name}
+	if err := f.partition(o.hive, parts); err != nil {
+		return in, "", err
+	}
+	in.values = f.Partitions()
+	return in, "", nil
+}
+
+// Since compares the list with an earlier one: it returns the Rels of inputs that are new,
+// that have changed, and that are gone, each in ascending order.
+func (in *Inputs) Since(ctx context.Context, old *Inputs) (added, changed, gone []string, err error) {
+	known, err := old.byName(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	there := map[string]bool{}
+	for now, err := range in.Each(ctx) {
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		was := known[now.Name]
+		switch {
+		case was == nil || was.Rel != now.Rel:
+			added = append(added, now.Rel)
+			continue
+		case was.Size != now.Size || !bytes.Equal(was.fingerprint, now.fingerprint):
+			changed = append(changed, now.Rel)
+		}
+		there[now.Name] = true
+	}
+	for name, was := range known {
+		if !there[name] {
+			gone = append(gone, was.Rel)
+		}
+	}
+	slices.Sort(gone)
+	return added, changed, gone, nil
+}

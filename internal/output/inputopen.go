@@ -1,0 +1,148 @@
+package output
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Open opens the files of pieces of the list, which must be in ascending order, and no
+// others. A file that is not the one that was listed is an error that wraps
+// [storage.ErrChanged]. The options that select files, and those about columns of paths,
+// are those of the list: they must be empty. The caller closes the files; see [Close].
+func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts Opening) (files []*File, of []Piece, err error) {
+	if err := opts.fill(); err != nil {
+		return nil, nil, err
+	}
+	needContext(ctx)
+	for i, p := range pieces {
+		if n := len(p.Input.Groups); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
+			return nil, nil, fmt.Errorf("%s: piece %d of %d: row groups from %d up to %d: want a range within 0 to %d", p.Input.Name, i+1, len(pieces), p.Lo, p.Hi, n)
+		}
+	}
+	opts.hive = in.layout()
+	bound := opts.ofPartitions()
+	files = make([]*File, len(pieces))
+	var work errgroup.Group // without its own context: files depend on the one they were opened with
+	if len(pieces) > 0 {
+		work.SetLimit(storage.Concurrency(opts.Store, pieces[0].Input.Name))
+	}
+	for i := range pieces {
+		work.Go(func() (err error) {
+			if err := stopped.Err(ctx); err != nil {
+				return err
+			}
+			files[i], err = in.open(ctx, &pieces[i].Input, opts, bound)
+			return err
+		})
+	}
+	if err := work.Wait(); err != nil {
+		for _, f := range files {
+			if f != nil {
+				err = errors.Join(err, f.Close())
+			}
+		}
+		return nil, nil, err
+	}
+	for i, p := range pieces {
+		of = append(of, Piece{File: files[i], Lo: p.Lo, Hi: p.Hi})
+	}
+	return files, of, nil
+}
+
+// open opens one file.
+func (in *Inputs) open(ctx context.Context, of *Input, opts Opening, bound *where.Bound) (*File, error) {
+	e := storage.Object{Name: of.Name, Rel: of.Rel}
+	src, err := opts.Store.Open(ctx, e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, in.changed(of, "it is there no longer", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := newFile(src, e, &opts)
+	f.format, f.root, f.found, f.rootRel = of.Format, of.root, of.found, of.rootRel
+	if err = in.sameObject(f, of); err == nil {
+		err = f.begin(ctx, partsOfValues(of.values), opts)
+	}
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
+	}
+	err = in.sameContent(f, of)
+	if err == nil && bound != nil {
+		err = f.checkStored(opts.hive, bound, opts.IgnoreCase)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	f.print = func() ([]byte, error) { return of.fingerprint, nil }
+	return f, f.rest()
+}
+
+// sameObject compares what is known of a file before it is read.
+func (in *Inputs) sameObject(f *File, of *Input) error {
+	got := f.src.Object()
+	switch {
+	case got.Size != of.Size:
+		return in.changed(of, fmt.Sprintf("want %d bytes, got %d", of.Size, got.Size), nil)
+	case f.remote() && of.identity != "" && got.Identity != "" && got.Identity != of.identity:
+		return in.changed(of, fmt.Sprintf("want the identity %s, got %s", of.identity, got.Identity), nil)
+	}
+	return nil
+}
+
+// sameContent compares row groups, and the fingerprint unless the identity shows that
+// the file is the same, as its size and time do on the machine that listed it. The
+// fingerprint of a large Parquet file costs nothing.
+func (in *Inputs) sameContent(f *File, of *Input) error {
+	same := f.NumGroups() == len(of.Groups)
+	for g := 0; same && g < f.NumGroups(); g++ {
+		same = f.GroupBytes(g) == of.Groups[g].Bytes
+	}
+	if !same {
+		return in.changed(of, "it has other row groups", nil)
+	}
+	free := f.format == dataset.Parquet && f.size > wholeBelow && !f.remote()
+	if !free && of.identity != "" && f.src.Object().Identity == of.identity {
+		return nil
+	}
+	got, err := f.digest()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, of.fingerprint) {
+		return in.changed(of, "its content is another one", nil)
+	}
+	return nil
+}
+
+// ErrOutdated is wrapped by the error of a file that is not the one that a list of inputs
+// describes.
+var ErrOutdated = errors.New("the list of inputs is out of date")
+
+// changed returns the error for a file that is not the one that was listed.
+func (in *Inputs) changed(of *Input, how string, err error) error {
+	where := ""
+	if err == nil {
+		err = storage.ErrChanged
+	} else {
+		if errors.Is(err, fs.ErrNotExist) && !address.IsURL(of.Name) && !filepath.IsAbs(of.Name) {
+			where = ", or work in the directory in which they were listed"
+		}
+		err = fmt.Errorf("%w: %w", storage.ErrChanged, err)
+	}
+	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again%s)%w", of.Name, err, in.file().name, how, where, quiet.Error{Err: ErrOutdated})
+}

@@ -1,0 +1,544 @@
+package output
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Inputs is a list of inputs that [WriteInputs] wrote: what is to be read is known
+// without listing directories and without opening a file. It holds a few numbers for
+// each input, and reads the rest when it is asked for. Its methods may be called from
+// many goroutines. The caller closes it. The zero value has no inputs.
+type Inputs struct {
+	list *inputFile
+	only []bool // the inputs that it has; nil: all
+	how  Opening
+}
+
+// With returns the inputs with the options with which [Inputs.Opened] opens their files. The
+// options that select files, and those about columns of paths, are those of the list: they
+// must be empty.
+func (in *Inputs) With(opts Opening) *Inputs {
+	if in == nil {
+		return nil
+	}
+	own := *in
+	own.how = opts
+	return &own
+}
+
+// Opened opens files as With says; see [Inputs.Open].
+func (in *Inputs) Opened(ctx context.Context, pieces []InputPiece) (files []*File, of []Piece, err error) {
+	return in.Open(ctx, pieces, in.how)
+}
+
+// noInputs is what an Inputs has that is nil, or that no function has returned.
+var noInputs = &inputFile{name: "an empty list of inputs", r: bytes.NewReader(nil), close: func() error { return nil }}
+
+// file returns the list that the inputs are of.
+func (in *Inputs) file() *inputFile {
+	if in == nil || in.list == nil {
+		return noInputs
+	}
+	return in.list
+}
+
+// inputFile is an open list.
+type inputFile struct {
+	name   string
+	r      io.ReaderAt
+	size   int64
+	close  func() error
+	header listHeader
+	digest [32]byte
+	hive   []hive.Column
+	blocks []inputBlock
+	groups []int32   // number of row groups of each input
+	bytes  []int64   // of the row groups of all inputs
+	runs   []listRun // of all inputs; none without columns of paths
+}
+
+// inputBlock is where the lines of some inputs are.
+type inputBlock struct {
+	first, n  int // inputs
+	group     int // the first of their row groups
+	at, bytes int64
+	sum       string
+}
+
+// IsInputs reports whether a file that begins with the given bytes is a list of
+// inputs; 64 bytes suffice.
+func IsInputs(first []byte) bool { return bytes.HasPrefix(first, []byte(`{"kind":"`+listKind+`"`)) }
+
+// ReadInputs opens a list of inputs and reads its header and index.
+// If src is nil, it is read from the local file system.
+func ReadInputs(ctx context.Context, src storage.Source, name string) (*Inputs, error) {
+	needContext(ctx)
+	if src == nil {
+		src = storage.Local{}
+	}
+	r, err := src.Open(ctx, storage.Object{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	in, err := openInputs(name, r, r.Object().Size)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	in.list.close = r.Close
+	return in, storage.Rest(r)
+}
+
+// ParseInputs returns the list with the given bytes, which must not be changed. The
+// name is for messages.
+func ParseInputs(name string, b []byte) (*Inputs, error) {
+	return openInputs(name, bytes.NewReader(b), int64(len(b)))
+}
+
+func openInputs(name string, r io.ReaderAt, size int64) (*Inputs, error) {
+	l := &inputFile{name: name, r: r, size: size, close: func() error { return nil }}
+	at, sum, err := l.pointer(size)
+	if err != nil {
+		return nil, err
+	}
+	index := make([]byte, size-pointerSize-at)
+	if err := readAll(r, index, at); err != nil {
+		return nil, l.err(err)
+	}
+	head, err := l.firstLine(index, at)
+	if err != nil {
+		return nil, err
+	}
+	h := xxh3.New()
+	h.Write(head)
+	h.Write(index)
+	if h.Sum64() != sum {
+		return nil, l.corrupt("its header or its index has another checksum")
+	}
+	if err := l.parseHeader(head); err != nil {
+		return nil, err
+	}
+	if err := l.parseIndex(index, int64(len(head)), at); err != nil {
+		return nil, err
+	}
+	return &Inputs{list: l}, nil
+}
+
+// readAll reads exactly len(b) bytes.
+func readAll(r io.ReaderAt, b []byte, at int64) error {
+	n, err := r.ReadAt(b, at)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (l *inputFile) err(err error) error { return fmt.Errorf("%s: %w", l.name, err) }
+
+// corrupt returns the error for a damaged list.
+func (l *inputFile) corrupt(format string, args ...any) error {
+	return fault.Corrupt(fault.At{File: l.name}, "not a whole list of inputs: %s", fmt.Sprintf(format, args...)).
+		WithHint("write it again with bloomjoin inputs")
+}
+
+// pointer reads the last line.
+func (l *inputFile) pointer(size int64) (at int64, sum uint64, err error) {
+	first := make([]byte, min(64, max(size, 0)))
+	if err := readAll(l.r, first, 0); err != nil {
+		return 0, 0, l.err(err)
+	}
+	if !IsInputs(first) {
+		return 0, 0, fault.Corrupt(fault.At{File: l.name}, "not a list of inputs").WithHint("bloomjoin inputs writes one")
+	}
+	if size < pointerSize {
+		return 0, 0, l.corrupt("it is cut off")
+	}
+	b := make([]byte, pointerSize)
+	if err := readAll(l.r, b, size-pointerSize); err != nil {
+		return 0, 0, l.err(err)
+	}
+	if _, err := fmt.Sscanf(string(b), `{"blocks_at":%d,"sum":"%x"}`, &at, &sum); err != nil || fmt.Sprintf(pointerText, at, sum) != string(b) {
+		return 0, 0, l.corrupt("it is cut off, or lines were removed or added")
+	}
+	if at <= 0 || at > size-pointerSize {
+		return 0, 0, l.corrupt("its index begins at byte %d of %d", at, size)
+	}
+	return at, sum, nil
+}
+
+// firstLine returns the header with its line break. The first block, if any, begins
+// after it.
+func (l *inputFile) firstLine(index []byte, at int64) ([]byte, error) {
+	end := at
+	if len(index) > 0 {
+		line, _, _ := bytes.Cut(index, []byte("\n"))
+		var first listIndex
+		if err := json.Unmarshal(line, &first); err != nil || first.At <= 0 || first.At > at {
+			return nil, l.corrupt("its index cannot be read")
+		}
+		end = first.At
+	}
+	head := make([]byte, end)
+	return head, readAll(l.r, head, 0)
+}
+
+// parseHeader parses the first line.
+func (l *inputFile) parseHeader(line []byte) error {
+	h := &l.header
+	var version struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(line, &version); err != nil {
+		return l.corrupt("its first line: %v", err)
+	}
+	if version.Version != listVersion {
+		return fault.Unsupported(fault.At{File: l.name}, "version %d of lists of inputs; want %d", version.Version, listVersion).
+			WithHint("write it with the same version of bloomjoin")
+	}
+	if err := json.Unmarshal(line, h); err != nil {
+		return l.corrupt("its first line: %v", err)
+	}
+	digest, err := hex.DecodeString(h.Digest)
+	if err != nil || len(digest) != len(l.digest) || h.Inputs < 0 || h.Rows < -1 || h.Bytes < 0 {
+		return l.corrupt("its first line has a number or digest out of range")
+	}
+	copy(l.digest[:], digest)
+	for _, c := range h.Hive {
+		t, err := key.ParseType(c.Type)
+		if err != nil {
+			return l.corrupt("its first line: %v", err)
+		}
+		l.hive = append(l.hive, hive.Column{Name: c.Name, Type: t})
+	}
+	for _, s := range h.Schemas {
+		if s.First < 0 || s.First >= h.Inputs {
+			return l.corrupt("its first line names input %d of %d", s.First, h.Inputs)
+		}
+	}
+	return nil
+}
+
+// parseIndex parses the lines of the blocks, whose inputs are between two offsets.
+func (l *inputFile) parseIndex(index []byte, from, to int64) error {
+	for len(index) > 0 {
+		line, rest, ok := bytes.Cut(index, []byte("\n"))
+		var x listIndex
+		if err := json.Unmarshal(line, &x); err != nil || !ok {
+			return l.corrupt("its index cannot be read")
+		}
+		if x.At != from || x.Bytes <= 0 || x.Bytes > to-from || x.Block != len(l.groups) || x.Block%listBlock != 0 || len(x.Groups) == 0 || len(x.Groups) > listBlock {
+			return l.corrupt("its index contradicts itself at input %d", x.Block)
+		}
+		l.blocks = append(l.blocks, inputBlock{first: x.Block, n: len(x.Groups), group: len(l.bytes), at: x.At, bytes: x.Bytes, sum: x.Sum})
+		if err := l.addIndex(&x); err != nil {
+			return err
+		}
+		from, index = from+x.Bytes, rest
+	}
+	if from != to || len(l.groups) != l.header.Inputs {
+		return l.corrupt("its index has %d of %d inputs", len(l.groups), l.header.Inputs)
+	}
+	return nil
+}
+
+// addIndex keeps what a block says about its inputs.
+func (l *inputFile) addIndex(x *listIndex) error {
+	for _, g := range x.Groups {
+		if slices.ContainsFunc(g, func(bytes int64) bool { return bytes < -1 }) {
+			return l.corrupt("its index has a row group's bytes out of range")
+		}
+		l.groups, l.bytes = append(l.groups, int32(len(g))), append(l.bytes, g...)
+	}
+	n := 0
+	for _, r := range x.Values {
+		if r.Inputs <= 0 || r.Inputs > len(x.Groups)-n || len(r.Of) != len(l.hive) {
+			return l.corrupt("its index has other columns than its first line")
+		}
+		n += r.Inputs
+		if last := len(l.runs) - 1; last >= 0 && equalTexts(l.runs[last].Of, r.Of) {
+			l.runs[last].Inputs += r.Inputs
+			continue
+		}
+		l.runs = append(l.runs, r)
+	}
+	if len(l.hive) > 0 && n != len(x.Groups) {
+		return l.corrupt("its index has values for %d of %d inputs", n, len(x.Groups))
+	}
+	return nil
+}
+
+// text reads the lines of a block.
+func (l *inputFile) text(ctx context.Context, x *inputBlock) ([]byte, error) {
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
+	}
+	b := make([]byte, x.bytes)
+	if err := readAll(l.r, b, x.at); err != nil {
+		return nil, l.err(err)
+	}
+	if fmt.Sprintf("%016x", xxh3.Hash(b)) != x.sum {
+		return nil, l.corrupt("inputs %d to %d have another checksum", x.first, x.first+x.n-1)
+	}
+	return b, nil
+}
+
+// lines reads the inputs of a block.
+func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
+	x := &l.blocks[k]
+	b, err := l.text(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	inputs := make([]Input, 0, x.n)
+	group := x.group
+	for i := range x.n {
+		line, rest, ok := bytes.Cut(b, []byte("\n"))
+		if !ok {
+			return nil, l.corrupt("input %d has no line", x.first+i)
+		}
+		in, err := l.input(line)
+		if err != nil {
+			return nil, l.corrupt("input %d: %v", x.first+i, err)
+		}
+		groups := l.bytes[group : group+int(l.groups[x.first+i])]
+		if !sameBytes(in.Groups, groups) || i > 0 && in.Rel < inputs[i-1].Rel {
+			return nil, l.corrupt("input %d contradicts the index", x.first+i)
+		}
+		inputs, b, group = append(inputs, in), rest, group+len(groups)
+	}
+	if len(b) > 0 {
+		return nil, l.corrupt("there are more lines after input %d than the index has", x.first+x.n-1)
+	}
+	return inputs, nil
+}
+
+// sameBytes reports whether row groups have the given sizes.
+func sameBytes(groups []Group, bytes []int64) bool {
+	if len(groups) != len(bytes) {
+		return false
+	}
+	for i, g := range groups {
+		if g.Bytes != bytes[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// input parses the line of an input.
+func (l *inputFile) input(b []byte) (in Input, err error) {
+	var line listInput
+	if err := json.Unmarshal(b, &line); err != nil {
+		return in, err
+	}
+	in = Input{
+		Name: publish.UnescapeName(line.Name), Rel: publish.UnescapeName(line.Rel), rootRel: publish.UnescapeName(line.RootRel),
+		Size: line.Size, identity: publish.UnescapeName(line.Identity), Format: line.Format, Schema: line.Schema,
+	}
+	if in.fingerprint, err = hex.DecodeString(line.Print); err != nil {
+		return in, err
+	}
+	if line.Root != nil {
+		in.found, in.root = true, publish.UnescapeName(*line.Root)
+	}
+	if line.Modified != "" {
+		if in.modTime, err = time.Parse(time.RFC3339Nano, line.Modified); err != nil {
+			return in, err
+		}
+	}
+	_, known := textFormats[in.Format]
+	known = known || in.Format == dataset.Parquet || in.Format == dataset.ArrowFile || in.Format == dataset.ArrowStream
+	switch {
+	case in.Name == "" || !filepath.IsLocal(filepath.FromSlash(in.Rel)):
+		return in, fmt.Errorf("the path %q", in.Rel)
+	case in.Size < 0 || len(in.fingerprint) == 0 || !known:
+		return in, errors.New("size, print or format out of range")
+	case len(line.Values) != len(l.hive):
+		return in, fmt.Errorf("%d values of %d columns", len(line.Values), len(l.hive))
+	}
+	for _, g := range line.Groups {
+		if g[0] < -1 || g[1] < -1 {
+			return in, errors.New("a row group's rows or bytes are out of range")
+		}
+		in.Groups = append(in.Groups, Group{g[0], g[1]})
+	}
+	in.values = l.values(line.Values)
+	return in, nil
+}
+
+// values returns the values of the columns of paths.
+func (l *inputFile) values(texts []*string) (values []dataset.PartitionValue) {
+	for i, text := range texts {
+		v := dataset.PartitionValue{Name: l.hive[i].Name, Type: l.hive[i].Type, Null: text == nil}
+		if text != nil {
+			v.Text = *text
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// Close closes the list. Lists that were made from it can no longer be read.
+func (in *Inputs) Close() error { return in.file().close() }
+
+// Digest identifies all inputs of the file, whatever was chosen of them, by path, size,
+// content, and the columns in their paths. It is the same wherever they are mounted.
+func (in *Inputs) Digest() [32]byte { return in.file().digest }
+
+// Rows returns the number of rows in all inputs of the file, whatever was chosen of
+// them; -1: unknown.
+func (in *Inputs) Rows() int64 { return in.file().header.Rows }
+
+// Hive returns the columns that the inputs' directories stand for.
+func (in *Inputs) Hive() (fields []arrow.Field) {
+	for _, c := range in.file().hive {
+		fields = append(fields, arrow.Field{Name: c.Name, Type: c.Type, Nullable: true})
+	}
+	return fields
+}
+
+// Arguments returns the names that were listed.
+func (in *Inputs) Arguments() (names []string) {
+	for _, a := range in.file().header.Arguments {
+		names = append(names, publish.UnescapeName(a))
+	}
+	return names
+}
+
+// Len returns the number of inputs that were chosen; see Where and Pick.
+func (in *Inputs) Len() (n int) {
+	for i := range in.file().groups {
+		if in.has(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// has reports whether the list has an input, by its number in the file.
+func (in *Inputs) has(i int) bool { return in == nil || in.only == nil || in.only[i] }
+
+// Each yields the inputs in ascending order of Rel. After an error there are no more.
+func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
+	needContext(ctx)
+	return func(yield func(Input, error) bool) {
+		last := ""
+		for k, x := range in.file().blocks {
+			if in != nil && in.only != nil && !slices.Contains(in.only[x.first:x.first+x.n], true) {
+				continue
+			}
+			inputs, err := in.file().lines(ctx, k)
+			if err == nil && inputs[0].Rel < last {
+				err = in.file().corrupt("input %d is not in order", x.first)
+			}
+			if err != nil {
+				yield(Input{}, err)
+				return
+			}
+			last = inputs[len(inputs)-1].Rel
+			for i := range inputs {
+				if in.has(x.first+i) && !yield(inputs[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// rels yields what Each yields, of each input only Rel. It parses no JSON where a line has
+// no escapes: the first worker of a run needs all of them at its start.
+func (in *Inputs) rels(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for k := range in.file().blocks {
+			x := &in.file().blocks[k]
+			b, err := in.file().text(ctx, x)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for i := range x.n {
+				line, rest, _ := bytes.Cut(b, []byte("\n"))
+				b = rest
+				if !in.has(x.first + i) {
+					continue
+				}
+				rel, ok := relOf(line)
+				if !ok {
+					one, err := in.file().input(line)
+					if err != nil {
+						yield("", in.file().corrupt("input %d: %v", x.first+i, err))
+						return
+					}
+					rel = one.Rel
+				}
+				if !yield(rel, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// relOf returns Rel of a line without escapes. Quotes in strings are escaped, so those
+// here end strings.
+func relOf(line []byte) (rel string, ok bool) {
+	line, ok = bytes.CutPrefix(line, []byte(`{"name":"`))
+	if !ok || bytes.IndexByte(line, '\\') >= 0 {
+		return "", false
+	}
+	_, line, _ = bytes.Cut(line, []byte(`"`))
+	line, ok = bytes.CutPrefix(line, []byte(`,"rel":"`))
+	found, _, ended := bytes.Cut(line, []byte(`"`))
+	return string(found), ok && ended
+}
+
+// at returns inputs by their numbers in the file, in ascending order.
+func (in *Inputs) at(ctx context.Context, numbers []int) (inputs []Input, err error) {
+	var block []Input
+	loaded := -1
+	for _, i := range numbers {
+		if k := i / listBlock; k != loaded {
+			if block, err = in.file().lines(ctx, k); err != nil {
+				return nil, err
+			}
+			loaded = k
+		}
+		inputs = append(inputs, block[i%listBlock])
+	}
+	return inputs, nil
+}
+
+func equalTexts(a, b []*string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !sameText(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}

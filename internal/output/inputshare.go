@@ -1,0 +1,205 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+)
+
+// InputPiece is a range of row groups of an input, which one worker reads.
+type InputPiece struct {
+	Input  Input
+	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
+}
+
+// Share returns the pieces of the list that belong to the shard: those that [Split]
+// returns for the same files. It reads the lines of their inputs only.
+func (in *Inputs) Share(ctx context.Context, s dataset.Shard) ([]InputPiece, error) {
+	needContext(ctx)
+	if err := checkShard(s); err != nil {
+		return nil, err
+	}
+	lo, hi := divide(in.weights(), s)
+	var pieces []InputPiece
+	var numbers []int
+	at := 0
+	for i, groups := range in.file().groups {
+		if !in.has(i) {
+			continue
+		}
+		if from, to, ok := overlap(at, int(groups), lo, hi); ok {
+			pieces, numbers = append(pieces, InputPiece{Lo: from, Hi: to}), append(numbers, i)
+		}
+		at += max(int(groups), 1)
+	}
+	inputs, err := in.at(ctx, numbers)
+	for i := range inputs {
+		pieces[i].Input = inputs[i]
+	}
+	return pieces, err
+}
+
+// weights returns the weights of all row groups.
+func (in *Inputs) weights() (weights []int64) {
+	group := 0
+	for i, n := range in.file().groups {
+		of := in.file().bytes[group : group+int(n)]
+		if group += int(n); in.has(i) {
+			weights = appendWeights(weights, len(of), func(g int) int64 { return of[g] })
+		}
+	}
+	return weights
+}
+
+// Schemas returns the first input of each schema that the chosen inputs have. Where some
+// were left out of a list of several schemas, it reads the lines of the others.
+func (in *Inputs) Schemas(ctx context.Context) (first []Input, err error) {
+	needContext(ctx)
+	all := in.file().header.Schemas
+	if in == nil || in.only == nil {
+		var numbers []int
+		for _, s := range all {
+			numbers = append(numbers, s.First)
+		}
+		slices.Sort(numbers)
+		return in.at(ctx, numbers)
+	}
+	seen := map[string]bool{}
+	for one, err := range in.Each(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if seen[one.Schema] {
+			continue
+		}
+		seen[one.Schema], first = true, append(first, one)
+		if len(first) == len(all) {
+			break
+		}
+	}
+	return first, nil
+}
+
+// Spread returns up to n row groups of Parquet files, spread evenly over the list: those
+// of which [KeyOptions].FirstPages reads a page.
+func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
+	isParquet, err := in.parquet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var total int64
+	for i, groups := range in.file().groups {
+		if in.has(i) && isParquet(i) {
+			total += int64(groups)
+		}
+	}
+	n = int(min(int64(n), total))
+	var pieces []InputPiece
+	var numbers []int
+	var at int64 // row groups of Parquet files before
+	for i, groups := range in.file().groups {
+		if !in.has(i) || !isParquet(i) {
+			continue
+		}
+		for len(pieces) < n && nth(len(pieces), n, total) < at+int64(groups) {
+			g := int(nth(len(pieces), n, total) - at)
+			pieces, numbers = append(pieces, InputPiece{Lo: g, Hi: g + 1}), append(numbers, i)
+		}
+		at += int64(groups)
+	}
+	inputs, err := in.at(ctx, numbers)
+	for i := range inputs {
+		pieces[i].Input = inputs[i]
+	}
+	return pieces, err
+}
+
+// parquet returns a function that reports whether an input is a Parquet file. It reads
+// all lines if some are and others are not.
+func (in *Inputs) parquet(ctx context.Context) (func(i int) bool, error) {
+	first, err := in.Schemas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	other := func(in Input) bool { return in.Format != dataset.Parquet }
+	if !slices.ContainsFunc(first, other) {
+		return func(int) bool { return true }, nil
+	}
+	only, err := in.Pick(ctx, func(in *Input) bool { return in.Format == dataset.Parquet })
+	return func(i int) bool { return only.has(i) }, err
+}
+
+// Pick returns a list of those inputs for which keep returns true. It reads all lines,
+// once.
+func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, error) {
+	needContext(ctx)
+	if keep == nil {
+		return nil, errors.New("Inputs.Pick: keep is nil")
+	}
+	picked := &Inputs{list: in.file(), only: make([]bool, len(in.file().groups))}
+	for k, x := range in.file().blocks {
+		inputs, err := in.file().lines(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		for i := range inputs {
+			picked.only[x.first+i] = in.has(x.first+i) && keep(&inputs[i])
+		}
+	}
+	return picked, nil
+}
+
+// Where returns a list without the inputs of which the condition excludes every row
+// because of the values of their directories; see [OpenOptions].Where. If none is left,
+// the first one is kept for its columns. It reads no lines.
+func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
+	opts := Opening{OpenOptions: OpenOptions{IgnoreCase: ignoreCase}, hive: in.layout()}
+	var err error
+	if condition != "" {
+		if opts.where, err = where.Parse(condition); err != nil {
+			return nil, err
+		}
+	}
+	bound := opts.ofPartitions()
+	if bound == nil {
+		return in, nil
+	}
+	kept := &Inputs{list: in.file(), only: make([]bool, len(in.file().groups))}
+	i, any := 0, false
+	for _, run := range in.file().runs {
+		may := opts.mayHold(bound, partsOfValues(in.file().values(run.Of)))
+		for range run.Inputs {
+			kept.only[i] = may && in.has(i)
+			any = any || kept.only[i]
+			i++
+		}
+	}
+	if !any {
+		for i := range kept.only {
+			if kept.only[i] = in.has(i); kept.only[i] {
+				break
+			}
+		}
+	}
+	return kept, nil
+}
+
+// layout returns what the files of the list have in common; nil if that is nothing.
+func (in *Inputs) layout() *hiveLayout {
+	if len(in.file().hive) == 0 {
+		return nil
+	}
+	return &hiveLayout{like: in.file().name, columns: slices.Clone(in.file().hive)}
+}
+
+// partsOfValues returns the directories that values come from.
+func partsOfValues(values []dataset.PartitionValue) (parts []hive.Part) {
+	for _, v := range values {
+		parts = append(parts, hive.Part{Name: v.Name, Text: v.Text, Null: v.Null})
+	}
+	return parts
+}

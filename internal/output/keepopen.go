@@ -1,0 +1,263 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// readers counts the readers of an open file. All views of a File share it.
+type readers struct {
+	mu       sync.Mutex
+	count    int // readers that are no part of another one
+	parts    int // passes of readers that KeepOpen counts
+	closed   bool
+	released bool
+	release  func() error // what the file holds
+}
+
+// begin adds a reader, unless the file is closed. A part of a reader may begin until the
+// last reader ends, and counts as such; afterwards it is a reader like others.
+func (r *readers) begin(part bool) (asPart, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if part && r.count+r.parts > 0 {
+		r.parts++
+		return true, true
+	}
+	if r.closed {
+		return false, false
+	}
+	r.count++
+	return false, true
+}
+
+// end removes a reader or, if part is set, a part of one. The last one releases a file
+// that was closed meanwhile.
+func (r *readers) end(part bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if part {
+		r.parts--
+	} else {
+		r.count--
+	}
+	return r.freed()
+}
+
+// close closes the file: no reader begins any more. It returns the number of those that
+// are at work, of which the last one then releases the file.
+func (r *readers) close() (atWork int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if atWork = cmp.Or(r.count, r.parts); atWork > 0 {
+		return atWork, nil
+	}
+	return 0, r.freed()
+}
+
+// freed releases a closed file that nobody reads, once. The caller holds mu.
+func (r *readers) freed() error {
+	if !r.closed || r.released || r.count+r.parts > 0 {
+		return nil
+	}
+	r.released = true
+	return r.release()
+}
+
+// KeepOpen keeps files open, even if they are closed meanwhile, for several passes over
+// them that get the returned context: the files count as read until release is called.
+// It must be called, from any goroutine. The error wraps [fs.ErrClosed] if one of the
+// files is closed already. A single pass, such as a [Scanner.Scan], needs no KeepOpen.
+func KeepOpen(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
+	stopped.Needs(ctx, "KeepOpen")
+	outer, _ := ctx.Value(heldKey{}).(heldFiles)
+	mine := heldFiles{} // true: as a part of a reader
+	release = sync.OnceValue(func() (err error) {
+		for r, part := range mine {
+			err = errors.Join(err, r.end(part))
+		}
+		return err
+	})
+	for i, f := range files {
+		if err := f.usable(); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("file %d of %d: %w", i+1, len(files), err), release())
+		}
+		r := f.readers
+		if _, again := mine[r]; again || r == nil {
+			continue
+		}
+		_, part := outer[r]
+		part, ok := r.begin(part)
+		if !ok {
+			return nil, nil, errors.Join(fmt.Errorf("%s: %w", f.name, fs.ErrClosed), release())
+		}
+		mine[r] = part
+	}
+	all := heldFiles{}
+	maps.Copy(all, outer)
+	maps.Copy(all, mine)
+	if len(all) == len(outer) {
+		return ctx, release, nil
+	}
+	return context.WithValue(ctx, heldKey{}, all), release, nil
+}
+
+// heldFiles are files that a context keeps open, each as a part of a reader or not.
+type heldFiles map[*readers]bool
+
+type heldKey struct{}
+
+// usable returns an error if the File was not made by Open or Records.
+func (f *File) usable() error {
+	switch {
+	case f == nil:
+		return errors.New("the File is nil (a File comes from Open or Records)")
+	case f.table == nil:
+		return errors.New("the File was not opened (a File comes from Open or Records)")
+	}
+	return nil
+}
+
+// keepOpen is KeepOpen for the file alone.
+func (f *File) keepOpen(ctx context.Context) (context.Context, func() error, error) {
+	return KeepOpen(ctx, f)
+}
+
+// openPieces is KeepOpen for the files of pieces, which it checks.
+func openPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
+	needContext(ctx)
+	if err := checkPieces(pieces); err != nil {
+		return nil, nil, err
+	}
+	var files []*File
+	for _, p := range pieces {
+		if n := len(files); n == 0 || files[n-1] != p.File {
+			files = append(files, p.File)
+		}
+	}
+	return KeepOpen(ctx, files...)
+}
+
+// mapPieces is openPieces, and maps the Parquet files, up to mostMapped of them. The
+// error of release may say that one has changed.
+func mapPieces(ctx context.Context, pieces []Piece) (held context.Context, release func() error, err error) {
+	held, end, err := openPieces(ctx, pieces)
+	if err != nil {
+		return nil, nil, err
+	}
+	unmap := mapFew(pieces)
+	return held, sync.OnceValue(func() error { return errors.Join(unmap(), end()) }), nil
+}
+
+// mostMapped is the maximum number of files that a pass maps at the same time. Each
+// needs a descriptor.
+const mostMapped = 64
+
+// mapFew is mapPages for the Parquet files of the pieces, up to mostMapped files.
+func mapFew(pieces []Piece) (unmap func() error) {
+	var ends []func() error
+	most := min(mostMapped, descriptors()/4)
+	seen := map[*File]bool{}
+	for _, p := range pieces {
+		if f := p.File; f.parquet() != nil && !seen[f] && len(seen) < most {
+			seen[f] = true
+			ends = append(ends, f.mapPages())
+		}
+	}
+	return func() (err error) {
+		for _, end := range ends {
+			err = errors.Join(err, end())
+		}
+		return err
+	}
+}
+
+// mapPages maps a Parquet file into memory, if its source supports that, so that
+// pages are read in place instead of being copied. Pages are released after
+// reading, so little of the file is resident at a time. Passes that overlap share one
+// mapping, which ends with the last of them. The error of unmap may say that the file
+// changed.
+func (f *File) mapPages() (unmap func() error) {
+	nothing := func() error { return nil }
+	m, ok := f.src.(storage.Mapper)
+	if !ok {
+		return nothing
+	}
+	end, err := f.parquet().File().Map(func() (*parquet.Mapping, error) { return f.newMapping(m) })
+	if err != nil {
+		return nothing // it can still be read
+	}
+	return func() error {
+		if last, err := end(); last {
+			return err // which Unmap has compared with the file as it was opened
+		}
+		return storage.Changed(f.src)
+	}
+}
+
+func (f *File) newMapping(m storage.Mapper) (*parquet.Mapping, error) {
+	b, unmap, err := m.Map()
+	if err != nil {
+		return nil, err
+	}
+	p := &passedBytes{b: b, page: int64(os.Getpagesize())}
+	return &parquet.Mapping{
+		Bytes:  b,
+		Unmap:  unmap,
+		Read:   func(n int64) { f.bytes.Add(n) },
+		Passed: p.add,
+	}, nil
+}
+
+// passedBytes releases mapped bytes that were passed. The system makes neighbours of a
+// byte that is read resident with it, so where chunks are small, those passed before come
+// back: all from the first to the last of them are released again once they are many. What
+// is still being read becomes resident again, too.
+type passedBytes struct {
+	b    []byte
+	page int64
+
+	mu     sync.Mutex
+	small  int64 // bytes of small parts since the last release
+	lo, hi int64 // where they are
+}
+
+const (
+	smallPassed = 1 << 20 // such parts are released together
+	manyPassed  = 4 << 20
+	aroundFault = 64 << 10 // becomes resident at least
+)
+
+func (p *passedBytes) add(lo, hi int64) {
+	if hi-lo > smallPassed {
+		p.forget(lo, hi)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.small == 0 {
+		p.lo, p.hi = lo, hi
+	}
+	p.lo, p.hi = min(p.lo, lo), max(p.hi, hi)
+	if p.small += max(hi-lo, aroundFault); p.small >= manyPassed {
+		p.forget(p.lo, p.hi)
+		p.small = 0
+	}
+}
+
+func (p *passedBytes) forget(lo, hi int64) {
+	if lo, hi = (lo+p.page-1)/p.page*p.page, hi/p.page*p.page; lo < hi {
+		forget(p.b[lo:hi])
+	}
+}

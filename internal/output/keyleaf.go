@@ -1,0 +1,93 @@
+package output
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// keyLeaf makes keys from the values of a leaf that is the whole key.
+type keyLeaf struct {
+	file    *File
+	values  arrowparquet.LeafValues
+	schema  *arrow.Schema // of a record with only the leaf, as column "key"
+	column  key.Column    // the column in that schema
+	options key.Options
+	enc     *key.Encoder // nil: values are already keys, or none was needed yet
+	int     int          // size of integers that are already keys; 0: other values
+	signed  bool
+	strings bool // byte arrays that are keys, with the rule
+}
+
+// keyName is the name of the column in a keyLeaf's schema.
+const keyName = "key"
+
+func newKeyLeaf(f *File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *keyLeaf {
+	l := &keyLeaf{file: f, values: leaf, options: o, column: key.Column{Path: key.Path{keyName}, Cast: cast}}
+	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
+	if enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, o); err != nil || !enc.AsStored() {
+		return l // fill returns the error
+	}
+	if leaf.Plain() {
+		switch leaf.Type().ID() {
+		case arrow.INT32:
+			l.int, l.signed = 4, true
+		case arrow.UINT32:
+			l.int = 4
+		case arrow.INT64:
+			l.int, l.signed = 8, true
+		case arrow.UINT64:
+			l.int = 8
+		}
+	}
+	switch leaf.Type().ID() {
+	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY, arrow.LARGE_BINARY:
+		l.strings = f.parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
+	}
+	return l
+}
+
+// width is the number of bytes of a PLAIN value; 0 for byte arrays.
+func (l *keyLeaf) width() int { return l.file.parquet().File().Leaves[l.values.Index()].Width() }
+
+// bits reports whether PLAIN values are single bits.
+func (l *keyLeaf) bits() bool {
+	return l.file.parquet().File().Leaves[l.values.Index()].Type == format.Boolean
+}
+
+// fill calls f with the keys of a page without dictionary indices, in b. They are
+// valid until f returns.
+func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) error {
+	switch {
+	case l.int > 0:
+		b.SetInts(p.Plain, p.NonNull, l.int, l.signed)
+		return f(b)
+	case l.strings:
+		b.SetBytes(p.Plain, p.NonNull, l.options.Rule)
+		return f(b)
+	}
+	if l.enc == nil {
+		enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, l.options)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.file.name, err)
+		}
+		l.enc = enc
+	}
+	values, err := l.values.Array(p, nil)
+	if err != nil {
+		return err
+	}
+	defer values.Release()
+	rec := array.NewRecord(l.schema, []arrow.Array{values}, int64(values.Len()))
+	defer rec.Release()
+	if err := l.enc.Encode(rec, b); err != nil {
+		return fmt.Errorf("%s: %w", l.file.name, err)
+	}
+	return f(b)
+}

@@ -1,0 +1,131 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Keys is a batch of keys of one row group. It is valid until the function that
+// received it returns, and must not be used concurrently.
+type Keys struct {
+	// Batch holds the keys. Its Rows number values, not rows of the file.
+	Batch *key.Batch
+	// Piece is the row group that the keys come from.
+	Piece Piece
+	// Times holds the number of rows that have each key, by position in
+	// Batch.Rows. Nil means one row each.
+	Times []uint32
+	// Entries is set by a [dataset.Match].Check for a scan with [Pairs]: a number for each
+	// member that it returns, such as that of an entry of a hash table. It stays valid
+	// as long as the members do.
+	Entries []uint32
+	// Run and Share describe the run that the keys belong to, if [KeyOptions] asks
+	// for runs: its number, counted from 0 in input order, and the share of all
+	// rows that it represents. The shares of all runs add up to 1.
+	Run   int
+	Share float64
+
+	filter *codec.Filter // nil: every key may be a member
+	hits   []uint32      // of Probe
+	place  position
+}
+
+// Probe returns the positions in Batch.Rows of the keys that may be members of the
+// filter, ascending. Without a filter these are all positions. The slice is valid
+// as long as the Keys are. It returns an error if the filter can no longer be read.
+func (k *Keys) Probe() ([]uint32, error) {
+	k.hits = k.hits[:0]
+	if k.filter == nil {
+		for i := range k.Batch.Rows {
+			k.hits = append(k.hits, uint32(i))
+		}
+		return k.hits, nil
+	}
+	var err error
+	if k.hits, err = k.filter.ProbeBatch(k.Batch, k.hits); err != nil {
+		return nil, fmt.Errorf("%s: %w", k.Piece.File.name, err)
+	}
+	return k.hits, nil
+}
+
+// newKeyEncoder finds the key columns in a schema. With filtered, the classes in
+// the options are those of a filter, which the columns must be comparable to.
+func newKeyEncoder(file string, schema *arrow.Schema, columns []key.Column, o key.Options, filtered bool) (*key.Encoder, error) {
+	enc, err := key.NewEncoder(schema, columns, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if !filtered {
+		return enc, nil
+	}
+	return enc, key.Match(atColumns(file, columns), key.Side{Classes: o.Classes}, enc.Side())
+}
+
+// position maps the values of a page, or of a record, to rows.
+type position struct {
+	first uint32        // row of entry 0, if rows is nil
+	rows  []uint32      // by entry
+	nulls *parquet.Page // the page, if it has NULLs
+	full  uint8         // definition level of a value
+	there []uint32      // by value: entry, if nulls is not nil and list was called
+	buf   *[]uint32     // memory for there
+}
+
+// list finds the entries that have a value. row needs them.
+func (p *position) list() {
+	if p.nulls == nil || p.there != nil {
+		return
+	}
+	there := (*p.buf)[:0]
+	for i, d := range p.nulls.Def {
+		if d == p.full {
+			there = append(there, uint32(i))
+		}
+	}
+	*p.buf, p.there = there, there
+}
+
+// row returns the row of value i.
+func (p *position) row(i uint32) uint32 {
+	if p.there != nil {
+		i = p.there[i]
+	}
+	if p.rows == nil {
+		return p.first + i
+	}
+	return p.rows[i]
+}
+
+// fit returns an error if a value does not fit its cast or, if ids is set, is not
+// an ID.
+func fit(b *key.Batch, file string, columns []key.Column, ids bool) error {
+	if _, faulty := b.Faulty(); !faulty {
+		return nil
+	}
+	if err := b.Fit(fault.At{File: file}, columns); err != nil || !ids {
+		return err
+	}
+	return b.IDs(atColumns(file, columns))
+}
+
+// atColumns returns the place of key columns in a file.
+func atColumns(file string, columns []key.Column) fault.At {
+	return fault.At{File: file, Column: key.ColumnsString(columns)}
+}
+
+// inGroup adds the row group to an error about the keys of a record or page,
+// which was made without it. Text and streams have no row groups.
+func inGroup(err error, f *File, group int) error {
+	var e *fault.Error
+	if (errors.Is(err, key.ErrNoUUID) || errors.Is(err, key.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
+		e.At.RowGroup = group + 1
+	}
+	return err
+}

@@ -1,0 +1,319 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// keyScan finds the rows of a Parquet file that pass all filters. It reads only the
+// key columns and must not be used concurrently.
+type keyScan struct {
+	scanner *Scanner
+	file    *File
+	matches []matchScan // one per filter
+	votes   votes
+	where   *rowFilter // the condition on the file's rows; nil: none
+	base    []uint32   // rows of the last range that satisfy it; nil: all
+	pruned  bool       // no page was read for the last rows
+	strict  bool       // a match other than the first has a cast that may fail on any row
+}
+
+// matchScan finds the rows whose key passes one filter.
+type matchScan interface {
+	// hits returns those of some rows of the range, numbered within the row group,
+	// ascending, and the number of these rows that have a NULL in the key. Nil: all
+	// rows of the range. The slice is valid until the next call.
+	hits(ctx context.Context, r rowRange, some []uint32) (rows []uint32, nulls int64, err error)
+	// entries returns the [Keys].Entries of the last hits, one for each row, in a
+	// scan with Pairs.
+	entries() []uint32
+	// none is called instead of hits where no row can be a hit.
+	none()
+	// pruned reports whether the last call found, without reading a page, that
+	// the row group has no hit.
+	pruned() bool
+	// within returns the row ranges of a row group that may have hits; nil: all.
+	within(ctx context.Context, group int) ([][2]int64, error)
+	// before returns the compressed bytes of the keys of a row group. ok is false if
+	// they must not be read before it is known which rows count, since a key may be
+	// NULL, or take more than reading them.
+	before(group int) (bytes int64, ok bool)
+	// size and shed are those of keyScan.
+	size() int64
+	shed()
+}
+
+// size returns the bytes of memory that are kept between row groups.
+func (k *keyScan) size() int64 {
+	n := k.votes.size() + 4*int64(cap(k.base))
+	if k.where != nil {
+		n += k.where.size()
+	}
+	for _, m := range k.matches {
+		n += m.size()
+	}
+	return n
+}
+
+// shed releases that memory.
+func (k *keyScan) shed() {
+	k.votes, k.base = votes{}, nil
+	if k.where != nil {
+		k.where.shed()
+	}
+	for _, m := range k.matches {
+		m.shed()
+	}
+}
+
+// newKeyScan prepares to scan the file. checks has one function per match; nil
+// means that the filter alone decides.
+func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, checks []check) (*keyScan, error) {
+	k := &keyScan{scanner: s, file: f}
+	if f.where != nil {
+		k.where = newRowFilter(f, buf)
+	}
+	for i, m := range s.match {
+		if strict, err := m.mayFail(); err != nil {
+			return nil, err
+		} else if i > 0 && strict {
+			k.strict = true
+		}
+		one, err := s.newMatchScan(f, m, buf, checks[i])
+		if err != nil {
+			return nil, err
+		}
+		k.matches = append(k.matches, one)
+	}
+	return k, nil
+}
+
+// newMatchScan returns the matchScan that suits the match's key.
+func (s *Scanner) newMatchScan(f *File, m Predicate, buf *parquet.Buffers, c check) (matchScan, error) {
+	columns, o, err := m.key()
+	if err != nil {
+		return nil, err
+	}
+	enc, err := newKeyEncoder(f.name, f.Schema(), columns, o, true)
+	if err != nil {
+		return nil, err
+	}
+	keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
+	leaf, ok := f.parquet().Leaf(enc.Index())
+	if !ok {
+		return newRecordScan(f, m, enc.Columns(), keys, c, s.opts.Pairs != nil)
+	}
+	l := &leafScan{
+		leafKeys: leafKeys{
+			file: f, columns: columns, leaf: newKeyLeaf(f, leaf, columns[0].Cast, o), buf: buf,
+			keys: keys, countNulls: s.opts.CountNulls,
+		},
+		check: c, counts: c != nil, pairs: s.opts.Pairs != nil, stats: s.Stats, nullMisfits: m.NullMisfits,
+	}
+	if c == nil {
+		l.check = (*Keys).Probe
+	}
+	l.work = func(k *Keys) error {
+		_, err := l.check(k)
+		return err
+	}
+	return l, l.prune(m)
+}
+
+// scan appends to dst the rows of the range that pass, ascending, and updates the
+// statistics.
+func (k *keyScan) scan(ctx context.Context, r rowRange, dst []uint32) ([]uint32, error) {
+	before := len(dst)
+	dst, err := k.rows(ctx, r, dst)
+	if err != nil {
+		return nil, err
+	}
+	st := k.scanner.Stats
+	if r.lo == 0 && k.pruned && len(dst) == before {
+		st.RowGroupsSkipped.Add(1)
+	}
+	st.RowsIn.Add(r.hi - r.lo)
+	if k.scanner.opts.Pairs == nil { // otherwise rows multiply
+		st.RowsOut.Add(int64(len(dst) - before))
+	}
+	if k.scanner.opts.Progress != nil {
+		k.scanner.opts.Progress(r.hi - r.lo)
+	}
+	return dst, nil
+}
+
+// rows appends to dst the rows of the range that satisfy the file's condition and pass
+// the filters.
+func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32, error) {
+	st := k.scanner.Stats
+	if k.where == nil {
+		st.RowsWhere.Add(r.hi - r.lo)
+		return k.passing(ctx, r, nil, dst)
+	}
+	defer func() {
+		st.Pages.Add(int64(k.where.pages))
+		st.PagesSkipped.Add(int64(k.where.skipped))
+		k.where.pages, k.where.skipped = 0, 0
+	}()
+	within, err := k.within(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	first, err := k.keyFirst(ctx, r.group, within)
+	if err != nil {
+		return nil, err
+	}
+	if first {
+		before := len(dst)
+		some, err := k.where.candidates(ctx, r, within)
+		if err != nil {
+			return nil, err
+		}
+		k.base = k.base[:0]
+		for _, s := range some {
+			for row := s[0]; row < s[1]; row++ {
+				k.base = append(k.base, uint32(row))
+			}
+		}
+		if dst, err = k.passing(ctx, r, k.base, dst); err != nil {
+			return nil, err
+		}
+		rows, err := k.where.among(ctx, r.group, dst[before:])
+		st.RowsWhere.Add(int64(len(rows)))
+		return append(dst[:before], rows...), err
+	}
+	rows, all, err := k.where.rows(ctx, r, within)
+	if err != nil {
+		return nil, err
+	}
+	if all {
+		k.base = nil
+		st.RowsWhere.Add(r.hi - r.lo)
+		return k.passing(ctx, r, nil, dst)
+	}
+	k.base = append(k.base[:0], rows...)
+	st.RowsWhere.Add(int64(len(rows)))
+	if len(rows) == 0 {
+		k.base, k.pruned = []uint32{}, k.where.pages == 0
+		for _, m := range k.matches {
+			m.none()
+		}
+		return dst, nil
+	}
+	return k.passing(ctx, r, k.base, dst)
+}
+
+// within returns rows of a row group outside of which no row passes, according to
+// statistics of the key, or nil. If rows without a key are counted, all count. There are
+// none if the row group's statistics settle that no row satisfies the condition.
+func (k *keyScan) within(ctx context.Context, r rowRange) ([][2]int64, error) {
+	if !k.where.group(r.group).Has(where.True) {
+		return [][2]int64{}, nil
+	}
+	opts := &k.scanner.opts
+	if len(k.matches) > 1 || k.scanner.match[0].NoMatch || opts.CountNulls || opts.Pairs != nil && opts.Pairs.KeepLog {
+		return nil, nil
+	}
+	if err := k.where.look(ctx, r.group); err != nil || len(k.where.spans) == 0 { // then the key's index is not needed
+		return nil, err
+	}
+	return k.matches[0].within(ctx, r.group)
+}
+
+// keyFirst reports whether the keys of a row group are read before the condition's
+// columns, because they are smaller. A Check must not see keys of rows that fail the
+// condition, and NULLs and misfits of such rows do not count.
+func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (bool, error) {
+	if k.scanner.opts.CountNulls || within != nil && len(within) == 0 {
+		return false, nil
+	}
+	if err := k.where.look(ctx, group); err != nil {
+		return false, err
+	}
+	keys := int64(0)
+	for i, m := range k.matches {
+		n, ok := m.before(group)
+		if !ok || k.scanner.match[i].Check != nil {
+			return false, nil
+		}
+		if fails, err := k.scanner.match[i].mayFail(); fails || err != nil || k.scanner.match[i].NullMisfits {
+			return false, err
+		}
+		keys += n
+	}
+	return keys < k.where.cost(group), nil
+}
+
+// passing appends to dst the rows of the range, or some of them, that pass the filters.
+func (k *keyScan) passing(ctx context.Context, r rowRange, some, dst []uint32) ([]uint32, error) {
+	opts := &k.scanner.opts
+	if len(k.matches) == 1 && !k.scanner.match[0].NoMatch {
+		rows, nulls, err := k.matches[0].hits(ctx, r, some)
+		k.scanner.Stats.addNulls(k.file, r.group, nulls)
+		k.pruned = k.matches[0].pruned() && k.unread()
+		return append(dst, rows...), err
+	}
+	k.pruned = k.unread()
+	k.votes.begin(int(r.hi - r.lo))
+	for i, m := range k.matches {
+		rows, nulls, err := m.hits(ctx, r, some)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			k.scanner.Stats.addNulls(k.file, r.group, nulls)
+		}
+		k.pruned = k.pruned && m.pruned()
+		if len(rows) == 0 && !opts.Any && !k.scanner.match[i].NoMatch && !k.strict {
+			return dst, nil // no other filter can let a row through
+		}
+		k.votes.add(rows, r.lo, k.scanner.match[i].NoMatch)
+	}
+	before := len(dst)
+	dst = passed(&k.votes, dst, uint32(r.lo), opts.Any)
+	if some != nil {
+		dst = append(dst[:before], common(dst[before:], some)...)
+	}
+	return dst, nil
+}
+
+// unread reports whether no page of the condition's columns was read for the last rows.
+func (k *keyScan) unread() bool { return k.where == nil || k.where.pages == 0 }
+
+// common reduces a list to the rows that are in another. Both are ascending.
+func common(list, other []uint32) []uint32 {
+	out := list[:0]
+	for _, row := range list {
+		for len(other) > 0 && other[0] < row {
+			other = other[1:]
+		}
+		if len(other) > 0 && other[0] == row {
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// matched are the rows of a range that have partners in a scan with Pairs.
+type matched struct {
+	of      []uint32 // rows of the range that satisfy the file's condition; nil: all
+	rows    []uint32 // those with partners, ascending
+	entries []uint32 // [Keys].Entries of each of rows
+}
+
+// pairs returns the rows of the range that pass, and updates the statistics.
+func (k *keyScan) pairs(ctx context.Context, r rowRange) (m matched, err error) {
+	if m.rows, err = k.scan(ctx, r, nil); err != nil {
+		return m, err
+	}
+	m.of, m.entries = slices.Clone(k.base), slices.Clone(k.matches[0].entries())
+	if len(m.entries) != len(m.rows) {
+		return m, fmt.Errorf("internal error: %d entries for %d rows that pass", len(m.entries), len(m.rows))
+	}
+	return m, nil
+}

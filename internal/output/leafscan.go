@@ -1,0 +1,210 @@
+package output
+
+import (
+	"context"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// leafScan is a matchScan for a key that is one leaf, not repeated. It probes the
+// values of each page, and a dictionary only once.
+type leafScan struct {
+	leafKeys
+	check       check
+	counts      bool // check counts keys, those of a dictionary after its pages
+	stats       *ScanStats
+	nullMisfits bool // a value that does not fit its cast is a NULL
+
+	pairs   bool     // the check sets Keys.Entries
+	entry   []bool   // by entry of dict: may be a member
+	partner []uint32 // by entry of dict: of Keys.Entries, in a scan with pairs
+	bad     []bool   // by entry of dict: does not fit its cast; nil: all do
+	nulls   int64    // examined rows of the range without a key
+	found   []uint32
+	of      []uint32 // in a scan with pairs: an entry for each of found
+}
+
+func (l *leafScan) none() { l.found, l.of, l.apart = l.found[:0], l.of[:0], true }
+
+func (l *leafScan) pruned() bool { return l.apart }
+
+func (l *leafScan) within(ctx context.Context, group int) ([][2]int64, error) {
+	ranges, _, err := l.prunedRows(ctx, group)
+	return ranges, err
+}
+
+func (l *leafScan) before(group int) (bytes int64, ok bool) {
+	f := l.file.parquet().File()
+	md := &f.Metadata.RowGroups[group].Columns[l.number()].MetaData
+	nulls := md.Statistics.NullCount
+	return md.TotalCompressedSize, f.Leaves[l.number()].MaxDef == 0 || nulls.Valid && nulls.V == 0
+}
+
+func (l *leafScan) entries() []uint32 { return l.of }
+
+func (l *leafScan) size() int64 {
+	return l.leafKeys.size() + int64(cap(l.entry)+4*(cap(l.found)+cap(l.partner)+cap(l.of)))
+}
+
+func (l *leafScan) shed() {
+	l.leafKeys.shed()
+	l.entry, l.partner, l.found, l.of = nil, nil, nil, nil
+}
+
+func (l *leafScan) hits(ctx context.Context, r rowRange, some []uint32) (_ []uint32, nulls int64, err error) {
+	l.found, l.of, l.nulls, l.dict = l.found[:0], l.of[:0], 0, nil
+	l.keys.Piece = Piece{File: l.file, Lo: r.group, Hi: r.group + 1}
+	c, outside, err := l.chunk(ctx, r, some)
+	if err != nil || c == nil {
+		return nil, outside, err
+	}
+	defer l.buf.Rest()
+	if none, err := l.dictionaryDenies(ctx, c, r.group); err != nil {
+		return nil, 0, err
+	} else if none {
+		c.SkipCoded()
+	}
+	err = l.each(ctx, r.group, c, func(p *parquet.Page) error {
+		l.nulls += int64(p.Values - p.NonNull)
+		return l.match(p, c.Dictionary())
+	})
+	if err == nil && l.counts {
+		_, err = l.tallied() // misfits have been counted already
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	seen, skipped := c.Pages()
+	l.stats.Pages.Add(int64(seen))
+	l.stats.PagesSkipped.Add(int64(skipped))
+	return l.found, l.nulls + outside, nil
+}
+
+// match appends the rows of a page that pass.
+func (l *leafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
+	at := &l.keys.place
+	at.list()
+	if !p.Coded {
+		return l.matchPlain(p)
+	}
+	if err := l.probeDictionary(dict); err != nil {
+		return err
+	}
+	indices := p.Indices[:p.NonNull]
+	if l.bad != nil {
+		if err := l.misfits(indices); err != nil {
+			return err
+		}
+	}
+	for i, e := range indices {
+		if l.entry[e] {
+			l.found = append(l.found, at.row(uint32(i)))
+		}
+	}
+	if l.pairs {
+		for _, e := range indices {
+			if l.entry[e] {
+				l.of = append(l.of, l.partner[e])
+			}
+		}
+	}
+	if l.counts {
+		l.tally(p, dict)
+	}
+	return nil
+}
+
+// matchPlain is match for a page without dictionary indices.
+func (l *leafScan) matchPlain(p *parquet.Page) error {
+	return l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
+		if err := fit(b, l.file.name, l.columns, false); err != nil {
+			return err
+		}
+		l.nulls += int64(len(b.Misfits()))
+		members, err := l.check(l.keys)
+		for _, m := range members {
+			l.found = append(l.found, l.keys.place.row(b.Rows[m]))
+		}
+		if l.pairs {
+			l.of = append(l.of, l.keys.Entries[:len(members)]...)
+		}
+		return err
+	})
+}
+
+// misfits returns an error if a dictionary entry at indices does not fit its cast
+// or, if nullMisfits is set, counts such entries as NULLs.
+func (l *leafScan) misfits(indices []uint32) error {
+	for _, e := range indices {
+		switch {
+		case !l.bad[e]:
+		case l.nullMisfits:
+			l.nulls++
+		default:
+			return key.Misfit(fault.At{File: l.file.name}, l.columns)
+		}
+	}
+	return nil
+}
+
+// dictionaryDenies reports whether the chunk has a dictionary without an entry that
+// passes, so that its indices need not be decoded. It returns false if rows are
+// counted by key, or if NULLs must be counted.
+func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
+	f, leaf := l.file.parquet().File(), l.number()
+	nulls := f.Metadata.RowGroups[group].Columns[leaf].MetaData.Statistics.NullCount
+	switch {
+	case l.counts || f.Leaves[leaf].MaxDef > 0 && !(nulls.Valid && nulls.V == 0):
+		return false, nil
+	case f.Remote() && f.LeavesDictionary(group, leaf): // some pages may do without
+		return false, nil
+	}
+	d, err := c.ReadDictionary(ctx)
+	if err != nil || d == nil {
+		return false, err
+	}
+	if err := l.probeDictionary(d); err != nil {
+		return false, err
+	}
+	return !slices.Contains(l.entry, true) && l.bad == nil, nil
+}
+
+// probeDictionary probes each entry of a dictionary, unless it has done so before.
+// The entries have no rows yet.
+func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
+	if dict == l.dict || dict == nil { // without one, no page has an index
+		return nil
+	}
+	l.dict, l.entry, l.bad = dict, zeroed(l.entry, dict.Len), nil
+	if l.counts {
+		l.uses = zeroed(l.uses, dict.Len)
+	}
+	if l.pairs {
+		l.partner = zeroed(l.partner, dict.Len)
+	}
+	return l.leaf.fill(l.keys.Batch, l.asPage(), func(b *key.Batch) error {
+		if l.counts {
+			l.keys.Times = l.uses[:len(b.Rows)]
+			defer func() { l.keys.Times = nil }()
+		}
+		members, err := l.check(l.keys)
+		for _, m := range members {
+			l.entry[b.Rows[m]] = true
+		}
+		if l.pairs {
+			for i, m := range members {
+				l.partner[b.Rows[m]] = l.keys.Entries[i]
+			}
+		}
+		if misfits := b.Misfits(); len(misfits) > 0 {
+			l.bad = make([]bool, dict.Len)
+			for _, e := range misfits {
+				l.bad[e] = true
+			}
+		}
+		return err
+	})
+}

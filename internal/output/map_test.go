@@ -1,0 +1,239 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// pass passes records on unchanged.
+func pass() (Work, error) {
+	return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+		rec.Retain()
+		return emit(rec)
+	}, nil
+}
+
+// columnsOf returns the columns that Map reads of a file.
+type columnsOf func(*File) ([]int, error)
+
+func value(rec arrow.Record) int64 { return rec.Column(0).(*array.Int64).Value(0) }
+
+// some makes a file with the given number of row groups and batches.
+func some(mem *fakeTable, groups, batches int) *File {
+	f := fakeFile("some")
+	for range groups {
+		mem.groups = append(mem.groups, group{bytes: 1, batches: batches})
+	}
+	f.table = mem
+	return f
+}
+
+// The output is in input order and complete, for any number of workers, whatever time
+// each takes.
+func TestMapOrder(t *testing.T) {
+	for _, threads := range []int{0, 1, 2, 8, 100} {
+		mem := checked(t)
+		table := &fakeTable{mem: mem}
+		a := some(table, 20, 7)
+		b := some(&fakeTable{mem: mem}, 5, 1)
+		pieces := []Piece{{a, 0, 3}, {b, 1, 4}, {b, 5, 5}, {a, 10, 20}}
+		var want []string
+		for i, p := range pieces {
+			for g := p.Lo; g < p.Hi; g++ {
+				for batch := range p.File.table.(*fakeTable).groups[g].batches {
+					for range (g + batch) % 3 {
+						want = append(want, fmt.Sprint(i, ":", g*1000+batch))
+					}
+				}
+			}
+		}
+		rng := rand.New(rand.NewPCG(1, uint64(threads)))
+		var mu sync.Mutex
+		work := func() (Work, error) {
+			busy := atomic.Bool{}
+			return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+				if busy.Swap(true) {
+					t.Error("two goroutines use one Work")
+				}
+				defer busy.Store(false)
+				mu.Lock()
+				pause := time.Duration(rng.IntN(200)) * time.Microsecond
+				mu.Unlock()
+				time.Sleep(pause)
+				v := value(rec)
+				for range (v/1000 + v%1000) % 3 {
+					rec.Retain()
+					if err := emit(rec); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, nil
+		}
+		var got []string
+		for r, err := range Map(t.Context(), pieces, threads, nil, work) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(r.Piece, ":", value(r.Record)))
+			r.Record.Release()
+		}
+		equal(t, fmt.Sprint(threads, " threads"), got, want)
+	}
+}
+
+// If the consumer stops, all goroutines end and no memory is left.
+func TestMapStops(t *testing.T) {
+	for after := range 12 {
+		f := some(&fakeTable{mem: checked(t)}, 30, 4)
+		seen := 0
+		for r, err := range Map(t.Context(), []Piece{{f, 0, 30}}, 4, nil, pass) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Record.Release()
+			if seen++; seen > after {
+				break
+			}
+		}
+		equal(t, "batches", seen, after+1)
+	}
+}
+
+// A slow consumer slows the workers down: the number of waiting batches is bounded,
+// however small the row groups are.
+func TestMapWaitsForTheConsumer(t *testing.T) {
+	const threads = 4
+	for _, batches := range []int{1, 2, 50} {
+		table := &fakeTable{mem: checked(t)}
+		f := some(table, 2000, batches)
+		first := true
+		for r, err := range Map(t.Context(), []Piece{{f, 0, 2000}}, threads, nil, pass) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Record.Release()
+			if !first {
+				break
+			}
+			first = false
+			time.Sleep(50 * time.Millisecond)
+			if n := table.read.Load(); n > 8*threads {
+				t.Errorf("groups of %d batches: %d batches were read ahead of a consumer that took one", batches, n)
+			}
+		}
+	}
+}
+
+// An error ends the sequence, after everything before it was yielded.
+func TestMapErrors(t *testing.T) {
+	boom := errors.New("boom")
+	for _, threads := range []int{1, 3} {
+		for _, c := range []struct {
+			name  string
+			work  func() (Work, error)
+			edit  func(*fakeTable, *columnsOf)
+			rows  int // before the error; -1: any number
+			kind  error
+			words []string
+		}{
+			{"in Read", pass, func(f *fakeTable, _ *columnsOf) { f.groups[5].err = boom }, 18, boom, nil},
+			{"in two groups", pass, func(f *fakeTable, _ *columnsOf) { f.groups[4].err, f.groups[5].err = boom, errors.New("later") }, 15, boom, nil},
+			{"in Work", func() (Work, error) {
+				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+					if value(rec) == 6001 {
+						return boom
+					}
+					rec.Retain()
+					return emit(rec)
+				}, nil
+			}, nil, 19, boom, nil},
+			{"at the start of a worker", func() (Work, error) { return nil, boom }, nil, 0, boom, nil},
+			{"in Columns", pass, func(_ *fakeTable, o *columnsOf) {
+				*o = func(*File) ([]int, error) { return nil, boom }
+			}, 0, boom, nil},
+			{"a panic in Read", pass, func(f *fakeTable, _ *columnsOf) { f.groups[7].panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
+			{"a panic in Work", func() (Work, error) {
+				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+					if value(rec) == 3000 {
+						var nothing []int
+						return fmt.Errorf("%d", nothing[int(value(rec))])
+					}
+					rec.Retain()
+					return emit(rec)
+				}, nil
+			}, nil, 9, nil, []string{"some: row group 4", "internal error", "index out of range"}},
+		} {
+			table := &fakeTable{mem: checked(t)}
+			f := some(table, 12, 3)
+			var columns columnsOf
+			if c.edit != nil {
+				c.edit(table, &columns)
+			}
+			rows, ended := 0, false
+			for r, err := range Map(t.Context(), []Piece{{f, 0, 12}}, threads, columns, c.work) {
+				if ended {
+					t.Errorf("%s: the sequence goes on after its error", c.name)
+				}
+				if err != nil {
+					says(t, c.name, err, c.kind, c.words...)
+					ended = true
+					continue
+				}
+				r.Record.Release()
+				rows++
+			}
+			if !ended || rows != c.rows {
+				t.Errorf("%s, %d threads: %d rows and then an error: %v; want %d", c.name, threads, rows, ended, c.rows)
+			}
+		}
+	}
+}
+
+func TestMapCancel(t *testing.T) {
+	why := errors.New("the job was called off")
+	f := some(&fakeTable{mem: checked(t)}, 50, 3)
+	for _, after := range []int{0, 1, 10} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		if after == 0 {
+			cancel(why)
+		}
+		rows, failed := 0, error(nil)
+		for r, err := range Map(ctx, []Piece{{f, 0, 50}}, 3, nil, pass) {
+			if err != nil {
+				failed = err
+				continue
+			}
+			r.Record.Release()
+			if rows++; rows == after {
+				cancel(why)
+			}
+		}
+		if !errors.Is(failed, why) {
+			t.Errorf("cancelled after %d: %v, want the cause", after, failed)
+		}
+		if rows == 150 {
+			t.Errorf("cancelled after %d: all rows came", after)
+		}
+		cancel(nil)
+	}
+}
+
+func TestMapOfNothing(t *testing.T) {
+	for range Map(t.Context(), nil, 0, nil, pass) {
+		t.Error("something came of nothing")
+	}
+	f := some(&fakeTable{mem: checked(t)}, 3, 0)
+	for range Map(t.Context(), []Piece{{f, 0, 3}}, 8, nil, pass) {
+		t.Error("rows came of empty groups")
+	}
+}

@@ -1,0 +1,101 @@
+package output
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Predicate is a [dataset.Match], or a check in its place. Check decides for whole batches of keys.
+type Predicate struct {
+	dataset.Match
+	// Check, if not nil, decides instead of the filter which keys are members. It
+	// is called once per worker. The function that it returns receives batches of
+	// keys and returns the positions in Batch.Rows of the members, ascending, in
+	// memory that stays valid until the next call. It may probe the filter first,
+	// with [Keys.Probe]. It is exact.
+	//
+	// Keys of a row group's dictionary come twice: with Times all zero, for the
+	// decision, before the first page is matched, and again after the last page,
+	// with the number of rows of each key. Keys of pages that cannot hold a member
+	// of the filter may be skipped.
+	Check func() func(*Keys) (members []uint32, err error)
+}
+
+// check is what Predicate.Check returns.
+type check = func(*Keys) ([]uint32, error)
+
+// exact reports whether the match passes only members.
+func (m *Predicate) exact() bool {
+	return m.Check != nil || m.Filter.Kind() == codec.KindExact
+}
+
+// columns names the key columns, for messages.
+func (m Predicate) columns() string {
+	if m.Key != "" {
+		return m.Key
+	}
+	return strings.Join(m.Filter.KeyNames(), ",")
+}
+
+// keyColumns returns the log columns that the match is applied to.
+func (m Predicate) keyColumns() ([]key.Column, error) {
+	if m.Key != "" {
+		return key.ParseColumns(m.Key)
+	}
+	var columns []key.Column
+	for _, name := range m.Filter.KeyNames() {
+		c, err := key.ParseColumns(name)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, c...)
+	}
+	return columns, nil
+}
+
+// key returns the key columns, and the options for turning their values into keys
+// that the filter can be probed with.
+func (m Predicate) key() (columns []key.Column, o key.Options, err error) {
+	if columns, err = m.keyColumns(); err != nil {
+		return nil, o, err
+	}
+	o, err = m.Filter.KeyOptions()
+	o.IgnoreCase, o.NullMisfits = m.IgnoreCase, m.NullMisfits
+	return columns, o, err
+}
+
+// encoder finds the key columns in the schema of a file and compares their classes
+// with the filter's.
+func (m Predicate) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
+	columns, o, err := m.key()
+	if err != nil {
+		return nil, err
+	}
+	return newKeyEncoder(file, schema, columns, o, true)
+}
+
+// pruner returns a Pruner for a Parquet file, or nil if nothing can be pruned.
+func (m Predicate) pruner(f *File) (*prune.Pruner, error) {
+	columns, o, err := m.key()
+	if err != nil {
+		return nil, err
+	}
+	p, err := prune.New(f.parquet().File(), f.Schema(), columns, o, m.Filter)
+	if p != nil {
+		p.Doubt = f.doubts.add
+	}
+	return p, err
+}
+
+// mayFail reports whether a value that does not fit its cast is an error.
+func (m Predicate) mayFail() (bool, error) {
+	columns, err := m.keyColumns()
+	return !m.NullMisfits && slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }), err
+}

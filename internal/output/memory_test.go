@@ -1,0 +1,129 @@
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// Small files that become large when they are read; the names say how.
+const (
+	longList  = "testdata/list_of_60_million.parquet"         // 429 bytes
+	longWords = "testdata/dictionary_of_long_strings.parquet" // 4,000 rows of 8 strings of 1 MiB
+)
+
+// The size of a page in memory is charged before the page is decompressed, wherever it
+// is read.
+func TestPagesAreCharged(t *testing.T) {
+	opts := Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}
+	f := open(t, opts, longList)[0]
+	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
+	for _, err := range f.Read(t.Context(), 0, nil) {
+		says(t, "records", err, fault.ErrMemory, where...)
+	}
+	_, err := f.parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
+	says(t, "checking", err, fault.ErrMemory, where...)
+	scanner := func() *Scanner {
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: dataset.Parquet, Compression: "brotli"}}
+	_, err = out.WriteScan(t.Context(), scanner(), Split([]*File{f}, dataset.Shard{}), []*File{f}, nil)
+	says(t, "a scan", err, fault.ErrMemory, where...)
+
+	out.Compression = f.Codec() // the chunk is copied as it is stored
+	if w, err := out.WriteScan(t.Context(), scanner(), Split([]*File{f}, dataset.Shard{}), []*File{f}, nil); err != nil || w.Rows != f.Rows() {
+		t.Errorf("a scan that keeps all rows wrote %d of %d: %v", w.Rows, f.Rows(), err)
+	}
+}
+
+// Records of a dictionary with long strings are cut by their size after expansion.
+func TestLongStringsAreCut(t *testing.T) {
+	f := open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longWords)[0]
+	rows := int64(0)
+	for rec, err := range f.Read(t.Context(), 0, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.NumRows() > 2 { // of 1 MiB
+			t.Fatalf("a record of %d rows", rec.NumRows())
+		}
+		if rows += rec.NumRows(); rows > 100 {
+			break
+		}
+	}
+	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 16 << 20}}, longWords)[0]
+	for _, err := range f.Read(t.Context(), 0, nil) {
+		says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
+	}
+}
+
+// Several workers read row groups with large pages without a deadlock.
+func TestLargePagesTakeTurns(t *testing.T) {
+	const groups, each = 8, 200_000
+	rec := record(t, memory.DefaultAllocator, col{"user", numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
+	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
+	for _, threads := range []int{1, 4, 16} {
+		files := open(t, Opening{OpenOptions: OpenOptions{Memory: 32 << 20}}, name)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Count(t.Context(), Split(files, dataset.Shard{})); err != nil || s.Stats.RowsOut.Load() != 2 {
+			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
+		}
+		rows := int64(0)
+		for r, err := range Map(t.Context(), Split(files, dataset.Shard{}), threads, nil, pass) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows += r.Record.NumRows()
+			r.Record.Release()
+		}
+		if rows != groups*each {
+			t.Errorf("%d threads: %d rows", threads, rows)
+		}
+	}
+}
+
+// Schemas with very many fields are refused before they are read, in files and in
+// streams.
+func TestArrowSchemasAreCharged(t *testing.T) {
+	fields := make([]arrow.Field, 30_000)
+	for i := range fields {
+		fields[i] = arrow.Field{Name: fmt.Sprint(i), Type: arrow.PrimitiveTypes.Int32}
+	}
+	schema := arrow.NewSchema(fields, nil)
+	var file, stream bytes.Buffer
+	for out, begin := range map[*bytes.Buffer]func(io.Writer, *arrow.Schema, arrowipc.WriterOptions) (*arrowipc.Writer, error){
+		&file: arrowipc.NewFileWriter, &stream: arrowipc.NewStreamWriter,
+	} {
+		w, err := begin(out, schema, arrowipc.WriterOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
+		path := put(t, filepath.Join(dir, name), content)
+		_, err := Open(t.Context(), []string{path}, OpenOptions{Memory: 16 << 20})
+		says(t, name, err, fault.ErrMemory, path, "Memory")
+		open(t, Opening{OpenOptions: OpenOptions{Memory: 128 << 20}}, path)
+	}
+}

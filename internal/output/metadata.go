@@ -1,0 +1,158 @@
+package output
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+)
+
+// ownKeys are the metadata keys in which an output says what it is.
+var ownKeys = []string{MetaResult, MetaFilter, metaRun, metaHive}
+
+// keyValues returns the metadata of an output that keeps the given entries of its
+// input.
+func (o Destination) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
+	kept = slices.Clip(kept)
+	md := o.metadata()
+	for _, k := range ownKeys {
+		if v, ok := md[k]; ok {
+			kept = append(kept, parquet.KeyValue{Key: k, Value: v})
+		}
+	}
+	return kept
+}
+
+// keptMetadata returns the entries of a file's metadata that hold for an output.
+// columns are the top-level columns of the file that the output has; nil: its columns
+// are exactly the file's. Entries about values, such as the calendar of Spark's dates,
+// always hold.
+func keptMetadata(entries []parquet.KeyValue, columns map[string]bool) (kept []parquet.KeyValue) {
+	for _, e := range entries {
+		switch {
+		case slices.Contains(ownKeys, e.Key): // the input is itself an output
+			continue
+		case columns != nil && slices.Contains(take.Describing, e.Key):
+			continue
+		case columns != nil && e.Key == geoKey:
+			var ok bool
+			if e.Value, ok = geoColumns(e.Value, columns); !ok {
+				continue
+			}
+		}
+		kept = append(kept, e)
+	}
+	return kept
+}
+
+// geoKey is the metadata key of GeoParquet.
+const geoKey = "geo"
+
+// geoColumns returns GeoParquet's metadata about the columns that an output has. ok is
+// false if it lacks the primary one: then the file is not GeoParquet, whose readers
+// would miss that column.
+func geoColumns(value string, has map[string]bool) (_ string, ok bool) {
+	var all, columns map[string]json.RawMessage
+	var primary string
+	if json.Unmarshal([]byte(value), &all) != nil || json.Unmarshal(all["columns"], &columns) != nil ||
+		json.Unmarshal(all["primary_column"], &primary) != nil || !has[primary] {
+		return "", false
+	}
+	n := len(columns)
+	for name := range columns {
+		if !has[name] {
+			delete(columns, name)
+		}
+	}
+	if len(columns) == n {
+		return value, true
+	}
+	var err error
+	if all["columns"], err = json.Marshal(columns); err != nil {
+		return "", false
+	}
+	b, err := json.Marshal(all)
+	return string(b), err == nil
+}
+
+// topLevel returns the names of a schema's top-level columns.
+func topLevel(schema []parquet.SchemaElement) map[string]bool {
+	names := map[string]bool{}
+	for _, s := range spansOf(schema) {
+		names[schema[s.element].Name] = true
+	}
+	return names
+}
+
+// crsEntry begins a coordinate reference system that is an entry of the file's metadata.
+const crsEntry = "projjson:"
+
+// keepSystems keeps the coordinate reference systems of the table's columns that are
+// entries of its files' metadata. One whose name has another meaning in the log gets a
+// new name.
+func (a *pairPlan) keepSystems() {
+	for _, i := range a.ofIDs {
+		e := &a.schema[i]
+		name, ok := strings.CutPrefix(crsOf(e), crsEntry)
+		value, found := a.p.Of.metadata(name)
+		if !ok || !found {
+			continue
+		}
+		to := name
+		for {
+			at := slices.IndexFunc(a.kept, func(o parquet.KeyValue) bool { return o.Key == to })
+			if at < 0 {
+				a.kept = append(a.kept, parquet.KeyValue{Key: to, Value: value})
+			}
+			if at < 0 || a.kept[at].Value == value {
+				break
+			}
+			to += "_ids"
+		}
+		if to != name {
+			setCRS(e, crsEntry+to)
+		}
+	}
+}
+
+// crsOf returns the coordinate reference system of a column of shapes, else "".
+func crsOf(e *parquet.SchemaElement) string {
+	switch t := e.LogicalType.V.Value.(type) {
+	case *format.GeometryType:
+		return t.CRS
+	case *format.GeographyType:
+		return t.CRS
+	}
+	return ""
+}
+
+func setCRS(e *parquet.SchemaElement, crs string) {
+	var v format.LogicalTypeValue = &format.GeometryType{CRS: crs}
+	if t, ok := e.LogicalType.V.Value.(*format.GeographyType); ok {
+		v = &format.GeographyType{CRS: crs, Algorithm: t.Algorithm}
+	}
+	e.LogicalType = thrift.New(format.LogicalType{Value: v})
+}
+
+// metadata returns the value of a key in the metadata of the columns' files: of the
+// first by name that has it.
+func (c *TableColumns) metadata(key string) (value string, ok bool) {
+	first := ""
+	for f := range c.sources {
+		p := f.parquet()
+		if p == nil || ok && f.name >= first {
+			continue
+		}
+		for _, e := range p.File().Metadata.KeyValueMetadata {
+			if e.Key == key {
+				value, ok, first = e.Value, true, f.name
+			}
+		}
+	}
+	return value, ok
+}

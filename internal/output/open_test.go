@@ -1,0 +1,503 @@
+package output
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+func streamOf(t testing.TB, rec arrow.Record) string {
+	t.Helper()
+	defer rec.Release()
+	var b bytes.Buffer
+	w, err := arrowipc.NewStreamWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A file's first bytes determine its format, whatever its name; if they do not, its
+// name does.
+func TestOpenFormats(t *testing.T) {
+	dir := t.TempDir()
+	ids := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1, 2, 3}}) }
+	parquet := get(t, write(t, filepath.Join(dir, "a.parquet"), 2, ids()))
+	arrowFile := get(t, write(t, filepath.Join(dir, "a.arrow"), 2, ids()))
+	stream := streamOf(t, ids())
+	for _, c := range []struct {
+		name, content string
+		format        dataset.Format
+		rows          int64 // -1: not known in advance
+		groups        int
+	}{
+		{"a.parquet", parquet, dataset.Parquet, 3, 2},
+		{"part-00000", parquet, dataset.Parquet, 3, 2},
+		{"a.csv", parquet, dataset.Parquet, 3, 2},
+		{"a.arrow", arrowFile, dataset.ArrowFile, 3, 2},
+		{"a.parquet", arrowFile, dataset.ArrowFile, 3, 2},
+		{"a.feather", arrowFile, dataset.ArrowFile, 3, 2},
+		{"a.arrows", stream, dataset.ArrowStream, -1, 1},
+		{"a.parquet", stream, dataset.ArrowStream, -1, 1},
+		{"a.csv", "id\n1\n", dataset.CSV, -1, 1},
+		{"a.CSV", "id\n1\n", dataset.CSV, -1, 1},
+		{"a.tsv", "id\tx\n1\t2\n", dataset.TSV, -1, 1},
+		{"a.ndjson", "{\"id\":1}\n", dataset.NDJSON, -1, 1},
+		{"a.jsonl", "{\"id\":1}\n", dataset.NDJSON, -1, 1},
+		{"a.txt", "1\n", dataset.Lines, -1, 1},
+		{"a.ids", "1\n", dataset.Lines, -1, 1},
+		{"a", "1\n", dataset.Lines, -1, 1},
+		{"b", "1", dataset.Lines, -1, 1},
+		{"empty.txt", "", dataset.Lines, -1, 1},
+	} {
+		name := put(t, filepath.Join(t.TempDir(), c.name), c.content)
+		f := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t)}}, name)[0]
+		if f.format != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.size != int64(len(c.content)) || f.rel != c.name || f.Once() {
+			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.format, f.Rows(), f.NumGroups(), f.size)
+		}
+		_, err := Open(t.Context(), []string{name}, OpenOptions{})
+		if c.format.IsText() {
+			says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
+		}
+	}
+}
+
+func TestOpenRefusals(t *testing.T) {
+	dir := t.TempDir()
+	parquet := get(t, write(t, filepath.Join(dir, "whole.parquet"), 2, record(t, checked(t), col{"id", []int64{1, 2, 3}})))
+	for name, content := range map[string]string{
+		"cut.parquet": parquet[:len(parquet)-7], "head.parquet": parquet[:20], "empty.parquet": "", "text.parquet": "1\n2\n",
+		"encrypted.parquet": "PARE" + parquet[4:], "cut.arrow": "ARROW1\x00\x00", "no.arrow": "hello",
+		"other-head": "par1" + parquet[4:], "other-head-arrow": "xxxxxx\nARROW1",
+	} {
+		path := put(t, filepath.Join(dir, name), content)
+		for _, text := range []bool{false, true} {
+			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
+			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
+				t.Errorf("%s, text allowed: %v: %v", name, text, err)
+				continue
+			}
+			says(t, name, err, nil, path)
+		}
+	}
+	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, OpenOptions{})
+	says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
+	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
+	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
+	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
+	says(t, "standard input as a log", err, nil, "standard input", "name a file")
+}
+
+func TestOpenDirectory(t *testing.T) {
+	dir := t.TempDir()
+	ids := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1}}) }
+	write(t, filepath.Join(dir, "y=1/b.parquet"), 1, ids())
+	write(t, filepath.Join(dir, "a.arrow"), 1, ids())
+	for _, name := range []string{"README.md", "license", "y=1/NOTICE.txt", ".a.arrow.crc", "a.arrow.crc", "y=1_$folder$"} {
+		put(t, filepath.Join(dir, name), "not data")
+	}
+	put(t, filepath.Join(dir, "nothing.dat"), "")
+	put(t, filepath.Join(dir, "_SUCCESS"), "")
+	put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
+	var got []string
+	for _, f := range open(t, Opening{}, dir) {
+		got = append(got, f.rel)
+	}
+	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
+	// Files that may be data are not skipped: they may have rows.
+	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
+		put(t, filepath.Join(dir, name), "damaged, or in another format")
+		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
+		says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// As an ID set, a file with the name of a text file is one.
+	put(t, filepath.Join(dir, "c.csv"), "id\n1\n")
+	put(t, filepath.Join(dir, "license.csv"), "id\n2\n")
+	put(t, filepath.Join(dir, "license.txt"), "not data")
+	got = nil
+	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Text: true}}, dir) {
+		got = append(got, f.rel)
+	}
+	equal(t, "files with text", got, []string{"a.arrow", "c.csv", "license.csv", "y=1/b.parquet"})
+
+	none := t.TempDir()
+	for _, name := range []string{"readme.md", "b.x", "c", "d", "e"} {
+		put(t, filepath.Join(none, name), "no data")
+	}
+	_, err := Open(t.Context(), []string{none}, OpenOptions{})
+	says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b.x, c, d, …")
+	_, err = Open(t.Context(), []string{none}, OpenOptions{Text: true})
+	says(t, "a directory without IDs", err, nil, none, "CSV")
+	if err := os.WriteFile(filepath.Join(dir, "y=1/bad.parquet"), []byte("PAR1 cut"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
+	says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
+}
+
+// Include and Exclude select files of directories and patterns; they do not apply to files that are
+// named.
+func TestIncludeExclude(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.parquet", "b.arrow", "y=1/c.parquet", "y=2/c.parquet", "y=2/LICENSE.parquet"} {
+		write(t, filepath.Join(dir, name), 1, record(t, checked(t), col{"id", []int64{1}}))
+	}
+	for _, name := range []string{"notes.txt", "y=1/rest.csv", "README"} {
+		put(t, filepath.Join(dir, name), "1\n")
+	}
+	for _, c := range []struct{ include, exclude, want, passed []string }{
+		{[]string{"*.parquet"}, nil, []string{"a.parquet", "y=1/c.parquet", "y=2/LICENSE.parquet", "y=2/c.parquet"}, []string{"README", "b.arrow", "notes.txt", "y=1/rest.csv"}},
+		{[]string{"y=2/*.parquet", "a*"}, []string{"L*"}, []string{"a.parquet", "y=2/c.parquet"}, []string{"README", "b.arrow", "notes.txt", "y=1/c.parquet", "y=1/rest.csv", "y=2/LICENSE.parquet"}},
+		{nil, []string{"*.txt", "y=1/*"}, []string{"a.parquet", "b.arrow", "y=2/LICENSE.parquet", "y=2/c.parquet"}, []string{"README", "notes.txt", "y=1/c.parquet", "y=1/rest.csv"}},
+		{[]string{"*.zip"}, nil, nil, []string{"README", "a.parquet", "b.arrow", "notes.txt", "y=1/c.parquet", "y=1/rest.csv", "y=2/LICENSE.parquet", "y=2/c.parquet"}},
+	} {
+		var passed, got []string
+		opts := Opening{OpenOptions: OpenOptions{Include: c.include, Exclude: c.exclude, PassedOver: func(name, why string) {
+			rel, err := filepath.Rel(dir, name)
+			if err != nil || why == "" {
+				t.Error(err, why)
+			}
+			passed = append(passed, rel)
+		}}, AllowEmpty: c.want == nil}
+		for _, f := range open(t, opts, dir) {
+			got = append(got, f.rel)
+		}
+		equal(t, fmt.Sprint(c.include, c.exclude), got, c.want)
+		slices.Sort(passed)
+		equal(t, fmt.Sprint(c.include, c.exclude, ": passed over"), passed, c.passed)
+	}
+	_, err := Open(t.Context(), []string{dir}, OpenOptions{Include: []string{"*.csv"}})
+	says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"*"}})
+	says(t, "all is excluded", err, storage.ErrNoFiles, dir)
+	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"["}})
+	says(t, "no pattern", err, path.ErrBadPattern, "[")
+	if files := open(t, Opening{OpenOptions: OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
+		t.Error("a file that was named is left out by a pattern")
+	}
+}
+
+// Outputs mirror the path from the first name=value directory on, or below the base.
+func TestBase(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, name := range []string{"logs/dt=1/a.parquet", "logs/dt=2/h=3/a.parquet", "logs/plain/b.parquet"} {
+		write(t, name, 1, record(t, checked(t), col{"id", []int64{1}}))
+	}
+	if err := os.Symlink("logs", "alias"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ name, base, want string }{
+		{"logs/dt=1", "", "dt=1/a.parquet"},
+		{"logs/dt=1/", "", "dt=1/a.parquet"},
+		{"./logs/plain/../dt=1", "", "dt=1/a.parquet"},
+		{filepath.Join(dir, "logs/dt=2"), "", "dt=2/h=3/a.parquet"},
+		{"logs/dt=2/h=3/a.parquet", "", "dt=2/h=3/a.parquet"},
+		{"logs/dt=*/*.parquet", "", "dt=1/a.parquet"},
+		{"logs/dt=*", "", "dt=1/a.parquet dt=2/h=3/a.parquet"},
+		{"logs/plain", "", "b.parquet"},
+		{"logs/plain/b.parquet", "", "b.parquet"},
+		{"logs/plain", "logs", "plain/b.parquet"},
+		{"logs/plain/b.parquet", ".", "logs/plain/b.parquet"},
+		{"logs/dt=2", "logs/dt=2", "h=3/a.parquet"},
+		{"logs/dt=1", dir, "logs/dt=1/a.parquet"},
+		{"alias/plain", "alias", "plain/b.parquet"},
+		{"logs/plain", "alias/", "plain/b.parquet"},
+	} {
+		var got []string
+		for _, f := range open(t, Opening{Base: c.base}, c.name) {
+			got = append(got, f.rel)
+		}
+		equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
+	}
+	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
+		_, err := OpenFiles(t.Context(), []string{"logs/dt=1"}, Opening{Base: base})
+		says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
+	}
+}
+
+// The Parquet files of Delta, Hudi and Iceberg tables may hold rows that were deleted.
+func TestTableFormats(t *testing.T) {
+	for mark, format := range map[string]string{"_delta_log/0.json": "Delta", "metadata/v1.metadata.json": "Iceberg", ".hoodie/hoodie.properties": "Hudi"} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
+		put(t, filepath.Join(dir, "t", mark), "{}")
+		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
+			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
+			says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
+		}
+		open(t, Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
+	}
+}
+
+// The order of the files, and so the shards, do not depend on how the files were named
+// or mounted.
+func TestOpenOrder(t *testing.T) {
+	var orders []string
+	for range 2 {
+		dir := t.TempDir()
+		for _, name := range []string{"c.parquet", "a.parquet", "b/x.parquet"} {
+			write(t, filepath.Join(dir, name), 1, record(t, checked(t), col{"id", []int64{1}}))
+		}
+		for _, names := range [][]string{{dir}, {dir + "/c.parquet", dir + "/b", dir + "/a.parquet"}} {
+			var order []string
+			for _, f := range open(t, Opening{}, names...) {
+				order = append(order, filepath.Base(f.name))
+			}
+			orders = append(orders, strings.Join(order, " "))
+		}
+	}
+	if orders[0] != orders[2] || orders[1] != orders[3] || orders[0] != "a.parquet x.parquet c.parquet" {
+		t.Errorf("orders %q", orders)
+	}
+}
+
+func TestOpenStandardInput(t *testing.T) {
+	ids := record(t, checked(t), col{"id", []int64{1, 2, 3}})
+	stream := streamOf(t, ids)
+	for _, c := range []struct {
+		name, content string
+		opts          Opening
+		rows          int
+		column        string
+	}{
+		{"lines", "1\n2\n\n3", Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
+		{"lines of a named column", "1\n2\n", Opening{OpenOptions: OpenOptions{Text: true, Column: "user"}}, 2, "user"},
+		{"nothing", "", Opening{OpenOptions: OpenOptions{Text: true}}, 0, "id"},
+		{"csv", "id,x\n1,2\n", Opening{OpenOptions: OpenOptions{Text: true, TextFormat: dataset.CSV}}, 1, "id"},
+		{"a stream", stream, Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
+		{"a stream without text", stream, Opening{}, 3, "id"},
+	} {
+		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), checked(t)
+		f := open(t, c.opts, "-")[0]
+		rows := 0
+		for r, err := range Map(t.Context(), Split([]*File{f}, dataset.Shard{}), 0, nil, pass) {
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			rows += int(r.Record.NumRows())
+			equal(t, c.name+": column", r.Record.ColumnName(0), c.column)
+			r.Record.Release()
+		}
+		if rows != c.rows || !f.Once() || f.BytesRead() != int64(len(c.content)) {
+			t.Errorf("%s: %d rows, read once: %v, %d bytes read of %d", c.name, rows, f.Once(), f.BytesRead(), len(c.content))
+		}
+		if fp, err := f.Fingerprint(); fp != nil || err != nil {
+			t.Errorf("%s: has a fingerprint", c.name)
+		}
+	}
+	_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
+	says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
+	_, err = Open(t.Context(), []string{"-"}, OpenOptions{Stdin: strings.NewReader("1\n")})
+	says(t, "text on standard input as a log", err, nil, "standard input")
+}
+
+// Runs with different options or inputs have different digests, wherever the inputs are.
+func TestDigest(t *testing.T) {
+	dir := t.TempDir()
+	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))
+	b := write(t, filepath.Join(dir, "b.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 3}}))
+	elsewhere := filepath.Join(t.TempDir(), "a.arrow")
+	put(t, elsewhere, get(t, a))
+	digest := func(words []string, names ...string) [32]byte {
+		run := Run{Options: words, Log: open(t, Opening{}, names...)}
+		sum, ok, err := run.Digest()
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		return sum
+	}
+	seen := map[[32]byte]string{}
+	for name, sum := range map[string][32]byte{
+		"a": digest(nil, a), "b": digest(nil, b), "a, b": digest(nil, a, b), "word a": digest([]string{"x"}, a),
+		"words a": digest([]string{"x", ""}, a), "two words": digest([]string{"x", "y"}, a), "one of both": digest([]string{"xy"}, a),
+	} {
+		if other, ok := seen[sum]; ok {
+			t.Errorf("%q and %q have one digest", name, other)
+		}
+		seen[sum] = name
+	}
+	if digest(nil, a) != digest(nil, elsewhere) {
+		t.Error("the digest depends on the directory")
+	}
+	// The same name and size but other rows, which Arrow's footer would not show.
+	put(t, elsewhere, get(t, b))
+	if digest(nil, a) == digest(nil, elsewhere) {
+		t.Error("other rows of the same size have the same digest")
+	}
+}
+
+// TestRecipe: options, filters and IDs tell runs apart. The recipe, which identifies
+// outputs in a directory, does not depend on the log; the digest of a run does.
+func TestRecipe(t *testing.T) {
+	dir := t.TempDir()
+	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))
+	b := write(t, filepath.Join(dir, "b.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 3}}))
+	of := func(run Run, log string) (digest, recipe [32]byte) {
+		run.Log = open(t, Opening{}, log)
+		digest, known, err := run.Digest()
+		if err != nil || !known {
+			t.Fatal(known, err)
+		}
+		if recipe, known, err = run.recipe(); err != nil || !known {
+			t.Fatal(known, err)
+		}
+		return digest, recipe
+	}
+	digests, recipes := map[[32]byte]string{}, map[[32]byte]string{}
+	for name, run := range map[string]Run{
+		"nothing": {}, "options": {Options: []string{"x"}}, "other options": {Options: []string{"y"}},
+		"a filter": {Filters: [][32]byte{{1}}}, "another filter": {Filters: [][32]byte{{2}}}, "two filters": {Filters: [][32]byte{{1}, {2}}},
+		"IDs": {IDs: open(t, Opening{}, a)}, "other IDs": {IDs: open(t, Opening{}, b)}, "both IDs": {IDs: open(t, Opening{}, a, b)},
+	} {
+		digest, recipe := of(run, a)
+		if other, ok := digests[digest]; ok {
+			t.Errorf("%s and %s have one digest", name, other)
+		}
+		if other, ok := recipes[recipe]; ok {
+			t.Errorf("%s and %s have one recipe", name, other)
+		}
+		digests[digest], recipes[recipe] = name, name
+		otherDigest, same := of(run, b)
+		if otherDigest == digest || same != recipe {
+			t.Errorf("%s: another log has the same digest: %t, recipe: %t", name, otherDigest == digest, same == recipe)
+		}
+	}
+}
+
+// The error about an unreadable format names it. Text that merely begins like another
+// format is text.
+func TestForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"users.bjf", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "IDs"}},
+		{"users.txt", "\x89BJF\r\n\x1a\n\x01\x00\x01\x00", []string{"got a bloomjoin filter", "Filter"}},
+		{"a.orc", "ORC\n\x0b\n\x03\x00\x00\x00", []string{"an ORC file", "docs/stdin.md"}},
+		{"a.avro", "Obj\x01\x04\x16avro.schema", []string{"an Avro file", "docs/stdin.md"}},
+		{"a.xlsx", "PK\x03\x04\x14\x00", []string{"a ZIP archive"}},
+		{"a.txt", "BZh91AY&SY\x00", []string{"bzip2", "decompress it first"}},
+	} {
+		path := write(c.name, c.text)
+		for _, text := range []bool{false, true} {
+			_, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
+			says(t, c.name, err, nil, append(c.want, path)...)
+		}
+		_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader(c.text)})
+		says(t, c.name, err, nil, append(c.want, "standard input")...)
+	}
+	for _, text := range []string{"ORCHID\nORC-7\n", "ORC\nElf\n", "BZh9\n", "PK\n"} {
+		files, err := Open(t.Context(), []string{write("ids", text)}, OpenOptions{Text: true})
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		Close(files)
+	}
+	// --ids-format applies to .txt too, but not to names that determine a format.
+	csv := "user_id,name\n7,a\n"
+	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, OpenOptions{Text: true, TextFormat: dataset.CSV})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Close(files)
+	for _, f := range files {
+		if f.format != dataset.CSV || f.Schema().NumFields() != 2 {
+			t.Errorf("%s: %s with %v", f.name, f.format, f.Schema())
+		}
+	}
+	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
+	says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
+}
+
+// A list without names is an error, unless a log may be empty. The share of a worker
+// may always be.
+func TestNoNames(t *testing.T) {
+	ctx := t.Context()
+	for _, names := range [][]string{nil, {}} {
+		_, err := Open(ctx, names, OpenOptions{})
+		says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
+		_, err = ListInputs(ctx, names, Opening{}, nil)
+		says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
+		if files, err := OpenFiles(ctx, names, Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
+			t.Errorf("Open with AllowEmpty: %v, %v", files, err)
+		}
+		if in, err := ListInputs(ctx, names, Opening{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
+			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
+		}
+	}
+	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: between(0, 100), Key: "id"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	_, err = Destination{Output: Output{Name: out + ".parquet"}}.WriteScan(ctx, scanner, nil, nil, nil)
+	says(t, "a file for a log without files", err, storage.ErrNoFiles, "the log has no files")
+	if w, err := (Destination{Output: Output{Name: out + "/"}}).WriteScan(ctx, scanner, nil, nil, nil); err != nil || w.Rows != 0 {
+		t.Errorf("a directory for a log without files: %v, %v", w, err)
+	}
+	_, list := listed(t, 1)
+	in := openList(t, list)
+	share, err := in.Share(ctx, dataset.Shard{Index: 99, Of: 100})
+	if err != nil || len(share) > 0 {
+		t.Fatalf("the last of many workers has %v, %v: want nothing", share, err)
+	}
+	if files, pieces, err := in.Open(ctx, share, Opening{}); err != nil || len(files)+len(pieces) > 0 {
+		t.Errorf("an empty share: %v, %v, %v", files, pieces, err)
+	}
+}
+
+// Numbers that mean nothing are refused by the name of their option.
+func TestNegativeOptions(t *testing.T) {
+	dir := t.TempDir()
+	mem := checked(t)
+	rec := record(t, mem, col{"id", []int64{1}})
+	defer rec.Release()
+	name := write(t, filepath.Join(dir, "a.parquet"), 8, rec)
+	match := []dataset.Match{{Filter: between(0, 100), Key: "id"}}
+	for want, opts := range map[string]Opening{
+		"Memory: want 0 (no bound) or more, got -1":   {OpenOptions: OpenOptions{Memory: -1}},
+		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},
+		`Hive "on": want auto or off`:                 {OpenOptions: OpenOptions{Hive: "on"}},
+	} {
+		_, err := OpenFiles(t.Context(), []string{name}, opts)
+		says(t, "Open", err, nil, want)
+		_, err = ListInputs(t.Context(), []string{name}, opts, nil)
+		says(t, "ListInputs", err, nil, want)
+	}
+	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
+	says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
+	_, _, err = ReadKeys(t.Context(), Split(open(t, Opening{}, name), dataset.Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
+	says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
+}

@@ -1,0 +1,202 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// OpenOptions has the fields of [partition.OpenOptions], which documents them.
+type OpenOptions struct {
+	Store            storage.Source
+	Mem              memory.Allocator
+	Text             bool
+	TextFormat       dataset.Format
+	Encoding         string
+	Column           string
+	Types            map[string]arrow.DataType
+	IgnoreCase       bool
+	SkipBad          bool
+	Stdin            io.Reader
+	Int96Nanos       bool
+	Include, Exclude []string
+	PassedOver       func(name, why string)
+	Uncommitted      bool
+	Hive             dataset.HiveMode
+	Memory           int64
+	Where            string
+}
+
+// Opening is [OpenOptions] with what joins and the command set beside them.
+type Opening struct {
+	OpenOptions
+	// Note, if not nil, receives what is remarkable about the names: files that several of
+	// them stand for, hard links, patterns of Exclude that leave out nothing.
+	Note func(fault.Text)
+	// Repeated reads a file as often as names stand for it. Otherwise it is read once.
+	Repeated bool
+	// AllowEmpty allows directories without data, and an empty list of names.
+	// Otherwise they are errors.
+	AllowEmpty bool
+	// Base is the directory that outputs mirror: a file's Rel is its path below it.
+	// Empty: Rel begins with the first name=value directory of the path or, if
+	// there is none, is as in [storage.Object].
+	Base string
+	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
+	// the names of [key.ParseType]. Names that no directory has are ignored. Other
+	// columns have the first of these types that all values have, of all files that
+	// were listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
+	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
+	HiveTypes string
+	// InFlight bounds, approximately, the bytes of all pages, records and row
+	// groups between the files and a consumer; 0 means no bound. Buffers shrink
+	// first, then the number of workers. One worker always remains, even if it
+	// needs more.
+	InFlight int64
+	// Excluded, if not nil, receives the files that are not even opened, because the
+	// values of their directories exclude all rows; see Hive. If all files are such,
+	// the first one is opened for its columns.
+	Excluded         func(name string)
+	textRange        int64         // size of the row groups of text, for tests; 0: the default
+	room             *parquet.Room // of Memory
+	like             *like         // shared with files opened later
+	left             *leftOut      // shared by all files
+	hive             *hiveLayout   // of all files
+	where            *where.Cond   // Where; nil: none
+	include, exclude []glob.Rule   // Include, Exclude
+}
+
+// like is the Parquet file that was opened last. Files that follow share its schema
+// if it is the same, and the condition on the columns of the schema.
+type like struct {
+	table atomic.Pointer[arrowparquet.Parquet]
+	where atomic.Pointer[boundTo]
+}
+
+func (o *Opening) fill() (err error) {
+	if err := cmp.Or(options.AtLeastZero("Memory", o.Memory, "no bound"), options.AtLeastZero("InFlight", o.InFlight, "no bound")); err != nil {
+		return err
+	}
+	if o.Store == nil {
+		o.Store = storage.Local{}
+	}
+	if o.Mem == nil {
+		o.Mem = memory.DefaultAllocator
+	}
+	o.room, o.like, o.left = parquet.NewRoom(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
+	if err := o.parseRules(); err != nil {
+		return err
+	}
+	if o.Where != "" {
+		o.where, err = where.Parse(o.Where)
+	}
+	return err
+}
+
+// farRead is the least number of bytes read at once of a Parquet file that is not
+// local, where each read may be a request over a network.
+const (
+	farRead   = 4 << 20
+	leastRead = 256 << 10 // with a small memory budget
+)
+
+// open opens the reader of the file's format.
+func (f *File) open(ctx context.Context, opts Opening) (err error) {
+	constants, err := f.constants()
+	if err != nil {
+		return err
+	}
+	if err := f.openTable(opts, constants); err != nil {
+		return err
+	}
+	return f.agree(ctx, opts)
+}
+
+// openTable opens the reader of the file's format, with further columns.
+func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err error) {
+	r := counted{f.src, f.bytes}
+	src, remote := f.src.(storage.Prefetcher)
+	switch f.format {
+	case dataset.Parquet:
+		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
+			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
+			Constants: constants, IgnoreCase: opts.IgnoreCase,
+		})
+		if err != nil {
+			return err
+		}
+		f.table = p
+		opts.like.table.Store(p)
+		if _, near := f.src.(storage.Mapper); remote {
+			p.File().Prefetch(src)
+		} else if !near {
+			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
+		}
+		return nil
+	case dataset.ArrowFile:
+		f.table, err = arrowipc.OpenFile(opts.Memory, r, f.size, f.name, opts.Mem)
+	case dataset.ArrowStream:
+		f.table, err = arrowipc.OpenStream(f.reopen(r), f.name, opts.Mem, arrowipc.StreamOptions{Size: f.size, Memory: opts.Memory})
+	default:
+		if !opts.Text {
+			return fault.Errorf("%s: %w (text is read as IDs only, with {IDs}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.name, ErrNoData)
+		}
+		f.table, err = text.Open(f.reopen(r), f.name, f.textOptions(opts, r))
+		if err == nil {
+			f.table = f.WithTypes(opts.Types, opts.IgnoreCase).table
+		}
+	}
+	if err == nil {
+		f.table = withConstants(f.table, opts.Mem, constants, opts.IgnoreCase)
+	}
+	return err
+}
+
+// reopen returns a function that reads the file from the start.
+func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) {
+		whole := io.NewSectionReader(r, 0, f.size)
+		if f.remote() {
+			return &stream{SectionReader: whole, src: f.src}, nil
+		}
+		return io.NopCloser(whole), nil
+	}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	io.ReaderAt
+	n *atomic.Int64
+}
+
+func (c counted) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(p, off)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+type counted64 struct {
+	r io.Reader
+	n *atomic.Int64
+}
+
+func (c *counted64) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}

@@ -1,0 +1,180 @@
+package output
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// rangeJob is the work on one range of rows.
+type rangeJob struct {
+	rowRange
+	source *pageSource
+	within *inputGroup
+	rows   *selection            // that go to the output; nil: not known yet
+	group  *outGroup             // output row group of its rows, once decided
+	bytes  int64                 // of its rows, uncompressed, estimated
+	number int64                 // its number among the group's jobs
+	taken  []bool                // leaf tasks begun, by position in source.leaves
+	shapes map[int]parquet.Shape // of the file's leaves that were copied, by leaf number
+	begun  int
+	done   int
+
+	// Of a file over a network:
+	keys        *keysAhead       // what its key task reads; nil: not looked for
+	leavesAhead []*parquet.Ahead // announced for its leaf tasks, by position in source.leaves
+}
+
+func newRangeJob(src *pageSource, in *inputGroup, r rowRange) *rangeJob {
+	return &rangeJob{rowRange: r, source: src, within: in, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}
+}
+
+// waits reports whether the job's rows are known, and it is not, because of other jobs
+// of its input row group, how they are copied.
+func (s *rangeJob) waits() bool {
+	return s.rows != nil && s.group == nil && s.begun < len(s.taken) && s.within.how == undecided
+}
+
+// outGroup is an output row group that is being filled.
+type outGroup struct {
+	source   int   // number of the source of its first rows
+	part     int   // of the output
+	file     *File // nil: its rows come from no file of the log
+	layout   *parquet.Writer
+	how      howCopied
+	rows     int64
+	from     []partRows // of each job, in order
+	bytes    int64      // uncompressed, estimated
+	jobs     int64
+	ended    int64 // jobs all of whose tasks are done
+	begun    bool  // some leaf task was begun
+	closed   bool  // no more jobs will be added
+	leaves   []*outLeaf
+	finished int // leaves
+}
+
+// complete reports whether the row group can be written: all of its chunks are
+// done, and the input files were unchanged.
+func (g *outGroup) complete() bool {
+	return g.closed && g.finished == len(g.leaves) && g.ended == g.jobs
+}
+
+// outLeaf is a leaf of an outGroup. Jobs add to it one after the other; pages that
+// come early are parked.
+type outLeaf struct {
+	w    *parquet.ChunkWriter
+	turn atomic.Int64 // number of the job that may add now
+	held atomic.Int64 // bytes of memory, without encoded pages
+
+	whole wholeChunk // guarded by the engine's lock
+
+	mu     sync.Mutex
+	parked map[int64][]parkedPage
+
+	finishing bool                  // guarded by the engine's lock
+	chunk     *parquet.EncodedChunk // when all jobs have had their turn, or copied by the first job
+}
+
+// wholeChunk says whether the leaf is a chunk of the input, copied as it is stored.
+type wholeChunk uint8
+
+const (
+	inPages      wholeChunk = iota
+	perhapsWhole            // to be decided by the first job's task
+	copied
+)
+
+// parkedPage is a copy of a page that waits for its turn.
+type parkedPage struct {
+	page *parquet.Page
+	dict *parquet.Dictionary
+}
+
+// add adds the pages of job n to the leaf.
+func (l *outLeaf) add(n int64, next nextPage) error {
+	var early []parkedPage
+	var last, held *parquet.Dictionary // of early pages, and its copy
+	for {
+		p, dict, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if early != nil || l.turn.Load() != n {
+			if dict != last {
+				last, held = dict, nil
+				if dict != nil {
+					held = dict.Clone()
+				}
+			}
+			early = append(early, parkedPage{p.Clone(), held})
+			continue
+		}
+		if err := l.w.Add(p, dict); err != nil {
+			return &addError{err}
+		}
+		l.held.Store(l.w.Pending())
+	}
+	return l.end(n, early)
+}
+
+// addError is an error from adding to a leaf. It names the column, but not the
+// input file.
+type addError struct{ error }
+
+func (e *addError) Unwrap() error { return e.error }
+
+// end ends the turn of job n, whose early pages have not been added yet, and adds
+// the pages that waited for it.
+func (l *outLeaf) end(n int64, early []parkedPage) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parked == nil {
+		l.parked = map[int64][]parkedPage{}
+	}
+	l.parked[n] = early
+	for {
+		turn := l.turn.Load()
+		pages, ok := l.parked[turn]
+		if !ok {
+			return nil
+		}
+		for _, p := range pages {
+			if err := l.w.Add(p.page, p.dict); err != nil {
+				return &addError{err}
+			}
+			l.held.Store(l.w.Pending())
+		}
+		delete(l.parked, turn)
+		l.turn.Store(turn + 1)
+	}
+}
+
+// nextPage returns the next page and its dictionary, or io.EOF.
+type nextPage = func() (*parquet.Page, *parquet.Dictionary, error)
+
+// newOutGroup begins a row group with the rows of s.
+func newOutGroup(s *rangeJob, how howCopied) *outGroup {
+	src := s.source
+	g := &outGroup{source: src.number, part: src.part, file: src.piece.File, layout: src.layout, how: how}
+	for i := range src.leaves {
+		l := &outLeaf{w: src.layout.Chunk(i)}
+		switch {
+		case src.ofTable(i):
+			l.w.UseDictionary()
+		case how == wholeRows && src.mayCopy(s.rowRange.group, i):
+			l.whole = perhapsWhole
+		case how == mostRows && src.mayCopy(s.rowRange.group, i):
+			l.w.KeepDictionary()
+		case src.leavesDictionary(s.rowRange.group, i): // so the output should not, either
+			l.w.NoDictionary()
+		}
+		g.leaves = append(g.leaves, l)
+	}
+	return g
+}

@@ -1,0 +1,388 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"path"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Metadata keys of outputs. They distinguish candidates from results, and let a run
+// recognise its own outputs.
+const (
+	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
+	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
+	metaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard; in a directory, of the recipe
+	metaHive   = "bloomjoin.hive"   // types of the log's partition columns, in JSON
+)
+
+// Values of MetaResult.
+const (
+	ResultCandidates = "candidates" // the rows may include false positives
+	ResultExact      = "exact"
+)
+
+// Values of [Destination].IDsChanged.
+const (
+	IDsRerun = "rerun"
+	IDsKeep  = "keep"
+)
+
+var (
+	// ErrExists is wrapped by errors about an output of another run with the same
+	// name.
+	ErrExists = publish.ErrExists
+	// ErrDone is wrapped by an error that says that the same run has finished
+	// before and its output is complete.
+	ErrDone = publish.ErrDone
+)
+
+// Output has the fields of [partition.Output], which documents them.
+type Output struct {
+	Name        string
+	Stdout      io.Writer
+	Store       storage.Storage
+	Format      dataset.Format
+	Compression string
+	Shard       dataset.Shard
+	Force       bool
+	Hold        bool
+	TargetSize  int64
+	WriteEmpty  bool
+	Require     dataset.Require
+	Memory      int64
+	TempDir     string
+}
+
+// Destination is an [Output] with what joins and the command set beside it.
+type Destination struct {
+	Output
+
+	Result string   // ResultCandidates or ResultExact
+	Filter [32]byte // digest of the filter that was used; zero: none
+	// Run is what the output is made from. If nil, outputs have no identity, and
+	// none is recognised as that of the same run.
+	Run *Run
+	// ManifestDir is the directory for the manifests of a directory; empty: beside it, as
+	// OUT.bloomjoin.
+	ManifestDir string
+	// Prune removes outputs from a directory whose input is gone. Otherwise they are
+	// kept, except in name=value directories that have other inputs.
+	Prune bool
+	// IDsChanged says what happens to outputs in a directory that were made with other
+	// IDs or filters: IDsRerun makes them again, IDsKeep keeps them; empty: an error.
+	IDsChanged string
+	// NoCommit leaves it to [Commit] to complete a directory, even if this is the last
+	// worker.
+	NoCommit bool
+	// Counts, if not nil, is called when all rows have been written, of a directory before
+	// its manifest is: it completes what is known of the inputs, which are those pieces, and
+	// returns how many IDs have a row, of how many.
+	Counts func(inputs []dataset.WrittenInput, pieces []Piece) (idsMatched, idsTotal int64)
+	mem    memory.Allocator
+	pool   *parquet.Pool  // shared by all writers
+	owner  *publish.Owner // see prepare
+	logs   []*File        // files of the log that have an output
+	given  []Piece        // those of Written.Inputs
+}
+
+// Part becomes a separate file in a directory: the rows of one piece, or rows that
+// do not come from the log.
+type Part struct {
+	Piece  Piece  // File nil: rows that do not come from the log
+	Name   string // file name without extension, if Piece.File is nil
+	Schema *arrow.Schema
+
+	pages *pageSource // nil: its rows come as records, not as pages
+}
+
+// name identifies the part in messages.
+func (p Part) name() string {
+	if p.Piece.File != nil {
+		return p.Piece.File.name
+	}
+	return p.Name
+}
+
+// Described returns the part as programs see it.
+func (p Part) Described() dataset.Part {
+	d := dataset.Part{Name: p.Name, Schema: p.Schema}
+	if f := p.Piece.File; f != nil {
+		d = dataset.Part{Rel: f.rel, Lo: p.Piece.Lo, Hi: p.Piece.Hi, Name: f.name, Schema: p.Schema}
+	}
+	return d
+}
+
+// onlySchema reports whether the part has no rows and only gives a file its schema.
+func (p Part) onlySchema() bool { return p.Piece.File == nil && p.Name == "" }
+
+func (o *Destination) fill() {
+	if o.Store == nil {
+		o.Store = storage.Local{}
+	}
+	if o.mem == nil {
+		o.mem = memory.DefaultAllocator
+	}
+	switch {
+	case o.Format != "":
+	case o.Name == "-":
+		o.Format = dataset.ArrowStream
+	default:
+		o.Format = dataset.Parquet
+		if f := byName(o.Name); f == dataset.ArrowFile || f == dataset.ArrowStream {
+			o.Format = f
+		}
+	}
+}
+
+// prepare sets defaults and determines the writer's identity. logs are the files of
+// the log unless Run has them; nil: unknown.
+func (o *Destination) prepare(ctx context.Context, logs []*File) error {
+	o.fill()
+	if o.owner != nil {
+		return nil
+	}
+	o.logs = logs
+	if o.Run != nil && len(o.Run.Log) > 0 {
+		o.logs = o.Run.outputs()
+	}
+	owner := &publish.Owner{
+		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: hiveTypes(o.logs), InDir: o.IsDir(ctx),
+	}
+	if owner.InDir && o.Format == dataset.ArrowStream {
+		return fault.Unsupported(fault.At{File: o.Name}, "Arrow streams in a directory").WithHint("set Output.Format to ArrowFile or Parquet")
+	}
+	if o.Run != nil && len(o.Run.Options) > 0 {
+		var err error
+		if owner.InDir {
+			owner.Run, _, err = o.Run.recipe()
+		} else {
+			owner.Run, _, err = o.Run.digest(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	o.owner = owner
+	return nil
+}
+
+// IsDir reports whether the output is a directory.
+func (o Destination) IsDir(ctx context.Context) bool {
+	o.fill()
+	return o.Name != "-" && storage.IsDir(ctx, o.Store, o.Name)
+}
+
+// Pending returns the files of Run.Log that have to be read: all of those with an output
+// or, of a directory, those whose outputs do not exist yet, come from other contents, or
+// are damaged. The workers of a run get the same answer. Call Pending before the work, and
+// write the pieces of these files only. With Run.List, Pending returns no files; see
+// PendingInputs.
+//
+// The error wraps ErrDone if there is nothing to do and Force is not set, and ErrExists if
+// there is something that may not be replaced. An output that is or contains an input is
+// always refused. Without a Run there are no files, and only these errors.
+func (o Destination) Pending(ctx context.Context) ([]*File, error) {
+	if err := o.check(ctx); err != nil {
+		return nil, err
+	}
+	if o.Run == nil {
+		o.Run = &Run{}
+	}
+	if o.Name == "-" {
+		return o.Run.outputs(), nil
+	}
+	o.fill()
+	if err := o.apart(ctx, o.Run); err != nil {
+		return nil, err
+	}
+	if err := o.prepare(ctx, nil); err != nil {
+		return nil, err
+	}
+	if o.owner.InDir {
+		return o.pendingInDir(ctx)
+	}
+	err := o.owner.Compare(ctx, o.Name)
+	switch {
+	case o.Force && (errors.Is(err, ErrDone) || errors.Is(err, ErrExists)):
+		err = nil
+	case errors.Is(err, ErrExists):
+		err = cmp.Or(o.owner.CheckTypes(o.Name, o.hiveOf(ctx, o.Name)), err)
+	case errors.Is(err, ErrDone):
+		err = cmp.Or(o.Run.ChangedSince(ctx, o.Store, o.Name), err)
+	}
+	return o.logs, err
+}
+
+// PendingInputs is [Destination.Pending] for a run with a list of inputs: it returns the list of
+// those that have to be read.
+func (o Destination) PendingInputs(ctx context.Context) (*Inputs, error) {
+	if err := o.check(ctx); err != nil {
+		return nil, err
+	}
+	if o.Run == nil || o.Run.List == nil {
+		return nil, errors.New("Output.Run.List is nil (set it to the list of inputs, or call Pending for files that are open)")
+	}
+	if _, err := o.Pending(ctx); err != nil {
+		return nil, err
+	}
+	if job := o.Run.job; job != nil && !job.All() {
+		return o.Run.List.Pick(ctx, func(in *Input) bool { return job.Does(in.Rel) })
+	}
+	return o.Run.List, nil
+}
+
+// apart refuses an output that is or contains an input, or that is in an input
+// directory: the next run would read it as part of the log.
+func (o Destination) apart(ctx context.Context, r *Run) error {
+	place := newPlace(o.Store, o.Name)
+	clear := map[string]bool{"": true} // directories known to be clear
+	check := func(name, root string, is bool) error {
+		switch {
+		case is:
+			return fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, name)
+		case !clear[root] && newPlace(o.Store, root).holds(o.Name):
+			return fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, root)
+		}
+		clear[root] = true
+		return nil
+	}
+	for _, f := range r.inputs() {
+		if f.src == nil { // not in a storage
+			continue
+		}
+		if err := check(f.name, f.root, place.holds(f.name) || place.is(f.name)); err != nil {
+			return err
+		}
+	}
+	if r.List == nil {
+		return nil
+	}
+	dirs := map[string]bool{} // of a list, which may be long: directories that are not in the place
+	for in, err := range r.List.Each(ctx) {
+		if err != nil {
+			return err
+		}
+		dir := address.Parent(in.Name)
+		if !dirs[dir] && !place.holds(dir) {
+			dirs[dir] = true
+		}
+		if err := check(in.Name, in.root, !dirs[dir] || place.is(in.Name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newNonce identifies a run without a digest.
+func newNonce() (string, error) {
+	var b [32]byte
+	_, err := rand.Read(b[:])
+	return hex.EncodeToString(b[:]), err
+}
+
+// marker implements [publish.Owner].Marker.
+func (o Destination) marker(ctx context.Context, name string) (marker string, table bool, err error) {
+	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
+	if err := opts.fill(); err != nil {
+		return "", false, err
+	}
+	object := storage.Object{Name: name, Rel: path.Base(name)}
+	f, err := openObject(ctx, object, nil, opts)
+	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at the run has just written it
+		f, err = openObject(ctx, object, nil, opts)
+	}
+	switch {
+	case errors.Is(err, storage.ErrChanged), errors.Is(err, storage.ErrAgain):
+		return "", false, err
+	case err != nil:
+		return "", false, ctx.Err() // whatever it is, it is not an output
+	}
+	md := f.Schema().Metadata()
+	run, _ := md.GetValue(metaRun)
+	if _, ok := md.GetValue(MetaResult); ok && run == "" {
+		run = "unknown"
+	}
+	return run, true, f.Close()
+}
+
+// hiveOf returns the Hive of the owner of a file, as far as it can be read.
+func (o Destination) hiveOf(ctx context.Context, name string) (types []string) {
+	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
+	if opts.fill() != nil {
+		return nil
+	}
+	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	if err != nil {
+		return nil
+	}
+	md := f.Schema().Metadata()
+	value, _ := md.GetValue(metaHive)
+	if json.Unmarshal([]byte(value), &types) != nil || f.Close() != nil {
+		return nil
+	}
+	return types
+}
+
+// metadata returns the metadata of every file of the output.
+func (o Destination) metadata() map[string]string {
+	m := map[string]string{MetaResult: o.Result}
+	if o.owner.Known() {
+		m[metaRun] = o.owner.Mark()
+	}
+	if o.Filter != [32]byte{} {
+		m[MetaFilter] = hex.EncodeToString(o.Filter[:])
+	}
+	if len(o.owner.Hive) > 0 {
+		b, _ := json.Marshal(o.owner.Hive) // strings have JSON
+		m[metaHive] = string(b)
+	}
+	return m
+}
+
+// Write writes the rows to the output. Rows.Piece is an index into parts; rows
+// come in ascending order of it. The rows of a part have its schema. A single
+// file or stream needs one schema for all parts.
+//
+// If Write returns an error, nothing of a single file is visible; it appears whole or not
+// at all. A directory does not: files that were complete by then stay, without _SUCCESS,
+// which comes last, and the same run goes on from there. With Hold, all of its files become
+// visible at the end. What was written to a stream remains there.
+func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w dataset.Written, err error) {
+	if err := o.check(ctx); err != nil {
+		return w, err
+	}
+	if rows == nil {
+		return w, errors.New("Output.Write: the sequence of rows is nil (an output without rows needs one that yields none)")
+	}
+	out, err := o.openRows(ctx, parts)
+	if err != nil {
+		return w, err
+	}
+	for r, err := range rows {
+		if err != nil {
+			r.release()
+			return w, out.fail(err)
+		}
+		if err := out.write(r); err != nil {
+			return w, err
+		}
+	}
+	return out.close()
+}

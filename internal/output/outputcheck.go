@@ -1,0 +1,125 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+)
+
+// check returns an error if a field of the output has a value that no output can have. It
+// opens nothing. Without a context it panics here, where the caller sees who made the call,
+// and not on a goroutine later.
+func (o *Destination) check(ctx context.Context) error {
+	needContext(ctx)
+	switch {
+	case o.Name == "":
+		return errors.New("Output.Name is empty (name a file, a directory with a slash at its end, or - for a stream on Stdout)")
+	case o.Name == "-" && o.Stdout == nil:
+		return errors.New("Output.Stdout is nil, and Output.Name is - (set Stdout, as to os.Stdout, or name a file or a directory)")
+	case o.Name == "-" && o.Format == dataset.Parquet:
+		return fault.Unsupported(fault.At{}, "Parquet on standard output, which takes an Arrow stream").
+			WithHint("name a file, or leave Output.Format empty")
+	case o.TargetSize < 0:
+		return fmt.Errorf("Output.TargetSize: want at least 0 bytes, got %d (0 writes a file for each input)", o.TargetSize)
+	case o.Memory < 0:
+		return fmt.Errorf("Output.Memory: want at least 0 bytes, got %d (0 means no limit)", o.Memory)
+	}
+	if !slices.Contains([]dataset.Format{"", dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream}, o.Format) {
+		return fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format).
+			WithHint("set Output.Format to Parquet or ArrowFile, or leave it empty")
+	}
+	if !slices.Contains([]string{"", ResultCandidates, ResultExact}, o.Result) {
+		return fmt.Errorf("Output.Result %q: want ResultCandidates or ResultExact", o.Result)
+	}
+	if !slices.Contains([]string{"", IDsRerun, IDsKeep}, o.IDsChanged) {
+		return fmt.Errorf("Output.IDsChanged %q: want IDsRerun or IDsKeep, or leave it empty", o.IDsChanged)
+	}
+	if err := checkShard(o.Shard); err != nil {
+		return fmt.Errorf("Output.Shard: %w", err)
+	}
+	return o.Run.check()
+}
+
+// checkDir is check for an output that is used as a directory.
+func (o *Destination) checkDir(ctx context.Context) error {
+	if o.Name == "-" {
+		needContext(ctx)
+		return errors.New("Output.Name is -: want a directory (name the one that the workers have written)")
+	}
+	return o.check(ctx)
+}
+
+// needContext panics if there is no context.
+func needContext(ctx context.Context) { stopped.Needs(ctx, "partition") }
+
+// check returns an error if the run, which may be nil, has files that are nil.
+func (r *Run) check() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(checkFiles("Run.IDs", r.IDs), checkFiles("Run.Log", r.Log), checkFiles("Run.Skipped", r.Skipped))
+}
+
+// checkFiles returns an error if a file of a field or an argument was not opened.
+func checkFiles(where string, files []*File) error {
+	for i, f := range files {
+		if err := f.usable(); err != nil {
+			return fmt.Errorf("%s: file %d of %d: %w", where, i+1, len(files), err)
+		}
+	}
+	return nil
+}
+
+// check returns an error if its file has no such row groups.
+func (p Piece) check() error {
+	if err := p.File.usable(); err != nil {
+		return err
+	}
+	if n := p.File.NumGroups(); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
+		return fmt.Errorf("%s: row groups from %d up to %d: want a range within 0 to %d", p.File.name, p.Lo, p.Hi, n)
+	}
+	return nil
+}
+
+// checkPieces returns an error if one of the pieces is none, or if [Split] was given a
+// shard that does not exist.
+func checkPieces(pieces []Piece) error {
+	if err := shared(pieces); err != nil {
+		return err
+	}
+	for i, p := range pieces {
+		if err := p.check(); err != nil {
+			return fmt.Errorf("piece %d of %d: %w", i+1, len(pieces), err)
+		}
+	}
+	return nil
+}
+
+// checkGiven returns an error if one of the parts cannot be written.
+func checkGiven(parts []Part) error {
+	for i, p := range parts {
+		if p.Schema == nil {
+			return fmt.Errorf("part %d of %d: its Schema is nil", i+1, len(parts))
+		}
+		if p.Piece.File == nil {
+			continue
+		}
+		if err := p.Piece.check(); err != nil {
+			return fmt.Errorf("part %d of %d: its Piece: %w", i+1, len(parts), err)
+		}
+	}
+	return nil
+}
+
+// checkScanner returns an error if the scanner was not made by [ScannerOf].
+func checkScanner(s *Scanner) error {
+	if s == nil || s.Stats == nil {
+		return errors.New("the Scanner is nil or empty (make it with NewScanner)")
+	}
+	return nil
+}

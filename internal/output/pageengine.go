@@ -1,0 +1,483 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+)
+
+// The page engine copies surviving rows of Parquet files from page to page. It
+// never makes rows or arrays of them:
+//
+//	pieces ──► jobs ── key task ──► selected rows ── leaf task, for each leaf ──► output leaves ──► row groups, in order
+//
+// A job is a row group of the input, or a part of a very large one. Its key task
+// reads the key columns and finds the rows that pass. Then each leaf is a task: it
+// reads the pages that hold such rows, picks their entries and adds them to a leaf
+// of the output's row group. Several jobs fill one row group where few rows pass.
+// Workers take tasks in input order, so the row group that is due next is always
+// being worked on.
+//
+// In a scan with [Pairs] the key task also finds the partners of each row. Rows with
+// several are repeated, and further leaf tasks write the partners' columns.
+//
+// An input row group that loses no row becomes a row group of the output: its chunks
+// are copied as they are stored, and only those of partners are made of pages. See
+// [inputGroup].
+//
+// How jobs are cut and row groups filled depends on the footers and on the rows that
+// pass, never on timing.
+
+// Limits of what the engine holds at once.
+const (
+	groupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
+	groupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers; see also pageSource.most
+	parkBytes  = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
+	tableBytes = 96 << 20 // maximum estimated bytes of partners of a job, before it is divided
+
+	// encodedBytes is the number of bytes of encoded pages from which on no task of
+	// another row group is begun before the oldest row group is written.
+	encodedBytes = 48 << 20
+)
+
+// pageEngine runs the tasks.
+type pageEngine struct {
+	cancel  context.CancelFunc
+	scanner *Scanner
+	threads int
+	perRow  int64 // bytes of a row of the table, in a scan with Pairs
+	most    int64 // maximum bytes in flight; 0: no limit
+	pool    *parquet.Pool
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	next    func() (*rangeJob, bool) // the next job of the input
+	more    bool
+	remote  bool                   // some file is over a network
+	scouts  *lookahead             // nil: no file is over a network
+	coming  []*rangeJob            // in order: passed to the scouts, not begun
+	unmap   map[*File]func() error // of files with open jobs
+	open    []*rangeJob            // in order: begun and not finished
+	filling *outGroup              // the row group that the next job may go to
+	ready   []*outGroup            // in order: begun and not taken by the consumer
+	workers []*pageWorker
+	active  int // workers that have a task
+	err     error
+	stop    bool
+}
+
+// copyPages yields the row groups of the output in order of the sources.
+func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq2[*outGroup, error] {
+	return func(yield func(*outGroup, error) bool) {
+		ctx, release, err := openPieces(ctx, piecesOfSources(sources))
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer func() { _ = release() }() // the files of jobs that have ended were checked then
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		e := &pageEngine{
+			cancel: cancel, scanner: s, threads: workersFor(piecesOfSources(sources), s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
+			more: true, unmap: map[*File]func() error{},
+		}
+		if p := s.opts.Pairs; p != nil {
+			e.perRow = p.Of.perRow()
+		}
+		if e.filling = s.filling; e.filling != nil {
+			e.ready, s.filling = []*outGroup{e.filling}, nil
+			e.pool = e.filling.layout.Pool()
+		} else if len(sources) > 0 && sources[0].layout != nil {
+			e.pool = sources[0].layout.Pool()
+		}
+		e.changed = sync.NewCond(&e.mu)
+		next, stop := iter.Pull(e.allJobs(sources))
+		defer stop()
+		e.next = next
+		var workers sync.WaitGroup
+		for _, src := range sources {
+			e.remote = e.remote || src.piece.File.remote()
+		}
+		if e.remote {
+			e.scouts = newLookahead(ctx, s)
+			defer e.release()
+		}
+		for range e.threads {
+			workers.Go(func() { e.work(ctx) })
+		}
+		unhook := context.AfterFunc(ctx, e.wake)
+		defer func() {
+			workers.Wait()
+			for _, unmap := range e.unmap { // only after an error, which is reported instead
+				_ = unmap()
+			}
+		}()
+		defer unhook()
+		defer e.halt()
+		for {
+			g, err := e.take(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if g == nil {
+				s.filling = e.filling
+				return
+			}
+			if !yield(g, nil) {
+				return
+			}
+		}
+	}
+}
+
+func piecesOfSources(sources []*pageSource) []Piece {
+	pieces := make([]Piece, len(sources))
+	for i, s := range sources {
+		pieces[i] = s.piece
+	}
+	return pieces
+}
+
+func (e *pageEngine) allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
+	return func(yield func(*rangeJob) bool) {
+		for _, src := range sources {
+			for g := src.piece.Lo; g < src.piece.Hi; g++ {
+				ranges := slices.Collect(rangesIn(src.file(), g))
+				in := &inputGroup{total: len(ranges), own: src.ownGroup(g), some: src.piece.File.where != nil}
+				for _, r := range ranges {
+					in.heavy = in.heavy || e.perRow*(r.hi-r.lo) > tableBytes
+				}
+				for _, r := range ranges {
+					s := newRangeJob(src, in, r)
+					in.jobs = append(in.jobs, s)
+					if !yield(s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func (e *pageEngine) wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.changed.Broadcast()
+}
+
+func (e *pageEngine) halt() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stop = true
+	e.cancel() // ends the running tasks
+	e.changed.Broadcast()
+}
+
+// take waits for the next row group. It returns nil after the last one.
+func (e *pageEngine) take(ctx context.Context) (*outGroup, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.changed.Broadcast() // what the consumer has written takes no memory any more
+	for {
+		switch {
+		case e.err != nil:
+			return nil, e.err
+		case ctx.Err() != nil:
+			return nil, stopped.Err(ctx)
+		case len(e.ready) > 0 && e.ready[0].complete():
+			g := e.ready[0]
+			e.ready = e.ready[1:]
+			e.decide()
+			e.changed.Broadcast()
+			return g, nil
+		case e.done():
+			return nil, nil
+		}
+		e.changed.Wait()
+	}
+}
+
+// work is the main loop of a worker.
+func (e *pageEngine) work(ctx context.Context) {
+	w := &pageWorker{engine: e, buf: new(parquet.Buffers)}
+	defer func() { w.buf.Close() }()
+	debug.SetPanicOnFault(true) // in mapped pages; see recovered
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.workers = append(e.workers, w)
+	for !e.stop && e.err == nil && ctx.Err() == nil {
+		run := e.pick(w)
+		if run == nil {
+			if e.done() {
+				return
+			}
+			if e.most > 0 {
+				w.shed()
+			}
+			e.changed.Wait()
+			continue
+		}
+		e.active++
+		w.held = max(w.held, e.taskNeed())
+		e.mu.Unlock()
+		settle, err := run(ctx)
+		e.mu.Lock()
+		e.active--
+		w.held = w.holds()
+		if err == nil {
+			settle()
+		} else if e.err == nil {
+			e.err = err
+			e.cancel()
+		}
+		e.changed.Broadcast()
+	}
+}
+
+// done reports whether nothing is left to do. A row group may be left for the next
+// scan to continue.
+func (e *pageEngine) done() bool {
+	return !e.more && len(e.open) == 0 && (len(e.ready) == 0 || e.scanner.continued && e.filling == e.ready[0])
+}
+
+// A pageTask runs without the lock; the function that it returns records the
+// result, with the lock.
+type pageTask = func(context.Context) (settle func(), err error)
+
+// pick chooses the next task, oldest first; nil if there is none now.
+func (e *pageEngine) pick(w *pageWorker) pageTask {
+	for _, g := range e.ready {
+		if !g.closed {
+			break
+		}
+		for _, l := range g.leaves {
+			if !l.finishing && l.turn.Load() == g.jobs {
+				l.finishing = true
+				return func(context.Context) (func(), error) { return w.finish(g, l) }
+			}
+		}
+	}
+	if !e.admits(w) {
+		return nil
+	}
+	park := int64(parkBytes)
+	if e.most > 0 {
+		park = min(park, e.most/16)
+	}
+	for _, s := range e.open {
+		if s.group == nil || s.begun == len(s.taken) {
+			continue
+		}
+		if !s.group.begun && s.group != e.ready[0] && e.pool != nil && e.pool.Used() > encodedBytes {
+			break // row groups that are further on can do with less
+		}
+		for _, i := range s.source.order {
+			l := s.group.leaves[i]
+			if s.taken[i] || l.turn.Load() != s.number && (s.bytes > park || l.whole == perhapsWhole) {
+				continue
+			}
+			s.taken[i], s.group.begun = true, true
+			s.begun++
+			return func(ctx context.Context) (func(), error) { return w.copyLeaf(ctx, s, i) }
+		}
+	}
+	if !e.more || !e.room() {
+		return nil
+	}
+	s, ok := e.nextJob()
+	if !ok {
+		e.more = false
+		e.decide()
+		e.changed.Broadcast()
+		return e.pick(w)
+	}
+	if f := s.source.piece.File; e.unmap[f] == nil {
+		e.unmap[f] = f.mapPages()
+	}
+	e.open = append(e.open, s)
+	return func(ctx context.Context) (func(), error) { return w.selectRows(ctx, s) }
+}
+
+// room reports whether another job may be begun.
+func (e *pageEngine) room() bool {
+	waiting := 0
+	for _, g := range e.ready {
+		if g.complete() {
+			waiting++
+		}
+	}
+	if len(e.open) > 0 && e.most > 0 && e.held()+e.anotherNeed() > e.most-e.most/4 && !e.undecided() {
+		return false
+	}
+	open := 0
+	for _, s := range e.open {
+		if s.within != e.open[0].within || !s.waits() { // jobs of others only wait for their turn
+			open++
+		}
+	}
+	most := e.threads + 1
+	if e.remote {
+		most += openAhead
+	}
+	return open < most && waiting < 1
+}
+
+// undecided reports whether the oldest job waits for the others of its input row
+// group, which must therefore be begun.
+func (e *pageEngine) undecided() bool { return len(e.open) > 0 && e.open[0].waits() }
+
+// admits reports whether a worker may take another task: if the bytes of a task
+// fit, or no other worker has one, so that at least one worker makes progress.
+func (e *pageEngine) admits(w *pageWorker) bool {
+	if e.most == 0 || e.active == 0 {
+		return true
+	}
+	return e.held()-w.held+max(w.held, e.taskNeed()) <= e.most
+}
+
+// taskNeed estimates the bytes that a task needs: those of the largest so far.
+func (e *pageEngine) taskNeed() int64 {
+	need := int64(leastTask)
+	for _, w := range e.workers {
+		need = max(need, w.held)
+	}
+	return need
+}
+
+// leastTask is the minimum number of bytes that a task is expected to need: a page
+// or two, and a dictionary.
+const leastTask = 3 << 20
+
+// held estimates the bytes in flight.
+func (e *pageEngine) held() (n int64) {
+	for _, w := range e.workers {
+		n += w.held
+	}
+	for _, s := range e.open {
+		if s.rows != nil {
+			n += s.rows.bytes()
+		}
+	}
+	for _, g := range e.ready {
+		for _, l := range g.leaves {
+			n += l.held.Load()
+		}
+	}
+	if e.pool != nil {
+		n += e.pool.Held()
+	}
+	return n
+}
+
+// anotherNeed estimates the bytes that another job adds: the pages that are begun
+// in another row group, and its row numbers.
+func (e *pageEngine) anotherNeed() (n int64) {
+	for _, g := range e.ready {
+		var leaves int64
+		for _, l := range g.leaves {
+			leaves += l.held.Load()
+		}
+		n = max(n, leaves)
+	}
+	rows := int64(0)
+	for _, s := range e.open {
+		rows = max(rows, s.hi-s.lo)
+	}
+	return n + leastTask + 3*4*rows
+}
+
+// decide assigns the open jobs whose rows are known to row groups, in order.
+func (e *pageEngine) decide() {
+	for _, s := range e.open {
+		if s.group != nil || s.rows != nil && s.begun == len(s.taken) {
+			continue
+		}
+		if s.rows == nil {
+			return
+		}
+		how := s.within.decide(e.scanner.opts.Pairs)
+		if how == undecided {
+			return
+		}
+		g := e.groupFor(s, how)
+		if g == nil {
+			return
+		}
+		s.group, s.number = g, g.jobs
+		g.jobs++
+		g.rows += s.rows.count
+		g.from = append(g.from, partRows{s.source.part, s.rows.count, s.rows.kept})
+		g.bytes += s.bytes
+		if in := s.within; how != someRows && len(in.jobs) == in.total && s == in.jobs[in.total-1] {
+			g.closed = true
+		}
+		if g == e.filling && g.bytes > s.source.most { // so no other job fits, and its leaves can be finished now
+			e.endFilling()
+		}
+	}
+	if !e.more && !e.scanner.continued {
+		e.endFilling()
+	}
+}
+
+// groupFor returns the row group for the rows of s, nil if too many row groups are
+// begun.
+func (e *pageEngine) groupFor(s *rangeJob, how howCopied) *outGroup {
+	s.bytes = s.source.expected(s.rowRange.group, s.rows.count) + e.perRow*s.rows.pairs()
+	if how != someRows && s.within.group != nil {
+		return s.within.group
+	}
+	if g := e.filling; g != nil && (how != someRows || g.layout != s.source.layout || g.rows+s.rows.count > groupRows || g.bytes+s.bytes > s.source.most) {
+		e.endFilling()
+	}
+	if e.filling != nil {
+		return e.filling
+	}
+	if len(e.ready) > e.threads+1 {
+		return nil // jobs of which rows multiply are many
+	}
+	g := newOutGroup(s, how)
+	e.ready = append(e.ready, g)
+	if how == someRows {
+		e.filling = g
+	} else {
+		s.within.group = g
+	}
+	return g
+}
+
+// endFilling closes the row group that is being filled.
+func (e *pageEngine) endFilling() {
+	if e.filling != nil {
+		e.filling.closed = true
+		e.filling = nil
+	}
+}
+
+// close removes a job all of whose tasks are done.
+func (e *pageEngine) close(s *rangeJob) {
+	e.open = slices.DeleteFunc(e.open, func(o *rangeJob) bool { return o == s })
+	s.release()
+	if s.group != nil {
+		s.group.ended++
+	}
+	f := s.source.piece.File
+	if slices.ContainsFunc(e.open, func(o *rangeJob) bool { return o.source.piece.File == f }) {
+		return
+	}
+	if !slices.ContainsFunc(e.coming, func(o *rangeJob) bool { return o.source.piece.File == f }) {
+		f.passed()
+	}
+	err := errors.Join(e.unmap[f](), f.rest())
+	delete(e.unmap, f)
+	if err != nil && e.err == nil {
+		e.err = err
+	}
+}

@@ -1,0 +1,210 @@
+package output
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"iter"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// pageSource is a piece whose pages are copied.
+type pageSource struct {
+	number int // among the sources that are read together
+	part   int // of the output
+	piece  Piece
+	leaves []int                 // of the file, in the output's order; -1: the file lacks it
+	adapt  []*parquet.LeafSource // converts them to the output's schema; nil: not needed
+	pairs  *pairLayout           // of a scan with Pairs, else nil
+	own    bool                  // the output's file has no other source
+	most   int64                 // bytes of a row group of the output, uncompressed, as estimated from the footers
+	order  []int                 // positions in leaves, largest first
+	layout *parquet.Writer
+	sink   *relay
+}
+
+// file is the Parquet file.
+func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File() }
+
+// measure orders the leaves by size.
+func (p *pageSource) measure() {
+	sizes := make([]int64, len(p.leaves))
+	for i, l := range p.leaves {
+		p.order = append(p.order, i)
+		for g := p.piece.Lo; g < p.piece.Hi && l >= 0; g++ {
+			sizes[i] += p.file().Metadata.RowGroups[g].Columns[l].MetaData.TotalCompressedSize
+		}
+	}
+	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+}
+
+// expected estimates the uncompressed bytes of n rows of a row group from its
+// footer: their share of the pages, and whole dictionaries.
+func (p *pageSource) expected(group int, n int64) (bytes int64) {
+	const most = 1 << 40 // keeps the sum in range for any footer
+	rg := &p.file().Metadata.RowGroups[group]
+	for _, l := range p.leaves {
+		if l < 0 {
+			continue // NULLs take almost none
+		}
+		md := &rg.Columns[l].MetaData
+		bytes += int64(float64(min(md.TotalUncompressedSize, most)) / float64(max(rg.NumRows, 1)) * float64(n))
+		if d := md.DataPageOffset - md.DictionaryPageOffset; md.DictionaryPageOffset > 0 && d > 0 {
+			bytes += min(d, most)
+		}
+	}
+	return bytes
+}
+
+// relay buffers what is written until its destination is known.
+type relay struct {
+	w    io.Writer // nil: not known yet
+	held bytes.Buffer
+}
+
+func (r *relay) Write(p []byte) (int, error) {
+	if r.w == nil {
+		return r.held.Write(p)
+	}
+	return r.w.Write(p)
+}
+
+func (r *relay) to(w io.Writer) error {
+	r.w = w
+	_, err := r.held.WriteTo(w)
+	return err
+}
+
+// ofTable reports whether leaf i is one of the table of a scan with Pairs.
+func (p *pageSource) ofTable(i int) bool { return p.pairs != nil && p.pairs.leaves[i].log < 0 }
+
+// unchanged reports whether leaf i is a leaf of the file whose pages stay as they are.
+func (p *pageSource) unchanged(i int) bool {
+	return p.leaves[i] >= 0 && (p.adapt == nil || p.adapt[i] == nil || p.adapt[i].Identity())
+}
+
+// mayCopy reports whether, by the footer, the chunk of leaf i of a row group can be
+// copied as it is stored.
+func (p *pageSource) mayCopy(group, i int) bool {
+	return p.unchanged(i) && p.layout.MayCopy(p.file(), group, p.leaves[i], i) == ""
+}
+
+// ownGroup reports whether an input row group may become a row group of the output.
+func (p *pageSource) ownGroup(group int) bool {
+	rows, bytes := p.piece.File.GroupRows(group), int64(0)
+	for _, l := range p.leaves {
+		if l >= 0 {
+			bytes += p.file().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize
+		}
+	}
+	least := int64(leastCopied)
+	switch {
+	case p.own && p.piece.File.NumGroups() == 1:
+		least = 0
+	case p.own:
+		least = leastOwn
+	}
+	return rows > 0 && len(p.leaves) > 0 && bytes >= least
+}
+
+// leafPages are the pages of one leaf of a job, in the output's form.
+type leafPages struct {
+	chunk  *parquet.Chunk       // nil: the file lacks the leaf
+	adapt  *parquet.LeafAdapter // nil: pages stay as they are
+	repeat *parquet.Repeater    // nil: each row stands once
+	rows   int                  // without a chunk: rows left
+}
+
+// nullRows is the maximum number of rows in a page of NULLs.
+const nullRows = 64 << 10
+
+// next returns the next page and its dictionary, or io.EOF.
+func (l *leafPages) next(ctx context.Context) (*parquet.Page, *parquet.Dictionary, error) {
+	if l.repeat == nil {
+		return l.once(ctx)
+	}
+	return l.repeat.Next(func() (*parquet.Page, *parquet.Dictionary, error) { return l.once(ctx) })
+}
+
+// once is next with each row once.
+func (l *leafPages) once(ctx context.Context) (*parquet.Page, *parquet.Dictionary, error) {
+	if l.chunk == nil {
+		if l.rows == 0 {
+			return nil, nil, io.EOF
+		}
+		n := min(l.rows, nullRows)
+		l.rows -= n
+		return l.adapt.Nulls(n), nil, nil
+	}
+	p, err := l.chunk.Next(ctx)
+	if err != nil || l.adapt == nil {
+		return p, l.chunk.Dictionary(), err
+	}
+	return l.adapt.Adapt(p, l.chunk.Dictionary())
+}
+
+// expect gives the walk the ranges that were announced for it.
+func (l *leafPages) expect(a *parquet.Ahead) {
+	if l.chunk == nil {
+		a.Release()
+		return
+	}
+	l.chunk.Expect(a)
+}
+
+// count returns the number of pages of the file that were read over, and how many
+// of these were not decompressed.
+func (l *leafPages) count() (seen, skipped int) {
+	if l.chunk == nil {
+		return 0, 0
+	}
+	return l.chunk.Pages()
+}
+
+// pages returns the pages of leaf i of the file for a selection of a row group.
+func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows *selection, how howCopied) *leafPages {
+	l := &leafPages{rows: rows.len()}
+	if rows.times != nil {
+		l.repeat = parquet.NewRepeater(&p.layout.Leaves()[i], rows.times)
+	}
+	if p.adapt != nil && p.adapt[i] != nil && !p.adapt[i].Identity() {
+		l.adapt = p.adapt[i].Pages(group)
+		if p.adapt[i].Missing {
+			return l
+		}
+	}
+	l.chunk = p.file().ChunkIn(buf, group, p.leaves[i])
+	if list := rows.list(p.piece.File.GroupRows(group)); list != nil {
+		l.chunk.Select(list)
+	}
+	if how == mostRows && p.mayCopy(group, i) {
+		l.chunk.Undecoded()
+	}
+	return l
+}
+
+// partners returns the pages of leaf i of the table for a selection. stop must be
+// called when they are no longer needed.
+func (p *pageSource) partners(of *Pairs, i int, rows *selection) (next nextPage, stop func()) {
+	leaf := &p.pairs.leaves[i]
+	more, stop := iter.Pull2(of.Table.store.Pages(leaf.table, rows.partners(of), leaf.as))
+	return func() (*parquet.Page, *parquet.Dictionary, error) {
+		page, err, ok := more()
+		if !ok {
+			return nil, nil, io.EOF
+		}
+		return page, nil, err
+	}, stop
+}
+
+// leavesDictionary reports whether the file's writer gave up the dictionary of leaf
+// i of a row group, so the output's writer should as well.
+func (p *pageSource) leavesDictionary(group, i int) bool {
+	if p.leaves[i] < 0 || p.adapt != nil && p.adapt[i] != nil && p.adapt[i].LevelsOnly {
+		return false
+	}
+	return p.file().LeavesDictionary(group, p.leaves[i])
+}

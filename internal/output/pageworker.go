@@ -1,0 +1,264 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// pageWorker is one goroutine of the engine, with the memory that it reuses.
+type pageWorker struct {
+	engine *pageEngine
+	buf    *parquet.Buffers
+	keys   *keyScan
+	file   *File // that keys belongs to
+	checks []check
+	held   int64 // bytes held after the last task, or expected for this one; guarded by the engine's lock
+}
+
+// holds returns the bytes that the worker keeps for its next task.
+func (w *pageWorker) holds() int64 {
+	n := w.buf.Size()
+	if w.keys != nil {
+		n += w.keys.size()
+	}
+	return n
+}
+
+// shed releases what an idle worker keeps.
+func (w *pageWorker) shed() {
+	w.buf.Close()
+	*w.buf = parquet.Buffers{} // keys holds the pointer
+	if w.keys != nil {
+		w.keys.shed()
+	}
+	w.held = 0
+}
+
+// selectRows is the key task of a job.
+func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func(), err error) {
+	e, f := w.engine, s.source.piece.File
+	defer recovered(f, s.rowRange.group, &err)
+	if w.file != f {
+		if w.checks == nil {
+			w.checks = e.scanner.checks()
+		}
+		if w.keys, err = newKeyScan(e.scanner, f, w.buf, w.checks); err != nil {
+			return nil, err
+		}
+		w.file = f
+	}
+	if err := w.keys.expect(ctx, s.keys); err != nil {
+		return nil, err
+	}
+	rows, err := w.rows(ctx, s)
+	if err != nil {
+		return nil, f.unless(err)
+	}
+	parts := rows.divided(e.mostOf(rows))
+	if len(parts) == 1 {
+		s.announceLeaves(rows)
+	}
+	s.releaseAgain()
+	return func() {
+		e.known(s, rows, parts)
+		e.decide()
+		if s.begun == len(s.taken) { // nothing to copy
+			e.close(s)
+			e.decide()
+		}
+	}, nil
+}
+
+// rows returns the rows of a job that go to the output.
+func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
+	p := w.engine.scanner.opts.Pairs
+	if p == nil {
+		rows, err := w.keys.scan(ctx, s.rowRange, nil)
+		if err != nil {
+			return nil, err
+		}
+		return selected(s.rowRange, rows), nil
+	}
+	m, err := w.keys.pairs(ctx, s.rowRange)
+	if err != nil {
+		return nil, err
+	}
+	return paired(p, s.rowRange, m)
+}
+
+// known records the rows of a job, which is divided into jobs for the parts of them.
+func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
+	s.rows = rows
+	var joined []uint64
+	if e.scanner.opts.Pairs != nil {
+		joined = e.scanner.opts.Pairs.Joined
+	}
+	for _, part := range parts {
+		part.setKept(joined)
+	}
+	if p := e.scanner.opts.Pairs; p != nil {
+		e.scanner.Stats.RowsOut.Add(rows.count)
+		if p.Joined != nil && !p.KeepLog {
+			rows.join(p.Joined)
+		}
+	}
+	if rows.count == 0 {
+		s.begun = len(s.taken)
+	}
+	if len(parts) == 1 {
+		return
+	}
+	s.within.how = someRows // see mostOf
+	s.rows = nil            // the parts have them
+	var jobs []*rangeJob
+	for _, part := range parts {
+		job := newRangeJob(s.source, s.within, s.rowRange)
+		job.rows = part
+		jobs = append(jobs, job)
+	}
+	at := slices.Index(e.open, s)
+	e.open = slices.Replace(e.open, at, at+1, jobs...)
+}
+
+// copyLeaf is the task of one leaf of a job.
+func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(), err error) {
+	e, f := w.engine, s.source.piece.File
+	defer recovered(f, s.rowRange.group, &err)
+	defer w.buf.Rest()
+	l := s.group.leaves[i]
+	var shape parquet.Shape
+	whole, err := w.decideWhole(ctx, s, i, l)
+	if err != nil {
+		return nil, f.unless(err)
+	}
+	switch {
+	case whole == copied:
+		err = l.end(s.number, nil)
+	case s.source.ofTable(i):
+		next, stop := s.source.partners(e.scanner.opts.Pairs, i, s.rows)
+		err = l.add(s.number, next)
+		stop()
+	default:
+		pages := s.source.pages(w.buf, s.rowRange.group, i, s.rows, s.group.how)
+		if a := s.leafAhead(i); a != nil {
+			pages.expect(a)
+		}
+		if err = l.add(s.number, func() (*parquet.Page, *parquet.Dictionary, error) { return pages.next(ctx) }); err == nil {
+			seen, skipped := pages.count()
+			e.scanner.Stats.Pages.Add(int64(seen))
+			e.scanner.Stats.PagesSkipped.Add(int64(skipped))
+			if pages.chunk != nil {
+				shape = pages.chunk.Shape()
+			}
+		}
+	}
+	if err != nil {
+		if add := (*addError)(nil); errors.As(err, &add) {
+			err = fmt.Errorf("%s: %w", fault.At{File: f.name, RowGroup: s.rowRange.group + 1}, add.error)
+		}
+		return nil, f.unless(err)
+	}
+	return func() {
+		if shape != nil {
+			s.shapes[s.source.leaves[i]] = shape
+		}
+		if s.done++; s.done == len(s.taken) {
+			if err := s.source.file().CheckShapes(s.rowRange.group, s.shapes); err != nil && e.err == nil {
+				e.err = f.unless(err)
+				e.cancel()
+			}
+			s.rows = nil
+			e.close(s)
+		}
+	}, nil
+}
+
+// decideWhole returns whether the chunk of a leaf is copied as it is stored. The first
+// job decides it before its turn ends, since others continue then.
+func (w *pageWorker) decideWhole(ctx context.Context, s *rangeJob, i int, l *outLeaf) (whole wholeChunk, err error) {
+	mu := &w.engine.mu
+	mu.Lock()
+	whole = l.whole
+	mu.Unlock()
+	if whole != perhapsWhole {
+		return whole, nil
+	}
+	if whole, err = w.copyChunk(ctx, s, i, l); err != nil {
+		return whole, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	l.whole = whole
+	return whole, nil
+}
+
+// copyChunk prepares to copy the chunk of a leaf as it is stored. It returns inPages
+// if the chunk cannot be copied so.
+func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLeaf) (wholeChunk, error) {
+	src := s.source
+	o := parquet.CopyOptions{Ahead: s.leafAhead(i)}
+	if src.piece.File.remote() {
+		o.Keep = w.engine.keeps()
+	}
+	chunk, why, err := src.layout.CopyChunk(ctx, src.file(), s.rowRange.group, src.leaves[i], i, o)
+	if err != nil {
+		return inPages, err
+	}
+	if why != "" {
+		if src.leavesDictionary(s.rowRange.group, i) {
+			l.w.NoDictionary()
+		}
+		return inPages, nil
+	}
+	l.chunk = chunk
+	l.held.Store(chunk.Size())
+	pages := chunk.Pages()
+	w.engine.scanner.Stats.Pages.Add(pages)
+	w.engine.scanner.Stats.PagesSkipped.Add(pages)
+	return copied, nil
+}
+
+// finish completes a leaf to which all jobs have added their pages.
+func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("internal error: %v\n%s", r, debug.Stack())
+		}
+	}()
+	chunk, err := l.w.Finish()
+	if err != nil {
+		return nil, err
+	}
+	kept := int64(0)
+	if l.chunk != nil {
+		kept = l.chunk.Size()
+	}
+	return func() {
+		if l.chunk == nil { // not copied as it was stored
+			l.chunk = chunk
+		}
+		l.w = nil
+		l.held.Store(kept)
+		g.finished++
+	}, nil
+}
+
+// mostOf returns the maximum number of rows of the output for one job. A job is divided
+// if its rows multiply, or if their partners are large: it would be any number of times
+// larger than its input. A row group of which a job is divided is copied as someRows.
+func (e *pageEngine) mostOf(s *selection) int64 {
+	most := s.count
+	if s.times != nil {
+		most = groupRows
+	}
+	if bytes := e.perRow * s.pairs(); bytes > tableBytes {
+		most = min(most, max(int64(float64(s.count)*groupBytes/float64(bytes)), 1))
+	}
+	return most
+}

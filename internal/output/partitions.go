@@ -1,0 +1,394 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Partitions returns the columns that the name=value directories of the file's path
+// stand for, in the order of the first file of its Open; nil without any.
+// Names and values are without escapes; __HIVE_DEFAULT_PARTITION__ is NULL.
+func (f *File) Partitions() (values []dataset.PartitionValue) {
+	for i, p := range f.parts {
+		values = append(values, dataset.PartitionValue{Name: p.Name, Type: f.hive.columns[i].Type, Text: p.Text, Null: p.Null})
+	}
+	return values
+}
+
+// hiveLayout is shared by all files of one Open.
+type hiveLayout struct {
+	columns []hive.Column
+	like    string // the name of a file, for errors
+
+	values  sync.Map // hive.Part → arrowparquet.Constant: files of a directory share it
+	schemas sync.Map // leading → *arrow.Schema
+}
+
+// leading are the first columns of a schema.
+type leading struct {
+	of *arrow.Schema
+	n  int
+}
+
+// layout returns the columns that the directories of all listed files stand for, nil
+// if there are none. Files that are certainly no data do not count. If the directories
+// do not agree and a file turns out to be no data, that is the error to report: layout
+// leaves it to find, and returns nil.
+func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.Object) (*hiveLayout, error) {
+	switch o.Hive {
+	case dataset.HiveOff:
+		return nil, nil
+	case "", dataset.HiveAuto:
+	default:
+		return nil, fmt.Errorf("OpenOptions.Hive %q: want auto or off", o.Hive)
+	}
+	given, err := hive.ParseTypes(o.HiveTypes)
+	if err != nil {
+		return nil, fmt.Errorf("OpenOptions.HiveTypes: %w", err)
+	}
+	var files []hive.File // one of consecutive ones with the same columns
+	for i, name := range names {
+		if name == "-" {
+			files = append(files, hive.File{Name: "standard input"})
+		}
+		for _, e := range lists[i] {
+			if o.maybeNone(e) {
+				continue
+			}
+			parts, err := o.partsOf(e)
+			if err != nil {
+				return nil, err
+			}
+			if n := len(files); n == 0 || !slices.Equal(files[n-1].Parts, parts) {
+				files = append(files, hive.File{Name: e.Name, Parts: parts})
+			}
+		}
+	}
+	columns, err := hive.Infer(files, given)
+	if err != nil && o.strays(ctx, lists) {
+		return nil, nil // which find reports
+	}
+	if len(columns) == 0 {
+		return nil, err
+	}
+	return &hiveLayout{columns: columns, like: files[0].Name}, err
+}
+
+// strays reports whether some files of directories are not data.
+func (o *Opening) strays(ctx context.Context, lists [][]storage.Object) bool {
+	for _, e := range slices.Concat(lists...) {
+		if !e.Found || o.maybeNone(e) {
+			continue
+		}
+		f, err := openObject(ctx, e, nil, *o)
+		if err == nil {
+			err = f.Close()
+		}
+		if errors.Is(err, ErrNoData) {
+			return true
+		}
+	}
+	return false
+}
+
+// partsOf returns the name=value directories of a listed object.
+func (o *Opening) partsOf(e storage.Object) ([]hive.Part, error) {
+	if o.Hive == dataset.HiveOff {
+		return nil, nil
+	}
+	parts, err := hive.Parse(cleanDir(address.Above(e.Name, e.Rel)) + e.Rel)
+	if err != nil {
+		return nil, fault.Errorf("%s: %w", e.Name, err)
+	}
+	return parts, nil
+}
+
+// partition gives the file the columns of its directories.
+func (f *File) partition(layout *hiveLayout, parts []hive.Part) error {
+	if layout == nil {
+		return nil
+	}
+	if err := hive.Fits(hive.File{Name: f.name, Parts: parts}, layout.columns, layout.like); err != nil || len(parts) == 0 {
+		return err
+	}
+	f.hive, f.parts = layout, make([]hive.Part, len(parts))
+	for _, p := range parts {
+		is := func(c hive.Column) bool { return c.Name == p.Name }
+		f.parts[slices.IndexFunc(layout.columns, is)] = p
+	}
+	return nil
+}
+
+// constants returns the columns of the file's directories.
+func (f *File) constants() (list []arrowparquet.Constant, err error) {
+	for i, p := range f.parts {
+		if c, ok := f.hive.values.Load(p); ok {
+			list = append(list, c.(arrowparquet.Constant))
+			continue
+		}
+		v, ok := hive.Value(p, f.hive.columns[i].Type)
+		if !ok { // the type was found without this file
+			return nil, fault.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.columns[i].Type), strconv.Quote(p.Text)).
+				WithHint("give the column another type with {HiveTypes}")
+		}
+		c, err := arrowparquet.NewConstant(p.Name, v)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		f.hive.values.Store(p, c)
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// StoredColumns returns the number of columns that the file itself has. Those that
+// follow in its schema come from its path.
+func (f *File) StoredColumns() int {
+	switch t := f.table.(type) {
+	case *arrowparquet.Parquet:
+		return t.File().StoredColumns()
+	case *constantTable:
+		return t.stored()
+	}
+	return f.Schema().NumFields()
+}
+
+// agree returns an error if a column of the file has other values than the directory
+// of that name.
+func (f *File) agree(ctx context.Context, opts Opening) error {
+	for _, p := range f.parts {
+		same := func(c arrow.Field) bool {
+			return c.Name == p.Name || opts.IgnoreCase && strings.EqualFold(c.Name, p.Name)
+		}
+		i := slices.IndexFunc(f.Schema().Fields()[:f.StoredColumns()], same)
+		if i < 0 {
+			continue
+		}
+		if err := f.agreeIn(ctx, p, i, opts.Mem); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// agreeIn checks one column.
+func (f *File) agreeIn(ctx context.Context, p hive.Part, column int, mem memory.Allocator) error {
+	field := f.Schema().Field(column)
+	differs := func(got string) error {
+		want := strconv.Quote(p.Text)
+		if p.Null {
+			want = "NULL"
+		}
+		return fault.Mismatch(fault.At{File: f.name, Column: field.Name}, "the file's column and the directory of that name", want+" in all rows", got).
+			WithHint("use {Hive off} if the directory means something else")
+	}
+	value, ok := hive.Value(p, take.PlainType(field.Type))
+	if !ok {
+		return differs("values of type " + field.Type.String())
+	}
+	defer value.Release()
+	for g := range f.NumGroups() {
+		if t := f.parquet(); t != nil && t.Holds(g, column, value) {
+			continue
+		}
+		for rec, err := range f.Read(ctx, g, []int{column}) {
+			if err != nil {
+				return f.unless(err)
+			}
+			if row, err := firstOther(mem, rec.Column(0), value); err != nil {
+				return err
+			} else if row >= 0 {
+				return differs(strconv.Quote(rec.Column(0).ValueStr(row)))
+			}
+		}
+	}
+	return nil
+}
+
+// firstOther returns the first row of an array that does not have the value, an array
+// of length 1; -1: there is none.
+func firstOther(mem memory.Allocator, a, value arrow.Array) (int, error) {
+	plain, err := take.Plain(mem, a)
+	if err != nil {
+		return 0, err
+	}
+	defer plain.Release()
+	all, err := take.Array(mem, value, make([]int, a.Len()))
+	if err != nil {
+		return 0, err
+	}
+	defer all.Release()
+	if array.Equal(plain, all) {
+		return -1, nil
+	}
+	for i := range a.Len() {
+		if !array.SliceEqual(plain, int64(i), int64(i)+1, value, 0, 1) {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// mirrored returns the positions of the columns that come from the file's path and
+// whose values the path of its output in a directory names.
+func (f *File) mirrored() (columns []int) {
+	var inRel []hive.Part
+	if len(f.parts) > 0 {
+		inRel, _ = hive.Parse(f.rel) // it is part of a path that was parsed
+	}
+	for i := f.StoredColumns(); i < f.Schema().NumFields(); i++ {
+		named := func(p hive.Part) bool { return p.Name == f.Schema().Field(i).Name }
+		if slices.ContainsFunc(inRel, named) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// besides returns the positions of all columns but the given ones; nil means all.
+func (f *File) besides(drop []int) (columns []int) {
+	if len(drop) == 0 {
+		return nil
+	}
+	columns = []int{}
+	for i := range f.Schema().NumFields() {
+		if !slices.Contains(drop, i) {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// schemaOf returns the schema of some columns, in ascending order. Metadata that
+// describes the columns is kept if they are exactly those of the file itself.
+func (f *File) schemaOf(columns []int) *arrow.Schema {
+	all := f.Schema()
+	switch {
+	case f.hive == nil && len(columns) == all.NumFields():
+		return all
+	case f.hive == nil, !slices.Equal(columns, upTo(len(columns))):
+		return project(all, columns)
+	}
+	first := leading{all, len(columns)} // files of one schema share it
+	if s, ok := f.hive.schemas.Load(first); ok {
+		return s.(*arrow.Schema)
+	}
+	s := project(all, columns)
+	if stored := f.StoredColumns(); len(columns) == stored && stored == all.NumFields() {
+		s = all
+	} else if len(columns) == stored {
+		md := all.Metadata()
+		s = arrow.NewSchema(all.Fields()[:stored], &md)
+	}
+	f.hive.schemas.Store(first, s)
+	return s
+}
+
+// Mirrored returns the names of the columns that an output directory does not store,
+// because the paths of its files name their values: name=value directories are
+// mirrored there. A column that a file of the log stores is not one of them.
+func Mirrored(files []*File) (names []string) {
+	stores := map[string]bool{}
+	for _, f := range files {
+		for _, field := range f.Schema().Fields()[:f.StoredColumns()] {
+			stores[field.Name] = true
+		}
+	}
+	for _, f := range files {
+		for _, i := range f.mirrored() {
+			if name := f.Schema().Field(i).Name; !stores[name] && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// namesBesides returns the names of all columns of the files but the given ones.
+func namesBesides(files []*File, drop []string) (names []string) {
+	for _, f := range files {
+		for _, field := range f.Schema().Fields() {
+			if !slices.Contains(names, field.Name) && !slices.Contains(drop, field.Name) {
+				names = append(names, field.Name)
+			}
+		}
+	}
+	return names
+}
+
+// owns reports whether a schema is that of the columns that the file itself has, all
+// of them and unchanged.
+func (f *File) owns(schema *arrow.Schema) bool {
+	n := f.StoredColumns()
+	if n == f.Schema().NumFields() {
+		return schema == f.Schema()
+	}
+	return schema.Equal(f.schemaOf(upTo(n)))
+}
+
+// hiveTypes returns the names and types of the partition columns of files, as
+// [publish.Owner].Hive has them.
+func hiveTypes(files []*File) (types []string) {
+	for _, f := range files {
+		for _, p := range f.Partitions() {
+			if t := p.Name + ":" + key.TypeName(p.Type); !slices.Contains(types, t) {
+				types = append(types, t)
+			}
+		}
+	}
+	return types
+}
+
+// valuesIn returns the values of the partition columns in an output's name, without
+// escapes, as the manifest has them: NULL is absent. Directories that are not columns
+// of the log, as with HiveOff, have no value.
+func (o Destination) valuesIn(name string) map[string]string {
+	if len(o.owner.Hive) == 0 {
+		return nil
+	}
+	parts, err := hive.Parse(name)
+	if err != nil {
+		return nil // it was parsed before, as a part of the input's path
+	}
+	values := map[string]string{}
+	for _, p := range parts {
+		if t := o.hiveType(p.Name); t != nil && !p.IsNull(t) {
+			values[p.Name] = p.Text
+		}
+	}
+	return values
+}
+
+// hiveType returns the type of a partition column of the log, or nil if there is none of
+// that name.
+func (o Destination) hiveType(column string) arrow.DataType {
+	for _, f := range o.logs { // as a rule the first one has it
+		if f.hive == nil {
+			continue
+		}
+		for _, c := range f.hive.columns {
+			if c.Name == column {
+				return c.Type
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package output
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// place is an output or directory, whichever name is used for it.
+type place struct {
+	store storage.Source
+	real  string
+	file  os.FileInfo       // nil: there is none, or it is not local
+	seen  map[string]string // results of resolve
+}
+
+func newPlace(s storage.Source, name string) *place {
+	p := &place{store: s, seen: map[string]string{}}
+	p.real = p.resolve(name)
+	if !address.IsURL(name) {
+		p.file, _ = os.Stat(name)
+	}
+	return p
+}
+
+// holds reports whether name is the place itself or below it, by its own path or by
+// that of the file that it links to.
+func (p *place) holds(name string) bool {
+	for _, n := range []string{absolute(name), p.resolve(name)} {
+		for {
+			if p.resolve(n) == p.real {
+				return true
+			}
+			up := address.Parent(n)
+			if up == n {
+				break
+			}
+			n = up
+		}
+	}
+	return false
+}
+
+// is reports whether a file is the place, maybe by a hard link, or a link to something in
+// it.
+func (p *place) is(name string) bool {
+	if address.IsURL(name) {
+		return storage.Resolve(p.store, name) == p.real
+	}
+	if isLink(name) {
+		return p.holds(name)
+	}
+	info, err := os.Stat(name)
+	return err == nil && p.file != nil && os.SameFile(info, p.file)
+}
+
+// resolve is [storage.Resolve], called once for each name.
+func (p *place) resolve(name string) string {
+	name = absolute(name)
+	real, ok := p.seen[name]
+	if !ok {
+		real = storage.Resolve(p.store, name)
+		p.seen[name] = real
+	}
+	return real
+}
+
+// absolute makes a path absolute without following links. URLs only lose trailing
+// slashes.
+func absolute(name string) string {
+	if address.IsURL(name) {
+		return strings.TrimRight(name, "/")
+	}
+	if abs, err := filepath.Abs(name); err == nil {
+		return abs
+	}
+	return name
+}

@@ -1,0 +1,70 @@
+package output
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+func classOf(text bool) key.Class {
+	if text {
+		return key.Bytes
+	}
+	return key.Integer
+}
+
+// keyRecord has one column k of integers, or of strings of 25 bytes.
+func keyRecord(rows int, text bool) arrow.Record {
+	ints := array.NewInt64Builder(memory.DefaultAllocator)
+	texts := array.NewStringBuilder(memory.DefaultAllocator)
+	for i := range rows {
+		ints.Append(int64(i) * 7919)
+		texts.Append(fmt.Sprintf("user-%020d", i*7919))
+	}
+	var col arrow.Array = ints.NewArray()
+	if text {
+		col = texts.NewArray()
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: col.DataType()}}, nil)
+	return array.NewRecord(schema, []arrow.Array{col}, int64(rows))
+}
+
+// BenchmarkProbe measures a probe from a column of values to the positions of members,
+// with a filter that stays in the cache.
+func BenchmarkProbe(b *testing.B) {
+	const rows = 1 << 16
+	for _, text := range []bool{false, true} {
+		bits, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: bloom.Hash{ID: bloom.XXH3}, Blocks: 4096})
+		if err != nil {
+			b.Fatal(err)
+		}
+		f := filterOver([]string{"k"}, classOf(text))
+		f.SetBloom(bits)
+		rec := keyRecord(rows, text)
+		m := Predicate{Match: dataset.Match{Filter: f}}
+		enc, err := m.encoder("log", rec.Schema())
+		if err != nil {
+			b.Fatal(err)
+		}
+		k := Keys{Batch: new(key.Batch), filter: f}
+		b.Run("class="+string(classOf(text)), func(b *testing.B) {
+			for b.Loop() {
+				if err := enc.EncodeKeys("log", rec, k.Batch); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := k.Probe(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/key")
+			b.ReportAllocs()
+		})
+	}
+}

@@ -1,0 +1,364 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// KeyOptions says which keys [ReadKeys] reads.
+type KeyOptions struct {
+	// Key names the key columns as [key.ParseColumns] reads them.
+	Key string
+	// Options says how values become keys. With a Filter, its rule and classes
+	// replace those given here.
+	key.Options
+	// IDs makes a value that is not an ID under the rule an error. Otherwise
+	// such a value has no key.
+	IDs bool
+	// Filter, if not nil, is used by [Keys.Probe]. Pages that cannot hold a member
+	// may be skipped, so their keys are not passed on.
+	Filter *codec.Filter
+	// CountNulls reads skipped pages whose number of NULLs is unknown, so that
+	// the number of NULLs is exact.
+	CountNulls bool
+	// Distinct passes on the keys of a dictionary once for each row group, with
+	// their number of rows in Times. Large row groups are divided, and each part
+	// counts separately. Entries without rows are passed on with zero rows.
+	Distinct bool
+	// FirstPages, if not 0, reads only the first page of up to that many row groups,
+	// which are spread evenly over the pieces. Only keys of one column of a Parquet
+	// file without a condition are sampled; other files are not read.
+	FirstPages int
+	// Runs, if not 0, reads only that many runs of RunRows consecutive rows each,
+	// spread at random over the pieces so that each row of a row group is equally
+	// likely to be read. The sample depends on the pieces alone. A run that reaches
+	// the end of its row group continues at the row group's beginning. If the pieces
+	// have no more than Runs·RunRows rows, each row group is one run, and all rows
+	// are read. The number of rows must be known beforehand; see [File.Rows]. Runs
+	// and FirstPages exclude each other. Rows that fail a file's condition count as rows
+	// without a key. Row groups in which no row can satisfy it, according to the
+	// footer, are left out: see [Piece.MostRows].
+	Runs    int
+	RunRows int64
+	// Threads is the number of workers; 0 means GOMAXPROCS.
+	Threads int
+}
+
+// ReadKeys reads the keys of the pieces with several workers, and nothing else.
+// newWork is called once by each worker; the function that it returns receives
+// the worker's batches, one at a time. Within a row group, batches come in the
+// order of the rows, except those with Times. Row groups come in any order
+// unless Threads is 1.
+//
+// A key that is one column of a Parquet file, or of integers or strings in
+// text, is read without Arrow records. If several workers fail, the error of
+// the earliest row group is returned.
+//
+// rows is the number of rows that were read or skipped, and nulls that of the rows
+// among them that have a NULL in the key.
+func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
+	ctx, release, err := openPieces(ctx, pieces)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	if newWork == nil {
+		return 0, 0, errors.New("newWork is nil: ReadKeys needs work to pass the keys to")
+	}
+	columns, err := key.ParseColumns(o.Key)
+	if err != nil {
+		return 0, 0, err
+	}
+	if o.Filter != nil {
+		of, err := o.Filter.KeyOptions()
+		if err != nil {
+			return 0, 0, err
+		}
+		o.Rule, o.Classes = of.Rule, of.Classes
+	}
+	if err := options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"); err != nil {
+		return 0, 0, err
+	}
+	tasks, err := o.tasks(pieces)
+	if err != nil {
+		return 0, 0, err
+	}
+	way := flightOf(InFlight(pieces), processors(o.Threads), func() int64 { return keyNeed(pieces, columns, o.Options) })
+	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.format.IsText() }) {
+		tasks = textRuns(tasks, way.workers)
+	}
+	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers), progress: progress.Of(ctx)}
+	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {
+		shared.ahead = shared.lookAhead(ctx, tasks)
+		defer shared.ahead.stop()
+	}
+	if o.Runs > 0 {
+		shared.rows = rowsOfPieces(pieces)
+	}
+	for _, err := range mapTasks(ctx, tasks, way, func() (taskWork, error) {
+		work, err := newWork()
+		return newKeyWorker(shared, work).read, err
+	}) {
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	return shared.read.Load(), shared.nulls.Load(), nil
+}
+
+// tasks divides the work of reading the pieces.
+func (o *KeyOptions) tasks(pieces []Piece) ([]task, error) {
+	switch {
+	case o.Runs > 0:
+		return runsOf(pieces, o.Runs, o.RunRows)
+	case o.FirstPages > 0:
+		return firstPagesOf(pieces, o.FirstPages), nil
+	case o.narrowed():
+		return rowRangesOf(pieces), nil
+	}
+	return groupsOf(pieces), nil
+}
+
+// narrowed reports whether batches may have fewer rows than are read.
+func (o *KeyOptions) narrowed() bool { return o.Distinct || o.Filter != nil }
+
+// keyReading is what the workers of one ReadKeys call share.
+type keyReading struct {
+	options KeyOptions
+	columns []key.Column
+	way     flight
+	parsers int         // goroutines that parse a text file
+	rows    int64       // of all pieces, for shares of runs
+	ahead   *tasksAhead // nil: no file is over a network
+
+	read, nulls atomic.Int64
+	progress    func(rows int64) // may be nil
+}
+
+// keyWorker reads keys in one goroutine.
+type keyWorker struct {
+	*keyReading
+	work  func(*Keys) error
+	buf   *parquet.Buffers
+	batch key.Batch
+	keys  Keys
+
+	file    *File // that enc, leaf and records belong to
+	enc     *key.Encoder
+	leaf    *leafKeys   // nil: the key is not one leaf
+	records *recordKeys // nil: not needed so far
+	where   *rowFilter  // nil: the file has no condition, or is not Parquet
+}
+
+func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
+	w := &keyWorker{keyReading: r, work: work, buf: new(parquet.Buffers)}
+	if r.progress != nil && !r.options.narrowed() {
+		w.work = func(k *Keys) error {
+			r.progress(int64(k.Batch.Len))
+			return work(k)
+		}
+	}
+	w.keys = Keys{Batch: &w.batch, filter: r.options.Filter}
+	return w
+}
+
+// open finds the key in a file, unless it is the file that was read last.
+func (w *keyWorker) open(f *File) (err error) {
+	if w.file == f {
+		return nil
+	}
+	if w.enc, err = newKeyEncoder(f.name, f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
+		return err
+	}
+	w.leaf, w.records, w.where = nil, nil, nil
+	if p := f.parquet(); p != nil {
+		if f.where != nil {
+			w.where = newRowFilter(f, w.buf)
+		}
+		if leaf, ok := p.Leaf(w.enc.Index()); ok {
+			if w.leaf, err = w.newLeaf(f, leaf); err != nil {
+				return err
+			}
+		}
+	}
+	w.file = f
+	return nil
+}
+
+// newLeaf returns a reader of keys that are one leaf of a Parquet file.
+func (w *keyWorker) newLeaf(f *File, leaf arrowparquet.LeafValues) (*leafKeys, error) {
+	o := &w.options
+	l := &leafKeys{
+		file: f, columns: w.columns, leaf: newKeyLeaf(f, leaf, w.columns[0].Cast, o.Options), buf: w.buf,
+		keys: &w.keys, work: w.work, ids: o.IDs, countNulls: o.CountNulls,
+	}
+	if o.Filter == nil {
+		return l, nil
+	}
+	return l, l.prune(Predicate{Match: dataset.Match{Filter: o.Filter, Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}})
+}
+
+// read implements taskWork.
+func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error {
+	expected, err := w.ahead.begin(ctx, t.number)
+	if err != nil {
+		return err
+	}
+	defer expected.release()
+	if err := w.open(t.file); err != nil {
+		return err
+	}
+	w.keys.Piece = Piece{File: t.file, Lo: t.group, Hi: t.after()}
+	w.keys.Run, w.keys.Share, w.keys.Times = t.number, t.stands/float64(max(w.rows, 1)), nil
+	if text, column, ok := w.plainText(t.file); ok {
+		return w.text(ctx, text, t, column)
+	}
+	if w.options.FirstPages > 0 && t.file.where != nil {
+		return nil
+	}
+	some, err := w.satisfying(ctx, t.rowRange)
+	if err != nil {
+		return err
+	}
+	if w.leaf == nil {
+		return w.readRecords(ctx, t.file, t, some)
+	}
+	w.leaf.expected = expected
+	read := w.leaf.values
+	switch {
+	case w.options.FirstPages > 0:
+		read = w.leaf.firstPage
+	case w.options.Distinct:
+		read = w.leaf.entries
+	}
+	rows, nulls, err := read(ctx, t.rowRange, some)
+	w.leaf.expected = nil
+	w.count(rows, nulls)
+	return err
+}
+
+// satisfying returns the rows of a range that satisfy the file's condition, if it is
+// Parquet; nil: all do, or the rows are read as records. In a sample it passes on the
+// others as rows without a key.
+func (w *keyWorker) satisfying(ctx context.Context, r rowRange) (some []uint32, err error) {
+	if w.where == nil {
+		return nil, nil
+	}
+	rows, all, err := w.where.rows(ctx, r, nil)
+	if err != nil || all {
+		return nil, err
+	}
+	if some = slices.Clone(rows); some == nil {
+		some = []uint32{}
+	}
+	if w.options.Runs > 0 {
+		w.keys.without(int(r.hi-r.lo) - len(some))
+		return some, w.work(&w.keys)
+	}
+	return some, nil
+}
+
+func (w *keyWorker) count(rows, nulls int64) {
+	w.keyReading.read.Add(rows)
+	w.nulls.Add(nulls)
+	if w.progress != nil && w.options.narrowed() {
+		w.progress(rows)
+	}
+}
+
+// pass passes on the keys of lines or records.
+func (w *keyWorker) pass() error {
+	w.count(int64(w.batch.Len), int64(w.batch.Nulls()))
+	return w.work(&w.keys)
+}
+
+func (w *keyWorker) readRecords(ctx context.Context, f *File, t task, some []uint32) error {
+	if w.options.FirstPages > 0 {
+		return nil
+	}
+	if w.records == nil {
+		w.records = &recordKeys{
+			file: f, from: w.way.table(f), columns: w.columns, options: w.options.Options,
+			filtered: w.options.Filter != nil, ids: w.options.IDs, read: w.enc.Columns(), keys: &w.keys,
+			failing: w.options.Runs > 0,
+		}
+	}
+	for last := t.after(); t.group < last; t.group++ {
+		w.keys.Piece.Lo, w.keys.Piece.Hi = t.group, t.group+1
+		if err := w.records.each(ctx, t.rowRange, some, w.pass); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// without makes the batch one of n rows without a key.
+func (k *Keys) without(n int) {
+	k.Batch.SetInts(nil, 0, 8, false)
+	k.Batch.Len = n
+}
+
+// plainText returns the table of a text file and the column that is the whole key,
+// if its lines can be parsed directly into keys.
+func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
+	t, ok = stored(f.table).(*text.Table)
+	index := w.enc.Index()
+	if !ok || len(index) != 1 || index[0] >= t.Schema().NumFields() || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
+		return nil, 0, false
+	}
+	return t, index[0], true
+}
+
+// parsersOf divides the threads among the row groups that are read at the same time.
+func parsersOf(tasks []task, threads int) int {
+	return threads / max(min(len(tasks), threads), 1)
+}
+
+// text passes on the keys of row groups of a text file.
+func (w *keyWorker) text(ctx context.Context, t *text.Table, groups task, column int) error {
+	if w.options.FirstPages > 0 {
+		return nil
+	}
+	kind := t.Kind(column)
+	for v, err := range t.ReadPlain(ctx, groups.group, groups.after(), column, w.parsers) {
+		if err != nil {
+			return err
+		}
+		if kind == text.Bytes {
+			w.batch.SetBytes(v.Plain, v.NonNull, w.options.Rule)
+		} else {
+			w.batch.SetInts(v.Plain, v.NonNull, 8, kind == text.Signed)
+		}
+		w.batch.Len = v.Rows
+		if err := fit(&w.batch, w.file.name, w.columns, w.options.IDs); err != nil {
+			return err
+		}
+		if err := w.pass(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keyNeed is need for the key columns, plus the steps in which keys are passed on.
+func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
+	const steps = 8 * stepBytes
+	return steps + need(pieces, func(f *File) ([]int, error) {
+		enc, err := key.NewEncoder(f.Schema(), columns, o)
+		if err != nil {
+			return []int{}, err
+		}
+		return enc.Columns(), nil
+	})
+}

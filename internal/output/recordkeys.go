@@ -1,0 +1,190 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// recordKeys reads keys of any shape from Arrow records of a file. It must not be
+// used concurrently.
+type recordKeys struct {
+	file     *File
+	from     table // the file's reader
+	columns  []key.Column
+	options  key.Options
+	filtered bool  // the options' classes are a filter's
+	ids      bool  // a value that is not an ID is an error
+	failing  bool  // rows that fail the file's condition are passed on as rows without a key
+	read     []int // columns to read
+	keys     *Keys // handed on
+
+	enc    *key.Encoder // of the records' schema; nil before the first one
+	rows   []uint32
+	filter *recordFilter // of a file other than Parquet that has a condition
+	kept   []uint32      // rows of a record that satisfy it
+}
+
+// stepRows is how many rows of a record are passed on at once, because a record
+// batch of an Arrow file may contain the whole file.
+const stepRows = 1 << 16
+
+// each calls fn with the keys of the rows, or of some of them. For files other than
+// Parquet, it reads the whole row group, and leaves out rows that fail the file's
+// condition.
+func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn func() error) error {
+	r.list(rows, some)
+	first := int64(0) // of the record, within the row group
+	picked := r.rows
+	_, seeks := r.from.(*arrowparquet.Parquet)
+	read := r.read
+	if r.file.where != nil && !seeks {
+		r.filter = newRecordFilter(r.file, read)
+		read = r.filter.read
+	}
+	if seeks {
+		ctx = parquet.WithTurn(ctx, nil)
+	}
+	for rec, err := range readKeysOf(ctx, r.from, rows.group, read, r.rows) {
+		if err != nil {
+			return err
+		}
+		n := rec.NumRows()
+		for _, s := range within(r.rows, first, n, seeks) {
+			at := position{first: uint32(first + s[0])}
+			if seeks && r.rows != nil {
+				at.rows = picked[s[0]:]
+			}
+			some := rec.NewSlice(s[0], s[1])
+			err := r.satisfying(some, at, fn)
+			some.Release()
+			if err != nil {
+				return inGroup(err, r.file, rows.group)
+			}
+		}
+		if seeks && r.rows != nil {
+			picked = picked[n:]
+		}
+		first += n
+	}
+	return nil
+}
+
+// satisfying passes on the keys of those rows of a record that satisfy the condition.
+func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) error {
+	if r.filter == nil {
+		return r.step(rec, at, fn)
+	}
+	rows, err := r.filter.kept(rec)
+	if err != nil {
+		return err
+	}
+	if failing := int(rec.NumRows()) - len(rows); r.failing && failing > 0 {
+		r.keys.without(failing)
+		if err := fn(); err != nil {
+			return err
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	r.kept = r.kept[:0]
+	for _, row := range rows {
+		r.kept = append(r.kept, at.first+uint32(row))
+	}
+	some, err := take.Record(memory.DefaultAllocator, rec, rows)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.file.name, err)
+	}
+	defer some.Release()
+	return r.step(some, position{rows: r.kept}, fn)
+}
+
+// list lists the rows, or some of them; nil for the whole row group.
+func (r *recordKeys) list(rows rowRange, some []uint32) {
+	total := r.file.GroupRows(rows.group)
+	if some != nil {
+		r.rows = append(r.rows[:0], some...)
+		if r.rows == nil {
+			r.rows = []uint32{}
+		}
+		return
+	}
+	if rows.hi < 0 || rows.lo == 0 && rows.hi == total {
+		r.rows = nil
+		return
+	}
+	r.rows = r.rows[:0]
+	for _, s := range rows.spans(total) {
+		for row := s[0]; row < s[1]; row++ {
+			r.rows = append(r.rows, uint32(row))
+		}
+	}
+	if r.rows == nil {
+		r.rows = []uint32{}
+	}
+}
+
+// step passes on the keys of a record.
+func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err error) {
+	if r.enc == nil {
+		if r.enc, err = newKeyEncoder(r.file.name, rec.Schema(), r.columns, r.options, r.filtered); err != nil {
+			return err
+		}
+	}
+	encode := r.enc.EncodeKeys
+	if r.ids {
+		encode = r.enc.EncodeIDs
+	}
+	if err := encode(r.file.name, rec, r.keys.Batch); err != nil {
+		return err
+	}
+	r.keys.place = at
+	return fn()
+}
+
+// within returns the ranges of a record to take, counted from its first row: the
+// part of rows that is in the record or, if rows is nil or only is set, the whole
+// record in steps.
+func within(rows []uint32, first, n int64, only bool) (out [][2]int64) {
+	if rows == nil || only {
+		for lo := int64(0); lo < n || lo == 0; lo += stepRows {
+			out = append(out, [2]int64{lo, min(lo+stepRows, n)})
+		}
+		return out
+	}
+	for i := 0; i < len(rows); {
+		k := i + 1
+		for k < len(rows) && rows[k] == rows[k-1]+1 {
+			k++
+		}
+		lo, hi := max(int64(rows[i])-first, 0), min(int64(rows[k-1])+1-first, n)
+		if lo < hi {
+			out = append(out, [2]int64{lo, hi})
+		}
+		i = k
+	}
+	return out
+}
+
+// readKeys is Read for columns that are used only as keys.
+func readKeys(ctx context.Context, from table, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return readKeysOf(ctx, from, group, columns, nil)
+}
+
+// readKeysOf is readKeys for the given rows of a Parquet file (nil: all), and for
+// all rows of other files.
+func readKeysOf(ctx context.Context, from table, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
+	if p, ok := from.(*arrowparquet.Parquet); ok {
+		return p.ReadKeys(ctx, group, columns, rows)
+	}
+	return from.Read(ctx, group, columns)
+}

@@ -1,0 +1,60 @@
+package output
+
+import "context"
+
+// recordScan is a matchScan for a key of any shape. It reads Arrow records.
+type recordScan struct {
+	recordKeys
+	check check
+	pairs bool
+	found []uint32
+	of    []uint32
+}
+
+// keyBatches is the number of batches of keys that together take all bytes that may
+// be in flight.
+const keyBatches = 64
+
+func newRecordScan(f *File, m Predicate, read []int, keys *Keys, c check, pairs bool) (*recordScan, error) {
+	columns, o, err := m.key()
+	from := f.parquet()
+	if f.inFlight > 0 {
+		from = from.InBatches(max(f.inFlight/keyBatches, leastBatch))
+	}
+	if c == nil {
+		c = (*Keys).Probe
+	}
+	r := recordKeys{file: f, from: from, columns: columns, options: o, filtered: true, read: read, keys: keys}
+	return &recordScan{recordKeys: r, check: c, pairs: pairs}, err
+}
+
+func (r *recordScan) none() { r.found, r.of = r.found[:0], r.of[:0] }
+
+func (r *recordScan) pruned() bool { return false }
+
+func (r *recordScan) within(context.Context, int) ([][2]int64, error) { return nil, nil }
+
+func (r *recordScan) before(int) (int64, bool) { return 0, false }
+
+func (r *recordScan) entries() []uint32 { return r.of }
+
+func (r *recordScan) size() int64 { return int64(4 * (cap(r.rows) + cap(r.found) + cap(r.of))) }
+
+func (r *recordScan) shed() { r.rows, r.found, r.of = nil, nil, nil }
+
+func (r *recordScan) hits(ctx context.Context, rows rowRange, some []uint32) (_ []uint32, nulls int64, err error) {
+	r.found, r.of = r.found[:0], r.of[:0]
+	r.keys.Piece = Piece{File: r.file, Lo: rows.group, Hi: rows.group + 1}
+	err = r.each(ctx, rows, some, func() error {
+		nulls += int64(r.keys.Batch.Nulls())
+		members, err := r.check(r.keys)
+		for _, m := range members {
+			r.found = append(r.found, r.keys.place.row(r.keys.Batch.Rows[m]))
+		}
+		if r.pairs {
+			r.of = append(r.of, r.keys.Entries[:len(members)]...)
+		}
+		return err
+	})
+	return r.found, nulls, err
+}

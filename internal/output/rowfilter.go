@@ -1,0 +1,334 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// rowFilter finds the rows of a Parquet file that satisfy its condition. Statistics of
+// row groups and pages decide as many rows as possible (rowspans.go). The columns of the
+// condition are then read for the remaining rows, one column after the other, the
+// smallest one first. A row that fails by the columns read so far is not read in the
+// others. It must not be used concurrently.
+type rowFilter struct {
+	file    *File
+	where   *where.Bound
+	columns []filterColumn
+	buf     *parquet.Buffers
+
+	expected map[int]*parquet.Ahead // announced ranges, by leaf
+
+	at    int            // the row group that spans and sets belong to; -1: none
+	spans []rowSpan      // rows of it that may satisfy the condition, ascending
+	sets  []where.Truths // by predicate: its possible truth values there
+
+	sure, maybe, found []uint32
+	done               []int // predicates evaluated for maybe
+	truths             [][]where.Truth
+	whole              []where.Truth
+	seen               []uint32 // positions of rows that were read
+	tables             [][]where.Truth
+	values             []where.Truth // of a page, without NULLs
+	arrays             recycler      // for the values of a page
+	pages, skipped     int           // of the condition's columns, since they were taken
+}
+
+// filterColumn is a column of a condition.
+type filterColumn struct {
+	field key.Field
+	leaf  arrowparquet.LeafValues // if plain
+	plain bool                    // the column is one leaf, not repeated
+	preds []int
+	stats *prune.Statistics // nil: none
+}
+
+func newRowFilter(f *File, buf *parquet.Buffers) *rowFilter {
+	w := &rowFilter{file: f, where: f.where, buf: buf, at: -1}
+	for _, field := range w.where.Columns() {
+		c := filterColumn{field: field}
+		if c.leaf, c.plain = f.parquet().Leaf(field.Index); c.plain {
+			c.stats = prune.NewStatistics(f.parquet().File(), c.leaf.Index(), c.leaf.Type())
+		}
+		w.columns = append(w.columns, c)
+	}
+	for i, p := range w.where.Preds() {
+		c := &w.columns[p.Column()]
+		c.preds = append(c.preds, i)
+	}
+	n := len(w.where.Preds())
+	w.truths, w.tables, w.sets = make([][]where.Truth, n), make([][]where.Truth, n), make([]where.Truths, n)
+	return w
+}
+
+// size returns the bytes of memory that are kept between row groups.
+func (w *rowFilter) size() int64 {
+	n := 4*(cap(w.sure)+cap(w.maybe)+cap(w.found)+cap(w.seen)) + cap(w.whole) + cap(w.values)
+	for i := range w.truths {
+		n += cap(w.truths[i]) + cap(w.tables[i])
+	}
+	return int64(n) + w.arrays.size()
+}
+
+// shed releases that memory.
+func (w *rowFilter) shed() {
+	w.sure, w.maybe, w.found, w.seen, w.whole, w.values = nil, nil, nil, nil, nil, nil
+	clear(w.truths)
+	clear(w.tables)
+	w.arrays = recycler{}
+}
+
+// rows returns the rows of a range that satisfy the condition, ascending. If all do, it
+// returns all instead of a list. within, if not nil, are ascending ranges: rows outside
+// them are not needed. The slice is valid until the next call.
+func (w *rowFilter) rows(ctx context.Context, r rowRange, within [][2]int64) (rows []uint32, all bool, err error) {
+	if within != nil && len(within) == 0 {
+		return nil, r.lo == r.hi, nil
+	}
+	if err := w.look(ctx, r.group); err != nil {
+		return nil, false, err
+	}
+	total := w.file.GroupRows(r.group)
+	spans := r.spans(total)
+	if len(w.spans) == 1 && w.spans[0] == (rowSpan{0, total, true}) && (within == nil || len(within) == 1 && within[0] == [2]int64{0, total}) {
+		return nil, true, nil
+	}
+	w.sure, w.maybe = w.sure[:0], w.maybe[:0]
+	for _, part := range spans {
+		for _, s := range w.spans {
+			lo, hi := max(s.lo, part[0]), min(s.hi, part[1])
+			for _, in := range orAll(within, total) {
+				w.add(max(lo, in[0]), min(hi, in[1]), s.sure)
+			}
+		}
+	}
+	rows, err = w.settle(ctx, r.group)
+	return rows, err == nil && int64(len(rows)) == r.hi-r.lo, err
+}
+
+func orAll(within [][2]int64, total int64) [][2]int64 {
+	if within == nil {
+		return [][2]int64{{0, total}}
+	}
+	return within
+}
+
+// add adds rows to those that are to be settled.
+func (w *rowFilter) add(lo, hi int64, sure bool) {
+	for row := lo; row < hi; row++ {
+		if sure {
+			w.sure = append(w.sure, uint32(row))
+		} else {
+			w.maybe = append(w.maybe, uint32(row))
+		}
+	}
+}
+
+// among returns those of the rows of a row group that satisfy the condition. Both are
+// ascending. The slice is valid until the next call.
+func (w *rowFilter) among(ctx context.Context, group int, rows []uint32) ([]uint32, error) {
+	if err := w.look(ctx, group); err != nil {
+		return nil, err
+	}
+	w.sure, w.maybe = w.sure[:0], w.maybe[:0]
+	spans := w.spans
+	for _, row := range rows {
+		for len(spans) > 0 && spans[0].hi <= int64(row) {
+			spans = spans[1:]
+		}
+		if len(spans) > 0 && spans[0].lo <= int64(row) {
+			w.add(int64(row), int64(row)+1, spans[0].sure)
+		}
+	}
+	return w.settle(ctx, group)
+}
+
+// settle returns the rows of sure, and those of maybe that satisfy the condition.
+func (w *rowFilter) settle(ctx context.Context, group int) ([]uint32, error) {
+	if len(w.maybe) == 0 {
+		return w.sure, nil
+	}
+	if err := w.evaluate(ctx, group); err != nil {
+		return nil, err
+	}
+	if len(w.sure) == 0 {
+		return w.maybe, nil
+	}
+	w.found = merged(w.found[:0], w.sure, w.maybe)
+	return w.found, nil
+}
+
+// merged appends the rows of two ascending lists without common rows, ascending.
+func merged(dst, a, b []uint32) []uint32 {
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] < b[0] {
+			dst, a = append(dst, a[0]), a[1:]
+		} else {
+			dst, b = append(dst, b[0]), b[1:]
+		}
+	}
+	return append(append(dst, a...), b...)
+}
+
+// evaluate reduces maybe to the rows that satisfy the condition.
+func (w *rowFilter) evaluate(ctx context.Context, group int) error {
+	w.done = w.done[:0]
+	for i := range w.truths {
+		w.truths[i] = w.truths[i][:0]
+	}
+	todo := w.undecided(group)
+	for i, c := range todo {
+		if len(w.maybe) == 0 {
+			return nil
+		}
+		if err := w.column(ctx, group, c); err != nil {
+			return inGroup(err, w.file, group)
+		}
+		if i < len(todo)-1 {
+			w.dropHopeless()
+		}
+	}
+	for i, set := range w.sets {
+		if !slices.Contains(w.done, i) {
+			w.truths[i] = repeated(w.truths[i][:0], theOnly(set), len(w.maybe))
+		}
+	}
+	w.whole = w.where.Combine(w.whole[:0], w.truths)
+	n := 0
+	for i, row := range w.maybe {
+		if w.whole[i] == where.True {
+			w.maybe[n] = row
+			n++
+		}
+	}
+	w.maybe = w.maybe[:n]
+	return nil
+}
+
+// undecided returns the columns that statistics of the row group do not settle, the
+// smallest one first.
+func (w *rowFilter) undecided(group int) (todo []*filterColumn) {
+	for i := range w.columns {
+		c := &w.columns[i]
+		if slices.ContainsFunc(c.preds, func(p int) bool { return !single(w.sets[p]) }) {
+			todo = append(todo, c)
+		}
+	}
+	slices.SortStableFunc(todo, func(a, b *filterColumn) int { return cmp.Compare(w.bytes(group, a), w.bytes(group, b)) })
+	return todo
+}
+
+// bytes returns the compressed size of a column of a row group.
+func (w *rowFilter) bytes(group int, c *filterColumn) (n int64) {
+	p := w.file.parquet()
+	leaves := p.Below(c.field.Index[:1])
+	if c.plain {
+		leaves = []int{c.leaf.Index()}
+	}
+	for _, l := range leaves {
+		n += min(p.File().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize, 1<<40)
+	}
+	return n
+}
+
+// cost returns the compressed bytes of the columns that must be read of a row group, whose
+// spans are known.
+func (w *rowFilter) cost(group int) (n int64) {
+	if !slices.ContainsFunc(w.spans, func(s rowSpan) bool { return !s.sure }) {
+		return 0
+	}
+	for _, c := range w.undecided(group) {
+		n += w.bytes(group, c)
+	}
+	return n
+}
+
+// single reports whether a set has one truth value.
+func single(s where.Truths) bool {
+	return s.Only(where.False) || s.Only(where.Null) || s.Only(where.True)
+}
+
+// theOnly returns the truth value of a set that has one.
+func theOnly(s where.Truths) where.Truth {
+	switch {
+	case s.Only(where.False):
+		return where.False
+	case s.Only(where.Null):
+		return where.Null
+	}
+	return where.True
+}
+
+func repeated(dst []where.Truth, t where.Truth, n int) []where.Truth {
+	dst = slices.Grow(dst, n)
+	for range n {
+		dst = append(dst, t)
+	}
+	return dst
+}
+
+// keep reduces maybe, and the truth values of its rows, to the given positions.
+func (w *rowFilter) keep(positions []uint32) {
+	for i, at := range positions {
+		w.maybe[i] = w.maybe[at]
+	}
+	w.maybe = w.maybe[:len(positions)]
+	for _, p := range w.done {
+		t := w.truths[p]
+		for i, at := range positions {
+			t[i] = t[at]
+		}
+		w.truths[p] = t[:len(positions)]
+	}
+}
+
+// known are conclusions from the truth of up to mostKnown predicates: 0 if there is none
+// yet.
+type known [1 << (2 * mostKnown)]int8
+
+const mostKnown = 6
+
+// holds returns the conclusion for a code, which it obtains from conclude once.
+func (k *known) holds(code int, conclude func() bool) bool {
+	if k[code] == 0 {
+		k[code] = -1
+		if conclude() {
+			k[code] = 1
+		}
+	}
+	return k[code] > 0
+}
+
+// dropHopeless drops the rows of maybe that fail for every value of the columns that
+// were not read yet.
+func (w *rowFilter) dropHopeless() {
+	if len(w.done) > mostKnown {
+		return
+	}
+	w.seen = w.seen[:0]
+	sets := slices.Clone(w.sets)
+	var hopeful known
+	for i := range w.maybe {
+		code := 0
+		for _, p := range w.done {
+			code = code<<2 | int(w.truths[p][i])
+		}
+		if hopeful.holds(code, func() bool {
+			for _, p := range w.done {
+				sets[p] = w.truths[p][i].Set()
+			}
+			return w.where.Possible(sets).Has(where.True)
+		}) {
+			w.seen = append(w.seen, uint32(i))
+		}
+	}
+	if len(w.seen) < len(w.maybe) {
+		w.keep(w.seen)
+	}
+}

@@ -1,0 +1,263 @@
+package output
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+)
+
+// rowSpan is a range of rows of a row group that may satisfy a condition.
+type rowSpan struct {
+	lo, hi int64
+	sure   bool // all do
+}
+
+// look finds the spans of a row group. It reads page indexes, but no pages.
+func (w *rowFilter) look(ctx context.Context, group int) error {
+	if w.at == group {
+		return nil
+	}
+	if err := stopped.Err(ctx); err != nil {
+		return err
+	}
+	w.at, w.spans = -1, w.spans[:0]
+	total := w.file.GroupRows(group)
+	possible := w.group(group)
+	switch {
+	case total == 0 || !possible.Has(where.True):
+	case possible.Only(where.True):
+		w.spans = append(w.spans, rowSpan{0, total, true})
+	default:
+		if err := w.byPages(group, total); err != nil {
+			return err
+		}
+	}
+	w.at = group
+	return nil
+}
+
+// group sets the possible truth values of each predicate according to the statistics of a
+// row group, and returns those of the condition.
+func (w *rowFilter) group(group int) where.Truths {
+	if w.at != group {
+		w.at = -1
+	}
+	states := make([]columnState, len(w.columns))
+	for i := range w.columns {
+		c := &w.columns[i]
+		var facts prune.Facts
+		if c.stats != nil {
+			facts = c.stats.Group(group)
+		}
+		states[i] = w.state(c, facts)
+		for k, p := range c.preds {
+			w.sets[p] = states[i].all(k)
+		}
+	}
+	return w.possible(states)
+}
+
+// columnState has the possible truth values of a column's predicates in a range of rows.
+type columnState struct {
+	preds []where.Truths // by predicate of the column
+	empty []where.Truths // for empty values in addition; nil: without any
+}
+
+// all returns the possible truth values of predicate k of the column.
+func (s *columnState) all(k int) where.Truths {
+	if s.empty == nil {
+		return s.preds[k]
+	}
+	return s.preds[k] | s.empty[k]
+}
+
+// state returns the state of a column given facts about its values.
+func (w *rowFilter) state(c *filterColumn, of prune.Facts) (s columnState) {
+	facts := where.Facts{NoNulls: of.NoNulls, AllNulls: of.AllNulls, NaN: of.NaN}
+	if of.Least != nil {
+		if facts.Range = c.pair(of.Least, of.Most); facts.Range != nil {
+			defer facts.Range.Release()
+		}
+	}
+	for _, p := range c.preds {
+		s.preds = append(s.preds, w.where.Preds()[p].Possible(facts))
+	}
+	if !of.Empty || facts.Range == nil {
+		return s
+	}
+	none := where.Facts{Range: c.pair(nil, nil), NoNulls: true}
+	if none.Range != nil {
+		defer none.Range.Release()
+	}
+	for _, p := range c.preds {
+		s.empty = append(s.empty, w.where.Preds()[p].Possible(none))
+	}
+	return s
+}
+
+// pair returns two stored values of a leaf as an array, or nil if they are none.
+func (c *filterColumn) pair(a, b []byte) arrow.Array {
+	var plain []byte
+	for _, v := range [][]byte{a, b} {
+		if c.stats.Sized() {
+			plain = binary.LittleEndian.AppendUint32(plain, uint32(len(v)))
+		}
+		plain = append(plain, v...)
+	}
+	values, err := c.leaf.Array(&parquet.Page{Values: 2, NonNull: 2, Plain: plain}, nil)
+	if err != nil {
+		return nil // a bound that is not a value of the type proves nothing
+	}
+	return values
+}
+
+// mostEmpty is the maximum number of columns whose empty values are considered apart.
+const mostEmpty = 4
+
+// possible returns the possible truth values of the condition, given those of each column.
+// The values of one column are either empty or within its bounds in all predicates.
+func (w *rowFilter) possible(states []columnState) (out where.Truths) {
+	sets := make([]where.Truths, len(w.sets))
+	var apart []int // columns with empty values
+	for i := range states {
+		for k, p := range w.columns[i].preds {
+			sets[p] = states[i].all(k)
+		}
+		if states[i].empty != nil {
+			apart = append(apart, i)
+		}
+	}
+	if len(apart) == 0 || len(apart) > mostEmpty {
+		return w.where.Possible(sets)
+	}
+	for choice := range 1 << len(apart) {
+		for bit, i := range apart {
+			of := states[i].preds
+			if choice>>bit&1 != 0 {
+				of = states[i].empty
+			}
+			for k, p := range w.columns[i].preds {
+				sets[p] = of[k]
+			}
+		}
+		out |= w.where.Possible(sets)
+	}
+	return out
+}
+
+// columnPages walks the pages of a column of a row group.
+type columnPages struct {
+	index *parquet.OffsetIndex // nil: one page
+	facts []prune.Facts
+	at    int
+	end   int64 // of the page's rows
+
+	noNulls bool // in the whole row group
+}
+
+// byPages finds the spans of a row group by the page indexes of columns that the row
+// group's statistics do not settle.
+func (w *rowFilter) byPages(group int, total int64) error {
+	states, walks := make([]columnState, len(w.columns)), make([]columnPages, len(w.columns))
+	for i := range w.columns {
+		c, x := &w.columns[i], &walks[i]
+		settled := true
+		for _, p := range c.preds {
+			states[i].preds = append(states[i].preds, w.sets[p])
+			settled = settled && single(w.sets[p])
+		}
+		x.at, x.end = -1, math.MaxInt64
+		if settled || c.stats == nil {
+			continue
+		}
+		var err error
+		if x.index, x.facts, err = c.stats.Pages(group); err != nil {
+			return err
+		}
+		whole := c.stats.Group(group)
+		if x.index == nil {
+			states[i] = w.state(c, whole)
+			continue
+		}
+		x.end, x.noNulls = 0, whole.NoNulls
+	}
+	for row := int64(0); row < total; {
+		end := total
+		for i := range walks {
+			x := &walks[i]
+			for x.end <= row {
+				x.at++
+				x.end = x.index.End(x.at)
+				if x.end > row {
+					facts := x.facts[x.at]
+					facts.NoNulls = facts.NoNulls || x.noNulls
+					states[i] = w.state(&w.columns[i], facts)
+				}
+			}
+			end = min(end, x.end)
+		}
+		if possible := w.possible(states); possible.Has(where.True) {
+			w.span(rowSpan{row, end, possible.Only(where.True)})
+		}
+		row = end
+	}
+	return nil
+}
+
+// candidates returns the rows of a range that may satisfy the condition; within as in
+// rows.
+func (w *rowFilter) candidates(ctx context.Context, r rowRange, within [][2]int64) (spans [][2]int64, err error) {
+	if within != nil && len(within) == 0 {
+		return nil, nil
+	}
+	if err := w.look(ctx, r.group); err != nil {
+		return nil, err
+	}
+	total := w.file.GroupRows(r.group)
+	var all [][2]int64
+	for _, s := range w.spans {
+		all = append(all, [2]int64{s.lo, s.hi})
+	}
+	return prune.Intersect(prune.Intersect(all, orAll(within, total)), r.spans(total)), nil
+}
+
+// announce announces what evaluating the condition for a range will read, of files over
+// a network, and returns the rows that may satisfy it. Each column is announced for all of
+// them, also those that need it only if others let a row through.
+func (w *rowFilter) announce(ctx context.Context, r rowRange, within [][2]int64) (ahead map[int]*parquet.Ahead, spans [][2]int64, err error) {
+	if spans, err = w.candidates(ctx, r, within); err != nil {
+		return nil, nil, err
+	}
+	var unsure [][2]int64
+	for _, s := range w.spans {
+		if !s.sure {
+			unsure = append(unsure, [2]int64{s.lo, s.hi})
+		}
+	}
+	if unsure = prune.Intersect(unsure, spans); len(spans) == 0 || len(unsure) == 0 {
+		return nil, spans, nil
+	}
+	ahead = map[int]*parquet.Ahead{}
+	for _, c := range w.undecided(r.group) {
+		if c.plain {
+			ahead[c.leaf.Index()] = w.file.parquet().File().AheadOf(r.group, c.leaf.Index(), unsure)
+		}
+	}
+	return ahead, spans, nil
+}
+
+// span adds a span after the others.
+func (w *rowFilter) span(s rowSpan) {
+	if n := len(w.spans); n > 0 && w.spans[n-1].hi == s.lo && w.spans[n-1].sure == s.sure {
+		w.spans[n-1].hi = s.hi
+		return
+	}
+	w.spans = append(w.spans, s)
+}

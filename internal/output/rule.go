@@ -1,0 +1,60 @@
+package output
+
+import (
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// A filter is always probed with the rule that it was built with. The options of a
+// scan must name that rule, so that strings are never compared by a rule that the
+// user does not know about.
+
+// checkRules compares the rule of the options with the filters' rules.
+func (o *Scan) checkRules() error {
+	got, err := key.ParseRule(o.Normalize)
+	if err != nil {
+		return err
+	}
+	used := false
+	for _, m := range o.predicates() {
+		want, err := key.RuleOf(m.Filter.Normal())
+		if err != nil {
+			return err
+		}
+		used = used || want == got
+		if want != got && (want != 0 || concerned(m.Filter)) {
+			return otherRule(m, want, got)
+		}
+	}
+	if !used {
+		return fault.Unsupported(fault.At{}, "{Normalize %s} of a key of class %s", got, strings.Join(o.Match[0].Filter.KeyClasses(), ", ")).
+			WithHint("the rule is for strings: leave it out")
+	}
+	return nil
+}
+
+// concerned reports whether a rule could change the filter's keys.
+func concerned(f *codec.Filter) bool {
+	var classes []key.Class
+	for _, c := range f.KeyClasses() {
+		classes = append(classes, key.Class(c))
+	}
+	return key.UUID.Concerns(classes)
+}
+
+// otherRule is the error for a filter that was built with the rule want, if the
+// options name the rule got.
+func otherRule(m Predicate, want, got key.Rule) error {
+	column := m.Key
+	if column == "" {
+		column = strings.Join(m.Filter.KeyNames(), ",")
+	}
+	e := fault.Mismatch(fault.At{Column: column}, "", want.Word(), got.Word()).About("{Normalize}, by which the filter was built")
+	if want == 0 {
+		return e.WithHint("leave {Normalize} out, or build the filter with {Normalize %s}", got)
+	}
+	return e.WithHint("say {Normalize %s}: both sides are normalised alike", want)
+}

@@ -1,0 +1,520 @@
+package output
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	pq "github.com/parquet-go/parquet-go"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// Under a rule, a scan gives the same rows as a loop over all rows, although
+// statistics, indexes and dictionaries of the file describe the stored values.
+
+// newRuledFilter returns a Bloom filter so large that it has no false positives, with
+// the bounds of its keys. Its members do not come from package key.
+func newRuledFilter(t testing.TB, rule string, names []string, classes []key.Class, members map[string][]string) *codec.Filter {
+	t.Helper()
+	f, bounds := filterOver(names, classes...), key.NewBounds(classes)
+	f.Rule = rule
+	hash := bloom.Hash{ID: bloom.XXH3}
+	bits, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: 1 << 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for column, parts := range members {
+		bits.Add([]uint64{hash.Sum([]byte(column))})
+		for i, p := range parts {
+			bounds.Widen(i, []byte(p), []byte(p), true)
+		}
+	}
+	f.SetBloom(bits)
+	return bounded(f, bounds)
+}
+
+var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(D)\}|(D))\z`, "D",
+	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}`))
+
+// naiveRule applies a rule to a string.
+func naiveRule(rule, value string) (string, bool) {
+	if strings.Contains(rule, "trim") {
+		value = strings.Trim(value, "\t\n\v\f\r ")
+	}
+	if strings.Contains(rule, "lower") {
+		for c := 'A'; c <= 'Z'; c++ {
+			value = strings.ReplaceAll(value, string(c), string(c+'a'-'A'))
+		}
+	}
+	if !strings.Contains(rule, "uuid") {
+		return value, true
+	}
+	m := uuidText.FindStringSubmatch(value)
+	if m == nil {
+		return "", false
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(m[1]+m[2]+m[3], "-", ""))
+	return string(b), err == nil
+}
+
+// ruledRow is a row's key: one string, or two with a number in between if composite.
+type ruledRow struct {
+	k, g *string // nil: NULL
+	n    int64
+}
+
+// key returns the key's parts and bytes; ok is false if it equals nothing.
+func (r ruledRow) key(rule string, composite bool) (parts []string, column string, null, ok bool) {
+	if r.k == nil || composite && r.g == nil {
+		return nil, "", true, false
+	}
+	k, ok := naiveRule(rule, *r.k)
+	if !composite {
+		return []string{k}, k, false, ok
+	}
+	g, ok2 := naiveRule(rule, *r.g)
+	n := string(key.IntegerPart(uint64(r.n), false))
+	for _, p := range []string{k, n, g} {
+		parts = append(parts, p)
+		column += string(binary.AppendUvarint(nil, uint64(len(p)))) + p
+	}
+	return parts, column, false, ok && ok2
+}
+
+// ruledRows draws rows whose keys equal, or nearly equal, others under some rule.
+func ruledRows(r *rand.Rand, n int, nulls, plain bool) []ruledRow {
+	spaces := []string{"", "", "", " ", "\t\n", "\v\f\r", "\u00a0"}
+	text := func() *string {
+		if nulls && r.IntN(8) == 0 {
+			return nil
+		}
+		core := []string{"", "a", "A", "ab", "aB", "ä", "Ä", "a b", "z", "Z"}[r.IntN(10)]
+		if r.IntN(3) > 0 {
+			var id [16]byte
+			id[r.IntN(2)] = byte(r.IntN(3)) * 0xab
+			core = hex.EncodeToString(id[:])
+			if r.IntN(3) > 0 {
+				core = core[:8] + "-" + core[8:12] + "-" + core[12:16] + "-" + core[16:20] + "-" + core[20:]
+			}
+			core = []string{core, core, strings.ToUpper(core), "{" + core + "}", "urn:uuid:" + core, core[1:]}[r.IntN(6)]
+		}
+		if !plain {
+			core = fmt.Sprint(core, []string{"", "", "", "Q", "q"}[r.IntN(5)])
+		}
+		core = spaces[r.IntN(len(spaces))] + core + spaces[r.IntN(len(spaces))]
+		return &core
+	}
+	rows := make([]ruledRow, n)
+	for i := range rows {
+		rows[i] = ruledRow{k: text(), g: text(), n: int64(r.IntN(2))}
+	}
+	if r.IntN(2) == 0 { // so that pages have different statistics
+		slices.SortStableFunc(rows, func(a, b ruledRow) int { return strings.Compare(deref(a.k), deref(b.k)) })
+	}
+	return rows
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// ruledPages writes column k (or s.k) and the row's number with parquet-go, in small
+// pages with indexes.
+func ruledPages(t testing.TB, r *rand.Rand, rows []ruledRow, nested bool) []byte {
+	t.Helper()
+	node := pq.Optional(pq.String())
+	if r.IntN(2) == 0 {
+		node = pq.Encoded(node, &pq.RLEDictionary)
+	}
+	fields, path, def := pq.Group{"k": node, "z": pq.Leaf(pq.Int64Type)}, []string{"k"}, 1
+	if nested {
+		fields, path, def = pq.Group{"s": pq.Optional(pq.Group{"k": node}), "z": pq.Leaf(pq.Int64Type)}, []string{"s", "k"}, 2
+	}
+	var b bytes.Buffer
+	w := pq.NewWriter(&b, pq.NewSchema("log", fields), pq.CreatedBy("github.com/parquet-go/parquet-go", "0.32.0", ""),
+		pq.PageBufferSize(64+r.IntN(500)), pq.MaxRowsPerRowGroup(int64(40+r.IntN(300))), pq.DataPageVersion(1+r.IntN(2)),
+		pq.BloomFilters(pq.SplitBlockFilter(10, path...)))
+	for i, row := range rows {
+		v := pq.ValueOf(nil).Level(0, r.IntN(def), 0)
+		if row.k != nil {
+			v = pq.ByteArrayValue([]byte(*row.k)).Level(0, def, 0)
+		}
+		if _, err := w.WriteRows([]pq.Row{{v, pq.Int64Value(int64(i)).Level(0, 0, 1)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// ruledRecord makes a record of columns k, n, g and the row's number.
+func ruledRecord(r *rand.Rand, mem memory.Allocator, rows []ruledRow) arrow.Record {
+	types := []arrow.DataType{
+		arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.Binary,
+		&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: arrow.BinaryTypes.String},
+	}
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "k", Type: types[r.IntN(len(types))], Nullable: true}, {Name: "n", Type: arrow.PrimitiveTypes.Int32},
+		{Name: "g", Type: types[r.IntN(len(types))], Nullable: true}, {Name: "z", Type: arrow.PrimitiveTypes.Int64},
+	}, nil)
+	b := array.NewRecordBuilder(mem, schema)
+	defer b.Release()
+	text := func(b array.Builder, v *string) {
+		if v == nil {
+			b.AppendNull()
+			return
+		}
+		switch b := b.(type) {
+		case array.StringLikeBuilder:
+			b.Append(*v)
+		case *array.BinaryDictionaryBuilder:
+			_ = b.AppendString(*v)
+		case *array.BinaryBuilder:
+			b.AppendString(*v)
+		}
+	}
+	for i, row := range rows {
+		text(b.Field(0), row.k)
+		b.Field(1).(*array.Int32Builder).Append(int32(row.n))
+		text(b.Field(2), row.g)
+		b.Field(3).(*array.Int64Builder).Append(int64(i))
+	}
+	return b.NewRecord()
+}
+
+// counter checks keys against members, and counts the rows of each key.
+type counter struct {
+	members map[string][]string
+	mu      sync.Mutex
+	count   map[string]int64
+}
+
+func (c *counter) check(k *Keys) ([]uint32, error) {
+	hits, err := k.Probe()
+	var members []uint32
+	for _, h := range hits {
+		if _, ok := c.members[string(k.Batch.Append(nil, int(h)))]; ok {
+			members = append(members, h)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range k.Batch.Rows {
+		n := int64(1)
+		if k.Times != nil {
+			n = int64(k.Times[i])
+		}
+		if n > 0 {
+			c.count[string(k.Batch.Append(nil, i))] += n
+		}
+	}
+	return members, err
+}
+
+func TestRuleProperty(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	rules := []string{"", "trim", "lower", "trim,lower", "uuid", "trim,uuid", "lower,uuid", "trim,lower,uuid"}
+	dir := t.TempDir()
+	kept, matched := 0, 0
+	for round := range cases.Count(3, 6, 12) {
+		for _, shape := range []string{"pages", "nested pages", "parquet", "arrow", "composite parquet", "composite arrow"} {
+			rows := ruledRows(rng, 1+rng.IntN(600), rng.IntN(2) == 0, rng.IntN(2) == 0)
+			path := filepath.Join(dir, fmt.Sprint(round, strings.ReplaceAll(shape, " ", "-"), ".parquet"))
+			key, composite := "k", strings.HasPrefix(shape, "composite")
+			switch {
+			case strings.HasSuffix(shape, "pages"):
+				if shape == "nested pages" {
+					key = "s.k"
+				}
+				put(t, path, string(ruledPages(t, rng, rows, shape == "nested pages")))
+			case strings.HasSuffix(shape, "arrow"):
+				path = strings.TrimSuffix(path, "parquet") + "arrow"
+				fallthrough
+			default:
+				write(t, path, 1+int64(rng.IntN(200)), ruledRecord(rng, checked(t), rows))
+			}
+			if composite {
+				key = "k,n,g"
+			}
+			for _, rule := range rules {
+				n, m := checkRule(t, rng, fmt.Sprintf("round %d, %s under %q", round, shape, rule), path, key, rule, rows, composite)
+				kept, matched = kept+n, matched+m
+			}
+		}
+	}
+	if matched < kept/20 || kept < matched*2 {
+		t.Errorf("%d of %d rows matched: that is no test", matched, kept)
+	}
+}
+
+// checkRule scans a file for some of the keys that its rows have under the rule, and
+// compares with a loop over the rows.
+func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, rows []ruledRow, composite bool) (all, matched int) {
+	t.Helper()
+	text := key.Bytes
+	if strings.Contains(rule, "uuid") {
+		text = key.Fixed(16)
+	}
+	names, classes := []string{column}, []key.Class{text}
+	if composite {
+		names, classes = strings.Split(column, ","), []key.Class{text, key.Integer, text}
+	}
+	members := map[string][]string{}
+	for range 1 + rng.IntN(40) {
+		if parts, k, _, ok := rows[rng.IntN(len(rows))].key(rule, composite); ok {
+			members[k] = parts
+		}
+	}
+	var in, out []int
+	count, nulls := map[string]int64{}, int64(0)
+	for i, row := range rows {
+		_, k, null, ok := row.key(rule, composite)
+		if null {
+			nulls++
+		}
+		if ok {
+			count[k]++
+		}
+		if _, member := members[k]; member && ok {
+			in = append(in, i)
+		} else {
+			out = append(out, i)
+		}
+	}
+	filter := newRuledFilter(t, rule, names, classes, members)
+	for _, c := range []struct {
+		name            string
+		verify, exclude bool
+		want            []int
+	}{{"match", false, false, in}, {"verified", true, false, in}, {"excluded", true, true, out}} {
+		m := dataset.Match{Filter: filter, Key: column, NoMatch: c.exclude}
+		v := &counter{members: members, count: map[string]int64{}}
+		opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}
+		if c.verify {
+			opts.Check = func() func(*Keys) ([]uint32, error) { return v.check }
+		}
+		got, st := scanned(t, opts, dataset.Shard{}, path)
+		if !slices.Equal(got, c.want) {
+			t.Fatalf("%s, %s: rows %d, want %d", what, c.name, got, c.want)
+		}
+		if n := st.KeysNull.Load(); n != nulls && (rule != "" || c.verify) { // NULLs in skipped pages may be unknown
+			t.Errorf("%s, %s: %d NULLs, want %d", what, c.name, n, nulls)
+		}
+		if c.verify && rule != "" && !maps.Equal(v.count, count) {
+			t.Errorf("%s, %s: counted %v, want %v", what, c.name, v.count, count)
+		}
+	}
+	return len(rows), len(in)
+}
+
+// Every way to prune finds no member in the stored values, but under the rule there is
+// one.
+func TestRuleIsNotPruned(t *testing.T) {
+	const id = "123e4567-e89b-12d3-a456-426614174000"
+	bin, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []struct {
+		rule, member string
+		rows         []string
+		want         []int
+	}{
+		{"lower", "anna", []string{"ANNA", "BERT", "Anna"}, []int{0, 2}}, // all below the member
+		{"trim", "a", []string{" a", "\ta\n", " b"}, []int{0, 1}},
+		{"trim", "a", []string{"b", "a ", "a\t"}, []int{1, 2}}, // all above
+		{"lower", "", []string{"", "A"}, []int{0}},
+		{"trim,lower", "zoe", []string{" ZOE", "YVES "}, []int{0}},
+		{"uuid", string(bin), []string{strings.ToUpper(id), "{" + id + "}", "no"}, []int{0, 1}},
+		{"trim,uuid", string(bin), []string{" " + id, "urn:uuid:" + id + "\n", id[1:]}, []int{0, 1}},
+	} {
+		class := key.Bytes
+		if strings.Contains(v.rule, "uuid") {
+			class = key.Fixed(16)
+		}
+		filter := newRuledFilter(t, v.rule, []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
+		var rows []ruledRow
+		for i := range v.rows {
+			rows = append(rows, ruledRow{k: &v.rows[i], g: new(string)})
+		}
+		for seed := range uint64(8) { // dictionary and plain pages of both versions, also written by Arrow
+			rng := rand.New(rand.NewPCG(seed, 1))
+			path := filepath.Join(t.TempDir(), "log.parquet")
+			if seed%4 == 3 {
+				write(t, path, 1+int64(seed), ruledRecord(rng, checked(t), rows))
+			} else {
+				put(t, path, string(ruledPages(t, rng, rows, false)))
+			}
+			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: v.rule}}, dataset.Shard{}, path)
+			if !slices.Equal(got, v.want) || st.RowGroupsSkipped.Load() > 0 {
+				t.Errorf("%s, member %q among %q, file %d: rows %d, want %d; %d row groups skipped", v.rule, v.member, v.rows, seed, got, v.want, st.RowGroupsSkipped.Load())
+			}
+			if class != key.Bytes || v.member == "" {
+				continue
+			}
+			// The statistics do exclude the member: without a rule no page is read.
+			plain := newRuledFilter(t, "", []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
+			if got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: plain}}}}, dataset.Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
+				t.Errorf("%q among %q, file %d: without a rule rows %d, %d row groups skipped: that is no vector", v.member, v.rows, seed, got, st.RowGroupsSkipped.Load())
+			}
+		}
+	}
+}
+
+// Text is compared with a column of UUIDs, which no rule changes.
+func TestRuleUUIDColumn(t *testing.T) {
+	ids := [][]byte{bytes.Repeat([]byte{'A'}, 16), bytes.Repeat([]byte{' '}, 16), bytes.Repeat([]byte{0xab}, 16)}
+	filter := newRuledFilter(t, "trim,lower,uuid", []string{"k"}, []key.Class{key.Fixed(16)}, map[string][]string{
+		string(ids[0]): {string(ids[0])}, string(ids[1]): {string(ids[1])},
+	})
+	b := array.NewFixedSizeBinaryBuilder(checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
+	defer b.Release()
+	for i := range 9 {
+		if i == 4 {
+			b.AppendNull()
+		} else {
+			b.Append(ids[i%3])
+		}
+	}
+	a := b.NewArray()
+	defer a.Release()
+	for _, name := range []string{"u.parquet", "u.arrow"} {
+		rec := record(t, checked(t), col{"k", a}, col{"z", numbers(9, func(i int) int64 { return int64(i) })})
+		path := write(t, filepath.Join(t.TempDir(), name), 4, rec)
+		got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
+		equal(t, name, got, []int{0, 1, 3, 6, 7})
+		equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
+	}
+	// Its values are the keys, so its statistics are used.
+	sorted := array.NewFixedSizeBinaryBuilder(checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
+	defer sorted.Release()
+	for i := range 8 {
+		sorted.Append(bytes.Repeat([]byte{byte(i) << 5}, 16))
+	}
+	a2 := sorted.NewArray()
+	defer a2.Release()
+	path := write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, record(t, checked(t), col{"k", a2}, col{"z", numbers(8, func(i int) int64 { return int64(i) })}))
+	got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
+	equal(t, "sorted", got, []int{1})
+	equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
+}
+
+// The rule of a scan must be that of each filter.
+func TestRuleIsSaid(t *testing.T) {
+	of := func(rule string, class key.Class) *codec.Filter {
+		return newRuledFilter(t, rule, []string{"k"}, []key.Class{class}, nil)
+	}
+	plain, lower, both := of("", key.Bytes), of("lower", key.Bytes), of("trim,lower", key.Bytes)
+	uuid, ids := of("uuid", key.Fixed(16)), of("", key.Fixed(16))
+	ints, gap := exactOf("n", 1), of("", key.Date)
+	for _, c := range []struct {
+		rule    string
+		filters []*codec.Filter
+		words   []string // of the error; none: no error
+	}{
+		{"", []*codec.Filter{plain, ids, ints}, nil}, {"lower", []*codec.Filter{lower}, nil}, {"lower,trim", []*codec.Filter{both, both}, nil},
+		{"uuid", []*codec.Filter{uuid}, nil}, {"lower", []*codec.Filter{ints, lower, gap}, nil},
+		{"", []*codec.Filter{lower}, []string{"want lower, got none", "say Normalize lower"}},
+		{"trim", []*codec.Filter{lower}, []string{"want lower, got trim", "say Normalize lower"}},
+		{"lower", []*codec.Filter{both}, []string{"want trim,lower, got lower"}},
+		{"lower", []*codec.Filter{plain}, []string{"want none, got lower", "leave Normalize out"}},
+		{"uuid", []*codec.Filter{ids}, []string{"want none, got uuid"}},
+		{"uuid", []*codec.Filter{both}, []string{"want trim,lower, got uuid"}},
+		{"lower", []*codec.Filter{lower, plain}, []string{"want none, got lower"}},
+		{"lower", []*codec.Filter{lower, both}, []string{"want trim,lower, got lower"}},
+		{"", []*codec.Filter{plain, lower}, []string{"want lower, got none"}},
+		{"lower", []*codec.Filter{ints}, []string{"unsupported: Normalize lower of a key of class integer"}},
+		{"trim", []*codec.Filter{ints, gap}, []string{"unsupported: Normalize trim of a key of class integer"}},
+		{"upper", []*codec.Filter{lower}, []string{"want some of trim, lower, uuid"}},
+		{"trim,trim", []*codec.Filter{lower}, []string{"twice"}},
+	} {
+		var opts Scan
+		opts.Normalize = c.rule
+		for _, f := range c.filters {
+			opts.Match = append(opts.Match, dataset.Match{Filter: f})
+		}
+		_, err := ScannerOf(opts)
+		if c.words == nil && err != nil {
+			t.Errorf("%q: %v", c.rule, err)
+		} else if c.words != nil {
+			says(t, c.rule, err, nil, c.words...)
+		}
+	}
+	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
+		f := of("", key.Bytes)
+		f.NormalForm, f.Rule = normal, ""
+		_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: f}}, Normalize: "lower"})
+		says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
+	}
+	// The error about a log without strings names its class.
+	path := write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, record(t, checked(t), col{"k", []int64{1}}, col{"z", []int64{1}}))
+	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: lower}}, Normalize: "lower"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, "integers", s.check(open(t, Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+}
+
+// IDs that are not UUIDs are errors that give the place but not the value.
+func TestRuleOfIDs(t *testing.T) {
+	const id = "123e4567-e89b-12d3-a456-426614174000"
+	dir := t.TempDir()
+	values := []string{id, id, strings.ToUpper(id), "secret", id}
+	rec := func() arrow.Record {
+		return record(t, checked(t), col{"k", values}, col{"n", []int64{1, 2, 3, 4, 5}})
+	}
+	for _, c := range []struct {
+		name, column string
+		words        []string
+	}{
+		{write(t, filepath.Join(dir, "a.parquet"), 2, rec()), "k", []string{"a.parquet: row group 2: column k"}},
+		{write(t, filepath.Join(dir, "b.arrow"), 2, rec()), "k", []string{"b.arrow: row group 2: column k"}},
+		{write(t, filepath.Join(dir, "c.parquet"), 3, rec()), "k,n", []string{"c.parquet: row group 2: column k,n"}},
+		{put(t, filepath.Join(dir, "d.txt"), strings.Join(values, "\n\n")), "k", []string{"d.txt: line 7: column k", "want a UUID"}},
+		{put(t, filepath.Join(dir, "e.csv"), "n,k\n1,\""+id+"\"\n\n2,secret\n"), "k", []string{"e.csv: line 4: column k"}},
+		{put(t, filepath.Join(dir, "f.csv"), "n,k\n1,"+id+"\n\n2,secret\n"), "k,n", []string{"f.csv: line 4: column k"}},
+		{put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
+	} {
+		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
+		paths, err := key.ParseColumns(c.column)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
+		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
+		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
+		_, _, err = ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, work)
+		says(t, c.name, err, fault.ErrMismatch, c.words...)
+		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
+			t.Errorf("%v", err)
+		}
+		files = open(t, Opening{OpenOptions: OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
+		o.Rule = key.Trim
+		if _, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, work); err != nil {
+			t.Errorf("%s: only trimmed: %v", c.name, err)
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Run is what an output comes from: what was read, and what was done with it.
+// Runs of equal digests write equal outputs, so a run that finds an output of its
+// own digest is done. The workers of one run differ in [Output].Shard alone.
+//
+// In a directory each file is compared by itself: it is up to date if it comes from the
+// same input with the same options and IDs, whatever the other inputs are.
+//
+// The files must stay open while the Run is in use.
+type Run struct {
+	// Options describe what is done: the command, and the values of all options
+	// that the output depends on, such as keys with their casts, columns, the
+	// layout and the requested schema. If there are none, no output is recognised as
+	// that of the same run.
+	Options []string
+	// IDs are inputs other than the log, and Filters are digests of filters.
+	IDs     []*File
+	Filters [][32]byte
+	// Log has all files of the log that were found, whatever the shard. Their order
+	// matters.
+	Log []*File
+	// Skipped are the files of Log that have no output because they have no key.
+	Skipped []*File
+	// List, if not nil, has the files of the log in place of Log, which then has only
+	// those that are open, at least one of each schema. Inputs that were not chosen of
+	// the list have no output.
+	List *Inputs
+	// Found, if not nil, is List with the inputs that have no output because they have
+	// no key: those that are Skipped of Log.
+	Found *Inputs
+	// Whole says that each row of the output depends on the whole log, as in right and
+	// full joins: a directory is made anew when an input changes.
+	Whole bool
+
+	job *publish.Run // what is to be done in a directory, set by Pending
+}
+
+// outputs returns the files of the log that have an output.
+func (r *Run) outputs() (files []*File) {
+	skipped := map[*File]bool{}
+	for _, f := range r.Skipped {
+		skipped[f] = true
+	}
+	for _, f := range r.Log {
+		if !skipped[f] {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// inputs returns all files.
+func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
+
+// Pieces returns what one worker reads of the files that [Destination.Pending] has returned. It
+// is [Split], except that inputs whose outputs were damaged are divided as when these were
+// written, so that the same files come out.
+func (r *Run) Pieces(pending []*File, s dataset.Shard) (pieces []Piece) {
+	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
+		return Split(pending, s)
+	}
+	for _, f := range pending {
+		for _, c := range r.asBefore(f.rel, f.NumGroups()) {
+			pieces = append(pieces, Piece{File: f, Lo: c[0], Hi: c[1]})
+		}
+	}
+	return shareOf(pieces, s)
+}
+
+// ListedPieces is Pieces for what [Destination.PendingInputs] has returned.
+func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s dataset.Shard) (pieces []InputPiece, err error) {
+	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
+		return pending.Share(ctx, s)
+	}
+	for in, err := range pending.Each(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range r.asBefore(in.Rel, len(in.Groups)) {
+			pieces = append(pieces, InputPiece{Input: in, Lo: c[0], Hi: c[1]})
+		}
+	}
+	return shareOf(pieces, s), nil
+}
+
+// asBefore returns the ranges of row groups into which an input was divided.
+func (r *Run) asBefore(rel string, groups int) (ranges [][2]int) {
+	lo := 0
+	for _, hi := range r.job.Cuts(rel) {
+		if lo < hi && hi < groups { // a manifest may say anything
+			ranges = append(ranges, [2]int{lo, hi})
+			lo = hi
+		}
+	}
+	return append(ranges, [2]int{lo, groups})
+}
+
+// shareOf returns the pieces of one worker. Each has about as many.
+func shareOf[T any](pieces []T, s dataset.Shard) []T {
+	n, i := uint64(max(s.Of, 1)), uint64(s.Index)
+	if i >= n { // there is no such worker
+		return nil
+	}
+	all := uint64(len(pieces))
+	return pieces[all*i/n : all*(i+1)/n]
+}
+
+// Digest identifies the run. It is computed from the options, the filters and each file's
+// Rel, size and content, see [File.Fingerprint]. It is the same on every machine that
+// has the same files, wherever they are mounted and whenever they were written.
+// Columns that come from paths belong to it, with their types. known is false if an
+// input has no identity, such as standard input.
+func (r *Run) Digest() (sum [32]byte, known bool, err error) { return r.digest(context.Background()) }
+
+func (r *Run) digest(ctx context.Context) (sum [32]byte, known bool, err error) {
+	if err := r.check(); err != nil {
+		return sum, false, err
+	}
+	d := newRunDigest()
+	for _, o := range r.Options {
+		d.put([]byte(o))
+	}
+	for _, f := range r.Filters {
+		d.put(f[:])
+	}
+	if err := d.files(r.IDs); err != nil {
+		return sum, false, err
+	}
+	if err := r.eachOfLog(ctx, d.input); err != nil {
+		return sum, false, err
+	}
+	sum, known = d.sum()
+	return sum, known, nil
+}
+
+// eachOfLog calls f with each input of the log.
+func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
+	if r.List == nil {
+		if err := fingerprint(r.Log); err != nil {
+			return err
+		}
+		for _, file := range r.Log {
+			in, err := file.brief()
+			if err != nil {
+				return err
+			}
+			f(&in)
+		}
+		return nil
+	}
+	for in, err := range cmp.Or(r.Found, r.List).Each(ctx) {
+		if err != nil {
+			return err
+		}
+		f(&in)
+	}
+	return nil
+}
+
+// brief describes the file as [File.Input] does, without its schema and row groups.
+func (f *File) brief() (Input, error) {
+	in := Input{Name: f.name, Rel: f.rel, Size: f.size, Format: f.format, values: f.Partitions(), found: f.found, root: f.root, rootRel: f.rootRel}
+	if f.src != nil {
+		in.modTime, in.identity = f.src.Object().ModTime, f.src.Object().Identity
+	}
+	var err error
+	in.fingerprint, err = f.Fingerprint()
+	return in, err
+}
+
+// recipe returns the digest of what is done with each file of the log, with which IDs.
+func (r *Run) recipe() (sum [32]byte, known bool, err error) {
+	options := r.options()
+	ids, known, err := r.ids()
+	if err != nil || !known {
+		return sum, false, err
+	}
+	d := newRunDigest()
+	d.put(options[:])
+	d.put(ids[:])
+	sum, known = d.sum()
+	return sum, known, nil
+}
+
+// options returns the digest of the options, and of the types of the log's partition
+// columns.
+func (r *Run) options() [32]byte {
+	d := newRunDigest()
+	for _, o := range r.Options {
+		d.put([]byte(o))
+	}
+	for _, t := range hiveTypes(r.Log) {
+		d.put([]byte("partition column " + t))
+	}
+	sum, _ := d.sum()
+	return sum
+}
+
+// ids returns the digest of the IDs and filters.
+func (r *Run) ids() (sum [32]byte, known bool, err error) {
+	d := newRunDigest()
+	for _, f := range r.Filters {
+		d.put(f[:])
+	}
+	if err := d.files(r.IDs); err != nil {
+		return sum, false, err
+	}
+	sum, known = d.sum()
+	return sum, known, nil
+}
+
+// files adds files to a digest.
+func (d *runDigest) files(files []*File) error {
+	if err := fingerprint(files); err != nil {
+		return err
+	}
+	for _, f := range files {
+		fp, err := f.Fingerprint()
+		if err != nil {
+			return err
+		}
+		d.input(&Input{Rel: f.rel, Size: f.size, fingerprint: fp, values: f.Partitions()})
+	}
+	return nil
+}
+
+// fingerprint makes the fingerprints of files, several at once: small files are read
+// completely.
+func fingerprint(files []*File) error {
+	var prints errgroup.Group
+	prints.SetLimit(runtime.GOMAXPROCS(0))
+	for _, f := range files {
+		prints.Go(func() error {
+			_, err := f.Fingerprint()
+			return err
+		})
+	}
+	return prints.Wait()
+}
+
+// ChangedSince returns an error that wraps ErrExists if an input was written after
+// the output, if the storage knows modification times. The digest does not cover
+// all bytes of a large Parquet file, so an equal digest alone does not mean that a
+// run is done.
+func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) (err error) {
+	needContext(ctx)
+	if err := r.check(); err != nil {
+		return err
+	}
+	if store == nil {
+		store = storage.Local{}
+	}
+	out, err := store.Stat(ctx, output)
+	if err != nil {
+		return err
+	}
+	if out.ModTime.IsZero() {
+		return nil
+	}
+	late := func(in *Input) {
+		if err == nil && in.modTime.After(out.ModTime) {
+			err = fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, in.Name)
+		}
+	}
+	for _, f := range r.IDs {
+		in, failed := f.brief()
+		if failed != nil {
+			return failed
+		}
+		late(&in)
+	}
+	if err := r.eachOfLog(ctx, late); err != nil {
+		return err
+	}
+	return err
+}
+
+// Fingerprint identifies the content of the file, without its name. For a Parquet
+// file above 1 MiB it is a digest of the footer, which has the position, size and
+// statistics of every column chunk. For others it is a digest of all bytes or, over a
+// network, of the identity that the storage gives the object and, of Parquet files, the
+// footer. It is nil for standard input and records.
+func (f *File) Fingerprint() ([]byte, error) {
+	if f.src == nil {
+		return nil, nil
+	}
+	_, release, err := f.keepOpen(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	fingerprint, err := f.print()
+	return fingerprint, errors.Join(err, release())
+}
+
+// wholeBelow is the size up to which all bytes of a Parquet file are digested,
+// because small files may well have equal footers.
+const wholeBelow = 1 << 20
+
+func (f *File) digest() ([]byte, error) {
+	p, ok := f.table.(*arrowparquet.Parquet)
+	if ok && f.size > wholeBelow {
+		return p.Fingerprint(), nil
+	}
+	h := sha256.New()
+	if id := f.src.Object().Identity; id != "" && f.remote() {
+		if ok {
+			h.Write(p.Fingerprint())
+		}
+		h.Write([]byte(id))
+		return h.Sum(nil), nil
+	}
+	buf := make([]byte, max(min(f.size, 32<<10), 1)) // of many small files, larger ones would be garbage
+	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.size), buf)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.name, err)
+	}
+	return h.Sum(nil), f.rest()
+}

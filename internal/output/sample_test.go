@@ -1,0 +1,272 @@
+package output
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// TestRuns: each row of a row group is in a run equally often, whether groups are large
+// or small, and the shares of all runs add up to 1.
+func TestRuns(t *testing.T) {
+	var groups []group
+	for range 500 {
+		groups = append(groups, group{batches: 1000}, group{batches: 100}, group{batches: 7}, group{})
+	}
+	f := fakeFile("log", groups...)
+	pieces := []Piece{{f, 0, 1000}, {f, 1000, 2000}}
+	const n, rows = 13_000, 40
+	runs, err := runsOf(pieces, n, rows)
+	if err != nil || len(runs) != n {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	at := map[int64][]float64{1000: make([]float64, 1000), 100: make([]float64, 100), 7: make([]float64, 7)}
+	var stands float64
+	last := task{}
+	for _, r := range runs {
+		size := f.GroupRows(r.group)
+		if r.group < last.group || r.group == last.group && r.lo < last.lo || r.hi-r.lo != min(rows, size) || r.lo >= size {
+			t.Fatalf("run %+v after %+v in a group of %d", r, last, size)
+		}
+		last = r
+		stands += r.stands
+		picked := picked(r.rowRange, size)
+		if int64(len(picked)) != r.hi-r.lo || !slices.IsSorted(picked) || len(slices.Compact(slices.Clone(picked))) != len(picked) {
+			t.Fatalf("run %+v picks %v", r, picked)
+		}
+		for _, row := range picked {
+			at[size][row]++
+		}
+	}
+	if total := 500.0 * 1107; math.Abs(stands-total) > 1e-6*total {
+		t.Errorf("the runs stand for %.1f rows of %.0f", stands, total)
+	}
+	for size, counts := range at {
+		// The probability that a run begins in groups of that size is their share of
+		// all rows; it takes min(40, size) rows.
+		want := float64(n) * float64(min(rows, size)) / 1107
+		for row, got := range counts {
+			if math.Abs(got-want) > 6*math.Sqrt(want) {
+				t.Errorf("row %d of groups of %d was picked %.0f times, want about %.0f", row, size, got, want)
+			}
+		}
+	}
+
+	if again, _ := runsOf(pieces, n, rows); !slices.Equal(again, runs) {
+		t.Error("the same files give other runs")
+	}
+	runs, err = runsOf(pieces, 1000, 1000)
+	if err != nil || len(runs) != 1500 {
+		t.Errorf("more than there is: %d runs, %v", len(runs), err)
+	}
+	unknown := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
+	if _, err := runsOf(Split(unknown, dataset.Shard{}), 2, 2); err == nil {
+		t.Error("runs of a text, whose rows nobody knows")
+	}
+	if runs, err := runsOf(nil, 5, 5); len(runs) != 0 || err != nil {
+		t.Errorf("of nothing: %v, %v", runs, err)
+	}
+}
+
+// picked lists the rows of a run.
+func picked(r rowRange, size int64) (rows []uint32) {
+	for _, s := range r.spans(size) {
+		for row := s[0]; row < s[1]; row++ {
+			rows = append(rows, uint32(row))
+		}
+	}
+	return rows
+}
+
+// TestReadKeysOfRuns: the keys of runs are those of their rows, for every format, key
+// and number of workers.
+func TestReadKeysOfRuns(t *testing.T) {
+	const rows, groupRows = 5000, 700
+	ids := numbers(rows, func(i int) any {
+		if i%11 == 3 {
+			return nil
+		}
+		return i
+	})
+	names := numbers(rows, func(i int) string { return fmt.Sprint("user-", i%300) })
+	dir := t.TempDir()
+	for _, ending := range []string{"parquet", "arrow"} {
+		name := write(t, filepath.Join(dir, "log."+ending), groupRows, record(t, memory.DefaultAllocator, col{"id", ids}, col{"name", names}))
+		pieces := Split(open(t, Opening{}, name), dataset.Shard{})
+		for _, column := range []string{"id", "name", "id,name"} {
+			for _, n := range []int{7, 300} { // a sample, and all
+				runs, err := runsOf(pieces, n, 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := make([][]string, len(runs))
+				seen := make([]int, len(runs))
+				shares := make([]float64, len(runs))
+				var mu sync.Mutex
+				o := KeyOptions{Key: column, Runs: n, RunRows: 100, Threads: 3}
+				rows, _, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
+					return func(k *Keys) error {
+						mu.Lock()
+						defer mu.Unlock()
+						seen[k.Run] += k.Batch.Len
+						shares[k.Run] = k.Share
+						for i := range k.Batch.Rows {
+							got[k.Run] = append(got[k.Run], string(k.Batch.Append(nil, i)))
+						}
+						return nil
+					}, nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, read := 0.0, int64(0)
+				for i, r := range runs {
+					picked := picked(r.rowRange, r.file.GroupRows(r.group))
+					var want []string
+					for _, row := range picked {
+						if k, ok := keyAt(t, ids, names, column, r.group*groupRows+int(row)); ok {
+							want = append(want, k)
+						}
+					}
+					if seen[i] != len(picked) || !slices.Equal(got[i], want) {
+						t.Fatalf("%s, key %s, run %d of %d rows: %d rows with %d keys, want %d", ending, column, i, len(picked), seen[i], len(got[i]), len(want))
+					}
+					all, read = all+shares[i], read+int64(len(picked))
+				}
+				if math.Abs(all-1) > 1e-9 || rows != read {
+					t.Errorf("%s, key %s: shares add up to %v, %d rows of %d", ending, column, all, rows, read)
+				}
+			}
+		}
+	}
+}
+
+// keyAt returns the key of a row as package key encodes it, from a record of that row
+// alone.
+func keyAt(t *testing.T, ids []any, names []string, column string, row int) (string, bool) {
+	t.Helper()
+	rec := record(t, memory.DefaultAllocator, col{"id", ids[row : row+1]}, col{"name", names[row : row+1]})
+	defer rec.Release()
+	if ids[row] == nil && column != "name" {
+		return "", false
+	}
+	paths, err := key.ParseColumns(column)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enc, err := key.NewEncoder(rec.Schema(), paths, key.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b key.Batch
+	if err := enc.Encode(rec, &b); err != nil || len(b.Rows) != 1 {
+		t.Fatal(err, b.Rows)
+	}
+	return string(b.Append(nil, 0)), true
+}
+
+// TestEstimateRows: an estimate for text, the exact number for other formats.
+func TestEstimateRows(t *testing.T) {
+	dir := t.TempDir()
+	lines := strings.Repeat("12345\n", 100_000)
+	for _, c := range []struct {
+		name, content string
+		low, high     int64
+		exact         bool
+	}{
+		{"ids.txt", lines, 99_000, 101_000, false},
+		{"few.txt", "1\n2\n3\n", 3, 4, false},
+		{"empty.txt", "", 0, 1, false},
+		{"packed.txt.gz", "\x1f\x8b\x08" + strings.Repeat("x", 30_000), 5_000, 20_000, false},
+	} {
+		f := &File{name: c.name, format: dataset.Lines, size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, table: unknownRows{fakeFile("x").table}}
+		if n, exact, err := f.EstimateRows(); err != nil || n < c.low || n > c.high || exact != c.exact {
+			t.Errorf("%s: %d rows, exactly %v, %v; want %d to %d", c.name, n, exact, err, c.low, c.high)
+		}
+	}
+	name := write(t, filepath.Join(dir, "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(25, func(i int) int64 { return int64(i) })}))
+	if n, exact, err := open(t, Opening{}, name)[0].EstimateRows(); n != 25 || !exact || err != nil {
+		t.Errorf("Parquet: %d rows, exactly %v, %v", n, exact, err)
+	}
+	in := open(t, Opening{OpenOptions: OpenOptions{Text: true, Stdin: strings.NewReader("1\n")}}, "-")[0]
+	if n, exact, err := in.EstimateRows(); n != -1 || exact || err != nil {
+		t.Errorf("standard input: %d rows, exactly %v, %v", n, exact, err)
+	}
+	if n := in.PlainBytes(0, 1, nil); n != -1 {
+		t.Errorf("standard input has %d bytes", n)
+	}
+}
+
+// unknownRows is a table of one row group with an unknown number of rows.
+type unknownRows struct{ table }
+
+func (unknownRows) NumGroups() int      { return 1 }
+func (unknownRows) GroupRows(int) int64 { return -1 }
+
+// readerSource reads a string.
+type readerSource struct{ *strings.Reader }
+
+func (r readerSource) Object() storage.Object { return storage.Object{Size: r.Size()} }
+
+func (r readerSource) Close() error { return nil }
+
+// between is a filter that is known only by the bounds of its integers.
+func between(lo, hi int64) *codec.Filter {
+	b := key.NewBounds([]key.Class{key.Integer})
+	b.Widen(0, key.IntegerPart(uint64(lo), lo < 0), key.IntegerPart(uint64(hi), hi < 0), true)
+	return bounded(filterOver([]string{"id"}, key.Integer), b)
+}
+
+// TestSkippable: of a sorted log everything is skipped except the row groups with
+// values between the bounds. IntegerRange and PlainBytes
+// know the values' range and size from the footers alone.
+func TestSkippable(t *testing.T) {
+	dir := t.TempDir()
+	ids := numbers(1000, func(i int) int64 { return int64(i) - 200 })
+	sorted := write(t, filepath.Join(dir, "a.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", ids}, col{"n", ids}))
+	nulls := write(t, filepath.Join(dir, "b.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", []any{5_000, nil}}, col{"n", ids[:2]}))
+	files := open(t, Opening{}, sorted, nulls)
+	s, err := Skippable(t.Context(), Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, skipped, rows, left := s.RowGroups.Load(), s.RowGroupsSkipped.Load(), s.RowsIn.Load(), s.RowsOut.Load()
+	if groups != 11 || skipped != 8 || rows != 1002 || left < 171 || left > 300 {
+		t.Errorf("%d of %d row groups are skipped, %d of %d rows are left", skipped, groups, left, rows)
+	}
+	if s, err := Skippable(t.Context(), Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 3); err != nil || s.RowGroups.Load() != 3 {
+		t.Errorf("three groups: %v, %v", s, err)
+	}
+	// A condition leaves out more, also of the numbers that the footers give.
+	some := open(t, Opening{OpenOptions: OpenOptions{Where: "n BETWEEN 0 AND 99"}}, sorted, nulls)
+	if s, err := Skippable(t.Context(), Split(some, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
+		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
+	}
+	if n, exact, err := some[0].EstimateRows(); n != 100 || exact || err != nil {
+		t.Errorf("with a condition there are %d rows (exactly: %t), want 100 at most: %v", n, exact, err)
+	}
+	if all, one := files[0].PlainBytes(2, 3, nil), some[0].PlainBytes(0, 10, nil); all != one {
+		t.Errorf("with a condition there are %d bytes, want the %d of one row group", one, all)
+	}
+	path := key.Column{Path: key.Path{"id"}}
+	if lo, hi, ok := IntegerRange(files, path, false); !ok || lo != -200 || hi != 5000 {
+		t.Errorf("range %v to %v, %v", lo, hi, ok)
+	}
+	if _, _, ok := IntegerRange(files, key.Column{Path: key.Path{"x"}}, false); ok {
+		t.Error("a range of a column that is not there")
+	}
+	if all, one := files[0].PlainBytes(0, 10, nil), files[0].PlainBytes(0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {
+		t.Errorf("%d bytes, of one column %d", all, one)
+	}
+}

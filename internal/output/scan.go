@@ -1,0 +1,204 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// Scan yields the rows of the pieces that pass, in input order, as Arrow
+// records. The sequence can be used once.
+func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		if err := s.begin(); err != nil {
+			yield(Rows{}, err)
+			return
+		}
+		for r, err := range s.scan(ctx, pieces) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// scan is Scan for a part of the scan.
+func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		ended := true // the consumer has stopped, got an error or panicked
+		if s.opts.Schema == dataset.Union {
+			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
+			return
+		}
+		ctx, release, err := mapPieces(ctx, pieces)
+		if err != nil {
+			yield(Rows{}, err)
+			return
+		}
+		s.countGroups(pieces)
+		defer func() {
+			if err := release(); err != nil && !ended {
+				yield(Rows{}, err)
+			}
+		}()
+		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, s.opts.Threads), func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
+		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) { return s.newWorker(pieces, way) }) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+		ended = false
+	}
+}
+
+// Count counts the rows of the pieces that pass, in Stats.
+func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	ctx, release, err := openPieces(ctx, pieces)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	s.counted = true
+	s.mu.Lock()
+	s.count = true
+	s.mu.Unlock()
+	parts, err := s.parts(pieces, false)
+	if err != nil {
+		return err
+	}
+	for i := range parts {
+		if p := &parts[i]; p.Piece.File.parquet() != nil {
+			p.pages = &pageSource{piece: p.Piece}
+		}
+	}
+	for r, err := range s.eachPart(ctx, parts) {
+		if err != nil {
+			return err
+		}
+		r.release()
+	}
+	return nil
+}
+
+// parts returns one part of an output for each piece. If own is set, each has the
+// schema of the kept columns of its file.
+func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
+	if err := checkPieces(pieces); err != nil {
+		return nil, err
+	}
+	var parts []Part
+	for _, p := range pieces {
+		part := Part{Piece: p, Schema: p.File.Schema()}
+		if own {
+			var err error
+			if part.Schema, err = s.opts.SchemaOf(p.File); err != nil {
+				return nil, err
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// eachPart yields the rows of the parts that pass: as pages if the part has a
+// pageSource, else as records. Rows.Piece is the index of the part.
+func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		for lo, hi := 0, 0; lo < len(parts); lo = hi {
+			asPages := parts[lo].pages != nil
+			var pieces []Piece
+			var sources []*pageSource
+			for hi = lo; hi < len(parts) && (parts[hi].pages != nil) == asPages; hi++ {
+				if asPages {
+					parts[hi].pages.number = hi - lo
+				}
+				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
+			}
+			rows := s.scan(ctx, pieces)
+			if asPages {
+				rows = s.pages(ctx, sources)
+			}
+			for r, err := range rows {
+				r.Piece += lo
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pages yields the rows that pass as pages. Rows.Piece is the index of the source.
+func (s *Scanner) pages(ctx context.Context, sources []*pageSource) iter.Seq2[Rows, error] {
+	return func(yield func(Rows, error) bool) {
+		s.countGroups(piecesOfSources(sources))
+		for g, err := range s.copyPages(ctx, sources) {
+			if err != nil {
+				yield(Rows{}, err)
+				return
+			}
+			if !yield(Rows{Piece: g.source, group: g}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// rowsNeed returns the maximum number of bytes needed to find the rows that pass:
+// for their numbers, and those of the rows to examine.
+func rowsNeed(pieces []Piece) (most int64) {
+	for _, p := range pieces {
+		if f := p.File.parquet(); f != nil {
+			for g := p.Lo; g < p.Hi; g++ {
+				most = max(most, f.GroupRows(g))
+			}
+		}
+	}
+	return 3 * 4 * min(most, rangeRows)
+}
+
+func (s *Scanner) newWorker(pieces []Piece, way flight) (taskWork, error) {
+	w := &scanWorker{scanner: s, way: way, checks: s.checks(), buf: new(parquet.Buffers)}
+	var err error
+	if s.opts.Work != nil {
+		w.further, err = s.opts.Work()
+	}
+	return func(ctx context.Context, t task, emit func(Rows) error) error {
+		return w.group(ctx, pieces[t.piece], t.group, records(emit))
+	}, err
+}
+
+func (s *Scanner) countGroups(pieces []Piece) {
+	for _, p := range pieces {
+		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
+	}
+}
+
+// PathOf returns how the rows of a file were read, and why: "engine" if pages were
+// copied or only keys read, "generic" if Arrow records were made. For pages, why also
+// says which columns' chunks could not be copied whole, as far as the footer shows.
+// It is known once the scan has begun. It may be called while the scan runs.
+func (s *Scanner) PathOf(f *File) (path, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case f == nil || f.table == nil:
+		return "", ""
+	case f.format == dataset.RecordBatches:
+		return "generic", "the rows are given as Arrow records"
+	case f.parquet() == nil:
+		return "generic", "the input is Arrow, not Parquet"
+	case s.copied[f] != "":
+		return "engine", s.copied[f]
+	case s.count:
+		return "engine", "only keys are read"
+	}
+	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
+}

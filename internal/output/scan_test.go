@@ -1,0 +1,390 @@
+package output
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// filterOver returns the header of a filter over columns of the given classes.
+func filterOver(names []string, classes ...key.Class) *codec.Filter {
+	f := &codec.Filter{NormalForm: key.NormalForm}
+	for i, name := range names {
+		f.Key = append(f.Key, codec.KeyColumn{Name: name, Class: string(classes[i])})
+	}
+	return f
+}
+
+// bounded adds the bounds of its keys to the header.
+func bounded(f *codec.Filter, b *key.Bounds) *codec.Filter {
+	for i := range f.Key {
+		if lo, hi, ok := b.Column(i); ok {
+			f.Key[i].Min, f.Key[i].Max = lo, hi
+		}
+	}
+	return f
+}
+
+// exactOf returns an exact filter over a column.
+func exactOf(name string, ids ...int64) *codec.Filter {
+	s := exact.New()
+	for _, id := range ids {
+		s.Add([]uint64{uint64(id)}, true)
+	}
+	f := filterOver([]string{name}, key.Integer)
+	f.SetExact(s)
+	return f
+}
+
+// bloomOf returns a Bloom filter over the record's columns, so small that it has false
+// positives.
+func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *codec.Filter {
+	t.Helper()
+	defer rec.Release()
+	hash := bloom.Hash{ID: bloom.XXH3}
+	bits, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: blocks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := key.ParseColumns(column)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enc, err := key.NewEncoder(rec.Schema(), paths, key.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch key.Batch
+	if err := enc.Encode(rec, &batch); err != nil {
+		t.Fatal(err)
+	}
+	bits.Add(batch.Hash(hash, nil))
+	var names []string
+	for _, path := range paths {
+		names = append(names, path.String())
+	}
+	f := filterOver(names, enc.Classes()...)
+	f.SetBloom(bits)
+	return f
+}
+
+// visits writes a log with keys of several kinds, and returns its directory and its
+// rows as (n, s): n is -1 if the key is NULL.
+func visits(t testing.TB) (dir string, rows [][2]int64) {
+	t.Helper()
+	dir = t.TempDir()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i, name := range []string{"a.parquet", "b.arrow", "c.parquet", "d.parquet"} {
+		count := []int{1000, 700, 0, 333}[i]
+		var n []any
+		var s []string
+		for range count {
+			row := [2]int64{int64(rng.IntN(500)), int64(rng.IntN(50))}
+			if row[0]%10 == 3 {
+				row[0] = -1
+				n = append(n, nil)
+			} else {
+				n = append(n, int(row[0]))
+			}
+			s = append(s, fmt.Sprint("s", row[1]))
+			rows = append(rows, row)
+		}
+		mem := checked(t)
+		write(t, filepath.Join(dir, name), 90, record(t, mem, col{"s", s}, col{"n", n}, col{"row", numbers(count, func(j int) int64 { return int64(len(rows) - count + j) })}))
+	}
+	return dir, rows
+}
+
+// scanned returns the numbers, from the last column, of the rows that pass.
+func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]int, *ScanStats) {
+	t.Helper()
+	opts.Mem = checked(t)
+	files, err := Open(t.Context(), names, OpenOptions{Mem: opts.Mem})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Close(files)
+	s, err := ScannerOf(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if err := s.check(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pieces := Split(files, shard)
+	var got []int
+	for r, err := range s.Scan(t.Context(), pieces) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema, err := s.opts.SchemaOf(pieces[r.Piece].File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Record.Schema().Equal(schema) || r.Record.NumRows() == 0 {
+			t.Errorf("a record of %d rows with columns %s, want %s", r.Record.NumRows(), describe(r.Record.Schema()), describe(schema))
+		}
+		rows := r.Record.Column(int(r.Record.NumCols()) - 1).(*array.Int64)
+		for i := range rows.Len() {
+			got = append(got, int(rows.Value(i)))
+		}
+		r.Record.Release()
+	}
+	return got, s.Stats
+}
+
+// rowsWhere returns the numbers of the rows that satisfy keep.
+func rowsWhere(rows [][2]int64, keep func(n, s int64) bool) []int {
+	var out []int
+	for i, r := range rows {
+		if keep(r[0], r[1]) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func TestScan(t *testing.T) {
+	dir, rows := visits(t)
+	low := exactOf("n", numbers(200, func(i int) int64 { return int64(i) })...)
+	even := exactOf("n", numbers(250, func(i int) int64 { return int64(2 * i) })...)
+	strs := bloomOf(t, "s", 1, record(t, memory.DefaultAllocator, col{"s", []string{"s1", "s2", "s49"}}))
+	isStr := func(s int64) bool { return s == 1 || s == 2 || s == 49 }
+	pairs := bloomOf(t, "n,s", 64, record(t, memory.DefaultAllocator, col{"n", []int32{4, 5, 6}}, col{"s", []string{"s4", "s5", "s6"}}))
+	isPair := func(n, s int64) bool { return n == s && n >= 4 && n <= 6 }
+	for _, c := range []struct {
+		name  string
+		opts  Scan
+		keep  func(n, s int64) bool
+		exact bool // otherwise a superset is right
+		nulls func(n, s int64) bool
+	}{
+		{"exact", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
+		{"bloom", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, func(n, s int64) bool { return isStr(s) }, false, nil},
+		{"composite", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: pairs}}}}, isPair, false, nil},
+		{"all", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 0 }, true, nil},
+		{"any", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}, Any: true}}, func(n, s int64) bool { return n >= 0 && (n < 200 || n%2 == 0) }, true, nil},
+		{"all of two columns", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
+		{"any of two columns", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 || isStr(s) }, false, nil},
+		{"exclude", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, NoMatch: true}}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
+		{"all but", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"any but", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"nothing", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n")}}}}, func(n, s int64) bool { return false }, true, nil},
+		{"all but nothing", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n"), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
+		{"another column", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}}}, nil, true, nil},
+		{"columns without the key", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}, Columns: []string{"row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
+		{"columns in another order", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}, {Filter: low}}, Columns: []string{"n", "row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
+	} {
+		want := rowsWhere(rows, func(n, s int64) bool { return c.keep != nil && c.keep(n, s) })
+		if c.keep == nil {
+			want = numbers(200, func(i int) int { return i })
+		}
+		var first []int
+		for _, threads := range []int{1, 8} {
+			c.opts.Threads = threads
+			got, st := scanned(t, c.opts, dataset.Shard{}, dir)
+			if first == nil {
+				first = got
+			}
+			equal(t, c.name+": with other threads", got, first)
+			if st.RowsIn.Load() != int64(len(rows)) || st.RowsOut.Load() != int64(len(got)) || st.RowGroups.Load() != 12+8+0+4 {
+				t.Errorf("%s: %d rows in, %d out, %d groups", c.name, st.RowsIn.Load(), st.RowsOut.Load(), st.RowGroups.Load())
+			}
+			if c.exact {
+				equal(t, c.name, got, want)
+			} else if !slices.IsSorted(got) || len(got) == len(rows) {
+				t.Errorf("%s: %d rows of %d, in order: %v", c.name, len(got), len(rows), slices.IsSorted(got))
+			}
+			for _, row := range want {
+				if _, ok := slices.BinarySearch(got, row); !ok {
+					t.Fatalf("%s: row %d is lost", c.name, row)
+				}
+			}
+			for _, of := range []uint32{2, 7, 40} {
+				var parts []int
+				for i := range of {
+					part, _ := scanned(t, c.opts, dataset.Shard{Index: i, Of: of}, dir)
+					parts = append(parts, part...)
+				}
+				equal(t, fmt.Sprintf("%s: %d shards", c.name, of), parts, first)
+			}
+		}
+	}
+}
+
+func TestScanCountsNULLs(t *testing.T) {
+	dir, rows := visits(t)
+	nulls := len(rowsWhere(rows, func(n, s int64) bool { return n < 0 }))
+	_, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1)}}}}, dataset.Shard{}, dir)
+	equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
+}
+
+// Dictionaries are probed by value. NULLs inside them and beside them are NULLs.
+func TestScanDictionaries(t *testing.T) {
+	mem := checked(t)
+	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
+	b := array.NewDictionaryBuilder(mem, typ).(*array.BinaryDictionaryBuilder)
+	defer b.Release()
+	var want []int
+	for i := range 100 {
+		switch {
+		case i%7 == 0:
+			b.AppendNull()
+		default:
+			if err := b.AppendString(fmt.Sprint("k", i%5)); err != nil {
+				t.Fatal(err)
+			}
+			if i%5 == 2 {
+				want = append(want, i)
+			}
+		}
+	}
+	values := b.NewArray()
+	defer values.Release()
+	rec := record(t, mem, col{"k", values}, col{"row", numbers(100, func(i int) int64 { return int64(i) })})
+	slice := rec.NewSlice(10, 90)
+	rec.Release()
+	filter := bloomOf(t, "k", 64, record(t, mem, col{"k", []string{"k2"}}))
+	want = slices.DeleteFunc(want, func(i int) bool { return i < 10 || i >= 90 })
+	for _, name := range []string{"a.arrow", "a.parquet"} {
+		slice.Retain()
+		path := write(t, filepath.Join(t.TempDir(), name), 1000, slice)
+		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
+		equal(t, name, got, want)
+		// Written to an output and read back.
+		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
+		files := open(t, Opening{OpenOptions: OpenOptions{Mem: mem}}, path)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: filter}}, Mem: mem})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pieces := Split(files, dataset.Shard{})
+		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, s.Scan(t.Context(), pieces)); err != nil {
+			t.Fatal(err)
+		}
+		rows, _ := contents(t, out)
+		equal(t, name+": rows", rows, numbers(len(want), func(i int) string { return fmt.Sprintf("k2|%d", want[i]) }))
+	}
+	slice.Release()
+}
+
+// Integers of other widths and signs are compared by value.
+func TestScanWidths(t *testing.T) {
+	mem := checked(t)
+	b := array.NewUint64Builder(mem)
+	defer b.Release()
+	b.AppendValues([]uint64{5, math.MaxUint64, 7}, nil)
+	big := b.NewArray()
+	defer big.Release()
+	filter := exactOf("id", 5, -1)
+	for i, values := range []any{[]int32{-1, 4, 5}, []int64{5, -1, -5}, big} {
+		rec := record(t, mem, col{"id", values}, col{"row", []int64{0, 1, 2}})
+		path := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
+		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
+		equal(t, fmt.Sprintf("%T", values), got, [][]int{{0, 2}, {0, 1}, {0}}[i])
+	}
+}
+
+func TestScanRefusals(t *testing.T) {
+	dir, _ := visits(t)
+	low := exactOf("n", 1, 2)
+	strs := bloomOf(t, "s", 1, record(t, memory.DefaultAllocator, col{"s", []string{"s1"}}))
+	openF := exactOf("n", 1)
+	openF.Partial = &codec.Partial{Of: 2, Held: []uint32{0}}
+	old := exactOf("n", 1)
+	old.NormalForm = "0"
+	for _, c := range []struct {
+		name  string
+		opts  Scan
+		kind  error
+		words []string
+	}{
+		{"no filter", Scan{}, nil, []string{"filter"}},
+		{"an unsealed filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: openF}}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
+		{"other rules for keys", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: old}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
+		{"excluding by a Bloom filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs, NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
+	} {
+		_, err := ScannerOf(c.opts)
+		says(t, c.name, err, c.kind, c.words...)
+	}
+	extra := write(t, filepath.Join(dir, "z/other.parquet"), 10, record(t, checked(t), col{"n", []string{"1"}}, col{"row", []int64{1}}))
+	files := open(t, Opening{}, dir)
+	for _, c := range []struct {
+		name  string
+		opts  Scan
+		kind  error
+		words []string
+	}{
+		{"text against integers", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
+		{"integers against text", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs, Key: "row"}}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
+		{"a key that one file lacks", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
+		{"a column that one file lacks", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}}, nil, []string{extra, `no column "s"`}},
+		{"a column that is none", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}}, nil, []string{`no column "rwo" (there are n, row)`}},
+		{"one column for a key of two", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row,n"}}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
+		{"a key that is no path", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "a,,b"}}}}, nil, []string{"empty"}},
+	} {
+		s, err := ScannerOf(c.opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var checks []string
+		var last error
+		for _, f := range files {
+			if err := s.check(f); err != nil {
+				checks, last = append(checks, f.rel), err
+			}
+		}
+		says(t, c.name, last, c.kind, c.words[1:]...)
+		if !strings.Contains(fmt.Sprint(last), c.words[0]) && len(checks) == 1 {
+			t.Errorf("%s: %v", c.name, last)
+		}
+		// Without the check the scan ends with the error; no row is lost.
+		for _, err := range s.Scan(t.Context(), Split(files, dataset.Shard{})) {
+			if last = err; err != nil {
+				break
+			}
+		}
+		says(t, c.name+", unchecked", last, c.kind)
+	}
+}
+
+// TestNoColumns: an empty list of columns means none, not all. Records then have a
+// number of rows only, and nothing can be written.
+func TestNoColumns(t *testing.T) {
+	f := open(t, Opening{}, write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, record(t, checked(t), col{"n", []int64{1, 2, 3}})))
+	opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
+	s, err := ScannerOf(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows int64
+	for r, err := range s.Scan(t.Context(), Split(f, dataset.Shard{})) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += r.Record.NumRows()
+		equal(t, "columns", r.Record.NumCols(), 0)
+		r.Record.Release()
+	}
+	equal(t, "rows", rows, 3)
+	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}}
+	_, err = out.WriteScan(t.Context(), s, Split(f, dataset.Shard{}), f, nil)
+	says(t, "no columns", err, nil, "no column is named")
+}

@@ -1,0 +1,178 @@
+package output
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// scanWorker makes records of the rows that pass, in one goroutine.
+type scanWorker struct {
+	scanner *Scanner
+	way     flight
+	checks  []check
+	further Work // transforms the records; nil: leaves them unchanged
+
+	keys     *keyScan // for a Parquet file
+	keysFile *File
+	buf      *parquet.Buffers
+	selected []uint32
+
+	file    *File         // that matches belong to
+	matches []*recordKeys // one per match
+	votes   votes
+	found   []uint32
+	rows    []int
+}
+
+// group scans a row group. In Parquet files it reads the keys first and then the
+// rows that pass, in others all rows.
+func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
+	s := w.scanner
+	emit = w.transformed(p, group, emit)
+	if p.File.parquet() == nil {
+		work := func(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+			return w.work(p, group, rec, emit)
+		}
+		return readGroup(ctx, p, group, s.readColumns, w.way, work, w.over, emit)
+	}
+	if w.keysFile != p.File {
+		k, err := newKeyScan(s, p.File, w.buf, w.checks)
+		if err != nil {
+			return err
+		}
+		w.keys, w.keysFile = k, p.File
+	}
+	columns, err := s.opts.columns(p.File)
+	if err != nil {
+		return err
+	}
+	for r := range rangesIn(p.File.parquet().File(), group) {
+		rows, err := w.keys.scan(ctx, r, w.selected[:0])
+		if err != nil {
+			return err
+		}
+		w.selected = rows
+		for rec, err := range w.way.table(p.File).(*arrowparquet.Parquet).ReadRows(ctx, group, columns, rows) {
+			if err != nil {
+				return err
+			}
+			rec.Retain()
+			if err := emit(rec); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// transformed returns a function that transforms records before it emits them.
+func (w *scanWorker) transformed(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
+	if w.further == nil {
+		return emit
+	}
+	return func(rec arrow.Record) error {
+		defer rec.Release()
+		return inGroup(w.further(p, rec, emit), p.File, group)
+	}
+}
+
+// over counts stored rows that were read over.
+func (w *scanWorker) over(rows int64) {
+	w.scanner.Stats.RowsIn.Add(rows)
+	if w.scanner.opts.Progress != nil {
+		w.scanner.opts.Progress(rows)
+	}
+}
+
+func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.Record) error) error {
+	if err := w.enter(p.File); err != nil {
+		return err
+	}
+	rows, err := w.pass(rec, group)
+	if err != nil {
+		return err
+	}
+	st := w.scanner.Stats
+	st.RowsWhere.Add(rec.NumRows())
+	st.RowsOut.Add(int64(len(rows)))
+	if len(rows) == 0 || w.scanner.counted {
+		return nil
+	}
+	columns, err := w.scanner.opts.columns(p.File)
+	if err != nil {
+		return err
+	}
+	if n := len(columns); columns != nil {
+		rec = array.NewRecord(w.scanner.opts.schemaOf(p.File, columns), rec.Columns()[:n], rec.NumRows())
+		defer rec.Release()
+	}
+	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.File.name, err)
+	}
+	return emit(kept)
+}
+
+func upTo(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+// enter prepares for the batches of a file.
+func (w *scanWorker) enter(f *File) error {
+	if w.file == f {
+		return nil
+	}
+	w.file, w.matches = f, w.matches[:0]
+	for i, m := range w.scanner.match {
+		columns, o, err := m.key()
+		if err != nil {
+			return err
+		}
+		if w.checks[i] == nil {
+			w.checks[i] = (*Keys).Probe
+		}
+		keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
+		w.matches = append(w.matches, &recordKeys{file: f, columns: columns, options: o, filtered: true, keys: keys})
+	}
+	return nil
+}
+
+// pass returns the rows to keep, ascending.
+func (w *scanWorker) pass(rec arrow.Record, group int) ([]int, error) {
+	w.votes.begin(int(rec.NumRows()))
+	for i, m := range w.matches {
+		m.keys.Piece = Piece{File: w.file, Lo: group, Hi: group + 1}
+		err := m.step(rec, position{}, func() error {
+			members, err := w.checks[i](m.keys)
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				w.scanner.Stats.addNulls(w.file, group, int64(m.keys.Batch.Nulls()))
+			}
+			w.found = w.found[:0]
+			for _, h := range members {
+				w.found = append(w.found, m.keys.Batch.Rows[h])
+			}
+			w.votes.add(w.found, 0, w.scanner.match[i].NoMatch)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	w.rows = passed(&w.votes, w.rows[:0], 0, w.scanner.opts.Any)
+	return w.rows, nil
+}

@@ -1,0 +1,42 @@
+package output
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// pin returns the schema of a file.
+func pin(f *parquet.File) (*dataset.PinnedSchema, error) {
+	m := parquet.FileMetaData{Schema: f.Metadata.Schema, RowGroups: []parquet.RowGroupMeta{}}
+	b, err := m.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("%s: encoding the schema: %w", f.Name, err)
+	}
+	return &dataset.PinnedSchema{Name: f.Name, Footer: b}, nil
+}
+
+// pinnedElements returns the schema, or the given columns of it; nil means all.
+func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]parquet.SchemaElement, error) {
+	file, err := parquet.OpenFooter(p.Footer, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	if columns == nil {
+		return file.Metadata.Schema, nil
+	}
+	var at []int
+	for _, name := range columns {
+		has := func(n *parquet.Node) bool { return n.Name == name }
+		i := slices.IndexFunc(file.Root.Children, has)
+		if i < 0 {
+			return nil, fault.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none").
+				WithHint("give a schema that has it, or leave the column out")
+		}
+		at = append(at, i)
+	}
+	return file.Project(at).Schema, nil
+}

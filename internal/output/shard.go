@@ -1,0 +1,76 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// checkShard returns an error for a shard that does not exist.
+func checkShard(s dataset.Shard) error { return options.Shard(s.Index, s.Of) }
+
+// Piece is a range of row groups of a file, which one worker reads.
+type Piece struct {
+	File   *File
+	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
+}
+
+// shared returns an error if Split was given a shard that does not exist.
+func shared(pieces []Piece) error {
+	for _, p := range pieces {
+		if p.File == nil {
+			continue
+		}
+		if no, ok := p.File.table.(*noShare); ok {
+			return no.err
+		}
+	}
+	return nil
+}
+
+// noShare is the table that stands for the share of a shard that does not exist.
+type noShare struct{ err error }
+
+func (*noShare) Schema() *arrow.Schema { return arrow.NewSchema(nil, nil) }
+func (*noShare) NumGroups() int        { return 1 }
+func (*noShare) GroupRows(int) int64   { return -1 }
+func (*noShare) GroupBytes(int) int64  { return 0 }
+func (*noShare) Close() error          { return nil }
+
+func (n *noShare) Read(context.Context, int, []int) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) { yield(nil, n.err) }
+}
+
+// noPiece returns a piece of which nothing can be read because of the error.
+func noPiece(s dataset.Shard, err error) Piece {
+	name := fmt.Sprintf("shard %d/%d", s.Index, s.Of)
+	return Piece{File: &File{name: name, rel: name, format: dataset.RecordBatches, size: -1, table: &noShare{err}, bytes: new(atomic.Int64)}, Hi: 1}
+}
+
+// contains reports whether q is a part of p.
+func (p Piece) contains(q Piece) bool { return q.File == p.File && p.Lo <= q.Lo && q.Hi <= p.Hi }
+
+// Whole reports whether the piece is all of its file.
+func (p Piece) whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
+
+// Unchanged returns an error that wraps [storage.ErrChanged] if the file of a piece
+// is known to have changed since it was opened: some of the data that was read may
+// be from another version.
+func Unchanged(pieces []Piece) error {
+	if err := checkPieces(pieces); err != nil {
+		return err
+	}
+	for _, p := range pieces {
+		if err := storage.Changed(p.File.src); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/prune"
+)
+
+// Skippable counts what a scan with the match's filter would skip, by statistics
+// and page indexes alone, of the key and of the files' conditions: RowsOut are the rows
+// that are left, Pages those of the key column, where there is a page index. It reads no
+// page. Of more than most row groups it samples most of them, evenly spread, and fewer if
+// they are read over a network, where each may take a request.
+func Skippable(ctx context.Context, pieces []Piece, m dataset.Match, most int) (_ *ScanStats, err error) {
+	ctx, release, err := openPieces(ctx, pieces)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	s := new(ScanStats)
+	var groups []Piece
+	for _, p := range pieces {
+		for g := p.Lo; g < p.Hi; g++ {
+			if p.File.parquet() != nil {
+				groups = append(groups, Piece{p.File, g, g + 1})
+			}
+		}
+	}
+	if slices.ContainsFunc(groups, func(p Piece) bool { return p.File.remote() }) {
+		most = min(most, remoteSkippable)
+	}
+	n := min(len(groups), most)
+	var file *File
+	var by *prune.Pruner
+	var where *rowFilter
+	for i := range n {
+		p := groups[nth(i, n, int64(len(groups)))]
+		if p.File != file {
+			var err error
+			if by, err = (Predicate{Match: m}).pruner(p.File); err != nil {
+				return nil, err
+			}
+			file, where = p.File, nil
+			if file.where != nil {
+				where = newRowFilter(file, nil)
+			}
+		}
+		if err := s.look(ctx, by, where, p); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// remoteSkippable is the number of row groups over a network that Skippable looks at.
+const remoteSkippable = 16
+
+// look counts one row group. After an error the counts are incomplete.
+func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter, p Piece) (err error) {
+	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
+	rows := p.File.GroupRows(p.Lo)
+	s.RowGroups.Add(1)
+	s.RowsIn.Add(rows)
+	if by == nil && where == nil || rows == 0 {
+		s.RowsOut.Add(rows)
+		return nil
+	}
+	ranges := [][2]int64{{0, rows}}
+	if where != nil { // the key's index is not needed where no row satisfies the condition
+		if err := where.look(ctx, p.Lo); err != nil {
+			return err
+		}
+		if len(where.spans) == 0 {
+			s.RowGroupsSkipped.Add(1)
+			return nil
+		}
+	}
+	if by != nil {
+		if ranges, _, err = by.Rows(ctx, p.Lo); err != nil {
+			return err
+		}
+	}
+	if where != nil {
+		spans, err := where.candidates(ctx, rowRange{group: p.Lo, hi: rows}, ranges)
+		if err != nil {
+			return err
+		}
+		ranges = spans
+	}
+	left := int64(0)
+	for _, r := range ranges {
+		left += r[1] - r[0]
+	}
+	s.RowsOut.Add(left)
+	if left == 0 {
+		s.RowGroupsSkipped.Add(1)
+	}
+	if by == nil {
+		return nil
+	}
+	leaf, ok := by.Leaf()
+	if !ok {
+		return nil
+	}
+	x, ok, err := p.File.parquet().File().OffsetIndex(p.Lo, leaf)
+	if err != nil || !ok {
+		return err
+	}
+	s.Pages.Add(int64(len(x.Pages)))
+	for i, page := range x.Pages {
+		if len(prune.Intersect(ranges, [][2]int64{{page.FirstRow, x.End(i)}})) == 0 {
+			s.PagesSkipped.Add(1)
+		}
+	}
+	return nil
+}

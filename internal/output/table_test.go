@@ -1,0 +1,537 @@
+package output
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/leaves"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// leafRows renders the entries of each row of a leaf.
+type leafRows struct {
+	leaf *parquet.Leaf
+	rows []string
+}
+
+// add adds the entries of a page whose definition levels grow by shift.
+func (r *leafRows) add(t testing.TB, p *parquet.Page, dict *parquet.Dictionary, shift int) {
+	t.Helper()
+	width := r.leaf.Width()
+	plain := p.Plain
+	if p.Coded {
+		plain, _ = dict.AppendValues(nil, p.Indices[:p.NonNull], width, math.MaxInt)
+	}
+	next := 0
+	value := func() string {
+		i := next
+		next++
+		switch {
+		case r.leaf.Type == format.Boolean:
+			return fmt.Sprint(plain[i/8] >> (i % 8) & 1)
+		case width > 0:
+			return fmt.Sprintf("%x", plain[i*width:(i+1)*width])
+		}
+		n := 4 + int(binary.LittleEndian.Uint32(plain))
+		v := plain[4:n]
+		plain = plain[n:]
+		return fmt.Sprintf("%q", v)
+	}
+	full := r.leaf.MaxDef - shift
+	for i := range p.Values {
+		rep, def := 0, full
+		if p.Rep != nil {
+			rep = int(p.Rep[i])
+		}
+		if p.Def != nil {
+			def = int(p.Def[i])
+		}
+		cell := fmt.Sprintf(" %d:%d", rep, def+shift)
+		if def == full {
+			cell += "=" + value()
+		}
+		if rep == 0 {
+			r.rows = append(r.rows, "")
+		}
+		r.rows[len(r.rows)-1] += cell
+	}
+	if next != p.NonNull {
+		t.Fatalf("a page of %d values with %d", p.NonNull, next)
+	}
+}
+
+// directly reads the leaves of the columns from the pages of Parquet files, and
+// returns the rendered rows that keep lets through, or the first error.
+func directly(t testing.TB, c *TableColumns, files []*File, keep func(f *File, row int) bool) ([]string, error) {
+	t.Helper()
+	var out []string
+	for _, f := range files {
+		src, file := c.sources[f], f.parquet().File()
+		shapes := make([]map[int]parquet.Shape, f.NumGroups())
+		if src.leaves == nil {
+			t.Fatalf("%s: pages are not read", f.name)
+		}
+		all := make([]leafRows, len(src.leaves))
+		for i, leaf := range src.leaves {
+			all[i].leaf = &c.leaves[i]
+			for g := range f.NumGroups() {
+				chunk := file.Chunk(g, leaf)
+				for {
+					p, err := chunk.Next(t.Context())
+					if errors.Is(err, io.EOF) {
+						break
+					}
+					if err != nil {
+						chunk.Close()
+						return nil, err
+					}
+					all[i].add(t, p, chunk.Dictionary(), c.leaves[i].MaxDef-file.Leaves[leaf].MaxDef)
+				}
+				chunk.Close()
+				if shapes[g] == nil {
+					shapes[g] = map[int]parquet.Shape{}
+				}
+				shapes[g][leaf] = chunk.Shape()
+			}
+		}
+		for g, s := range shapes {
+			if err := file.CheckShapes(g, s); err != nil {
+				return nil, err
+			}
+		}
+		for row := range int(f.Rows()) {
+			if keep(f, row) {
+				out = append(out, across(all, row))
+			}
+		}
+	}
+	return out, nil
+}
+
+func across(all []leafRows, row int) string {
+	var cells []string
+	for i := range all {
+		cells = append(cells, all[i].rows[row])
+	}
+	return strings.Join(cells, " |")
+}
+
+// rendered returns the rows of a table.
+func rendered(t testing.TB, c *TableColumns, table *Table) []string {
+	t.Helper()
+	all := make([]leafRows, len(c.leaves))
+	for i := range c.leaves {
+		all[i].leaf = &c.leaves[i]
+		for p, err := range table.store.Pages(i, upTo32(table.Len()), leaves.Shape{MaxDef: c.leaves[i].MaxDef}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i].add(t, p, nil, 0)
+		}
+	}
+	out := make([]string, table.Len())
+	for row := range out {
+		out[row] = across(all, row)
+	}
+	return out
+}
+
+// heldRows is what ReadRows has read.
+type heldRows struct {
+	table       *Table
+	keys        []string // by row: the bytes of the key, or "NULL"
+	batches     int
+	rows, nulls int64
+}
+
+// keyText renders the key of each row of a batch.
+func keyText(k *key.Batch) []string {
+	out := slices.Repeat([]string{"NULL"}, k.Len)
+	for i, row := range k.Rows {
+		out[row] = string(k.Append(nil, i))
+	}
+	return out
+}
+
+// hold reads rows into a table: as they come, or by way of their stored form, in two
+// parts.
+func hold(t testing.TB, c *TableColumns, files []*File, o RowOptions, stored bool) (h heldRows, err error) {
+	t.Helper()
+	h.table = c.NewTable(nil)
+	h.rows, h.nulls, err = ReadRows(t.Context(), Split(files, dataset.Shard{}), c, o, func(b *RowBatch) error {
+		h.batches++
+		if !stored {
+			h.keys = append(h.keys, keyText(b.Keys)...)
+			return h.table.Append(b, nil)
+		}
+		all := upTo32(b.Keys.Len)
+		for _, some := range [][]uint32{all[:len(all)/3], all[len(all)/3:]} {
+			bytes, err := b.AppendTo([]byte("before"), some)
+			if err != nil {
+				return err
+			}
+			back, err := c.Parse(bytes[len("before"):])
+			if err != nil {
+				return err
+			}
+			h.keys = append(h.keys, keyText(back.Keys)...)
+			if err := h.table.Append(back, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return h, err
+}
+
+// keysIn returns the keys of all rows of the files, from Arrow records.
+func keysIn(t testing.TB, files []*File, columns string, o key.Options) (keys []string) {
+	t.Helper()
+	parsed, err := key.ParseColumns(columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		for g := range f.NumGroups() {
+			for rec, err := range f.Read(t.Context(), g, nil) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				enc, err := key.NewEncoder(rec.Schema(), parsed, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b key.Batch
+				if err := enc.Encode(rec, &b); err != nil {
+					t.Fatal(err)
+				}
+				keys = append(keys, keyText(&b)...)
+			}
+		}
+	}
+	return keys
+}
+
+// manyTypes is a record with a column of each type that matters.
+func manyTypes(t testing.TB, rng *rand.Rand, n int) arrow.Record {
+	t.Helper()
+	opt := func(name string, dt arrow.DataType) arrow.Field {
+		return arrow.Field{Name: name, Type: dt, Nullable: true}
+	}
+	inner := arrow.StructOf(opt("a", int32Type), opt("b", arrow.ListOf(textType)))
+	schema := arrow.NewSchema([]arrow.Field{
+		opt("id", int64Type), {Name: "row", Type: int64Type}, opt("name", textType), opt("flag", arrow.FixedWidthTypes.Boolean),
+		{Name: "must", Type: arrow.FixedWidthTypes.Boolean}, opt("f", arrow.PrimitiveTypes.Float64), opt("i8", int8Type),
+		opt("u64", arrow.PrimitiveTypes.Uint64), opt("d", &arrow.Decimal128Type{Precision: 9, Scale: 2}),
+		opt("u", &arrow.FixedSizeBinaryType{ByteWidth: 16}), opt("ts", &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}),
+		opt("none", arrow.Null), opt("list", arrow.ListOf(int32Type)), opt("deep", arrow.ListOf(arrow.ListOf(inner))), opt("st", inner),
+		opt("map", arrow.MapOf(textType, arrow.ListOf(int8Type))), {Name: "who", Type: arrow.StructOf(opt("id", int64Type)), Nullable: true},
+	}, nil)
+	var rows []string
+	for i := range n {
+		row := fmt.Sprintf(`"row":%d,"must":%t`, i, i%2 == 0)
+		if rng.IntN(8) > 0 {
+			row += fmt.Sprintf(`,"id":%d,"name":"n%d"`, rng.IntN(100), rng.IntN(40))
+		}
+		switch rng.IntN(4) {
+		case 0:
+			row += `,"flag":true,"f":1.5,"i8":-5,"u64":18446744073709551615,"d":"-1234567.89","u":"AAECAwQFBgcICQoLDA0ODw==","ts":"1960-01-02 03:04:05.678901"`
+		case 1:
+			row += fmt.Sprintf(`,"list":[1,null,%d],"deep":[[{"a":1,"b":["x",null]},null],[],null],"st":{"a":null,"b":[]},"map":[{"key":"k","value":[1]},{"key":"","value":null}]`, i)
+		case 2:
+			row += fmt.Sprintf(`,"list":[],"deep":[],"map":[],"who":{"id":%d},"flag":false`, rng.IntN(50))
+		}
+		rows = append(rows, "{"+row+"}")
+	}
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+strings.Join(rows, ",")+"]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// Rows of Parquet files are held as their pages have them, with the keys that Arrow
+// records give, whichever rows are read and however they are divided.
+func TestReadRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 16))
+	dir := t.TempDir()
+	names := []string{write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1600))}
+	for i, l := range layouts {
+		names = append(names, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1500, 1000*i), l))
+	}
+	members := exactOf("id", 3, 5, 8, 13, 21, 34, 55, 89)
+	for _, name := range names {
+		for _, inFlight := range []int64{0, 1} {
+			if inFlight > 0 && name != names[0] {
+				continue
+			}
+			files := open(t, Opening{InFlight: inFlight}, name)
+			c, err := NewTableColumns(files, nil, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys := keysIn(t, files, "id", key.Options{})
+			for _, match := range []bool{false, true} {
+				keep := func(_ *File, row int) bool { return true }
+				var m *Predicate
+				if match {
+					m = &Predicate{Match: dataset.Match{Filter: members, Key: "id"}}
+					of := map[string]bool{}
+					for _, id := range []int64{3, 5, 8, 13, 21, 34, 55, 89} {
+						of[integerKey(id)] = true
+					}
+					keep = func(_ *File, row int) bool { return of[keys[row]] }
+				}
+				want, err := directly(t, c, files, keep)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, threads := range []int{1, 4} {
+					what := fmt.Sprintf("%s, in flight %d, match %t, threads %d", filepath.Base(name), inFlight, match, threads)
+					h, err := hold(t, c, files, RowOptions{Key: "id", Match: m, Threads: threads}, threads == 4)
+					if err != nil {
+						t.Fatalf("%s: %v", what, err)
+					}
+					sameRows(t, what, rendered(t, c, h.table), want)
+					var wantKeys []string
+					nulls := 0
+					for row, k := range keys {
+						if keep(nil, row) {
+							wantKeys = append(wantKeys, k)
+						}
+						if k == "NULL" {
+							nulls++
+						}
+					}
+					sameRows(t, what+": keys", h.keys, wantKeys)
+					equal(t, what+": rows and NULLs", []int64{h.rows, h.nulls}, []int64{files[0].Rows(), int64(nulls)})
+				}
+			}
+		}
+	}
+}
+
+func sameRows(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d rows, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("%s: row %d:\n got %s\nwant %s", what, i, got[i], want[i])
+		}
+	}
+}
+
+// all lets every row through.
+func all(*File, int) bool { return true }
+
+// compareRows reads rows with and without their stored form, and compares them with
+// those of the pages.
+func compareRows(t testing.TB, what string, c *TableColumns, files []*File, o RowOptions, keep func(*File, int) bool) heldRows {
+	t.Helper()
+	want, err := directly(t, c, files, keep)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	var h heldRows
+	for _, stored := range []bool{true, false} {
+		if h, err = hold(t, c, files, o, stored); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		sameRows(t, what, rendered(t, c, h.table), want)
+	}
+	return h
+}
+
+func columnsOfFiles(t testing.TB, files []*File, names ...string) *TableColumns {
+	t.Helper()
+	c, err := NewTableColumns(files, names, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A row group is read in blocks of bounded size if memory is limited, for keys of each
+// kind: of the table's own leaf, of another leaf, and those that need records.
+func TestRowsInBlocks(t *testing.T) {
+	const n = 6000
+	rng := rand.New(rand.NewPCG(2, 16))
+	path := write(t, filepath.Join(t.TempDir(), "ids.parquet"), n, record(t, memory.DefaultAllocator,
+		col{"id", numbers(n, func(i int) any {
+			if rng.IntN(9) == 0 {
+				return nil
+			}
+			return rng.IntN(n)
+		})},
+		col{"name", numbers(n, func(i int) string { return strings.Repeat("x", i/20) })},
+		col{"row", numbers(n, func(i int) int64 { return int64(i) })},
+		col{"small", numbers(n, func(i int) int32 { return int32(i) - n/2 })},
+	))
+	for i, columns := range [][]string{nil, {"row", "name"}, {"name"}, {}} {
+		for l, k := range []string{"id", "name", "small", "id,name", "row::string"} {
+			if columns != nil && k != "id" && k != "id,name" {
+				continue
+			}
+			if (i+l)%cases.Count(2, 1, 1) != 0 {
+				continue
+			}
+			var batches int
+			for _, inFlight := range []int64{0, 1 << 20} {
+				files := open(t, Opening{InFlight: inFlight}, path)
+				c := columnsOfFiles(t, files, columns...)
+				what := fmt.Sprintf("columns %v, key %s, in flight %d", columns, k, inFlight)
+				h := compareRows(t, what, c, files, RowOptions{Key: k, Threads: 2}, all)
+				sameRows(t, what+": keys", h.keys, keysIn(t, files, k, key.Options{}))
+				if columns == nil && inFlight > 0 && h.batches <= max(batches, 2) {
+					t.Errorf("%s: %d batches, %d without a limit", what, h.batches, batches)
+				}
+				batches = h.batches
+			}
+		}
+	}
+}
+
+// A cursor passes on the rows of a leaf in any portions, and wherever it is closed in
+// between.
+func TestLeafCursor(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 16))
+	dir := t.TempDir()
+	files := open(t, Opening{}, write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
+	for i, l := range layouts[:3] {
+		files = append(files, open(t, Opening{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1000, 0), l))...)
+	}
+	for _, f := range files {
+		c := columnsOfFiles(t, []*File{f})
+		file := f.parquet().File()
+		for try := range 4 {
+			var all []leafRows
+			chosen := map[int]bool{}
+			for i := range file.Leaves {
+				all = append(all, leafRows{leaf: &c.leaves[i]})
+			}
+			first := 0
+			for g := range f.NumGroups() {
+				rows := upTo32(int(f.GroupRows(g)))
+				if try%2 == 1 {
+					rows = slices.DeleteFunc(rows, func(uint32) bool { return rng.IntN(3) > 0 })
+				}
+				for _, row := range rows {
+					chosen[first+int(row)] = true
+				}
+				first += int(f.GroupRows(g))
+				for i := range file.Leaves {
+					cursor := &leafCursor{file: file, group: g, leaf: &file.Leaves[i]}
+					for left := rows; len(left) > 0; {
+						n := min(1+rng.IntN(300), len(left))
+						var some []uint32
+						if len(left) < int(f.GroupRows(g)) {
+							some = left
+						}
+						cursor.open(file.ClaimFor(t.Context()), nil, some)
+						if err := cursor.take(t.Context(), n, n == len(left), func(p *parquet.Page, dict *parquet.Dictionary) error {
+							all[i].add(t, p, dict, 0)
+							return nil
+						}); err != nil {
+							t.Fatal(err)
+						}
+						if left = left[n:]; rng.IntN(4) == 0 {
+							cursor.rest()
+						}
+					}
+					cursor.rest()
+				}
+			}
+			rows, err := directly(t, c, []*File{f}, func(_ *File, row int) bool { return chosen[row] })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make([]string, len(rows))
+			for row := range got {
+				got[row] = across(all, row)
+			}
+			sameRows(t, fmt.Sprintf("%s, try %d", f.name, try), got, rows)
+		}
+	}
+}
+
+// Values of a dictionary are cut by their size after expansion.
+func TestLongRowsAreCut(t *testing.T) {
+	f := open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longWords)
+	c := columnsOfFiles(t, f)
+	stop := errors.New("enough")
+	rows := 0
+	_, _, err := ReadRows(t.Context(), Split(f, dataset.Shard{}), c, RowOptions{Key: c.schema.Field(0).Name, Threads: 2}, func(b *RowBatch) error {
+		if n := b.block.Bytes(); n > 8<<20 {
+			t.Fatalf("a block of %d bytes", n)
+		}
+		if rows += b.Keys.Len; rows > 100 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || rows > 1000 {
+		t.Fatalf("%v after %d rows", err, rows)
+	}
+	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longList)
+	c = columnsOfFiles(t, f)
+	_, _, err = ReadRows(t.Context(), Split(f, dataset.Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
+	says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
+}
+
+// Every file of the vectors that can be read is held as its pages have it.
+func TestRowsOfVectors(t *testing.T) {
+	paths, err := filepath.Glob("../../testdata/vectors/*.parquet")
+	if err != nil || len(paths) < 10 {
+		t.Fatal(paths, err)
+	}
+	held := 0
+	for _, path := range paths {
+		files, err := Open(t.Context(), []string{path}, OpenOptions{})
+		if err != nil {
+			continue // which others test
+		}
+		c := columnsOfFiles(t, files)
+		want, wantErr := directly(t, c, files, all)
+		for _, f := range c.schema.Fields() {
+			if _, err := key.ClassOf(f.Type); err != nil {
+				continue
+			}
+			k := key.Path{f.Name}.String()
+			h, err := hold(t, c, files, RowOptions{Key: k}, false)
+			if (wantErr == nil) != (err == nil) {
+				t.Errorf("%s: key %s: %v; directly: %v", path, k, err, wantErr)
+			}
+			if err != nil {
+				continue
+			}
+			held++
+			sameRows(t, path, rendered(t, c, h.table), want)
+			sameRows(t, path+": keys", h.keys, keysIn(t, files, k, key.Options{}))
+		}
+		if err := Close(files); err != nil {
+			t.Error(err)
+		}
+	}
+	if held < 20 {
+		t.Errorf("only %d tables", held)
+	}
+}

@@ -1,0 +1,234 @@
+package output
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// TableColumns are columns of files that are held in a [Table]: those with the given
+// names, in that order. It is immutable.
+type TableColumns struct {
+	schema *arrow.Schema // as Arrow records would have them
+	// elements are the columns' Parquet schema, depth first, the root first: that of
+	// the Parquet files if all files are such and store the columns alike, else the
+	// one in which the columns of schema would be written.
+	elements []parquet.SchemaElement
+	orders   []format.ColumnOrder // of the leaves
+	leaves   []parquet.Leaf
+	spans    []tableSpan // of the columns
+	sources  map[*File]*tableSource
+}
+
+// tableSpan is the part of a schema that is below a top-level column: elements and
+// leaves from, to, exclusive.
+type tableSpan struct{ element, endElement, leaf, endLeaf int }
+
+// tableSource is a file that has the columns of a table.
+type tableSource struct {
+	columns []int   // positions among the file's top-level columns
+	leaves  []int   // of the file, one per leaf of the table; nil: rows are read as records
+	shift   []uint8 // by leaf of the table: added to definition levels
+}
+
+// NewTableColumns returns the named top-level columns of the files, nil: all. The
+// files must agree in them, except that values may be optional in some.
+func NewTableColumns(files []*File, names []string, ignoreCase bool) (*TableColumns, error) {
+	c := &TableColumns{sources: map[*File]*tableSource{}}
+	if err := c.unify(files, names, ignoreCase); err != nil {
+		return nil, err
+	}
+	c.elements, c.orders = c.stored(files)
+	alike := c.elements != nil
+	if !alike {
+		s, err := arrowparquet.NewShredder(c.schema)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", files[0].name, err)
+		}
+		c.elements = s.Schema()
+	}
+	var err error
+	if c.leaves, err = parquet.LeavesOf(c.elements); err != nil {
+		return nil, fmt.Errorf("%s: %w", files[0].name, err)
+	}
+	for len(c.orders) < len(c.leaves) {
+		c.orders = append(c.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
+	}
+	c.spans = spansOf(c.elements)
+	for _, f := range files {
+		c.findLeaves(f, alike)
+	}
+	return c, nil
+}
+
+// unify sets the Arrow schema, in which the files must agree, and finds the columns
+// in each file.
+func (c *TableColumns) unify(files []*File, names []string, ignoreCase bool) error {
+	var fields []arrow.Field
+	for i, f := range files {
+		at, err := columnsNamed(f, names, ignoreCase)
+		if err != nil {
+			return err
+		}
+		c.sources[f] = &tableSource{columns: at}
+		got := make([]arrow.Field, len(at))
+		for k, col := range at {
+			got[k] = f.Schema().Field(col)
+			got[k].Type = take.PlainType(got[k].Type)
+		}
+		if i == 0 {
+			fields = slices.Clone(got)
+			continue
+		}
+		if !slices.EqualFunc(fields, got, func(x, y arrow.Field) bool { return sameColumn(x, y, ignoreCase) }) {
+			return fault.Mismatch(fault.At{File: f.name}, "columns of the ID files",
+				fmt.Sprintf("%v as in %s", fields, files[0].name), fmt.Sprint(got)).
+				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
+		}
+		for k, g := range got {
+			fields[k].Nullable = fields[k].Nullable || g.Nullable
+		}
+	}
+	md := files[0].Schema().Metadata()
+	c.schema = arrow.NewSchema(fields, &md)
+	return nil
+}
+
+// sameColumn compares names and types, not metadata.
+func sameColumn(x, y arrow.Field, ignoreCase bool) bool {
+	return (x.Name == y.Name || ignoreCase && strings.EqualFold(x.Name, y.Name)) && arrow.TypeEqual(x.Type, y.Type)
+}
+
+// columnsNamed returns the positions of top-level columns of a file; without names, of
+// all.
+func columnsNamed(f *File, names []string, ignoreCase bool) ([]int, error) {
+	if names == nil {
+		return upTo(f.Schema().NumFields()), nil
+	}
+	at := []int{}
+	for _, name := range names {
+		field, err := key.Path{name}.Resolve(f.Schema(), ignoreCase)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+		at = append(at, field.Index[0])
+	}
+	return at, nil
+}
+
+// stored returns the schema in which the files store the columns, optional where one
+// file has them optional; nil if a file is not Parquet or stores them otherwise.
+func (c *TableColumns) stored(files []*File) ([]parquet.SchemaElement, []format.ColumnOrder) {
+	first := files[0].parquet()
+	if first == nil {
+		return nil, nil
+	}
+	p := first.File().Project(c.sources[files[0]].columns)
+	for i, s := range spansOf(p.Schema) {
+		if e := &p.Schema[s.element]; e.RepetitionType.V == format.Required && c.schema.Field(i).Nullable {
+			e.RepetitionType.V = format.Optional
+		}
+	}
+	for _, f := range files[1:] {
+		own := f.parquet()
+		if own == nil || !parquet.SameLayout(own.File().Project(c.sources[f].columns).Schema, p.Schema) {
+			return nil, nil
+		}
+	}
+	return p.Schema, p.Orders
+}
+
+// findLeaves finds the table's leaves in a Parquet file. alike says that the file
+// stores them as the table does; else it finds none if the file does not.
+func (c *TableColumns) findLeaves(f *File, alike bool) {
+	own, src := f.parquet(), c.sources[f]
+	if own == nil {
+		return
+	}
+	p := own.File().Project(src.columns)
+	if !alike && !parquet.SameLayout(p.Schema, c.elements) {
+		return
+	}
+	src.leaves, src.shift = append([]int{}, p.Leaves...), make([]uint8, len(p.Leaves))
+	for i, s := range spansOf(p.Schema) {
+		if p.Schema[s.element].RepetitionType.V != c.elements[c.spans[i].element].RepetitionType.V {
+			for l := s.leaf; l < s.endLeaf; l++ {
+				src.shift[l] = 1
+			}
+		}
+	}
+}
+
+// spansOf returns the spans of the top-level columns of a schema.
+func spansOf(elements []parquet.SchemaElement) (spans []tableSpan) {
+	at, leaf := 1, 0
+	for at < len(elements) {
+		s := tableSpan{element: at, leaf: leaf}
+		for left := 1; left > 0; left-- {
+			if e := &elements[at]; e.Type.Valid && e.NumChildren.V <= 0 {
+				leaf++
+			} else {
+				left += int(e.NumChildren.V)
+			}
+			at++
+		}
+		s.endElement, s.endLeaf = at, leaf
+		spans = append(spans, s)
+	}
+	return spans
+}
+
+// fewBytes is a size of all values of a table that leaves them small in any number of
+// rows of the output, since a dictionary holds them.
+const fewBytes = 1 << 20
+
+// textBytes is the size that a value without a fixed one is taken to have where no
+// footer says it.
+const textBytes = 32
+
+// perRow estimates the bytes of the values of a row of the table, 0 if all rows have
+// few. It depends on the files alone, not on which rows a table holds, because row
+// groups are cut by it.
+func (c *TableColumns) perRow() int64 {
+	if c == nil {
+		return 0
+	}
+	var bytes, rows int64
+	for f, src := range c.sources {
+		n := f.Rows()
+		if bytes < 0 || n < 0 || f.parquet() == nil {
+			bytes = -1
+			continue
+		}
+		rows += n
+		for _, leaf := range f.parquet().Below(src.columns) {
+			for g := range f.NumGroups() {
+				bytes += min(f.parquet().File().Metadata.RowGroups[g].Columns[leaf].MetaData.TotalUncompressedSize, 1<<40)
+			}
+		}
+	}
+	if bytes >= 0 {
+		if bytes <= fewBytes || rows == 0 {
+			return 0
+		}
+		return bytes / rows
+	}
+	bytes = 0
+	for i := range c.leaves {
+		if w := c.leaves[i].Width(); w > 0 {
+			bytes += int64(w)
+		} else {
+			bytes += textBytes
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,343 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/leaves"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/progress"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// RowOptions says which rows [ReadRows] reads. Key and Options are those of
+// [KeyOptions].
+type RowOptions struct {
+	Key string
+	key.Options
+	// Match, if not nil, selects rows: those whose key passes its Filter or, if set,
+	// its Check. Other rows, and those without a key, are not read. Nil: all rows
+	// are read, with and without a key.
+	Match *Predicate
+	// Threads is the number of workers; 0 means GOMAXPROCS.
+	Threads int
+}
+
+// ReadRows calls fn with the rows of the pieces, in order, on the calling goroutine.
+// The pieces are of the files with which c was made. Values that are not IDs under the
+// rule are an error. rows is the number of rows that were read or skipped, and nulls
+// that of the rows among them that have a NULL in the key.
+func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions, fn func(*RowBatch) error) (rows, nulls int64, err error) {
+	ctx, release, err := mapPieces(ctx, pieces)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		if e := release(); err == nil {
+			err = e
+		}
+	}()
+	if c == nil || fn == nil {
+		return 0, 0, errors.New("ReadRows needs TableColumns and a function for the rows: one is nil")
+	}
+	r := &rowReading{table: c, options: o, progress: progress.Of(ctx)}
+	if r.columns, err = key.ParseColumns(o.Key); err != nil {
+		return 0, 0, err
+	}
+	for _, p := range pieces {
+		if c.sources[p.File] == nil {
+			return 0, 0, fmt.Errorf("%s: not one of the files of these columns", p.File.name)
+		}
+	}
+	if o.Match != nil {
+		if r.scanner, err = r.newScanner(*o.Match); err != nil {
+			return 0, 0, err
+		}
+	}
+	r.way = flightOf(InFlight(pieces)/forRecords, workersFor(pieces, o.Threads), func() int64 { return need(pieces, r.needed) + rowsNeed(pieces) })
+	for got, err := range mapTasks(ctx, rowRangesOf(pieces), r.way, r.newWorker) {
+		if err == nil {
+			err = fn(got.batch)
+		}
+		got.release()
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	if r.scanner != nil {
+		return r.scanner.Stats.RowsIn.Load(), r.scanner.Stats.KeysNull.Load(), nil
+	}
+	return r.read.Load(), r.nulls.Load(), nil
+}
+
+// rowReading is what the workers of one ReadRows call share.
+type rowReading struct {
+	table   *TableColumns
+	options RowOptions
+	columns []key.Column
+	way     flight
+	scanner *Scanner // nil: all rows are read
+
+	progress    func(rows int64) // may be nil
+	read, nulls atomic.Int64     // rows that were read; without a scanner, which counts its own
+}
+
+// newScanner returns a scanner whose match also checks that the keys are IDs.
+func (r *rowReading) newScanner(m Predicate) (*Scanner, error) {
+	newCheck := func() func(*Keys) ([]uint32, error) {
+		members := (*Keys).Probe
+		if m.Check != nil {
+			members = m.Check()
+		}
+		return func(k *Keys) ([]uint32, error) {
+			if !k.undecided() {
+				if err := k.Batch.IDs(atColumns(k.Piece.File.name, r.columns)); err != nil {
+					return nil, err
+				}
+			}
+			return members(k)
+		}
+	}
+	return ScannerOf(Scan{
+		ScanOptions: ScanOptions{
+			Match:      []dataset.Match{m.Match},
+			Normalize:  r.options.Rule.String(),
+			IgnoreCase: r.options.IgnoreCase,
+			CountNulls: true,
+			Threads:    r.options.Threads,
+			Progress:   r.progress,
+		},
+		Check: newCheck,
+	})
+}
+
+// undecided reports whether the keys are entries of a dictionary of which no row is
+// known yet.
+func (k *Keys) undecided() bool {
+	return k.Times != nil && !slices.ContainsFunc(k.Times, func(n uint32) bool { return n > 0 })
+}
+
+// needed returns the columns of a file that are read: those of the table, then those
+// that only the key needs.
+func (r *rowReading) needed(f *File) ([]int, error) {
+	enc, err := newKeyEncoder(f.name, f.Schema(), r.columns, r.options.Options, false)
+	if err != nil {
+		return []int{}, err
+	}
+	columns := append([]int{}, r.table.sources[f].columns...)
+	for _, c := range enc.Columns() {
+		if !slices.Contains(columns, c) {
+			columns = append(columns, c)
+		}
+	}
+	return columns, nil
+}
+
+// rowWorker reads rows in one goroutine.
+type rowWorker struct {
+	*rowReading
+	buf     *parquet.Buffers
+	builder *leaves.Builder
+	shred   *arrowparquet.Shredder // nil: not needed so far
+	scan    *scanWorker            // finds the rows that pass; nil: all rows pass
+	rows    []uint32
+
+	file   *File // to which the rest belongs
+	source *tableSource
+	enc    *key.Encoder
+	leaf   *keyLeaf     // the key is one leaf whose values need no conversion; else nil
+	keys   *keyScan     // nil: all rows pass, or the file is not Parquet
+	where  *rowFilter   // nil: keys, or the file has no condition or is not Parquet
+	ids    *key.Encoder // of records with the key's columns; nil before the first one
+}
+
+func (r *rowReading) newWorker() (taskWork, error) {
+	w := &rowWorker{rowReading: r, buf: new(parquet.Buffers), builder: leaves.NewBuilder(r.table.leaves)}
+	if r.scanner != nil {
+		w.scan = &scanWorker{scanner: r.scanner, way: r.way, checks: r.scanner.checks(), buf: w.buf}
+	}
+	return w.work, nil
+}
+
+// work implements taskWork.
+func (w *rowWorker) work(ctx context.Context, t task, emit func(Rows) error) error {
+	if err := w.open(t.file); err != nil {
+		return err
+	}
+	if t.file.parquet() == nil {
+		return w.fromRecords(ctx, t.group, emit)
+	}
+	return w.fromLeaves(ctx, t.rowRange, emit)
+}
+
+// open finds the key in a file, unless it is the file that was read last.
+func (w *rowWorker) open(f *File) (err error) {
+	if w.file == f {
+		return nil
+	}
+	if w.enc, err = newKeyEncoder(f.name, f.Schema(), w.columns, w.options.Options, false); err != nil {
+		return err
+	}
+	w.source, w.leaf, w.keys, w.where, w.ids = w.table.sources[f], nil, nil, nil, nil
+	if p := f.parquet(); p != nil {
+		if leaf, ok := p.Leaf(w.enc.Index()); ok {
+			if l := newKeyLeaf(f, leaf, w.columns[0].Cast, w.options.Options); l.int > 0 || l.strings {
+				w.leaf = l
+			}
+		}
+		if w.scan != nil {
+			if w.keys, err = newKeyScan(w.scanner, f, w.buf, w.scan.checks); err != nil {
+				return err
+			}
+		} else if f.where != nil {
+			w.where = newRowFilter(f, w.buf)
+		}
+	}
+	w.file = f
+	return nil
+}
+
+// count counts rows that were read.
+func (w *rowWorker) count(rows, nulls int64) {
+	w.read.Add(rows)
+	w.nulls.Add(nulls)
+	if w.progress != nil {
+		w.progress(rows)
+	}
+}
+
+// fromRecords emits the rows of a row group of a file that is not Parquet.
+func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(Rows) error) error {
+	columns, err := w.needed(w.file)
+	if err != nil {
+		return err
+	}
+	for rec, err := range w.file.Read(ctx, group, columns) {
+		if err != nil {
+			return err
+		}
+		for lo := int64(0); lo < rec.NumRows(); lo += stepRows {
+			some := rec.NewSlice(lo, min(lo+stepRows, rec.NumRows()))
+			b, err := w.record(group, some)
+			some.Release()
+			if err != nil {
+				return inGroup(err, w.file, group)
+			}
+			if b == nil {
+				continue
+			}
+			if err := emit(Rows{batch: b}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// record returns the rows of a record that pass, as a batch, or nil if there are none.
+// The columns of the record are those that are needed.
+func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
+	before := rec.NumRows()
+	if w.scan != nil {
+		kept, err := w.passing(group, rec)
+		if err != nil || kept == nil {
+			return nil, err
+		}
+		defer kept.Release()
+		rec = kept
+	}
+	plain, err := take.PlainRecord(memory.DefaultAllocator, rec)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.file.name, err)
+	}
+	b := w.batchOf(group)
+	b.record = plain
+	if err = w.encode(plain, b.Keys); err != nil {
+		b.release()
+		return nil, err
+	}
+	if w.scan == nil {
+		w.count(before, int64(b.Keys.Nulls()))
+	}
+	n := len(w.source.columns)
+	own := array.NewRecord(project(plain.Schema(), upTo(n)), plain.Columns()[:n], plain.NumRows())
+	defer own.Release()
+	if err = w.shredded(own, w.builder.Add); err == nil {
+		b.block, err = w.builder.Block(int(plain.NumRows()))
+	}
+	if err != nil {
+		w.builder = leaves.NewBuilder(w.table.leaves)
+		b.release()
+		return nil, w.placed(group, err)
+	}
+	return b, nil
+}
+
+// passing returns the rows of a record that pass, or nil if there are none.
+func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
+	if err := w.scan.enter(w.file); err != nil {
+		return nil, err
+	}
+	rows, err := w.scan.pass(rec, group)
+	if err != nil {
+		return nil, err
+	}
+	w.scanner.Stats.RowsIn.Add(rec.NumRows())
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	kept, err := take.Record(memory.DefaultAllocator, rec, rows)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", w.file.name, err)
+	}
+	return kept, nil
+}
+
+// encode sets b to the keys of a record, which must be IDs.
+func (w *rowWorker) encode(rec arrow.Record, b *key.Batch) (err error) {
+	if w.ids == nil {
+		if w.ids, err = newKeyEncoder(w.file.name, rec.Schema(), w.columns, w.options.Options, false); err != nil {
+			return err
+		}
+	}
+	return w.ids.EncodeIDs(w.file.name, rec, b)
+}
+
+// shredded passes the leaves of a record's rows to add.
+func (w *rowWorker) shredded(rec arrow.Record, add func(leaf int, p *parquet.Page, _ *parquet.Dictionary) error) (err error) {
+	if w.shred == nil {
+		if w.shred, err = arrowparquet.NewShredder(w.table.schema); err != nil {
+			return err
+		}
+	}
+	return w.shred.Shred(rec, func(leaf int, p *parquet.Page) error { return add(leaf, p, nil) })
+}
+
+// batchOf returns a batch of rows of a row group, without rows.
+func (w *rowWorker) batchOf(group int) *RowBatch {
+	return &RowBatch{Piece: Piece{File: w.file, Lo: group, Hi: group + 1}, Keys: new(key.Batch)}
+}
+
+// placed adds the place of a row group to an error, unless it has one.
+func (w *rowWorker) placed(group int, err error) error {
+	at := fault.At{File: w.file.name}
+	if w.file.GroupRows(group) >= 0 {
+		at.RowGroup = group + 1
+	}
+	var e *fault.Error
+	if err == nil || errors.As(err, &e) && e.At.File != "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", at, err)
+}

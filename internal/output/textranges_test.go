@@ -1,0 +1,234 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// rowText returns text in a format with rows 0 to n-1, whose fields have line ends where
+// the format allows it.
+func rowText(format dataset.Format, n int) string {
+	var b strings.Builder
+	if format == dataset.CSV || format == dataset.TSV {
+		b.WriteString("\n\nid" + map[dataset.Format]string{dataset.CSV: ",", dataset.TSV: "\t"}[format] + "note\n")
+	}
+	for i := range n {
+		end := []string{"\n", "\r\n", "\n\n", "\n"}[i%4*(i%4)%4]
+		switch format {
+		case dataset.CSV:
+			fmt.Fprintf(&b, []string{"%d,\"\n%d\n\"\"\n,\"", "\"%d\",%d", "%d,\"\"\"\n,%d\""}[i%3*(i%3)%3]+end, i, -i)
+		case dataset.TSV:
+			fmt.Fprintf(&b, "%d\t\"%d"+end, i, -i)
+		case dataset.NDJSON:
+			fmt.Fprintf(&b, "{\"id\":%d,\"note\":\"\\n\\\"%d\"}"+end, i, -i)
+		default:
+			fmt.Fprintf(&b, "%d"+end, i)
+		}
+	}
+	return b.String()
+}
+
+// idsOf returns the keys of the pieces in ascending order of their text.
+func idsOf(t *testing.T, pieces []Piece, o KeyOptions) (ids []string, err error) {
+	t.Helper()
+	var mu sync.Mutex
+	_, _, err = ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
+		return func(k *Keys) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range k.Batch.Rows {
+				ids = append(ids, string(k.Batch.Append(nil, i)))
+			}
+			return nil
+		}, nil
+	})
+	slices.Sort(ids)
+	return ids, err
+}
+
+// Text is divided among any number of workers, with any number of threads and any size
+// of row groups: each row belongs to one worker, whichever way it is read.
+func TestTextInShards(t *testing.T) {
+	const rows = 300
+	for format, name := range map[dataset.Format]string{dataset.Lines: "a.ids", dataset.CSV: "a.csv", dataset.TSV: "a.tsv", dataset.NDJSON: "a.ndjson"} {
+		path := put(t, filepath.Join(t.TempDir(), name), rowText(format, rows))
+		var want []string
+		for i := range rows {
+			want = append(want, fmt.Sprint(i))
+		}
+		slices.Sort(want)
+		for n := uint32(1); n <= 40; n += 1 + n/uint32(cases.Count(2, 4, 41)) {
+			size := int64(1 + n*n%59)
+			files := open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: size}, path)
+			o := KeyOptions{Key: "id", IDs: true, Threads: int(n) % 5}
+			byRecords := n%3 == 0 && format != dataset.Lines
+			var ids []string
+			groups := 0
+			for i := range n {
+				pieces := Split(files, dataset.Shard{Index: i, Of: n})
+				for _, p := range pieces {
+					groups += p.Hi - p.Lo
+				}
+				if byRecords {
+					got, err := mapped(pieces, 1+int(n)%4)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ids = append(ids, got...)
+					continue
+				}
+				got, err := idsOf(t, pieces, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, got...)
+			}
+			slices.Sort(ids)
+			if !slices.Equal(ids, want) || groups != files[0].NumGroups() || groups < rows/60 {
+				t.Fatalf("%s by %d bytes, %d shards: %d IDs of %d, %d row groups of %d", name, size, n, len(ids), rows, groups, files[0].NumGroups())
+			}
+		}
+	}
+}
+
+// mapped returns the first column of the pieces, which are read as records, in order.
+func mapped(pieces []Piece, threads int) (ids []string, err error) {
+	for r, err := range Map(context.Background(), pieces, threads, nil, pass) {
+		if err != nil {
+			return nil, err
+		}
+		for i := range int(r.Record.NumRows()) {
+			ids = append(ids, strings.Clone(r.Record.Column(0).ValueStr(i)))
+		}
+		r.Record.Release()
+	}
+	return ids, nil
+}
+
+// Records of text come in the order of the lines.
+func TestTextRangesInOrder(t *testing.T) {
+	path := put(t, filepath.Join(t.TempDir(), "a.csv"), rowText(dataset.CSV, 200))
+	ids, err := mapped(Split(open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: 40}, path), dataset.Shard{}), 4)
+	if err != nil || len(ids) != 200 {
+		t.Fatal(len(ids), err)
+	}
+	for i, id := range ids {
+		if id != fmt.Sprint(i) {
+			t.Fatalf("row %d is %s", i, id)
+		}
+	}
+}
+
+// Line numbers count from the start of the file, whoever reads the line.
+func TestTextRangesNumberLines(t *testing.T) {
+	content := "id,b\n" + strings.Repeat("1,\"\n\"\n", 100) + "x,2\n" + strings.Repeat("3,4\n", 200)
+	path := put(t, filepath.Join(t.TempDir(), "a.csv"), content)
+	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
+	for n := uint32(1); n < 20; n += 3 {
+		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types}, textRange: 30}, path)
+		var failed []error
+		for i := range n {
+			if _, err := idsOf(t, Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true}); err != nil {
+				failed = append(failed, err)
+			}
+		}
+		if len(failed) != 1 || !strings.Contains(failed[0].Error(), "a.csv: line 202: column id: mismatch") {
+			t.Errorf("%d shards: %v", n, failed)
+		}
+		files = open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 30}, path)
+		rows := 0
+		for i := range n {
+			ids, err := idsOf(t, Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows += len(ids)
+		}
+		if count, first, _ := files[0].BadLines(); rows != 300 || count != 1 || !slices.Equal(first, []int{202}) {
+			t.Errorf("%d shards: %d rows, %d bad lines %v", n, rows, count, first)
+		}
+	}
+}
+
+// Bad lines may fill a row group, but not most of what is read.
+func TestTextRangesJudgedTogether(t *testing.T) {
+	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
+	for bad, ok := range map[int]bool{40: true, 101: false} {
+		path := put(t, filepath.Join(t.TempDir(), "a.ids"), strings.Repeat("x\n", bad)+strings.Repeat("1\n", 100))
+		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 10}, path)
+		_, err := idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true})
+		if ok != (err == nil) {
+			t.Errorf("%d bad lines: %v", bad, err)
+		}
+		if !ok {
+			says(t, "most lines", err, fault.ErrMismatch, "line 1:", "too many bad lines", "101 of 201")
+		}
+	}
+}
+
+// Long lines in many row groups are read one after the other, in either way of reading,
+// without waiting for each other forever.
+func TestTextRangesWithLongLines(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,b\n")
+	for i := range 12 {
+		fmt.Fprintf(&b, "%d,\"%s\"\n", i, strings.Repeat("x\n", 800<<10))
+	}
+	path := put(t, filepath.Join(t.TempDir(), "a.csv"), b.String())
+	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Memory: 256 << 20}, textRange: 1 << 20}, path)
+	if files[0].NumGroups() < 10 {
+		t.Fatal(files[0].NumGroups())
+	}
+	ids, err := mapped(Split(files, dataset.Shard{}), 6)
+	if err != nil || len(ids) != 12 {
+		t.Fatal(len(ids), err)
+	}
+	if ids, err = idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 6}); err != nil || len(ids) != 12 {
+		t.Fatal(len(ids), err)
+	}
+}
+
+// Of text over a network each byte is announced, and read about once; CSV is not divided,
+// since the quotes before a row group would have to be read.
+func TestTextRangesFar(t *testing.T) {
+	dir := t.TempDir()
+	for name, divided := range map[string]bool{"a.ids": true, "a.ndjson": true, "a.csv": false} {
+		rows := 200_000
+		if name == "a.ids" { // whose lines are short
+			rows = 320_000
+		}
+		path := put(t, filepath.Join(dir, name), rowText(map[string]dataset.Format{"a.ids": dataset.Lines, "a.ndjson": dataset.NDJSON, "a.csv": dataset.CSV}[name], rows))
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		remote := &storagetest.Remote{Storage: storage.Local{}}
+		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Store: remote}, textRange: 1 << 20}, path)
+		if (files[0].NumGroups() > 1) != divided || (files[0].Undivided() == "") != divided {
+			t.Errorf("%s: %d row groups, %q", name, files[0].NumGroups(), files[0].Undivided())
+		}
+		remote.Counts()
+		ids, err := idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 2})
+		if err != nil || len(ids) != rows {
+			t.Fatal(name, len(ids), err)
+		}
+		c := remote.Counts()
+		if c.Unannounced > 0 || c.Kept > 0 || c.Read > info.Size()*9/8 || c.Announced > info.Size()*9/8+int64(leastAhead)*2 {
+			t.Errorf("%s of %d bytes in %d row groups: %+v", name, info.Size(), files[0].NumGroups(), c)
+		}
+	}
+}

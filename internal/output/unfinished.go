@@ -1,0 +1,202 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// finished returns an error if the names stand for an output, or a part of one, whose run
+// has not been committed: it lacks rows. lists are what is read of each name, and manifests
+// the directories of manifests that were seen below it; those above are looked for.
+func (o *Opening) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
+	s, ok := o.Store.(storage.Storage)
+	if o.Uncommitted || !ok {
+		return nil
+	}
+	l := looks{store: s, roots: map[string]bool{}, dirs: map[string]bool{}}
+	for i, name := range names {
+		if name == "-" || address.IsWeb(name) {
+			continue
+		}
+		if len(manifests[i]) > 0 {
+			held := holding(lists[i])
+			for _, m := range manifests[i] {
+				dir := absolute(strings.TrimSuffix(m, address.ManifestSuffix))
+				if held[dir] || o.mayRead(name, dir, lists[i]) {
+					l.add(unfinishedIn{dir: dir})
+				}
+			}
+		}
+		root, _ := treeOf(name, lists[i])
+		if len(lists[i]) == 1 && lists[i][0].Name == name { // a file, of which there may be many
+			root = address.Parent(absolute(name))
+		}
+		l.above(absolute(root), lists[i])
+		for _, e := range lists[i] {
+			l.around(e)
+		}
+	}
+	return l.check(ctx)
+}
+
+// holding returns the directories, as absolute paths, that hold objects at any depth.
+func holding(list []storage.Object) map[string]bool {
+	held := map[string]bool{}
+	for _, e := range list {
+		for dir := address.Parent(absolute(e.Name)); !held[dir]; dir = address.Parent(dir) {
+			held[dir] = true
+		}
+	}
+	return held
+}
+
+// mayRead reports whether files that are still to be written in an output, which was seen
+// below a name, would be read.
+func (o *Opening) mayRead(name, dir string, list []storage.Object) bool {
+	below := filepath.ToSlash(dir) + "/"
+	root, pattern := treeOf(name, list)
+	if pattern {
+		if _, matches := glob.Top(filepath.ToSlash(absolute(name)), strings.TrimSuffix(below, "/")); !matches {
+			return false
+		}
+	}
+	rel := strings.TrimPrefix(below, strings.TrimRight(filepath.ToSlash(absolute(root)), "/")+"/")
+	matches := func(file string) func(glob.Rule) bool {
+		return func(r glob.Rule) bool { return r.Match(below+file, rel+file) }
+	}
+	return !slices.ContainsFunc(o.exclude, matches("a")) &&
+		(len(o.include) == 0 || slices.ContainsFunc(o.include, matches("a.parquet")))
+}
+
+// isLink reports whether a name is that of a symbolic link.
+func isLink(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode()&os.ModeSymlink != 0
+}
+
+// looks are the directories that may be outputs, each once.
+type looks struct {
+	store storage.Storage
+	list  []unfinishedIn
+	roots map[string]bool // for which above was called
+	dirs  map[string]bool
+}
+
+func (l *looks) add(u unfinishedIn) {
+	if !l.dirs[u.dir] {
+		l.dirs[u.dir] = true
+		l.list = append(l.list, u)
+	}
+}
+
+// above adds a directory and those above it, by the path given and without links. list is
+// what is read of it; nil: anything in it.
+func (l *looks) above(root string, list []storage.Object) {
+	root = absolute(address.Local(root))
+	if l.roots[root] {
+		return
+	}
+	l.roots[root] = true
+	for _, r := range []string{root, storage.Resolve(l.store, root)} {
+		for dir := r; ; dir = address.Parent(dir) {
+			l.add(unfinishedIn{dir: dir, root: r, list: list})
+			if address.Parent(dir) == dir {
+				break
+			}
+		}
+	}
+}
+
+// around adds the directories of a local file that is read, and those that links lead to.
+// Of object stores, lists have shown all manifests.
+func (l *looks) around(e storage.Object) {
+	name := address.Local(e.Name)
+	if address.IsURL(name) {
+		return
+	}
+	if isLink(name) {
+		l.above(address.Parent(storage.Resolve(l.store, name)), nil)
+	}
+	for dir := address.Parent(absolute(name)); !l.dirs[dir]; dir = address.Parent(dir) {
+		l.add(unfinishedIn{dir: dir})
+		if isLink(dir) {
+			l.above(storage.Resolve(l.store, dir), nil)
+		}
+	}
+}
+
+// check looks at several directories at once, since each look may be a request.
+func (l *looks) check(ctx context.Context) error {
+	errs := make([]error, len(l.list))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i, u := range l.list {
+		g.Go(func() error {
+			errs[i] = u.check(ctx, l.store)
+			return nil
+		})
+	}
+	_ = g.Wait() // nothing fails
+	return cmp.Or(errs...)
+}
+
+// unfinishedIn is a directory that may be an output.
+type unfinishedIn struct {
+	dir  string
+	root string           // what is read of it, which may be below; empty: all
+	list []storage.Object // what is read of the root
+}
+
+// check returns an error if the directory is an output that is not finished. Who may read
+// a part need not be allowed to see what is beside the whole.
+func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
+	manifests := publish.ManifestsOf(u.dir)
+	if manifests == "" {
+		return nil
+	}
+	out := Destination{Output: Output{Name: u.dir, Store: s}}
+	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: out.marker}, Name: u.dir, Manifests: manifests}
+	why, err := d.Unfinished(ctx)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil || why == "" || u.apart(ctx, &d) {
+		return err
+	}
+	return fault.Errorf("%s/: this output is not whole: %s (finish or commit the run; {Uncommitted} reads what is there)", near(u.dir), why)
+}
+
+// apart reports whether what is read is one name=value directory of the output, which is
+// complete, although others are not.
+func (u unfinishedIn) apart(ctx context.Context, d *publish.Dir) bool {
+	rel, ok := strings.CutPrefix(filepath.ToSlash(u.root), strings.TrimRight(filepath.ToSlash(u.dir), "/")+"/")
+	deeper := func(e storage.Object) bool {
+		below := strings.TrimPrefix(filepath.ToSlash(absolute(address.Local(e.Name))), filepath.ToSlash(u.root)+"/")
+		return strings.Contains(path.Dir(below), "=")
+	}
+	return ok && !slices.ContainsFunc(u.list, deeper) && d.Finished(ctx, path.Join(rel, "x"))
+}
+
+// near returns a path below the working directory as people write it.
+func near(dir string) string {
+	here, _ := os.Getwd() // without it, or from it to a URL, there is no way
+	if rel, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return dir
+}

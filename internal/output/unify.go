@@ -1,0 +1,270 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+)
+
+// schemaMode returns the mode of the output if asked is the option. If asked is
+// empty, that is PerFile for a directory, else Strict.
+func (o Destination) schemaMode(ctx context.Context, asked dataset.SchemaMode) dataset.SchemaMode {
+	dir := o.IsDir(ctx)
+	switch {
+	case asked == dataset.Strict, asked == dataset.Union:
+		return asked
+	case dir:
+		return dataset.PerFile
+	}
+	return dataset.Strict
+}
+
+// CheckSchemas returns an error if the schemas of the log's files do not fit the
+// output and the options, or if a field of the output has a wrong value. It reads
+// nothing. logs are all files of the log, whatever the shard; if there are none, only the
+// output is checked.
+func (o Destination) CheckSchemas(ctx context.Context, opts Scan, logs []*File) error {
+	if err := o.check(ctx); err != nil || len(logs) == 0 {
+		return err
+	}
+	if err := checkFiles("the log", logs); err != nil {
+		return err
+	}
+	o.fill()
+	opts.mirrored = o.IsDir(ctx)
+	_, err := o.unified(ctx, &opts, logs)
+	return err
+}
+
+// unified is the schema of all Parquet files of an output.
+type unified struct {
+	schema []parquet.SchemaElement
+	// stored: all files of the log have the same Arrow schema in their metadata.
+	stored bool
+}
+
+// unified returns the schema that all Parquet files of the output share, nil if each
+// part keeps its own.
+func (o Destination) unified(ctx context.Context, opts *Scan, logs []*File) (*unified, error) {
+	switch o.schemaMode(ctx, opts.Schema) {
+	case dataset.Union:
+		schema, err := o.union(opts, logs)
+		if err != nil {
+			return nil, err
+		}
+		stored := logs[0].storedSchema()
+		differs := func(f *File) bool { return f.storedSchema() != stored }
+		return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
+	case dataset.Strict:
+		return nil, o.alike(opts, logs)
+	}
+	return nil, nil
+}
+
+// projection returns the schema with the leaves of f that become its leaves, -1
+// where f has none, and the adapter that converts them.
+func (u *unified) projection(f *parquet.File) (parquet.Projection, *parquet.Adapter, error) {
+	p := parquet.Projection{Schema: u.schema}
+	adapt, err := parquet.NewAdapter(f, u.schema)
+	if err != nil {
+		return p, nil, err
+	}
+	for _, l := range adapt.Leaves {
+		p.Leaves = append(p.Leaves, l.Leaf)
+	}
+	return p, adapt, nil
+}
+
+// describedBy reports whether other programs' descriptions of f's columns hold for
+// the schema and the rows of all files.
+func (u *unified) describedBy(f *parquet.File) bool {
+	_, same := parquet.SameSchema(u.schema, f.Metadata.Schema)
+	return same && u.stored && len(f.Root.Children) == f.StoredColumns()
+}
+
+// projection returns the columns to keep of a Parquet file.
+func (opts *Scan) projection(f *File) (parquet.Projection, error) {
+	columns, err := opts.columns(f)
+	if err != nil {
+		return parquet.Projection{}, err
+	}
+	return f.parquet().File().Project(columns), nil
+}
+
+func (o Destination) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, error) {
+	if !o.pagesFit() {
+		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
+			WithHint("write Parquet, or one output for each schema")
+	}
+	var files []*parquet.File
+	for _, f := range logs {
+		if f.parquet() == nil {
+			return nil, fault.Unsupported(fault.At{File: f.name}, "an Arrow file in a union of schemas").
+				WithHint("convert it to Parquet, or keep each file's own schema with {Schema per-file} {Output OUT/}")
+		}
+		files = append(files, f.parquet().File())
+	}
+	columns, err := opts.spelled(logs)
+	if err != nil {
+		return nil, err
+	}
+	var mirrored []string
+	if opts.mirrored && columns == nil {
+		mirrored = Mirrored(logs)
+	}
+	if len(mirrored) > 0 && opts.Pinned == nil {
+		columns = namesBesides(logs, mirrored)
+	}
+	if err := sameDurations(columns, logs); err != nil {
+		return nil, err
+	}
+	if opts.Pinned == nil {
+		return parquet.Union(files, columns)
+	}
+	schema, err := pinnedElements(opts.Pinned, columns)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if opts.Columns == nil {
+			err = parquet.Covers(schema, f, mirrored)
+		} else {
+			_, err = parquet.NewAdapter(f, schema)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return schema, nil
+}
+
+// spelled returns Columns as the files spell them. With IgnoreCase, two spellings of
+// a column of the union are an error: they would become two columns, each NULL where
+// the other is not.
+func (o *Scan) spelled(logs []*File) ([]string, error) {
+	if !o.IgnoreCase {
+		return o.Columns, nil
+	}
+	columns := slices.Clone(o.Columns)
+	type spelling struct{ name, file string }
+	seen := map[string]spelling{} // by lower-case name
+	for _, f := range logs {
+		for _, field := range f.Schema().Fields() {
+			wanted := o.Columns == nil
+			for i, name := range o.Columns {
+				if strings.EqualFold(name, field.Name) {
+					wanted, columns[i] = true, field.Name
+				}
+			}
+			if !wanted {
+				continue
+			}
+			folded := strings.ToLower(field.Name)
+			first, ok := seen[folded]
+			if ok && first.name != field.Name {
+				return nil, fault.Mismatch(fault.At{File: f.name, Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
+					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
+			}
+			seen[folded] = spelling{field.Name, f.name}
+		}
+	}
+	for i, name := range columns {
+		if slices.Contains(columns[:i], name) {
+			return nil, fmt.Errorf("%s is named twice (name it once)", name)
+		}
+	}
+	return columns, nil
+}
+
+// alike returns an error if a file has another schema than the first: the Parquet
+// schema where pages are copied, or the Arrow schema.
+func (o Destination) alike(opts *Scan, logs []*File) error {
+	first := logs[0]
+	want, err := opts.SchemaOf(first)
+	if err != nil {
+		return err
+	}
+	for _, f := range logs[1:] {
+		got, err := opts.SchemaOf(f)
+		if err != nil {
+			return err
+		}
+		differs := func(want, got string) error {
+			return fault.Mismatch(fault.At{File: f.name}, "schema", want, got).
+				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
+		}
+		if !got.Equal(want) {
+			return differs(describe(want)+" as in "+first.name, describe(got))
+		}
+		if o.pagesFit() && f.parquet() != nil && first.parquet() != nil {
+			a, errA := opts.projection(first)
+			b, errB := opts.projection(f)
+			if err := errors.Join(errA, errB); err != nil {
+				return err
+			}
+			if diff, same := parquet.SameSchema(a.Schema, b.Schema); !same {
+				return differs("that of "+first.name+", the first", diff)
+			}
+		}
+	}
+	return nil
+}
+
+// pagesFit reports whether pages can be copied to the output.
+func (o Destination) pagesFit() bool { return o.Format == dataset.Parquet && o.Name != "-" }
+
+// sameDurations returns an error for durations that have another type in another
+// file. In Parquet they are integers; only the stored Arrow schema has their unit.
+func sameDurations(columns []string, logs []*File) error {
+	type origin struct{ typ, file string }
+	seen := map[string]origin{}
+	for _, f := range logs {
+		for _, field := range f.Schema().Fields() {
+			if columns != nil && !slices.Contains(columns, field.Name) {
+				continue
+			}
+			for path, typ := range leafTypes(field.Name, field.Type) {
+				o, ok := seen[path]
+				if !ok {
+					seen[path] = origin{typ, f.name}
+				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
+					return fault.Mismatch(fault.At{File: f.name, Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
+						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// leafTypes lists the types without children in t, by path from the named column.
+func leafTypes(name string, t arrow.DataType) map[string]string {
+	leaves := map[string]string{}
+	var walk func(path string, t arrow.DataType)
+	walk = func(path string, t arrow.DataType) {
+		nested, ok := t.(arrow.NestedType)
+		switch {
+		case !ok && t.ID() != arrow.NULL:
+			leaves[path] = t.String()
+		case ok:
+			for i, f := range nested.Fields() {
+				at := strconv.Itoa(i) // of a list or map
+				if t.ID() == arrow.STRUCT {
+					at = f.Name
+				}
+				walk(path+"."+at, f.Type)
+			}
+		}
+	}
+	walk(name, t)
+	return leaves
+}

@@ -1,0 +1,54 @@
+package output
+
+import "slices"
+
+// votes combines the results of several filters for the same rows.
+type votes struct {
+	yes    []int16 // filters that the row passed
+	barred []bool  // rows that a filter with NoMatch drops
+	need   int16   // filters that were probed, without those with NoMatch
+}
+
+// begin starts with n rows.
+func (v *votes) begin(n int) {
+	v.yes, v.barred, v.need = zeroed(v.yes, n), zeroed(v.barred, n), 0
+}
+
+// add counts the rows that passed a filter. They are numbered from first.
+func (v *votes) add(rows []uint32, first int64, noMatch bool) {
+	if noMatch {
+		for _, r := range rows {
+			v.barred[int64(r)-first] = true
+		}
+		return
+	}
+	v.need++
+	for _, r := range rows {
+		v.yes[int64(r)-first]++
+	}
+}
+
+// passed appends the rows to keep to dst, numbered from first: those that passed
+// all filters or, with anyOf, one of them, and that no filter drops.
+func passed[T int | uint32](v *votes, dst []T, first T, anyOf bool) []T {
+	need := v.need
+	if anyOf {
+		need = min(need, 1)
+	}
+	for row, n := range v.yes {
+		if n >= need && !v.barred[row] {
+			dst = append(dst, first+T(row))
+		}
+	}
+	return dst
+}
+
+// size returns the bytes of memory that are kept between calls.
+func (v *votes) size() int64 { return int64(2*cap(v.yes) + cap(v.barred)) }
+
+// zeroed returns n zeros, in the memory of s if it suffices.
+func zeroed[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}

@@ -1,0 +1,255 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// writer writes a file of any format.
+type writer interface {
+	Write(r Rows) error // takes ownership of r
+	// Size returns the number of bytes encoded so far. It does not depend on how rows
+	// are divided into records.
+	Size() int64
+	Close() (rows, bytes int64, err error)
+	Abort() // instead of Close after an error: releases everything
+}
+
+// recordWriter writes records.
+type recordWriter struct{ w recordSink }
+
+func (w recordWriter) Write(r Rows) error {
+	defer r.Record.Release()
+	return w.w.Write(r.Record)
+}
+
+func (w recordWriter) Size() int64 { return w.w.Size() }
+
+func (w recordWriter) Close() (rows, bytes int64, err error) { return w.w.Close() }
+
+func (w recordWriter) Abort() { w.w.Abort() }
+
+// plainWriter replaces dictionaries by their values: an Arrow file has one dictionary per
+// column, but each input has its own.
+type plainWriter struct {
+	writer
+	mem memory.Allocator
+}
+
+func (w plainWriter) Write(r Rows) error {
+	defer r.Record.Release()
+	plain, err := take.PlainRecord(w.mem, r.Record)
+	if err != nil {
+		return err
+	}
+	return w.writer.Write(Rows{Piece: r.Piece, Record: plain})
+}
+
+// newWriter begins a file of the part's schema; shared: rows of other parts are written to
+// it, too.
+func (o Destination) newWriter(dst io.Writer, p Part, shared bool) (writer, error) {
+	if p.pages != nil {
+		return newPageWriter(dst, p.pages)
+	}
+	plain := shared && o.Format == dataset.ArrowFile
+	if plain {
+		p.Schema = take.PlainSchema(p.Schema)
+	}
+	w, err := o.newRecordWriter(dst, p.Schema, p.Piece.File)
+	if plain {
+		return plainWriter{recordWriter{w}, o.mem}, err
+	}
+	return recordWriter{w}, err
+}
+
+// arrowSink writes Arrow records. Its size is that of the values, since the bytes of
+// the file depend on how rows are divided into records.
+type arrowSink struct {
+	*arrowipc.Writer
+	measures bool
+	size     int64
+}
+
+func (s *arrowSink) Write(rec arrow.Record) error {
+	if s.measures {
+		n, err := arrowparquet.RowsSize(rec)
+		if err != nil {
+			return err
+		}
+		s.size += n
+	}
+	return s.Writer.Write(rec)
+}
+
+func (s *arrowSink) Size() int64 { return s.size }
+
+type recordSink interface {
+	Write(rec arrow.Record) error
+	Size() int64
+	Close() (rows, bytes int64, err error)
+	Abort()
+}
+
+func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (recordSink, error) {
+	md := o.metadata()
+	stored := ""
+	if in != nil && in.owns(schema) {
+		stored = in.storedSchema()
+	}
+	schema = take.WithoutKeys(schema, ownKeys...) // the input may itself be an output
+	switch o.Format {
+	case dataset.Parquet:
+		c, err := o.compression(in)
+		if err != nil {
+			return nil, err
+		}
+		if stored == "" && in != nil {
+			if stored, err = arrowparquet.EncodeSchema(in.coded(schema)); err != nil {
+				return nil, err
+			}
+		}
+		return arrowparquet.NewParquetWriter(dst, schema, arrowparquet.WriterOptions{Codec: c.codec, Level: c.level, Metadata: md, StoredSchema: stored, Pool: o.pool})
+	case dataset.ArrowFile:
+		w, err := arrowipc.NewFileWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
+		return &arrowSink{Writer: w, measures: o.TargetSize > 0}, err
+	case dataset.ArrowStream:
+		w, err := arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
+		return &arrowSink{Writer: w}, err
+	}
+	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
+}
+
+// oneSchema returns the schema that all parts share.
+func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
+	if len(parts) == 0 {
+		return nil, nil, errors.New("an output without a part, and so without a schema")
+	}
+	first := parts[0]
+	if first.pages != nil { // then all parts have pages; see planPages
+		return first.Schema, first.Piece.File, nil
+	}
+	for _, p := range parts[1:] {
+		if !p.Schema.Equal(first.Schema) {
+			return nil, nil, fault.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
+				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema")
+		}
+	}
+	return first.Schema, first.Piece.File, nil
+}
+
+// describe renders a schema on one line.
+func describe(s *arrow.Schema) string {
+	fields := make([]string, len(s.Fields()))
+	for i, f := range s.Fields() {
+		fields[i] = f.Name + " " + f.Type.String()
+		if !f.Nullable {
+			fields[i] += " not null"
+		}
+	}
+	return "(" + strings.Join(fields, ", ") + ")"
+}
+
+// fileSink writes all rows to one file or stream.
+type fileSink struct {
+	out    Destination
+	name   string         // for messages
+	file   storage.Writer // nil: a stream
+	writer writer
+}
+
+func (o Destination) openStream(parts []Part) (rowSink, error) {
+	schema, _, err := oneSchema(parts)
+	if err != nil {
+		return nil, err
+	}
+	o.Format = dataset.ArrowStream
+	w, err := o.newWriter(o.Stdout, Part{Schema: schema}, false)
+	if err != nil {
+		return nil, fmt.Errorf("standard output: writing: %w", err)
+	}
+	return &fileSink{out: o, name: "standard output", writer: w}, nil
+}
+
+func (o Destination) openFile(ctx context.Context, parts []Part) (rowSink, error) {
+	schema, in, err := oneSchema(parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
+		return nil, err
+	}
+	file, err := o.Store.Create(ctx, o.Name, storage.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	w, err := o.newWriter(file, Part{Piece: Piece{File: in}, Schema: schema, pages: parts[0].pages}, len(parts) > 1)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("writing %s: %w", o.Name, err), file.Abort())
+	}
+	return &fileSink{o, o.Name, file, w}, nil
+}
+
+func (s *fileSink) write(_ context.Context, r Rows) error {
+	if err := s.writer.Write(r); err != nil {
+		return fmt.Errorf("writing %s: %w", s.name, err)
+	}
+	return nil
+}
+
+func (s *fileSink) end(ctx context.Context, w *dataset.Written, err error) error {
+	if err == nil {
+		if w.Rows, w.Bytes, err = s.writer.Close(); err != nil {
+			err = fmt.Errorf("writing %s: %w", s.name, err)
+		}
+	}
+	if err != nil {
+		s.writer.Abort()
+	}
+	switch {
+	case s.file == nil:
+		return err
+	case err != nil:
+		return errors.Join(err, s.file.Abort())
+	}
+	if err := s.out.owner.Commit(ctx, s.name, s.file, s.out.Force); err != nil {
+		return err
+	}
+	w.Files = []dataset.WrittenFile{{Name: s.name, Rows: w.Rows, Bytes: w.Bytes}}
+	for i := range w.Inputs {
+		if w.Inputs[i].RowsOut > 0 {
+			w.Inputs[i].Files = []string{s.name}
+		}
+	}
+	return nil
+}
+
+// compression returns the compression for files whose rows come from in.
+func (o Destination) compression(in *File) (compression, error) {
+	if o.Compression != "" {
+		c, err := parseCompression(o.Compression)
+		if err != nil {
+			return c, fault.Unsupported(fault.At{File: o.Name}, "%v", err)
+		}
+		return c, nil
+	}
+	c := compression{codec: "zstd"} // for inputs in another format, or in a codec that cannot be written
+	if in != nil {
+		if _, ok := codecs[in.Codec()]; ok {
+			c.codec = in.Codec()
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,125 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+)
+
+// restName is the name of the file, in a directory, of rows of a table without a log
+// row.
+const restName = "ids-without-rows"
+
+// restStep is the number of rows after which the size of a row group of such rows is
+// compared with its maximum. Steps are counted from the row group's first row, so how
+// rows are divided into calls does not matter.
+const restStep = 16 << 10
+
+// restWriter makes row groups of rows of a table without a log row.
+type restWriter struct {
+	source  *pageSource
+	part    int // index of the output's part
+	threads int
+	chunks  []*parquet.ChunkWriter // of the row group that is being filled; nil: none is
+	rows    int64
+}
+
+// Rest writes rows of a table without a log row, after all rows of the log: NULLs in
+// the log's columns, unless [PairColumn] says otherwise. The rows must have the columns
+// of the scanner's Pairs, whose KeepTable must be set.
+func (w *ScanWriter) Rest(ctx context.Context, t *Table, rows []uint32) error {
+	if w.failed == nil {
+		w.failed = w.restRows(ctx, t, rows)
+	}
+	return w.failed
+}
+
+func (w *ScanWriter) restRows(ctx context.Context, t *Table, rows []uint32) error {
+	r := w.rest
+	if r == nil {
+		return errors.New("rows without a log row for an output that keeps none")
+	}
+	if err := w.endFilling(ctx); err != nil {
+		return err
+	}
+	for len(rows) > 0 {
+		if err := stopped.Err(ctx); err != nil {
+			return err
+		}
+		n := min(int64(len(rows)), restStep-r.rows%restStep)
+		if err := r.add(t, rows[:n]); err != nil {
+			return fmt.Errorf("rows without a log row: %w", err)
+		}
+		rows = rows[n:]
+		if r.full() {
+			if err := w.endRest(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add adds rows to the row group.
+func (r *restWriter) add(t *Table, rows []uint32) error {
+	if r.chunks == nil {
+		for i := range r.source.leaves {
+			c := r.source.layout.Chunk(i)
+			c.UseDictionary()
+			r.chunks = append(r.chunks, c)
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(processors(r.threads))
+	for i, c := range r.chunks {
+		group.Go(func() error {
+			for p, err := range r.source.pairs.leaves[i].restPages(t, rows) {
+				if err != nil {
+					return err
+				}
+				if err := c.Add(p, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	r.rows += int64(len(rows))
+	return group.Wait()
+}
+
+// full reports whether the row group has reached its maximum size, which is known at
+// the end of a step.
+func (r *restWriter) full() bool {
+	if r.rows%restStep != 0 {
+		return false
+	}
+	var bytes int64
+	for _, c := range r.chunks {
+		bytes += c.Encoded()
+	}
+	return r.rows >= groupRows || bytes >= groupBytes
+}
+
+// endRest writes the row group of rows without a log row, if there is one.
+func (w *ScanWriter) endRest() error {
+	r := w.rest
+	if r == nil || r.rows == 0 {
+		return nil
+	}
+	g := &outGroup{source: r.part, layout: r.source.layout, rows: r.rows, from: []partRows{{r.part, r.rows, 0}}}
+	for _, c := range r.chunks {
+		chunk, err := c.Finish()
+		if err != nil {
+			return err
+		}
+		g.leaves = append(g.leaves, &outLeaf{chunk: chunk})
+	}
+	r.chunks, r.rows = nil, 0
+	return w.rows.write(Rows{Piece: r.part, group: g})
+}

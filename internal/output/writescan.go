@@ -1,0 +1,297 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// WriteScan writes the rows of the pieces that pass the scanner. Parquet files that
+// become Parquet files are copied page by page; others are written as Arrow records.
+// logs are all files of the log, from which the output takes its schema if the
+// shard has none of them.
+//
+// If scans is not nil, the rows come from several scans instead: WriteScan calls
+// scans once, which calls [ScanWriter.Scan] with each scanner and its pieces, in
+// ascending order. Each of these is one of pieces or a part of one, and the scanners
+// keep the same columns as s. Nothing of a single file is visible before scans
+// returns nil; its error is WriteScan's. What an error leaves is as of [Destination.Write].
+func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ dataset.Written, err error) {
+	ctx, release, err := openPieces(ctx, pieces)
+	if err != nil {
+		return dataset.Written{}, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	w, err := o.openScan(ctx, s, pieces, logs)
+	if err != nil {
+		return dataset.Written{}, err
+	}
+	defer w.abort()
+	if scans == nil {
+		err = w.Scan(ctx, s, pieces)
+	} else {
+		err = scans(w)
+	}
+	if err = cmp.Or(err, w.failed); err != nil {
+		return dataset.Written{}, err
+	}
+	return w.close(ctx)
+}
+
+// ScanWriter is an output that is open for scans; see [Destination.WriteScan]. It must not
+// be used concurrently.
+type ScanWriter struct {
+	scanner *Scanner // determines columns and schema
+	parts   []Part
+	at      int           // the part of the piece scanned last; pieces ascend over all scans
+	nulls   map[int]int64 // rows without a key, by part
+	counted Piece         // the last one of which nulls has the rows
+	rows    *rowWriter
+	rest    *restWriter  // nil: the output has no rows but the log's
+	filling *outGroup    // left unfinished by the last scan
+	end     func() error // releases what the writers share
+	failed  error        // the first error of a method, whatever its caller does with it
+}
+
+// openScan opens the output for the rows of the pieces. ctx bounds the whole life of
+// the ScanWriter, which must be ended with close or abort.
+func (o Destination) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+	if err := o.check(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkScanner(s); err != nil {
+		return nil, fmt.Errorf("Output.WriteScan: %w", err)
+	}
+	if len(logs) == 0 && len(pieces) > 0 {
+		return nil, errors.New("Output.WriteScan: logs is empty (pass all files of the log, whatever the shard)")
+	}
+	if err := checkFiles("Output.WriteScan: logs", logs); err != nil {
+		return nil, err
+	}
+	if err := checkPieces(pieces); err != nil {
+		return nil, fmt.Errorf("Output.WriteScan: %w", err)
+	}
+	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
+		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
+	}
+	if len(logs) == 0 && !o.IsDir(ctx) {
+		return nil, fmt.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory)%w", o.Name, quiet.Error{Err: storage.ErrNoFiles})
+	}
+	if err := o.prepare(ctx, logs); err != nil {
+		return nil, err
+	}
+	end := o.begin()
+	w, err := o.beginScan(ctx, s, pieces, logs)
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	w.end = end
+	return w, nil
+}
+
+// beginScan is openScan for an output on which begin was called.
+func (o Destination) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+	s.opts.mirrored = o.IsDir(ctx)
+	all, err := o.unified(ctx, &s.opts, logs)
+	if err != nil {
+		return nil, err
+	}
+	if len(pieces) == 0 && !o.IsDir(ctx) {
+		pieces = []Piece{{File: logs[0]}} // for its schema, without rows
+	}
+	w := &ScanWriter{scanner: s, nulls: map[int]int64{}}
+	if w.parts, err = s.parts(pieces, all == nil); err != nil {
+		return nil, err
+	}
+	if o.pagesFit() {
+		if err := o.planPages(ctx, s, w.parts, all); err != nil {
+			return nil, err
+		}
+	}
+	copied := map[*File]string{}
+	for _, p := range w.parts {
+		if p.pages != nil {
+			copied[p.Piece.File] = p.pages.howPages()
+		} else if s.opts.Pairs != nil {
+			return nil, fault.Unsupported(fault.At{File: p.Piece.File.name}, "pairs that are not copied from Parquet to Parquet")
+		}
+	}
+	s.setCopied(copied)
+	if s.opts.Pairs != nil && s.opts.Pairs.KeepTable {
+		if err := w.openRest(ctx, o, logs[0]); err != nil {
+			return nil, err
+		}
+	}
+	counts := o.Counts
+	o.Counts = func(inputs []dataset.WrittenInput, pieces []Piece) (idsMatched, idsTotal int64) {
+		for i := range inputs { // the first parts, one each
+			inputs[i].KeysNull = w.nulls[i]
+		}
+		if counts != nil {
+			return counts(inputs, pieces)
+		}
+		return 0, 0
+	}
+	w.rows, err = o.openRows(ctx, w.parts)
+	return w, err
+}
+
+// setCopied records of which files pages are copied, and how, for PathOf.
+func (s *Scanner) setCopied(copied map[*File]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copied = copied
+}
+
+// openRest adds the part for rows without a log row.
+func (w *ScanWriter) openRest(ctx context.Context, o Destination, log *File) error {
+	src, err := o.newPairSource(w.scanner, Piece{File: log}, nil)
+	if err != nil {
+		return err
+	}
+	if !o.IsDir(ctx) {
+		src.layout = w.parts[0].pages.layout
+	}
+	w.rest = &restWriter{source: src, part: len(w.parts), threads: w.scanner.opts.Threads}
+	w.parts = append(w.parts, Part{Name: restName, Schema: log.Schema(), pages: src})
+	return nil
+}
+
+// Scan writes the rows of the pieces that pass the scanner, after those that were
+// written before. Each piece must be one of those of WriteScan or a part of one;
+// they must come in ascending order, and the scanner must keep the same columns.
+// After an error nothing more can be written.
+func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+	if w.failed == nil {
+		w.failed = w.scan(ctx, s, pieces)
+	}
+	return w.failed
+}
+
+func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+	needContext(ctx)
+	if err := checkScanner(s); err != nil {
+		return fmt.Errorf("ScanWriter.Scan: %w", err)
+	}
+	if err := checkPieces(pieces); err != nil {
+		return fmt.Errorf("ScanWriter.Scan: %w", err)
+	}
+	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
+		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
+	}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	s.setCopied(w.scanner.copied)
+	s.opts.mirrored = w.scanner.opts.mirrored
+	parts, of, err := w.narrowed(pieces)
+	if err != nil {
+		return err
+	}
+	asPages := !slices.ContainsFunc(parts, func(p Part) bool { return p.pages == nil })
+	if !asPages { // pages and records take turns
+		if err := w.endFilling(ctx); err != nil {
+			return err
+		}
+	}
+	s.filling, s.continued = w.filling, asPages
+	w.filling = nil
+	for r, err := range s.eachPart(ctx, parts) {
+		if err != nil {
+			return w.rows.fail(err)
+		}
+		if r.group != nil {
+			r.Piece = r.group.part
+		} else {
+			r.Piece = of[r.Piece]
+		}
+		if err := w.rows.write(r); err != nil {
+			return err
+		}
+	}
+	w.filling, s.filling = s.filling, nil
+	w.countNulls(s.Stats, parts, of)
+	return nil
+}
+
+// countNulls adds the rows without a key that a scan of the parts has found. Row groups
+// that are scanned several times count once.
+func (w *ScanWriter) countNulls(s *ScanStats, parts []Part, of []int) {
+	for i, p := range parts {
+		if w.counted.contains(p.Piece) && w.counted.Lo < w.counted.Hi {
+			continue
+		}
+		w.nulls[of[i]] += s.KeysNullOf(p.Piece)
+		w.counted = p.Piece
+	}
+}
+
+// endFilling writes the row group that the last scan has left unfinished, if there is
+// one.
+func (w *ScanWriter) endFilling(ctx context.Context) error {
+	if w.filling == nil {
+		return nil
+	}
+	last := &Scanner{opts: w.scanner.opts, Stats: new(ScanStats), filling: w.filling}
+	w.filling = nil
+	for g, err := range last.copyPages(ctx, nil) {
+		if err != nil {
+			return w.rows.fail(err)
+		}
+		if err := w.rows.write(Rows{Piece: g.part, group: g}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// narrowed returns a part of the output for each piece, and the index of the part
+// that it belongs to.
+func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
+	for _, p := range pieces {
+		for w.at < len(w.parts) && !w.parts[w.at].Piece.contains(p) {
+			w.at++
+		}
+		if w.at == len(w.parts) {
+			return nil, nil, fmt.Errorf("%s: row groups %d to %d belong to no piece of the output, or come out of order", p.File.name, p.Lo+1, p.Hi)
+		}
+		part := w.parts[w.at]
+		part.Piece = p
+		if part.pages != nil {
+			own := *part.pages
+			own.piece, own.part = p, w.at
+			part.pages = &own
+		}
+		parts, of = append(parts, part), append(of, w.at)
+	}
+	return parts, of, nil
+}
+
+// close makes the output visible and returns what was written.
+func (w *ScanWriter) close(ctx context.Context) (dataset.Written, error) {
+	if err := errors.Join(w.endFilling(ctx), w.endRest()); err != nil {
+		return dataset.Written{}, err
+	}
+	w.parts = nil // what the parts hold is not needed to publish the files
+	written, err := w.rows.close()
+	return written, errors.Join(err, w.shut())
+}
+
+// abort discards what was written. After close it does nothing.
+func (w *ScanWriter) abort() {
+	w.rows.abort()
+	_ = w.shut() // its rows are not needed
+}
+
+func (w *ScanWriter) shut() error {
+	end := w.end
+	w.end = func() error { return nil }
+	return end()
+}

@@ -1,0 +1,176 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/cases"
+)
+
+// scanInParts opens the output, scans random ranges of row groups of the pieces into it
+// one after the other, each with the filter that matchOf returns for it, and closes it.
+func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, matchOf func(Piece) []dataset.Match, names ...string) (rowsIn, rowsOut int64) {
+	t.Helper()
+	ctx := t.Context()
+	files := open(t, Opening{OpenOptions: OpenOptions{Mem: checked(t)}}, names...)
+	pieces := Split(files, dataset.Shard{})
+	scanner := func(m []dataset.Match) *Scanner {
+		s, err := NewScanner(ScanOptions{Match: m, Threads: threads, Mem: checked(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	out.Result = ResultExact
+	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, func(w *ScanWriter) error {
+		scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
+		for _, p := range pieces {
+			for g := p.Lo; g < p.Hi; {
+				one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
+				s := scanner(matchOf(one))
+				if err := scan(s, []Piece{one}); err != nil {
+					return err
+				}
+				rowsIn, rowsOut = rowsIn+s.Stats.RowsIn.Load(), rowsOut+s.Stats.RowsOut.Load()
+				g = one.Hi
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "rows written", written.Rows, rowsOut)
+	return rowsIn, rowsOut
+}
+
+// However a scan is divided, the same rows come out in the same order, as pages and as
+// records, into one file and into several.
+func TestScansIntoOneOutput(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	rows := slices.Concat(clicks(rng, 1500, 0), clicks(rng, 1000, 1500))
+	members := ids(1000, 3)
+	want := keep(rows, members)
+	for i, l := range layouts {
+		dir := t.TempDir()
+		in := []string{
+			writeClicks(t, filepath.Join(dir, "in", "0.parquet"), rows[:1500], l),
+			writeClicks(t, filepath.Join(dir, "in", "1.parquet"), rows[1500:], l),
+		}
+		var bytes []byte // of the first division
+		for j := range cases.Count(2, 3, 4) {
+			what := fmt.Sprint("layout ", i, ", division ", j)
+			match := func(Piece) []dataset.Match { return []dataset.Match{{Filter: exactOf("id", members...)}} }
+			out := filepath.Join(dir, fmt.Sprint("out", j, ".parquet"))
+			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: out}}, match, in...)
+			sameClicks(t, what, readClicks(t, out), want)
+			written, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bytes == nil {
+				bytes = written
+			}
+			equal(t, what+": bytes as of another division", string(written) == string(bytes), true)
+			equal(t, what+": rows in and out", []int64{rowsIn, rowsOut}, []int64{2500, int64(len(want))})
+
+			parts := filepath.Join(dir, fmt.Sprint("parts", j)) + "/"
+			scanInParts(t, rng, 1+j, Destination{Output: Output{Name: parts}}, match, in...)
+			both := slices.Concat(readClicks(t, parts+"0.parquet"), readClicks(t, parts+"1.parquet"))
+			sameClicks(t, what+", directory", both, want)
+
+			records := filepath.Join(dir, fmt.Sprint("out", j, ".arrow"))
+			_, n := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: records}}, match, in...)
+			equal(t, what+": records", n, int64(len(want)))
+		}
+	}
+}
+
+// Each scan has its own filter, which is not applied to the rows of others.
+func TestScansHaveTheirOwnFilters(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	rows := clicks(rng, 3000, 0)
+	dir := t.TempDir()
+	in := writeClicks(t, filepath.Join(dir, "in.parquet"), rows, layouts[0])
+	f := open(t, Opening{}, in)[0]
+	starts := []int64{0}
+	for g := range f.NumGroups() {
+		starts = append(starts, starts[g]+f.GroupRows(g))
+	}
+	var want []click
+	opened := false
+	out := filepath.Join(dir, "out.parquet")
+	scanInParts(t, rng, 3, Destination{Output: Output{Name: out}}, func(p Piece) []dataset.Match {
+		if !opened { // the first call is for the output
+			opened = true
+			return []dataset.Match{{Filter: exactOf("id", 1)}}
+		}
+		members := ids(1000, int64(1+rng.IntN(9)))
+		want = append(want, keep(rows[starts[p.Lo]:starts[p.Hi]], members)...)
+		return []dataset.Match{{Filter: exactOf("id", members...)}}
+	}, in)
+	sameClicks(t, "scans", readClicks(t, out), want)
+}
+
+// After scans of other row groups than the output's, scans with other columns, or an
+// abort, nothing is left.
+func TestScanOutside(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(9, 10))
+	in := writeClicks(t, filepath.Join(dir, "in.parquet"), clicks(rng, 100, 0), layouts[0])
+	files := open(t, Opening{}, in)
+	pieces := Split(files, dataset.Shard{})
+	all := []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}
+	scanner := func(columns ...string) *Scanner {
+		s, err := NewScanner(ScanOptions{Match: all, Columns: columns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, name := range []string{"out.parquet", "parts/"} {
+		for _, how := range []string{"outside", "columns", "aborted", "canceled", "ignored"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			opened := false
+			_, err := Destination{Output: Output{Name: dir + "/" + name}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(w *ScanWriter) error {
+				scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
+				opened = true
+				p := pieces[0]
+				switch how {
+				case "outside":
+					p.Hi++
+					return scan(scanner(), []Piece{p})
+				case "ignored":
+					p.Hi++
+					_ = scan(scanner(), []Piece{p})
+					return nil
+				case "columns":
+					return scan(scanner("id"), pieces)
+				case "canceled":
+					cancel()
+					return scan(scanner(), pieces)
+				}
+				if err := scan(scanner(), pieces); err != nil {
+					t.Fatal(err)
+				}
+				return errAborted
+			})
+			if err == nil || !opened {
+				t.Errorf("%s, %s: %v, opened: %v", name, how, err, opened)
+			}
+			cancel()
+			if left, _ := filepath.Glob(filepath.Join(dir, "*out*")); len(left) > 0 {
+				t.Errorf("%s, %s: left %v", name, how, left)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "parts", "*")); len(left) > 0 {
+				t.Errorf("%s, %s: left %v", name, how, left)
+			}
+		}
+	}
+}

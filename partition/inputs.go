@@ -1,0 +1,42 @@
+package partition
+
+import (
+	"context"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+)
+
+// Inputs is a list of inputs that `bloomjoin inputs` wrote: what is to be read is known
+// without listing directories and without opening a file. Its methods may be called from
+// many goroutines. The caller closes it.
+type Inputs output.Inputs
+
+func (in *Inputs) in() *output.Inputs { return (*output.Inputs)(in) }
+
+// ReadInputs opens a list of inputs and reads its header and index. Its files are opened with
+// the options; those that select files, and those about columns of paths, are those of the
+// list and must be empty.
+func ReadInputs(ctx context.Context, name string, opts OpenOptions) (*Inputs, error) {
+	in, err := output.ReadInputs(ctx, opts.Store, name)
+	if err != nil {
+		return nil, err
+	}
+	return (*Inputs)(in.With(output.Opening{OpenOptions: output.OpenOptions(opts), InFlight: opts.Memory / 2})), nil
+}
+
+// Close closes the list.
+func (in *Inputs) Close() error { return in.in().Close() }
+
+// Open opens the files that belong to the shard, and returns with them the pieces of them
+// that [Split] would return. A file that is not the one that was listed is an error that
+// wraps [storage.ErrChanged]. The caller closes the files; see [Close].
+func (in *Inputs) Open(ctx context.Context, s dataset.Shard) ([]*File, []Piece, error) {
+	share, err := in.in().Share(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, pieces, err := in.in().Opened(ctx, share)
+	return each.Slice(files, outer), each.Slice(pieces, outerPiece), err
+}

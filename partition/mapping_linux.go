@@ -1,8 +1,0 @@
-package partition
-
-import "syscall"
-
-// forget lets the system reclaim the memory of mapped bytes, which stay readable.
-func forget(b []byte) {
-	_ = syscall.Madvise(b, syscall.MADV_DONTNEED) // a failure only costs memory
-}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package partition
-
-// forget does nothing: only Linux is known to release mapped bytes from the
-// process's memory.
-func forget([]byte) {}

@@ -1,0 +1,92 @@
+package partition
+
+import (
+	"context"
+	"io"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Output says where rows are written, and how.
+type Output struct {
+	// Name is a file, a directory (if it ends in a slash or exists as one), or
+	// "-" for an Arrow stream on Stdout.
+	Name   string
+	Stdout io.Writer       // required with the name "-"
+	Store  storage.Storage // nil: the local file system
+	// Format is Parquet or ArrowFile. Empty: from the name, else Parquet. A stream on
+	// Stdout is always Arrow, and Parquet is an error there.
+	Format dataset.Format
+	// Compression is the codec of Parquet files (snappy, zstd, gzip, brotli, lz4 for
+	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:
+	// the codec of the first input. See package output.
+	Compression string
+	Shard       dataset.Shard // the worker that writes
+	// Force writes completed outputs again, and replaces what another run has
+	// written: a file or, in a directory, the outputs for this run's inputs that
+	// its manifests list.
+	Force bool
+	// Hold makes all files of a directory visible at the end and, with Force,
+	// leaves everything there unchanged until then, so that a failure changes
+	// nothing. It needs space for all files in addition to those that they replace.
+	// (A single file always becomes visible only at the end.)
+	Hold bool
+	// TargetSize is the size in bytes that files of a directory should have; 0: one file
+	// for each input. Inputs in one directory, with the same schema and codec, then share
+	// files, in order: a file that has TargetSize bytes is followed by another one, which
+	// is named after the first input in it. The rows of an input stay together, except
+	// that a row group may have the last of one input and the first of the next. Of
+	// Parquet files, size is that of the pages; of Arrow files, that of the values.
+	TargetSize int64
+	// WriteEmpty writes a file without rows for an input of which no row is in the output;
+	// otherwise a directory has no file for it. With TargetSize, inputs that would share a
+	// file get one together.
+	WriteEmpty bool
+	// Require are conditions on the rows of a directory, over all of its workers. If
+	// they are not met, there is no _SUCCESS, and without a Shard nothing is published.
+	Require dataset.Require
+	// Memory is the maximum number of bytes of encoded pages to hold in memory
+	// until their row group is complete; 0: no limit. Others wait in TempDir;
+	// empty: [os.TempDir]. The output's bytes are the same.
+	Memory  int64
+	TempDir string
+}
+
+// WriteScan writes the rows of the pieces that pass the scanner. logs are all files of the
+// log, whatever the shard. The output records what its rows are and, if the scanner has one
+// filter, which they have passed. An output that exists is an error that wraps
+// [ErrExists], unless Force is set.
+//
+// After an error nothing of a single file is visible; it appears whole or not at all. A
+// directory does not: files that were complete by then stay, without _SUCCESS, which comes
+// last. With Hold, all of its files become visible at the end. What was written to a stream
+// remains there.
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (dataset.Written, error) {
+	return output.Output(o).WriteScan(ctx, s.room(), each.Slice(pieces, Piece.in), each.Slice(logs, (*File).in))
+}
+
+// Errors of outputs and inputs.
+var (
+	// ErrExists is wrapped by errors about an output of another run with the same name.
+	ErrExists = publish.ErrExists
+	// ErrNoData means that a file has no format that can be read.
+	ErrNoData = output.ErrNoData
+	// ErrOutdated is wrapped by the error of a file that is not the one that a list of
+	// inputs describes.
+	ErrOutdated = output.ErrOutdated
+)
+
+// What a Parquet output says of its rows, by the key [MetaResult] in its metadata.
+const (
+	MetaResult       = output.MetaResult
+	ResultCandidates = output.ResultCandidates // the rows may include false positives
+	ResultExact      = output.ResultExact
+)
+
+// Job is an output with what the command sets beside [Output]: what the output is made from,
+// so that a run which is repeated is recognised, and what becomes of outputs of earlier runs.
+type Job output.Job
