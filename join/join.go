@@ -255,8 +255,9 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 		}
 		return j.report.IDsMatched, j.report.IDsTotal
 	}
-	return out.WriteScan(ctx, scanner, t.pieces, t.logs, func(w *output.ScanWriter) error {
-		if err := r.eachScan(ctx, func(s *output.Scanner, part round) error { return w.Scan(ctx, s, part.pieces) }); err != nil {
+	each := func(w *output.ScanWriter) error {
+		err := r.eachScan(ctx, func(s *output.Scanner, part round) error { return w.Scan(ctx, s, r.pairs(part), part.pieces) })
+		if err != nil {
 			return err
 		}
 		if t.opts.Type.keepsIDs() {
@@ -265,7 +266,8 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 			}
 		}
 		return j.conclude(ctx, r, end)
-	})
+	}
+	return out.WriteScan(ctx, scanner, t.pieces, t.logs, &output.Scans{Pairs: r.pairs(round{}), Each: each})
 }
 
 // required returns the task without its requirements, which the directory checks over all

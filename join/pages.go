@@ -67,9 +67,12 @@ func (c *idColumns) ambiguous(names []string, files []*output.File) bool {
 	})
 }
 
-// pairs returns what a scan of a round makes of a log row and its IDs. Of an empty
-// round only columns count.
+// pairs returns what a scan of a round makes of a log row and its IDs; nil if it makes no
+// pairs of pages. Of an empty round only columns count.
 func (t *task) pairs(r round) *output.Pairs {
+	if !t.answer.pages {
+		return nil
+	}
 	typ, ids := t.opts.Type, t.answer.ids
 	p := &output.Pairs{
 		Columns: t.pairColumns, KeepTable: typ.keepsIDs(),

@@ -47,7 +47,7 @@ func (p *pass) scanner(r round) (*output.Scanner, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
 	if p.answer.pages {
-		opts.Pairs, opts.CountNulls = p.pairs(r), p.opts.Type.keepsLog()
+		opts.Entries, opts.KeepLog, opts.CountNulls = true, p.pairs(r).KeepLog, p.opts.Type.keepsLog()
 	}
 	if p.answer.counts && p.filtered() {
 		opts.CountNulls = p.opts.Type.keepsLog() // whose rows are counted by RowsWhere

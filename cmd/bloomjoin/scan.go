@@ -399,12 +399,13 @@ func (r *logRun) write(ctx context.Context, s *output.Scanner) (written dataset.
 	case len(r.files) == 0:
 		return r.writeEmpty(ctx, r.out, r.keep, r.layout.schemaFrom)
 	}
-	return r.out.WriteScan(ctx, s, r.pieces(), r.files, func(w *output.ScanWriter) error {
-		if err := w.Scan(ctx, s, r.pieces()); err != nil {
+	scan := func(w *output.ScanWriter) error {
+		if err := w.Scan(ctx, s, nil, r.pieces()); err != nil {
 			return err
 		}
 		return r.closeFilters()
-	})
+	}
+	return r.out.WriteScan(ctx, s, r.pieces(), r.files, &output.Scans{Each: scan})
 }
 
 func (r *logRun) scanReport(s *output.Scanner, w dataset.Written) scanReport {

@@ -88,7 +88,7 @@ func (o Destination) newBundler(files *publish.Writer, parts []Part) *bundler {
 }
 
 // add writes rows and takes ownership of them.
-func (b *bundler) add(ctx context.Context, r Rows) error {
+func (b *bundler) add(ctx context.Context, r outRows) error {
 	if err := b.place(ctx, r.of()); err != nil {
 		r.release()
 		return err

@@ -64,7 +64,7 @@ func TestHowPages(t *testing.T) {
 		if c.out == "out/" {
 			out.Name += "/"
 		}
-		w, err := out.openScan(t.Context(), s, Split(logs, dataset.Shard{}), logs)
+		w, err := out.openScan(t.Context(), s, nil, Split(logs, dataset.Shard{}), logs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,14 +106,14 @@ func (s *Scanner) newMatchScan(f *File, m Predicate, buf *parquet.Buffers, c che
 	keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
 	leaf, ok := f.parquet().Leaf(enc.Index())
 	if !ok {
-		return newRecordScan(f, m, enc.Columns(), keys, c, s.opts.Pairs != nil)
+		return newRecordScan(f, m, enc.Columns(), keys, c, s.opts.Entries)
 	}
 	l := &leafScan{
 		leafKeys: leafKeys{
 			file: f, columns: columns, leaf: newKeyLeaf(f, leaf, columns[0].Cast, o), buf: buf,
 			keys: keys, countNulls: s.opts.CountNulls,
 		},
-		check: c, counts: c != nil, pairs: s.opts.Pairs != nil, stats: s.Stats, nullMisfits: m.NullMisfits,
+		check: c, counts: c != nil, pairs: s.opts.Entries, stats: s.Stats, nullMisfits: m.NullMisfits,
 	}
 	if c == nil {
 		l.check = (*Keys).Probe
@@ -138,7 +138,7 @@ func (k *keyScan) scan(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 		st.RowGroupsSkipped.Add(1)
 	}
 	st.RowsIn.Add(r.hi - r.lo)
-	if k.scanner.opts.Pairs == nil { // otherwise rows multiply
+	if !k.scanner.opts.Entries { // otherwise rows multiply
 		st.RowsOut.Add(int64(len(dst) - before))
 	}
 	if k.scanner.opts.Progress != nil {
@@ -216,7 +216,7 @@ func (k *keyScan) within(ctx context.Context, r rowRange) ([][2]int64, error) {
 		return [][2]int64{}, nil
 	}
 	opts := &k.scanner.opts
-	if len(k.matches) > 1 || k.scanner.match[0].NoMatch || opts.CountNulls || opts.Pairs != nil && opts.Pairs.KeepLog {
+	if len(k.matches) > 1 || k.scanner.match[0].NoMatch || opts.CountNulls || opts.KeepLog {
 		return nil, nil
 	}
 	if err := k.where.look(ctx, r.group); err != nil || len(k.where.spans) == 0 { // then the key's index is not needed

@@ -13,12 +13,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// taskWork makes the rows of one task and passes them to emit, as Work does.
-type taskWork func(ctx context.Context, t task, emit func(Rows) error) error
+// taskWork makes the results of one task and passes them to emit, which takes ownership of
+// each. An error of emit means that the consumer has stopped; the work returns it.
+type taskWork[T released] func(ctx context.Context, t task, emit func(T) error) error
 
-// records returns a function that emits records.
-func records(emit func(Rows) error) func(arrow.Record) error {
-	return func(rec arrow.Record) error { return emit(Rows{Record: rec}) }
+// released is what is to be released when it is no longer used: the last receiver of a
+// result does it.
+type released interface{ Release() }
+
+// made is a result of a task.
+type made[T released] struct {
+	piece int // the task's
+	value T
 }
 
 // Map reads the pieces with several workers, passes each record batch through the
@@ -50,13 +56,13 @@ func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) (
 			}
 		}()
 		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, threads), func() int64 { return need(pieces, columns) })
-		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) {
+		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork[arrow.Record], error) {
 			work, err := newWork()
-			return func(ctx context.Context, t task, emit func(Rows) error) error {
-				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, func(int64) {}, records(emit))
+			return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
+				return readGroup(ctx, pieces[t.piece], t.group, columns, way, work, func(int64) {}, emit)
 			}, err
 		}) {
-			if !yield(r, err) || err != nil {
+			if !yield(Rows{Piece: r.piece, Record: r.value}, err) || err != nil {
 				return
 			}
 		}
@@ -85,17 +91,21 @@ func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]i
 	return nil
 }
 
-// mapTasks is Map for any tasks.
-func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (taskWork, error)) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
+// mapTasks does the tasks with several workers, each with its own work, and yields what they
+// make in the order of the tasks. An error ends the sequence after everything before it was
+// yielded. When the consumer stops or ctx ends, all goroutines have ended before it returns.
+func mapTasks[T released](ctx context.Context, todo []task, way flight, newWork func() (taskWork[T], error)) iter.Seq2[made[T], error] {
+	return func(yield func(made[T], error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		m := mapper{way: way}
+		m := mapper[T]{way: way}
 		tasks := m.start(ctx, todo, newWork)
 		defer func() {
 			cancel()
 			for _, t := range tasks {
 				for r := range t.out { // until the worker closes it
-					r.rows.release()
+					if r.err == nil {
+						r.value.Release()
+					}
 				}
 			}
 			m.workers.Wait()
@@ -104,39 +114,38 @@ func mapTasks(ctx context.Context, todo []task, way flight, newWork func() (task
 			m.turns.begin(i)
 			for r := range t.out {
 				if r.err != nil {
-					yield(Rows{}, r.err)
+					yield(made[T]{}, r.err)
 					return
 				}
-				r.rows.Piece = t.piece
-				if !yield(r.rows, nil) {
+				if !yield(made[T]{t.piece, r.value}, nil) {
 					return
 				}
 			}
 			if err := stopped.Err(ctx); err != nil {
-				yield(Rows{}, err)
+				yield(made[T]{}, err)
 				return
 			}
 			<-m.begun
 		}
 		if err := judge(todo); err != nil {
-			yield(Rows{}, err)
+			yield(made[T]{}, err)
 		}
 	}
 }
 
-// result is a batch or the error that ended a task.
-type result struct {
-	rows Rows
-	err  error
+// result is what a task has made or, with an error, the end of it.
+type result[T released] struct {
+	value T
+	err   error
 }
 
 // running is a task with its results.
-type running struct {
+type running[T released] struct {
 	task
-	out chan result // closed when the task is done
+	out chan result[T] // closed when the task is done
 }
 
-type mapper struct {
+type mapper[T released] struct {
 	way     flight
 	workers sync.WaitGroup
 	begun   chan struct{} // has one element for each task that was handed out and not consumed
@@ -185,13 +194,13 @@ func (t *turns) wait(ctx context.Context, task int) error {
 
 // start starts the workers. Tasks are handed out in order, so the task that the
 // consumer waits for is always in progress.
-func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWork, error)) []running {
-	tasks := make([]running, len(todo))
+func (m *mapper[T]) start(ctx context.Context, todo []task, newWork func() (taskWork[T], error)) []running[T] {
+	tasks := make([]running[T], len(todo))
 	for i, t := range todo {
 		t.last = i+1 == len(todo) || todo[i+1].file != t.file
-		tasks[i] = running{t, make(chan result, m.way.queue)}
+		tasks[i] = running[T]{t, make(chan result[T], m.way.queue)}
 	}
-	next := make(chan running)
+	next := make(chan running[T])
 	m.begun = make(chan struct{}, min(m.way.begun, max(len(tasks), 1)))
 	m.workers.Add(1)
 	go func() {
@@ -217,7 +226,7 @@ func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWor
 					err = m.run(ctx, t, work)
 				}
 				if err != nil {
-					_ = m.send(ctx, t, result{err: err}) // unless the consumer has stopped
+					_ = m.send(ctx, t, result[T]{err: err}) // unless the consumer has stopped
 				}
 				close(t.out)
 			}
@@ -229,7 +238,7 @@ func (m *mapper) start(ctx context.Context, todo []task, newWork func() (taskWor
 // begin hands a task to a worker once the consumer is close to it, which limits the
 // results that wait, however small the tasks are. It returns false if the consumer
 // has stopped.
-func (m *mapper) begin(ctx context.Context, t running, next chan<- running) bool {
+func (m *mapper[T]) begin(ctx context.Context, t running[T], next chan<- running[T]) bool {
 	select {
 	case m.begun <- struct{}{}:
 	case <-ctx.Done():
@@ -244,18 +253,20 @@ func (m *mapper) begin(ctx context.Context, t running, next chan<- running) bool
 }
 
 // send passes a result to the consumer, unless the consumer has stopped.
-func (m *mapper) send(ctx context.Context, t running, r result) error {
+func (m *mapper[T]) send(ctx context.Context, t running[T], r result[T]) error {
 	select {
 	case t.out <- r:
 		return nil
 	case <-ctx.Done():
-		r.rows.release()
+		if r.err == nil {
+			r.value.Release()
+		}
 		return stopped.Err(ctx)
 	}
 }
 
 // run does one task. A panic becomes an error; see recovered.
-func (m *mapper) run(ctx context.Context, t running, work taskWork) (err error) {
+func (m *mapper[T]) run(ctx context.Context, t running[T], work taskWork[T]) (err error) {
 	defer recovered(t.file, t.group, &err)
 	defer func() {
 		if t.last {
@@ -264,5 +275,5 @@ func (m *mapper) run(ctx context.Context, t running, work taskWork) (err error) 
 		err = errors.Join(t.file.unless(err), t.file.rest())
 	}()
 	ctx = parquet.WithTurn(ctx, func(ctx context.Context) error { return m.turns.wait(ctx, t.number) })
-	return work(ctx, t.task, func(r Rows) error { return m.send(ctx, t, result{rows: r}) })
+	return work(ctx, t.task, func(v T) error { return m.send(ctx, t, result[T]{value: v}) })
 }

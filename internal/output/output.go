@@ -377,10 +377,10 @@ func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[Row
 	}
 	for r, err := range rows {
 		if err != nil {
-			r.release()
+			outRows{Rows: r}.release()
 			return w, out.fail(err)
 		}
-		if err := out.write(r); err != nil {
+		if err := out.write(outRows{Rows: r}); err != nil {
 			return w, err
 		}
 	}

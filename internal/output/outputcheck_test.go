@@ -149,12 +149,12 @@ func TestOutputArguments(t *testing.T) {
 			says(t, c.what+", "+name, err, nil, c.words)
 		}
 		for what, words := range map[string]string{"nil": "ScanWriter.Scan: the Scanner is nil", "zero": "ScanWriter.Scan: piece 1 of 1: the File is nil"} {
-			_, err := out.WriteScan(t.Context(), s, pieces, files, func(w *ScanWriter) error {
+			_, err := out.WriteScan(t.Context(), s, pieces, files, &Scans{Each: func(w *ScanWriter) error {
 				if what == "nil" {
-					return w.Scan(t.Context(), nil, pieces)
+					return w.Scan(t.Context(), nil, nil, pieces)
 				}
-				return w.Scan(t.Context(), s, []Piece{{}})
-			})
+				return w.Scan(t.Context(), s, nil, []Piece{{}})
+			}})
 			says(t, "a scan: "+what+", "+name, err, nil, words)
 		}
 	}

@@ -50,6 +50,7 @@ const (
 type pageEngine struct {
 	cancel  context.CancelFunc
 	scanner *Scanner
+	pairs   *Pairs // nil: rows that pass stand once
 	threads int
 	perRow  int64 // bytes of a row of the table, in a scan with Pairs
 	most    int64 // maximum bytes in flight; 0: no limit
@@ -65,6 +66,7 @@ type pageEngine struct {
 	unmap   map[*File]func() error // of files with open jobs
 	open    []*rangeJob            // in order: begun and not finished
 	filling *outGroup              // the row group that the next job may go to
+	goesOn  bool                   // other scans continue it
 	ready   []*outGroup            // in order: begun and not taken by the consumer
 	workers []*pageWorker
 	active  int // workers that have a task
@@ -72,8 +74,15 @@ type pageEngine struct {
 	stop    bool
 }
 
-// copyPages yields the row groups of the output in order of the sources.
-func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq2[*outGroup, error] {
+// unfinishedGroup is the row group that a scan has left unfinished, for the next one.
+type unfinishedGroup struct {
+	group     *outGroup
+	continued bool // the scan leaves one, too, since others continue it
+}
+
+// copyPages yields the row groups of the output in order of the sources. It begins with the
+// one that is left, and leaves the last one if others continue it.
+func copyPages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[*outGroup, error] {
 	return func(yield func(*outGroup, error) bool) {
 		ctx, release, err := openPieces(ctx, piecesOfSources(sources))
 		if err != nil {
@@ -84,14 +93,14 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		e := &pageEngine{
-			cancel: cancel, scanner: s, threads: workersFor(piecesOfSources(sources), s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
+			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.continued, threads: workersFor(piecesOfSources(sources), s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, unmap: map[*File]func() error{},
 		}
-		if p := s.opts.Pairs; p != nil {
-			e.perRow = p.Of.perRow()
+		if pairs != nil {
+			e.perRow = pairs.Of.perRow()
 		}
-		if e.filling = s.filling; e.filling != nil {
-			e.ready, s.filling = []*outGroup{e.filling}, nil
+		if e.filling = left.group; e.filling != nil {
+			e.ready, left.group = []*outGroup{e.filling}, nil
 			e.pool = e.filling.layout.Pool()
 		} else if len(sources) > 0 && sources[0].layout != nil {
 			e.pool = sources[0].layout.Pool()
@@ -127,7 +136,7 @@ func (s *Scanner) copyPages(ctx context.Context, sources []*pageSource) iter.Seq
 				return
 			}
 			if g == nil {
-				s.filling = e.filling
+				left.group = e.filling
 				return
 			}
 			if !yield(g, nil) {
@@ -244,7 +253,7 @@ func (e *pageEngine) work(ctx context.Context) {
 // done reports whether nothing is left to do. A row group may be left for the next
 // scan to continue.
 func (e *pageEngine) done() bool {
-	return !e.more && len(e.open) == 0 && (len(e.ready) == 0 || e.scanner.continued && e.filling == e.ready[0])
+	return !e.more && len(e.open) == 0 && (len(e.ready) == 0 || e.goesOn && e.filling == e.ready[0])
 }
 
 // A pageTask runs without the lock; the function that it returns records the
@@ -402,7 +411,7 @@ func (e *pageEngine) decide() {
 		if s.rows == nil {
 			return
 		}
-		how := s.within.decide(e.scanner.opts.Pairs)
+		how := s.within.decide(e.pairs)
 		if how == undecided {
 			return
 		}
@@ -422,7 +431,7 @@ func (e *pageEngine) decide() {
 			e.endFilling()
 		}
 	}
-	if !e.more && !e.scanner.continued {
+	if !e.more && !e.goesOn {
 		e.endFilling()
 	}
 }

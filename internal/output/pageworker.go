@@ -77,7 +77,7 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 
 // rows returns the rows of a job that go to the output.
 func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
-	p := w.engine.scanner.opts.Pairs
+	p := w.engine.pairs
 	if p == nil {
 		rows, err := w.keys.scan(ctx, s.rowRange, nil)
 		if err != nil {
@@ -96,13 +96,13 @@ func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) 
 func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
 	s.rows = rows
 	var joined []uint64
-	if e.scanner.opts.Pairs != nil {
-		joined = e.scanner.opts.Pairs.Joined
+	if e.pairs != nil {
+		joined = e.pairs.Joined
 	}
 	for _, part := range parts {
 		part.setKept(joined)
 	}
-	if p := e.scanner.opts.Pairs; p != nil {
+	if p := e.pairs; p != nil {
 		e.scanner.Stats.RowsOut.Add(rows.count)
 		if p.Joined != nil && !p.KeepLog {
 			rows.join(p.Joined)
@@ -141,7 +141,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 	case whole == copied:
 		err = l.end(s.number, nil)
 	case s.source.ofTable(i):
-		next, stop := s.source.partners(e.scanner.opts.Pairs, i, s.rows)
+		next, stop := s.source.partners(e.pairs, i, s.rows)
 		err = l.add(s.number, next)
 		stop()
 	default:

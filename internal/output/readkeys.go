@@ -106,7 +106,7 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 	if o.Runs > 0 {
 		shared.rows = rowsOfPieces(pieces)
 	}
-	for _, err := range mapTasks(ctx, tasks, way, func() (taskWork, error) {
+	for _, err := range mapTasks(ctx, tasks, way, func() (taskWork[nothing], error) {
 		work, err := newWork()
 		return newKeyWorker(shared, work).read, err
 	}) {
@@ -209,8 +209,13 @@ func (w *keyWorker) newLeaf(f *File, leaf arrowparquet.LeafValues) (*leafKeys, e
 	return l, l.prune(Predicate{Match: dataset.Match{Filter: o.Filter, Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}})
 }
 
+// nothing is what tasks make whose keys go to a function.
+type nothing struct{}
+
+func (nothing) Release() {}
+
 // read implements taskWork.
-func (w *keyWorker) read(ctx context.Context, t task, _ func(Rows) error) error {
+func (w *keyWorker) read(ctx context.Context, t task, _ func(nothing) error) error {
 	expected, err := w.ahead.begin(ctx, t.number)
 	if err != nil {
 		return err

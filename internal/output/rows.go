@@ -6,18 +6,6 @@ import "github.com/apache/arrow/go/v15/arrow"
 type Rows struct {
 	Piece  int // position among the pieces that were read
 	Record arrow.Record
-
-	group *outGroup // rows copied as pages, in place of Record
-	batch *RowBatch // rows as leaves, in place of Record
-}
-
-func (r Rows) release() {
-	if r.Record != nil {
-		r.Record.Release()
-	}
-	if r.batch != nil {
-		r.batch.release()
-	}
 }
 
 // Work transforms one record that was read. One goroutine calls it at a time. It

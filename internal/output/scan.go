@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -46,8 +48,8 @@ func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 			}
 		}()
 		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, s.opts.Threads), func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
-		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork, error) { return s.newWorker(pieces, way) }) {
-			if !yield(r, err) || err != nil {
+		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork[arrow.Record], error) { return s.newWorker(pieces, way) }) {
+			if !yield(Rows{Piece: r.piece, Record: r.value}, err) || err != nil {
 				return
 			}
 		}
@@ -78,7 +80,7 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
 			p.pages = &pageSource{piece: p.Piece}
 		}
 	}
-	for r, err := range s.eachPart(ctx, parts) {
+	for r, err := range eachPart(ctx, s, nil, parts, new(unfinishedGroup)) {
 		if err != nil {
 			return err
 		}
@@ -109,8 +111,8 @@ func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
 
 // eachPart yields the rows of the parts that pass: as pages if the part has a
 // pageSource, else as records. Rows.Piece is the index of the part.
-func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
+func eachPart(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, left *unfinishedGroup) iter.Seq2[outRows, error] {
+	return func(yield func(outRows, error) bool) {
 		for lo, hi := 0, 0; lo < len(parts); lo = hi {
 			asPages := parts[lo].pages != nil
 			var pieces []Piece
@@ -121,9 +123,9 @@ func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, er
 				}
 				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
 			}
-			rows := s.scan(ctx, pieces)
+			rows := asOut(s.scan(ctx, pieces))
 			if asPages {
-				rows = s.pages(ctx, sources)
+				rows = pages(ctx, s, pairs, sources, left)
 			}
 			for r, err := range rows {
 				r.Piece += lo
@@ -136,15 +138,15 @@ func (s *Scanner) eachPart(ctx context.Context, parts []Part) iter.Seq2[Rows, er
 }
 
 // pages yields the rows that pass as pages. Rows.Piece is the index of the source.
-func (s *Scanner) pages(ctx context.Context, sources []*pageSource) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
+func pages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[outRows, error] {
+	return func(yield func(outRows, error) bool) {
 		s.countGroups(piecesOfSources(sources))
-		for g, err := range s.copyPages(ctx, sources) {
+		for g, err := range copyPages(ctx, s, pairs, sources, left) {
 			if err != nil {
-				yield(Rows{}, err)
+				yield(outRows{}, err)
 				return
 			}
-			if !yield(Rows{Piece: g.source, group: g}, nil) {
+			if !yield(outRows{Rows{Piece: g.source}, g}, nil) {
 				return
 			}
 		}
@@ -164,14 +166,14 @@ func rowsNeed(pieces []Piece) (most int64) {
 	return 3 * 4 * min(most, rangeRows)
 }
 
-func (s *Scanner) newWorker(pieces []Piece, way flight) (taskWork, error) {
+func (s *Scanner) newWorker(pieces []Piece, way flight) (taskWork[arrow.Record], error) {
 	w := &scanWorker{scanner: s, way: way, checks: s.checks(), buf: new(parquet.Buffers)}
 	var err error
 	if s.opts.Work != nil {
 		w.further, err = s.opts.Work()
 	}
-	return func(ctx context.Context, t task, emit func(Rows) error) error {
-		return w.group(ctx, pieces[t.piece], t.group, records(emit))
+	return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
+		return w.group(ctx, pieces[t.piece], t.group, emit)
 	}, err
 }
 

@@ -39,9 +39,10 @@ type Scan struct {
 	// Work, if not nil, transforms surviving records on the goroutine that read
 	// them, before [Scanner.Scan] yields them. It is called once by each worker.
 	Work func() (Work, error)
-	// Pairs, if not nil, joins rows with those of a table. Only [Destination.WriteScan]
-	// does it, and only from Parquet to Parquet.
-	Pairs    *Pairs
+	// Entries makes a scan for [Pairs]: Check sets [Keys.Entries] for each member. KeepLog
+	// says that rows without a member are kept, too.
+	Entries, KeepLog bool
+
 	mirrored bool // see Mirrored: they are columns to keep only if Columns names them
 }
 
@@ -110,11 +111,6 @@ type Scanner struct {
 	mu     sync.Mutex       // of what PathOf reads
 	copied map[*File]string // files whose pages are copied, and how; not changed any more
 	count  bool             // Count has begun
-
-	// filling is the row group that the scan before has left unfinished, and then the
-	// one that this scan leaves, if others continue it.
-	filling   *outGroup
-	continued bool
 }
 
 // ScannerOf returns a scanner. It returns an error if one of the files lacks a

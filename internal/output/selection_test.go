@@ -192,7 +192,7 @@ func TestKnownLeavesRowsToParts(t *testing.T) {
 	in := &inputGroup{total: 2, own: true}
 	s := newRangeJob(&pageSource{leaves: []int{0}}, in, r)
 	in.jobs = []*rangeJob{s}
-	e := &pageEngine{scanner: &Scanner{opts: Scan{Pairs: p}, Stats: new(ScanStats)}, open: []*rangeJob{s}}
+	e := &pageEngine{scanner: &Scanner{opts: Scan{Entries: true}, Stats: new(ScanStats)}, pairs: p, open: []*rangeJob{s}}
 	e.known(s, rows, rows.divided(1000))
 	if len(e.open) != 2 || slices.Contains(e.open, s) {
 		t.Fatalf("%d open jobs, want the two parts", len(e.open))
@@ -219,7 +219,7 @@ func TestLargePartners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &pageEngine{scanner: &Scanner{opts: Scan{Pairs: p}, Stats: new(ScanStats)}, perRow: 1 << 20}
+	e := &pageEngine{scanner: &Scanner{opts: Scan{Entries: true}, Stats: new(ScanStats)}, pairs: p, perRow: 1 << 20}
 	in := &inputGroup{total: 1, own: true, heavy: e.perRow*n > tableBytes}
 	job := newRangeJob(&pageSource{leaves: []int{0}}, in, s.of)
 	in.jobs, e.open = []*rangeJob{job}, []*rangeJob{job}

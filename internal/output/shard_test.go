@@ -253,9 +253,9 @@ func TestAbsentShards(t *testing.T) {
 				return err
 			},
 			"WriteScan of other pieces": func() error {
-				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, dataset.Shard{}), files, func(w *ScanWriter) error {
-					return w.Scan(ctx, scanner(), Split(files, s))
-				})
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, dataset.Shard{}), files, &Scans{Each: func(w *ScanWriter) error {
+					return w.Scan(ctx, scanner(), nil, Split(files, s))
+				}})
 				return err
 			},
 			"WriteScan": func() error {

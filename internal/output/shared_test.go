@@ -117,7 +117,7 @@ func keepRecords() (Work, error) {
 func drained[T any](seq iter.Seq2[T, error]) error {
 	for v, err := range seq {
 		if r, ok := any(v).(Rows); ok {
-			r.release()
+			outRows{Rows: r}.release()
 		}
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func TestCloseCountsReaders(t *testing.T) {
 		}
 		if ok {
 			rows[name] += r.Record.NumRows()
-			r.release()
+			outRows{Rows: r}.release()
 		}
 		return ok
 	}

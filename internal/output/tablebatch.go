@@ -24,7 +24,8 @@ type RowBatch struct {
 	rows   []uint32     // memory for AppendTo
 }
 
-func (b *RowBatch) release() {
+// Release releases the memory of the batch.
+func (b *RowBatch) Release() {
 	if b.record != nil {
 		b.record.Release()
 		b.record = nil

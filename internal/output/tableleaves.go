@@ -21,7 +21,7 @@ const (
 )
 
 // fromLeaves emits the rows of a range of a Parquet file in blocks of bounded size.
-func (w *rowWorker) fromLeaves(ctx context.Context, r rowRange, emit func(Rows) error) error {
+func (w *rowWorker) fromLeaves(ctx context.Context, r rowRange, emit func(*RowBatch) error) error {
 	rows, err := w.rowsIn(ctx, r)
 	if err != nil || len(rows) == 0 {
 		return err
@@ -148,20 +148,20 @@ func (f *rowFill) evict() {
 // drop releases the batches that were not emitted.
 func (f *rowFill) drop() {
 	for _, b := range f.batches {
-		b.release()
+		b.Release()
 	}
 	f.batches = nil
 }
 
 // emit emits the batches of the block.
-func (f *rowFill) emit(emit func(Rows) error) error {
+func (f *rowFill) emit(emit func(*RowBatch) error) error {
 	for len(f.batches) > 0 {
 		b := f.batches[0]
 		f.batches = f.batches[1:]
 		if f.scan == nil {
 			f.count(int64(b.Keys.Len), int64(b.Keys.Nulls()))
 		}
-		if err := emit(Rows{batch: b}); err != nil {
+		if err := emit(b); err != nil {
 			return err
 		}
 	}

@@ -68,9 +68,11 @@ func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions
 	r.way = flightOf(InFlight(pieces)/forRecords, workersFor(pieces, o.Threads), func() int64 { return need(pieces, r.needed) + rowsNeed(pieces) })
 	for got, err := range mapTasks(ctx, rowRangesOf(pieces), r.way, r.newWorker) {
 		if err == nil {
-			err = fn(got.batch)
+			err = fn(got.value)
 		}
-		got.release()
+		if got.value != nil {
+			got.value.Release()
+		}
 		if err != nil {
 			return 0, 0, err
 		}
@@ -162,7 +164,7 @@ type rowWorker struct {
 	ids    *key.Encoder // of records with the key's columns; nil before the first one
 }
 
-func (r *rowReading) newWorker() (taskWork, error) {
+func (r *rowReading) newWorker() (taskWork[*RowBatch], error) {
 	w := &rowWorker{rowReading: r, buf: new(parquet.Buffers), builder: leaves.NewBuilder(r.table.leaves)}
 	if r.scanner != nil {
 		w.scan = &scanWorker{scanner: r.scanner, way: r.way, checks: r.scanner.checks(), buf: w.buf}
@@ -171,7 +173,7 @@ func (r *rowReading) newWorker() (taskWork, error) {
 }
 
 // work implements taskWork.
-func (w *rowWorker) work(ctx context.Context, t task, emit func(Rows) error) error {
+func (w *rowWorker) work(ctx context.Context, t task, emit func(*RowBatch) error) error {
 	if err := w.open(t.file); err != nil {
 		return err
 	}
@@ -218,7 +220,7 @@ func (w *rowWorker) count(rows, nulls int64) {
 }
 
 // fromRecords emits the rows of a row group of a file that is not Parquet.
-func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(Rows) error) error {
+func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(*RowBatch) error) error {
 	columns, err := w.needed(w.file)
 	if err != nil {
 		return err
@@ -237,7 +239,7 @@ func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(Rows) 
 			if b == nil {
 				continue
 			}
-			if err := emit(Rows{batch: b}); err != nil {
+			if err := emit(b); err != nil {
 				return err
 			}
 		}
@@ -264,7 +266,7 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
 	b := w.batchOf(group)
 	b.record = plain
 	if err = w.encode(plain, b.Keys); err != nil {
-		b.release()
+		b.Release()
 		return nil, err
 	}
 	if w.scan == nil {
@@ -278,7 +280,7 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
 	}
 	if err != nil {
 		w.builder = leaves.NewBuilder(w.table.leaves)
-		b.release()
+		b.Release()
 		return nil, w.placed(group, err)
 	}
 	return b, nil

@@ -40,7 +40,7 @@ func (o Destination) openDir(ctx context.Context, parts []Part) (rowSink, error)
 	return &dirSink{o, job, files, o.newBundler(files, parts)}, nil
 }
 
-func (d *dirSink) write(ctx context.Context, r Rows) error { return d.bundles.add(ctx, r) }
+func (d *dirSink) write(ctx context.Context, r outRows) error { return d.bundles.add(ctx, r) }
 
 func (d *dirSink) end(ctx context.Context, w *dataset.Written, err error) error {
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 
 // writer writes a file of any format.
 type writer interface {
-	Write(r Rows) error // takes ownership of r
+	Write(r outRows) error // takes ownership of r
 	// Size returns the number of bytes encoded so far. It does not depend on how rows
 	// are divided into records.
 	Size() int64
@@ -31,7 +31,7 @@ type writer interface {
 // recordWriter writes records.
 type recordWriter struct{ w recordSink }
 
-func (w recordWriter) Write(r Rows) error {
+func (w recordWriter) Write(r outRows) error {
 	defer r.Record.Release()
 	return w.w.Write(r.Record)
 }
@@ -49,13 +49,13 @@ type plainWriter struct {
 	mem memory.Allocator
 }
 
-func (w plainWriter) Write(r Rows) error {
+func (w plainWriter) Write(r outRows) error {
 	defer r.Record.Release()
 	plain, err := take.PlainRecord(w.mem, r.Record)
 	if err != nil {
 		return err
 	}
-	return w.writer.Write(Rows{Piece: r.Piece, Record: plain})
+	return w.writer.Write(outRows{Rows: Rows{Piece: r.Piece, Record: plain}})
 }
 
 // newWriter begins a file of the part's schema; shared: rows of other parts are written to
@@ -202,7 +202,7 @@ func (o Destination) openFile(ctx context.Context, parts []Part) (rowSink, error
 	return &fileSink{o, o.Name, file, w}, nil
 }
 
-func (s *fileSink) write(_ context.Context, r Rows) error {
+func (s *fileSink) write(_ context.Context, r outRows) error {
 	if err := s.writer.Write(r); err != nil {
 		return fmt.Errorf("writing %s: %w", s.name, err)
 	}

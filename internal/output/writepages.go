@@ -14,7 +14,7 @@ import (
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
 // a single output file these are all parts or none. all is the schema that the
 // parts share; nil: each keeps its own.
-func (o Destination) planPages(ctx context.Context, s *Scanner, parts []Part, all *unified) error {
+func (o Destination) planPages(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
 	foreign := func(p Part) bool { return p.Piece.File.parquet() == nil }
 	if !dir && slices.ContainsFunc(parts, foreign) {
@@ -25,7 +25,7 @@ func (o Destination) planPages(ctx context.Context, s *Scanner, parts []Part, al
 		if foreign(parts[i]) {
 			continue
 		}
-		src, err := o.newPageSource(s, parts[i].Piece, all, like)
+		src, err := o.newPageSource(s, pairs, parts[i].Piece, all, like)
 		if err != nil {
 			return err
 		}
@@ -50,9 +50,9 @@ func (o Destination) planPages(ctx context.Context, s *Scanner, parts []Part, al
 
 // newPageSource returns the source of a piece. like is the layout of another one, if a
 // scan with Pairs has any.
-func (o Destination) newPageSource(s *Scanner, piece Piece, all *unified, like *pairLayout) (*pageSource, error) {
-	if s.opts.Pairs != nil {
-		return o.newPairSource(s, piece, like)
+func (o Destination) newPageSource(s *Scanner, pairs *Pairs, piece Piece, all *unified, like *pairLayout) (*pageSource, error) {
+	if pairs != nil {
+		return o.newPairSource(pairs, piece, like)
 	}
 	f := piece.File.parquet().File()
 	src := &pageSource{piece: piece, sink: new(relay), most: groupBytes}
@@ -82,8 +82,8 @@ func (o Destination) newPageSource(s *Scanner, piece Piece, all *unified, like *
 }
 
 // newPairSource is newPageSource for a scan with Pairs.
-func (o Destination) newPairSource(s *Scanner, piece Piece, like *pairLayout) (*pageSource, error) {
-	l, err := newPairLayout(piece.File, s.opts.Pairs, like)
+func (o Destination) newPairSource(pairs *Pairs, piece Piece, like *pairLayout) (*pageSource, error) {
+	l, err := newPairLayout(piece.File, pairs, like)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func newPageWriter(dst io.Writer, src *pageSource) (writer, error) {
 
 func (w pageWriter) Size() int64 { return w.layout.Size() }
 
-func (w pageWriter) Write(r Rows) error {
+func (w pageWriter) Write(r outRows) error {
 	var chunks []*parquet.EncodedChunk
 	for _, l := range r.group.leaves {
 		chunks = append(chunks, l.chunk)

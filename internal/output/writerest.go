@@ -121,5 +121,5 @@ func (w *ScanWriter) endRest() error {
 		g.leaves = append(g.leaves, &outLeaf{chunk: chunk})
 	}
 	r.chunks, r.rows = nil, 0
-	return w.rows.write(Rows{Piece: r.part, group: g})
+	return w.rows.write(outRows{Rows{Piece: r.part}, g})
 }

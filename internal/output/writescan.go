@@ -18,31 +18,43 @@ import (
 // logs are all files of the log, from which the output takes its schema if the
 // shard has none of them.
 //
-// If scans is not nil, the rows come from several scans instead: WriteScan calls
-// scans once, which calls [ScanWriter.Scan] with each scanner and its pieces, in
-// ascending order. Each of these is one of pieces or a part of one, and the scanners
-// keep the same columns as s. Nothing of a single file is visible before scans
-// returns nil; its error is WriteScan's. What an error leaves is as of [Destination.Write].
-func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans func(*ScanWriter) error) (_ dataset.Written, err error) {
+// If scans is not nil, the rows come from several scans instead, whose columns are those of
+// s. What an error leaves is as of [Destination.Write].
+func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans *Scans) (_ dataset.Written, err error) {
 	ctx, release, err := openPieces(ctx, pieces)
 	if err != nil {
 		return dataset.Written{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	w, err := o.openScan(ctx, s, pieces, logs)
+	var pairs *Pairs
+	if scans != nil {
+		pairs = scans.Pairs
+	}
+	w, err := o.openScan(ctx, s, pairs, pieces, logs)
 	if err != nil {
 		return dataset.Written{}, err
 	}
 	defer w.abort()
 	if scans == nil {
-		err = w.Scan(ctx, s, pieces)
+		err = w.Scan(ctx, s, nil, pieces)
 	} else {
-		err = scans(w)
+		err = scans.Each(w)
 	}
 	if err = cmp.Or(err, w.failed); err != nil {
 		return dataset.Written{}, err
 	}
 	return w.close(ctx)
+}
+
+// Scans are several scans that write one output.
+type Scans struct {
+	// Pairs has the columns of the pairs that all scans make; nil: they make none. It is for
+	// scanners with Entries, and only from Parquet to Parquet.
+	Pairs *Pairs
+	// Each is called once. It calls [ScanWriter.Scan] with each scanner and its pieces, in
+	// ascending order. Each of these is one of WriteScan's pieces or a part of one. Nothing
+	// of a single file is visible before Each returns nil; its error is WriteScan's.
+	Each func(*ScanWriter) error
 }
 
 // ScanWriter is an output that is open for scans; see [Destination.WriteScan]. It must not
@@ -54,15 +66,15 @@ type ScanWriter struct {
 	nulls   map[int]int64 // rows without a key, by part
 	counted Piece         // the last one of which nulls has the rows
 	rows    *rowWriter
-	rest    *restWriter  // nil: the output has no rows but the log's
-	filling *outGroup    // left unfinished by the last scan
+	rest    *restWriter // nil: the output has no rows but the log's
+	left    unfinishedGroup
 	end     func() error // releases what the writers share
 	failed  error        // the first error of a method, whatever its caller does with it
 }
 
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
 // the ScanWriter, which must be ended with close or abort.
-func (o Destination) openScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+func (o Destination) openScan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -78,7 +90,7 @@ func (o Destination) openScan(ctx context.Context, s *Scanner, pieces []Piece, l
 	if err := checkPieces(pieces); err != nil {
 		return nil, fmt.Errorf("Output.WriteScan: %w", err)
 	}
-	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && s.opts.Pairs == nil {
+	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
 	if len(logs) == 0 && !o.IsDir(ctx) {
@@ -88,7 +100,7 @@ func (o Destination) openScan(ctx context.Context, s *Scanner, pieces []Piece, l
 		return nil, err
 	}
 	end := o.begin()
-	w, err := o.beginScan(ctx, s, pieces, logs)
+	w, err := o.beginScan(ctx, s, pairs, pieces, logs)
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
@@ -97,7 +109,7 @@ func (o Destination) openScan(ctx context.Context, s *Scanner, pieces []Piece, l
 }
 
 // beginScan is openScan for an output on which begin was called.
-func (o Destination) beginScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (*ScanWriter, error) {
+func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []Piece, logs []*File) (*ScanWriter, error) {
 	s.opts.mirrored = o.IsDir(ctx)
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
@@ -111,7 +123,7 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pieces []Piece, 
 		return nil, err
 	}
 	if o.pagesFit() {
-		if err := o.planPages(ctx, s, w.parts, all); err != nil {
+		if err := o.planPages(ctx, s, pairs, w.parts, all); err != nil {
 			return nil, err
 		}
 	}
@@ -119,13 +131,13 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pieces []Piece, 
 	for _, p := range w.parts {
 		if p.pages != nil {
 			copied[p.Piece.File] = p.pages.howPages()
-		} else if s.opts.Pairs != nil {
+		} else if pairs != nil {
 			return nil, fault.Unsupported(fault.At{File: p.Piece.File.name}, "pairs that are not copied from Parquet to Parquet")
 		}
 	}
 	s.setCopied(copied)
-	if s.opts.Pairs != nil && s.opts.Pairs.KeepTable {
-		if err := w.openRest(ctx, o, logs[0]); err != nil {
+	if pairs != nil && pairs.KeepTable {
+		if err := w.openRest(ctx, o, pairs, logs[0]); err != nil {
 			return nil, err
 		}
 	}
@@ -151,8 +163,8 @@ func (s *Scanner) setCopied(copied map[*File]string) {
 }
 
 // openRest adds the part for rows without a log row.
-func (w *ScanWriter) openRest(ctx context.Context, o Destination, log *File) error {
-	src, err := o.newPairSource(w.scanner, Piece{File: log}, nil)
+func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, log *File) error {
+	src, err := o.newPairSource(pairs, Piece{File: log}, nil)
 	if err != nil {
 		return err
 	}
@@ -164,18 +176,18 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, log *File) err
 	return nil
 }
 
-// Scan writes the rows of the pieces that pass the scanner, after those that were
-// written before. Each piece must be one of those of WriteScan or a part of one;
+// Scan writes the rows of the pieces that pass the scanner, or the pairs of such a row and
+// its partners, after those that were written before. Each piece must be one of those of WriteScan or a part of one;
 // they must come in ascending order, and the scanner must keep the same columns.
 // After an error nothing more can be written.
-func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []Piece) error {
 	if w.failed == nil {
-		w.failed = w.scan(ctx, s, pieces)
+		w.failed = w.scan(ctx, s, pairs, pieces)
 	}
 	return w.failed
 }
 
-func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error {
+func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []Piece) error {
 	needContext(ctx)
 	if err := checkScanner(s); err != nil {
 		return fmt.Errorf("ScanWriter.Scan: %w", err)
@@ -201,9 +213,8 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 			return err
 		}
 	}
-	s.filling, s.continued = w.filling, asPages
-	w.filling = nil
-	for r, err := range s.eachPart(ctx, parts) {
+	w.left.continued = asPages
+	for r, err := range eachPart(ctx, s, pairs, parts, &w.left) {
 		if err != nil {
 			return w.rows.fail(err)
 		}
@@ -216,7 +227,6 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pieces []Piece) error
 			return err
 		}
 	}
-	w.filling, s.filling = s.filling, nil
 	w.countNulls(s.Stats, parts, of)
 	return nil
 }
@@ -236,16 +246,16 @@ func (w *ScanWriter) countNulls(s *ScanStats, parts []Part, of []int) {
 // endFilling writes the row group that the last scan has left unfinished, if there is
 // one.
 func (w *ScanWriter) endFilling(ctx context.Context) error {
-	if w.filling == nil {
+	if w.left.group == nil {
 		return nil
 	}
-	last := &Scanner{opts: w.scanner.opts, Stats: new(ScanStats), filling: w.filling}
-	w.filling = nil
-	for g, err := range last.copyPages(ctx, nil) {
+	last := &Scanner{opts: w.scanner.opts, Stats: new(ScanStats)}
+	w.left.continued = false
+	for g, err := range copyPages(ctx, last, nil, nil, &w.left) {
 		if err != nil {
 			return w.rows.fail(err)
 		}
-		if err := w.rows.write(Rows{Piece: g.part, group: g}); err != nil {
+		if err := w.rows.write(outRows{Rows{Piece: g.part}, g}); err != nil {
 			return err
 		}
 	}

@@ -28,8 +28,8 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, mat
 		return s
 	}
 	out.Result = ResultExact
-	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, func(w *ScanWriter) error {
-		scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
+	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, &Scans{Each: func(w *ScanWriter) error {
+		scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, nil, pieces) }
 		for _, p := range pieces {
 			for g := p.Lo; g < p.Hi; {
 				one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
@@ -42,7 +42,7 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, mat
 			}
 		}
 		return nil
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +138,8 @@ func TestScanOutside(t *testing.T) {
 		for _, how := range []string{"outside", "columns", "aborted", "canceled", "ignored"} {
 			ctx, cancel := context.WithCancel(t.Context())
 			opened := false
-			_, err := Destination{Output: Output{Name: dir + "/" + name}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, func(w *ScanWriter) error {
-				scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, pieces) }
+			_, err := Destination{Output: Output{Name: dir + "/" + name}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, &Scans{Each: func(w *ScanWriter) error {
+				scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, nil, pieces) }
 				opened = true
 				p := pieces[0]
 				switch how {
@@ -160,7 +160,7 @@ func TestScanOutside(t *testing.T) {
 					t.Fatal(err)
 				}
 				return errAborted
-			})
+			}})
 			if err == nil || !opened {
 				t.Errorf("%s, %s: %v, opened: %v", name, how, err, opened)
 			}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 )
 
 // writtenInputs returns the inputs before anything is written.
@@ -34,8 +36,25 @@ type partRows struct {
 	rows, kept int64
 }
 
+// outRows are rows on their way to an output: a record, or rows copied as pages in its place.
+type outRows struct {
+	Rows
+	group *outGroup
+}
+
+func (r outRows) release() {
+	if r.Record != nil {
+		r.Record.Release()
+	}
+}
+
+// asOut returns records on their way to an output.
+func asOut(seq iter.Seq2[Rows, error]) iter.Seq2[outRows, error] {
+	return each.Seq(seq, func(r Rows) outRows { return outRows{Rows: r} })
+}
+
 // of returns the numbers of rows by part.
-func (r Rows) of() []partRows {
+func (r outRows) of() []partRows {
 	if r.group != nil {
 		return r.group.from
 	}
@@ -60,7 +79,7 @@ type rowWriter struct {
 // rowSink writes rows to a file, a stream or the files of a directory.
 type rowSink interface {
 	// write takes ownership of the rows.
-	write(ctx context.Context, r Rows) error
+	write(ctx context.Context, r outRows) error
 	// end completes the output and its description, unless err says that rows are missing.
 	// After an error nothing incomplete is left. It returns all errors, err first.
 	end(ctx context.Context, w *dataset.Written, err error) error
@@ -103,7 +122,7 @@ func (o Destination) openRows(ctx context.Context, parts []Part) (*rowWriter, er
 }
 
 // write writes rows and takes ownership of them. An error ends the output, as that of fail.
-func (w *rowWriter) write(r Rows) error {
+func (w *rowWriter) write(r outRows) error {
 	if w.ended {
 		r.release()
 		return w.err
@@ -154,7 +173,7 @@ func (w *rowWriter) close() (dataset.Written, error) {
 }
 
 // checkRows refuses rows that belong to none of the parts, or that are none.
-func checkRows(r Rows, parts int) error {
+func checkRows(r outRows, parts int) error {
 	switch {
 	case r.group != nil:
 	case r.Record == nil:
