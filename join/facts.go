@@ -14,7 +14,7 @@ import (
 func (t *task) idRows() (rows int64, exact bool) {
 	exact = true
 	for _, f := range t.ids {
-		n, sure, err := f.EstimateRows()
+		n, sure, err := output.EstimateRows(f)
 		if err != nil || n < 0 {
 			return -1, false // reading the file will report the error
 		}
@@ -38,8 +38,8 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 		if rows, err = addRows(rows, piece); err != nil {
 			return nil, s, err
 		}
-		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, f.PlainBytes(piece.Lo, piece.Hi, column))
-		p.Log.Bytes = addBytes(p.Log.Bytes, f.PlainBytes(piece.Lo, piece.Hi, kept))
+		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, output.PlainBytes(f, piece.Lo, piece.Hi, column))
+		p.Log.Bytes = addBytes(p.Log.Bytes, output.PlainBytes(f, piece.Lo, piece.Hi, kept))
 		s.LogColumns = math.Max(s.LogColumns, float64(len(f.Schema().Fields())))
 		if kept != nil {
 			s.LogColumns = float64(len(kept))
@@ -70,7 +70,7 @@ func addRows(rows int64, p output.Piece) (int64, error) {
 	if rows < 0 {
 		return rows, nil
 	}
-	n := p.MostRows()
+	n := output.MostRows(p)
 	if n < 0 {
 		all, err := p.File.CountRows()
 		if err != nil || all < 0 {
@@ -110,8 +110,8 @@ func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 				return err
 			}
 		}
-		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, f.PlainBytes(0, f.NumGroups(), key))
-		p.IDs.Bytes = addBytes(p.IDs.Bytes, f.PlainBytes(0, f.NumGroups(), kept))
+		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, output.PlainBytes(f, 0, f.NumGroups(), key))
+		p.IDs.Bytes = addBytes(p.IDs.Bytes, output.PlainBytes(f, 0, f.NumGroups(), kept))
 	}
 	s.IDRows = math.Max(0, p.IDs.Rows.High)
 	s.IDKeys = s.IDRows

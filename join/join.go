@@ -298,7 +298,7 @@ func (j *Join) Count(ctx context.Context) (_ int64, err error) {
 	defer r.held.release()
 	err = r.eachScan(ctx, func(s *output.Scanner, part round) error {
 		j.note(func() { j.scanner = s })
-		return s.Count(ctx, part.pieces)
+		return output.Count(ctx, s, part.pieces)
 	})
 	if err == nil {
 		err = j.conclude(ctx, r, nil)

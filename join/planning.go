@@ -127,7 +127,7 @@ func (t *task) sample(ctx context.Context, pieces []output.Piece, columns string
 	var total int64
 	groups := 0
 	for _, p := range pieces {
-		n := p.MostRows()
+		n := output.MostRows(p)
 		if n < 0 {
 			return nil, false, nil
 		}

@@ -118,7 +118,7 @@ func (t *task) eachPassing(ctx context.Context, m output.Predicate, fn idRows) (
 	if err != nil {
 		return 0, 0, err
 	}
-	for r, err := range s.Scan(ctx, t.idPieces) {
+	for r, err := range output.ScanRecords(ctx, s, t.idPieces) {
 		if err != nil {
 			return 0, 0, err
 		}

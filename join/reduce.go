@@ -113,7 +113,7 @@ func (t *task) logFilterOptions() (filterbuild.Options, error) {
 	cast := slices.ContainsFunc(t.keys.ids, func(c key.Column) bool { return c.Cast != nil })
 	opts.NoKeyRange = t.opts.Filter != nil || t.keys.rule != 0 || cast
 	for _, f := range t.logs {
-		n := output.Piece{File: f, Hi: f.NumGroups()}.MostRows()
+		n := output.MostRows(output.Piece{File: f, Hi: f.NumGroups()})
 		if n < 0 {
 			var err error
 			if n, err = f.CountRows(); err != nil {

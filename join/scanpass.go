@@ -85,7 +85,7 @@ func (p *pass) scan(ctx context.Context, got func(*output.Scanner)) iter.Seq2[ou
 	return func(yield func(output.Rows, error) bool) {
 		err := p.eachScan(ctx, func(s *output.Scanner, r round) error {
 			got(s)
-			for rows, err := range s.Scan(ctx, r.pieces) {
+			for rows, err := range output.ScanRecords(ctx, s, r.pieces) {
 				if err != nil {
 					return err
 				}

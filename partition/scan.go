@@ -79,12 +79,12 @@ func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
 // records. The sequence can be used once.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
-	return each.Seq(s.room().Scan(ctx, each.Slice(pieces, Piece.in)), outerRows)
+	return each.Seq(output.ScanRecords(ctx, s.room(), each.Slice(pieces, Piece.in)), outerRows)
 }
 
 // Count counts the rows of the pieces that pass, in Stats.
 func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
-	return s.room().Count(ctx, each.Slice(pieces, Piece.in))
+	return output.Count(ctx, s.room(), each.Slice(pieces, Piece.in))
 }
 
 // PathOf returns how the rows of a file were read, and why: "engine" if pages were

@@ -163,7 +163,7 @@ func ownTable(t *testing.T, name string) arrow.Table {
 	defer output.Close(files)
 	var records []arrow.Record
 	for g := range files[0].NumGroups() {
-		for rec, err := range files[0].Read(t.Context(), g, nil) {
+		for rec, err := range output.Read(t.Context(), files[0], g, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}

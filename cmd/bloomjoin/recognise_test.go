@@ -106,7 +106,7 @@ func recordsOf(t *testing.T, name string) (out []arrow.Record) {
 	}
 	defer output.Close(files)
 	for g := range files[0].NumGroups() {
-		for rec, err := range files[0].Read(t.Context(), g, nil) {
+		for rec, err := range output.Read(t.Context(), files[0], g, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}

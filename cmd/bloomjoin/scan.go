@@ -392,7 +392,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 func (r *logRun) write(ctx context.Context, s *output.Scanner) (written dataset.Written, err error) {
 	switch {
 	case r.count:
-		if err := s.Count(ctx, r.pieces()); err != nil {
+		if err := output.Count(ctx, s, r.pieces()); err != nil {
 			return written, err
 		}
 		return written, r.closeFilters()

@@ -37,29 +37,6 @@ type pairLeaf struct {
 	rest  restLeaf
 }
 
-// PairsFit reports whether a scan with Pairs can copy pages of the log files to the
-// output; with nil Pairs, whether it can as far as the formats decide. why is the reason
-// if it cannot, or empty.
-func (o Destination) PairsFit(p *Pairs, logs []*File) (why string) {
-	if o.fill(); !o.pagesFit() {
-		return "the output is not Parquet"
-	}
-	var like *pairLayout
-	for _, f := range logs {
-		if f.parquet() == nil {
-			return "the log is not all Parquet"
-		}
-		if p == nil {
-			continue
-		}
-		var err error
-		if like, err = newPairLayout(f, p, like); err != nil {
-			return err.Error()
-		}
-	}
-	return ""
-}
-
 // newPairLayout returns the layout of an output of the pairs of a Parquet file. An
 // error says why it can have no such output. like, if not nil, is the layout of another
 // file with the same p: all but what depends on the file is shared if its schema and
@@ -210,9 +187,6 @@ func (a *pairPlan) complete() error {
 	}
 	return a.keepMetadata()
 }
-
-// keyValues returns the metadata of the output.
-func (l *pairLayout) keyValues(o Destination) []parquet.KeyValue { return o.keyValues(l.kept) }
 
 // keepMetadata sets the metadata that holds for the output. The Arrow schema is stored
 // anew if a file of either side has one, or if a column of the table needs it.

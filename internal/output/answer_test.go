@@ -209,7 +209,7 @@ func layoutOf(t testing.TB, log *File, p *Pairs) (*pairLayout, *File) {
 	if err := o.prepare(t.Context(), []*File{log}); err != nil {
 		t.Fatal(err)
 	}
-	return l, emptyFile(t, l.schema, l.orders, l.keyValues(o))
+	return l, emptyFile(t, l.schema, l.orders, o.keyValues(l.kept))
 }
 
 // TestAnswerSchema: columns of the log keep all that their schema says, and columns of

@@ -34,7 +34,7 @@ func scanError(t testing.TB, name string, opts Scan) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range s.Scan(t.Context(), Split(files, dataset.Shard{})) {
+	for r, err := range ScanRecords(t.Context(), s, Split(files, dataset.Shard{})) {
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"runtime/debug"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -23,41 +22,11 @@ import (
 // the numbers that they have in the stored row group. In Parquet files a [rowFilter]
 // finds the rows, elsewhere a [recordFilter].
 
-// setWhere binds the condition of the options, if there is one, to the file's columns.
-func (f *File) setWhere(opts *Opening) (err error) {
-	if opts.where == nil {
-		return nil
-	}
-	if f.format.IsText() {
-		return fault.Unsupported(fault.At{File: f.name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
-	}
-	last, schema := opts.like.where.Load(), f.Schema()
-	if last == nil || last.schema != schema {
-		of := schema
-		if p := f.parquet(); p != nil {
-			of = p.KeySchema()
-		}
-		last = &boundTo{schema: schema}
-		if last.where, err = opts.where.Bind(fault.At{File: f.name}, of, opts.IgnoreCase); err != nil {
-			return err
-		}
-		opts.like.where.Store(last)
-	}
-	f.where = last.where
-	return nil
-}
-
-// boundTo is a condition on the columns of a schema.
-type boundTo struct {
-	schema *arrow.Schema
-	where  *where.Bound
-}
-
 // MostRows returns the number of rows of the piece, at most: with a condition, those of
 // row groups that may have one according to the footer. It returns -1 if the number is
 // not known before they are read.
-func (p Piece) MostRows() (n int64) {
-	for _, rows := range p.mostRows() {
+func MostRows(p Piece) (n int64) {
+	for _, rows := range groupsMost(p) {
 		if rows < 0 {
 			return -1
 		}
@@ -66,8 +35,8 @@ func (p Piece) MostRows() (n int64) {
 	return n
 }
 
-// mostRows is MostRows for each row group.
-func (p Piece) mostRows() (rows []int64) {
+// groupsMost is MostRows for each row group.
+func groupsMost(p Piece) (rows []int64) {
 	var w *rowFilter
 	if p.File.where != nil && p.File.parquet() != nil {
 		w = newRowFilter(p.File, nil)
@@ -82,61 +51,17 @@ func (p Piece) mostRows() (rows []int64) {
 	return rows
 }
 
-// Filtered reports whether the file has a condition, so that it has fewer rows than
-// are stored.
-func (f *File) Filtered() bool { return f.where != nil }
-
 // Read yields the rows of a row group with the given top-level columns, in that order;
 // nil means all. A record is valid until yield returns, unless it is retained.
-func (f *File) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return func(yield func(arrow.Record, error) bool) {
-		held, release, err := f.keepOpen(ctx)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		ended := true // the consumer has stopped, got an error or panicked
-		defer func() {
-			if err := release(); err != nil && !ended {
-				yield(nil, err)
-			}
-		}()
-		if err = f.checkGroup(group); err == nil {
-			err = f.checkColumns(columns)
-		}
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for rec, err := range onFault(f.read(held, f.table, group, columns, func(int64) {})) {
-			if !yield(rec, err) || err != nil {
-				return
-			}
-		}
-		ended = false
-	}
+func Read(ctx context.Context, f *File, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return f.reading(ctx, group, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] {
+		return readFrom(ctx, f, f.table, group, columns, func(int64) {})
+	})
 }
 
-// onFault makes memory faults in mapped pages panics while seq runs, but not while its
-// consumer does: seq turns them into errors.
-func onFault[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		was := debug.SetPanicOnFault(true)
-		defer debug.SetPanicOnFault(was)
-		for v, err := range seq {
-			debug.SetPanicOnFault(was)
-			more := yield(v, err)
-			debug.SetPanicOnFault(true)
-			if !more {
-				return
-			}
-		}
-	}
-}
-
-// read is Read by a reader of the file. over receives the number of stored rows that
+// readFrom is Read by a reader of the file. over receives the number of stored rows that
 // each step has read over.
-func (f *File) read(ctx context.Context, from table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+func readFrom(ctx context.Context, f *File, from table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	p, _ := from.(*arrowparquet.Parquet)
 	switch {
 	case f.where == nil:
@@ -151,13 +76,13 @@ func (f *File) read(ctx context.Context, from table, group int, columns []int, o
 			}
 		}
 	case p != nil:
-		return f.readParquet(ctx, p, group, columns, over)
+		return readParquet(ctx, f, p, group, columns, over)
 	}
-	return f.readRecords(ctx, from, group, columns, over)
+	return readRecords(ctx, f, from, group, columns, over)
 }
 
-// readParquet is read for a Parquet file with a condition.
-func (f *File) readParquet(ctx context.Context, p *arrowparquet.Parquet, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+// readParquet is readFrom for a Parquet file with a condition.
+func readParquet(ctx context.Context, f *File, p *arrowparquet.Parquet, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		w := newRowFilter(f, new(parquet.Buffers))
 		defer w.buf.Close()
@@ -191,8 +116,8 @@ func list(r rowRange, total int64) (rows []uint32) {
 	return rows
 }
 
-// readRecords is read for another file with a condition.
-func (f *File) readRecords(ctx context.Context, from table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+// readRecords is readFrom for another file with a condition.
+func readRecords(ctx context.Context, f *File, from table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		w := newRecordFilter(f, columns)
 		for rec, err := range from.Read(ctx, group, w.read) {

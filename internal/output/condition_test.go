@@ -273,7 +273,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	column := files[0].Schema().FieldIndices("row")
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
-			for rec, err := range p.File.Read(ctx, g, column) {
+			for rec, err := range Read(ctx, p.File, g, column) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -282,7 +282,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 				}
 				got = append(got, rec.Column(0).(*array.Int64).Int64Values()...)
 			}
-			for rec, err := range p.File.Read(ctx, g, []int{}) {
+			for rec, err := range Read(ctx, p.File, g, []int{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -359,7 +359,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Count(ctx, pieces); err != nil {
+		if err := Count(ctx, s, pieces); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, c.what+": counted", s.Stats.RowsOut.Load(), int64(len(want)))
@@ -409,7 +409,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	}
 	most := int64(0)
 	for _, p := range pieces {
-		most += p.MostRows()
+		most += MostRows(p)
 	}
 	equal(t, "keys of a sample", sampled, int64(len(rows)))
 	equal(t, "rows of a sample", seen, most)
@@ -465,7 +465,7 @@ func passing(t *testing.T, files []*File, o Scan) ([]int64, *ScanStats) {
 		t.Fatal(err)
 	}
 	got := []int64{}
-	for r, err := range s.Scan(t.Context(), Split(files, dataset.Shard{})) {
+	for r, err := range ScanRecords(t.Context(), s, Split(files, dataset.Shard{})) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -639,7 +639,7 @@ func TestWherePages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Count(t.Context(), Split(files, dataset.Shard{})); err != nil {
+		if err := Count(t.Context(), s, Split(files, dataset.Shard{})); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, c.where+": rows", s.Stats.RowsOut.Load(), c.rows)
@@ -676,7 +676,7 @@ func TestWhereExcludes(t *testing.T) {
 		rows := int64(0)
 		for _, p := range Split(files, dataset.Shard{}) {
 			for g := p.Lo; g < p.Hi; g++ {
-				for rec, err := range p.File.Read(t.Context(), g, nil) {
+				for rec, err := range Read(t.Context(), p.File, g, nil) {
 					if err != nil {
 						t.Fatal(err)
 					}

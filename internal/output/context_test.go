@@ -66,8 +66,8 @@ func TestEndOfContext(t *testing.T) {
 				}
 				return s
 			}
-			check("Count", scanner().Count(ctx, pieces))
-			for _, err := range scanner().Scan(ctx, pieces) {
+			check("Count", Count(ctx, scanner(), pieces))
+			for _, err := range ScanRecords(ctx, scanner(), pieces) {
 				check("Scan", err)
 				break
 			}

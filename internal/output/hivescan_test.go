@@ -40,7 +40,7 @@ func hiveRows(t *testing.T, files []*File, columns []int) (rows []string) {
 	t.Helper()
 	for _, f := range files {
 		for g := range f.NumGroups() {
-			for rec, err := range f.Read(t.Context(), g, columns) {
+			for rec, err := range Read(t.Context(), f, g, columns) {
 				if err != nil {
 					t.Fatal(err)
 				}

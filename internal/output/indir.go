@@ -10,8 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -143,7 +146,7 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 	}
 	in.Each = func(yield func(publish.Input, error) bool) {
 		for _, f := range o.logs {
-			one, err := f.input()
+			one, err := publishedOf(f)
 			if !yield(one, err) || err != nil {
 				return
 			}
@@ -206,8 +209,8 @@ func (in *Input) published() publish.Input {
 }
 
 // input describes the file for the state of a directory.
-func (f *File) input() (publish.Input, error) {
-	in, err := f.brief()
+func publishedOf(f *File) (publish.Input, error) {
+	in, err := briefOf(f)
 	one := in.published()
 	one.Groups = f.NumGroups()
 	return one, err
@@ -245,7 +248,7 @@ func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *da
 func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err error) {
 	placed := map[string]bool{}
 	for i, in := range w.Inputs {
-		one, err := o.given[i].File.input()
+		one, err := publishedOf(o.given[i].File)
 		if err != nil {
 			return nil, err
 		}
@@ -355,4 +358,40 @@ func InspectDirectory(ctx context.Context, out Destination, check bool) (*Direct
 	is := &Directory{Complete: v.Complete, Problems: v.Problems}
 	is.fill(v.State)
 	return is, nil
+}
+
+// valuesIn returns the values of the partition columns in an output's name, without
+// escapes, as the manifest has them: NULL is absent. Directories that are not columns
+// of the log, as with HiveOff, have no value.
+func (o Destination) valuesIn(name string) map[string]string {
+	if len(o.owner.Hive) == 0 {
+		return nil
+	}
+	parts, err := hive.Parse(name)
+	if err != nil {
+		return nil // it was parsed before, as a part of the input's path
+	}
+	values := map[string]string{}
+	for _, p := range parts {
+		if t := o.hiveType(p.Name); t != nil && !p.IsNull(t) {
+			values[p.Name] = p.Text
+		}
+	}
+	return values
+}
+
+// hiveType returns the type of a partition column of the log, or nil if there is none of
+// that name.
+func (o Destination) hiveType(column string) arrow.DataType {
+	for _, f := range o.logs { // as a rule the first one has it
+		if f.hive == nil {
+			continue
+		}
+		for _, c := range f.hive.columns {
+			if c.Name == column {
+				return c.Type
+			}
+		}
+	}
+	return nil
 }

@@ -49,11 +49,11 @@ func (in *Input) rows() int64 {
 
 // described describes the file. It reads what the fingerprint needs: of small files and
 // local text, all bytes. Standard input and records have no fingerprint.
-func (f *File) described() (in Input, err error) {
-	if in, err = f.brief(); err != nil {
+func describedOf(f *File) (in Input, err error) {
+	if in, err = briefOf(f); err != nil {
 		return in, err
 	}
-	if in.Schema, err = f.schemaDigest(); err != nil {
+	if in.Schema, err = schemaDigestOf(f); err != nil {
 		return in, fmt.Errorf("%s: %w", f.name, err)
 	}
 	if _, err := f.CountRows(); err != nil {
@@ -66,7 +66,7 @@ func (f *File) described() (in Input, err error) {
 }
 
 // schemaDigest returns what [Input].Schema is.
-func (f *File) schemaDigest() (string, error) {
+func schemaDigestOf(f *File) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", f.format)
 	fields, stored := f.Schema().Fields(), f.StoredColumns()

@@ -95,7 +95,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := files[i].described()
+			want, err := describedOf(files[i])
 			if err != nil {
 				t.Fatal(err)
 			}

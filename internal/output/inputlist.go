@@ -43,7 +43,7 @@ func ListInputs(ctx context.Context, names []string, opts Opening, old *Inputs) 
 	}
 	by := opener[Input]{
 		open: func(ctx context.Context, e storage.Object) (Input, string, error) {
-			return opts.describe(ctx, e, known)
+			return describeObject(ctx, &opts, e, known)
 		},
 		close: func(Input) {},
 		least: runtime.GOMAXPROCS(0),
@@ -76,27 +76,27 @@ func (in *Inputs) byName(ctx context.Context) (map[string]*Input, error) {
 
 // describe returns an input for a listed object. If the object is certainly not data,
 // it returns the reason.
-func (o *Opening) describe(ctx context.Context, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
-	if old := known[e.Name]; old != nil && old.Size == e.Size && old.identity != "" && old.identity == e.Identity && o.sameFormat(old) {
-		return o.again(e, *old)
+func describeObject(ctx context.Context, o *Opening, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
+	if old := known[e.Name]; old != nil && old.Size == e.Size && old.identity != "" && old.identity == e.Identity && sameFormat(o, old) {
+		return describeAgain(o, e, *old)
 	}
 	f, why, err := o.openFound(ctx, e)
 	if f == nil || err != nil {
 		return in, why, err
 	}
-	in, err = f.described()
+	in, err = describedOf(f)
 	return in, "", errors.Join(err, f.Close())
 }
 
 // sameFormat reports whether a file would be opened in the format in which it was
 // listed, if its content is the same.
-func (o *Opening) sameFormat(old *Input) bool {
+func sameFormat(o *Opening, old *Input) bool {
 	return !old.Format.IsText() || o.Text && o.TextFormat == "" && o.Encoding == ""
 }
 
 // again returns what was known of a file that has not changed, as it would be listed
 // now.
-func (o *Opening) again(e storage.Object, in Input) (_ Input, why string, err error) {
+func describeAgain(o *Opening, e storage.Object, in Input) (_ Input, why string, err error) {
 	listed := e.Rel
 	e, root, err := o.rebase(e)
 	if err != nil {

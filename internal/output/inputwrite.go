@@ -125,7 +125,7 @@ var pointerSize = int64(len(fmt.Sprintf(pointerText, 0, 0)))
 
 // WriteInputs writes a list of inputs, all of the file whatever was chosen of them. If the
 // object exists and has the same content, nothing happens; another object is replaced if
-// replace is true, and otherwise an error that wraps [ErrExists]. If dst is nil, the list
+// replace is true, and otherwise an error that wraps [publish.ErrExists]. If dst is nil, the list
 // is written to the local file system.
 func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *Inputs, replace bool) (size int64, err error) {
 	needContext(ctx)
@@ -153,7 +153,7 @@ func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *In
 	}
 	err = w.Commit(replace)
 	if !replace && errors.Is(err, fs.ErrExist) {
-		err = fault.Errorf("%s: %w, and lists other inputs ({Force} replaces it)", name, ErrExists)
+		err = fault.Errorf("%s: %w, and lists other inputs ({Force} replaces it)", name, publish.ErrExists)
 	}
 	return file.size, err
 }

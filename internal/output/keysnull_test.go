@@ -118,13 +118,13 @@ func TestNullsOfRanges(t *testing.T) {
 					return s
 				}
 				counted := scanner()
-				if err := counted.Count(t.Context(), pieces); err != nil {
+				if err := Count(t.Context(), counted, pieces); err != nil {
 					t.Fatal(err)
 				}
 				equal(t, fmt.Sprintf("%s: NULLs of a count by %d filters", what, len(match)), counted.Stats.KeysNull.Load(), c.nulls)
 				skipped("a count", counted)
 				read := scanner()
-				for r, err := range read.Scan(t.Context(), pieces) {
+				for r, err := range ScanRecords(t.Context(), read, pieces) {
 					if err != nil {
 						t.Fatal(err)
 					}

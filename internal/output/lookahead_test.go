@@ -99,7 +99,7 @@ func TestAnnouncePanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err = range scanner.Scan(t.Context(), Split(files, dataset.Shard{})) {
+	for _, err = range ScanRecords(t.Context(), scanner, Split(files, dataset.Shard{})) {
 		if err != nil {
 			break
 		}

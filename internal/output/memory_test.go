@@ -28,7 +28,7 @@ func TestPagesAreCharged(t *testing.T) {
 	opts := Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}
 	f := open(t, opts, longList)[0]
 	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
-	for _, err := range f.Read(t.Context(), 0, nil) {
+	for _, err := range Read(t.Context(), f, 0, nil) {
 		says(t, "records", err, fault.ErrMemory, where...)
 	}
 	_, err := f.parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
@@ -54,7 +54,7 @@ func TestPagesAreCharged(t *testing.T) {
 func TestLongStringsAreCut(t *testing.T) {
 	f := open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longWords)[0]
 	rows := int64(0)
-	for rec, err := range f.Read(t.Context(), 0, nil) {
+	for rec, err := range Read(t.Context(), f, 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestLongStringsAreCut(t *testing.T) {
 		}
 	}
 	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 16 << 20}}, longWords)[0]
-	for _, err := range f.Read(t.Context(), 0, nil) {
+	for _, err := range Read(t.Context(), f, 0, nil) {
 		says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
 	}
 }
@@ -82,7 +82,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Count(t.Context(), Split(files, dataset.Shard{})); err != nil || s.Stats.RowsOut.Load() != 2 {
+		if err := Count(t.Context(), s, Split(files, dataset.Shard{})); err != nil || s.Stats.RowsOut.Load() != 2 {
 			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
 		}
 		rows := int64(0)

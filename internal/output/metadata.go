@@ -15,19 +15,6 @@ import (
 // ownKeys are the metadata keys in which an output says what it is.
 var ownKeys = []string{MetaResult, MetaFilter, metaRun, metaHive}
 
-// keyValues returns the metadata of an output that keeps the given entries of its
-// input.
-func (o Destination) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
-	kept = slices.Clip(kept)
-	md := o.metadata()
-	for _, k := range ownKeys {
-		if v, ok := md[k]; ok {
-			kept = append(kept, parquet.KeyValue{Key: k, Value: v})
-		}
-	}
-	return kept
-}
-
 // keptMetadata returns the entries of a file's metadata that hold for an output.
 // columns are the top-level columns of the file that the output has; nil: its columns
 // are exactly the file's. Entries about values, such as the calendar of Spark's dates,

@@ -78,7 +78,7 @@ func TestAnswerMetadata(t *testing.T) {
 			if err := o.prepare(t.Context(), []*File{c.log}); err != nil {
 				t.Fatal(err)
 			}
-			kv := l.keyValues(o)
+			kv := o.keyValues(l.kept)
 			equal(t, "keys", keyNames(kv), c.want)
 			equal(t, "result", kv[len(kv)-1].Value, ResultExact)
 			equal(t, "owner", kv[0].Value, "me")

@@ -80,7 +80,7 @@ func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]i
 			return err
 		}
 	}
-	for rec, err := range p.File.read(ctx, way.table(p.File), group, wanted, over) {
+	for rec, err := range readFrom(ctx, p.File, way.table(p.File), group, wanted, over) {
 		if err != nil {
 			return err
 		}

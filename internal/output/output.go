@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"path"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -21,21 +20,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
-)
-
-// Metadata keys of outputs. They distinguish candidates from results, and let a run
-// recognise its own outputs.
-const (
-	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
-	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
-	metaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard; in a directory, of the recipe
-	metaHive   = "bloomjoin.hive"   // types of the log's partition columns, in JSON
-)
-
-// Values of MetaResult.
-const (
-	ResultCandidates = "candidates" // the rows may include false positives
-	ResultExact      = "exact"
 )
 
 // Values of [Destination].IDsChanged.
@@ -223,7 +207,7 @@ func (o Destination) Pending(ctx context.Context) ([]*File, error) {
 	case o.Force && (errors.Is(err, ErrDone) || errors.Is(err, ErrExists)):
 		err = nil
 	case errors.Is(err, ErrExists):
-		err = cmp.Or(o.owner.CheckTypes(o.Name, o.hiveOf(ctx, o.Name)), err)
+		err = cmp.Or(o.owner.CheckTypes(o.Name, storedHive(ctx, o.Store, o.Name)), err)
 	case errors.Is(err, ErrDone):
 		err = cmp.Or(o.Run.ChangedSince(ctx, o.Store, o.Name), err)
 	}
@@ -299,45 +283,7 @@ func newNonce() (string, error) {
 
 // marker implements [publish.Owner].Marker.
 func (o Destination) marker(ctx context.Context, name string) (marker string, table bool, err error) {
-	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
-	if err := opts.fill(); err != nil {
-		return "", false, err
-	}
-	object := storage.Object{Name: name, Rel: path.Base(name)}
-	f, err := openObject(ctx, object, nil, opts)
-	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at the run has just written it
-		f, err = openObject(ctx, object, nil, opts)
-	}
-	switch {
-	case errors.Is(err, storage.ErrChanged), errors.Is(err, storage.ErrAgain):
-		return "", false, err
-	case err != nil:
-		return "", false, ctx.Err() // whatever it is, it is not an output
-	}
-	md := f.Schema().Metadata()
-	run, _ := md.GetValue(metaRun)
-	if _, ok := md.GetValue(MetaResult); ok && run == "" {
-		run = "unknown"
-	}
-	return run, true, f.Close()
-}
-
-// hiveOf returns the Hive of the owner of a file, as far as it can be read.
-func (o Destination) hiveOf(ctx context.Context, name string) (types []string) {
-	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
-	if opts.fill() != nil {
-		return nil
-	}
-	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
-	if err != nil {
-		return nil
-	}
-	md := f.Schema().Metadata()
-	value, _ := md.GetValue(metaHive)
-	if json.Unmarshal([]byte(value), &types) != nil || f.Close() != nil {
-		return nil
-	}
-	return types
+	return markerOf(ctx, o.Store, name)
 }
 
 // metadata returns the metadata of every file of the output.

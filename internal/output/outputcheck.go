@@ -8,7 +8,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
 // check returns an error if a field of the output has a value that no output can have. It
@@ -54,52 +53,6 @@ func (o *Destination) checkDir(ctx context.Context) error {
 	return o.check(ctx)
 }
 
-// needContext panics if there is no context.
-func needContext(ctx context.Context) { stopped.Needs(ctx, "partition") }
-
-// check returns an error if the run, which may be nil, has files that are nil.
-func (r *Run) check() error {
-	if r == nil {
-		return nil
-	}
-	return errors.Join(checkFiles("Run.IDs", r.IDs), checkFiles("Run.Log", r.Log), checkFiles("Run.Skipped", r.Skipped))
-}
-
-// checkFiles returns an error if a file of a field or an argument was not opened.
-func checkFiles(where string, files []*File) error {
-	for i, f := range files {
-		if err := f.usable(); err != nil {
-			return fmt.Errorf("%s: file %d of %d: %w", where, i+1, len(files), err)
-		}
-	}
-	return nil
-}
-
-// check returns an error if its file has no such row groups.
-func (p Piece) check() error {
-	if err := p.File.usable(); err != nil {
-		return err
-	}
-	if n := p.File.NumGroups(); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
-		return fmt.Errorf("%s: row groups from %d up to %d: want a range within 0 to %d", p.File.name, p.Lo, p.Hi, n)
-	}
-	return nil
-}
-
-// checkPieces returns an error if one of the pieces is none, or if [Split] was given a
-// shard that does not exist.
-func checkPieces(pieces []Piece) error {
-	if err := shared(pieces); err != nil {
-		return err
-	}
-	for i, p := range pieces {
-		if err := p.check(); err != nil {
-			return fmt.Errorf("piece %d of %d: %w", i+1, len(pieces), err)
-		}
-	}
-	return nil
-}
-
 // checkGiven returns an error if one of the parts cannot be written.
 func checkGiven(parts []Part) error {
 	for i, p := range parts {
@@ -112,14 +65,6 @@ func checkGiven(parts []Part) error {
 		if err := p.Piece.check(); err != nil {
 			return fmt.Errorf("part %d of %d: its Piece: %w", i+1, len(parts), err)
 		}
-	}
-	return nil
-}
-
-// checkScanner returns an error if the scanner was not made by [ScannerOf].
-func checkScanner(s *Scanner) error {
-	if s == nil || s.Stats == nil {
-		return errors.New("the Scanner is nil or empty (make it with NewScanner)")
 	}
 	return nil
 }

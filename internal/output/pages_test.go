@@ -382,7 +382,7 @@ func TestPagesForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Count(t.Context(), Split(files, dataset.Shard{})); err != nil {
+	if err := Count(t.Context(), s, Split(files, dataset.Shard{})); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "counted", s.Stats.RowsOut.Load(), int64(len(want)))

@@ -52,7 +52,7 @@ func TestParquetBloomFilters(t *testing.T) {
 			if err := filter.OrBlocks(0, bits); err != nil {
 				t.Fatal(err)
 			}
-			for rec, err := range tables[0].Read(ctx, group, []int{0}) {
+			for rec, err := range output.Read(ctx, tables[0], group, []int{0}) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -209,7 +210,8 @@ func (f *File) agreeIn(ctx context.Context, p hive.Part, column int, mem memory.
 		if t := f.parquet(); t != nil && t.Holds(g, column, value) {
 			continue
 		}
-		for rec, err := range f.Read(ctx, g, []int{column}) {
+		columns := []int{column}
+		for rec, err := range f.reading(ctx, g, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] { return f.table.Read(ctx, g, columns) }) {
 			if err != nil {
 				return f.unless(err)
 			}
@@ -355,40 +357,4 @@ func hiveTypes(files []*File) (types []string) {
 		}
 	}
 	return types
-}
-
-// valuesIn returns the values of the partition columns in an output's name, without
-// escapes, as the manifest has them: NULL is absent. Directories that are not columns
-// of the log, as with HiveOff, have no value.
-func (o Destination) valuesIn(name string) map[string]string {
-	if len(o.owner.Hive) == 0 {
-		return nil
-	}
-	parts, err := hive.Parse(name)
-	if err != nil {
-		return nil // it was parsed before, as a part of the input's path
-	}
-	values := map[string]string{}
-	for _, p := range parts {
-		if t := o.hiveType(p.Name); t != nil && !p.IsNull(t) {
-			values[p.Name] = p.Text
-		}
-	}
-	return values
-}
-
-// hiveType returns the type of a partition column of the log, or nil if there is none of
-// that name.
-func (o Destination) hiveType(column string) arrow.DataType {
-	for _, f := range o.logs { // as a rule the first one has it
-		if f.hive == nil {
-			continue
-		}
-		for _, c := range f.hive.columns {
-			if c.Name == column {
-				return c.Type
-			}
-		}
-	}
-	return nil
 }

@@ -48,7 +48,7 @@ type KeyOptions struct {
 	// are read. The number of rows must be known beforehand; see [File.Rows]. Runs
 	// and FirstPages exclude each other. Rows that fail a file's condition count as rows
 	// without a key. Row groups in which no row can satisfy it, according to the
-	// footer, are left out: see [Piece.MostRows].
+	// footer, are left out: see [MostRows].
 	Runs    int
 	RunRows int64
 	// Threads is the number of workers; 0 means GOMAXPROCS.

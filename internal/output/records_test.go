@@ -104,7 +104,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("the columns in another order: %v, %v", rows, err)
 	}
 	n := 0
-	for rec, err := range f.Read(t.Context(), 0, []int{}) { // without columns the rows still count
+	for rec, err := range Read(t.Context(), f, 0, []int{}) { // without columns the rows still count
 		if n += int(rec.NumRows()); err != nil || rec.NumCols() != 0 {
 			t.Errorf("%v, %v", rec, err)
 		}
@@ -140,7 +140,7 @@ func TestRecordsOfAnySize(t *testing.T) {
 		func() arrow.Record { return record(t, mem, col{"k", []int64{n}}) },
 	}}
 	next, largest := int64(0), int64(0)
-	for rec, err := range g.file("mine", RecordsOptions{Rows: n + 1}).Read(t.Context(), 0, nil) {
+	for rec, err := range Read(t.Context(), g.file("mine", RecordsOptions{Rows: n + 1}), 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,12 +210,12 @@ func TestRecordsRefusals(t *testing.T) {
 func TestRecordsStop(t *testing.T) {
 	g := batches(t, 5, 2)
 	f := g.file("mine", RecordsOptions{})
-	for range f.Read(t.Context(), 0, nil) {
+	for range Read(t.Context(), f, 0, nil) {
 		break
 	}
 	func() {
 		defer func() { equal(t, "the reader's panic", recover(), "the reader's") }()
-		for range f.Read(t.Context(), 0, nil) {
+		for range Read(t.Context(), f, 0, nil) {
 			panic("the reader's")
 		}
 	}()
@@ -248,7 +248,7 @@ func TestRecordsStop(t *testing.T) {
 		cancel(errEnough)
 		return func(func(arrow.Record, error) bool) {}
 	}, RecordsOptions{})
-	for rec, err := range early.Read(ctx, 0, nil) {
+	for rec, err := range Read(ctx, early, 0, nil) {
 		if rec != nil || !errors.Is(err, errEnough) {
 			t.Errorf("%v, %v", rec, err)
 		}
@@ -323,7 +323,7 @@ func TestRecordsScan(t *testing.T) {
 		}
 	}
 	s := scanner()
-	if err := s.Count(t.Context(), Split(mine, dataset.Shard{})); err != nil {
+	if err := Count(t.Context(), s, Split(mine, dataset.Shard{})); err != nil {
 		t.Error(err)
 	}
 	path, why := s.PathOf(mine[0])
@@ -336,7 +336,7 @@ func scanText(t testing.TB, opts Scan, pieces []Piece) (rows []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range s.Scan(t.Context(), pieces) {
+	for r, err := range ScanRecords(t.Context(), s, pieces) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -85,13 +85,13 @@ const (
 )
 
 // groupsWithRows is groupsOf without row groups that have no row according to
-// [Piece.MostRows].
+// [MostRows].
 func groupsWithRows(pieces []Piece) (tasks []task) {
 	most := map[int][]int64{}
 	for _, t := range groupsOf(pieces) {
 		p := pieces[t.piece]
 		if most[t.piece] == nil {
-			most[t.piece] = p.mostRows()
+			most[t.piece] = groupsMost(p)
 		}
 		if most[t.piece][t.group-p.Lo] > 0 {
 			tasks = append(tasks, t)
@@ -163,11 +163,11 @@ func firstPagesOf(pieces []Piece, n int) (tasks []task) {
 	return tasks
 }
 
-// rowsOfPieces returns the sum of [Piece.MostRows], or -1 if it is not known until the
+// rowsOfPieces returns the sum of [MostRows], or -1 if it is not known until the
 // pieces are read.
 func rowsOfPieces(pieces []Piece) (total int64) {
 	for _, p := range pieces {
-		n := p.MostRows()
+		n := MostRows(p)
 		if n < 0 {
 			return -1
 		}

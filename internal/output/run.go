@@ -160,7 +160,7 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 			return err
 		}
 		for _, file := range r.Log {
-			in, err := file.brief()
+			in, err := briefOf(file)
 			if err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 }
 
 // brief describes the file as [File.Input] does, without its schema and row groups.
-func (f *File) brief() (Input, error) {
+func briefOf(f *File) (Input, error) {
 	in := Input{Name: f.name, Rel: f.rel, Size: f.size, Format: f.format, values: f.Partitions(), found: f.found, root: f.root, rootRel: f.rootRel}
 	if f.src != nil {
 		in.modTime, in.identity = f.src.Object().ModTime, f.src.Object().Identity
@@ -283,7 +283,7 @@ func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output str
 		}
 	}
 	for _, f := range r.IDs {
-		in, failed := f.brief()
+		in, failed := briefOf(f)
 		if failed != nil {
 			return failed
 		}
@@ -335,4 +335,12 @@ func (f *File) digest() ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
 	return h.Sum(nil), f.rest()
+}
+
+// check returns an error if the run, which may be nil, has files that are nil.
+func (r *Run) check() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(checkFiles("Run.IDs", r.IDs), checkFiles("Run.Log", r.Log), checkFiles("Run.Skipped", r.Skipped))
 }

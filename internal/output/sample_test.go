@@ -191,19 +191,19 @@ func TestEstimateRows(t *testing.T) {
 		{"packed.txt.gz", "\x1f\x8b\x08" + strings.Repeat("x", 30_000), 5_000, 20_000, false},
 	} {
 		f := &File{name: c.name, format: dataset.Lines, size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, table: unknownRows{fakeFile("x").table}}
-		if n, exact, err := f.EstimateRows(); err != nil || n < c.low || n > c.high || exact != c.exact {
+		if n, exact, err := EstimateRows(f); err != nil || n < c.low || n > c.high || exact != c.exact {
 			t.Errorf("%s: %d rows, exactly %v, %v; want %d to %d", c.name, n, exact, err, c.low, c.high)
 		}
 	}
 	name := write(t, filepath.Join(dir, "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(25, func(i int) int64 { return int64(i) })}))
-	if n, exact, err := open(t, Opening{}, name)[0].EstimateRows(); n != 25 || !exact || err != nil {
+	if n, exact, err := EstimateRows(open(t, Opening{}, name)[0]); n != 25 || !exact || err != nil {
 		t.Errorf("Parquet: %d rows, exactly %v, %v", n, exact, err)
 	}
 	in := open(t, Opening{OpenOptions: OpenOptions{Text: true, Stdin: strings.NewReader("1\n")}}, "-")[0]
-	if n, exact, err := in.EstimateRows(); n != -1 || exact || err != nil {
+	if n, exact, err := EstimateRows(in); n != -1 || exact || err != nil {
 		t.Errorf("standard input: %d rows, exactly %v, %v", n, exact, err)
 	}
-	if n := in.PlainBytes(0, 1, nil); n != -1 {
+	if n := PlainBytes(in, 0, 1, nil); n != -1 {
 		t.Errorf("standard input has %d bytes", n)
 	}
 }
@@ -253,10 +253,10 @@ func TestSkippable(t *testing.T) {
 	if s, err := Skippable(t.Context(), Split(some, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
 		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
 	}
-	if n, exact, err := some[0].EstimateRows(); n != 100 || exact || err != nil {
+	if n, exact, err := EstimateRows(some[0]); n != 100 || exact || err != nil {
 		t.Errorf("with a condition there are %d rows (exactly: %t), want 100 at most: %v", n, exact, err)
 	}
-	if all, one := files[0].PlainBytes(2, 3, nil), some[0].PlainBytes(0, 10, nil); all != one {
+	if all, one := PlainBytes(files[0], 2, 3, nil), PlainBytes(some[0], 0, 10, nil); all != one {
 		t.Errorf("with a condition there are %d bytes, want the %d of one row group", one, all)
 	}
 	path := key.Column{Path: key.Path{"id"}}
@@ -266,7 +266,7 @@ func TestSkippable(t *testing.T) {
 	if _, _, ok := IntegerRange(files, key.Column{Path: key.Path{"x"}}, false); ok {
 		t.Error("a range of a column that is not there")
 	}
-	if all, one := files[0].PlainBytes(0, 10, nil), files[0].PlainBytes(0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {
+	if all, one := PlainBytes(files[0], 0, 10, nil), PlainBytes(files[0], 0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {
 		t.Errorf("%d bytes, of one column %d", all, one)
 	}
 }

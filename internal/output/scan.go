@@ -14,13 +14,13 @@ import (
 
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
 // records. The sequence can be used once.
-func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+func ScanRecords(ctx context.Context, s *Scanner, pieces []Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		if err := s.begin(); err != nil {
 			yield(Rows{}, err)
 			return
 		}
-		for r, err := range s.scan(ctx, pieces) {
+		for r, err := range scanRecords(ctx, s, pieces) {
 			if !yield(r, err) || err != nil {
 				return
 			}
@@ -29,7 +29,7 @@ func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 }
 
 // scan is Scan for a part of the scan.
-func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
+func scanRecords(ctx context.Context, s *Scanner, pieces []Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ended := true // the consumer has stopped, got an error or panicked
 		if s.opts.Schema == dataset.Union {
@@ -48,7 +48,7 @@ func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 			}
 		}()
 		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, s.opts.Threads), func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
-		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork[arrow.Record], error) { return s.newWorker(pieces, way) }) {
+		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork[arrow.Record], error) { return newScanWorker(s, pieces, way) }) {
 			if !yield(Rows{Piece: r.piece, Record: r.value}, err) || err != nil {
 				return
 			}
@@ -58,7 +58,7 @@ func (s *Scanner) scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, erro
 }
 
 // Count counts the rows of the pieces that pass, in Stats.
-func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
+func Count(ctx context.Context, s *Scanner, pieces []Piece) (err error) {
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
 	s.mu.Lock()
 	s.count = true
 	s.mu.Unlock()
-	parts, err := s.parts(pieces, false)
+	parts, err := partsOf(s, pieces, false)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) (err error) {
 
 // parts returns one part of an output for each piece. If own is set, each has the
 // schema of the kept columns of its file.
-func (s *Scanner) parts(pieces []Piece, own bool) ([]Part, error) {
+func partsOf(s *Scanner, pieces []Piece, own bool) ([]Part, error) {
 	if err := checkPieces(pieces); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func eachPart(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, left 
 				}
 				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
 			}
-			rows := asOut(s.scan(ctx, pieces))
+			rows := asOut(scanRecords(ctx, s, pieces))
 			if asPages {
 				rows = pages(ctx, s, pairs, sources, left)
 			}
@@ -166,7 +166,7 @@ func rowsNeed(pieces []Piece) (most int64) {
 	return 3 * 4 * min(most, rangeRows)
 }
 
-func (s *Scanner) newWorker(pieces []Piece, way flight) (taskWork[arrow.Record], error) {
+func newScanWorker(s *Scanner, pieces []Piece, way flight) (taskWork[arrow.Record], error) {
 	w := &scanWorker{scanner: s, way: way, checks: s.checks(), buf: new(parquet.Buffers)}
 	var err error
 	if s.opts.Work != nil {

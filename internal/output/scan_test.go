@@ -130,7 +130,7 @@ func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]i
 	}
 	pieces := Split(files, shard)
 	var got []int
-	for r, err := range s.Scan(t.Context(), pieces) {
+	for r, err := range ScanRecords(t.Context(), s, pieces) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestScanDictionaries(t *testing.T) {
 			t.Fatal(err)
 		}
 		pieces := Split(files, dataset.Shard{})
-		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, s.Scan(t.Context(), pieces)); err != nil {
+		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, ScanRecords(t.Context(), s, pieces)); err != nil {
 			t.Fatal(err)
 		}
 		rows, _ := contents(t, out)
@@ -356,7 +356,7 @@ func TestScanRefusals(t *testing.T) {
 			t.Errorf("%s: %v", c.name, last)
 		}
 		// Without the check the scan ends with the error; no row is lost.
-		for _, err := range s.Scan(t.Context(), Split(files, dataset.Shard{})) {
+		for _, err := range ScanRecords(t.Context(), s, Split(files, dataset.Shard{})) {
 			if last = err; err != nil {
 				break
 			}
@@ -375,7 +375,7 @@ func TestNoColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows int64
-	for r, err := range s.Scan(t.Context(), Split(f, dataset.Shard{})) {
+	for r, err := range ScanRecords(t.Context(), s, Split(f, dataset.Shard{})) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ type Scan struct {
 	// Check, if not nil, decides in place of the first filter, as [Predicate].Check does.
 	Check func() func(*Keys) (members []uint32, err error)
 	// Work, if not nil, transforms surviving records on the goroutine that read
-	// them, before [Scanner.Scan] yields them. It is called once by each worker.
+	// them, before [ScanRecords] yields them. It is called once by each worker.
 	Work func() (Work, error)
 	// Entries makes a scan for [Pairs]: Check sets [Keys.Entries] for each member. KeepLog
 	// says that rows without a member are kept, too.
@@ -99,7 +99,7 @@ func (c *nullCounts) of(p Piece) (n int64) {
 }
 
 // Scanner applies filters to files. It runs one scan: what uses it a second time, by
-// [Scanner.Scan], [Scanner.Count], [ScanWriter.Scan] or [Destination.WriteScan], gets an error.
+// [ScanRecords], [Count], [ScanWriter.Scan] or [Destination.WriteScan], gets an error.
 // A scan may run while others ask for PathOf and Stats.
 type Scanner struct {
 	opts    Scan
@@ -290,6 +290,14 @@ func (opts *Scan) checkSchema() error {
 		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, dataset.PerFile, dataset.Strict, dataset.Union)
 	case opts.Pinned != nil && opts.Schema != dataset.Union:
 		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, dataset.Union)
+	}
+	return nil
+}
+
+// checkScanner returns an error if the scanner was not made by [ScannerOf].
+func checkScanner(s *Scanner) error {
+	if s == nil || s.Stats == nil {
+		return errors.New("the Scanner is nil or empty (make it with NewScanner)")
 	}
 	return nil
 }

@@ -234,8 +234,8 @@ func TestAbsentShards(t *testing.T) {
 			"Map": func() error {
 				return end(Map(ctx, Split(files, s), 1, nil, pass))
 			},
-			"Scan":  func() error { return end(scanner().Scan(ctx, Split(files, s))) },
-			"Count": func() error { return scanner().Count(ctx, Split(files, s)) },
+			"Scan":  func() error { return end(ScanRecords(ctx, scanner(), Split(files, s))) },
+			"Count": func() error { return Count(ctx, scanner(), Split(files, s)) },
 			"ReadKeys": func() error {
 				_, _, err := ReadKeys(ctx, Split(files, s), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
 					return func(*Keys) error { t.Error("keys were read"); return nil }, nil
@@ -270,7 +270,7 @@ func TestAbsentShards(t *testing.T) {
 			"a loop over the row groups": func() (err error) {
 				for _, p := range Split(files, s) {
 					for g := p.Lo; g < p.Hi; g++ {
-						for rec, e := range p.File.Read(ctx, g, nil) {
+						for rec, e := range Read(ctx, p.File, g, nil) {
 							if err = e; e == nil {
 								t.Errorf("got %v", rec)
 							}

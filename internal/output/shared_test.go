@@ -141,8 +141,8 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 	noKeys := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
 	return map[string]func() error{
 		"Map":   func() error { return drained(Map(ctx, pieces(), 2, nil, keepRecords)) },
-		"Scan":  func() error { return drained(scanner().Scan(ctx, pieces())) },
-		"Count": func() error { return scanner().Count(ctx, pieces()) },
+		"Scan":  func() error { return drained(ScanRecords(ctx, scanner(), pieces())) },
+		"Count": func() error { return Count(ctx, scanner(), pieces()) },
 		"WriteScan": func() error {
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}}
 			_, err := out.WriteScan(ctx, scanner(), pieces(), files, nil)
@@ -160,7 +160,7 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 			_, _, err := ReadRows(ctx, pieces(), columnsOfFiles(t, files, "b"), RowOptions{Key: "a"}, func(*RowBatch) error { return nil })
 			return err
 		},
-		"File.Read":   func() error { return drained(files[0].Read(ctx, 0, nil)) },
+		"File.Read":   func() error { return drained(Read(ctx, files[0], 0, nil)) },
 		"File.Check":  func() error { return files[0].Check(ctx, 0) },
 		"Fingerprint": func() error { _, err := files[0].Fingerprint(); return err },
 		"CountRows":   func() error { _, err := files[0].CountRows(); return err },
@@ -205,7 +205,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := drained(f.Read(t.Context(), 0, nil)); !errors.Is(err, fs.ErrClosed) {
+	if err := drained(Read(t.Context(), f, 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("an Arrow file after Close: %v", err)
 	}
 }
@@ -240,7 +240,7 @@ func TestCloseCountsReaders(t *testing.T) {
 	if err := f.Close(); err == nil || !strings.Contains(err.Error(), "readers at work: 2") {
 		t.Errorf("Close: %v, want that two readers are at work", err)
 	}
-	if err := drained(f.Read(t.Context(), 0, nil)); !errors.Is(err, fs.ErrClosed) {
+	if err := drained(Read(t.Context(), f, 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a reader that begins after Close: %v", err)
 	}
 	for name := range next {
@@ -261,7 +261,7 @@ func TestCloseCountsReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // and again, as long as a reader is at work; a pass of it is no other reader
-		n, stop := iter.Pull2(held.Read(ctx, 0, nil))
+		n, stop := iter.Pull2(Read(ctx, held, 0, nil))
 		_, _, _ = n()
 		if err := held.Close(); !errors.Is(err, storage.ErrAgain) || !strings.Contains(err.Error(), "readers at work: 1") {
 			t.Errorf("Close of a held file: %v", err)
@@ -269,14 +269,14 @@ func TestCloseCountsReaders(t *testing.T) {
 		stop()
 	}
 	for range 2 {
-		if err := drained(held.Read(ctx, 0, nil)); err != nil {
+		if err := drained(Read(ctx, held, 0, nil)); err != nil {
 			t.Errorf("a pass over a held file: %v", err)
 		}
 		inner, done, err := KeepOpen(ctx, held)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(drained(held.Read(inner, 0, nil)), done()); err != nil {
+		if err := errors.Join(drained(Read(inner, held, 0, nil)), done()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -284,7 +284,7 @@ func TestCloseCountsReaders(t *testing.T) {
 	if err := errors.Join(err, release(), release()); err != nil {
 		t.Error(err)
 	}
-	if err := drained(held.Read(nested, 0, nil)); err != nil {
+	if err := drained(Read(nested, held, 0, nil)); err != nil {
 		t.Errorf("a pass over a file that is held within what was released: %v", err)
 	}
 	if err := held.Close(); err == nil || !strings.Contains(err.Error(), "readers at work: 1") {
@@ -293,10 +293,10 @@ func TestCloseCountsReaders(t *testing.T) {
 	if err := errors.Join(done(), held.Close()); err != nil {
 		t.Error(err)
 	}
-	if err := drained(held.Read(nested, 0, nil)); !errors.Is(err, fs.ErrClosed) {
+	if err := drained(Read(nested, held, 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a context that holds nothing any more: %v", err)
 	}
-	if err := drained(held.Read(t.Context(), 0, nil)); !errors.Is(err, fs.ErrClosed) {
+	if err := drained(Read(t.Context(), held, 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after release: %v", err)
 	}
 }
@@ -306,7 +306,7 @@ func TestConsumersPanic(t *testing.T) {
 	names := alike(t, 1, 100_000)
 	for what, read := range map[string]func(*File){
 		"File.Read": func(f *File) {
-			for range f.Read(t.Context(), 0, nil) {
+			for range Read(t.Context(), f, 0, nil) {
 				panic("the consumer's")
 			}
 		},
@@ -320,7 +320,7 @@ func TestConsumersPanic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range s.Scan(t.Context(), Split([]*File{f}, dataset.Shard{})) {
+			for range ScanRecords(t.Context(), s, Split([]*File{f}, dataset.Shard{})) {
 				panic("the consumer's")
 			}
 		},
@@ -346,8 +346,8 @@ func TestScansOnce(t *testing.T) {
 	pieces := Split(files, dataset.Shard{})
 	dir := t.TempDir()
 	ways := map[string]func(*Scanner) error{
-		"Scan":  func(s *Scanner) error { return drained(s.Scan(t.Context(), pieces)) },
-		"Count": func(s *Scanner) error { return s.Count(t.Context(), pieces) },
+		"Scan":  func(s *Scanner) error { return drained(ScanRecords(t.Context(), s, pieces)) },
+		"Count": func(s *Scanner) error { return Count(t.Context(), s, pieces) },
 		"WriteScan": func(s *Scanner) error {
 			_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(t.Context(), s, pieces, files, nil)
 			return errors.Join(err, os.RemoveAll(filepath.Join(dir, "out.parquet")))
@@ -397,7 +397,7 @@ func TestZeroFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return drained(s.Scan(ctx, pieces))
+		return drained(ScanRecords(ctx, s, pieces))
 	}
 	keys := func(pieces ...Piece) error {
 		_, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "a"}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
@@ -413,11 +413,11 @@ func TestZeroFiles(t *testing.T) {
 	}{
 		"Close of nil":                {Close([]*File{nil}), "nil"},
 		"Close of a zero File":        {new(File).Close(), "not opened"},
-		"Read of a zero File":         {drained(new(File).Read(ctx, 0, nil)), "not opened"},
+		"Read of a zero File":         {drained(Read(ctx, new(File), 0, nil)), "not opened"},
 		"Check of a zero File":        {new(File).Check(ctx, 0), "not opened"},
-		"Read of row group 99":        {drained(good.Read(ctx, 99, nil)), "row group"},
-		"Read of row group -1":        {drained(good.Read(ctx, -1, nil)), "row group"},
-		"Read of column 99":           {drained(good.Read(ctx, 0, []int{99})), "column"},
+		"Read of row group 99":        {drained(Read(ctx, good, 99, nil)), "row group"},
+		"Read of row group -1":        {drained(Read(ctx, good, -1, nil)), "row group"},
+		"Read of column 99":           {drained(Read(ctx, good, 0, []int{99})), "column"},
 		"Check of row group 99":       {good.Check(ctx, 99), "row group"},
 		"Scan of a nil File's pieces": {scan(Split([]*File{nil}, dataset.Shard{})...), "nil"},
 		"Scan of a zero Piece":        {scan(Piece{}), "nil"},
@@ -427,9 +427,9 @@ func TestZeroFiles(t *testing.T) {
 		"ReadKeys of 0 to 99":         {keys(Piece{File: good, Hi: 99}), "0 up to 99"},
 		"NewScanner of nil":           {new_(nil), "nil"},
 		"NewScanner of a zero":        {new_(&File{}), "not opened"},
-		"a zero Scanner's Scan":       {drained(new(Scanner).Scan(ctx, nil)), "NewScanner"},
-		"a zero Scanner's Count":      {new(Scanner).Count(ctx, nil), "NewScanner"},
-		"a nil Scanner's Scan":        {drained((*Scanner)(nil).Scan(ctx, nil)), "NewScanner"},
+		"a zero Scanner's Scan":       {drained(ScanRecords(ctx, new(Scanner), nil)), "NewScanner"},
+		"a zero Scanner's Count":      {Count(ctx, new(Scanner), nil), "NewScanner"},
+		"a nil Scanner's Scan":        {drained(ScanRecords(ctx, (*Scanner)(nil), nil)), "NewScanner"},
 		"Map without work":            {drained(Map(ctx, Split([]*File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
 		"ReadKeys without work": {func() error {
 			_, _, err := ReadKeys(ctx, Split([]*File{good}, dataset.Shard{}), KeyOptions{Key: "a"}, nil)
@@ -440,7 +440,7 @@ func TestZeroFiles(t *testing.T) {
 			_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Key: "a"}}})
 			return err
 		}(), "Filter is nil"},
-		"Records without a schema": {drained(Records("r", nil, nil, RecordsOptions{}).Read(ctx, 0, nil)), "schema"},
+		"Records without a schema": {drained(Read(ctx, Records("r", nil, nil, RecordsOptions{}), 0, nil)), "schema"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.word) {
 			t.Errorf("%s: %v, want an error with %q", what, c.err, c.word)
@@ -451,7 +451,7 @@ func TestZeroFiles(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if n := good.PlainBytes(0, 99, nil); n < 16_000 || good.PlainBytes(5, 2, nil) != -1 || good.PlainBytes(0, 1, []int{7}) != -1 {
+	if n := PlainBytes(good, 0, 99, nil); n < 16_000 || PlainBytes(good, 5, 2, nil) != -1 || PlainBytes(good, 0, 1, []int{7}) != -1 {
 		t.Errorf("%d bytes", n)
 	}
 	if path, _ := new(Scanner).PathOf(nil); path != "" {
@@ -461,10 +461,10 @@ func TestZeroFiles(t *testing.T) {
 	for what, call := range map[string]func(){
 		"Scan": func() {
 			s, _ := NewScanner(ScanOptions{Match: match})
-			_ = drained(s.Scan(none, Split([]*File{good}, dataset.Shard{})))
+			_ = drained(ScanRecords(none, s, Split([]*File{good}, dataset.Shard{})))
 		},
 		"Map":      func() { _ = drained(Map(none, Split([]*File{good}, dataset.Shard{}), 1, nil, keepRecords)) },
-		"Read":     func() { _ = drained(good.Read(none, 0, nil)) },
+		"Read":     func() { _ = drained(Read(none, good, 0, nil)) },
 		"KeepOpen": func() { _, _, _ = KeepOpen(none, good) },
 	} {
 		func() {

@@ -15,9 +15,9 @@ import (
 // PlainBytes estimates the decompressed bytes of the given top-level columns in the
 // row groups lo to hi, exclusive; nil means all columns. If only the size of all
 // columns is known, each counts equally. Row groups without rows according to
-// [Piece.MostRows] do not count. It returns -1 if nothing is known, such as for standard
+// [MostRows] do not count. It returns -1 if nothing is known, such as for standard
 // input and records. It reads nothing.
-func (f *File) PlainBytes(lo, hi int, columns []int) int64 {
+func PlainBytes(f *File, lo, hi int, columns []int) int64 {
 	if lo, hi = max(lo, 0), min(hi, f.NumGroups()); lo >= hi || f.checkColumns(columns) != nil {
 		return -1
 	}
@@ -46,7 +46,7 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 		}
 	}
 	var sum int64
-	most := Piece{f, lo, hi}.mostRows()
+	most := groupsMost(Piece{f, lo, hi})
 	for g := lo; g < hi; g++ {
 		if f.where != nil && most[g-lo] == 0 {
 			continue
@@ -63,10 +63,10 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 // EstimateRows returns Rows or, if the number is not known until the rows are read,
 // an estimate from the lines at three places of the file; exact reports which. For
 // compressed text it assumes a ratio of four. With a condition the estimate is
-// [Piece.MostRows]. It returns -1 if nothing is known, such as for standard input and
+// [MostRows]. It returns -1 if nothing is known, such as for standard input and
 // records.
-func (f *File) EstimateRows() (rows int64, exact bool, err error) {
-	if rows = (Piece{f, 0, f.NumGroups()}).MostRows(); rows >= 0 {
+func EstimateRows(f *File) (rows int64, exact bool, err error) {
+	if rows = MostRows((Piece{f, 0, f.NumGroups()})); rows >= 0 {
 		return rows, f.where == nil, nil
 	}
 	if f.size < 0 {

@@ -118,7 +118,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	optional := foreign(t, filepath.Join(dir, "b.parquet"), schema(true), `{"id":3,"list":[null],"d":null},{"id":null,"list":null,"d":"0.25"}`)
 	arrowFile := filepath.Join(dir, "c.arrow")
 	recordFile := open(t, Opening{}, optional)[0]
-	for rec, err := range recordFile.Read(t.Context(), 0, nil) {
+	for rec, err := range Read(t.Context(), recordFile, 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestRowsStoredOtherwise(t *testing.T) {
 	const int96 = "../../testdata/vectors/pyarrow_int96.parquet"
 	stored := open(t, Opening{}, int96)
 	path := filepath.Join(t.TempDir(), "micros.parquet")
-	for rec, err := range stored[0].Read(t.Context(), 0, nil) {
+	for rec, err := range Read(t.Context(), stored[0], 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +274,7 @@ func unfamiliar(t testing.TB, path string) string {
 // Columns keep types that Arrow does not have.
 func TestRowsBeyondArrow(t *testing.T) {
 	files := open(t, Opening{}, unfamiliar(t, filepath.Join(t.TempDir(), "a.parquet")))
-	for _, err := range files[0].Read(t.Context(), 0, nil) {
+	for _, err := range Read(t.Context(), files[0], 0, nil) {
 		if err == nil {
 			t.Fatal("Arrow has the values")
 		}

@@ -210,7 +210,7 @@ func keysIn(t testing.TB, files []*File, columns string, o key.Options) (keys []
 	}
 	for _, f := range files {
 		for g := range f.NumGroups() {
-			for rec, err := range f.Read(t.Context(), g, nil) {
+			for rec, err := range Read(t.Context(), f, g, nil) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -225,7 +225,7 @@ func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(*RowBa
 	if err != nil {
 		return err
 	}
-	for rec, err := range w.file.Read(ctx, group, columns) {
+	for rec, err := range Read(ctx, w.file, group, columns) {
 		if err != nil {
 			return err
 		}

@@ -169,8 +169,8 @@ func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
 	if manifests == "" {
 		return nil
 	}
-	out := Destination{Output: Output{Name: u.dir, Store: s}}
-	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: out.marker}, Name: u.dir, Manifests: manifests}
+	marker := func(ctx context.Context, name string) (string, bool, error) { return markerOf(ctx, s, name) }
+	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: marker}, Name: u.dir, Manifests: manifests}
 	why, err := d.Unfinished(ctx)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil

@@ -92,7 +92,7 @@ func (u *unified) describedBy(f *parquet.File) bool {
 }
 
 // projection returns the columns to keep of a Parquet file.
-func (opts *Scan) projection(f *File) (parquet.Projection, error) {
+func projectionOf(opts *Scan, f *File) (parquet.Projection, error) {
 	columns, err := opts.columns(f)
 	if err != nil {
 		return parquet.Projection{}, err
@@ -113,7 +113,7 @@ func (o Destination) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, e
 		}
 		files = append(files, f.parquet().File())
 	}
-	columns, err := opts.spelled(logs)
+	columns, err := spelled(opts, logs)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (o Destination) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, e
 // spelled returns Columns as the files spell them. With IgnoreCase, two spellings of
 // a column of the union are an error: they would become two columns, each NULL where
 // the other is not.
-func (o *Scan) spelled(logs []*File) ([]string, error) {
+func spelled(o *Scan, logs []*File) ([]string, error) {
 	if !o.IgnoreCase {
 		return o.Columns, nil
 	}
@@ -206,8 +206,8 @@ func (o Destination) alike(opts *Scan, logs []*File) error {
 			return differs(describe(want)+" as in "+first.name, describe(got))
 		}
 		if o.pagesFit() && f.parquet() != nil && first.parquet() != nil {
-			a, errA := opts.projection(first)
-			b, errB := opts.projection(f)
+			a, errA := projectionOf(opts, first)
+			b, errB := projectionOf(opts, f)
 			if err := errors.Join(errA, errB); err != nil {
 				return err
 			}

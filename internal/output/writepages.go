@@ -67,7 +67,7 @@ func (o Destination) newPageSource(s *Scanner, pairs *Pairs, piece Piece, all *u
 		}
 		reshaped = !all.describedBy(f)
 	} else {
-		proj, err = s.opts.projection(piece.File)
+		proj, err = projectionOf(&s.opts, piece.File)
 		reshaped = s.opts.Columns != nil || slices.ContainsFunc(proj.Leaves, f.Constant)
 	}
 	if err != nil {
@@ -91,7 +91,7 @@ func (o Destination) newPairSource(pairs *Pairs, piece Piece, like *pairLayout) 
 	for _, leaf := range l.leaves {
 		src.leaves, src.adapt = append(src.leaves, leaf.log), append(src.adapt, leaf.adapt)
 	}
-	return src, o.openLayout(src, l.schema, l.orders, l.keyValues(o))
+	return src, o.openLayout(src, l.schema, l.orders, o.keyValues(l.kept))
 }
 
 // openLayout begins the Parquet file of a source.
@@ -136,3 +136,39 @@ func (w pageWriter) Write(r outRows) error {
 func (w pageWriter) Close() (rows, bytes int64, err error) { return w.layout.Close() }
 
 func (w pageWriter) Abort() {} // it holds nothing but memory
+
+// keyValues returns the metadata of an output that keeps the given entries of its
+// input.
+func (o Destination) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
+	kept = slices.Clip(kept)
+	md := o.metadata()
+	for _, k := range ownKeys {
+		if v, ok := md[k]; ok {
+			kept = append(kept, parquet.KeyValue{Key: k, Value: v})
+		}
+	}
+	return kept
+}
+
+// PairsFit reports whether a scan with Pairs can copy pages of the log files to the
+// output; with nil Pairs, whether it can as far as the formats decide. why is the reason
+// if it cannot, or empty.
+func (o Destination) PairsFit(p *Pairs, logs []*File) (why string) {
+	if o.fill(); !o.pagesFit() {
+		return "the output is not Parquet"
+	}
+	var like *pairLayout
+	for _, f := range logs {
+		if f.parquet() == nil {
+			return "the log is not all Parquet"
+		}
+		if p == nil {
+			continue
+		}
+		var err error
+		if like, err = newPairLayout(f, p, like); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}

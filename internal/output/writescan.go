@@ -119,7 +119,7 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pi
 		pieces = []Piece{{File: logs[0]}} // for its schema, without rows
 	}
 	w := &ScanWriter{scanner: s, nulls: map[int]int64{}}
-	if w.parts, err = s.parts(pieces, all == nil); err != nil {
+	if w.parts, err = partsOf(s, pieces, all == nil); err != nil {
 		return nil, err
 	}
 	if o.pagesFit() {

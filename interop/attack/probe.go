@@ -188,7 +188,7 @@ func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error
 		return 0, err
 	}
 	rows := int64(0)
-	for r, err := range s.Scan(ctx, output.Split([]*output.File{v.ids}, dataset.Shard{})) {
+	for r, err := range output.ScanRecords(ctx, s, output.Split([]*output.File{v.ids}, dataset.Shard{})) {
 		if err != nil {
 			return 0, err
 		}

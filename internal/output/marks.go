@@ -1,0 +1,69 @@
+package output
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Metadata keys of outputs. They distinguish candidates from results, and let a run
+// recognise its own outputs.
+const (
+	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
+	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
+	metaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard; in a directory, of the recipe
+	metaHive   = "bloomjoin.hive"   // types of the log's partition columns, in JSON
+)
+
+// Values of MetaResult.
+const (
+	ResultCandidates = "candidates" // the rows may include false positives
+	ResultExact      = "exact"
+)
+
+// markerOf returns the digest of the run that has written a file, if it is a table.
+func markerOf(ctx context.Context, store storage.Source, name string) (marker string, table bool, err error) {
+	opts := Opening{OpenOptions: OpenOptions{Store: store}}
+	if err := opts.fill(); err != nil {
+		return "", false, err
+	}
+	object := storage.Object{Name: name, Rel: path.Base(name)}
+	f, err := openObject(ctx, object, nil, opts)
+	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at the run has just written it
+		f, err = openObject(ctx, object, nil, opts)
+	}
+	switch {
+	case errors.Is(err, storage.ErrChanged), errors.Is(err, storage.ErrAgain):
+		return "", false, err
+	case err != nil:
+		return "", false, ctx.Err() // whatever it is, it is not an output
+	}
+	md := f.Schema().Metadata()
+	run, _ := md.GetValue(metaRun)
+	if _, ok := md.GetValue(MetaResult); ok && run == "" {
+		run = "unknown"
+	}
+	return run, true, f.Close()
+}
+
+// storedHive returns the types of the log's partition columns that a file has recorded, as
+// far as it can be read.
+func storedHive(ctx context.Context, store storage.Source, name string) (types []string) {
+	opts := Opening{OpenOptions: OpenOptions{Store: store}}
+	if opts.fill() != nil {
+		return nil
+	}
+	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	if err != nil {
+		return nil
+	}
+	md := f.Schema().Metadata()
+	value, _ := md.GetValue(metaHive)
+	if json.Unmarshal([]byte(value), &types) != nil || f.Close() != nil {
+		return nil
+	}
+	return types
+}

@@ -1,0 +1,94 @@
+package output
+
+import (
+	"context"
+	"iter"
+	"runtime/debug"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+)
+
+// Filtered reports whether the file has a condition, so that it has fewer rows than
+// are stored.
+func (f *File) Filtered() bool { return f.where != nil }
+
+// setWhere binds the condition of the options, if there is one, to the file's columns.
+func (f *File) setWhere(opts *Opening) (err error) {
+	if opts.where == nil {
+		return nil
+	}
+	if f.format.IsText() {
+		return fault.Unsupported(fault.At{File: f.name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
+	}
+	last, schema := opts.like.where.Load(), f.Schema()
+	if last == nil || last.schema != schema {
+		of := schema
+		if p := f.parquet(); p != nil {
+			of = p.KeySchema()
+		}
+		last = &boundTo{schema: schema}
+		if last.where, err = opts.where.Bind(fault.At{File: f.name}, of, opts.IgnoreCase); err != nil {
+			return err
+		}
+		opts.like.where.Store(last)
+	}
+	f.where = last.where
+	return nil
+}
+
+// boundTo is a condition on the columns of a schema.
+type boundTo struct {
+	schema *arrow.Schema
+	where  *where.Bound
+}
+
+// reading yields what read yields of a row group, while the file is kept open. columns are
+// those that it reads; nil means all.
+func (f *File) reading(ctx context.Context, group int, columns []int, read func(ctx context.Context) iter.Seq2[arrow.Record, error]) iter.Seq2[arrow.Record, error] {
+	return func(yield func(arrow.Record, error) bool) {
+		held, release, err := f.keepOpen(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		ended := true // the consumer has stopped, got an error or panicked
+		defer func() {
+			if err := release(); err != nil && !ended {
+				yield(nil, err)
+			}
+		}()
+		if err = f.checkGroup(group); err == nil {
+			err = f.checkColumns(columns)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for rec, err := range onFault(read(held)) {
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+		ended = false
+	}
+}
+
+// onFault makes memory faults in mapped pages panics while seq runs, but not while its
+// consumer does: seq turns them into errors.
+func onFault[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		was := debug.SetPanicOnFault(true)
+		defer debug.SetPanicOnFault(was)
+		for v, err := range seq {
+			debug.SetPanicOnFault(was)
+			more := yield(v, err)
+			debug.SetPanicOnFault(true)
+			if !more {
+				return
+			}
+		}
+	}
+}
