@@ -87,10 +87,8 @@ type File struct {
 	readers *readers       // shared by its views; nil: records, which need not be closed
 	src     storage.Reader // nil: standard input or records
 	once    bool           // the rows can be read only once
-	root    string         // the directory in which it was found, or ""
-	found   bool           // in a directory, whose path in Rel is rootRel
-	left    *leftOut       // what was listed with it and not opened; nil: nothing
-	rootRel string
+	origin  Origin
+	left    *leftOut      // what was listed with it and not opened; nil: nothing
 	bytes   *atomic.Int64 // read from src so far
 	print   func() ([]byte, error)
 	hive    *hiveLayout // shared; nil: no partition columns
@@ -99,6 +97,55 @@ type File struct {
 	where    *where.Bound // the rows that the file has; nil: all
 	doubts   *doubts      // shared by its views
 	inFlight int64        // see Opening
+}
+
+// Origin says where a file was found.
+type Origin struct {
+	Root    string // the directory in which it was found; empty: in none
+	Found   bool   // in a directory, whose path in Rel is RootRel
+	RootRel string
+}
+
+// newTable returns a file of a table that is in no storage.
+func newTable(name string, format dataset.Format, t table) *File {
+	return &File{name: name, rel: name, format: format, size: -1, table: t, bytes: new(atomic.Int64), doubts: new(doubts)}
+}
+
+// Origin returns where the file was found.
+func (f *File) Origin() Origin { return f.origin }
+
+// listed sets what a list of inputs says of the file.
+func (f *File) listed(format dataset.Format, origin Origin) { f.format, f.origin = format, origin }
+
+// knownAs sets the fingerprint, which a list of inputs says.
+func (f *File) knownAs(fingerprint []byte) {
+	f.print = func() ([]byte, error) { return fingerprint, nil }
+}
+
+// Table returns the reader of the file's format.
+func (f *File) Table() table { return f.table }
+
+// Reader returns the bytes of the file; nil: those of standard input, or records.
+func (f *File) Reader() storage.Reader { return f.src }
+
+// Where returns the condition of the rows that the file has; nil: it has all.
+func (f *File) Where() *where.Bound { return f.where }
+
+// InFlight returns the limit of what is between the file and its consumers; see [Opening].
+func (f *File) InFlight() int64 { return f.inFlight }
+
+// Parts returns the name=value directories of the file's path, in the order of its columns.
+func (f *File) Parts() []hive.Part { return f.parts }
+
+// Doubt notes that a part of the file that was not needed is damaged.
+func (f *File) Doubt(why error) { f.doubts.add(why) }
+
+// LeftOut returns the Rels of files that were listed with it and not opened.
+func (f *File) LeftOut() []string {
+	if f.left == nil {
+		return nil
+	}
+	return f.left.sorted()
 }
 
 // Name returns the name by which the file was opened, for messages.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -72,6 +73,9 @@ type leftOut struct {
 	rels map[string]bool
 }
 
+// sorted returns what was left out.
+func (l *leftOut) sorted() []string { return slices.Sorted(maps.Keys(l.rels)) }
+
 // passOver is leaveOut, and says why.
 func (o *Opening) passOver(e storage.Object, why string) {
 	o.leaveOut(e)
@@ -133,7 +137,7 @@ func (o *Opening) openFound(ctx context.Context, e storage.Object) (_ *File, why
 	}
 	f, err := openObject(ctx, e, parts, *o)
 	if f != nil {
-		f.root, f.found, f.left, f.rootRel = root, e.Found, o.left, rootRelOf(e.Rel, listed)
+		f.origin.Root, f.origin.Found, f.left, f.origin.RootRel = root, e.Found, o.left, rootRelOf(e.Rel, listed)
 	}
 	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.format.IsText() {
 		return f, "", err

@@ -134,8 +134,8 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 		}
 		copy(in.Digest[:], nonce)
 	}
-	if len(o.logs) > 0 && o.logs[0].left != nil {
-		for rel := range o.logs[0].left.rels {
+	if len(o.logs) > 0 {
+		for _, rel := range o.logs[0].LeftOut() {
 			in.Left[rel] = true
 		}
 	}
@@ -384,12 +384,9 @@ func (o Destination) valuesIn(name string) map[string]string {
 // that name.
 func (o Destination) hiveType(column string) arrow.DataType {
 	for _, f := range o.logs { // as a rule the first one has it
-		if f.hive == nil {
-			continue
-		}
-		for _, c := range f.hive.columns {
-			if c.Name == column {
-				return c.Type
+		for _, p := range f.Partitions() {
+			if p.Name == column {
+				return p.Type
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"maps"
 	"runtime"
 	"slices"
 
@@ -55,7 +54,7 @@ func ListInputs(ctx context.Context, names []string, opts Opening, old *Inputs) 
 		}
 		l.lists[i] = nil
 	}
-	list.leftOut = slices.Sorted(maps.Keys(opts.left.rels))
+	list.leftOut = opts.left.sorted()
 	return list.open(ctx)
 }
 
@@ -107,12 +106,8 @@ func describeAgain(o *Opening, e storage.Object, in Input) (_ Input, why string,
 	if err != nil || o.hive == nil {
 		return in, "", err
 	}
-	f := File{name: in.Name}
-	if err := f.partition(o.hive, parts); err != nil {
-		return in, "", err
-	}
-	in.values = f.Partitions()
-	return in, "", nil
+	in.values, err = o.valuesOf(in.Name, parts)
+	return in, "", err
 }
 
 // Since compares the list with an earlier one: it returns the Rels of inputs that are new,

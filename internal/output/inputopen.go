@@ -74,7 +74,7 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts Opening, bound *wher
 		return nil, err
 	}
 	f := newFile(src, e, &opts)
-	f.format, f.root, f.found, f.rootRel = of.Format, of.root, of.found, of.rootRel
+	f.listed(of.Format, Origin{of.root, of.found, of.rootRel})
 	if err = in.sameObject(f, of); err == nil {
 		err = f.begin(ctx, partsOfValues(of.values), opts)
 	}
@@ -88,7 +88,7 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts Opening, bound *wher
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	f.print = func() ([]byte, error) { return of.fingerprint, nil }
+	f.knownAs(of.fingerprint)
 	return f, f.rest()
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
 // pass passes records on unchanged.
@@ -29,12 +31,10 @@ func value(rec arrow.Record) int64 { return rec.Column(0).(*array.Int64).Value(0
 
 // some makes a file with the given number of row groups and batches.
 func some(mem *fakeTable, groups, batches int) *File {
-	f := fakeFile("some")
 	for range groups {
 		mem.groups = append(mem.groups, group{bytes: 1, batches: batches})
 	}
-	f.table = mem
-	return f
+	return newTable("some", dataset.Parquet, mem)
 }
 
 // The output is in input order and complete, for any number of workers, whatever time

@@ -89,7 +89,7 @@ func (m Predicate) pruner(f *File) (*prune.Pruner, error) {
 	}
 	p, err := prune.New(f.parquet().File(), f.Schema(), columns, o, m.Filter)
 	if p != nil {
-		p.Doubt = f.doubts.add
+		p.Doubt = f.Doubt
 	}
 	return p, err
 }

@@ -251,7 +251,7 @@ func (o Destination) apart(ctx context.Context, r *Run) error {
 		if f.src == nil { // not in a storage
 			continue
 		}
-		if err := check(f.name, f.root, place.holds(f.name) || place.is(f.name)); err != nil {
+		if err := check(f.name, f.origin.Root, place.holds(f.name) || place.is(f.name)); err != nil {
 			return err
 		}
 	}

@@ -358,3 +358,12 @@ func hiveTypes(files []*File) (types []string) {
 	}
 	return types
 }
+
+// valuesOf returns the values of the columns of a file's directories.
+func (o *Opening) valuesOf(name string, parts []hive.Part) ([]dataset.PartitionValue, error) {
+	f := File{name: name}
+	if err := f.partition(o.hive, parts); err != nil {
+		return nil, err
+	}
+	return f.Partitions(), nil
+}

@@ -50,7 +50,9 @@ func Records(name string, schema *arrow.Schema, read func(context.Context) iter.
 		missing = "read"
 	}
 	t := &recordTable{missing: missing, at: fault.At{File: name}, schema: schema, read: read, opts: opts}
-	return &File{name: name, rel: name, format: dataset.RecordBatches, size: -1, table: t, once: opts.Once, bytes: new(atomic.Int64), doubts: new(doubts)}
+	f := newTable(name, dataset.RecordBatches, t)
+	f.once = opts.Once
+	return f
 }
 
 // recordTable is the table of Records.

@@ -179,7 +179,7 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 
 // brief describes the file as [File.Input] does, without its schema and row groups.
 func briefOf(f *File) (Input, error) {
-	in := Input{Name: f.name, Rel: f.rel, Size: f.size, Format: f.format, values: f.Partitions(), found: f.found, root: f.root, rootRel: f.rootRel}
+	in := Input{Name: f.name, Rel: f.rel, Size: f.size, Format: f.format, values: f.Partitions(), found: f.origin.Found, root: f.origin.Root, rootRel: f.origin.RootRel}
 	if f.src != nil {
 		in.modTime, in.identity = f.src.Object().ModTime, f.src.Object().Identity
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestRuns: each row of a row group is in a run equally often, whether groups are large
@@ -176,25 +175,9 @@ func keyAt(t *testing.T, ids []any, names []string, column string, row int) (str
 	return string(b.Append(nil, 0)), true
 }
 
-// TestEstimateRows: an estimate for text, the exact number for other formats.
+// TestEstimateRows: the exact number, if there is one.
 func TestEstimateRows(t *testing.T) {
 	dir := t.TempDir()
-	lines := strings.Repeat("12345\n", 100_000)
-	for _, c := range []struct {
-		name, content string
-		low, high     int64
-		exact         bool
-	}{
-		{"ids.txt", lines, 99_000, 101_000, false},
-		{"few.txt", "1\n2\n3\n", 3, 4, false},
-		{"empty.txt", "", 0, 1, false},
-		{"packed.txt.gz", "\x1f\x8b\x08" + strings.Repeat("x", 30_000), 5_000, 20_000, false},
-	} {
-		f := &File{name: c.name, format: dataset.Lines, size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, table: unknownRows{fakeFile("x").table}}
-		if n, exact, err := EstimateRows(f); err != nil || n < c.low || n > c.high || exact != c.exact {
-			t.Errorf("%s: %d rows, exactly %v, %v; want %d to %d", c.name, n, exact, err, c.low, c.high)
-		}
-	}
 	name := write(t, filepath.Join(dir, "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(25, func(i int) int64 { return int64(i) })}))
 	if n, exact, err := EstimateRows(open(t, Opening{}, name)[0]); n != 25 || !exact || err != nil {
 		t.Errorf("Parquet: %d rows, exactly %v, %v", n, exact, err)
@@ -207,19 +190,6 @@ func TestEstimateRows(t *testing.T) {
 		t.Errorf("standard input has %d bytes", n)
 	}
 }
-
-// unknownRows is a table of one row group with an unknown number of rows.
-type unknownRows struct{ table }
-
-func (unknownRows) NumGroups() int      { return 1 }
-func (unknownRows) GroupRows(int) int64 { return -1 }
-
-// readerSource reads a string.
-type readerSource struct{ *strings.Reader }
-
-func (r readerSource) Object() storage.Object { return storage.Object{Size: r.Size()} }
-
-func (r readerSource) Close() error { return nil }
 
 // between is a filter that is known only by the bounds of its integers.
 func between(lo, hi int64) *codec.Filter {

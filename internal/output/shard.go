@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync/atomic"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -51,7 +50,7 @@ func (n *noShare) Read(context.Context, int, []int) iter.Seq2[arrow.Record, erro
 // noPiece returns a piece of which nothing can be read because of the error.
 func noPiece(s dataset.Shard, err error) Piece {
 	name := fmt.Sprintf("shard %d/%d", s.Index, s.Of)
-	return Piece{File: &File{name: name, rel: name, format: dataset.RecordBatches, size: -1, table: &noShare{err}, bytes: new(atomic.Int64)}, Hi: 1}
+	return Piece{File: newTable(name, dataset.RecordBatches, &noShare{err}), Hi: 1}
 }
 
 // contains reports whether q is a part of p.

@@ -1,11 +1,15 @@
 package output
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"io"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -124,4 +128,52 @@ func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) *File
 		types = spelled
 	}
 	return f.with(restored(f.table, t.WithTypes(types)))
+}
+
+// estimateLines estimates the number of rows of a text file from the lines at three places.
+// For compressed text it assumes a ratio of four.
+func (f *File) estimateLines() (rows int64, err error) {
+	_, release, err := f.keepOpen(context.Background())
+	if err != nil {
+		return -1, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	const piece = 64 << 10
+	var seen, lines int64
+	buf := make([]byte, piece)
+	for i := range int64(3) {
+		at := max(f.size-piece, 0) * i / 2
+		n := min(piece, f.size-at)
+		if m, err := f.src.ReadAt(buf[:n], at); int64(m) < n {
+			return -1, err
+		}
+		if i == 0 && compressed(buf[:n]) {
+			return f.size * 4 / guessedLine, f.rest()
+		}
+		seen, lines = seen+n, lines+int64(bytes.Count(buf[:n], []byte("\n")))
+		if f.size <= piece {
+			if n > 0 && buf[n-1] != '\n' {
+				lines++
+			}
+			break
+		}
+	}
+	rows = int64(float64(f.size) * float64(lines) / float64(max(seen, 1)))
+	if f.format == dataset.CSV || f.format == dataset.TSV { // the header
+		rows = max(rows-1, 0)
+	}
+	return rows, f.rest()
+}
+
+// guessedLine is the assumed length of a line in compressed text, in bytes.
+const guessedLine = 12
+
+// compressed reports whether the bytes begin like those of a compressed file.
+func compressed(b []byte) bool {
+	for _, magic := range []string{"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ", "\x04\x22\x4d\x18"} {
+		if bytes.HasPrefix(b, []byte(magic)) {
+			return true
+		}
+	}
+	return false
 }
