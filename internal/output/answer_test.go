@@ -16,6 +16,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Schemas as text: a line per element, indented by depth, with repetition, physical
@@ -204,7 +205,7 @@ func layoutOf(t testing.TB, log *File, p *Pairs) (*pairLayout, *File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "why", Destination{Output: Output{Name: "out.parquet"}}.PairsFit(p, []*File{log}), "")
+	sourcetest.Equal(t, "why", Destination{Output: Output{Name: "out.parquet"}}.PairsFit(p, []*File{log}), "")
 	o := Destination{Result: ResultExact}
 	if err := o.prepare(t.Context(), []*File{log}); err != nil {
 		t.Fatal(err)
@@ -253,7 +254,7 @@ func TestAnswerSchema(t *testing.T) {
 	}, "\n")
 	log := emptyFile(t, schemaOf(t, key+rest), nil, nil)
 	ids := emptyFile(t, schemaOf(t, key+rest), nil, nil)
-	equal(t, "the log", textOf(t, log.parquet().File().Metadata.Schema), key+rest)
+	sourcetest.Equal(t, "the log", textOf(t, log.parquet().File().Metadata.Schema), key+rest)
 
 	noIDs := func(s string) string { // without field ids, and under other names
 		var out strings.Builder
@@ -284,8 +285,8 @@ func TestAnswerSchema(t *testing.T) {
 			p := pairsOf(t, log, "k", ids)
 			p.KeepLog, p.KeepTable = c.log, c.ids
 			l, out := layoutOf(t, log, p)
-			equal(t, "schema", textOf(t, l.schema), c.want)
-			equal(t, "schema as written", textOf(t, out.parquet().File().Metadata.Schema), c.want)
+			sourcetest.Equal(t, "schema", textOf(t, l.schema), c.want)
+			sourcetest.Equal(t, "schema as written", textOf(t, out.parquet().File().Metadata.Schema), c.want)
 			if !out.Schema().Equal(l.arrow) {
 				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.arrow)
 			}
@@ -297,8 +298,8 @@ func TestAnswerSchema(t *testing.T) {
 // checkLeaves compares the sources of a layout's leaves with the leaves of the schema.
 func checkLeaves(t *testing.T, l *pairLayout, out, log *parquet.File, p *Pairs) {
 	t.Helper()
-	equal(t, "leaves", len(l.leaves), len(out.Leaves))
-	equal(t, "column orders", len(l.orders), len(out.Leaves))
+	sourcetest.Equal(t, "leaves", len(l.leaves), len(out.Leaves))
+	sourcetest.Equal(t, "column orders", len(l.orders), len(out.Leaves))
 	for i, leaf := range l.leaves {
 		to := out.Leaves[i]
 		if (leaf.log < 0) == (leaf.table < 0) {
@@ -313,17 +314,17 @@ func checkLeaves(t *testing.T, l *pairLayout, out, log *parquet.File, p *Pairs) 
 				shift = 1
 			}
 			if p.KeepTable {
-				equal(t, to.Dotted+": may be NULL", to.MaxDef > 0, true)
+				sourcetest.Equal(t, to.Dotted+": may be NULL", to.MaxDef > 0, true)
 			}
 		} else {
 			from, shift = p.Of.leaves[leaf.table], int(leaf.as.Shift)
-			equal(t, to.Dotted+": levels", leaf.as.MaxDef, to.MaxDef)
-			equal(t, to.Dotted+": the rest", leaf.rest.table, leaf.table)
+			sourcetest.Equal(t, to.Dotted+": levels", leaf.as.MaxDef, to.MaxDef)
+			sourcetest.Equal(t, to.Dotted+": the rest", leaf.rest.table, leaf.table)
 		}
-		equal(t, to.Dotted+": levels", to.MaxDef, from.MaxDef+shift)
-		equal(t, to.Dotted+": repetition", to.MaxRep, from.MaxRep)
-		equal(t, to.Dotted+": type", to.Type, from.Type)
-		equal(t, to.Dotted+": repeated", leaf.rest.repeated, to.MaxRep > 0)
+		sourcetest.Equal(t, to.Dotted+": levels", to.MaxDef, from.MaxDef+shift)
+		sourcetest.Equal(t, to.Dotted+": repetition", to.MaxRep, from.MaxRep)
+		sourcetest.Equal(t, to.Dotted+": type", to.Type, from.Type)
+		sourcetest.Equal(t, to.Dotted+": repeated", leaf.rest.repeated, to.MaxRep > 0)
 	}
 }
 
@@ -392,10 +393,10 @@ func TestSharedLayout(t *testing.T) {
 		}
 		layouts, like = append(layouts, l), l
 	}
-	equal(t, "the same schema", &layouts[0].schema[0] == &layouts[1].schema[0], true)
-	equal(t, "the same leaf", layouts[0].leaves[0].adapt == layouts[1].leaves[0].adapt, false)
-	equal(t, "leaves of another file", len(layouts[2].leaves), 2)
-	equal(t, "leaves", len(layouts[1].leaves), 3)
+	sourcetest.Equal(t, "the same schema", &layouts[0].schema[0] == &layouts[1].schema[0], true)
+	sourcetest.Equal(t, "the same leaf", layouts[0].leaves[0].adapt == layouts[1].leaves[0].adapt, false)
+	sourcetest.Equal(t, "leaves of another file", len(layouts[2].leaves), 2)
+	sourcetest.Equal(t, "leaves", len(layouts[1].leaves), 3)
 }
 
 // openBytes opens a Parquet file with the given content.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // PLAIN values, without lengths.
@@ -95,19 +96,19 @@ func checkSharedKey(t *testing.T, log, ids *File, values [][2]string, unfit bool
 	p.KeepTable = true
 	l, err := newPairLayout(log, p, nil)
 	if unfit {
-		says(t, "a key", err, nil, "the key k is")
+		sourcetest.Says(t, "a key", err, nil, "the key k is")
 		return
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	rest := l.leaves[0].rest
-	equal(t, "leaf", rest.table, 0)
-	equal(t, "highest level", rest.as.MaxDef, 1)
-	equal(t, "shift", int(rest.as.Shift), 1-p.Of.leaves[0].MaxDef)
+	sourcetest.Equal(t, "leaf", rest.table, 0)
+	sourcetest.Equal(t, "highest level", rest.as.MaxDef, 1)
+	sourcetest.Equal(t, "shift", int(rest.as.Shift), 1-p.Of.leaves[0].MaxDef)
 	if rest.cast == nil {
 		for _, v := range values {
-			equal(t, "a key", v[1], v[0])
+			sourcetest.Equal(t, "a key", v[1], v[0])
 		}
 		return
 	}
@@ -116,7 +117,7 @@ func checkSharedKey(t *testing.T, log, ids *File, values [][2]string, unfit bool
 		if of.Width() == 0 {
 			return i32(int32(len(v))) + v
 		}
-		equal(t, "bytes of a value", len(v), of.Width())
+		sourcetest.Equal(t, "bytes of a value", len(v), of.Width())
 		return v
 	}
 	fits := true
@@ -136,7 +137,7 @@ func checkSharedKey(t *testing.T, log, ids *File, values [][2]string, unfit bool
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "keys", string(got.Plain), want)
-		equal(t, "entries", got.Values, len(values))
+		sourcetest.Equal(t, "keys", string(got.Plain), want)
+		sourcetest.Equal(t, "entries", got.Values, len(values))
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // bundleInput is a file of a log whose outputs share files.
@@ -46,7 +47,7 @@ func bundleLog(t *testing.T, dir string, ext string) (inputs []bundleInput) {
 				nums = append(nums, *c.ID)
 			}
 		}
-		write(t, name, 50, record(t, checked(t), col{"id", nums}, col{"text", numbers(n, func(i int) string { return strings.Repeat("x", i%7) })}))
+		sourcetest.Write(t, name, 50, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: nums}, sourcetest.Col{Name: "text", Values: sourcetest.Numbers(n, func(i int) string { return strings.Repeat("x", i%7) })}))
 	}
 	for i := range 12 {
 		l := snappy
@@ -60,7 +61,7 @@ func bundleLog(t *testing.T, dir string, ext string) (inputs []bundleInput) {
 		}
 		if i == 8 {
 			bundle++
-			write(t, filepath.Join(dir, "d=1", "08b"+ext), 2, record(t, checked(t), col{"id", []int64{0, 3, 5}}))
+			sourcetest.Write(t, filepath.Join(dir, "d=1", "08b"+ext), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{0, 3, 5}}))
 			inputs = append(inputs, bundleInput{rel: "d=1/08b" + ext, rows: make([]click, 3), bundle: bundle})
 			bundle++
 		}
@@ -84,8 +85,8 @@ func checkBundles(t *testing.T, what, dir string, w dataset.Written, inputs []bu
 		files[f.Name], names, rows = f, append(names, f.Name), rows+f.Rows
 	}
 	for i, in := range w.Inputs {
-		equal(t, what+": input", in.Rel, inputs[i].rel)
-		equal(t, what+": rows of "+in.Rel, in.RowsIn, int64(len(inputs[i].rows)))
+		sourcetest.Equal(t, what+": input", in.Rel, inputs[i].rel)
+		sourcetest.Equal(t, what+": rows of "+in.Rel, in.RowsIn, int64(len(inputs[i].rows)))
 		if rows -= in.RowsOut; (in.RowsOut > 0) != (len(in.Files) > 0) || in.RowsKept != in.RowsOut {
 			t.Errorf("%s: %s: %d rows, %d log rows, in %q", what, in.Rel, in.RowsOut, in.RowsKept, in.Files)
 		}
@@ -110,10 +111,10 @@ func checkBundles(t *testing.T, what, dir string, w dataset.Written, inputs []bu
 			}
 		}
 	}
-	equal(t, what+": rows of files that no input has", rows, 0)
-	equal(t, what+": files, in order of inputs", names, found)
-	data := slices.DeleteFunc(tree(t, dir), func(n string) bool { return strings.HasPrefix(path.Base(n), "_") })
-	equal(t, what+": files on disk", data, slices.Sorted(slices.Values(names)))
+	sourcetest.Equal(t, what+": rows of files that no input has", rows, 0)
+	sourcetest.Equal(t, what+": files, in order of inputs", names, found)
+	data := slices.DeleteFunc(sourcetest.Tree(t, dir), func(n string) bool { return strings.HasPrefix(path.Base(n), "_") })
+	sourcetest.Equal(t, what+": files on disk", data, slices.Sorted(slices.Values(names)))
 }
 
 // lastOf returns the index of the last input with rows in a file.
@@ -159,8 +160,8 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 		memory   int64
 	}{{1, 0, 0}, {3, 0, 0}, {2, 8 << 20, 1}} {
 		what := fmt.Sprintf("%s to %s, every %d., target %d, %d threads, %d bytes in flight", ext, format, kept, target, way.threads, way.inFlight)
-		files := open(t, Opening{OpenOptions: OpenOptions{Mem: checked(t), Hive: dataset.HiveOff}, InFlight: way.inFlight}, in)
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: way.threads, Mem: checked(t)})
+		files := open(t, Opening{OpenOptions: OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff}, InFlight: way.inFlight}, in)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: way.threads, Mem: sourcetest.Checked(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,17 +177,17 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 			all += fmt.Sprint(f.Name, " ", f.Rows, "\n")
 			switch {
 			case format == dataset.Parquet:
-				all += get(t, dir+f.Name)
+				all += sourcetest.Get(t, dir+f.Name)
 			case ext == ".arrow": // in batches that depend on the memory
-				rows, _ := contents(t, dir+f.Name)
-				equal(t, what+": rows of "+f.Name, int64(len(rows)), f.Rows)
+				rows, _ := sourcetest.Contents(t, dir+f.Name)
+				sourcetest.Equal(t, what+": rows of "+f.Name, int64(len(rows)), f.Rows)
 				all += strings.Join(rows, "\n")
 			}
 		}
 		if i == 0 {
 			first = all
 		}
-		equal(t, what+": the same files", all == first, true)
+		sourcetest.Equal(t, what+": the same files", all == first, true)
 		if ext == ".parquet" && format == dataset.Parquet {
 			bundledRows(t, what, dir, w, inputs, members)
 		}
@@ -214,9 +215,9 @@ func TestBundlesCopyChunks(t *testing.T) {
 	const rows = 400_000
 	for i := range 3 {
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
-		values := numbers(rows, func(int) int64 { return rng.Int64() })
-		write(t, filepath.Join(in, fmt.Sprint(i, ".parquet")), rows/2, record(t, checked(t),
-			col{"id", numbers(rows, func(i int) int64 { return int64(i % 7) })}, col{"a", values}, col{"b", values}, col{"c", values}, col{"d", values}, col{"e", values}, col{"f", values}))
+		values := sourcetest.Numbers(rows, func(int) int64 { return rng.Int64() })
+		sourcetest.Write(t, filepath.Join(in, fmt.Sprint(i, ".parquet")), rows/2, sourcetest.Record(t, sourcetest.Checked(t),
+			sourcetest.Col{Name: "id", Values: sourcetest.Numbers(rows, func(i int) int64 { return int64(i % 7) })}, sourcetest.Col{Name: "a", Values: values}, sourcetest.Col{Name: "b", Values: values}, sourcetest.Col{Name: "c", Values: values}, sourcetest.Col{Name: "d", Values: values}, sourcetest.Col{Name: "e", Values: values}, sourcetest.Col{Name: "f", Values: values}))
 	}
 	files := open(t, Opening{}, in)
 	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(7, 1)...)}}})
@@ -237,8 +238,8 @@ func TestBundlesCopyChunks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stored := get(t, filepath.Join(in, f.Name))
+		stored := sourcetest.Get(t, filepath.Join(in, f.Name))
 		copied = copied || strings.Contains(string(b), stored[100:4096])
 	}
-	equal(t, "some bytes of the input are in the output", copied, true)
+	sourcetest.Equal(t, "some bytes of the input are in the output", copied, true)
 }

@@ -9,26 +9,27 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // castLog is a log with a column of texts, in row groups of ten. In the second one is a
 // misfit for a cast to int64, "x".
 func castLog(t testing.TB, name string) string {
-	text := numbers(40, func(i int) string {
+	text := sourcetest.Numbers(40, func(i int) string {
 		if i == 13 {
 			return "x"
 		}
 		return fmt.Sprint(i % 5)
 	})
-	return write(t, filepath.Join(t.TempDir(), name), 10, record(t, checked(t),
-		col{"k", text}, col{"n", numbers(40, func(i int) int64 { return int64(i) })}, col{"row", numbers(40, func(i int) int64 { return int64(i) })}))
+	return sourcetest.Write(t, filepath.Join(t.TempDir(), name), 10, sourcetest.Record(t, sourcetest.Checked(t),
+		sourcetest.Col{Name: "k", Values: text}, sourcetest.Col{Name: "n", Values: sourcetest.Numbers(40, func(i int) int64 { return int64(i) })}, sourcetest.Col{Name: "row", Values: sourcetest.Numbers(40, func(i int) int64 { return int64(i) })}))
 }
 
 // scanError returns the error of a scan of a file.
 func scanError(t testing.TB, name string, opts Scan) error {
 	t.Helper()
-	opts.Mem = checked(t)
+	opts.Mem = sourcetest.Checked(t)
 	files := open(t, Opening{OpenOptions: OpenOptions{Mem: opts.Mem}}, name)
 	s, err := ScannerOf(opts)
 	if err != nil {
@@ -54,8 +55,8 @@ func TestMisfitIsAnError(t *testing.T) {
 			"after one of no rows":   {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64"}},
 			"before one of no rows":  {{Filter: first, Key: "k::int64"}, {Filter: exactOf("n", 1000)}},
 			"of an exclusion":        {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64", NoMatch: true}},
-			"in a key of two":        {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "k::int64,n"}},
-			"in a key of two, later": {{Filter: bloomOf(t, "n,n2", 8, record(t, checked(t), col{"n", []int64{1}}, col{"n2", []int64{1}})), Key: "n,k::int64"}},
+			"in a key of two":        {{Filter: bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}})), Key: "k::int64,n"}},
+			"in a key of two, later": {{Filter: bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}})), Key: "n,k::int64"}},
 		} {
 			err := scanError(t, log, Scan{ScanOptions: ScanOptions{Match: match}})
 			if !errors.Is(err, key.ErrMisfit) {
@@ -103,13 +104,13 @@ func TestMisfitInText(t *testing.T) {
 	if err := os.WriteFile(name, []byte("k,n\n1,1\nx,2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t)}}, name)
+	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
 		o := KeyOptions{Key: column, IDs: true, Threads: 1}
 		_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
 			return func(*Keys) error { return nil }, nil
 		})
-		says(t, column, err, key.ErrMisfit, "ids.csv", "column k")
+		sourcetest.Says(t, column, err, key.ErrMisfit, "ids.csv", "column k")
 		if err != nil && strings.Contains(err.Error(), "row group") {
 			t.Errorf("%s: %v", column, err)
 		}

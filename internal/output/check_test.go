@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Check also reads the page indexes, which a scan needs but reading all rows does not.
@@ -18,12 +19,12 @@ func TestCheckReadsIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := filepath.Join(t.TempDir(), "a.parquet")
-		put(t, name, string(b))
+		sourcetest.Put(t, name, string(b))
 		at := int64(0)
 		for _, broken := range []bool{false, true} {
 			if broken {
 				b[at] ^= 0xff
-				put(t, name, string(b))
+				sourcetest.Put(t, name, string(b))
 			}
 			files, err := Open(t.Context(), []string{name}, OpenOptions{})
 			if err != nil {

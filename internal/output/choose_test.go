@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -31,7 +32,7 @@ func TestOneFileIsReadOnce(t *testing.T) {
 	root := t.TempDir()
 	log := filepath.Join(root, "log")
 	for i, name := range []string{"a.parquet", "sub/b.parquet", "sub/c.parquet"} {
-		write(t, filepath.Join(log, name), 4, record(t, checked(t), col{"id", []int64{int64(i), 7}}))
+		sourcetest.Write(t, filepath.Join(log, name), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{int64(i), 7}}))
 	}
 	linked := link(t, log, filepath.Join(root, "linked"))
 	file := link(t, filepath.Join(log, "a.parquet"), filepath.Join(root, "one.parquet"))
@@ -79,11 +80,11 @@ func TestUnfinishedOutputs(t *testing.T) {
 		farm, farm + "/*", filepath.Join(root, "one"), root,
 	} {
 		_, err := Open(t.Context(), []string{name}, OpenOptions{Hive: dataset.HiveOff})
-		says(t, name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
+		sourcetest.Says(t, name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
 		open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}}, name)
 	}
 	other := filepath.Join(filepath.Dir(out), "other")
-	write(t, filepath.Join(other, "d.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
+	sourcetest.Write(t, filepath.Join(other, "d.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	for _, opts := range []Opening{{OpenOptions: OpenOptions{Exclude: []string{"out/"}}}, {OpenOptions: OpenOptions{Include: []string{"other/"}}}, {OpenOptions: OpenOptions{Exclude: []string{"out"}}}} {
 		if files := open(t, opts, filepath.Dir(out)); len(files) != 1 {
 			t.Errorf("%+v: %d files", opts, len(files))
@@ -100,9 +101,9 @@ func TestUnfinishedOutputs(t *testing.T) {
 		}
 	}
 	open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, out)
-	put(t, filepath.Join(out, "y=1/stray.parquet"), get(t, filepath.Join(out, "a.parquet")))
+	sourcetest.Put(t, filepath.Join(out, "y=1/stray.parquet"), sourcetest.Get(t, filepath.Join(out, "a.parquet")))
 	_, err := Open(t.Context(), []string{out}, OpenOptions{Hive: dataset.HiveOff})
-	says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
+	sourcetest.Says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
 }
 
 // An input of a list is not replaced, and patterns are lines of .gitignore.
@@ -121,7 +122,7 @@ func TestApartFromAList(t *testing.T) {
 		run := runOf(1)
 		run.List = list
 		_, err := Destination{Output: Output{Name: name, Store: storage.Local{}, Force: true}, Run: run}.Pending(t.Context())
-		says(t, name, err, nil, "the output is the input")
+		sourcetest.Says(t, name, err, nil, "the output is the input")
 	}
 	for exclude, want := range map[string]string{
 		"y=1/": "[a.parquet]", "/c.parquet": "[a.parquet y=1/b.arrow y=1/c.parquet]", "c.parquet": "[a.parquet y=1/b.arrow]", "*/b.*": "[a.parquet y=1/c.parquet]",
@@ -131,6 +132,6 @@ func TestApartFromAList(t *testing.T) {
 		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff, Exclude: []string{exclude}}}, in) {
 			got = append(got, f.rel)
 		}
-		equal(t, exclude, fmt.Sprint(got), want)
+		sourcetest.Equal(t, exclude, fmt.Sprint(got), want)
 	}
 }

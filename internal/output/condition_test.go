@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -168,9 +169,9 @@ func drawEventTest(rng *rand.Rand, n int64, depth int) eventTest {
 func eventFiles(t *testing.T, rows []event) (names []string) {
 	dir := t.TempDir()
 	names = append(names,
-		write(t, filepath.Join(dir, "small.parquet"), 64, eventRecord(rows)),
-		write(t, filepath.Join(dir, "one.parquet"), 1<<20, eventRecord(rows)),
-		write(t, filepath.Join(dir, "a.arrow"), 100, eventRecord(rows)))
+		sourcetest.Write(t, filepath.Join(dir, "small.parquet"), 64, eventRecord(rows)),
+		sourcetest.Write(t, filepath.Join(dir, "one.parquet"), 1<<20, eventRecord(rows)),
+		sourcetest.Write(t, filepath.Join(dir, "a.arrow"), 100, eventRecord(rows)))
 	if bits.UintSize < 64 { // arrow/go's Parquet writer panics, because of an unaligned counter
 		return names
 	}
@@ -192,7 +193,7 @@ func eventFiles(t *testing.T, rows []event) (names []string) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, put(t, filepath.Join(dir, name), b.String()))
+		names = append(names, sourcetest.Put(t, filepath.Join(dir, name), b.String()))
 	}
 	return names
 }
@@ -219,7 +220,7 @@ func TestWhere(t *testing.T) {
 					opts.Store = far
 				}
 				checkWhere(t, open(t, opts, name), kept, threads)
-				equal(t, "announcements that are not released", far.open.Load(), 0)
+				sourcetest.Equal(t, "announcements that are not released", far.open.Load(), 0)
 				if t.Failed() {
 					t.Fatal(test.text)
 				}
@@ -290,8 +291,8 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 			}
 		}
 	}
-	equal(t, "rows that are read", got, want)
-	equal(t, "rows without columns", n, int64(len(want)))
+	sourcetest.Equal(t, "rows that are read", got, want)
+	sourcetest.Equal(t, "rows without columns", n, int64(len(want)))
 
 	// Keys, one by one and by dictionary.
 	var keys, distinct map[int64]int64
@@ -305,14 +306,14 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		}
 	}
 	keys, nulls = keyCounts(t, pieces, KeyOptions{Key: "id", Threads: threads})
-	equal(t, "keys", keys, want64)
-	equal(t, "NULL keys", nulls, without)
+	sourcetest.Equal(t, "keys", keys, want64)
+	sourcetest.Equal(t, "NULL keys", nulls, without)
 	distinct, _ = keyCounts(t, pieces, KeyOptions{Key: "id", Threads: threads, Distinct: true})
-	equal(t, "keys of dictionaries", distinct, want64)
+	sourcetest.Equal(t, "keys of dictionaries", distinct, want64)
 
 	// Scans.
-	low := exactOf("id", numbers(30, func(i int) int64 { return int64(i) })...)
-	pairs := bloomOf(t, "id,s", 256, record(t, memory.DefaultAllocator, col{"id", []int64{4, 5, 6, 7}}, col{"s", []string{"a", "b", "NO", ""}}))
+	low := exactOf("id", sourcetest.Numbers(30, func(i int) int64 { return int64(i) })...)
+	pairs := bloomOf(t, "id,s", 256, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{4, 5, 6, 7}}, sourcetest.Col{Name: "s", Values: []string{"a", "b", "NO", ""}}))
 	isLow := func(e event) bool { return e.id != nil && *e.id < 30 }
 	check := func() func(*Keys) ([]uint32, error) {
 		return func(k *Keys) ([]uint32, error) { return k.Probe() }
@@ -346,14 +347,14 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 				}
 			}
 		}
-		equal(t, c.what, got, want)
+		sourcetest.Equal(t, c.what, got, want)
 		if n := st.RowsWhere.Load(); n > int64(len(rows)) || c.opts.CountNulls && n != int64(len(rows)) {
 			t.Errorf("%s: %d rows are said to satisfy the condition, want %d", c.what, n, len(rows))
 		}
 		if c.opts.CountNulls {
-			equal(t, c.what+": NULL keys", st.KeysNull.Load(), without)
+			sourcetest.Equal(t, c.what+": NULL keys", st.KeysNull.Load(), without)
 		}
-		equal(t, c.what+": rows in", st.RowsIn.Load(), files[0].storedRows(t))
+		sourcetest.Equal(t, c.what+": rows in", st.RowsIn.Load(), files[0].storedRows(t))
 
 		s, err := ScannerOf(c.opts, files...)
 		if err != nil {
@@ -362,7 +363,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		if err := Count(ctx, s, pieces); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, c.what+": counted", s.Stats.RowsOut.Load(), int64(len(want)))
+		sourcetest.Equal(t, c.what+": counted", s.Stats.RowsOut.Load(), int64(len(want)))
 
 		out := filepath.Join(t.TempDir(), "out.parquet")
 		if s, err = ScannerOf(c.opts, files...); err != nil {
@@ -371,8 +372,8 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		if _, err := (Destination{Output: Output{Name: out}, Result: ResultCandidates}).WriteScan(ctx, s, pieces, files, nil); err != nil {
 			t.Fatal(err)
 		}
-		written, _ := contents(t, out)
-		equal(t, c.what+": written", written, stringsOf(want))
+		written, _ := sourcetest.Contents(t, out)
+		sourcetest.Equal(t, c.what+": written", written, stringsOf(want))
 	}
 
 	// Rows in memory.
@@ -388,8 +389,8 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "rows held", held, want)
-	equal(t, "rows that are read into memory", read, int64(len(want)))
+	sourcetest.Equal(t, "rows held", held, want)
+	sourcetest.Equal(t, "rows that are read into memory", read, int64(len(want)))
 
 	// A sample of everything: rows that fail count, but have no key.
 	var mu sync.Mutex
@@ -411,8 +412,8 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	for _, p := range pieces {
 		most += MostRows(p)
 	}
-	equal(t, "keys of a sample", sampled, int64(len(rows)))
-	equal(t, "rows of a sample", seen, most)
+	sourcetest.Equal(t, "keys of a sample", sampled, int64(len(rows)))
+	sourcetest.Equal(t, "rows of a sample", seen, most)
 }
 
 func (f *File) storedRows(t *testing.T) int64 {
@@ -526,7 +527,7 @@ func TestWhereNaN(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		name := put(t, filepath.Join(t.TempDir(), "log.parquet"), out.String())
+		name := sourcetest.Put(t, filepath.Join(t.TempDir(), "log.parquet"), out.String())
 		for i, f := range open(t, Opening{}, name)[0].parquet().File().Metadata.RowGroups {
 			if st := f.Columns[0].MetaData.Statistics; st.MinValue.Valid == (i == 4) {
 				t.Fatalf("%s: row group %d has bounds: %v", dt, i, st.MinValue.Valid)
@@ -539,33 +540,33 @@ func TestWhereNaN(t *testing.T) {
 					want = append(want, int64(row))
 				}
 			}
-			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("row", numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
+			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("row", sourcetest.Numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
 			got, _ := passing(t, open(t, Opening{OpenOptions: OpenOptions{Where: text}}, name), opts)
-			equal(t, fmt.Sprintf("%s of %s", text, dt), got, want)
+			sourcetest.Equal(t, fmt.Sprintf("%s of %s", text, dt), got, want)
 		}
 	}
 }
 
 // TestWhereMisfits: a value that does not fit its cast is no error in a row that fails.
 func TestWhereMisfits(t *testing.T) {
-	rec := record(t, memory.DefaultAllocator, col{"s", []string{"1", "x", "3"}}, col{"row", []int64{0, 1, 2}})
-	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
+	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"1", "x", "3"}}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
+	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
 	scan := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}}
 	got, _ := passing(t, open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), scan)
-	equal(t, "rows", got, []int64{0, 2})
+	sourcetest.Equal(t, "rows", got, []int64{0, 2})
 	keys, _ := keyCounts(t, Split(open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), KeyOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
-	equal(t, "keys", keys, map[int64]int64{1: 1, 3: 1})
+	sourcetest.Equal(t, "keys", keys, map[int64]int64{1: 1, 3: 1})
 }
 
 // TestWhereErrors: a condition that does not suit the files is an error at Open.
 func TestWhereErrors(t *testing.T) {
 	dir := t.TempDir()
-	name := write(t, filepath.Join(dir, "a.parquet"), 10, record(t, memory.DefaultAllocator, col{"n", []int64{1}}))
+	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "n", Values: []int64{1}}))
 	for _, c := range []struct{ where, name, word string }{
 		{"m = 1", name, "m"},
 		{"n = 'x'", name, "n"},
 		{"n = ", name, "character 5"},
-		{"n = 1", put(t, filepath.Join(dir, "ids.txt"), "1\n"), "unsupported"},
+		{"n = 1", sourcetest.Put(t, filepath.Join(dir, "ids.txt"), "1\n"), "unsupported"},
 	} {
 		files, err := Open(t.Context(), []string{c.name}, OpenOptions{Where: c.where, Text: true})
 		if err == nil {
@@ -574,9 +575,9 @@ func TestWhereErrors(t *testing.T) {
 			continue
 		}
 		if c.word == "unsupported" {
-			says(t, c.where, err, fault.ErrUnsupported)
+			sourcetest.Says(t, c.where, err, fault.ErrUnsupported)
 		} else {
-			says(t, c.where, err, nil, c.word)
+			sourcetest.Says(t, c.where, err, nil, c.word)
 		}
 	}
 }
@@ -587,12 +588,12 @@ func TestWhereReadsLittle(t *testing.T) {
 	const days, perDay = 365, 500
 	rng := rand.New(rand.NewPCG(3, 4))
 	dir := t.TempDir()
-	rec := record(t, memory.DefaultAllocator,
-		col{"ts", numbers(days*perDay, func(i int) int64 { return int64(i/perDay)*1000 + int64(i%perDay) })},
-		col{"id", numbers(days*perDay, func(int) int64 { return rng.Int64N(1 << 40) })},
-		col{"s", numbers(days*perDay, func(int) string { return fmt.Sprintf("%x", rng.Uint64()) })})
-	day := write(t, filepath.Join(dir, "day.parquet"), perDay, rec.NewSlice(100*perDay, 101*perDay))
-	year := write(t, filepath.Join(dir, "year.parquet"), perDay, rec)
+	rec := sourcetest.Record(t, memory.DefaultAllocator,
+		sourcetest.Col{Name: "ts", Values: sourcetest.Numbers(days*perDay, func(i int) int64 { return int64(i/perDay)*1000 + int64(i%perDay) })},
+		sourcetest.Col{Name: "id", Values: sourcetest.Numbers(days*perDay, func(int) int64 { return rng.Int64N(1 << 40) })},
+		sourcetest.Col{Name: "s", Values: sourcetest.Numbers(days*perDay, func(int) string { return fmt.Sprintf("%x", rng.Uint64()) })})
+	day := sourcetest.Write(t, filepath.Join(dir, "day.parquet"), perDay, rec.NewSlice(100*perDay, 101*perDay))
+	year := sourcetest.Write(t, filepath.Join(dir, "year.parquet"), perDay, rec)
 	scan := func(name string, where string, m dataset.Match) (bytes int64) {
 		file := open(t, Opening{OpenOptions: OpenOptions{Where: where}}, name)
 		before := file[0].BytesRead()
@@ -609,7 +610,7 @@ func TestWhereReadsLittle(t *testing.T) {
 		}
 		return file[0].BytesRead() - before
 	}
-	spread := exactOf("id", numbers(1<<12, func(i int) int64 { return int64(i) << 28 })...)
+	spread := exactOf("id", sourcetest.Numbers(1<<12, func(i int) int64 { return int64(i) << 28 })...)
 	for _, m := range []dataset.Match{{Filter: spread, Key: "id"}, {Filter: spread, Key: "id", NoMatch: true}, {Filter: exactOf("id"), Key: "id", NoMatch: true}} {
 		alone, all := scan(day, "", m), scan(year, "ts >= 100000 AND ts < 101000", m)
 		if all > alone+alone/20 || alone == 0 {
@@ -635,15 +636,15 @@ func TestWherePages(t *testing.T) {
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
 		files := open(t, Opening{OpenOptions: OpenOptions{Where: c.where}}, name)
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
+		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := Count(t.Context(), s, Split(files, dataset.Shard{})); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, c.where+": rows", s.Stats.RowsOut.Load(), c.rows)
-		equal(t, c.where+": pages", s.Stats.Pages.Load()-s.Stats.PagesSkipped.Load(), c.read)
+		sourcetest.Equal(t, c.where+": rows", s.Stats.RowsOut.Load(), c.rows)
+		sourcetest.Equal(t, c.where+": pages", s.Stats.Pages.Load()-s.Stats.PagesSkipped.Load(), c.read)
 	}
 }
 
@@ -653,11 +654,11 @@ func TestWhereExcludes(t *testing.T) {
 	for day := 1; day <= 3; day++ {
 		for _, country := range []string{"NO", "SE", "__HIVE_DEFAULT_PARTITION__"} {
 			n := int64(day * 10)
-			write(t, filepath.Join(dir, fmt.Sprintf("dt=2024-01-%02d/country=%s/a.parquet", day, country)), 10,
-				record(t, memory.DefaultAllocator, col{"row", []int64{n, n + 1, n + 2}}))
+			sourcetest.Write(t, filepath.Join(dir, fmt.Sprintf("dt=2024-01-%02d/country=%s/a.parquet", day, country)), 10,
+				sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "row", Values: []int64{n, n + 1, n + 2}}))
 		}
 	}
-	put(t, filepath.Join(dir, "dt=2024-01-02/country=SE/a.parquet"), "no Parquet file at all")
+	sourcetest.Put(t, filepath.Join(dir, "dt=2024-01-02/country=SE/a.parquet"), "no Parquet file at all")
 	for _, c := range []struct {
 		where    string
 		excluded int
@@ -671,8 +672,8 @@ func TestWhereExcludes(t *testing.T) {
 	} {
 		var excluded []string
 		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Where: c.where}, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
-		equal(t, c.where+": excluded files", len(excluded), c.excluded)
-		equal(t, c.where+": opened files", len(files), 9-c.excluded)
+		sourcetest.Equal(t, c.where+": excluded files", len(excluded), c.excluded)
+		sourcetest.Equal(t, c.where+": opened files", len(files), 9-c.excluded)
 		rows := int64(0)
 		for _, p := range Split(files, dataset.Shard{}) {
 			for g := p.Lo; g < p.Hi; g++ {
@@ -684,10 +685,10 @@ func TestWhereExcludes(t *testing.T) {
 				}
 			}
 		}
-		equal(t, c.where+": rows", rows, c.rows)
+		sourcetest.Equal(t, c.where+": rows", rows, c.rows)
 	}
 	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "country = 'SE'"})
-	says(t, "a file that is not excluded", err, nil, "dt=2024-01-02/country=SE/a.parquet")
+	sourcetest.Says(t, "a file that is not excluded", err, nil, "dt=2024-01-02/country=SE/a.parquet")
 }
 
 // TestWhereExcludesByTheFilesType: a column that is also in the files decides by its own
@@ -696,10 +697,10 @@ func TestWhereExcludesByTheFilesType(t *testing.T) {
 	dir := t.TempDir()
 	for _, hour := range []string{"08", "10"} {
 		n := int64(hour[0]-'0')*10 + int64(hour[1]-'0')
-		write(t, filepath.Join(dir, "hour="+hour, "a.parquet"), 10, record(t, memory.DefaultAllocator, col{"hour", []int64{n}}))
+		sourcetest.Write(t, filepath.Join(dir, "hour="+hour, "a.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "hour", Values: []int64{n}}))
 	}
 	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "hour < '1'"}) // "08" is, "10" is not; 8 and 10 are not
-	says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
+	sourcetest.Says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
 	files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
-	equal(t, "files", len(files), 1)
+	sourcetest.Equal(t, "files", len(files), 1)
 }

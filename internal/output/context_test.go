@@ -10,18 +10,19 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // However a context ends, and whatever its cause, the error wraps the context's error.
 func TestEndOfContext(t *testing.T) {
 	dir := t.TempDir()
 	rec := func() arrow.Record {
-		return record(t, memory.DefaultAllocator, col{"id", numbers(5000, func(i int) int64 { return int64(i) })})
+		return sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(5000, func(i int) int64 { return int64(i) })})
 	}
 	inputs := map[string]string{
-		"parquet": write(t, filepath.Join(dir, "log.parquet"), 100, rec()),
-		"arrow":   write(t, filepath.Join(dir, "log.arrow"), 100, rec()),
-		"text":    put(t, filepath.Join(dir, "ids.txt"), "1\n2\n3\n"),
+		"parquet": sourcetest.Write(t, filepath.Join(dir, "log.parquet"), 100, rec()),
+		"arrow":   sourcetest.Write(t, filepath.Join(dir, "log.arrow"), 100, rec()),
+		"text":    sourcetest.Put(t, filepath.Join(dir, "ids.txt"), "1\n2\n3\n"),
 	}
 	why := errors.New("enough")
 	for _, c := range []struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Runs over different inputs share a directory, whatever their shards, and _SUCCESS
@@ -30,12 +31,12 @@ func TestRunsShareADirectory(t *testing.T) {
 	}
 	did(run(1, dataset.Shard{Index: 0, Of: 2}, in+"/y=1"))
 	did(run(2, dataset.Shard{}, in+"/a.parquet"))
-	if slices.Contains(tree(t, out), publish.Success) {
+	if slices.Contains(sourcetest.Tree(t, out), publish.Success) {
 		t.Error("_SUCCESS before the other shard has finished")
 	}
 	did(run(1, dataset.Shard{Index: 1, Of: 2}, in+"/y=1"))
-	equal(t, "files of both", tree(t, out)[0], publish.Success)
-	equal(t, "_SUCCESS", get(t, out+publish.Success), "")
+	sourcetest.Equal(t, "files of both", sourcetest.Tree(t, out)[0], publish.Success)
+	sourcetest.Equal(t, "_SUCCESS", sourcetest.Get(t, out+publish.Success), "")
 	settled(t, out)
 	if s := stateOf(t, out); s.Generation != 2 || s.Rows != 30 || len(s.Inputs) != 3 || len(s.Recipes) != 2 {
 		t.Errorf("state %+v", s)
@@ -44,7 +45,7 @@ func TestRunsShareADirectory(t *testing.T) {
 	arrow := run(3, dataset.Shard{}, in+"/y=1")
 	arrow.out.Format = dataset.ArrowFile
 	did(arrow)
-	equal(t, "files", tree(t, out), []string{"_SUCCESS", "a.parquet", "y=1/_SUCCESS", "y=1/b.arrow", "y=1/c.arrow"})
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, out), []string{"_SUCCESS", "a.parquet", "y=1/_SUCCESS", "y=1/b.arrow", "y=1/c.arrow"})
 	// A finished run repairs its part, although the directory has others.
 	if err := os.Truncate(out+"a.parquet", 100); err != nil {
 		t.Fatal(err)
@@ -54,24 +55,24 @@ func TestRunsShareADirectory(t *testing.T) {
 	if w, err := healed.do(t); err != nil || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], "a.parquet is cut") {
 		t.Errorf("healing: %v, %v", w.Notes, err)
 	}
-	equal(t, "healed", slices.Contains(tree(t, out), publish.Success), true)
+	sourcetest.Equal(t, "healed", slices.Contains(sourcetest.Tree(t, out), publish.Success), true)
 	// What another run has replaced since belongs to that run.
 	did(run(5, dataset.Shard{}, in+"/a.parquet"))
 	_, err := healed.do(t)
-	says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "Force")
+	sourcetest.Says(t, "replaced since", err, ErrExists, "does not come from these inputs and options", "Force")
 	// Without Force another run is refused.
-	write(t, filepath.Join(in, "z/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
+	sourcetest.Write(t, filepath.Join(in, "z/a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	other := run(4, dataset.Shard{}, in+"/z")
 	other.out.Force = false
 	_, err = other.do(t)
-	says(t, "without force", err, ErrExists, "Force")
+	sourcetest.Says(t, "without force", err, ErrExists, "Force")
 }
 
 // contentsOf returns the names and contents of the files of a directory.
 func contentsOf(t *testing.T, dir string) (all []string) {
 	t.Helper()
-	for _, name := range tree(t, dir) {
-		all = append(all, name+get(t, filepath.Join(dir, name)))
+	for _, name := range sourcetest.Tree(t, dir) {
+		all = append(all, name+sourcetest.Get(t, filepath.Join(dir, name)))
 	}
 	return all
 }
@@ -103,13 +104,13 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 		}
 		// A run over another input notices it but cannot repair it.
 		_, err := job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out}, Run: runOf(1)}}.do(t)
-		says(t, what, err, ErrDone, "no _SUCCESS", "y=1/c.parquet is "+what)
-		equal(t, what, slices.DeleteFunc(tree(t, out), func(name string) bool { return filepath.Base(name) != publish.Success }), nil)
+		sourcetest.Says(t, what, err, ErrDone, "no _SUCCESS", "y=1/c.parquet is "+what)
+		sourcetest.Equal(t, what, slices.DeleteFunc(sourcetest.Tree(t, out), func(name string) bool { return filepath.Base(name) != publish.Success }), nil)
 		w, err := whole.do(t)
 		if err != nil || len(w.Notes) != 1 || !strings.Contains(w.Notes[0], "y=1/c.parquet is "+what) {
 			t.Errorf("%s: %v, %v", what, w.Notes, err)
 		}
-		equal(t, what, contentsOf(t, out), before)
+		sourcetest.Equal(t, what, contentsOf(t, out), before)
 	}
 	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
 	whole := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
@@ -117,27 +118,27 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The change is still known after another run has changed the state.
-	was := get(t, out+"y=1/c.parquet")
-	put(t, out+"y=1/c.parquet", was[:30]+string([]byte{was[30] ^ 1})+was[31:])
-	if w, err := (job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(tree(t, out), publish.Success) {
-		t.Errorf("beside a file that was changed: %v, %v, %v", w.Notes, err, tree(t, out))
+	was := sourcetest.Get(t, out+"y=1/c.parquet")
+	sourcetest.Put(t, out+"y=1/c.parquet", was[:30]+string([]byte{was[30] ^ 1})+was[31:])
+	if w, err := (job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}).do(t); err != nil || len(w.Notes) != 1 || slices.Contains(sourcetest.Tree(t, out), publish.Success) {
+		t.Errorf("beside a file that was changed: %v, %v, %v", w.Notes, err, sourcetest.Tree(t, out))
 	}
 	whole.out.Force = true
 	if _, err := whole.do(t); err != nil {
 		t.Fatal(err)
 	}
 	whole.out.Force = false
-	mine := get(t, filepath.Join(in, "a.parquet"))
-	put(t, out+"a.parquet", mine)
+	mine := sourcetest.Get(t, filepath.Join(in, "a.parquet"))
+	sourcetest.Put(t, out+"a.parquet", mine)
 	_, err := whole.do(t)
-	says(t, "a table of somebody's", err, ErrExists, "a.parquet has changed", "Force")
-	equal(t, "a table of somebody's", get(t, out+"a.parquet") == mine, true)
+	sourcetest.Says(t, "a table of somebody's", err, ErrExists, "a.parquet has changed", "Force")
+	sourcetest.Equal(t, "a table of somebody's", sourcetest.Get(t, out+"a.parquet") == mine, true)
 }
 
 // A manifest's content is not trusted.
 func TestManifestLeadsNowhere(t *testing.T) {
 	in, precious := logs(t), t.TempDir()
-	mine := put(t, filepath.Join(precious, "a.parquet"), "mine")
+	mine := sourcetest.Put(t, filepath.Join(precious, "a.parquet"), "mine")
 	const generation, part = "out.bloomjoin/manifest-00000001.json", "out.bloomjoin/shard-0123456789abcdef-00000-of-00001.json"
 	// manifests returns each kind of manifest that lists a file, by its name.
 	manifests := func(name string) map[string]string {
@@ -159,9 +160,9 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		}
 		for manifest, content := range all {
 			dir := filepath.Join(filepath.Dir(precious), t.Name())
-			put(t, filepath.Join(dir, manifest), content)
+			sourcetest.Put(t, filepath.Join(dir, manifest), content)
 			_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/out/", Force: true}, Run: runOf(1)}}.do(t)
-			says(t, manifest+": "+name, err, fault.ErrCorrupt, filepath.Base(manifest), "outside the directory or not an output")
+			sourcetest.Says(t, manifest+": "+name, err, fault.ErrCorrupt, filepath.Base(manifest), "outside the directory or not an output")
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +171,7 @@ func TestManifestLeadsNowhere(t *testing.T) {
 	// Nothing is removed through a link.
 	for manifest, content := range manifests("link/a.parquet") {
 		dir := t.TempDir()
-		put(t, filepath.Join(dir, manifest), content)
+		sourcetest.Put(t, filepath.Join(dir, manifest), content)
 		if err := os.MkdirAll(dir+"/out", 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -180,12 +181,12 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		if _, err := (job{[]string{in}, Destination{Output: Output{Name: dir + "/out/", Force: true}, Run: runOf(1)}}).do(t); err != nil {
 			t.Error(manifest, err)
 		}
-		equal(t, manifest, stateOf(t, dir+"/out/").Rows, 30)
-		equal(t, "behind the link", get(t, mine), "mine")
+		sourcetest.Equal(t, manifest, stateOf(t, dir+"/out/").Rows, 30)
+		sourcetest.Equal(t, "behind the link", sourcetest.Get(t, mine), "mine")
 	}
 	for manifest, content := range manifests("y=1/c.parquet") {
 		dir := t.TempDir()
-		put(t, filepath.Join(dir, manifest), strings.ReplaceAll(content, "\"a.parquet\"", "\"y=1/c.parquet\""))
+		sourcetest.Put(t, filepath.Join(dir, manifest), strings.ReplaceAll(content, "\"a.parquet\"", "\"y=1/c.parquet\""))
 		if err := os.MkdirAll(dir+"/out/y=1", 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -193,8 +194,8 @@ func TestManifestLeadsNowhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/out/", Force: true}, Run: runOf(2)}}.do(t)
-		says(t, "a link in the place of an output", err, ErrExists, "y=1/c.parquet is a link or device")
-		equal(t, "behind the link", get(t, mine), "mine")
+		sourcetest.Says(t, "a link in the place of an output", err, ErrExists, "y=1/c.parquet is a link or device")
+		sourcetest.Equal(t, "behind the link", sourcetest.Get(t, mine), "mine")
 	}
 	for manifest, contents := range map[string][]string{
 		part:       {"{", `{"version":2}`, `{"version":3,"of":0}`, `{"version":3,"of":2,"shard":2,"run":"0123456789abcdef"}`, `{"version":3,"of":1,"run":"0"}`},
@@ -202,10 +203,10 @@ func TestManifestLeadsNowhere(t *testing.T) {
 	} {
 		for _, bad := range contents {
 			dir := t.TempDir()
-			put(t, filepath.Join(dir, manifest), bad)
+			sourcetest.Put(t, filepath.Join(dir, manifest), bad)
 			_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/out/", Force: true}, Run: runOf(1)}}.do(t)
-			says(t, bad, err, nil, filepath.Base(manifest))
-			equal(t, bad, get(t, filepath.Join(dir, manifest)), bad)
+			sourcetest.Says(t, bad, err, nil, filepath.Base(manifest))
+			sourcetest.Equal(t, bad, sourcetest.Get(t, filepath.Join(dir, manifest)), bad)
 		}
 	}
 }
@@ -215,16 +216,16 @@ func TestOutputNamesOfAnyBytes(t *testing.T) {
 	names := []string{"bad\xff\xfe.parquet", `a\xFF.parquet`, `back\\slash.parquet`, "esc\x1b[31m.parquet", strings.Repeat("n", 247) + ".parquet", "grün\u202e.parquet"}
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")+"/"
 	for _, name := range names {
-		write(t, filepath.Join(in, name), 1, record(t, checked(t), col{"id", []int64{1}}))
+		sourcetest.Write(t, filepath.Join(in, name), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	}
 	j := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
 	if _, err := j.do(t); err != nil {
 		t.Fatal(err)
 	}
-	got := tree(t, out)
-	equal(t, "files", got[1:], slices.Sorted(slices.Values(names)))
+	got := sourcetest.Tree(t, out)
+	sourcetest.Equal(t, "files", got[1:], slices.Sorted(slices.Values(names)))
 	_, err := j.do(t)
-	says(t, "again", err, ErrDone)
+	sourcetest.Says(t, "again", err, ErrDone)
 	j.out.Force = true
 	if _, err := j.do(t); err != nil {
 		t.Error(err)

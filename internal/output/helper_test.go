@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 func TestMain(m *testing.M) {
@@ -19,8 +20,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func fakeFile(name string, groups ...group) *File {
-	return newTable(name, dataset.Parquet, &fakeTable{groups: groups, mem: memory.DefaultAllocator})
+func fakeFile(name string, groups ...sourcetest.Group) *File {
+	return newTable(name, dataset.Parquet, &sourcetest.Table{Groups: groups, Mem: memory.DefaultAllocator})
 }
 
 // manifestOf returns the path of the root manifest of an output directory.
@@ -29,7 +30,7 @@ func manifestOf(dir string) string { return filepath.Join(publish.ManifestsOf(di
 // stateOf returns the root manifest of an output directory.
 func stateOf(t testing.TB, dir string) (s publish.State) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(get(t, manifestOf(dir))), &s); err != nil {
+	if err := json.Unmarshal([]byte(sourcetest.Get(t, manifestOf(dir))), &s); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -39,7 +40,7 @@ func stateOf(t testing.TB, dir string) (s publish.State) {
 // directory.
 func settled(t testing.TB, dir string) {
 	t.Helper()
-	names := tree(t, publish.ManifestsOf(dir))
+	names := sourcetest.Tree(t, publish.ManifestsOf(dir))
 	if len(names) != 2 || names[1] != "manifest.json" || !strings.HasPrefix(names[0], "manifest-0") {
 		t.Errorf("manifests of %s: %v, want one generation and its copy", dir, names)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // days writes a log of two days, of 20 rows each, and returns its directory.
@@ -30,7 +31,7 @@ func days(t *testing.T, ext string) (dir string) {
 		for n := range 20 {
 			ids = append(ids, int64(20*i+n))
 		}
-		write(t, filepath.Join(dir, day, "a"+ext), 10, record(t, checked(t), col{"id", ids}))
+		sourcetest.Write(t, filepath.Join(dir, day, "a"+ext), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: ids}))
 	}
 	return dir
 }
@@ -44,7 +45,7 @@ func hiveRows(t *testing.T, files []*File, columns []int) (rows []string) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rows = append(rows, rowsOf(rec)...)
+				rows = append(rows, sourcetest.Rows(rec)...)
 			}
 		}
 	}
@@ -72,12 +73,12 @@ func TestHiveColumns(t *testing.T) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 					t.Fatal(err)
 				}
-				put(t, path, text)
+				sourcetest.Put(t, path, text)
 			}
 		}
 		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, dir)
-		equal(t, ext+" types", fmt.Sprint(files[0].Schema().Field(0).Type, files[0].Schema().Field(1), files[0].Schema().Field(2)), "int64 dt: type=date32, nullable c: type=utf8, nullable")
-		equal(t, ext+" stored", files[0].StoredColumns(), 1)
+		sourcetest.Equal(t, ext+" types", fmt.Sprint(files[0].Schema().Field(0).Type, files[0].Schema().Field(1), files[0].Schema().Field(2)), "int64 dt: type=date32, nullable c: type=utf8, nullable")
+		sourcetest.Equal(t, ext+" stored", files[0].StoredColumns(), 1)
 		rows := hiveRows(t, files, nil)
 		if len(rows) != 40 || !strings.Contains(rows[3], "3") || !strings.Contains(rows[3], "2024-01-01") || !strings.Contains(rows[3], "NO") || strings.Contains(rows[23], "NO") {
 			t.Errorf("%s: %d rows, %v", ext, len(rows), rows)
@@ -90,7 +91,7 @@ func TestHiveColumns(t *testing.T) {
 			t.Errorf("%s: %d rows of a constant", ext, len(only))
 		}
 		off := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff, Text: true}}, dir)
-		equal(t, ext+" off", off[0].Schema().NumFields(), 1)
+		sourcetest.Equal(t, ext+" off", off[0].Schema().NumFields(), 1)
 	}
 }
 
@@ -163,8 +164,8 @@ func TestHiveOutputs(t *testing.T) {
 			for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema().Fields() {
 				got = append(got, f.Name)
 			}
-			equal(t, in+", "+c.name, strings.Join(got, " "), c.want)
-			equal(t, in+", "+c.name+": rows", w.Rows, int64(len(files)*10))
+			sourcetest.Equal(t, in+", "+c.name, strings.Join(got, " "), c.want)
+			sourcetest.Equal(t, in+", "+c.name+": rows", w.Rows, int64(len(files)*10))
 			if c.columns != nil || c.base != "" {
 				continue
 			}
@@ -175,7 +176,7 @@ func TestHiveOutputs(t *testing.T) {
 				}
 			}
 			again := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, out.Name)
-			equal(t, in+", "+c.name+" read again", hiveRows(t, again, nil), want)
+			sourcetest.Equal(t, in+", "+c.name+" read again", hiveRows(t, again, nil), want)
 		}
 	}
 }
@@ -190,7 +191,7 @@ func TestHiveMetadata(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	put(t, to, get(t, from))
+	sourcetest.Put(t, to, sourcetest.Get(t, from))
 	files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir)
 	for name, want := range map[string]string{"o/": "{} me", "o.parquet": " me"} {
 		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}}
@@ -203,8 +204,8 @@ func TestHiveMetadata(t *testing.T) {
 			written += w.Files[0].Name
 		}
 		s := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema()
-		equal(t, name, metaOf(s, "pandas")+" "+metaOf(s, "owner"), want)
-		equal(t, name, metaOf(s, metaHive), `["a:int64"]`)
+		sourcetest.Equal(t, name, sourcetest.Metadata(s, "pandas")+" "+sourcetest.Metadata(s, "owner"), want)
+		sourcetest.Equal(t, name, sourcetest.Metadata(s, metaHive), `["a:int64"]`)
 	}
 }
 
@@ -229,8 +230,8 @@ func TestHiveAgrees(t *testing.T) {
 			{"K=5", []int64{6, 6}, ""},
 		} {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, c.dir, "a"+ext), 2, record(t, checked(t), col{"k", c.values}))
-			files, err := Open(t.Context(), []string{dir}, OpenOptions{Mem: checked(t)})
+			sourcetest.Write(t, filepath.Join(dir, c.dir, "a"+ext), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: c.values}))
+			files, err := Open(t.Context(), []string{dir}, OpenOptions{Mem: sourcetest.Checked(t)})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s %v: %v, want %q", c.dir, c.values, err, c.want)
 			}
@@ -241,13 +242,13 @@ func TestHiveAgrees(t *testing.T) {
 			if c.dir[0] == 'K' {
 				want = append(want, "K")
 				_, err := Open(t.Context(), []string{dir}, OpenOptions{IgnoreCase: true})
-				says(t, "another case", err, nil, `want "5"`)
+				sourcetest.Says(t, "another case", err, nil, `want "5"`)
 			}
 			var got []string
 			for _, f := range files[0].Schema().Fields() {
 				got = append(got, f.Name)
 			}
-			equal(t, c.dir, got, want)
+			sourcetest.Equal(t, c.dir, got, want)
 			if err := Close(files); err != nil {
 				t.Error(err)
 			}
@@ -269,12 +270,12 @@ func TestHiveStoredType(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for i, name := range c.names {
-			write(t, filepath.Join(dir, name, "a.parquet"), 1, record(t, checked(t), col{"k", c.values(5 + i)}))
+			sourcetest.Write(t, filepath.Join(dir, name, "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: c.values(5 + i)}))
 		}
 		excluded := 0
 		files, err := OpenFiles(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: c.where}, Excluded: func(string) { excluded++ }})
 		if c.want != "" {
-			says(t, c.where, err, fault.ErrMismatch, c.want)
+			sourcetest.Says(t, c.where, err, fault.ErrMismatch, c.want)
 		} else if err != nil || excluded != 1 || len(files) != 1 {
 			t.Errorf("%s: %d files, %d excluded, %v", c.where, len(files), excluded, err)
 		}
@@ -291,7 +292,7 @@ func TestHiveProof(t *testing.T) {
 		t.Skip("arrow/go's Parquet writer panics, because of an unaligned counter")
 	}
 	dir := t.TempDir()
-	rec := record(t, checked(t), col{"c", []string{"NO", "NO"}})
+	rec := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "c", Values: []string{"NO", "NO"}})
 	var b bytes.Buffer
 	w, err := pqarrow.NewFileWriter(rec.Schema(), &b, v15.NewWriterProperties(), pqarrow.DefaultWriterProps())
 	if err != nil {
@@ -303,8 +304,8 @@ func TestHiveProof(t *testing.T) {
 	value := rec.NewSlice(0, 1)
 	defer value.Release()
 	for name, want := range map[string]bool{
-		put(t, filepath.Join(dir, "arrow.parquet"), b.String()):      false,
-		write(t, filepath.Join(dir, "own", "own.parquet"), 100, rec): true,
+		sourcetest.Put(t, filepath.Join(dir, "arrow.parquet"), b.String()):      false,
+		sourcetest.Write(t, filepath.Join(dir, "own", "own.parquet"), 100, rec): true,
 	} {
 		if got := open(t, Opening{}, name)[0].parquet().Holds(0, 0, value.Column(0)); got != want {
 			t.Errorf("%s: %v", name, got)
@@ -351,11 +352,11 @@ func TestHiveTypesChange(t *testing.T) {
 			out.Name += "/"
 		}
 		scanTo(t, out, Scan{}, open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir))
-		write(t, filepath.Join(dir, "hour=08", "x.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
+		sourcetest.Write(t, filepath.Join(dir, "hour=08", "x.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir)
 		out.Run = &Run{Options: []string{"a"}, Log: files}
 		_, err := out.Pending(t.Context())
-		says(t, name, err, ErrExists, "column hour", "want int64, with which the output was written, got string", "HiveTypes hour:int64")
+		sourcetest.Says(t, name, err, ErrExists, "column hour", "want int64, with which the output was written, got string", "HiveTypes hour:int64")
 		out.Force, out.owner = true, nil
 		if _, err := out.Pending(t.Context()); err != nil {
 			t.Errorf("%s, Force: %v", name, err)
@@ -363,7 +364,7 @@ func TestHiveTypesChange(t *testing.T) {
 		if name == "o/" {
 			out.Run.Log = open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, filepath.Join(dir, "hour=08"))
 			_, err := out.Pending(t.Context())
-			says(t, "another file beside it", err, ErrExists, "hour:int64")
+			sourcetest.Says(t, "another file beside it", err, ErrExists, "hour:int64")
 		}
 		if err := os.RemoveAll(filepath.Join(dir, "hour=08")); err != nil {
 			t.Fatal(err)

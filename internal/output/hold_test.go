@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // TestHold: a directory with held files changes only when all rows have arrived, and
@@ -31,9 +32,9 @@ func TestHold(t *testing.T) {
 	}
 	held := job{[]string{in}, Destination{Output: Output{Name: dir, Hold: true}, Run: runOf(1)}}
 	_, err := held.doWith(t, failing)
-	says(t, "into an empty directory", err, boom)
-	equal(t, "what is left", tree(t, dir), nil)
-	equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)
+	sourcetest.Says(t, "into an empty directory", err, boom)
+	sourcetest.Equal(t, "what is left", sourcetest.Tree(t, dir), nil)
+	sourcetest.Equal(t, "what is left beside it", sourcetest.Tree(t, publish.ManifestsOf(dir)), nil)
 
 	// The directory has another run's output: Force replaces it only at the end.
 	other := job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: dir}, Run: runOf(2)}}
@@ -41,13 +42,13 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = held.do(t)
-	says(t, "without force", err, ErrExists)
+	sourcetest.Says(t, "without force", err, ErrExists)
 	before, state := snapshot(t, dir), snapshot(t, publish.ManifestsOf(dir))
 	held.out.Force = true
 	_, err = held.doWith(t, failing)
-	says(t, "over another run", err, boom)
-	equal(t, "what stands there", snapshot(t, dir), before)
-	equal(t, "what stands beside it", snapshot(t, publish.ManifestsOf(dir)), state)
+	sourcetest.Says(t, "over another run", err, boom)
+	sourcetest.Equal(t, "what stands there", snapshot(t, dir), before)
+	sourcetest.Equal(t, "what stands beside it", snapshot(t, publish.ManifestsOf(dir)), state)
 
 	// On success, the directory is the same as without Hold.
 	if w, err := held.doWith(t, watch(t, dir, snapshot(t, dir))); err != nil || w.Rows != 30 {
@@ -58,7 +59,7 @@ func TestHold(t *testing.T) {
 	if _, err := plain.do(t); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "the directory", snapshot(t, dir), snapshot(t, plain.out.Name))
+	sourcetest.Equal(t, "the directory", snapshot(t, dir), snapshot(t, plain.out.Name))
 
 	// What a rival has written in the meantime stays.
 	fresh := t.TempDir() + "/out/"
@@ -69,8 +70,8 @@ func TestHold(t *testing.T) {
 		}
 		return rows
 	})
-	says(t, "a rival", err, ErrExists)
-	equal(t, "the rival's files", tree(t, fresh), []string{"_SUCCESS", "a.parquet"})
+	sourcetest.Says(t, "a rival", err, ErrExists)
+	sourcetest.Equal(t, "the rival's files", sourcetest.Tree(t, fresh), []string{"_SUCCESS", "a.parquet"})
 }
 
 // watch checks that the directory is unchanged until the last row, and that no file is
@@ -79,7 +80,7 @@ func watch(t *testing.T, dir, before string) func(iter.Seq2[Rows, error]) iter.S
 	return func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		return func(yield func(Rows, error) bool) {
 			for r, err := range rows {
-				equal(t, "the directory meanwhile", snapshot(t, dir), before)
+				sourcetest.Equal(t, "the directory meanwhile", snapshot(t, dir), before)
 				if !yield(r, err) {
 					return
 				}
@@ -105,9 +106,9 @@ func watch(t *testing.T, dir, before string) func(iter.Seq2[Rows, error]) iter.S
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
-	for _, name := range tree(t, dir) {
+	for _, name := range sourcetest.Tree(t, dir) {
 		if base := name[strings.LastIndex(name, "/")+1:]; !strings.HasPrefix(base, ".") {
-			b.WriteString(name + "\n" + get(t, dir+"/"+name) + "\n")
+			b.WriteString(name + "\n" + sourcetest.Get(t, dir+"/"+name) + "\n")
 		}
 	}
 	return b.String()
@@ -123,8 +124,8 @@ func TestHoldOnAFullDisk(t *testing.T) {
 		dir := t.TempDir() + "/out/"
 		left := space
 		if _, err := (job{[]string{in}, Destination{Output: Output{Name: dir, Store: fullStore{left: &left}, Hold: true}, Run: runOf(1)}}).do(t); err != nil {
-			equal(t, "what is left", tree(t, dir), nil)
-			equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)
+			sourcetest.Equal(t, "what is left", sourcetest.Tree(t, dir), nil)
+			sourcetest.Equal(t, "what is left beside it", sourcetest.Tree(t, publish.ManifestsOf(dir)), nil)
 		}
 	}
 }
@@ -150,7 +151,7 @@ func TestHoldCancelled(t *testing.T) {
 		}
 	}
 	_, err := Destination{Output: Output{Name: dir, Hold: true}, Run: runOf(1)}.Write(ctx, parts, rows)
-	says(t, "a run that is called off", err, context.Canceled)
-	equal(t, "what is left", tree(t, dir), nil)
-	equal(t, "what is left beside it", tree(t, publish.ManifestsOf(dir)), nil)
+	sourcetest.Says(t, "a run that is called off", err, context.Canceled)
+	sourcetest.Equal(t, "what is left", sourcetest.Tree(t, dir), nil)
+	sourcetest.Equal(t, "what is left beside it", sourcetest.Tree(t, publish.ManifestsOf(dir)), nil)
 }

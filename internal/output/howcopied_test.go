@@ -9,23 +9,24 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // TestHowPages: PathOf names columns whose chunks cannot be copied whole, and why:
 // some of many, in some of the row groups, and in a union of schemas.
 func TestHowPages(t *testing.T) {
 	const n = 3000 // in three row groups
-	small := []col{{"user", numbers(n, func(i int) int64 { return int64(i) })}}
+	small := []sourcetest.Col{{Name: "user", Values: sourcetest.Numbers(n, func(i int) int64 { return int64(i) })}}
 	large := small
 	for i := range 10 {
 		name := fmt.Sprint("v", i)
-		small = append(small, col{name, numbers(n, func(i int) int32 { return int32(i) * 0x01234567 })})
-		large = append(large, col{name, numbers(n, func(i int) int64 { return int64(i) * 0x0123456789ABCDEF })})
+		small = append(small, sourcetest.Col{Name: name, Values: sourcetest.Numbers(n, func(i int) int32 { return int32(i) * 0x01234567 })})
+		large = append(large, sourcetest.Col{Name: name, Values: sourcetest.Numbers(n, func(i int) int64 { return int64(i) * 0x0123456789ABCDEF })})
 	}
 	dir := t.TempDir()
 	names := []string{
-		write(t, filepath.Join(dir, "a.parquet"), n/3, record(t, memory.DefaultAllocator, small...)),
-		write(t, filepath.Join(dir, "b.parquet"), n/3, record(t, memory.DefaultAllocator, large...)),
+		sourcetest.Write(t, filepath.Join(dir, "a.parquet"), n/3, sourcetest.Record(t, memory.DefaultAllocator, small...)),
+		sourcetest.Write(t, filepath.Join(dir, "b.parquet"), n/3, sourcetest.Record(t, memory.DefaultAllocator, large...)),
 	}
 	const some = "pages are copied, and whole chunks where no row is dropped or repeated"
 	for _, c := range []struct {

@@ -273,7 +273,7 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 	return entries, nil
 }
 
-// rowsOf returns the number of rows of an output, as its footer has it.
+// Rows returns the number of rows of an output, as its footer has it.
 func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err error) {
 	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
 	if err := opts.fill(); err != nil {

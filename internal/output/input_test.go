@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -29,16 +30,16 @@ import (
 func listed(t testing.TB, n int) (dir, list string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "log")
-	mem := checked(t)
+	mem := sourcetest.Checked(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range n {
 		rows := 1 + rng.IntN(40)
-		rec := record(t, mem, col{"id", numbers(rows, func(k int) int64 { return int64(1000*i + k) })})
+		rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(rows, func(k int) int64 { return int64(1000*i + k) })})
 		day := fmt.Sprintf("2024-05-%02d", 1+i%7)
 		if i%7 == 6 {
 			day = "__HIVE_DEFAULT_PARTITION__"
 		}
-		write(t, filepath.Join(dir, "dt="+day, fmt.Sprintf("p%03d.parquet", i)), 8, rec)
+		sourcetest.Write(t, filepath.Join(dir, "dt="+day, fmt.Sprintf("p%03d.parquet", i)), 8, rec)
 		rec.Release()
 	}
 	list = filepath.Join(filepath.Dir(dir), "list.jsonl")
@@ -89,7 +90,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, where, chosen.Len(), len(files))
+		sourcetest.Equal(t, where, chosen.Len(), len(files))
 		i := 0
 		for got, err := range chosen.Each(ctx) {
 			if err != nil {
@@ -100,7 +101,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.modTime, want.modTime = want.modTime.UTC(), want.modTime.UTC()
-			equal(t, want.Rel, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+			sourcetest.Equal(t, want.Rel, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 			i++
 		}
 		for _, of := range []uint32{0, 1, 2, 7, uint32(cases.Count(11, 40, 100))} {
@@ -113,7 +114,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				equal(t, fmt.Sprint(where, " ", i, "/", of), piecesText(parts), piecesText(Split(files, dataset.Shard{Index: i, Of: of})))
+				sourcetest.Equal(t, fmt.Sprint(where, " ", i, "/", of), piecesText(parts), piecesText(Split(files, dataset.Shard{Index: i, Of: of})))
 				if err := Close(shared); err != nil {
 					t.Error(err)
 				}
@@ -129,23 +130,23 @@ func TestInputsAreTheFiles(t *testing.T) {
 	for _, f := range files {
 		rows += f.Rows()
 	}
-	equal(t, "rows", in.Rows(), rows)
-	equal(t, "columns", in.Hive(), []arrow.Field{{Name: "dt", Type: arrow.FixedWidthTypes.Date32, Nullable: true}})
-	equal(t, "arguments", in.Arguments(), []string{dir})
+	sourcetest.Equal(t, "rows", in.Rows(), rows)
+	sourcetest.Equal(t, "columns", in.Hive(), []arrow.Field{{Name: "dt", Type: arrow.FixedWidthTypes.Date32, Nullable: true}})
+	sourcetest.Equal(t, "arguments", in.Arguments(), []string{dir})
 }
 
 // rels yields what Each does, also for names that JSON escapes, and of chosen inputs.
 func TestInputsRels(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	mem := checked(t)
+	mem := sourcetest.Checked(t)
 	names := []string{"plain", `"`, `,"rel":"x`, `back\slash`, "<&>", "ü", "line\nend", `x","rel":"y`, "dt=1"}
 	if runtime.GOOS == "linux" {
 		names = append(names, "\xff")
 	}
 	for _, name := range names {
-		rec := record(t, mem, col{"a", []int64{1}})
-		write(t, filepath.Join(dir, name+".parquet"), 10, rec)
+		rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "a", Values: []int64{1}})
+		sourcetest.Write(t, filepath.Join(dir, name+".parquet"), 10, rec)
 		rec.Release()
 	}
 	list := filepath.Join(dir, "_list")
@@ -169,7 +170,7 @@ func TestInputsRels(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		equal(t, "rels", got, want)
+		sourcetest.Equal(t, "rels", got, want)
 	}
 }
 
@@ -178,16 +179,16 @@ func TestInputsRels(t *testing.T) {
 func TestInputsAreCanonical(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	mem := checked(t)
-	for i, c := range [][]col{{{"a", []int64{1}}}, {{"a", []int64{2, 3}}}, {{"a", []int64{4}}, {"b", []string{"x"}}}} {
-		rec := record(t, mem, c...)
-		write(t, filepath.Join(dir, fmt.Sprint("f", i, ".parquet")), 10, rec)
+	mem := sourcetest.Checked(t)
+	for i, c := range [][]sourcetest.Col{{{Name: "a", Values: []int64{1}}}, {{Name: "a", Values: []int64{2, 3}}}, {{Name: "a", Values: []int64{4}}, {Name: "b", Values: []string{"x"}}}} {
+		rec := sourcetest.Record(t, mem, c...)
+		sourcetest.Write(t, filepath.Join(dir, fmt.Sprint("f", i, ".parquet")), 10, rec)
 		rec.Release()
 	}
 	first, second := filepath.Join(dir, "list1"), filepath.Join(dir, "list2")
 	freeze(t, first, Opening{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
 	freeze(t, second, Opening{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
-	equal(t, "bytes", get(t, second), get(t, first))
+	sourcetest.Equal(t, "bytes", sourcetest.Get(t, second), sourcetest.Get(t, first))
 	schemas, err := openList(t, first).Schemas(ctx)
 	if err != nil || len(schemas) != 2 || schemas[0].Rel != "f0.parquet" || schemas[1].Rel != "f2.parquet" {
 		t.Errorf("schemas %+v, %v", schemas, err)
@@ -219,7 +220,7 @@ func TestInputsAreCanonical(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = WriteInputs(ctx, storage.Local{}, first, l, false)
-	says(t, "another list", err, ErrExists, "list1", "Force")
+	sourcetest.Says(t, "another list", err, ErrExists, "list1", "Force")
 	unsorted := newInputList(nil, "")
 	for _, rel := range []string{"b", "a"} {
 		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: dataset.Parquet, fingerprint: []byte{1}}); err != nil {
@@ -238,7 +239,7 @@ func TestInputsAreCanonical(t *testing.T) {
 		}
 		rels = append(rels, in.Rel)
 	}
-	equal(t, "inputs in another order than they were added", rels, []string{"a", "b"})
+	sourcetest.Equal(t, "inputs in another order than they were added", rels, []string{"a", "b"})
 }
 
 // Names of any bytes, and a list without inputs.
@@ -271,9 +272,9 @@ func TestInputsEdges(t *testing.T) {
 			}
 			got = append(got, i.Rel)
 		}
-		equal(t, "names", len(got), l.inputs)
+		sourcetest.Equal(t, "names", len(got), l.inputs)
 		for i := range got {
-			equal(t, "name", got[i], names[i])
+			sourcetest.Equal(t, "name", got[i], names[i])
 		}
 		pieces, err := in.Share(ctx, dataset.Shard{Index: 0, Of: 1})
 		if err != nil || len(pieces) != l.inputs {
@@ -285,7 +286,7 @@ func TestInputsEdges(t *testing.T) {
 // Each truncation, each flipped bit (unless all run, two bits of each byte), and each line removed is an error.
 func TestInputsDamaged(t *testing.T) {
 	_, list := listed(t, 9)
-	whole := []byte(get(t, list))
+	whole := []byte(sourcetest.Get(t, list))
 	if err := readWhole(whole); err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +316,7 @@ func TestInputsDamaged(t *testing.T) {
 // An index with a right checksum may still say anything.
 func TestInputsContradict(t *testing.T) {
 	_, list := listed(t, 9)
-	whole := get(t, list)
+	whole := sourcetest.Get(t, list)
 	body := whole[:len(whole)-int(pointerSize)]
 	if err := readWhole(seal([]byte(body))); err != nil {
 		t.Fatal(err)
@@ -367,7 +368,7 @@ func TestInputsChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := pieces[1].Input.Name
-	old := get(t, name)
+	old := sourcetest.Get(t, name)
 	try := func() error {
 		files, _, err := in.Open(ctx, pieces, Opening{})
 		return errors.Join(err, Close(files))
@@ -376,18 +377,18 @@ func TestInputsChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Remove(name)
-	put(t, name, old) // at another time
+	sourcetest.Put(t, name, old) // at another time
 	if err := try(); err != nil {
 		t.Errorf("a copy: %v", err)
 	}
-	for what, content := range map[string]string{"longer": get(t, pieces[0].Input.Name) + "", "bit": old[:len(old)/3] + "\x00\x01" + old[len(old)/3+2:]} {
+	for what, content := range map[string]string{"longer": sourcetest.Get(t, pieces[0].Input.Name) + "", "bit": old[:len(old)/3] + "\x00\x01" + old[len(old)/3+2:]} {
 		os.Remove(name)
-		put(t, name, content)
-		says(t, what, try(), ErrOutdated, name, list, "list the inputs again")
-		says(t, what, try(), storage.ErrChanged)
+		sourcetest.Put(t, name, content)
+		sourcetest.Says(t, what, try(), ErrOutdated, name, list, "list the inputs again")
+		sourcetest.Says(t, what, try(), storage.ErrChanged)
 	}
 	os.Remove(name)
-	says(t, "gone", try(), storage.ErrChanged, name, "no longer")
+	sourcetest.Says(t, "gone", try(), storage.ErrChanged, name, "no longer")
 	_ = dir
 }
 
@@ -401,12 +402,12 @@ func TestInputsUpdate(t *testing.T) {
 	if err != nil || len(days) < 9 {
 		t.Fatal(days, err)
 	}
-	put(t, days[0], get(t, days[1])) // changed
-	os.Remove(days[2])               // gone
+	sourcetest.Put(t, days[0], sourcetest.Get(t, days[1])) // changed
+	os.Remove(days[2])                                     // gone
 	if err := os.MkdirAll(dir+"/dt=2024-05-31", 0o777); err != nil {
 		t.Fatal(err)
 	}
-	put(t, dir+"/dt=2024-05-31/new.parquet", get(t, days[3]))
+	sourcetest.Put(t, dir+"/dt=2024-05-31/new.parquet", sourcetest.Get(t, days[3]))
 	counting := &opens{Storage: storage.Local{}}
 	l, err := ListInputs(ctx, []string{dir}, Opening{OpenOptions: OpenOptions{Store: counting}}, old)
 	if err != nil {
@@ -416,10 +417,10 @@ func TestInputsUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "new", added, []string{"dt=2024-05-31/new.parquet"})
-	equal(t, "inputs", l.Len(), 12)
-	equal(t, "changed and gone", len(changed)*10+len(gone), 11)
-	equal(t, "opened", int(counting.n.Load()), 2)
+	sourcetest.Equal(t, "new", added, []string{"dt=2024-05-31/new.parquet"})
+	sourcetest.Equal(t, "inputs", l.Len(), 12)
+	sourcetest.Equal(t, "changed and gone", len(changed)*10+len(gone), 11)
+	sourcetest.Equal(t, "opened", int(counting.n.Load()), 2)
 	again, err := ListInputs(ctx, []string{dir}, Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -429,7 +430,7 @@ func TestInputsUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "an update", get(t, filepath.Join(filepath.Dir(list), "updated")), get(t, filepath.Join(filepath.Dir(list), "new")))
+	sourcetest.Equal(t, "an update", sourcetest.Get(t, filepath.Join(filepath.Dir(list), "updated")), sourcetest.Get(t, filepath.Join(filepath.Dir(list), "new")))
 }
 
 // opens counts the objects that are opened.
@@ -445,7 +446,7 @@ func (o *opens) Open(ctx context.Context, e storage.Object) (storage.Reader, err
 
 func FuzzInputs(f *testing.F) {
 	_, list := listed(f, 9)
-	whole := []byte(get(f, list))
+	whole := []byte(sourcetest.Get(f, list))
 	f.Add(whole, false)
 	f.Add(whole[:len(whole)/2], false)
 	f.Add([]byte(`{"kind":"bloomjoin inputs","version":1,"arguments":[],"inputs":0,"rows":0,"bytes":0,"digest":""}`+"\n"), true)

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -20,17 +21,17 @@ import (
 func TestReadKeys(t *testing.T) {
 	const rows, groupRows = 4000, 900
 	rng := rand.New(rand.NewPCG(3, 4))
-	ids := numbers(rows, func(i int) any {
+	ids := sourcetest.Numbers(rows, func(i int) any {
 		if i%13 == 5 {
 			return nil
 		}
 		return rng.IntN(300)
 	})
-	names := numbers(rows, func(i int) string { return fmt.Sprint("user-", rng.IntN(200)) })
-	members := numbers(40, func(i int) int64 { return int64(i * 7) })
+	names := sourcetest.Numbers(rows, func(i int) string { return fmt.Sprint("user-", rng.IntN(200)) })
+	members := sourcetest.Numbers(40, func(i int) int64 { return int64(i * 7) })
 	dir := t.TempDir()
 	for _, ending := range []string{"parquet", "arrow"} {
-		name := write(t, filepath.Join(dir, "log."+ending), groupRows, record(t, memory.DefaultAllocator, col{"id", ids}, col{"name", names}))
+		name := sourcetest.Write(t, filepath.Join(dir, "log."+ending), groupRows, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "name", Values: names}))
 		pieces := Split(open(t, Opening{}, name), dataset.Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			want, nulls := map[string][]int64{}, int64(0) // rows by key
@@ -115,7 +116,7 @@ func integerKey(v int64) string {
 
 // A panic or error of the caller's function becomes an error of the earliest row group.
 func TestReadKeysFails(t *testing.T) {
-	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
+	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
 	pieces := Split(open(t, Opening{}, name), dataset.Shard{})
 	for _, runs := range []int{0, 5} {
 		_, _, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Runs: runs, RunRows: 3, Threads: 4}, func() (func(*Keys) error, error) {

@@ -10,14 +10,15 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // TestManifestCountsNulls: the root manifest has the rows of each input, with those that have
 // no key, as [dataset.Written] has them.
 func TestManifestCountsNulls(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")+"/"
-	write(t, filepath.Join(in, "a.parquet"), 4, record(t, checked(t), col{"id", []any{1, nil, 3, nil, nil}}))
-	write(t, filepath.Join(in, "b.parquet"), 4, record(t, checked(t), col{"id", []any{nil, 3}}))
+	sourcetest.Write(t, filepath.Join(in, "a.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{1, nil, 3, nil, nil}}))
+	sourcetest.Write(t, filepath.Join(in, "b.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{nil, 3}}))
 	files := open(t, Opening{}, in)
 	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
@@ -34,8 +35,8 @@ func TestManifestCountsNulls(t *testing.T) {
 		if i == 1 {
 			want = [4]int64{2, 1, 1, 1}
 		}
-		equal(t, e.Input, [4]int64{e.RowsIn, e.RowsKept, e.RowsOut, e.KeysNull}, want)
-		equal(t, e.Input+" as written", w.Inputs[i].KeysNull, want[3])
+		sourcetest.Equal(t, e.Input, [4]int64{e.RowsIn, e.RowsKept, e.RowsOut, e.KeysNull}, want)
+		sourcetest.Equal(t, e.Input+" as written", w.Inputs[i].KeysNull, want[3])
 	}
 }
 
@@ -61,11 +62,11 @@ func nullableLog(t *testing.T, ranges int64, o Opening) []*File {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, o, put(t, filepath.Join(t.TempDir(), "log.parquet"), b.String()))
+	files := open(t, o, sourcetest.Put(t, filepath.Join(t.TempDir(), "log.parquet"), b.String()))
 	p := files[0].parquet().File()
 	for g := range p.RowGroups {
 		p.Metadata.RowGroups[g].Columns[2].MetaData.TotalUncompressedSize = ranges * rangeBytes
-		equal(t, "ranges", len(slices.Collect(rangesIn(p, g))), int(ranges))
+		sourcetest.Equal(t, "ranges", len(slices.Collect(rangesIn(p, g))), int(ranges))
 	}
 	return files
 }
@@ -99,15 +100,15 @@ func TestNullsOfRanges(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				equal(t, fmt.Sprintf("%s: NULLs of keys that were read, distinct %v", what, distinct), nulls, c.nulls)
+				sourcetest.Equal(t, fmt.Sprintf("%s: NULLs of keys that were read, distinct %v", what, distinct), nulls, c.nulls)
 			}
 			once, twice := []dataset.Match{{Filter: filter}}, []dataset.Match{{Filter: filter}, {Filter: filter}}
 			for _, match := range [][]dataset.Match{once, twice} {
-				o := Scan{ScanOptions: ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: checked(t)}}
+				o := Scan{ScanOptions: ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: sourcetest.Checked(t)}}
 				skipped := func(what string, s *Scanner) {
 					t.Helper()
 					if c.apart >= 0 {
-						equal(t, fmt.Sprintf("%s: row groups skipped by %s", c.name, what), s.Stats.RowGroupsSkipped.Load(), c.apart)
+						sourcetest.Equal(t, fmt.Sprintf("%s: row groups skipped by %s", c.name, what), s.Stats.RowGroupsSkipped.Load(), c.apart)
 					}
 				}
 				scanner := func() *Scanner {
@@ -121,7 +122,7 @@ func TestNullsOfRanges(t *testing.T) {
 				if err := Count(t.Context(), counted, pieces); err != nil {
 					t.Fatal(err)
 				}
-				equal(t, fmt.Sprintf("%s: NULLs of a count by %d filters", what, len(match)), counted.Stats.KeysNull.Load(), c.nulls)
+				sourcetest.Equal(t, fmt.Sprintf("%s: NULLs of a count by %d filters", what, len(match)), counted.Stats.KeysNull.Load(), c.nulls)
 				skipped("a count", counted)
 				read := scanner()
 				for r, err := range ScanRecords(t.Context(), read, pieces) {
@@ -130,7 +131,7 @@ func TestNullsOfRanges(t *testing.T) {
 					}
 					r.Record.Release()
 				}
-				equal(t, fmt.Sprintf("%s: NULLs of a scan by %d filters", what, len(match)), read.Stats.KeysNull.Load(), c.nulls)
+				sourcetest.Equal(t, fmt.Sprintf("%s: NULLs of a scan by %d filters", what, len(match)), read.Stats.KeysNull.Load(), c.nulls)
 				skipped("a scan", read)
 				pages := scanner()
 				out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}, Result: ResultExact}
@@ -138,7 +139,7 @@ func TestNullsOfRanges(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				equal(t, fmt.Sprintf("%s: NULLs of a written scan by %d filters", what, len(match)), []int64{pages.Stats.KeysNull.Load(), written.Inputs[0].KeysNull}, []int64{c.nulls, c.nulls})
+				sourcetest.Equal(t, fmt.Sprintf("%s: NULLs of a written scan by %d filters", what, len(match)), []int64{pages.Stats.KeysNull.Load(), written.Inputs[0].KeysNull}, []int64{c.nulls, c.nulls})
 				skipped("a written scan", pages)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -92,13 +93,13 @@ func TestTextKeys(t *testing.T) {
 		fmt.Fprintf(&json, "{\"b\": [], \"id\": %s}\n", id)
 	}
 	for name, text := range map[string]string{"a.csv": csv.String(), "a.tsv": tsv.String(), "a.txt": lines.String(), "a.ndjson": json.String()} {
-		path := put(t, dir+"/"+name, text)
+		path := sourcetest.Put(t, dir+"/"+name, text)
 		for _, id := range []arrow.DataType{arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int32, arrow.BinaryTypes.String, arrow.PrimitiveTypes.Float64} {
 			for _, key := range []string{"id", "id,b"} {
 				if key != "id" && name == "a.txt" {
 					continue
 				}
-				files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t), Types: map[string]arrow.DataType{"id": id}}}, path)
+				files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: sourcetest.Checked(t), Types: map[string]arrow.DataType{"id": id}}}, path)
 				got, rows, null, err := keysOf(t, files, key)
 				want, wantRows, wantNull, wantErr := keysByRecords(t, files, key)
 				if err != nil || wantErr != nil {
@@ -107,8 +108,8 @@ func TestTextKeys(t *testing.T) {
 				if !slices.Equal(got, want) {
 					t.Errorf("%s, %s, %s: other keys", name, id, key)
 				}
-				equal(t, "rows", rows, wantRows)
-				equal(t, "rows without a key", null, wantNull)
+				sourcetest.Equal(t, "rows", rows, wantRows)
+				sourcetest.Equal(t, "rows without a key", null, wantNull)
 			}
 		}
 	}
@@ -116,10 +117,10 @@ func TestTextKeys(t *testing.T) {
 
 // Errors of the work, of the text and of the context end the reading.
 func TestTextKeysEnd(t *testing.T) {
-	path := put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
+	path := sourcetest.Put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
 	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, path)
 	_, _, _, err := keysOf(t, files, "id")
-	says(t, "a bad line", err, fault.ErrMismatch, "a.txt: line 200001: column id")
+	sourcetest.Says(t, "a bad line", err, fault.ErrMismatch, "a.txt: line 200001: column id")
 	full := errors.New("full")
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, c := range []struct {
@@ -139,9 +140,9 @@ func TestTextKeysEnd(t *testing.T) {
 
 func TestBadLines(t *testing.T) {
 	dir := t.TempDir()
-	rec := record(t, checked(t), col{"id", []int64{1}})
-	parquet := write(t, dir+"/a.parquet", 1, rec)
-	csv := put(t, dir+"/b.csv", "id\n1\nx\n2\n\n3,4\n")
+	rec := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}})
+	parquet := sourcetest.Write(t, dir+"/a.parquet", 1, rec)
+	csv := sourcetest.Put(t, dir+"/b.csv", "id\n1\nx\n2\n\n3,4\n")
 	opts := Opening{OpenOptions: OpenOptions{Text: true, SkipBad: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}, Stdin: strings.NewReader("x\n1\n")}}
 	files := open(t, opts, parquet, csv, "-")
 	all, rows, null, err := keysOf(t, files, "id")
@@ -151,6 +152,6 @@ func TestBadLines(t *testing.T) {
 	for _, f := range files {
 		n, lines, skips := f.BadLines()
 		want := map[dataset.Format]string{dataset.Parquet: "0 [] false", dataset.CSV: "2 [3 6] true", dataset.Lines: "1 [1] true"}[f.format]
-		equal(t, f.name, fmt.Sprintf("%d %v %v", n, lines, skips), want)
+		sourcetest.Equal(t, f.name, fmt.Sprintf("%d %v %v", n, lines, skips), want)
 	}
 }

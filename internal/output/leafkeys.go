@@ -189,7 +189,7 @@ func (l *leafKeys) placeOf(p *parquet.Page) position {
 	return at
 }
 
-// values passes on the key of every row, or of some rows.
+// Values passes on the key of every row, or of some rows.
 func (l *leafKeys) values(ctx context.Context, r rowRange, some []uint32) (rows, nulls int64, err error) {
 	rows = r.rows(some)
 	c, outside, err := l.chunk(ctx, r, some)

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -28,7 +29,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(dir, "z.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(20, func(i int) int64 { return int64(i) })}))
+	sourcetest.Write(t, filepath.Join(dir, "z.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(20, func(i int) int64 { return int64(i) })}))
 	remote := &storagetest.Remote{T: t, Storage: storage.Local{}, At: 4}
 	for _, key := range []string{"id", "id::string"} {
 		pieces := Split(open(t, Opening{OpenOptions: OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
@@ -89,12 +90,12 @@ func TestStreamAhead(t *testing.T) {
 // A panic while something is announced is an error of the file, as it is while something
 // is read.
 func TestAnnouncePanics(t *testing.T) {
-	name := write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(200, func(i int) int64 { return int64(i) })}))
+	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
 	files := open(t, Opening{OpenOptions: OpenOptions{Store: panicking{storage.Local{}}}}, name)
 	_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
 		return func(*Keys) error { return nil }, nil
 	})
-	says(t, "keys", err, nil, "log.parquet", "no room")
+	sourcetest.Says(t, "keys", err, nil, "log.parquet", "no room")
 	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +105,7 @@ func TestAnnouncePanics(t *testing.T) {
 			break
 		}
 	}
-	says(t, "scan", err, nil, "log.parquet", "no room")
+	sourcetest.Says(t, "scan", err, nil, "log.parquet", "no room")
 }
 
 // panicking is a storage whose readers panic when something is announced.

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // pass passes records on unchanged.
@@ -30,9 +31,9 @@ type columnsOf func(*File) ([]int, error)
 func value(rec arrow.Record) int64 { return rec.Column(0).(*array.Int64).Value(0) }
 
 // some makes a file with the given number of row groups and batches.
-func some(mem *fakeTable, groups, batches int) *File {
+func some(mem *sourcetest.Table, groups, batches int) *File {
 	for range groups {
-		mem.groups = append(mem.groups, group{bytes: 1, batches: batches})
+		mem.Groups = append(mem.Groups, sourcetest.Group{Bytes: 1, Batches: batches})
 	}
 	return newTable("some", dataset.Parquet, mem)
 }
@@ -41,15 +42,15 @@ func some(mem *fakeTable, groups, batches int) *File {
 // each takes.
 func TestMapOrder(t *testing.T) {
 	for _, threads := range []int{0, 1, 2, 8, 100} {
-		mem := checked(t)
-		table := &fakeTable{mem: mem}
+		mem := sourcetest.Checked(t)
+		table := &sourcetest.Table{Mem: mem}
 		a := some(table, 20, 7)
-		b := some(&fakeTable{mem: mem}, 5, 1)
+		b := some(&sourcetest.Table{Mem: mem}, 5, 1)
 		pieces := []Piece{{a, 0, 3}, {b, 1, 4}, {b, 5, 5}, {a, 10, 20}}
 		var want []string
 		for i, p := range pieces {
 			for g := p.Lo; g < p.Hi; g++ {
-				for batch := range p.File.table.(*fakeTable).groups[g].batches {
+				for batch := range p.File.table.(*sourcetest.Table).Groups[g].Batches {
 					for range (g + batch) % 3 {
 						want = append(want, fmt.Sprint(i, ":", g*1000+batch))
 					}
@@ -87,14 +88,14 @@ func TestMapOrder(t *testing.T) {
 			got = append(got, fmt.Sprint(r.Piece, ":", value(r.Record)))
 			r.Record.Release()
 		}
-		equal(t, fmt.Sprint(threads, " threads"), got, want)
+		sourcetest.Equal(t, fmt.Sprint(threads, " threads"), got, want)
 	}
 }
 
 // If the consumer stops, all goroutines end and no memory is left.
 func TestMapStops(t *testing.T) {
 	for after := range 12 {
-		f := some(&fakeTable{mem: checked(t)}, 30, 4)
+		f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 30, 4)
 		seen := 0
 		for r, err := range Map(t.Context(), []Piece{{f, 0, 30}}, 4, nil, pass) {
 			if err != nil {
@@ -105,7 +106,7 @@ func TestMapStops(t *testing.T) {
 				break
 			}
 		}
-		equal(t, "batches", seen, after+1)
+		sourcetest.Equal(t, "batches", seen, after+1)
 	}
 }
 
@@ -114,7 +115,7 @@ func TestMapStops(t *testing.T) {
 func TestMapWaitsForTheConsumer(t *testing.T) {
 	const threads = 4
 	for _, batches := range []int{1, 2, 50} {
-		table := &fakeTable{mem: checked(t)}
+		table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
 		f := some(table, 2000, batches)
 		first := true
 		for r, err := range Map(t.Context(), []Piece{{f, 0, 2000}}, threads, nil, pass) {
@@ -127,7 +128,7 @@ func TestMapWaitsForTheConsumer(t *testing.T) {
 			}
 			first = false
 			time.Sleep(50 * time.Millisecond)
-			if n := table.read.Load(); n > 8*threads {
+			if n := table.Batches.Load(); n > 8*threads {
 				t.Errorf("groups of %d batches: %d batches were read ahead of a consumer that took one", batches, n)
 			}
 		}
@@ -141,13 +142,13 @@ func TestMapErrors(t *testing.T) {
 		for _, c := range []struct {
 			name  string
 			work  func() (Work, error)
-			edit  func(*fakeTable, *columnsOf)
+			edit  func(*sourcetest.Table, *columnsOf)
 			rows  int // before the error; -1: any number
 			kind  error
 			words []string
 		}{
-			{"in Read", pass, func(f *fakeTable, _ *columnsOf) { f.groups[5].err = boom }, 18, boom, nil},
-			{"in two groups", pass, func(f *fakeTable, _ *columnsOf) { f.groups[4].err, f.groups[5].err = boom, errors.New("later") }, 15, boom, nil},
+			{"in Read", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[5].Err = boom }, 18, boom, nil},
+			{"in two groups", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[4].Err, f.Groups[5].Err = boom, errors.New("later") }, 15, boom, nil},
 			{"in Work", func() (Work, error) {
 				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 6001 {
@@ -158,10 +159,10 @@ func TestMapErrors(t *testing.T) {
 				}, nil
 			}, nil, 19, boom, nil},
 			{"at the start of a worker", func() (Work, error) { return nil, boom }, nil, 0, boom, nil},
-			{"in Columns", pass, func(_ *fakeTable, o *columnsOf) {
+			{"in Columns", pass, func(_ *sourcetest.Table, o *columnsOf) {
 				*o = func(*File) ([]int, error) { return nil, boom }
 			}, 0, boom, nil},
-			{"a panic in Read", pass, func(f *fakeTable, _ *columnsOf) { f.groups[7].panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
+			{"a panic in Read", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[7].Panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
 			{"a panic in Work", func() (Work, error) {
 				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 3000 {
@@ -173,7 +174,7 @@ func TestMapErrors(t *testing.T) {
 				}, nil
 			}, nil, 9, nil, []string{"some: row group 4", "internal error", "index out of range"}},
 		} {
-			table := &fakeTable{mem: checked(t)}
+			table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
 			f := some(table, 12, 3)
 			var columns columnsOf
 			if c.edit != nil {
@@ -185,7 +186,7 @@ func TestMapErrors(t *testing.T) {
 					t.Errorf("%s: the sequence goes on after its error", c.name)
 				}
 				if err != nil {
-					says(t, c.name, err, c.kind, c.words...)
+					sourcetest.Says(t, c.name, err, c.kind, c.words...)
 					ended = true
 					continue
 				}
@@ -201,7 +202,7 @@ func TestMapErrors(t *testing.T) {
 
 func TestMapCancel(t *testing.T) {
 	why := errors.New("the job was called off")
-	f := some(&fakeTable{mem: checked(t)}, 50, 3)
+	f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 50, 3)
 	for _, after := range []int{0, 1, 10} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		if after == 0 {
@@ -232,7 +233,7 @@ func TestMapOfNothing(t *testing.T) {
 	for range Map(t.Context(), nil, 0, nil, pass) {
 		t.Error("something came of nothing")
 	}
-	f := some(&fakeTable{mem: checked(t)}, 3, 0)
+	f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 3, 0)
 	for range Map(t.Context(), []Piece{{f, 0, 3}}, 8, nil, pass) {
 		t.Error("rows came of empty groups")
 	}

@@ -15,6 +15,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // If a log is truncated or overwritten during a scan, the error says that another
@@ -49,7 +50,7 @@ func TestFileChangesMeanwhile(t *testing.T) {
 			if !errors.Is(err, syscall.ESTALE) {
 				t.Errorf("%s: %v, want an error that wraps ESTALE", name, err)
 			}
-			equal(t, "files left behind", tree(t, dir), []string{"log.parquet"})
+			sourcetest.Equal(t, "files left behind", sourcetest.Tree(t, dir), []string{"log.parquet"})
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Small files that become large when they are read; the names say how.
@@ -29,10 +30,10 @@ func TestPagesAreCharged(t *testing.T) {
 	f := open(t, opts, longList)[0]
 	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
 	for _, err := range Read(t.Context(), f, 0, nil) {
-		says(t, "records", err, fault.ErrMemory, where...)
+		sourcetest.Says(t, "records", err, fault.ErrMemory, where...)
 	}
 	_, err := f.parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
-	says(t, "checking", err, fault.ErrMemory, where...)
+	sourcetest.Says(t, "checking", err, fault.ErrMemory, where...)
 	scanner := func() *Scanner {
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}})
 		if err != nil {
@@ -42,7 +43,7 @@ func TestPagesAreCharged(t *testing.T) {
 	}
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: dataset.Parquet, Compression: "brotli"}}
 	_, err = out.WriteScan(t.Context(), scanner(), Split([]*File{f}, dataset.Shard{}), []*File{f}, nil)
-	says(t, "a scan", err, fault.ErrMemory, where...)
+	sourcetest.Says(t, "a scan", err, fault.ErrMemory, where...)
 
 	out.Compression = f.Codec() // the chunk is copied as it is stored
 	if w, err := out.WriteScan(t.Context(), scanner(), Split([]*File{f}, dataset.Shard{}), []*File{f}, nil); err != nil || w.Rows != f.Rows() {
@@ -67,15 +68,15 @@ func TestLongStringsAreCut(t *testing.T) {
 	}
 	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 16 << 20}}, longWords)[0]
 	for _, err := range Read(t.Context(), f, 0, nil) {
-		says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
+		sourcetest.Says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
 	}
 }
 
 // Several workers read row groups with large pages without a deadlock.
 func TestLargePagesTakeTurns(t *testing.T) {
 	const groups, each = 8, 200_000
-	rec := record(t, memory.DefaultAllocator, col{"user", numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
-	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
+	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: sourcetest.Numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
+	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
 		files := open(t, Opening{OpenOptions: OpenOptions{Memory: 32 << 20}}, name)
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
@@ -121,9 +122,9 @@ func TestArrowSchemasAreCharged(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
-		path := put(t, filepath.Join(dir, name), content)
+		path := sourcetest.Put(t, filepath.Join(dir, name), content)
 		_, err := Open(t.Context(), []string{path}, OpenOptions{Memory: 16 << 20})
-		says(t, name, err, fault.ErrMemory, path, "Memory")
+		sourcetest.Says(t, name, err, fault.ErrMemory, path, "Memory")
 		open(t, Opening{OpenOptions: OpenOptions{Memory: 128 << 20}}, path)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 const geoMetadata = `{"version":"1.1.0","primary_column":"g","columns":{"g":{"encoding":"WKB"},"h":{"encoding":"WKB","x":[1.50]}}}`
@@ -79,16 +80,16 @@ func TestAnswerMetadata(t *testing.T) {
 				t.Fatal(err)
 			}
 			kv := o.keyValues(l.kept)
-			equal(t, "keys", keyNames(kv), c.want)
-			equal(t, "result", kv[len(kv)-1].Value, ResultExact)
-			equal(t, "owner", kv[0].Value, "me")
+			sourcetest.Equal(t, "keys", keyNames(kv), c.want)
+			sourcetest.Equal(t, "result", kv[len(kv)-1].Value, ResultExact)
+			sourcetest.Equal(t, "owner", kv[0].Value, "me")
 			got := ""
 			for _, e := range kv {
 				if e.Key == "geo" {
 					got = e.Value
 				}
 			}
-			equal(t, "geo", got, c.geo)
+			sourcetest.Equal(t, "geo", got, c.geo)
 			if !out.Schema().Equal(l.arrow) {
 				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.arrow)
 			}
@@ -121,14 +122,14 @@ func TestAnswerKeepsSystems(t *testing.T) {
 		{shapes("g", "srid:1", here), shapes("g", "projjson:missing", there), "projjson:missing", "crs"},
 	} {
 		l, out := layoutOf(t, c.log, pairsOf(t, c.log, "", c.ids))
-		equal(t, "keys", keyNames(l.kept), c.keys)
-		equal(t, "system", crsOf(&l.schema[2]), c.crs)
+		sourcetest.Equal(t, "keys", keyNames(l.kept), c.keys)
+		sourcetest.Equal(t, "system", crsOf(&l.schema[2]), c.crs)
 		shape := func(f arrow.Field) string {
 			v, _ := f.Metadata.GetValue("ARROW:extension:metadata")
 			return v
 		}
-		equal(t, "the log's system", shape(out.Schema().Field(0)), shape(c.log.Schema().Field(0)))
-		equal(t, "the IDs' system", shape(out.Schema().Field(1)), shape(c.ids.Schema().Field(0)))
+		sourcetest.Equal(t, "the log's system", shape(out.Schema().Field(0)), shape(c.log.Schema().Field(0)))
+		sourcetest.Equal(t, "the IDs' system", shape(out.Schema().Field(1)), shape(c.ids.Schema().Field(0)))
 	}
 }
 
@@ -214,7 +215,7 @@ func TestAnswerStoresTypes(t *testing.T) {
 			}
 			stored := out.storedSchema()
 			if c.want == nil {
-				equal(t, "stored schema", stored, "")
+				sourcetest.Equal(t, "stored schema", stored, "")
 				return
 			}
 			b, err := base64.StdEncoding.DecodeString(stored)
@@ -229,7 +230,7 @@ func TestAnswerStoresTypes(t *testing.T) {
 				t.Errorf("stored %s\nwant %s", r.Schema(), want)
 			}
 			got := r.Schema().Metadata()
-			equal(t, "metadata", strings.Join(got.Keys(), " "), "owner")
+			sourcetest.Equal(t, "metadata", strings.Join(got.Keys(), " "), "owner")
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -89,7 +90,7 @@ func TestObjectStoreChangedOutput(t *testing.T) {
 	}
 	s.Put(name, good) // a copy, which has another identity
 	_, err = scanBucket(t.Context(), s, dataset.Shard{}, 3)
-	says(t, "after a copy", err, ErrDone)
+	sourcetest.Says(t, "after a copy", err, ErrDone)
 }
 
 // dying is a storage that no longer works after some requests that write, as if
@@ -164,7 +165,7 @@ func TestObjectStoreKilled(t *testing.T) {
 			break
 		}
 		kills++
-		says(t, "a killed run", err, errKilled)
+		sourcetest.Says(t, "a killed run", err, errKilled)
 		if _, ok := outputs(s)[publish.Success]; ok {
 			t.Errorf("after %d requests: _SUCCESS is there", n)
 		}
@@ -238,7 +239,7 @@ func TestObjectStoreRivals(t *testing.T) {
 		}
 		for _, err := range errs {
 			if err != nil {
-				says(t, "a rival", err, ErrExists)
+				sourcetest.Says(t, "a rival", err, ErrExists)
 			}
 		}
 	}
@@ -257,7 +258,7 @@ func TestObjectStoreApart(t *testing.T) {
 		"s3://b/in/y=1/new.parquet": "inside the input directory s3://b/in/",
 	} {
 		_, err := Destination{Output: Output{Name: name, Store: s}, Run: &Run{Log: files}}.Pending(t.Context())
-		says(t, name, err, nil, want)
+		sourcetest.Says(t, name, err, nil, want)
 	}
 	for _, name := range []string{"s3://b/in-2/", "s3://b/i", "s3://b2/in/"} {
 		if _, err := (Destination{Output: Output{Name: name, Store: s}, Run: &Run{Log: files}}).Pending(t.Context()); err != nil {
@@ -307,7 +308,7 @@ func TestObjectStoreUnreachable(t *testing.T) {
 		}
 	}
 	_, err := scanBucket(t.Context(), unreachable{s}, dataset.Shard{}, 3)
-	says(t, "outputs that cannot be read", err, storage.ErrAgain)
+	sourcetest.Says(t, "outputs that cannot be read", err, storage.ErrAgain)
 	if _, err := scanBucket(t.Context(), s, dataset.Shard{}, 3); err != nil {
 		t.Errorf("later: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -41,9 +42,11 @@ func streamOf(t testing.TB, rec arrow.Record) string {
 // name does.
 func TestOpenFormats(t *testing.T) {
 	dir := t.TempDir()
-	ids := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1, 2, 3}}) }
-	parquet := get(t, write(t, filepath.Join(dir, "a.parquet"), 2, ids()))
-	arrowFile := get(t, write(t, filepath.Join(dir, "a.arrow"), 2, ids()))
+	ids := func() arrow.Record {
+		return sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2, 3}})
+	}
+	parquet := sourcetest.Get(t, sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 2, ids()))
+	arrowFile := sourcetest.Get(t, sourcetest.Write(t, filepath.Join(dir, "a.arrow"), 2, ids()))
 	stream := streamOf(t, ids())
 	for _, c := range []struct {
 		name, content string
@@ -70,92 +73,94 @@ func TestOpenFormats(t *testing.T) {
 		{"b", "1", dataset.Lines, -1, 1},
 		{"empty.txt", "", dataset.Lines, -1, 1},
 	} {
-		name := put(t, filepath.Join(t.TempDir(), c.name), c.content)
-		f := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: checked(t)}}, name)[0]
+		name := sourcetest.Put(t, filepath.Join(t.TempDir(), c.name), c.content)
+		f := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)[0]
 		if f.format != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.size != int64(len(c.content)) || f.rel != c.name || f.Once() {
 			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.format, f.Rows(), f.NumGroups(), f.size)
 		}
 		_, err := Open(t.Context(), []string{name}, OpenOptions{})
 		if c.format.IsText() {
-			says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
+			sourcetest.Says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
 		}
 	}
 }
 
 func TestOpenRefusals(t *testing.T) {
 	dir := t.TempDir()
-	parquet := get(t, write(t, filepath.Join(dir, "whole.parquet"), 2, record(t, checked(t), col{"id", []int64{1, 2, 3}})))
+	parquet := sourcetest.Get(t, sourcetest.Write(t, filepath.Join(dir, "whole.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2, 3}})))
 	for name, content := range map[string]string{
 		"cut.parquet": parquet[:len(parquet)-7], "head.parquet": parquet[:20], "empty.parquet": "", "text.parquet": "1\n2\n",
 		"encrypted.parquet": "PARE" + parquet[4:], "cut.arrow": "ARROW1\x00\x00", "no.arrow": "hello",
 		"other-head": "par1" + parquet[4:], "other-head-arrow": "xxxxxx\nARROW1",
 	} {
-		path := put(t, filepath.Join(dir, name), content)
+		path := sourcetest.Put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
 			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
 			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
 			}
-			says(t, name, err, nil, path)
+			sourcetest.Says(t, name, err, nil, path)
 		}
 	}
 	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, OpenOptions{})
-	says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
+	sourcetest.Says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
 	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
-	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
+	sourcetest.Says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
-	says(t, "standard input as a log", err, nil, "standard input", "name a file")
+	sourcetest.Says(t, "standard input as a log", err, nil, "standard input", "name a file")
 }
 
 func TestOpenDirectory(t *testing.T) {
 	dir := t.TempDir()
-	ids := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1}}) }
-	write(t, filepath.Join(dir, "y=1/b.parquet"), 1, ids())
-	write(t, filepath.Join(dir, "a.arrow"), 1, ids())
-	for _, name := range []string{"README.md", "license", "y=1/NOTICE.txt", ".a.arrow.crc", "a.arrow.crc", "y=1_$folder$"} {
-		put(t, filepath.Join(dir, name), "not data")
+	ids := func() arrow.Record {
+		return sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}})
 	}
-	put(t, filepath.Join(dir, "nothing.dat"), "")
-	put(t, filepath.Join(dir, "_SUCCESS"), "")
-	put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
+	sourcetest.Write(t, filepath.Join(dir, "y=1/b.parquet"), 1, ids())
+	sourcetest.Write(t, filepath.Join(dir, "a.arrow"), 1, ids())
+	for _, name := range []string{"README.md", "license", "y=1/NOTICE.txt", ".a.arrow.crc", "a.arrow.crc", "y=1_$folder$"} {
+		sourcetest.Put(t, filepath.Join(dir, name), "not data")
+	}
+	sourcetest.Put(t, filepath.Join(dir, "nothing.dat"), "")
+	sourcetest.Put(t, filepath.Join(dir, "_SUCCESS"), "")
+	sourcetest.Put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
 	var got []string
 	for _, f := range open(t, Opening{}, dir) {
 		got = append(got, f.rel)
 	}
-	equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
+	sourcetest.Equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
 	// Files that may be data are not skipped: they may have rows.
 	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
-		put(t, filepath.Join(dir, name), "damaged, or in another format")
+		sourcetest.Put(t, filepath.Join(dir, name), "damaged, or in another format")
 		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
-		says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
+		sourcetest.Says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// As an ID set, a file with the name of a text file is one.
-	put(t, filepath.Join(dir, "c.csv"), "id\n1\n")
-	put(t, filepath.Join(dir, "license.csv"), "id\n2\n")
-	put(t, filepath.Join(dir, "license.txt"), "not data")
+	sourcetest.Put(t, filepath.Join(dir, "c.csv"), "id\n1\n")
+	sourcetest.Put(t, filepath.Join(dir, "license.csv"), "id\n2\n")
+	sourcetest.Put(t, filepath.Join(dir, "license.txt"), "not data")
 	got = nil
 	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Text: true}}, dir) {
 		got = append(got, f.rel)
 	}
-	equal(t, "files with text", got, []string{"a.arrow", "c.csv", "license.csv", "y=1/b.parquet"})
+	sourcetest.Equal(t, "files with text", got, []string{"a.arrow", "c.csv", "license.csv", "y=1/b.parquet"})
 
 	none := t.TempDir()
 	for _, name := range []string{"readme.md", "b.x", "c", "d", "e"} {
-		put(t, filepath.Join(none, name), "no data")
+		sourcetest.Put(t, filepath.Join(none, name), "no data")
 	}
 	_, err := Open(t.Context(), []string{none}, OpenOptions{})
-	says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b.x, c, d, …")
+	sourcetest.Says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b.x, c, d, …")
 	_, err = Open(t.Context(), []string{none}, OpenOptions{Text: true})
-	says(t, "a directory without IDs", err, nil, none, "CSV")
+	sourcetest.Says(t, "a directory without IDs", err, nil, none, "CSV")
 	if err := os.WriteFile(filepath.Join(dir, "y=1/bad.parquet"), []byte("PAR1 cut"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
-	says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
+	sourcetest.Says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
 }
 
 // Include and Exclude select files of directories and patterns; they do not apply to files that are
@@ -163,10 +168,10 @@ func TestOpenDirectory(t *testing.T) {
 func TestIncludeExclude(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.parquet", "b.arrow", "y=1/c.parquet", "y=2/c.parquet", "y=2/LICENSE.parquet"} {
-		write(t, filepath.Join(dir, name), 1, record(t, checked(t), col{"id", []int64{1}}))
+		sourcetest.Write(t, filepath.Join(dir, name), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	}
 	for _, name := range []string{"notes.txt", "y=1/rest.csv", "README"} {
-		put(t, filepath.Join(dir, name), "1\n")
+		sourcetest.Put(t, filepath.Join(dir, name), "1\n")
 	}
 	for _, c := range []struct{ include, exclude, want, passed []string }{
 		{[]string{"*.parquet"}, nil, []string{"a.parquet", "y=1/c.parquet", "y=2/LICENSE.parquet", "y=2/c.parquet"}, []string{"README", "b.arrow", "notes.txt", "y=1/rest.csv"}},
@@ -185,16 +190,16 @@ func TestIncludeExclude(t *testing.T) {
 		for _, f := range open(t, opts, dir) {
 			got = append(got, f.rel)
 		}
-		equal(t, fmt.Sprint(c.include, c.exclude), got, c.want)
+		sourcetest.Equal(t, fmt.Sprint(c.include, c.exclude), got, c.want)
 		slices.Sort(passed)
-		equal(t, fmt.Sprint(c.include, c.exclude, ": passed over"), passed, c.passed)
+		sourcetest.Equal(t, fmt.Sprint(c.include, c.exclude, ": passed over"), passed, c.passed)
 	}
 	_, err := Open(t.Context(), []string{dir}, OpenOptions{Include: []string{"*.csv"}})
-	says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
+	sourcetest.Says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"*"}})
-	says(t, "all is excluded", err, storage.ErrNoFiles, dir)
+	sourcetest.Says(t, "all is excluded", err, storage.ErrNoFiles, dir)
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"["}})
-	says(t, "no pattern", err, path.ErrBadPattern, "[")
+	sourcetest.Says(t, "no pattern", err, path.ErrBadPattern, "[")
 	if files := open(t, Opening{OpenOptions: OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
 		t.Error("a file that was named is left out by a pattern")
 	}
@@ -205,7 +210,7 @@ func TestBase(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, name := range []string{"logs/dt=1/a.parquet", "logs/dt=2/h=3/a.parquet", "logs/plain/b.parquet"} {
-		write(t, name, 1, record(t, checked(t), col{"id", []int64{1}}))
+		sourcetest.Write(t, name, 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	}
 	if err := os.Symlink("logs", "alias"); err != nil {
 		t.Fatal(err)
@@ -231,11 +236,11 @@ func TestBase(t *testing.T) {
 		for _, f := range open(t, Opening{Base: c.base}, c.name) {
 			got = append(got, f.rel)
 		}
-		equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
+		sourcetest.Equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
 	}
 	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
 		_, err := OpenFiles(t.Context(), []string{"logs/dt=1"}, Opening{Base: base})
-		says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
+		sourcetest.Says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
 	}
 }
 
@@ -243,11 +248,11 @@ func TestBase(t *testing.T) {
 func TestTableFormats(t *testing.T) {
 	for mark, format := range map[string]string{"_delta_log/0.json": "Delta", "metadata/v1.metadata.json": "Iceberg", ".hoodie/hoodie.properties": "Hudi"} {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
-		put(t, filepath.Join(dir, "t", mark), "{}")
+		sourcetest.Write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
+		sourcetest.Put(t, filepath.Join(dir, "t", mark), "{}")
 		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
 			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
-			says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
+			sourcetest.Says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
 		open(t, Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
 	}
@@ -260,7 +265,7 @@ func TestOpenOrder(t *testing.T) {
 	for range 2 {
 		dir := t.TempDir()
 		for _, name := range []string{"c.parquet", "a.parquet", "b/x.parquet"} {
-			write(t, filepath.Join(dir, name), 1, record(t, checked(t), col{"id", []int64{1}}))
+			sourcetest.Write(t, filepath.Join(dir, name), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 		}
 		for _, names := range [][]string{{dir}, {dir + "/c.parquet", dir + "/b", dir + "/a.parquet"}} {
 			var order []string
@@ -276,7 +281,7 @@ func TestOpenOrder(t *testing.T) {
 }
 
 func TestOpenStandardInput(t *testing.T) {
-	ids := record(t, checked(t), col{"id", []int64{1, 2, 3}})
+	ids := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2, 3}})
 	stream := streamOf(t, ids)
 	for _, c := range []struct {
 		name, content string
@@ -291,7 +296,7 @@ func TestOpenStandardInput(t *testing.T) {
 		{"a stream", stream, Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
 		{"a stream without text", stream, Opening{}, 3, "id"},
 	} {
-		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), checked(t)
+		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), sourcetest.Checked(t)
 		f := open(t, c.opts, "-")[0]
 		rows := 0
 		for r, err := range Map(t.Context(), Split([]*File{f}, dataset.Shard{}), 0, nil, pass) {
@@ -299,7 +304,7 @@ func TestOpenStandardInput(t *testing.T) {
 				t.Fatalf("%s: %v", c.name, err)
 			}
 			rows += int(r.Record.NumRows())
-			equal(t, c.name+": column", r.Record.ColumnName(0), c.column)
+			sourcetest.Equal(t, c.name+": column", r.Record.ColumnName(0), c.column)
 			r.Record.Release()
 		}
 		if rows != c.rows || !f.Once() || f.BytesRead() != int64(len(c.content)) {
@@ -310,18 +315,18 @@ func TestOpenStandardInput(t *testing.T) {
 		}
 	}
 	_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
-	says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
+	sourcetest.Says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
 	_, err = Open(t.Context(), []string{"-"}, OpenOptions{Stdin: strings.NewReader("1\n")})
-	says(t, "text on standard input as a log", err, nil, "standard input")
+	sourcetest.Says(t, "text on standard input as a log", err, nil, "standard input")
 }
 
 // Runs with different options or inputs have different digests, wherever the inputs are.
 func TestDigest(t *testing.T) {
 	dir := t.TempDir()
-	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))
-	b := write(t, filepath.Join(dir, "b.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 3}}))
+	a := sourcetest.Write(t, filepath.Join(dir, "a.arrow"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2}}))
+	b := sourcetest.Write(t, filepath.Join(dir, "b.arrow"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 3}}))
 	elsewhere := filepath.Join(t.TempDir(), "a.arrow")
-	put(t, elsewhere, get(t, a))
+	sourcetest.Put(t, elsewhere, sourcetest.Get(t, a))
 	digest := func(words []string, names ...string) [32]byte {
 		run := Run{Options: words, Log: open(t, Opening{}, names...)}
 		sum, ok, err := run.Digest()
@@ -344,7 +349,7 @@ func TestDigest(t *testing.T) {
 		t.Error("the digest depends on the directory")
 	}
 	// The same name and size but other rows, which Arrow's footer would not show.
-	put(t, elsewhere, get(t, b))
+	sourcetest.Put(t, elsewhere, sourcetest.Get(t, b))
 	if digest(nil, a) == digest(nil, elsewhere) {
 		t.Error("other rows of the same size have the same digest")
 	}
@@ -354,8 +359,8 @@ func TestDigest(t *testing.T) {
 // outputs in a directory, does not depend on the log; the digest of a run does.
 func TestRecipe(t *testing.T) {
 	dir := t.TempDir()
-	a := write(t, filepath.Join(dir, "a.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 2}}))
-	b := write(t, filepath.Join(dir, "b.arrow"), 10, record(t, checked(t), col{"id", []int64{1, 3}}))
+	a := sourcetest.Write(t, filepath.Join(dir, "a.arrow"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2}}))
+	b := sourcetest.Write(t, filepath.Join(dir, "b.arrow"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 3}}))
 	of := func(run Run, log string) (digest, recipe [32]byte) {
 		run.Log = open(t, Opening{}, log)
 		digest, known, err := run.Digest()
@@ -413,10 +418,10 @@ func TestForeignFiles(t *testing.T) {
 		path := write(c.name, c.text)
 		for _, text := range []bool{false, true} {
 			_, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
-			says(t, c.name, err, nil, append(c.want, path)...)
+			sourcetest.Says(t, c.name, err, nil, append(c.want, path)...)
 		}
 		_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader(c.text)})
-		says(t, c.name, err, nil, append(c.want, "standard input")...)
+		sourcetest.Says(t, c.name, err, nil, append(c.want, "standard input")...)
 	}
 	for _, text := range []string{"ORCHID\nORC-7\n", "ORC\nElf\n", "BZh9\n", "PK\n"} {
 		files, err := Open(t.Context(), []string{write("ids", text)}, OpenOptions{Text: true})
@@ -438,7 +443,7 @@ func TestForeignFiles(t *testing.T) {
 		}
 	}
 	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
-	says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
+	sourcetest.Says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }
 
 // A list without names is an error, unless a log may be empty. The share of a worker
@@ -447,9 +452,9 @@ func TestNoNames(t *testing.T) {
 	ctx := t.Context()
 	for _, names := range [][]string{nil, {}} {
 		_, err := Open(ctx, names, OpenOptions{})
-		says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
+		sourcetest.Says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
 		_, err = ListInputs(ctx, names, Opening{}, nil)
-		says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
+		sourcetest.Says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
 		if files, err := OpenFiles(ctx, names, Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
 			t.Errorf("Open with AllowEmpty: %v, %v", files, err)
 		}
@@ -463,7 +468,7 @@ func TestNoNames(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	_, err = Destination{Output: Output{Name: out + ".parquet"}}.WriteScan(ctx, scanner, nil, nil, nil)
-	says(t, "a file for a log without files", err, storage.ErrNoFiles, "the log has no files")
+	sourcetest.Says(t, "a file for a log without files", err, storage.ErrNoFiles, "the log has no files")
 	if w, err := (Destination{Output: Output{Name: out + "/"}}).WriteScan(ctx, scanner, nil, nil, nil); err != nil || w.Rows != 0 {
 		t.Errorf("a directory for a log without files: %v, %v", w, err)
 	}
@@ -481,10 +486,10 @@ func TestNoNames(t *testing.T) {
 // Numbers that mean nothing are refused by the name of their option.
 func TestNegativeOptions(t *testing.T) {
 	dir := t.TempDir()
-	mem := checked(t)
-	rec := record(t, mem, col{"id", []int64{1}})
+	mem := sourcetest.Checked(t)
+	rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: []int64{1}})
 	defer rec.Release()
-	name := write(t, filepath.Join(dir, "a.parquet"), 8, rec)
+	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
 	match := []dataset.Match{{Filter: between(0, 100), Key: "id"}}
 	for want, opts := range map[string]Opening{
 		"Memory: want 0 (no bound) or more, got -1":   {OpenOptions: OpenOptions{Memory: -1}},
@@ -492,12 +497,12 @@ func TestNegativeOptions(t *testing.T) {
 		`Hive "on": want auto or off`:                 {OpenOptions: OpenOptions{Hive: "on"}},
 	} {
 		_, err := OpenFiles(t.Context(), []string{name}, opts)
-		says(t, "Open", err, nil, want)
+		sourcetest.Says(t, "Open", err, nil, want)
 		_, err = ListInputs(t.Context(), []string{name}, opts, nil)
-		says(t, "ListInputs", err, nil, want)
+		sourcetest.Says(t, "ListInputs", err, nil, want)
 	}
 	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
-	says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
+	sourcetest.Says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 	_, _, err = ReadKeys(t.Context(), Split(open(t, Opening{}, name), dataset.Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
-	says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
+	sourcetest.Says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 }

@@ -96,7 +96,7 @@ type Part struct {
 	pages *pageSource // nil: its rows come as records, not as pages
 }
 
-// name identifies the part in messages.
+// Name identifies the part in messages.
 func (p Part) name() string {
 	if p.Piece.File != nil {
 		return p.Piece.File.name

@@ -22,6 +22,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -39,7 +40,7 @@ func (j job) do(t testing.TB) (dataset.Written, error) {
 
 func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error]) (dataset.Written, error) {
 	t.Helper()
-	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: checked(t), Hive: dataset.HiveOff})
+	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +71,9 @@ func logs(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i, name := range []string{"a.parquet", "y=1/b.arrow", "y=1/c.parquet"} {
-		write(t, filepath.Join(dir, name), 4, record(t, checked(t),
-			col{"id", numbers(10, func(j int) int64 { return int64(10*i + j) })},
-			col{"text", numbers(10, func(j int) string { return fmt.Sprint("t", 10*i+j) })}))
+		sourcetest.Write(t, filepath.Join(dir, name), 4, sourcetest.Record(t, sourcetest.Checked(t),
+			sourcetest.Col{Name: "id", Values: sourcetest.Numbers(10, func(j int) int64 { return int64(10*i + j) })},
+			sourcetest.Col{Name: "text", Values: sourcetest.Numbers(10, func(j int) string { return fmt.Sprint("t", 10*i+j) })}))
 	}
 	return dir
 }
@@ -81,7 +82,7 @@ func logs(t testing.TB) string {
 var wholeTree = []string{"_SUCCESS", "a.parquet", "y=1/_SUCCESS", "y=1/b.parquet", "y=1/c.parquet"}
 
 // allRows returns the rows of logs.
-var allRows = numbers(30, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
+var allRows = sourcetest.Numbers(30, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
 
 // runOf returns a run that is different for each number.
 func runOf(b byte) *Run { return &Run{Options: []string{fmt.Sprint("run ", b)}} }
@@ -137,12 +138,12 @@ func TestOutputFile(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		rows, schema := contents(t, readable)
-		equal(t, name, rows, allRows)
-		equal(t, MetaResult, metaOf(schema, MetaResult), ResultCandidates)
-		equal(t, MetaFilter, metaOf(schema, MetaFilter), fmt.Sprintf("%x", [32]byte{7}))
-		equal(t, metaRun, metaOf(schema, metaRun), j.digest(t))
-		equal(t, "files", len(tree(t, filepath.Dir(path))), 1)
+		rows, schema := sourcetest.Contents(t, readable)
+		sourcetest.Equal(t, name, rows, allRows)
+		sourcetest.Equal(t, MetaResult, sourcetest.Metadata(schema, MetaResult), ResultCandidates)
+		sourcetest.Equal(t, MetaFilter, sourcetest.Metadata(schema, MetaFilter), fmt.Sprintf("%x", [32]byte{7}))
+		sourcetest.Equal(t, metaRun, sourcetest.Metadata(schema, metaRun), j.digest(t))
+		sourcetest.Equal(t, "files", len(sourcetest.Tree(t, filepath.Dir(path))), 1)
 	}
 }
 
@@ -156,9 +157,9 @@ func TestOutputOfAnOutput(t *testing.T) {
 	if _, err := (job{[]string{first}, Destination{Output: Output{Name: second}, Result: ResultExact, Run: runOf(2)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	_, schema := contents(t, second)
-	equal(t, MetaResult, metaOf(schema, MetaResult), ResultExact)
-	equal(t, MetaFilter, metaOf(schema, MetaFilter), "")
+	_, schema := sourcetest.Contents(t, second)
+	sourcetest.Equal(t, MetaResult, sourcetest.Metadata(schema, MetaResult), ResultExact)
+	sourcetest.Equal(t, MetaFilter, sourcetest.Metadata(schema, MetaFilter), "")
 	md := schema.Metadata()
 	n := 0
 	for _, k := range md.Keys() {
@@ -166,7 +167,7 @@ func TestOutputOfAnOutput(t *testing.T) {
 			n++
 		}
 	}
-	equal(t, "runs named", n, 1)
+	sourcetest.Equal(t, "runs named", n, 1)
 }
 
 func TestOutputStream(t *testing.T) {
@@ -184,13 +185,13 @@ func TestOutputStream(t *testing.T) {
 	}
 	var rows []string
 	for r.Next() {
-		rows = append(rows, rowsOf(r.Record())...)
+		rows = append(rows, sourcetest.Rows(r.Record())...)
 	}
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "rows", rows, allRows)
-	equal(t, MetaResult, metaOf(r.Schema(), MetaResult), ResultExact)
+	sourcetest.Equal(t, "rows", rows, allRows)
+	sourcetest.Equal(t, MetaResult, sourcetest.Metadata(r.Schema(), MetaResult), ResultExact)
 }
 
 // A stream that failed has no end marker, so its reader knows that it is incomplete.
@@ -210,7 +211,7 @@ func TestOutputStreamFails(t *testing.T) {
 		if !errors.Is(err, failed) {
 			t.Errorf("%v, want %v", err, failed)
 		}
-		equal(t, "has an end marker", bytes.HasSuffix(b.Bytes(), []byte("\xff\xff\xff\xff\x00\x00\x00\x00")), failed == nil)
+		sourcetest.Equal(t, "has an end marker", bytes.HasSuffix(b.Bytes(), []byte("\xff\xff\xff\xff\x00\x00\x00\x00")), failed == nil)
 	}
 }
 
@@ -222,9 +223,9 @@ func TestOutputFileAgain(t *testing.T) {
 	if _, err := first.do(t); err != nil {
 		t.Fatal(err)
 	}
-	before := get(t, path)
+	before := sourcetest.Get(t, path)
 	_, err := first.do(t)
-	says(t, "the same run", err, ErrDone)
+	sourcetest.Says(t, "the same run", err, ErrDone)
 	first.out.Force = true
 	if w, err := first.do(t); err != nil || w.Rows != 30 {
 		t.Errorf("the same run, forced: %+v, %v; want that it is done again", w, err)
@@ -232,30 +233,30 @@ func TestOutputFileAgain(t *testing.T) {
 	other := first
 	other.out.Run, other.out.Force = runOf(2), false
 	_, err = other.do(t)
-	says(t, "another run", err, ErrExists, path, "Force")
+	sourcetest.Says(t, "another run", err, ErrExists, path, "Force")
 	shard := first
 	shard.out.Shard, shard.out.Force = dataset.Shard{Index: 0, Of: 2}, false
 	_, err = shard.do(t)
-	says(t, "a shard of the run", err, ErrExists)
-	equal(t, "unchanged", get(t, path) == before, true)
+	sourcetest.Says(t, "a shard of the run", err, ErrExists)
+	sourcetest.Equal(t, "unchanged", sourcetest.Get(t, path) == before, true)
 	other.out.Force = true
 	if _, err := other.do(t); err != nil {
 		t.Error(err)
 	}
-	equal(t, "replaced", get(t, path) == before, false)
+	sourcetest.Equal(t, "replaced", sourcetest.Get(t, path) == before, false)
 	for _, foreign := range []string{"PAR1 damaged", "", "something else"} {
-		put(t, path, foreign)
+		sourcetest.Put(t, path, foreign)
 		_, err = first.do(t)
 		if first.out.Force = false; err != nil {
 			t.Error(err)
 		}
-		put(t, path, foreign)
+		sourcetest.Put(t, path, foreign)
 		_, err = first.do(t)
-		says(t, "a foreign file", err, ErrExists)
-		equal(t, "foreign file", get(t, path), foreign)
+		sourcetest.Says(t, "a foreign file", err, ErrExists)
+		sourcetest.Equal(t, "foreign file", sourcetest.Get(t, path), foreign)
 		first.out.Force = true
 	}
-	equal(t, "files", tree(t, filepath.Dir(path)), []string{"out.parquet"})
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, filepath.Dir(path)), []string{"out.parquet"})
 }
 
 // A run without an identity, such as one with IDs on standard input, is never done
@@ -268,7 +269,7 @@ func TestOutputWithoutIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := j.do(t)
-		says(t, name, err, ErrExists)
+		sourcetest.Says(t, name, err, ErrExists)
 		j.out.Force = true
 		if w, err := j.do(t); err != nil || w.Rows != 30 {
 			t.Errorf("%s: forced: %+v, %v", name, w, err)
@@ -290,13 +291,13 @@ func TestOutputRival(t *testing.T) {
 			}
 			return rows
 		})
-		_, schema := contents(t, path)
-		equal(t, "the rival's file", metaOf(schema, metaRun), job{[]string{in}, Destination{Run: runOf(rival)}}.digest(t))
-		equal(t, "files", tree(t, filepath.Dir(path)), []string{"out.parquet"})
+		_, schema := sourcetest.Contents(t, path)
+		sourcetest.Equal(t, "the rival's file", sourcetest.Metadata(schema, metaRun), job{[]string{in}, Destination{Run: runOf(rival)}}.digest(t))
+		sourcetest.Equal(t, "files", sourcetest.Tree(t, filepath.Dir(path)), []string{"out.parquet"})
 		if rival == 1 && err != nil {
 			t.Errorf("the rival ran the same: %v", err)
 		} else if rival == 2 {
-			says(t, "the rival ran another", err, ErrExists)
+			sourcetest.Says(t, "the rival ran another", err, ErrExists)
 		}
 	}
 }
@@ -325,24 +326,24 @@ func TestOutputFailure(t *testing.T) {
 	for after := range 8 {
 		dir := t.TempDir()
 		_, err := job{[]string{in}, Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}, Run: runOf(1)}}.doWith(t, failing(after))
-		says(t, "a file", err, boom)
-		equal(t, "what is left", tree(t, dir), nil)
+		sourcetest.Says(t, "a file", err, boom)
+		sourcetest.Equal(t, "what is left", sourcetest.Tree(t, dir), nil)
 		j := job{[]string{in}, Destination{Output: Output{Name: dir + "/"}, Run: runOf(1)}}
 		_, err = j.doWith(t, failing(after))
-		says(t, "a directory", err, boom)
-		for _, name := range tree(t, dir) { // files of a directory are whole or missing
+		sourcetest.Says(t, "a directory", err, boom)
+		for _, name := range sourcetest.Tree(t, dir) { // files of a directory are whole or missing
 			if !slices.Contains([]string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"}, name) {
 				t.Errorf("%s is left of a directory that is not finished", name)
 				continue
 			}
-			if rows, _ := contents(t, filepath.Join(dir, name)); len(rows) != 10 {
+			if rows, _ := sourcetest.Contents(t, filepath.Join(dir, name)); len(rows) != 10 {
 				t.Errorf("%s has %d rows", name, len(rows))
 			}
 		}
 		if w, err := j.do(t); err != nil || w.Rows != 30 { // the next attempt succeeds
 			t.Errorf("the next attempt: %+v, %v", w, err)
 		}
-		equal(t, "after it", tree(t, dir), wholeTree)
+		sourcetest.Equal(t, "after it", sourcetest.Tree(t, dir), wholeTree)
 		settled(t, dir)
 	}
 }
@@ -376,8 +377,8 @@ func TestOutputOnAFullDisk(t *testing.T) {
 		for _, space := range []int{4, 100, 300, 500} {
 			dir := t.TempDir()
 			_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/" + name, Store: fullStore{left: &space}}, Run: runOf(1)}}.do(t)
-			says(t, name, err, syscall.ENOSPC)
-			for _, left := range tree(t, dir) {
+			sourcetest.Says(t, name, err, syscall.ENOSPC)
+			for _, left := range sourcetest.Tree(t, dir) {
 				if strings.Contains(left, "/.") || strings.HasPrefix(left, ".") || strings.Contains(left, "_SUCCESS") || name != "out/" {
 					t.Errorf("%s: %s is left behind", name, left)
 				}
@@ -393,34 +394,34 @@ func TestOutputDirectory(t *testing.T) {
 	if err != nil || w.Rows != 30 || len(w.Files) != 3 {
 		t.Fatalf("%+v, %v", w, err)
 	}
-	equal(t, "files", tree(t, dir), wholeTree)
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, dir), wholeTree)
 	var rows []string
 	for _, name := range []string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"} {
-		r, schema := contents(t, dir+name)
+		r, schema := sourcetest.Contents(t, dir+name)
 		rows = append(rows, r...)
-		equal(t, MetaResult, metaOf(schema, MetaResult), ResultCandidates)
+		sourcetest.Equal(t, MetaResult, sourcetest.Metadata(schema, MetaResult), ResultCandidates)
 	}
-	equal(t, "rows", rows, allRows)
+	sourcetest.Equal(t, "rows", rows, allRows)
 	settled(t, dir)
 	s := stateOf(t, dir)
 	recipe, f, e := s.Recipes[0], s.Files[1], s.Inputs[1]
 	if s.Version != 3 || s.Generation != 1 || s.Rows != 30 || s.Bytes != w.Bytes || len(s.Recipes) != 1 || len(s.Inputs) != 3 || len(s.Files) != 3 ||
 		recipe.Result != ResultCandidates || recipe.Filter != fmt.Sprintf("%x", [32]byte{7}) || recipe.Options != j.options(t) ||
-		f.Name != "y=1/b.parquet" || !slices.Equal(f.Inputs, []string{"y=1/b.arrow"}) || f.Rows != 10 || f.Bytes != int64(len(get(t, dir+f.Name))) || len(f.Sum) != 32 ||
-		e.Input != "y=1/b.arrow" || e.Size != int64(len(get(t, filepath.Join(in, e.Input)))) || len(e.Print) != 64 || e.Groups != 3 || e.Recipe != 0 ||
+		f.Name != "y=1/b.parquet" || !slices.Equal(f.Inputs, []string{"y=1/b.arrow"}) || f.Rows != 10 || f.Bytes != int64(len(sourcetest.Get(t, dir+f.Name))) || len(f.Sum) != 32 ||
+		e.Input != "y=1/b.arrow" || e.Size != int64(len(sourcetest.Get(t, filepath.Join(in, e.Input)))) || len(e.Print) != 64 || e.Groups != 3 || e.Recipe != 0 ||
 		e.RowsIn != 10 || e.RowsKept != 10 || e.RowsOut != 10 || !slices.Equal(e.Files, []string{f.Name}) {
 		t.Errorf("manifest %+v", s)
 	}
-	before := tree(t, dir)
+	before := sourcetest.Tree(t, dir)
 	_, err = j.do(t)
-	says(t, "the same run", err, ErrDone)
+	sourcetest.Says(t, "the same run", err, ErrDone)
 	// A lost _SUCCESS is written again.
 	if err := os.Remove(dir + "_SUCCESS"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = j.do(t)
-	says(t, "the same run without its mark", err, ErrDone)
-	equal(t, "files", tree(t, dir), before)
+	sourcetest.Says(t, "the same run without its mark", err, ErrDone)
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, dir), before)
 	// A lost file is written again.
 	if err := os.Remove(dir + "y=1/b.parquet"); err != nil {
 		t.Fatal(err)
@@ -428,34 +429,34 @@ func TestOutputDirectory(t *testing.T) {
 	if _, err = j.do(t); err != nil {
 		t.Errorf("the same run with a file lost: %v; want that it is written again", err)
 	}
-	equal(t, "files", tree(t, dir), before)
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, dir), before)
 
 	other := j
 	other.out.Run = runOf(2)
 	_, err = other.do(t)
-	says(t, "another run", err, ErrExists, "a.parquet", "Force")
+	sourcetest.Says(t, "another run", err, ErrExists, "a.parquet", "Force")
 	other.inputs, other.out.Force = []string{in + "/a.parquet"}, true
 	if _, err := other.do(t); err != nil {
 		t.Fatal(err)
 	}
 	// It has replaced the output of its input, and kept the others.
-	equal(t, "files of both runs", tree(t, dir), wholeTree)
+	sourcetest.Equal(t, "files of both runs", sourcetest.Tree(t, dir), wholeTree)
 	for name, run := range map[string]job{"a.parquet": other, "y=1/b.parquet": j, "y=1/c.parquet": j} {
-		_, schema := contents(t, dir+name)
-		equal(t, name, metaOf(schema, metaRun), run.recipe(t))
+		_, schema := sourcetest.Contents(t, dir+name)
+		sourcetest.Equal(t, name, sourcetest.Metadata(schema, metaRun), run.recipe(t))
 	}
 	_, err = j.do(t)
-	says(t, "the first run, of which a file was replaced", err, ErrExists, "Force")
+	sourcetest.Says(t, "the first run, of which a file was replaced", err, ErrExists, "Force")
 	// Files that are not outputs stay, even with Force.
-	put(t, dir+"notes.txt", "mine")
+	sourcetest.Put(t, dir+"notes.txt", "mine")
 	_, err = j.do(t)
-	says(t, "a foreign file", err, ErrExists)
+	sourcetest.Says(t, "a foreign file", err, ErrExists)
 	j.out.Force = true
 	if _, err := j.do(t); err != nil {
 		t.Error(err)
 	}
-	equal(t, "all of the first run", tree(t, dir), slices.Sorted(slices.Values(append(slices.Clone(before), "notes.txt"))))
-	equal(t, "notes", get(t, dir+"notes.txt"), "mine")
+	sourcetest.Equal(t, "all of the first run", sourcetest.Tree(t, dir), slices.Sorted(slices.Values(append(slices.Clone(before), "notes.txt"))))
+	sourcetest.Equal(t, "notes", sourcetest.Get(t, dir+"notes.txt"), "mine")
 }
 
 // Workers that each write a shard fill one directory, and the last one writes _SUCCESS.
@@ -480,21 +481,21 @@ func TestOutputShards(t *testing.T) {
 			}
 			if n == 0 {
 				_, err := jobOf(i, 1).do(t)
-				says(t, "a shard again", err, ErrDone)
+				sourcetest.Says(t, "a shard again", err, ErrDone)
 				_, err = jobOf(order[1], 2).do(t)
-				if len(tree(t, dir)) > 0 {
-					says(t, "a shard of another run", err, ErrExists)
+				if len(sourcetest.Tree(t, dir)) > 0 {
+					sourcetest.Says(t, "a shard of another run", err, ErrExists)
 				}
 			}
 		}
 		var rows []string
 		for _, f := range open(t, Opening{}, dir) {
-			r, _ := contents(t, f.name)
+			r, _ := sourcetest.Contents(t, f.name)
 			rows = append(rows, r...)
 		}
-		equal(t, fmt.Sprint(of, " shards"), rows, allRows)
+		sourcetest.Equal(t, fmt.Sprint(of, " shards"), rows, allRows)
 		settled(t, dir)
-		equal(t, "_SUCCESS", get(t, dir+"_SUCCESS"), "")
+		sourcetest.Equal(t, "_SUCCESS", sourcetest.Get(t, dir+"_SUCCESS"), "")
 		if s := stateOf(t, dir); s.Rows != 30 || len(s.Inputs) != 3 || s.Inputs[0].RowsIn != 10 || s.Inputs[0].Groups != 3 {
 			t.Errorf("%+v", s)
 		}
@@ -502,12 +503,12 @@ func TestOutputShards(t *testing.T) {
 		whole := jobOf(0, 1)
 		whole.out.Shard = dataset.Shard{}
 		_, err := whole.do(t)
-		says(t, "the run undivided", err, ErrDone)
+		sourcetest.Says(t, "the run undivided", err, ErrDone)
 		whole.out.Force = true
 		if _, err := whole.do(t); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "after it", tree(t, dir), wholeTree)
+		sourcetest.Equal(t, "after it", sourcetest.Tree(t, dir), wholeTree)
 	}
 }
 
@@ -524,8 +525,8 @@ func TestOutputSparesItsInputs(t *testing.T) {
 	}
 	a := filepath.Join(in, "a.parquet")
 	before := map[string]string{}
-	for _, name := range tree(t, in) {
-		before[name] = get(t, filepath.Join(in, name))
+	for _, name := range sourcetest.Tree(t, in) {
+		before[name] = sourcetest.Get(t, filepath.Join(in, name))
 	}
 	t.Chdir(in)
 	for _, c := range []struct{ input, out string }{
@@ -541,11 +542,11 @@ func TestOutputSparesItsInputs(t *testing.T) {
 		}
 	}
 	for name, content := range before {
-		if get(t, filepath.Join(in, name)) != content {
+		if sourcetest.Get(t, filepath.Join(in, name)) != content {
 			t.Errorf("%s was written over", name)
 		}
 	}
-	equal(t, "files", len(tree(t, in)), len(before))
+	sourcetest.Equal(t, "files", len(sourcetest.Tree(t, in)), len(before))
 	if info, err := os.Lstat(elsewhere + "/file.parquet"); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link is gone: %v", err)
 	}
@@ -557,27 +558,29 @@ func TestOutputSparesItsInputs(t *testing.T) {
 
 func TestOutputNames(t *testing.T) {
 	in := t.TempDir()
-	rec := func() arrow.Record { return record(t, checked(t), col{"id", []int64{1}}) }
+	rec := func() arrow.Record {
+		return sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}})
+	}
 	for _, name := range []string{"d1/a.parquet", "d2/a.parquet", "x/b.parquet", "x/b.arrow"} {
-		write(t, filepath.Join(in, name), 1, rec())
+		sourcetest.Write(t, filepath.Join(in, name), 1, rec())
 	}
 	dir := t.TempDir() + "/out/"
 	_, err := job{[]string{in + "/d1", in + "/d2"}, Destination{Output: Output{Name: dir}, Run: runOf(1)}}.do(t)
-	says(t, "two of one name", err, nil, in+"/d1/a.parquet", in+"/d2/a.parquet", "name their common directory")
+	sourcetest.Says(t, "two of one name", err, nil, in+"/d1/a.parquet", in+"/d2/a.parquet", "name their common directory")
 	_, err = job{[]string{in + "/x"}, Destination{Output: Output{Name: dir}, Run: runOf(1)}}.do(t)
-	says(t, "two of one stem", err, nil, "b.parquet", "b.arrow")
-	equal(t, "what is left", tree(t, dir), nil)
+	sourcetest.Says(t, "two of one stem", err, nil, "b.parquet", "b.arrow")
+	sourcetest.Equal(t, "what is left", sourcetest.Tree(t, dir), nil)
 	if _, err = (job{[]string{in + "/d1", in + "/d2"}, Destination{Output: Output{Name: t.TempDir() + "/out.parquet"}, Run: runOf(1)}}).do(t); err != nil {
 		t.Errorf("into one file: %v", err)
 	}
 	// Only the suffix of a format is removed from a name.
 	for _, name := range []string{"log.2001", "log.2002", "part-0"} {
-		put(t, filepath.Join(in, "n", name), get(t, filepath.Join(in, "d1/a.parquet")))
+		sourcetest.Put(t, filepath.Join(in, "n", name), sourcetest.Get(t, filepath.Join(in, "d1/a.parquet")))
 	}
 	if _, err = (job{[]string{in + "/n"}, Destination{Output: Output{Name: dir}, Run: runOf(2)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "files", tree(t, dir), []string{"_SUCCESS", "log.2001.parquet", "log.2002.parquet", "part-0.parquet"})
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, dir), []string{"_SUCCESS", "log.2001.parquet", "log.2002.parquet", "part-0.parquet"})
 }
 
 func TestOutputOfNothing(t *testing.T) {
@@ -589,10 +592,10 @@ func TestOutputOfNothing(t *testing.T) {
 		if err != nil || w.Rows != 0 {
 			t.Errorf("%+v, %v", w, err)
 		}
-		rows, schema := contents(t, path)
-		equal(t, "rows", len(rows), 0)
-		equal(t, "columns", describe(schema), "(id int64, text utf8)")
-		equal(t, MetaResult, metaOf(schema, MetaResult), ResultExact)
+		rows, schema := sourcetest.Contents(t, path)
+		sourcetest.Equal(t, "rows", len(rows), 0)
+		sourcetest.Equal(t, "columns", describe(schema), "(id int64, text utf8)")
+		sourcetest.Equal(t, MetaResult, sourcetest.Metadata(schema, MetaResult), ResultExact)
 	}
 	for empty, want := range map[bool][]string{false: {"_SUCCESS", "y=1/_SUCCESS"}, true: wholeTree} {
 		dir := t.TempDir() + "/out/"
@@ -601,28 +604,28 @@ func TestOutputOfNothing(t *testing.T) {
 		if err != nil || len(w.Files) != len(want)-2 || len(w.Inputs) != 3 || w.Inputs[0].RowsIn != 10 {
 			t.Errorf("%t: %+v, %v", empty, w, err)
 		}
-		equal(t, fmt.Sprint("files ", empty), tree(t, dir), want)
+		sourcetest.Equal(t, fmt.Sprint("files ", empty), sourcetest.Tree(t, dir), want)
 		settled(t, dir)
-		equal(t, "inputs", len(stateOf(t, dir).Inputs), 3)
+		sourcetest.Equal(t, "inputs", len(stateOf(t, dir).Inputs), 3)
 		_, err = j.doWith(t, none)
-		says(t, "the same run", err, ErrDone)
+		sourcetest.Says(t, "the same run", err, ErrDone)
 	}
 	for _, name := range []string{"-", filepath.Join(t.TempDir(), "out.parquet")} {
 		_, err := Destination{Output: Output{Name: name, Stdout: &bytes.Buffer{}}}.Write(t.Context(), nil, func(func(Rows, error) bool) {})
-		says(t, "no part, and so no schema", err, nil, "schema")
+		sourcetest.Says(t, "no part, and so no schema", err, nil, "schema")
 	}
 }
 
 func TestOutputSchemas(t *testing.T) {
 	in := t.TempDir()
-	write(t, filepath.Join(in, "a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))
-	write(t, filepath.Join(in, "b.parquet"), 1, record(t, checked(t), col{"id", []string{"1"}}))
+	sourcetest.Write(t, filepath.Join(in, "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
+	sourcetest.Write(t, filepath.Join(in, "b.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []string{"1"}}))
 	path := filepath.Join(t.TempDir(), "out.parquet")
 	for _, name := range []string{path, "-"} {
 		_, err := job{[]string{in}, Destination{Output: Output{Name: name, Stdout: &bytes.Buffer{}}, Run: runOf(1)}}.do(t)
-		says(t, "unlike schemas", err, fault.ErrMismatch, "b.parquet", "id int64", "as in "+in+"/a.parquet", "id utf8", "OUT/")
+		sourcetest.Says(t, "unlike schemas", err, fault.ErrMismatch, "b.parquet", "id int64", "as in "+in+"/a.parquet", "id utf8", "OUT/")
 	}
-	equal(t, "what is left", tree(t, filepath.Dir(path)), nil)
+	sourcetest.Equal(t, "what is left", sourcetest.Tree(t, filepath.Dir(path)), nil)
 	if _, err := (job{[]string{in}, Destination{Output: Output{Name: filepath.Dir(path) + "/"}, Run: runOf(1)}}).do(t); err != nil {
 		t.Error(err)
 	}
@@ -639,13 +642,13 @@ func TestOutputOutOfOrder(t *testing.T) {
 		dir := t.TempDir() + "/out/"
 		_, err := Destination{Output: Output{Name: dir}, Run: runOf(1)}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
 			for _, i := range pieces {
-				if !yield(Rows{Piece: i, Record: record(t, checked(t), col{"id", []int64{1}}, col{"text", []string{""}})}, nil) {
+				if !yield(Rows{Piece: i, Record: sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "text", Values: []string{""}})}, nil) {
 					return
 				}
 			}
 		})
-		says(t, fmt.Sprint(pieces), err, nil, "out of order")
-		if slices.Contains(tree(t, dir), "_SUCCESS") {
+		sourcetest.Says(t, fmt.Sprint(pieces), err, nil, "out of order")
+		if slices.Contains(sourcetest.Tree(t, dir), "_SUCCESS") {
 			t.Error("marked finished")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -21,7 +22,7 @@ import (
 // two of them.
 func oneFile(t *testing.T) (files []*File, s *Scanner) {
 	t.Helper()
-	name := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, record(t, checked(t), col{"id", numbers(10, func(i int) int64 { return int64(i) })}))
+	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: sourcetest.Numbers(10, func(i int) int64 { return int64(i) })}))
 	files = open(t, Opening{}, name)
 	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 5)}}}, files...)
 	if err != nil {
@@ -62,16 +63,16 @@ func TestOutputFields(t *testing.T) {
 		{"a nil skipped file", Destination{Output: Output{Name: "o"}, Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
 	} {
 		for call, err := range everyCall(t, c.out) {
-			says(t, c.what+", "+call, err, c.kind, c.words...)
+			sourcetest.Says(t, c.what+", "+call, err, c.kind, c.words...)
 		}
 	}
-	equal(t, "standard output", stdout.Len(), 0)
-	equal(t, "files", tree(t, "."), []string(nil))
+	sourcetest.Equal(t, "standard output", stdout.Len(), 0)
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, "."), []string(nil))
 	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Destination{}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Destination{}, true))} {
-		says(t, call, err, nil, "Output.Name is empty")
+		sourcetest.Says(t, call, err, nil, "Output.Name is empty")
 	}
 	for call, err := range map[string]error{"Commit": second(Commit(t.Context(), Destination{Output: Output{Name: "-"}}, nil)), "InspectDirectory": second(InspectDirectory(t.Context(), Destination{Output: Output{Name: "-"}}, true))} {
-		says(t, call+" of -", err, nil, "Output.Name is -: want a directory")
+		sourcetest.Says(t, call+" of -", err, nil, "Output.Name is -: want a directory")
 	}
 }
 
@@ -103,7 +104,7 @@ func TestStreamFormats(t *testing.T) {
 	files, s := oneFile(t)
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := Destination{Output: Output{Name: out + "/", Format: dataset.ArrowStream}}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
-	says(t, "in a directory", err, fault.ErrUnsupported, "Arrow streams in a directory", "ArrowFile")
+	sourcetest.Says(t, "in a directory", err, fault.ErrUnsupported, "Arrow streams in a directory", "ArrowFile")
 }
 
 // What is given besides the output is checked, too.
@@ -128,7 +129,7 @@ func TestOutputArguments(t *testing.T) {
 			{"a part after the last", part, oneRecord(t, 1), "rows out of order: want a part from 0 to 0, got 1"},
 		} {
 			_, err := out.Write(t.Context(), c.parts, c.rows)
-			says(t, c.what+", "+name, err, nil, c.words)
+			sourcetest.Says(t, c.what+", "+name, err, nil, c.words)
 		}
 		for _, c := range []struct {
 			what   string
@@ -146,7 +147,7 @@ func TestOutputArguments(t *testing.T) {
 			{"row groups after the last", s, []Piece{{files[0], 0, 99}}, files, "row groups from 0 up to 99: want a range"},
 		} {
 			_, err := out.WriteScan(t.Context(), c.s, c.pieces, c.logs, nil)
-			says(t, c.what+", "+name, err, nil, c.words)
+			sourcetest.Says(t, c.what+", "+name, err, nil, c.words)
 		}
 		for what, words := range map[string]string{"nil": "ScanWriter.Scan: the Scanner is nil", "zero": "ScanWriter.Scan: piece 1 of 1: the File is nil"} {
 			_, err := out.WriteScan(t.Context(), s, pieces, files, &Scans{Each: func(w *ScanWriter) error {
@@ -155,7 +156,7 @@ func TestOutputArguments(t *testing.T) {
 				}
 				return w.Scan(t.Context(), s, nil, []Piece{{}})
 			}})
-			says(t, "a scan: "+what+", "+name, err, nil, words)
+			sourcetest.Says(t, "a scan: "+what+", "+name, err, nil, words)
 		}
 	}
 }
@@ -163,7 +164,7 @@ func TestOutputArguments(t *testing.T) {
 // oneRecord yields one record as rows of a part.
 func oneRecord(t *testing.T, part int) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
-		yield(Rows{Piece: part, Record: record(t, checked(t), col{"id", []int64{1}})}, nil)
+		yield(Rows{Piece: part, Record: sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}})}, nil)
 	}
 }
 
@@ -171,53 +172,53 @@ func oneRecord(t *testing.T, part int) iter.Seq2[Rows, error] {
 func TestZeroRun(t *testing.T) {
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	files, err := out.Pending(t.Context())
-	equal(t, "Pending without a Run", fmt.Sprint(files, err), "[] <nil>")
+	sourcetest.Equal(t, "Pending without a Run", fmt.Sprint(files, err), "[] <nil>")
 	for _, run := range []*Run{nil, {}} {
 		out.Run = run
-		says(t, "PendingInputs", second(out.PendingInputs(t.Context())), nil, "Output.Run.List is nil", "call Pending")
-		equal(t, "pieces", run.Pieces(nil, dataset.Shard{}), []Piece(nil))
+		sourcetest.Says(t, "PendingInputs", second(out.PendingInputs(t.Context())), nil, "Output.Run.List is nil", "call Pending")
+		sourcetest.Equal(t, "pieces", run.Pieces(nil, dataset.Shard{}), []Piece(nil))
 	}
 	if sum, known, err := new(Run).Digest(); err != nil || !known || sum == [32]byte{} {
 		t.Errorf("Digest: %x, %t, %v", sum, known, err)
 	}
 	_, _, err = (&Run{Log: []*File{nil}}).Digest()
-	says(t, "Digest", err, nil, "Run.Log: file 1 of 1: the File is nil")
-	says(t, "ChangedSince", (&Run{IDs: []*File{nil}}).ChangedSince(t.Context(), nil, out.Name), nil, "Run.IDs: file 1 of 1: the File is nil")
-	says(t, "ChangedSince", new(Run).ChangedSince(t.Context(), nil, out.Name), os.ErrNotExist)
+	sourcetest.Says(t, "Digest", err, nil, "Run.Log: file 1 of 1: the File is nil")
+	sourcetest.Says(t, "ChangedSince", (&Run{IDs: []*File{nil}}).ChangedSince(t.Context(), nil, out.Name), nil, "Run.IDs: file 1 of 1: the File is nil")
+	sourcetest.Says(t, "ChangedSince", new(Run).ChangedSince(t.Context(), nil, out.Name), os.ErrNotExist)
 
 	for what, in := range map[string]*Inputs{"nil": nil, "zero": new(Inputs)} {
-		equal(t, what, fmt.Sprint(in.Len(), in.Rows(), in.Digest() == [32]byte{}, in.Hive(), in.Arguments(), in.Close()), "0 0 true [] [] <nil>")
+		sourcetest.Equal(t, what, fmt.Sprint(in.Len(), in.Rows(), in.Digest() == [32]byte{}, in.Hive(), in.Arguments(), in.Close()), "0 0 true [] [] <nil>")
 		for one, err := range in.Each(t.Context()) {
 			t.Errorf("%s: %v, %v", what, one, err)
 		}
 		pieces, err := in.Share(t.Context(), dataset.Shard{Index: 1, Of: 2})
-		equal(t, what+": Share", fmt.Sprint(pieces, err), "[] <nil>")
+		sourcetest.Equal(t, what+": Share", fmt.Sprint(pieces, err), "[] <nil>")
 		spread, err := in.Spread(t.Context(), 3)
-		equal(t, what+": Spread", fmt.Sprint(spread, err), "[] <nil>")
+		sourcetest.Equal(t, what+": Spread", fmt.Sprint(spread, err), "[] <nil>")
 		schemas, err := in.Schemas(t.Context())
-		equal(t, what+": Schemas", fmt.Sprint(schemas, err), "[] <nil>")
+		sourcetest.Equal(t, what+": Schemas", fmt.Sprint(schemas, err), "[] <nil>")
 		picked, err := in.Pick(t.Context(), func(*Input) bool { return true })
-		equal(t, what+": Pick", fmt.Sprint(picked.Len(), err), "0 <nil>")
+		sourcetest.Equal(t, what+": Pick", fmt.Sprint(picked.Len(), err), "0 <nil>")
 		kept, err := in.Where("a = 1", false)
-		equal(t, what+": Where", fmt.Sprint(kept.Len(), err), "0 <nil>")
+		sourcetest.Equal(t, what+": Where", fmt.Sprint(kept.Len(), err), "0 <nil>")
 		opened, of, err := in.Open(t.Context(), nil, Opening{})
-		equal(t, what+": Open", fmt.Sprint(opened, of, err), "[] [] <nil>")
+		sourcetest.Equal(t, what+": Open", fmt.Sprint(opened, of, err), "[] [] <nil>")
 		added, changed, gone, err := in.Since(t.Context(), in)
-		equal(t, what+": Since", fmt.Sprint(added, changed, gone, err), "[] [] [] <nil>")
-		says(t, what+": Share", second(in.Share(t.Context(), dataset.Shard{Index: 5, Of: 3})), nil, "shard 5/3: counted from 0")
-		says(t, what+": Pick", second(in.Pick(t.Context(), nil)), nil, "keep is nil")
+		sourcetest.Equal(t, what+": Since", fmt.Sprint(added, changed, gone, err), "[] [] [] <nil>")
+		sourcetest.Says(t, what+": Share", second(in.Share(t.Context(), dataset.Shard{Index: 5, Of: 3})), nil, "shard 5/3: counted from 0")
+		sourcetest.Says(t, what+": Pick", second(in.Pick(t.Context(), nil)), nil, "keep is nil")
 		_, _, err = in.Open(t.Context(), []InputPiece{{Hi: 1}}, Opening{})
-		says(t, what+": Open", err, nil, "piece 1 of 1: row groups from 0 up to 1")
-		says(t, what+": WriteInputs", second(WriteInputs(t.Context(), nil, out.Name, in, false)), nil, "the list of inputs is nil or empty")
+		sourcetest.Says(t, what+": Open", err, nil, "piece 1 of 1: row groups from 0 up to 1")
+		sourcetest.Says(t, what+": WriteInputs", second(WriteInputs(t.Context(), nil, out.Name, in, false)), nil, "the list of inputs is nil or empty")
 		pieces, err = new(Run).ListedPieces(t.Context(), in, dataset.Shard{})
-		equal(t, what+": ListedPieces", fmt.Sprint(pieces, err), "[] <nil>")
-		list, err := ListInputs(t.Context(), []string{write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, record(t, checked(t), col{"id", []int64{1}}))}, Opening{}, in)
+		sourcetest.Equal(t, what+": ListedPieces", fmt.Sprint(pieces, err), "[] <nil>")
+		list, err := ListInputs(t.Context(), []string{sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))}, Opening{}, in)
 		if err != nil || list.Len() != 1 {
 			t.Errorf("%s, as the earlier list: %v", what, err)
 		}
 	}
-	says(t, "no name", second(ListInputs(t.Context(), []string{""}, Opening{}, nil)), nil, "a file with an empty name")
-	says(t, "no list", second(ReadInputs(t.Context(), nil, out.Name)), os.ErrNotExist)
+	sourcetest.Says(t, "no name", second(ListInputs(t.Context(), []string{""}, Opening{}, nil)), nil, "a file with an empty name")
+	sourcetest.Says(t, "no list", second(ReadInputs(t.Context(), nil, out.Name)), os.ErrNotExist)
 }
 
 // Without a context, a call panics at once, on the goroutine that made it.
@@ -245,7 +246,7 @@ func TestNilContext(t *testing.T) {
 		"Open":             func() { _, _, _ = in.Open(missing, nil, Opening{}) },
 	} {
 		func() {
-			defer func() { equal(t, what, recover(), any("partition: nil context")) }()
+			defer func() { sourcetest.Equal(t, what, recover(), any("partition: nil context")) }()
 			call()
 		}()
 	}
@@ -260,10 +261,12 @@ func TestLeftByAnError(t *testing.T) {
 		want string
 	}{{"o.parquet", false, "[]"}, {"o/", false, "[o/a.parquet]"}, {"o/", true, "[]"}} {
 		dir, in := t.TempDir(), t.TempDir()
-		one := func() arrow.Record { return record(t, checked(t), col{"id", []int64{3}}) }
+		one := func() arrow.Record {
+			return sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{3}})
+		}
 		var names []string
 		for _, name := range []string{"a", "b", "c"} {
-			names = append(names, write(t, filepath.Join(in, name+".parquet"), 1, one()))
+			names = append(names, sourcetest.Write(t, filepath.Join(in, name+".parquet"), 1, one()))
 		}
 		files := open(t, Opening{}, names...)
 		var parts []Part
@@ -278,13 +281,13 @@ func TestLeftByAnError(t *testing.T) {
 			}
 			yield(Rows{}, errAborted)
 		})
-		says(t, c.name, err, errAborted)
+		sourcetest.Says(t, c.name, err, errAborted)
 		var left []string
-		for _, name := range tree(t, dir) {
+		for _, name := range sourcetest.Tree(t, dir) {
 			if !strings.HasPrefix(name, "o.bloomjoin/") {
 				left = append(left, name)
 			}
 		}
-		equal(t, fmt.Sprintf("%s, hold %t", c.name, c.hold), fmt.Sprint(left), c.want)
+		sourcetest.Equal(t, fmt.Sprintf("%s, hold %t", c.name, c.hold), fmt.Sprint(left), c.want)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // click is a row of a log that parquet-go writes and reads, as an independent
@@ -97,7 +98,7 @@ func writeClicks(t testing.TB, path string, rows []click, l layout) string {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return put(t, path, b.String())
+	return sourcetest.Put(t, path, b.String())
 }
 
 func readClicks(t testing.TB, path string) []click {
@@ -137,7 +138,7 @@ func sameClicks(t testing.TB, what string, got, want []click) {
 // copyTo scans files into an output and returns the result.
 func copyTo(ctx context.Context, t testing.TB, opts Scan, out Destination, names ...string) (*ScanStats, error) {
 	t.Helper()
-	opts.Mem = checked(t)
+	opts.Mem = sourcetest.Checked(t)
 	out.Result = ResultExact
 	files, err := Open(t.Context(), names, OpenOptions{Mem: opts.Mem})
 	if err != nil {
@@ -196,10 +197,10 @@ func TestPagesMetamorphic(t *testing.T) {
 				if err != nil {
 					t.Fatal(what, err)
 				}
-				equal(t, what+": rows in and out", []int64{stats.RowsIn.Load(), stats.RowsOut.Load()}, []int64{2501, int64(len(want))})
-				sums[sha256.Sum256([]byte(get(t, out)))] = true
+				sourcetest.Equal(t, what+": rows in and out", []int64{stats.RowsIn.Load(), stats.RowsOut.Load()}, []int64{2501, int64(len(want))})
+				sums[sha256.Sum256([]byte(sourcetest.Get(t, out)))] = true
 			}
-			equal(t, what+": outputs by 1, 2 and 5 threads", len(sums), 1)
+			sourcetest.Equal(t, what+": outputs by 1, 2 and 5 threads", len(sums), 1)
 			sameClicks(t, what, readClicks(t, filepath.Join(dir, "out1.parquet")), want)
 			checkIndex(t, what, filepath.Join(dir, "out2.parquet"))
 		}
@@ -209,7 +210,7 @@ func TestPagesMetamorphic(t *testing.T) {
 // checkIndex compares the page index of an output with its pages, using parquet-go.
 func checkIndex(t testing.TB, what, path string) {
 	t.Helper()
-	b := get(t, path)
+	b := sourcetest.Get(t, path)
 	f, err := pq.OpenFile(bytes.NewReader([]byte(b)), int64(len(b)))
 	if err != nil {
 		t.Fatal(what, err)
@@ -233,16 +234,16 @@ func checkIndex(t testing.TB, what, path string) {
 				}
 				lo, hi, ok := p.Bounds()
 				at := fmt.Sprintf("%s: row group %d, column %d, page %d", what, g, c, i)
-				equal(t, at+": first row", offsets.FirstRowIndex(i), first)
-				equal(t, at+": NULLs", index.NullCount(i), p.NumNulls())
-				equal(t, at+": without a value", index.NullPage(i), p.NumNulls() == p.NumValues())
+				sourcetest.Equal(t, at+": first row", offsets.FirstRowIndex(i), first)
+				sourcetest.Equal(t, at+": NULLs", index.NullCount(i), p.NumNulls())
+				sourcetest.Equal(t, at+": without a value", index.NullPage(i), p.NumNulls() == p.NumValues())
 				if less := chunk.Type().Compare; ok && (less(index.MinValue(i), lo) > 0 || less(index.MaxValue(i), hi) < 0) {
 					t.Errorf("%s: bounds %v to %v, want %v to %v", at, index.MinValue(i), index.MaxValue(i), lo, hi)
 				}
 				first += p.NumRows()
 				pq.Release(p)
 			}
-			equal(t, what+": rows of the pages", first, group.NumRows())
+			sourcetest.Equal(t, what+": rows of the pages", first, group.NumRows())
 			if err := pages.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -275,16 +276,16 @@ func TestPagesSameBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sums[sha256.Sum256([]byte(get(t, out)))]++
+			sums[sha256.Sum256([]byte(sourcetest.Get(t, out)))]++
 		}
-		equal(t, "different outputs", len(sums), 1)
+		sourcetest.Equal(t, "different outputs", len(sums), 1)
 	}
 }
 
 // damage overwrites bytes in the middle of a column chunk.
 func damage(t testing.TB, path string, group, leaf int) {
 	t.Helper()
-	b := []byte(get(t, path))
+	b := []byte(sourcetest.Get(t, path))
 	f, err := parquet.Open(nil, bytes.NewReader(b), int64(len(b)), path)
 	if err != nil {
 		t.Fatal(err)
@@ -294,7 +295,7 @@ func damage(t testing.TB, path string, group, leaf int) {
 	for i := range int64(8) {
 		b[at+i] ^= 0x5a
 	}
-	put(t, path, string(b))
+	sourcetest.Put(t, path, string(b))
 }
 
 // A page that cannot be decoded is an error that names its place. No single file
@@ -308,10 +309,10 @@ func TestPagesDamaged(t *testing.T) {
 		damage(t, in, 5, leaf)
 		out := filepath.Join(dir, "out.parquet")
 		_, err := copyTo(t.Context(), t, opts, Destination{Output: Output{Name: out}}, in)
-		says(t, column, err, fault.ErrCorrupt, "log.parquet", "row group 6", column, "page ")
+		sourcetest.Says(t, column, err, fault.ErrCorrupt, "log.parquet", "row group 6", column, "page ")
 		_, err = copyTo(t.Context(), t, opts, Destination{Output: Output{Name: filepath.Join(dir, "dir") + "/"}}, in)
-		says(t, column+" in a directory", err, fault.ErrCorrupt, "row group 6")
-		equal(t, "files left behind", tree(t, dir), []string{"log.parquet"})
+		sourcetest.Says(t, column+" in a directory", err, fault.ErrCorrupt, "row group 6")
+		sourcetest.Equal(t, "files left behind", sourcetest.Tree(t, dir), []string{"log.parquet"})
 	}
 }
 
@@ -347,7 +348,7 @@ func TestPagesCancelled(t *testing.T) {
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("cancelled after %d rows: it took %v to end", after, took)
 			}
-			equal(t, "files left behind", tree(t, dir), []string{"log.parquet"})
+			sourcetest.Equal(t, "files left behind", sourcetest.Tree(t, dir), []string{"log.parquet"})
 			if err := os.RemoveAll(filepath.Join(dir, "dir")); err != nil {
 				t.Fatal(err)
 			}
@@ -385,5 +386,5 @@ func TestPagesForms(t *testing.T) {
 	if err := Count(t.Context(), s, Split(files, dataset.Shard{})); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "counted", s.Stats.RowsOut.Load(), int64(len(want)))
+	sourcetest.Equal(t, "counted", s.Stats.RowsOut.Load(), int64(len(want)))
 }

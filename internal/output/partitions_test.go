@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // hiveTree writes Parquet files with a column id below a new directory.
@@ -13,14 +14,14 @@ func hiveTree(t *testing.T, names ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, name := range names {
-		write(t, filepath.Join(dir, name), 1, record(t, checked(t), col{"id", []int64{1}}))
+		sourcetest.Write(t, filepath.Join(dir, name), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	}
 	return dir
 }
 
 func TestPartitions(t *testing.T) {
 	dir := hiveTree(t, "log/dt=2024-01-01/c=NO/a.parquet", "log/dt=2024-01-02/c=__HIVE_DEFAULT_PARTITION__/a.parquet", "log/c=1/dt=2024-01-03/a.parquet")
-	put(t, filepath.Join(dir, "log/README"), "")
+	sourcetest.Put(t, filepath.Join(dir, "log/README"), "")
 	for _, c := range []struct{ types, want string }{
 		{"", "[{c utf8 1 false} {dt date32 2024-01-03 false}] [{c utf8 NO false} {dt date32 2024-01-01 false}] [{c utf8  true} {dt date32 2024-01-02 false}]"},
 		{"dt:string,other:date", "[{c utf8 1 false} {dt utf8 2024-01-03 false}] [{c utf8 NO false} {dt utf8 2024-01-01 false}] [{c utf8  true} {dt utf8 2024-01-02 false}]"},
@@ -29,10 +30,10 @@ func TestPartitions(t *testing.T) {
 		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: c.types}, dir) {
 			got += " " + fmt.Sprint(f.Partitions())
 		}
-		equal(t, "types "+c.types, got[1:], c.want)
+		sourcetest.Equal(t, "types "+c.types, got[1:], c.want)
 	}
 	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, dir) {
-		equal(t, "off", f.Partitions(), []dataset.PartitionValue(nil))
+		sourcetest.Equal(t, "off", f.Partitions(), []dataset.PartitionValue(nil))
 	}
 	for _, c := range []struct {
 		opts  Opening
@@ -44,15 +45,15 @@ func TestPartitions(t *testing.T) {
 		{Opening{}, []string{hiveTree(t, "a=1/b=2/a=3/x.parquet")}, []string{"a=1/b=2/a=3/x.parquet: column a", "two directories"}},
 	} {
 		_, err := OpenFiles(t.Context(), c.names, c.opts)
-		says(t, fmt.Sprint(c.names), err, nil, c.words...)
+		sourcetest.Says(t, fmt.Sprint(c.names), err, nil, c.words...)
 	}
-	put(t, filepath.Join(dir, "log/notes.html"), "<html>")
+	sourcetest.Put(t, filepath.Join(dir, "log/notes.html"), "<html>")
 	_, err := Open(t.Context(), []string{dir}, OpenOptions{})
-	says(t, "a file that is no data", err, ErrNoData, "notes.html")
+	sourcetest.Says(t, "a file that is no data", err, ErrNoData, "notes.html")
 	_, err = OpenFiles(t.Context(), []string{dir}, Opening{HiveTypes: "c"})
-	says(t, "bad types", err, nil, "HiveTypes", "NAME:TYPE")
+	sourcetest.Says(t, "bad types", err, nil, "HiveTypes", "NAME:TYPE")
 	_, err = Open(t.Context(), []string{dir}, OpenOptions{Hive: "on"})
-	says(t, "bad mode", err, nil, "want auto or off")
+	sourcetest.Says(t, "bad mode", err, nil, "want auto or off")
 }
 
 // The manifest has the values of the columns of paths as text without escapes. NULL is
@@ -64,7 +65,7 @@ func TestValuesInManifest(t *testing.T) {
 	for i, path := range []string{
 		"dt=2024-01-01/c=a%20b%2F/n=null", "dt=" + null + "/c=NULL/n=-7", "dt=NULL/c=/n=", "dt=2024-01-02/c=" + null + "/n=" + null,
 	} {
-		write(t, filepath.Join(dir, path, fmt.Sprintf("%d.parquet", i)), 10, record(t, checked(t), col{"id", []int64{0, 2}}))
+		sourcetest.Write(t, filepath.Join(dir, path, fmt.Sprintf("%d.parquet", i)), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{0, 2}}))
 	}
 	for _, c := range []struct {
 		what string
@@ -98,7 +99,7 @@ func TestValuesInManifest(t *testing.T) {
 			for i, values := range c.want {
 				want[fmt.Sprintf("%d.parquet", i)] = values
 			}
-			equal(t, fmt.Sprintf("%s, files of %d bytes", c.what, size), got, want)
+			sourcetest.Equal(t, fmt.Sprintf("%s, files of %d bytes", c.what, size), got, want)
 		}
 	}
 }

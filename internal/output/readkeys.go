@@ -214,7 +214,7 @@ type nothing struct{}
 
 func (nothing) Release() {}
 
-// read implements taskWork.
+// Batches implements taskWork.
 func (w *keyWorker) read(ctx context.Context, t task, _ func(nothing) error) error {
 	expected, err := w.ahead.begin(ctx, t.number)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // largeBatch is a record of n rows, more than are passed on at once: a struct of a
@@ -45,7 +46,7 @@ func largeBatch(n int) arrow.Record {
 func TestLargeRecordBatch(t *testing.T) {
 	rec := largeBatch(3 * stepRows)
 	defer rec.Release()
-	name := put(t, filepath.Join(t.TempDir(), "ids.arrows"), streamOf(t, rec.NewSlice(5, rec.NumRows())))
+	name := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.arrows"), streamOf(t, rec.NewSlice(5, rec.NumRows())))
 	files := open(t, Opening{}, name)
 	for _, column := range []string{"user.id", "user.name", "flag", "user.id,user.name", "flag,user.name"} {
 		got, rows, null, err := keysOf(t, files, column)

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // given is a source of records as programs have them: it makes each batch when asked
@@ -53,15 +54,15 @@ func lend(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
 	return yield(rec, nil)
 }
 
-// batches returns n batches of rows each: k counts from 0, s is k as text.
+// Batches returns n batches of rows each: k counts from 0, s is k as text.
 func batches(t testing.TB, n, rows int) *given {
-	mem := checked(t)
+	mem := sourcetest.Checked(t)
 	g := &given{}
 	for b := range n {
 		g.make = append(g.make, func() arrow.Record {
-			return record(t, mem,
-				col{"k", numbers(rows, func(i int) int64 { return int64(b*rows + i) })},
-				col{"s", numbers(rows, func(i int) string { return fmt.Sprint("t", b*rows+i) })})
+			return sourcetest.Record(t, mem,
+				sourcetest.Col{Name: "k", Values: sourcetest.Numbers(rows, func(i int) int64 { return int64(b*rows + i) })},
+				sourcetest.Col{Name: "s", Values: sourcetest.Numbers(rows, func(i int) string { return fmt.Sprint("t", b*rows+i) })})
 		})
 	}
 	return g
@@ -80,7 +81,7 @@ func rowsRead(ctx context.Context, columns []int, files ...*File) (rows []string
 		if err != nil {
 			return rows, err
 		}
-		rows = append(rows, rowsOf(r.Record)...)
+		rows = append(rows, sourcetest.Rows(r.Record)...)
 		r.Record.Release()
 	}
 	return rows, nil
@@ -89,7 +90,7 @@ func rowsRead(ctx context.Context, columns []int, files ...*File) (rows []string
 func TestRecords(t *testing.T) {
 	g := batches(t, 4, 3)
 	f := g.file("mine", RecordsOptions{})
-	want := numbers(12, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
+	want := sourcetest.Numbers(12, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
 	for range 2 { // two passes
 		rows, err := rowsRead(t.Context(), nil, f)
 		if err != nil || !slices.Equal(rows, want) {
@@ -97,7 +98,7 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	rows, err := rowsRead(t.Context(), []int{1}, f)
-	if equal(t, "column s", rows, numbers(12, func(i int) string { return fmt.Sprint("t", i) })); err != nil {
+	if sourcetest.Equal(t, "column s", rows, sourcetest.Numbers(12, func(i int) string { return fmt.Sprint("t", i) })); err != nil {
 		t.Error(err)
 	}
 	if rows, err = rowsRead(t.Context(), []int{1, 0}, f); err != nil || rows[5] != "t5|5" {
@@ -109,11 +110,11 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%v, %v", rec, err)
 		}
 	}
-	equal(t, "rows without columns", n, 12)
-	equal(t, "passes ended", g.ended, g.passes)
-	equal(t, "rows known", f.Rows(), -1)
-	equal(t, "rows said", g.file("mine", RecordsOptions{Rows: 12}).Rows(), 12)
-	equal(t, "format", f.format, dataset.RecordBatches)
+	sourcetest.Equal(t, "rows without columns", n, 12)
+	sourcetest.Equal(t, "passes ended", g.ended, g.passes)
+	sourcetest.Equal(t, "rows known", f.Rows(), -1)
+	sourcetest.Equal(t, "rows said", g.file("mine", RecordsOptions{Rows: 12}).Rows(), 12)
+	sourcetest.Equal(t, "format", f.format, dataset.RecordBatches)
 	if fp, err := f.Fingerprint(); fp != nil || err != nil || f.Once() || f.BytesRead() != 0 {
 		t.Errorf("fingerprint %x, %v; once %v; %d bytes read", fp, err, f.Once(), f.BytesRead())
 	}
@@ -128,16 +129,16 @@ func TestRecords(t *testing.T) {
 // TestRecordsOfAnySize: a record with more rows than are examined at once comes in
 // steps, a slice as the rows that it shows, and a record without rows not at all.
 func TestRecordsOfAnySize(t *testing.T) {
-	mem := checked(t)
+	mem := sourcetest.Checked(t)
 	const n = 2*stepRows + 7
 	g := &given{make: []func() arrow.Record{
-		func() arrow.Record { return record(t, mem, col{"k", []int64{}}) },
+		func() arrow.Record { return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{}}) },
 		func() arrow.Record {
-			whole := record(t, mem, col{"k", numbers(n+20, func(i int) int64 { return int64(i - 10) })})
+			whole := sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: sourcetest.Numbers(n+20, func(i int) int64 { return int64(i - 10) })})
 			defer whole.Release()
 			return whole.NewSlice(10, n+10)
 		},
-		func() arrow.Record { return record(t, mem, col{"k", []int64{n}}) },
+		func() arrow.Record { return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{n}}) },
 	}}
 	next, largest := int64(0), int64(0)
 	for rec, err := range Read(t.Context(), g.file("mine", RecordsOptions{Rows: n + 1}), 0, nil) {
@@ -152,16 +153,18 @@ func TestRecordsOfAnySize(t *testing.T) {
 			next++
 		}
 	}
-	equal(t, "rows", next, n+1)
-	equal(t, "rows of the largest step", largest, stepRows)
+	sourcetest.Equal(t, "rows", next, n+1)
+	sourcetest.Equal(t, "rows of the largest step", largest, stepRows)
 }
 
 // TestRecordsRefusals: records that do not fit the schema, and any other mistake of a
 // sequence, are errors that name the File and the record.
 func TestRecordsRefusals(t *testing.T) {
-	mem := checked(t)
-	nulls := func() arrow.Record { return record(t, mem, col{"k", []any{1, nil}}) }
-	good := func() arrow.Record { return record(t, mem, col{"k", []any{1, 2}}) }
+	mem := sourcetest.Checked(t)
+	nulls := func() arrow.Record {
+		return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []any{1, nil}})
+	}
+	good := func() arrow.Record { return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []any{1, 2}}) }
 	required := arrow.NewSchema([]arrow.Field{{Name: "k", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	failed := errors.New("the program failed")
 	for _, c := range []struct {
@@ -172,11 +175,15 @@ func TestRecordsRefusals(t *testing.T) {
 		words []string
 		good  int // rows before
 	}{
-		{what: "another type", g: given{make: []func() arrow.Record{good, func() arrow.Record { return record(t, mem, col{"k", []string{"a"}}) }}},
+		{what: "another type", g: given{make: []func() arrow.Record{good, func() arrow.Record {
+			return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []string{"a"}})
+		}}},
 			kind: fault.ErrMismatch, words: []string{"row group 2", "column k", "int64", "utf8"}, good: 2},
-		{what: "another name", g: given{make: []func() arrow.Record{func() arrow.Record { return record(t, mem, col{"x", []int64{1}}) }}},
+		{what: "another name", g: given{make: []func() arrow.Record{func() arrow.Record { return sourcetest.Record(t, mem, sourcetest.Col{Name: "x", Values: []int64{1}}) }}},
 			kind: fault.ErrMismatch, words: []string{"row group 1", "want k", "got x"}},
-		{what: "a column too many", g: given{make: []func() arrow.Record{func() arrow.Record { return record(t, mem, col{"k", []int64{1}}, col{"x", []int64{1}}) }}},
+		{what: "a column too many", g: given{make: []func() arrow.Record{func() arrow.Record {
+			return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{1}}, sourcetest.Col{Name: "x", Values: []int64{1}})
+		}}},
 			kind: fault.ErrMismatch, words: []string{"want 1", "got 2"}},
 		{what: "a NULL", g: given{make: []func() arrow.Record{nulls}}, kind: fault.ErrMismatch, words: []string{"column k", "no NULL"}},
 		{what: "no record", g: given{make: []func() arrow.Record{func() arrow.Record { return nil }}}, words: []string{"neither a record nor an error"}},
@@ -188,21 +195,21 @@ func TestRecordsRefusals(t *testing.T) {
 	} {
 		f := Records("mine", required, c.g.read, c.opts)
 		rows, err := rowsRead(t.Context(), nil, f)
-		says(t, c.what, err, c.kind, append(c.words, "mine")...)
-		equal(t, c.what+": rows before", len(rows), c.good)
-		equal(t, c.what+": passes ended", c.g.ended, 1)
+		sourcetest.Says(t, c.what, err, c.kind, append(c.words, "mine")...)
+		sourcetest.Equal(t, c.what+": rows before", len(rows), c.good)
+		sourcetest.Equal(t, c.what+": passes ended", c.g.ended, 1)
 	}
 	f := Records("mine", required, func(context.Context) iter.Seq2[arrow.Record, error] { return nil }, RecordsOptions{})
 	_, err := rowsRead(t.Context(), nil, f)
-	says(t, "no sequence", err, nil, "mine", "no sequence")
+	sourcetest.Says(t, "no sequence", err, nil, "mine", "no sequence")
 
 	f = (&given{make: []func() arrow.Record{good}}).file("mine", RecordsOptions{Once: true})
-	equal(t, "once", f.Once(), true)
+	sourcetest.Equal(t, "once", f.Once(), true)
 	if _, err := rowsRead(t.Context(), nil, f); err != nil {
 		t.Error(err)
 	}
 	_, err = rowsRead(t.Context(), nil, f)
-	says(t, "a second pass", err, nil, "mine", "only once")
+	sourcetest.Says(t, "a second pass", err, nil, "mine", "only once")
 }
 
 // TestRecordsStop: if the reader stops, the pass ends and the sequence frees what it
@@ -214,12 +221,12 @@ func TestRecordsStop(t *testing.T) {
 		break
 	}
 	func() {
-		defer func() { equal(t, "the reader's panic", recover(), "the reader's") }()
+		defer func() { sourcetest.Equal(t, "the reader's panic", recover(), "the reader's") }()
 		for range Read(t.Context(), f, 0, nil) {
 			panic("the reader's")
 		}
 	}()
-	equal(t, "passes ended", g.ended, 2)
+	sourcetest.Equal(t, "passes ended", g.ended, 2)
 	for _, at := range []int{0, 1, 3} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		seen := 0
@@ -241,7 +248,7 @@ func TestRecordsStop(t *testing.T) {
 			t.Errorf("after %d of %d records: %v", seen, at, last)
 		}
 	}
-	equal(t, "passes ended", g.ended, g.passes)
+	sourcetest.Equal(t, "passes ended", g.ended, g.passes)
 	// A sequence that ends by itself when the context does is not a shorter log.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	early := Records("mine", f.Schema(), func(ctx context.Context) iter.Seq2[arrow.Record, error] {
@@ -263,16 +270,16 @@ var errEnough = errors.New("enough")
 // rows, for every output.
 func TestRecordsScan(t *testing.T) {
 	const n, groups = 3000, 6
-	mem := checked(t)
+	mem := sourcetest.Checked(t)
 	made := func(lo, hi int) func() arrow.Record {
 		return func() arrow.Record {
-			return record(t, mem,
-				col{"k", numbers(hi-lo, func(i int) int64 { return int64((lo + i) * 7 % 1000) })},
-				col{"s", numbers(hi-lo, func(i int) string { return fmt.Sprint("t", lo+i) })})
+			return sourcetest.Record(t, mem,
+				sourcetest.Col{Name: "k", Values: sourcetest.Numbers(hi-lo, func(i int) int64 { return int64((lo + i) * 7 % 1000) })},
+				sourcetest.Col{Name: "s", Values: sourcetest.Numbers(hi-lo, func(i int) string { return fmt.Sprint("t", lo+i) })})
 		}
 	}
 	dir := t.TempDir()
-	whole := write(t, filepath.Join(dir, "log.parquet"), n/groups, made(0, n)())
+	whole := sourcetest.Write(t, filepath.Join(dir, "log.parquet"), n/groups, made(0, n)())
 	var mine []*File
 	for g := range groups { // as many Files as the other has row groups
 		src := &given{}
@@ -282,7 +289,7 @@ func TestRecordsScan(t *testing.T) {
 		}
 		mine = append(mine, src.file(fmt.Sprintf("part-%d", g), RecordsOptions{}))
 	}
-	bits := bloomOf(t, "k", 3, record(t, mem, col{"k", []int64{3, 500, 999, 7}}))
+	bits := bloomOf(t, "k", 3, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{3, 500, 999, 7}}))
 	for _, filter := range []*codec.Filter{exactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
 			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter, Key: "k"}}, Columns: columns}}
@@ -295,7 +302,7 @@ func TestRecordsScan(t *testing.T) {
 				for i := range max(of, 1) {
 					got = append(got, scanText(t, opts, Split(mine, dataset.Shard{Index: i, Of: of}))...)
 				}
-				equal(t, fmt.Sprintf("columns %v, %d shards", columns, of), got, want)
+				sourcetest.Equal(t, fmt.Sprintf("columns %v, %d shards", columns, of), got, want)
 			}
 		}
 	}
@@ -327,7 +334,7 @@ func TestRecordsScan(t *testing.T) {
 		t.Error(err)
 	}
 	path, why := s.PathOf(mine[0])
-	equal(t, "path", path+": "+why, "generic: the rows are given as Arrow records")
+	sourcetest.Equal(t, "path", path+": "+why, "generic: the rows are given as Arrow records")
 }
 
 func scanText(t testing.TB, opts Scan, pieces []Piece) (rows []string) {
@@ -340,7 +347,7 @@ func scanText(t testing.TB, opts Scan, pieces []Piece) (rows []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows = append(rows, rowsOf(r.Record)...)
+		rows = append(rows, sourcetest.Rows(r.Record)...)
 		r.Record.Release()
 	}
 	return rows
@@ -348,11 +355,11 @@ func scanText(t testing.TB, opts Scan, pieces []Piece) (rows []string) {
 
 // TestRecordsKeys: the keys of records are those of a file with the same rows.
 func TestRecordsKeys(t *testing.T) {
-	mem := checked(t)
+	mem := sourcetest.Checked(t)
 	made := func() arrow.Record {
-		return record(t, mem, col{"k", numbers(stepRows+9, func(i int) int64 { return int64(i) * 3 })})
+		return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: sourcetest.Numbers(stepRows+9, func(i int) int64 { return int64(i) * 3 })})
 	}
-	file := write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
+	file := sourcetest.Write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *File) (rows, sum uint64) {
 		_, _, err := ReadKeys(t.Context(), Split([]*File{f}, dataset.Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
@@ -372,6 +379,6 @@ func TestRecordsKeys(t *testing.T) {
 	}
 	rows, sum := sums(g.file("mine", RecordsOptions{}))
 	wantRows, wantSum := sums(open(t, Opening{}, file)[0])
-	equal(t, "rows", rows, wantRows)
-	equal(t, "sum of squares", sum, wantSum)
+	sourcetest.Equal(t, "rows", rows, wantRows)
+	sourcetest.Equal(t, "sum of squares", sum, wantSum)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Two logs whose outputs would have the same name are refused by every worker, although
@@ -17,14 +18,14 @@ import (
 func TestNamesOverAllWorkers(t *testing.T) {
 	dir := t.TempDir()
 	for _, day := range []string{"day1", "day2"} {
-		write(t, filepath.Join(dir, day, "part-0.parquet"), 4, record(t, checked(t), col{"id", []int64{1, 2, 3}}))
+		sourcetest.Write(t, filepath.Join(dir, day, "part-0.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2, 3}}))
 	}
 	out := filepath.Join(t.TempDir(), "out") + "/"
 	for i := range uint32(2) {
 		j := job{[]string{filepath.Join(dir, "day1"), filepath.Join(dir, "day2")},
 			Destination{Output: Output{Name: out, Shard: dataset.Shard{Index: i, Of: 2}}, Run: runOf(1)}}
 		_, err := j.do(t)
-		says(t, "two of one name", err, nil, "part-0.parquet", "day1", "day2")
+		sourcetest.Says(t, "two of one name", err, nil, "part-0.parquet", "day1", "day2")
 	}
 	if _, err := os.Stat(out); !os.IsNotExist(err) {
 		t.Errorf("%s: %v", out, err)
@@ -54,15 +55,15 @@ func TestTwoRunsInOneDirectory(t *testing.T) {
 				rows(yield)
 			}
 		})
-		says(t, when, err, ErrExists, out)
-		equal(t, when, tree(t, out), wholeTree)
+		sourcetest.Says(t, when, err, ErrExists, out)
+		sourcetest.Equal(t, when, sourcetest.Tree(t, out), wholeTree)
 		settled(t, out)
 		if s := stateOf(t, out); s.Rows != 30 || len(s.Recipes) != 1 || s.Recipes[0].Options != second.options(t) {
 			t.Errorf("%s: the quicker run: %+v", when, s)
 		}
 		for _, f := range stateOf(t, out).Files {
-			_, schema := contents(t, out+f.Name)
-			equal(t, when+": "+f.Name, metaOf(schema, metaRun), second.recipe(t))
+			_, schema := sourcetest.Contents(t, out+f.Name)
+			sourcetest.Equal(t, when+": "+f.Name, sourcetest.Metadata(schema, metaRun), second.recipe(t))
 		}
 	}
 }
@@ -88,7 +89,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	precious := t.TempDir()
-	mine := write(t, filepath.Join(precious, "mine.parquet"), 4, record(t, checked(t), col{"id", []int64{1}}))
+	mine := sourcetest.Write(t, filepath.Join(precious, "mine.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	link := func(to, name string) {
 		if err := os.Symlink(to, filepath.Join(out, name)); err != nil {
 			t.Fatal(err)
@@ -96,17 +97,17 @@ func TestForceSparesForeignFiles(t *testing.T) {
 	}
 	link(precious, "link")
 	link(mine, "link.parquet")
-	put(t, filepath.Join(out, "zz/mine.parquet"), get(t, mine))
+	sourcetest.Put(t, filepath.Join(out, "zz/mine.parquet"), sourcetest.Get(t, mine))
 	forced := job{[]string{in}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}
 	if _, err := forced.do(t); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "files", tree(t, out), []string{"_SUCCESS", "a.parquet", "link", "link.parquet", "y=1/_SUCCESS", "y=1/b.parquet", "y=1/c.parquet", "zz/mine.parquet"})
-	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
+	sourcetest.Equal(t, "files", sourcetest.Tree(t, out), []string{"_SUCCESS", "a.parquet", "link", "link.parquet", "y=1/_SUCCESS", "y=1/b.parquet", "y=1/c.parquet", "zz/mine.parquet"})
+	sourcetest.Equal(t, "behind the link", sourcetest.Tree(t, precious), []string{"mine.parquet"})
 
 	// At the name of an output: files and links of others stay.
 	for what, place := range map[string]func(out string){
-		"not listed in a manifest": func(out string) { put(t, out+"y=1/c.parquet", get(t, mine)) },
+		"not listed in a manifest": func(out string) { sourcetest.Put(t, out+"y=1/c.parquet", sourcetest.Get(t, mine)) },
 		"not a regular file":       func(out string) { link(mine, "y=1/c.parquet") },
 	} {
 		out = filepath.Join(t.TempDir(), "out") + "/"
@@ -117,16 +118,16 @@ func TestForceSparesForeignFiles(t *testing.T) {
 		before := snapshot(t, out)
 		forced.out.Name = out
 		_, err := forced.do(t)
-		says(t, what, err, ErrExists, "y=1/c.parquet", what)
-		equal(t, what, snapshot(t, out), before)
+		sourcetest.Says(t, what, err, ErrExists, "y=1/c.parquet", what)
+		sourcetest.Equal(t, what, snapshot(t, out), before)
 	}
 
 	// A directory that another program has marked complete stays unchanged.
 	spark := filepath.Join(t.TempDir(), "out") + "/"
-	put(t, spark+publish.Success, "")
+	sourcetest.Put(t, spark+publish.Success, "")
 	_, err := job{[]string{in}, Destination{Output: Output{Name: spark, Force: true}, Run: runOf(1)}}.do(t)
-	says(t, "a directory of another program", err, ErrExists, publish.Success)
-	equal(t, "a directory of another program", tree(t, spark), []string{publish.Success})
+	sourcetest.Says(t, "a directory of another program", err, ErrExists, publish.Success)
+	sourcetest.Equal(t, "a directory of another program", sourcetest.Tree(t, spark), []string{publish.Success})
 
 	// A directory below the output that is a link leads elsewhere.
 	other := filepath.Join(t.TempDir(), "out") + "/"
@@ -137,8 +138,8 @@ func TestForceSparesForeignFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = job{[]string{in}, Destination{Output: Output{Name: other, Force: true}, Run: runOf(1)}}.do(t)
-	says(t, "a directory that is a link", err, ErrExists, "y=1")
-	equal(t, "behind the link", tree(t, precious), []string{"mine.parquet"})
+	sourcetest.Says(t, "a directory that is a link", err, ErrExists, "y=1")
+	sourcetest.Equal(t, "behind the link", sourcetest.Tree(t, precious), []string{"mine.parquet"})
 }
 
 // The _SUCCESS of an earlier run is removed before a file of another run becomes
@@ -155,12 +156,12 @@ func TestStaleSuccess(t *testing.T) {
 		}
 	}
 	_, err := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(2)}}.do(t)
-	says(t, "a manifest without its files", err, ErrExists, "a.parquet does not come from these inputs and options")
-	put(t, out+publish.Success, "")
+	sourcetest.Says(t, "a manifest without its files", err, ErrExists, "a.parquet does not come from these inputs and options")
+	sourcetest.Put(t, out+publish.Success, "")
 	_, err = job{[]string{in}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
 		return func(yield func(Rows, error) bool) {
 			for r, err := range rows {
-				if now := tree(t, out); slices.Contains(now, publish.Success) && slices.Contains(now, "a.parquet") {
+				if now := sourcetest.Tree(t, out); slices.Contains(now, publish.Success) && slices.Contains(now, "a.parquet") {
 					t.Error("a file stands beside another run's mark of success")
 				}
 				if !yield(r, err) {
@@ -179,7 +180,7 @@ func TestOutputBelowItsInputs(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{filepath.Join(in, "out.parquet"), filepath.Join(in, "y=1", "out") + "/"} {
 		_, err := job{[]string{in}, Destination{Output: Output{Name: name}, Run: runOf(1)}}.do(t)
-		says(t, name, err, nil, "inside the input directory")
+		sourcetest.Says(t, name, err, nil, "inside the input directory")
 	}
 }
 
@@ -193,14 +194,14 @@ func TestChangedInputIsNotDone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := j.do(t)
-		says(t, "the same again", err, ErrDone)
+		sourcetest.Says(t, "the same again", err, ErrDone)
 		later := time.Now().Add(time.Hour)
 		if err := os.Chtimes(filepath.Join(in, "y=1/c.parquet"), later, later); err != nil {
 			t.Fatal(err)
 		}
 		w, err := j.do(t)
 		if filepath.Ext(name) == ".parquet" {
-			says(t, "after a change", err, ErrExists, "c.parquet", "written later")
+			sourcetest.Says(t, "after a change", err, ErrExists, "c.parquet", "written later")
 		} else if err != nil || len(w.Files) != 1 || w.Files[0].Name != "y=1/c.parquet" || w.Rows != 10 {
 			t.Errorf("after a change: %+v, %v; want that its output alone is written again", w, err)
 		}

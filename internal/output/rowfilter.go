@@ -224,7 +224,7 @@ func (w *rowFilter) undecided(group int) (todo []*filterColumn) {
 	return todo
 }
 
-// bytes returns the compressed size of a column of a row group.
+// Bytes returns the compressed size of a column of a row group.
 func (w *rowFilter) bytes(group int, c *filterColumn) (n int64) {
 	p := w.file.parquet()
 	leaves := p.Below(c.field.Index[:1])

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -249,12 +250,12 @@ func TestRuleProperty(t *testing.T) {
 				if shape == "nested pages" {
 					key = "s.k"
 				}
-				put(t, path, string(ruledPages(t, rng, rows, shape == "nested pages")))
+				sourcetest.Put(t, path, string(ruledPages(t, rng, rows, shape == "nested pages")))
 			case strings.HasSuffix(shape, "arrow"):
 				path = strings.TrimSuffix(path, "parquet") + "arrow"
 				fallthrough
 			default:
-				write(t, path, 1+int64(rng.IntN(200)), ruledRecord(rng, checked(t), rows))
+				sourcetest.Write(t, path, 1+int64(rng.IntN(200)), ruledRecord(rng, sourcetest.Checked(t), rows))
 			}
 			if composite {
 				key = "k,n,g"
@@ -364,9 +365,9 @@ func TestRuleIsNotPruned(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			path := filepath.Join(t.TempDir(), "log.parquet")
 			if seed%4 == 3 {
-				write(t, path, 1+int64(seed), ruledRecord(rng, checked(t), rows))
+				sourcetest.Write(t, path, 1+int64(seed), ruledRecord(rng, sourcetest.Checked(t), rows))
 			} else {
-				put(t, path, string(ruledPages(t, rng, rows, false)))
+				sourcetest.Put(t, path, string(ruledPages(t, rng, rows, false)))
 			}
 			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: v.rule}}, dataset.Shard{}, path)
 			if !slices.Equal(got, v.want) || st.RowGroupsSkipped.Load() > 0 {
@@ -390,7 +391,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	filter := newRuledFilter(t, "trim,lower,uuid", []string{"k"}, []key.Class{key.Fixed(16)}, map[string][]string{
 		string(ids[0]): {string(ids[0])}, string(ids[1]): {string(ids[1])},
 	})
-	b := array.NewFixedSizeBinaryBuilder(checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
+	b := array.NewFixedSizeBinaryBuilder(sourcetest.Checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
 	defer b.Release()
 	for i := range 9 {
 		if i == 4 {
@@ -402,24 +403,24 @@ func TestRuleUUIDColumn(t *testing.T) {
 	a := b.NewArray()
 	defer a.Release()
 	for _, name := range []string{"u.parquet", "u.arrow"} {
-		rec := record(t, checked(t), col{"k", a}, col{"z", numbers(9, func(i int) int64 { return int64(i) })})
-		path := write(t, filepath.Join(t.TempDir(), name), 4, rec)
+		rec := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: a}, sourcetest.Col{Name: "z", Values: sourcetest.Numbers(9, func(i int) int64 { return int64(i) })})
+		path := sourcetest.Write(t, filepath.Join(t.TempDir(), name), 4, rec)
 		got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
-		equal(t, name, got, []int{0, 1, 3, 6, 7})
-		equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
+		sourcetest.Equal(t, name, got, []int{0, 1, 3, 6, 7})
+		sourcetest.Equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
 	}
 	// Its values are the keys, so its statistics are used.
-	sorted := array.NewFixedSizeBinaryBuilder(checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
+	sorted := array.NewFixedSizeBinaryBuilder(sourcetest.Checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
 	defer sorted.Release()
 	for i := range 8 {
 		sorted.Append(bytes.Repeat([]byte{byte(i) << 5}, 16))
 	}
 	a2 := sorted.NewArray()
 	defer a2.Release()
-	path := write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, record(t, checked(t), col{"k", a2}, col{"z", numbers(8, func(i int) int64 { return int64(i) })}))
+	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: a2}, sourcetest.Col{Name: "z", Values: sourcetest.Numbers(8, func(i int) int64 { return int64(i) })}))
 	got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
-	equal(t, "sorted", got, []int{1})
-	equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
+	sourcetest.Equal(t, "sorted", got, []int{1})
+	sourcetest.Equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
 }
 
 // The rule of a scan must be that of each filter.
@@ -460,22 +461,22 @@ func TestRuleIsSaid(t *testing.T) {
 		if c.words == nil && err != nil {
 			t.Errorf("%q: %v", c.rule, err)
 		} else if c.words != nil {
-			says(t, c.rule, err, nil, c.words...)
+			sourcetest.Says(t, c.rule, err, nil, c.words...)
 		}
 	}
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
 		f := of("", key.Bytes)
 		f.NormalForm, f.Rule = normal, ""
 		_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: f}}, Normalize: "lower"})
-		says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
+		sourcetest.Says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// The error about a log without strings names its class.
-	path := write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, record(t, checked(t), col{"k", []int64{1}}, col{"z", []int64{1}}))
+	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: []int64{1}}, sourcetest.Col{Name: "z", Values: []int64{1}}))
 	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: lower}}, Normalize: "lower"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, "integers", s.check(open(t, Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+	sourcetest.Says(t, "integers", s.check(open(t, Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are not UUIDs are errors that give the place but not the value.
@@ -484,19 +485,19 @@ func TestRuleOfIDs(t *testing.T) {
 	dir := t.TempDir()
 	values := []string{id, id, strings.ToUpper(id), "secret", id}
 	rec := func() arrow.Record {
-		return record(t, checked(t), col{"k", values}, col{"n", []int64{1, 2, 3, 4, 5}})
+		return sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: values}, sourcetest.Col{Name: "n", Values: []int64{1, 2, 3, 4, 5}})
 	}
 	for _, c := range []struct {
 		name, column string
 		words        []string
 	}{
-		{write(t, filepath.Join(dir, "a.parquet"), 2, rec()), "k", []string{"a.parquet: row group 2: column k"}},
-		{write(t, filepath.Join(dir, "b.arrow"), 2, rec()), "k", []string{"b.arrow: row group 2: column k"}},
-		{write(t, filepath.Join(dir, "c.parquet"), 3, rec()), "k,n", []string{"c.parquet: row group 2: column k,n"}},
-		{put(t, filepath.Join(dir, "d.txt"), strings.Join(values, "\n\n")), "k", []string{"d.txt: line 7: column k", "want a UUID"}},
-		{put(t, filepath.Join(dir, "e.csv"), "n,k\n1,\""+id+"\"\n\n2,secret\n"), "k", []string{"e.csv: line 4: column k"}},
-		{put(t, filepath.Join(dir, "f.csv"), "n,k\n1,"+id+"\n\n2,secret\n"), "k,n", []string{"f.csv: line 4: column k"}},
-		{put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
+		{sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 2, rec()), "k", []string{"a.parquet: row group 2: column k"}},
+		{sourcetest.Write(t, filepath.Join(dir, "b.arrow"), 2, rec()), "k", []string{"b.arrow: row group 2: column k"}},
+		{sourcetest.Write(t, filepath.Join(dir, "c.parquet"), 3, rec()), "k,n", []string{"c.parquet: row group 2: column k,n"}},
+		{sourcetest.Put(t, filepath.Join(dir, "d.txt"), strings.Join(values, "\n\n")), "k", []string{"d.txt: line 7: column k", "want a UUID"}},
+		{sourcetest.Put(t, filepath.Join(dir, "e.csv"), "n,k\n1,\""+id+"\"\n\n2,secret\n"), "k", []string{"e.csv: line 4: column k"}},
+		{sourcetest.Put(t, filepath.Join(dir, "f.csv"), "n,k\n1,"+id+"\n\n2,secret\n"), "k,n", []string{"f.csv: line 4: column k"}},
+		{sourcetest.Put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
 	} {
 		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		paths, err := key.ParseColumns(c.column)
@@ -507,7 +508,7 @@ func TestRuleOfIDs(t *testing.T) {
 		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
 		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
 		_, _, err = ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, work)
-		says(t, c.name, err, fault.ErrMismatch, c.words...)
+		sourcetest.Says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}

@@ -13,15 +13,16 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // TestRuns: each row of a row group is in a run equally often, whether groups are large
 // or small, and the shares of all runs add up to 1.
 func TestRuns(t *testing.T) {
-	var groups []group
+	var groups []sourcetest.Group
 	for range 500 {
-		groups = append(groups, group{batches: 1000}, group{batches: 100}, group{batches: 7}, group{})
+		groups = append(groups, sourcetest.Group{Batches: 1000}, sourcetest.Group{Batches: 100}, sourcetest.Group{Batches: 7}, sourcetest.Group{})
 	}
 	f := fakeFile("log", groups...)
 	pieces := []Piece{{f, 0, 1000}, {f, 1000, 2000}}
@@ -69,7 +70,7 @@ func TestRuns(t *testing.T) {
 	if err != nil || len(runs) != 1500 {
 		t.Errorf("more than there is: %d runs, %v", len(runs), err)
 	}
-	unknown := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
+	unknown := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
 	if _, err := runsOf(Split(unknown, dataset.Shard{}), 2, 2); err == nil {
 		t.Error("runs of a text, whose rows nobody knows")
 	}
@@ -92,16 +93,16 @@ func picked(r rowRange, size int64) (rows []uint32) {
 // and number of workers.
 func TestReadKeysOfRuns(t *testing.T) {
 	const rows, groupRows = 5000, 700
-	ids := numbers(rows, func(i int) any {
+	ids := sourcetest.Numbers(rows, func(i int) any {
 		if i%11 == 3 {
 			return nil
 		}
 		return i
 	})
-	names := numbers(rows, func(i int) string { return fmt.Sprint("user-", i%300) })
+	names := sourcetest.Numbers(rows, func(i int) string { return fmt.Sprint("user-", i%300) })
 	dir := t.TempDir()
 	for _, ending := range []string{"parquet", "arrow"} {
-		name := write(t, filepath.Join(dir, "log."+ending), groupRows, record(t, memory.DefaultAllocator, col{"id", ids}, col{"name", names}))
+		name := sourcetest.Write(t, filepath.Join(dir, "log."+ending), groupRows, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "name", Values: names}))
 		pieces := Split(open(t, Opening{}, name), dataset.Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			for _, n := range []int{7, 300} { // a sample, and all
@@ -155,7 +156,7 @@ func TestReadKeysOfRuns(t *testing.T) {
 // alone.
 func keyAt(t *testing.T, ids []any, names []string, column string, row int) (string, bool) {
 	t.Helper()
-	rec := record(t, memory.DefaultAllocator, col{"id", ids[row : row+1]}, col{"name", names[row : row+1]})
+	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids[row : row+1]}, sourcetest.Col{Name: "name", Values: names[row : row+1]})
 	defer rec.Release()
 	if ids[row] == nil && column != "name" {
 		return "", false
@@ -178,7 +179,7 @@ func keyAt(t *testing.T, ids []any, names []string, column string, row int) (str
 // TestEstimateRows: the exact number, if there is one.
 func TestEstimateRows(t *testing.T) {
 	dir := t.TempDir()
-	name := write(t, filepath.Join(dir, "log.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", numbers(25, func(i int) int64 { return int64(i) })}))
+	name := sourcetest.Write(t, filepath.Join(dir, "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(25, func(i int) int64 { return int64(i) })}))
 	if n, exact, err := EstimateRows(open(t, Opening{}, name)[0]); n != 25 || !exact || err != nil {
 		t.Errorf("Parquet: %d rows, exactly %v, %v", n, exact, err)
 	}
@@ -203,9 +204,9 @@ func between(lo, hi int64) *codec.Filter {
 // know the values' range and size from the footers alone.
 func TestSkippable(t *testing.T) {
 	dir := t.TempDir()
-	ids := numbers(1000, func(i int) int64 { return int64(i) - 200 })
-	sorted := write(t, filepath.Join(dir, "a.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", ids}, col{"n", ids}))
-	nulls := write(t, filepath.Join(dir, "b.parquet"), 100, record(t, memory.DefaultAllocator, col{"id", []any{5_000, nil}}, col{"n", ids[:2]}))
+	ids := sourcetest.Numbers(1000, func(i int) int64 { return int64(i) - 200 })
+	sorted := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 100, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "n", Values: ids}))
+	nulls := sourcetest.Write(t, filepath.Join(dir, "b.parquet"), 100, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []any{5_000, nil}}, sourcetest.Col{Name: "n", Values: ids[:2]}))
 	files := open(t, Opening{}, sorted, nulls)
 	s, err := Skippable(t.Context(), Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000)
 	if err != nil {

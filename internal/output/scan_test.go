@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -104,8 +105,8 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 			s = append(s, fmt.Sprint("s", row[1]))
 			rows = append(rows, row)
 		}
-		mem := checked(t)
-		write(t, filepath.Join(dir, name), 90, record(t, mem, col{"s", s}, col{"n", n}, col{"row", numbers(count, func(j int) int64 { return int64(len(rows) - count + j) })}))
+		mem := sourcetest.Checked(t)
+		sourcetest.Write(t, filepath.Join(dir, name), 90, sourcetest.Record(t, mem, sourcetest.Col{Name: "s", Values: s}, sourcetest.Col{Name: "n", Values: n}, sourcetest.Col{Name: "row", Values: sourcetest.Numbers(count, func(j int) int64 { return int64(len(rows) - count + j) })}))
 	}
 	return dir, rows
 }
@@ -113,7 +114,7 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 // scanned returns the numbers, from the last column, of the rows that pass.
 func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]int, *ScanStats) {
 	t.Helper()
-	opts.Mem = checked(t)
+	opts.Mem = sourcetest.Checked(t)
 	files, err := Open(t.Context(), names, OpenOptions{Mem: opts.Mem})
 	if err != nil {
 		t.Fatal(err)
@@ -163,11 +164,11 @@ func rowsWhere(rows [][2]int64, keep func(n, s int64) bool) []int {
 
 func TestScan(t *testing.T) {
 	dir, rows := visits(t)
-	low := exactOf("n", numbers(200, func(i int) int64 { return int64(i) })...)
-	even := exactOf("n", numbers(250, func(i int) int64 { return int64(2 * i) })...)
-	strs := bloomOf(t, "s", 1, record(t, memory.DefaultAllocator, col{"s", []string{"s1", "s2", "s49"}}))
+	low := exactOf("n", sourcetest.Numbers(200, func(i int) int64 { return int64(i) })...)
+	even := exactOf("n", sourcetest.Numbers(250, func(i int) int64 { return int64(2 * i) })...)
+	strs := bloomOf(t, "s", 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"s1", "s2", "s49"}}))
 	isStr := func(s int64) bool { return s == 1 || s == 2 || s == 49 }
-	pairs := bloomOf(t, "n,s", 64, record(t, memory.DefaultAllocator, col{"n", []int32{4, 5, 6}}, col{"s", []string{"s4", "s5", "s6"}}))
+	pairs := bloomOf(t, "n,s", 64, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "n", Values: []int32{4, 5, 6}}, sourcetest.Col{Name: "s", Values: []string{"s4", "s5", "s6"}}))
 	isPair := func(n, s int64) bool { return n == s && n >= 4 && n <= 6 }
 	for _, c := range []struct {
 		name  string
@@ -194,7 +195,7 @@ func TestScan(t *testing.T) {
 	} {
 		want := rowsWhere(rows, func(n, s int64) bool { return c.keep != nil && c.keep(n, s) })
 		if c.keep == nil {
-			want = numbers(200, func(i int) int { return i })
+			want = sourcetest.Numbers(200, func(i int) int { return i })
 		}
 		var first []int
 		for _, threads := range []int{1, 8} {
@@ -203,12 +204,12 @@ func TestScan(t *testing.T) {
 			if first == nil {
 				first = got
 			}
-			equal(t, c.name+": with other threads", got, first)
+			sourcetest.Equal(t, c.name+": with other threads", got, first)
 			if st.RowsIn.Load() != int64(len(rows)) || st.RowsOut.Load() != int64(len(got)) || st.RowGroups.Load() != 12+8+0+4 {
 				t.Errorf("%s: %d rows in, %d out, %d groups", c.name, st.RowsIn.Load(), st.RowsOut.Load(), st.RowGroups.Load())
 			}
 			if c.exact {
-				equal(t, c.name, got, want)
+				sourcetest.Equal(t, c.name, got, want)
 			} else if !slices.IsSorted(got) || len(got) == len(rows) {
 				t.Errorf("%s: %d rows of %d, in order: %v", c.name, len(got), len(rows), slices.IsSorted(got))
 			}
@@ -223,7 +224,7 @@ func TestScan(t *testing.T) {
 					part, _ := scanned(t, c.opts, dataset.Shard{Index: i, Of: of}, dir)
 					parts = append(parts, part...)
 				}
-				equal(t, fmt.Sprintf("%s: %d shards", c.name, of), parts, first)
+				sourcetest.Equal(t, fmt.Sprintf("%s: %d shards", c.name, of), parts, first)
 			}
 		}
 	}
@@ -233,12 +234,12 @@ func TestScanCountsNULLs(t *testing.T) {
 	dir, rows := visits(t)
 	nulls := len(rowsWhere(rows, func(n, s int64) bool { return n < 0 }))
 	_, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1)}}}}, dataset.Shard{}, dir)
-	equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
+	sourcetest.Equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
 }
 
 // Dictionaries are probed by value. NULLs inside them and beside them are NULLs.
 func TestScanDictionaries(t *testing.T) {
-	mem := checked(t)
+	mem := sourcetest.Checked(t)
 	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
 	b := array.NewDictionaryBuilder(mem, typ).(*array.BinaryDictionaryBuilder)
 	defer b.Release()
@@ -258,16 +259,16 @@ func TestScanDictionaries(t *testing.T) {
 	}
 	values := b.NewArray()
 	defer values.Release()
-	rec := record(t, mem, col{"k", values}, col{"row", numbers(100, func(i int) int64 { return int64(i) })})
+	rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: values}, sourcetest.Col{Name: "row", Values: sourcetest.Numbers(100, func(i int) int64 { return int64(i) })})
 	slice := rec.NewSlice(10, 90)
 	rec.Release()
-	filter := bloomOf(t, "k", 64, record(t, mem, col{"k", []string{"k2"}}))
+	filter := bloomOf(t, "k", 64, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []string{"k2"}}))
 	want = slices.DeleteFunc(want, func(i int) bool { return i < 10 || i >= 90 })
 	for _, name := range []string{"a.arrow", "a.parquet"} {
 		slice.Retain()
-		path := write(t, filepath.Join(t.TempDir(), name), 1000, slice)
+		path := sourcetest.Write(t, filepath.Join(t.TempDir(), name), 1000, slice)
 		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
-		equal(t, name, got, want)
+		sourcetest.Equal(t, name, got, want)
 		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
 		files := open(t, Opening{OpenOptions: OpenOptions{Mem: mem}}, path)
@@ -279,15 +280,15 @@ func TestScanDictionaries(t *testing.T) {
 		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, ScanRecords(t.Context(), s, pieces)); err != nil {
 			t.Fatal(err)
 		}
-		rows, _ := contents(t, out)
-		equal(t, name+": rows", rows, numbers(len(want), func(i int) string { return fmt.Sprintf("k2|%d", want[i]) }))
+		rows, _ := sourcetest.Contents(t, out)
+		sourcetest.Equal(t, name+": rows", rows, sourcetest.Numbers(len(want), func(i int) string { return fmt.Sprintf("k2|%d", want[i]) }))
 	}
 	slice.Release()
 }
 
 // Integers of other widths and signs are compared by value.
 func TestScanWidths(t *testing.T) {
-	mem := checked(t)
+	mem := sourcetest.Checked(t)
 	b := array.NewUint64Builder(mem)
 	defer b.Release()
 	b.AppendValues([]uint64{5, math.MaxUint64, 7}, nil)
@@ -295,17 +296,17 @@ func TestScanWidths(t *testing.T) {
 	defer big.Release()
 	filter := exactOf("id", 5, -1)
 	for i, values := range []any{[]int32{-1, 4, 5}, []int64{5, -1, -5}, big} {
-		rec := record(t, mem, col{"id", values}, col{"row", []int64{0, 1, 2}})
-		path := write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
+		rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: values}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
+		path := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
 		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
-		equal(t, fmt.Sprintf("%T", values), got, [][]int{{0, 2}, {0, 1}, {0}}[i])
+		sourcetest.Equal(t, fmt.Sprintf("%T", values), got, [][]int{{0, 2}, {0, 1}, {0}}[i])
 	}
 }
 
 func TestScanRefusals(t *testing.T) {
 	dir, _ := visits(t)
 	low := exactOf("n", 1, 2)
-	strs := bloomOf(t, "s", 1, record(t, memory.DefaultAllocator, col{"s", []string{"s1"}}))
+	strs := bloomOf(t, "s", 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"s1"}}))
 	openF := exactOf("n", 1)
 	openF.Partial = &codec.Partial{Of: 2, Held: []uint32{0}}
 	old := exactOf("n", 1)
@@ -322,9 +323,9 @@ func TestScanRefusals(t *testing.T) {
 		{"excluding by a Bloom filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs, NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
 	} {
 		_, err := ScannerOf(c.opts)
-		says(t, c.name, err, c.kind, c.words...)
+		sourcetest.Says(t, c.name, err, c.kind, c.words...)
 	}
-	extra := write(t, filepath.Join(dir, "z/other.parquet"), 10, record(t, checked(t), col{"n", []string{"1"}}, col{"row", []int64{1}}))
+	extra := sourcetest.Write(t, filepath.Join(dir, "z/other.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []string{"1"}}, sourcetest.Col{Name: "row", Values: []int64{1}}))
 	files := open(t, Opening{}, dir)
 	for _, c := range []struct {
 		name  string
@@ -351,7 +352,7 @@ func TestScanRefusals(t *testing.T) {
 				checks, last = append(checks, f.rel), err
 			}
 		}
-		says(t, c.name, last, c.kind, c.words[1:]...)
+		sourcetest.Says(t, c.name, last, c.kind, c.words[1:]...)
 		if !strings.Contains(fmt.Sprint(last), c.words[0]) && len(checks) == 1 {
 			t.Errorf("%s: %v", c.name, last)
 		}
@@ -361,14 +362,14 @@ func TestScanRefusals(t *testing.T) {
 				break
 			}
 		}
-		says(t, c.name+", unchecked", last, c.kind)
+		sourcetest.Says(t, c.name+", unchecked", last, c.kind)
 	}
 }
 
 // TestNoColumns: an empty list of columns means none, not all. Records then have a
 // number of rows only, and nothing can be written.
 func TestNoColumns(t *testing.T) {
-	f := open(t, Opening{}, write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, record(t, checked(t), col{"n", []int64{1, 2, 3}})))
+	f := open(t, Opening{}, sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1, 2, 3}})))
 	opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
 	s, err := ScannerOf(opts)
 	if err != nil {
@@ -380,11 +381,11 @@ func TestNoColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 		rows += r.Record.NumRows()
-		equal(t, "columns", r.Record.NumCols(), 0)
+		sourcetest.Equal(t, "columns", r.Record.NumCols(), 0)
 		r.Record.Release()
 	}
-	equal(t, "rows", rows, 3)
+	sourcetest.Equal(t, "rows", rows, 3)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}}
 	_, err = out.WriteScan(t.Context(), s, Split(f, dataset.Shard{}), f, nil)
-	says(t, "no columns", err, nil, "no column is named")
+	sourcetest.Says(t, "no columns", err, nil, "no column is named")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Files here are written by arrow/go, and the expected rows are listed by hand.
@@ -69,7 +70,7 @@ func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, props
 		if _, _, bad := w.Close(); errors.Join(err, bad) != nil {
 			t.Fatal(err, bad)
 		}
-		return put(t, path, b.String())
+		return sourcetest.Put(t, path, b.String())
 	}
 	stored := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
 	w, err := pqarrow.NewFileWriter(schema, &b, v15.NewWriterProperties(props...), stored)
@@ -79,7 +80,7 @@ func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, props
 	if err := errors.Join(w.Write(rec), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return put(t, path, b.String())
+	return sourcetest.Put(t, path, b.String())
 }
 
 var (
@@ -165,11 +166,11 @@ func TestUnionInOneFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "rows", w.Rows, 7)
-		rows, schema := contents(t, out)
-		equal(t, "columns", plainTypes(schema), grownTypes)
-		equal(t, "rows", strings.Join(rows, "\n"), strings.Join(want, "\n"))
-		if metaOf(schema, "ARROW:schema") != "" {
+		sourcetest.Equal(t, "rows", w.Rows, 7)
+		rows, schema := sourcetest.Contents(t, out)
+		sourcetest.Equal(t, "columns", plainTypes(schema), grownTypes)
+		sourcetest.Equal(t, "rows", strings.Join(rows, "\n"), strings.Join(want, "\n"))
+		if sourcetest.Metadata(schema, "ARROW:schema") != "" {
 			t.Error("the first file's Arrow schema describes all")
 		}
 	}
@@ -181,9 +182,9 @@ func TestUnionInADirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range grownRows {
-		rows, schema := contents(t, out+name)
-		equal(t, name, plainTypes(schema), grownTypes)
-		equal(t, name, strings.Join(rows, "\n"), strings.Join(want, "\n"))
+		rows, schema := sourcetest.Contents(t, out+name)
+		sourcetest.Equal(t, name, plainTypes(schema), grownTypes)
+		sourcetest.Equal(t, name, strings.Join(rows, "\n"), strings.Join(want, "\n"))
 	}
 	// The output has one schema, so it can be scanned into one file.
 	whole := filepath.Join(t.TempDir(), "whole.parquet")
@@ -202,15 +203,15 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 			t.Fatal(err)
 		}
 		parts = append(parts, name)
-		_, schema := contents(t, name)
-		equal(t, name, plainTypes(schema), grownTypes)
+		_, schema := sourcetest.Contents(t, name)
+		sourcetest.Equal(t, name, plainTypes(schema), grownTypes)
 	}
 	whole := filepath.Join(t.TempDir(), "whole.parquet")
 	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Strict}}, parts...); err != nil {
 		t.Fatal(err)
 	}
-	rows, _ := contents(t, whole)
-	equal(t, "rows", len(rows), 7)
+	rows, _ := sourcetest.Contents(t, whole)
+	sourcetest.Equal(t, "rows", len(rows), 7)
 }
 
 func TestUnionOfSomeColumns(t *testing.T) {
@@ -219,14 +220,14 @@ func TestUnionOfSomeColumns(t *testing.T) {
 	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, opts, dir); err != nil {
 		t.Fatal(err)
 	}
-	rows, schema := contents(t, out)
-	equal(t, "columns", plainTypes(schema), "new list<element: int64, nullable>, n int16")
-	equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) [1,null]|300 []|-1 (null)|(null) (null)|(null) (null)|(null)")
+	rows, schema := sourcetest.Contents(t, out)
+	sourcetest.Equal(t, "columns", plainTypes(schema), "new list<element: int64, nullable>, n int16")
+	sourcetest.Equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) [1,null]|300 []|-1 (null)|(null) (null)|(null) (null)|(null)")
 
 	_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Columns: []string{"n", "nobody"}}}, dir)
-	says(t, "a column that no file has", err, fault.ErrMismatch, "nobody")
+	sourcetest.Says(t, "a column that no file has", err, fault.ErrMismatch, "nobody")
 	_, err = writeScan(t, Destination{Output: Output{Name: out + "/"}}, Scan{ScanOptions: ScanOptions{Columns: []string{"n"}}}, dir)
-	says(t, "a column that a file lacks, per file", err, nil, "2003.parquet", `"n"`)
+	sourcetest.Says(t, "a column that a file lacks, per file", err, nil, "2003.parquet", `"n"`)
 }
 
 func TestSchemaModes(t *testing.T) {
@@ -236,10 +237,10 @@ func TestSchemaModes(t *testing.T) {
 		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, dir); err != nil {
 			t.Fatal(err)
 		}
-		rows, schema := contents(t, out+"2002.parquet")
-		equal(t, "its own columns", plainTypes(schema), "new list<element: int64, nullable>, user int64, n int16")
-		equal(t, "its own rows", strings.Join(rows, " "), "[1,null]|1|300 []|5000000000|-1")
-		if metaOf(schema, "ARROW:schema") == "" {
+		rows, schema := sourcetest.Contents(t, out+"2002.parquet")
+		sourcetest.Equal(t, "its own columns", plainTypes(schema), "new list<element: int64, nullable>, user int64, n int16")
+		sourcetest.Equal(t, "its own rows", strings.Join(rows, " "), "[1,null]|1|300 []|5000000000|-1")
+		if sourcetest.Metadata(schema, "ARROW:schema") == "" {
 			t.Error("the file's Arrow schema is lost")
 		}
 	}
@@ -253,11 +254,11 @@ func TestSchemaModes(t *testing.T) {
 				out.Name = filepath.Join(t.TempDir(), "x") + name
 			}
 			_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: mode}}, dir)
-			says(t, name+" "+string(mode), err, fault.ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
+			sourcetest.Says(t, name+" "+string(mode), err, fault.ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
 		}
 	}
 	_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: "loose"})
-	says(t, "an unknown mode", err, nil, "loose", "union")
+	sourcetest.Says(t, "an unknown mode", err, nil, "loose", "union")
 }
 
 func TestUnionRefusals(t *testing.T) {
@@ -268,22 +269,22 @@ func TestUnionRefusals(t *testing.T) {
 			out.Name = filepath.Join(t.TempDir(), name)
 		}
 		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
-		says(t, name, err, fault.ErrUnsupported, "unsupported", "Parquet")
+		sourcetest.Says(t, name, err, fault.ErrUnsupported, "unsupported", "Parquet")
 	}
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	arrowFile := write(t, filepath.Join(dir, "2004.arrow"), 10, record(t, memory.DefaultAllocator, col{"user", []int64{1}}))
+	arrowFile := sourcetest.Write(t, filepath.Join(dir, "2004.arrow"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}}))
 	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
-	says(t, "an Arrow file", err, fault.ErrUnsupported, "unsupported", "2004.arrow")
+	sourcetest.Says(t, "an Arrow file", err, fault.ErrUnsupported, "unsupported", "2004.arrow")
 	if err := os.Remove(arrowFile); err != nil {
 		t.Fatal(err)
 	}
 	foreign(t, filepath.Join(dir, "2004.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: textType}), `{"user":1,"n":"1"}`)
 	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
-	says(t, "text and numbers", err, fault.ErrMismatch, "2004.parquet", "column n", "2001.parquet")
+	sourcetest.Says(t, "text and numbers", err, fault.ErrMismatch, "2004.parquet", "column n", "2001.parquet")
 	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Columns: []string{"user", "old"}}}, dir); err != nil {
 		t.Errorf("columns that agree: %v", err)
 	}
-	equal(t, "files left", tree(t, filepath.Dir(out.Name)), []string{"o.parquet"})
+	sourcetest.Equal(t, "files left", sourcetest.Tree(t, filepath.Dir(out.Name)), []string{"o.parquet"})
 }
 
 func TestColumnsOfAnyCase(t *testing.T) {
@@ -292,16 +293,16 @@ func TestColumnsOfAnyCase(t *testing.T) {
 	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true}}, dir)
-	says(t, "two spellings of a column", err, fault.ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
+	sourcetest.Says(t, "two spellings of a column", err, fault.ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
 	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
-	says(t, "one column under two names", err, nil, "user is named twice")
+	sourcetest.Says(t, "one column under two names", err, nil, "user is named twice")
 	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
-	says(t, "the same without a union", err, nil, "1.parquet", "USER and User are the same column")
+	sourcetest.Says(t, "the same without a union", err, nil, "1.parquet", "USER and User are the same column")
 	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER"}}}, dir); err != nil {
 		t.Fatal(err)
 	}
-	_, schema := contents(t, out.Name)
-	equal(t, "columns", plainTypes(schema), "user int64")
+	_, schema := sourcetest.Contents(t, out.Name)
+	sourcetest.Equal(t, "columns", plainTypes(schema), "user int64")
 }
 
 func TestUnionOfDurations(t *testing.T) {
@@ -312,7 +313,7 @@ func TestUnionOfDurations(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Release()
-		return write(t, filepath.Join(dir, name), 1, record(t, memory.DefaultAllocator, col{"user", []int64{1}}, col{"d", d}))
+		return sourcetest.Write(t, filepath.Join(dir, name), 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}}, sourcetest.Col{Name: "d", Values: d}))
 	}
 	// Parquet has integers for both; the Arrow schema says what they mean.
 	a, b := file("a.parquet", arrow.FixedWidthTypes.Duration_s), file("b.parquet", arrow.FixedWidthTypes.Duration_ms)
@@ -320,13 +321,13 @@ func TestUnionOfDurations(t *testing.T) {
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	for _, other := range []string{b, c} {
 		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, a, other)
-		says(t, "durations of two units", err, fault.ErrMismatch, "column d", "duration[s]")
+		sourcetest.Says(t, "durations of two units", err, fault.ErrMismatch, "column d", "duration[s]")
 	}
 	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, a, same); err != nil {
 		t.Fatal(err)
 	}
 	pf := open(t, Opening{}, out.Name)
-	equal(t, "the description that all share", pf[0].Schema().Field(1).Type.String(), "duration[s]")
+	sourcetest.Equal(t, "the description that all share", pf[0].Schema().Field(1).Type.String(), "duration[s]")
 }
 
 // TestStrictWhicheverDiffers: of files that should be alike, the one that differs is found wherever
@@ -352,10 +353,10 @@ func TestStrictWhicheverDiffers(t *testing.T) {
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), name)}}
 			_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Strict}}, dir)
 			if c.differs == "" {
-				equal(t, c.kinds+" into "+name, err, nil)
+				sourcetest.Equal(t, c.kinds+" into "+name, err, nil)
 				continue
 			}
-			says(t, c.kinds+" into "+name, err, fault.ErrMismatch, "schema", c.differs, "0.parquet")
+			sourcetest.Says(t, c.kinds+" into "+name, err, fault.ErrMismatch, "schema", c.differs, "0.parquet")
 		}
 	}
 }
@@ -373,7 +374,7 @@ func TestUnionOfDescriptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer word.Release()
-		rec := record(t, memory.DefaultAllocator, col{"user", []int64{user}}, col{"s", word})
+		rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{user}}, sourcetest.Col{Name: "s", Values: word})
 		defer rec.Release()
 		var b bytes.Buffer
 		w, err := arrowparquet.NewParquetWriter(&b, rec.Schema(), arrowparquet.WriterOptions{Metadata: map[string]string{"pandas": "{}", "owner": "me"}})
@@ -391,7 +392,7 @@ func TestUnionOfDescriptions(t *testing.T) {
 			}
 			content = strings.Replace(content, arrowparquet.SchemaKey, strings.ToLower(arrowparquet.SchemaKey), 1)
 		}
-		put(t, path, content)
+		sourcetest.Put(t, path, content)
 	}
 	for _, c := range []struct {
 		kinds string
@@ -424,18 +425,18 @@ func TestUnionOfDescriptions(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s is not read as Parquet", name)
 			}
-			equal(t, what+": type", p.CodedSchema().Field(1).Type.String(), c.typ)
-			equal(t, what+": a stored schema", f.storedSchema() != "", c.kept && !strings.Contains(c.kinds, unsaid))
+			sourcetest.Equal(t, what+": type", p.CodedSchema().Field(1).Type.String(), c.typ)
+			sourcetest.Equal(t, what+": a stored schema", f.storedSchema() != "", c.kept && !strings.Contains(c.kinds, unsaid))
 			kv := keyNames(p.File().Metadata.KeyValueMetadata)
-			equal(t, what+": pandas", strings.Contains(kv, "pandas"), c.kept)
-			equal(t, what+": owner", strings.Contains(kv, "owner"), true)
+			sourcetest.Equal(t, what+": pandas", strings.Contains(kv, "pandas"), c.kept)
+			sourcetest.Equal(t, what+": owner", strings.Contains(kv, "owner"), true)
 			return int(f.Rows())
 		}
 		one := filepath.Join(t.TempDir(), "o.parquet")
 		if _, err := writeScan(t, Destination{Output: Output{Name: one}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, c.kinds+": rows of one file", check(c.kinds+" in one file", one), want)
+		sourcetest.Equal(t, c.kinds+": rows of one file", check(c.kinds+" in one file", one), want)
 		parts := filepath.Join(t.TempDir(), "out") + "/"
 		if _, err := writeScan(t, Destination{Output: Output{Name: parts}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 			t.Fatal(err)
@@ -445,7 +446,7 @@ func TestUnionOfDescriptions(t *testing.T) {
 			name := fmt.Sprint(i, ".parquet")
 			rows += check(c.kinds+" in "+name, parts+name)
 		}
-		equal(t, c.kinds+": rows of a directory", rows, want)
+		sourcetest.Equal(t, c.kinds+": rows of a directory", rows, want)
 	}
 }
 
@@ -472,29 +473,29 @@ func TestPinnedSchema(t *testing.T) {
 	if err := do(full); err != nil {
 		t.Fatal(err)
 	}
-	rows, schema := contents(t, out)
-	equal(t, "columns", plainTypes(schema), "later utf8, at struct<x: int64>, user int64, new list<element: int64, nullable>, n int32, old utf8")
-	equal(t, "a row", rows[2], "(null)|(null)|1|[1,null]|300|(null)")
-	equal(t, "a row", rows[4], "(null)|{\"x\":7}|3|(null)|(null)|(null)")
+	rows, schema := sourcetest.Contents(t, out)
+	sourcetest.Equal(t, "columns", plainTypes(schema), "later utf8, at struct<x: int64>, user int64, new list<element: int64, nullable>, n int32, old utf8")
+	sourcetest.Equal(t, "a row", rows[2], "(null)|(null)|1|[1,null]|300|(null)")
+	sourcetest.Equal(t, "a row", rows[4], "(null)|{\"x\":7}|3|(null)|(null)|(null)")
 	if err := do(full, "later", "n"); err != nil {
 		t.Fatal(err)
 	}
-	rows, _ = contents(t, out)
-	equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) (null)|300 (null)|-1 (null)|(null) (null)|(null) (null)|(null)")
+	rows, _ = sourcetest.Contents(t, out)
+	sourcetest.Equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) (null)|300 (null)|-1 (null)|(null) (null)|(null) (null)|(null)")
 
-	says(t, "a column that is not in it", do(pin(user, n, list, at)), fault.ErrMismatch, "2001.parquet", "column old")
-	says(t, "a type too narrow", do(pin(user, arrow.Field{Name: "n", Type: int8Type}, old, list, at)), fault.ErrMismatch, "2002.parquet", "column n")
-	says(t, "a column to keep that is not in it", do(pin(user, list, n), "user", "old"), fault.ErrMismatch, "column old", "the given schema")
+	sourcetest.Says(t, "a column that is not in it", do(pin(user, n, list, at)), fault.ErrMismatch, "2001.parquet", "column old")
+	sourcetest.Says(t, "a type too narrow", do(pin(user, arrow.Field{Name: "n", Type: int8Type}, old, list, at)), fault.ErrMismatch, "2002.parquet", "column n")
+	sourcetest.Says(t, "a column to keep that is not in it", do(pin(user, list, n), "user", "old"), fault.ErrMismatch, "column old", "the given schema")
 	if err := do(pin(user, n), "user", "n"); err != nil {
 		t.Errorf("a schema of the columns to keep: %v", err)
 	}
 	if b := full.Footer; len(b) == 0 || bytes.Equal(b, pin(user, n).Footer) {
 		t.Errorf("two schemas are told by the same %d bytes", len(b))
 	}
-	_, err := ReadSchema(t.Context(), write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, record(t, memory.DefaultAllocator, col{"user", []int64{1}})), Opening{})
-	says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
+	_, err := ReadSchema(t.Context(), sourcetest.Write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}})), Opening{})
+	sourcetest.Says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
 	_, err = NewScanner(ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: dataset.Strict, Pinned: full})
-	says(t, "a schema given, and strict", err, nil, "union")
+	sourcetest.Says(t, "a schema given, and strict", err, nil, "union")
 }
 
 // TestUnionOfManyPages compares the union with each file alone, over many pages,
@@ -545,8 +546,8 @@ func TestUnionOfManyPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if first == "" {
-			rows, schema := contents(t, out)
-			equal(t, "columns", plainTypes(schema), "user int64, s utf8, n int32")
+			rows, schema := sourcetest.Contents(t, out)
+			sourcetest.Equal(t, "columns", plainTypes(schema), "user int64, s utf8, n int32")
 			if !slices.Equal(rows, want) {
 				t.Errorf("%d rows, want %d", len(rows), len(want))
 				for i := range min(len(rows), len(want)) {
@@ -555,8 +556,8 @@ func TestUnionOfManyPages(t *testing.T) {
 					}
 				}
 			}
-			first = get(t, out)
-		} else if get(t, out) != first {
+			first = sourcetest.Get(t, out)
+		} else if sourcetest.Get(t, out) != first {
 			t.Errorf("%d threads give other bytes", threads)
 		}
 	}
@@ -606,7 +607,7 @@ func TestHaveKeys(t *testing.T) {
 		}
 	}
 	_, err := HaveKeys([]*File{onlyA, both}, []dataset.Match{name("c")}, false, func(*File, string) {})
-	says(t, "a column that no file has", err, fault.ErrMismatch, "no key column c")
+	sourcetest.Says(t, "a column that no file has", err, fault.ErrMismatch, "no key column c")
 }
 
 func TestCompression(t *testing.T) {
@@ -626,14 +627,14 @@ func TestCompression(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := open(t, Opening{}, out.Name)[0]
-		equal(t, text, f.Codec(), want)
-		equal(t, text, f.Rows(), 1)
+		sourcetest.Equal(t, text, f.Codec(), want)
+		sourcetest.Equal(t, text, f.Rows(), 1)
 		if text == "lz4" {
-			equal(t, "the format's name", f.parquet().File().Codec(0, 0).String(), "LZ4_RAW")
+			sourcetest.Equal(t, "the format's name", f.parquet().File().Codec(0, 0).String(), "LZ4_RAW")
 		}
 	}
 	_, err := writeScan(t, Destination{Output: Output{Name: filepath.Join(dir, "lzo.parquet"), Compression: "lzo"}}, Scan{}, in)
-	says(t, "a codec that is not written", err, fault.ErrUnsupported, `"lzo"`)
+	sourcetest.Says(t, "a codec that is not written", err, fault.ErrUnsupported, `"lzo"`)
 	for _, text := range []string{"", "lzo", "ZSTD", "zstd:", "zstd:0", "zstd:23", "zstd:x", "snappy:1", "none:1", "gzip:10", "brotli:12", "zstd:-1"} {
 		if err := CheckCompression(text); err == nil {
 			t.Errorf("%q is accepted", text)
@@ -653,13 +654,13 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 	if _, err := writeScan(t, out, opts, dir); err != nil {
 		t.Fatal(err)
 	}
-	rows, schema := contents(t, out.Name)
-	equal(t, "columns", typesOf(schema), "user int64")
-	equal(t, "rows", rows, []string{"4294967295", "-1", "-1", "4294967295"})
+	rows, schema := sourcetest.Contents(t, out.Name)
+	sourcetest.Equal(t, "columns", typesOf(schema), "user int64")
+	sourcetest.Equal(t, "rows", rows, []string{"4294967295", "-1", "-1", "4294967295"})
 
 	foreign(t, filepath.Join(dir, "d.parquet"), nullable(arrow.Field{Name: "user", Type: textType}), `{"user":"1"}`)
 	_, err := writeScan(t, out, opts, dir)
-	says(t, "a key of another class", err, fault.ErrMismatch, "d.parquet", "user")
+	sourcetest.Says(t, "a key of another class", err, fault.ErrMismatch, "d.parquet", "user")
 }
 
 // TestUnionIsWhole: adapted pages keep everything from the file, so for a log whose
@@ -673,7 +674,7 @@ func TestUnionIsWhole(t *testing.T) {
 		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, in); err != nil {
 			t.Fatal(err)
 		}
-		got[i] = get(t, out)
+		got[i] = sourcetest.Get(t, out)
 	}
 	if got[0] != got[1] {
 		t.Error("the union of one file has other bytes than the file")

@@ -11,15 +11,16 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // fakeFiles makes files with row groups of random sizes, some without row groups.
 func fakeFiles(rng *rand.Rand, n int, largest int64) []*File {
 	files := make([]*File, n)
 	for i := range files {
-		var groups []group
+		var groups []sourcetest.Group
 		for range rng.IntN(12) {
-			groups = append(groups, group{bytes: rng.Int64N(largest)})
+			groups = append(groups, sourcetest.Group{Bytes: rng.Int64N(largest)})
 		}
 		files[i] = fakeFile(fmt.Sprintf("f%02d", i), groups...)
 	}
@@ -153,19 +154,19 @@ func TestSplitKeepsTheOrder(t *testing.T) {
 				}
 			}
 		}
-		equal(t, fmt.Sprint(of, " shards"), parts, whole)
+		sourcetest.Equal(t, fmt.Sprint(of, " shards"), parts, whole)
 	}
 }
 
 // Each input of unknown size goes to one worker.
 func TestSplitOfUnknownSizes(t *testing.T) {
-	files := []*File{fakeFile("a", group{bytes: -1}), fakeFile("b", group{bytes: -1})}
+	files := []*File{fakeFile("a", sourcetest.Group{Bytes: -1}), fakeFile("b", sourcetest.Group{Bytes: -1})}
 	for _, of := range []uint32{1, 2, 3} {
 		n := 0
 		for i := range of {
 			n += len(Split(files, dataset.Shard{Index: i, Of: of}))
 		}
-		equal(t, fmt.Sprint(of, " workers own files"), n, 2)
+		sourcetest.Equal(t, fmt.Sprint(of, " workers own files"), n, 2)
 	}
 }
 
@@ -199,10 +200,10 @@ var absent = map[dataset.Shard]string{
 // exist: no row is read in its place.
 func TestAbsentShards(t *testing.T) {
 	dir := t.TempDir()
-	mem := checked(t)
-	rec := record(t, mem, col{"id", numbers(40, func(i int) int64 { return int64(i) })})
+	mem := sourcetest.Checked(t)
+	rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(40, func(i int) int64 { return int64(i) })})
 	defer rec.Release()
-	name := write(t, filepath.Join(dir, "a.parquet"), 8, rec)
+	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
 	files := open(t, Opening{OpenOptions: OpenOptions{Mem: mem}}, name)
 	list := filepath.Join(dir, "list.jsonl")
 	freeze(t, list, Opening{}, name)
@@ -284,9 +285,9 @@ func TestAbsentShards(t *testing.T) {
 			},
 			"Share": func() error { _, err := in.Share(ctx, s); return err },
 		} {
-			says(t, what, call(), nil, text)
+			sourcetest.Says(t, what, call(), nil, text)
 		}
-		if got := tree(t, dir); slices.ContainsFunc(got, func(name string) bool { return strings.Contains(name, "out") }) {
+		if got := sourcetest.Tree(t, dir); slices.ContainsFunc(got, func(name string) bool { return strings.Contains(name, "out") }) {
 			t.Errorf("shard %v: something was written: %q", s, got)
 		}
 		if _, err := dataset.ParseShard(fmt.Sprintf("%d/%d", s.Index, s.Of)); err == nil {

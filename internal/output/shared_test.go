@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -327,7 +328,7 @@ func TestConsumersPanic(t *testing.T) {
 	} {
 		before, f := storagetest.Descriptors(t), open(t, Opening{}, names...)[0]
 		func() {
-			defer func() { equal(t, what, fmt.Sprint(recover()), "the consumer's") }()
+			defer func() { sourcetest.Equal(t, what, fmt.Sprint(recover()), "the consumer's") }()
 			read(f)
 		}()
 		if err := f.Close(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -17,8 +18,8 @@ import (
 func memoryLogs(t *testing.T) *storagetest.Memory {
 	t.Helper()
 	s, dir := storagetest.NewMemory(), logs(t)
-	for _, name := range tree(t, dir) {
-		s.Put("in/"+name, []byte(get(t, filepath.Join(dir, name))))
+	for _, name := range sourcetest.Tree(t, dir) {
+		s.Put("in/"+name, []byte(sourcetest.Get(t, filepath.Join(dir, name))))
 	}
 	return s
 }
@@ -56,11 +57,11 @@ func TestStorageInMemory(t *testing.T) {
 			want = []string{"out.bloomjoin/manifest-00000001.json", "out.bloomjoin/manifest.json", "out/_SUCCESS", "out/a.parquet", "out/y=1/_SUCCESS", "out/y=1/b.parquet", "out/y=1/c.parquet"}
 		}
 		names := slices.DeleteFunc(s.Names(), func(n string) bool { return strings.HasPrefix(n, "in/") })
-		equal(t, name, names, want)
+		sourcetest.Equal(t, name, names, want)
 		_, err = scanIn(t, s, Destination{Output: Output{Name: name}}, 3, 14, 25)
-		says(t, "the same run", err, ErrDone)
+		sourcetest.Says(t, "the same run", err, ErrDone)
 		_, err = scanIn(t, s, Destination{Output: Output{Name: name}}, 4)
-		says(t, "another run", err, ErrExists)
+		sourcetest.Says(t, "another run", err, ErrExists)
 		if w, err := scanIn(t, s, Destination{Output: Output{Name: name, Force: true}}, 4); err != nil || w.Rows != 1 {
 			t.Errorf("%s, forced: %+v, %v", name, w, err)
 		}
@@ -75,7 +76,7 @@ func TestStorageInMemory(t *testing.T) {
 			t.Errorf("%s, healed: %+v, %v; %v", name, w, err, s.Names())
 		}
 		_, err = scanIn(t, s, Destination{Output: Output{Name: "in/a.parquet", Force: true}}, 4)
-		says(t, "over an input", err, nil, "the output is the input")
+		sourcetest.Says(t, "over an input", err, nil, "the output is the input")
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) != 0 {
 		t.Errorf("on disk: %v, %v", left, err)
@@ -94,7 +95,7 @@ func TestStorageChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Destination{Output: Output{Name: "out.parquet", Store: s}}.WriteScan(t.Context(), scanner, Split(files, dataset.Shard{}), files, nil)
-	says(t, "an object that changed", err, storage.ErrChanged, "in/y=1/c.parquet")
+	sourcetest.Says(t, "an object that changed", err, storage.ErrChanged, "in/y=1/c.parquet")
 	if _, ok := s.Get("out.parquet"); ok {
 		t.Error("there is an output")
 	}

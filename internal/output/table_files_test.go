@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -34,14 +35,14 @@ func TestRowsOfOtherFormats(t *testing.T) {
 	dir := t.TempDir()
 	id := func(i int) int64 { return int64(i*7919%1000 - 500) }
 	rec := func() arrow.Record {
-		return record(t, memory.DefaultAllocator,
-			col{"id", numbers(n, func(i int) any {
+		return sourcetest.Record(t, memory.DefaultAllocator,
+			sourcetest.Col{Name: "id", Values: sourcetest.Numbers(n, func(i int) any {
 				if i%10 == 3 {
 					return nil
 				}
 				return int(id(i))
 			})},
-			col{"name", numbers(n, func(i int) string { return fmt.Sprint("n", i) })})
+			sourcetest.Col{Name: "name", Values: sourcetest.Numbers(n, func(i int) string { return fmt.Sprint("n", i) })})
 	}
 	var csv, json strings.Builder
 	csv.WriteString("id,name\n")
@@ -54,7 +55,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 			fmt.Fprintf(&json, "{\"id\":%s,\"name\":\"n%d\"}\n", v, i)
 		}
 	}
-	pattern := write(t, filepath.Join(dir, "ids.parquet"), 30_000, rec())
+	pattern := sourcetest.Write(t, filepath.Join(dir, "ids.parquet"), 30_000, rec())
 	want := open(t, Opening{}, pattern)
 	stream := rec()
 	defer stream.Release()
@@ -63,9 +64,9 @@ func TestRowsOfOtherFormats(t *testing.T) {
 	}, RecordsOptions{})
 	text := Opening{OpenOptions: OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": int64Type}}}
 	others := [][]*File{
-		open(t, text, put(t, filepath.Join(dir, "ids.csv"), csv.String())),
-		open(t, text, put(t, filepath.Join(dir, "ids.ndjson"), json.String())),
-		open(t, Opening{}, write(t, filepath.Join(dir, "ids.arrow"), 30_000, rec())),
+		open(t, text, sourcetest.Put(t, filepath.Join(dir, "ids.csv"), csv.String())),
+		open(t, text, sourcetest.Put(t, filepath.Join(dir, "ids.ndjson"), json.String())),
+		open(t, Opening{}, sourcetest.Write(t, filepath.Join(dir, "ids.arrow"), 30_000, rec())),
 		{own},
 	}
 	members := exactOf("id", -500, -1, 0, 7, 400)
@@ -97,7 +98,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 					}
 					sameRows(t, what, rendered(t, c, h.table), rows)
 					sameRows(t, what+": keys", h.keys, first.keys)
-					equal(t, what+": rows and NULLs", []int64{h.rows, h.nulls}, []int64{first.rows, first.nulls})
+					sourcetest.Equal(t, what+": rows and NULLs", []int64{h.rows, h.nulls}, []int64{first.rows, first.nulls})
 				}
 			}
 		}
@@ -123,7 +124,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec.Retain()
-		write(t, arrowFile, 10, rec)
+		sourcetest.Write(t, arrowFile, 10, rec)
 	}
 	const d150, d200, d025 = "00000096", "ffffff38", "00000019"
 	both := []string{
@@ -167,7 +168,7 @@ func TestRowsStoredOtherwise(t *testing.T) {
 			t.Fatal(err)
 		}
 		rec.Retain()
-		write(t, path, 10, rec)
+		sourcetest.Write(t, path, 10, rec)
 	}
 	files := append(stored, open(t, Opening{}, path)...)
 	c := columnsOfFiles(t, files)
@@ -205,12 +206,12 @@ func micros(v int64) string {
 // Files whose columns differ are refused with both lists of columns.
 func TestTableColumnsDiffer(t *testing.T) {
 	dir := t.TempDir()
-	a := write(t, filepath.Join(dir, "a.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", []int64{1}}, col{"n", []int32{1}}))
-	b := write(t, filepath.Join(dir, "b.parquet"), 10, record(t, memory.DefaultAllocator, col{"id", []int64{1}}, col{"n", []string{"x"}}))
-	c := write(t, filepath.Join(dir, "c.arrow"), 10, record(t, memory.DefaultAllocator, col{"ID", []int64{1}}, col{"m", []int32{1}}))
+	a := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "n", Values: []int32{1}}))
+	b := sourcetest.Write(t, filepath.Join(dir, "b.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "n", Values: []string{"x"}}))
+	c := sourcetest.Write(t, filepath.Join(dir, "c.arrow"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "ID", Values: []int64{1}}, sourcetest.Col{Name: "m", Values: []int32{1}}))
 	files := open(t, Opening{}, a, b, c)
 	_, err := NewTableColumns(files[:2], nil, false)
-	says(t, "types", err, fault.ErrMismatch, "b.parquet", "columns of the ID files", "as in "+a, "int32", "utf8", "give the files the same columns")
+	sourcetest.Says(t, "types", err, fault.ErrMismatch, "b.parquet", "columns of the ID files", "as in "+a, "int32", "utf8", "give the files the same columns")
 	_, err = NewTableColumns([]*File{files[0], files[2]}, []string{"id", "n"}, true)
 	var missing *key.NotFoundError
 	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "c.arrow") {
@@ -226,7 +227,7 @@ func TestTableColumnsDiffer(t *testing.T) {
 	}
 	columns := columnsOfFiles(t, files[:1])
 	_, _, err = ReadRows(t.Context(), Split(files[1:2], dataset.Shard{}), columns, RowOptions{Key: "id"}, func(*RowBatch) error { return nil })
-	says(t, "another file", err, nil, b, "not one of the files")
+	sourcetest.Says(t, "another file", err, nil, b, "not one of the files")
 }
 
 // unfamiliar writes a file with INT96 values that no Arrow type holds, and a column
@@ -268,7 +269,7 @@ func unfamiliar(t testing.TB, path string) string {
 	if _, _, err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return put(t, path, b.String())
+	return sourcetest.Put(t, path, b.String())
 }
 
 // Columns keep types that Arrow does not have.
@@ -295,18 +296,18 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 	dir := t.TempDir()
 	values := []string{id, id, strings.ToUpper(id), "secret", id}
 	rec := func() arrow.Record {
-		return record(t, memory.DefaultAllocator, col{"k", values}, col{"n", []int64{1, 2, 3, 4, 5}})
+		return sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: values}, sourcetest.Col{Name: "n", Values: []int64{1, 2, 3, 4, 5}})
 	}
 	uuids := newRuledFilter(t, "uuid", []string{"k"}, []key.Class{"fixed[16]"}, map[string][]string{})
 	for _, c := range []struct {
 		name, column string
 		words        []string
 	}{
-		{write(t, filepath.Join(dir, "a.parquet"), 2, rec()), "k", []string{"a.parquet: row group 2: column k"}},
-		{write(t, filepath.Join(dir, "b.arrow"), 2, rec()), "k", []string{"b.arrow: row group 2: column k"}},
-		{write(t, filepath.Join(dir, "c.parquet"), 3, rec()), "k,n", []string{"c.parquet: row group 2: column k,n"}},
-		{put(t, filepath.Join(dir, "d.csv"), "n,k\n1,\""+id+"\"\n\n2,secret\n"), "k", []string{"d.csv: line 4: column k"}},
-		{put(t, filepath.Join(dir, "e.csv"), "n,k\n1,x"+id+"\n"), "n,k", []string{"e.csv", "column n,k"}},
+		{sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 2, rec()), "k", []string{"a.parquet: row group 2: column k"}},
+		{sourcetest.Write(t, filepath.Join(dir, "b.arrow"), 2, rec()), "k", []string{"b.arrow: row group 2: column k"}},
+		{sourcetest.Write(t, filepath.Join(dir, "c.parquet"), 3, rec()), "k,n", []string{"c.parquet: row group 2: column k,n"}},
+		{sourcetest.Put(t, filepath.Join(dir, "d.csv"), "n,k\n1,\""+id+"\"\n\n2,secret\n"), "k", []string{"d.csv: line 4: column k"}},
+		{sourcetest.Put(t, filepath.Join(dir, "e.csv"), "n,k\n1,x"+id+"\n"), "n,k", []string{"e.csv", "column n,k"}},
 	} {
 		for _, match := range []bool{false, true} {
 			if match && c.column != "k" {
@@ -325,15 +326,15 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 				o.Match = &Predicate{Match: dataset.Match{Filter: uuids, Key: c.column}}
 			}
 			_, err := hold(t, columnsOfFiles(t, files, "n"), files, o, false)
-			says(t, fmt.Sprintf("%s, match %t", c.name, match), err, fault.ErrMismatch, c.words...)
+			sourcetest.Says(t, fmt.Sprintf("%s, match %t", c.name, match), err, fault.ErrMismatch, c.words...)
 			if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 				t.Errorf("%v", err)
 			}
 		}
 	}
-	misfit := open(t, Opening{}, write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
+	misfit := open(t, Opening{}, sourcetest.Write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
 	_, err := hold(t, columnsOfFiles(t, misfit), misfit, RowOptions{Key: "k::int64"}, false)
-	says(t, "a misfit", err, key.ErrMisfit, "m.parquet: row group 1: column k")
+	sourcetest.Says(t, "a misfit", err, key.ErrMisfit, "m.parquet: row group 1: column k")
 }
 
 // The rows end at the first error, with the rows before it, and nothing is left behind.
@@ -341,16 +342,16 @@ func TestReadRowsStops(t *testing.T) {
 	boom := errors.New("boom")
 	for _, c := range []struct {
 		what  string
-		edit  func(f *fakeTable)
+		edit  func(f *sourcetest.Table)
 		fn    func() error
 		kind  error
 		words []string
 	}{
-		{"an error in Read", func(f *fakeTable) { f.groups[5].err = boom }, nil, boom, nil},
-		{"a panic in Read", func(f *fakeTable) { f.groups[5].panics = true }, nil, nil, []string{"some: row group 6", "internal error", "a page that nobody expected"}},
+		{"an error in Read", func(f *sourcetest.Table) { f.Groups[5].Err = boom }, nil, boom, nil},
+		{"a panic in Read", func(f *sourcetest.Table) { f.Groups[5].Panics = true }, nil, nil, []string{"some: row group 6", "internal error", "a page that nobody expected"}},
 		{"an error of the function", nil, func() error { return boom }, boom, nil},
 	} {
-		table := &fakeTable{mem: checked(t)}
+		table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
 		f := some(table, 30, 3)
 		if c.edit != nil {
 			c.edit(table)
@@ -362,8 +363,8 @@ func TestReadRowsStops(t *testing.T) {
 			}
 			return nil
 		})
-		says(t, c.what, err, c.kind, c.words...)
-		equal(t, c.what+": rows", rows, 18)
+		sourcetest.Says(t, c.what, err, c.kind, c.words...)
+		sourcetest.Equal(t, c.what+": rows", rows, 18)
 	}
 	why := errors.New("called off")
 	for _, after := range []int{0, 1, 10} {
@@ -371,7 +372,7 @@ func TestReadRowsStops(t *testing.T) {
 		if after == 0 {
 			cancel(why)
 		}
-		f := some(&fakeTable{mem: checked(t)}, 50, 3)
+		f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 50, 3)
 		rows := 0
 		_, _, err := ReadRows(ctx, []Piece{{f, 0, 50}}, columnsOfFiles(t, []*File{f}), RowOptions{Key: "id", Threads: 3}, func(b *RowBatch) error {
 			if rows += b.Keys.Len; rows == after {
@@ -385,7 +386,7 @@ func TestReadRowsStops(t *testing.T) {
 		cancel(nil)
 	}
 	name := writeClicks(t, filepath.Join(t.TempDir(), "a.parquet"), clicks(rand.New(rand.NewPCG(3, 3)), 3000, 0), layouts[1])
-	content := get(t, name)
+	content := sourcetest.Get(t, name)
 	damaged := []byte(content)
 	for i := len(damaged) / 3; i < len(damaged)/3+2000; i++ {
 		damaged[i] ^= 0x55
@@ -395,7 +396,7 @@ func TestReadRowsStops(t *testing.T) {
 	}
 	files := open(t, Opening{}, name)
 	_, err := hold(t, columnsOfFiles(t, files), files, RowOptions{Key: "id", Threads: 2}, false)
-	says(t, "a damaged page", err, fault.ErrCorrupt, name, "row group")
+	sourcetest.Says(t, "a damaged page", err, fault.ErrCorrupt, name, "row group")
 }
 
 // What AppendTo has written is read again, for keys of each kind, and nothing else is.

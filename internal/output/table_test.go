@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -272,7 +273,7 @@ func manyTypes(t testing.TB, rng *rand.Rand, n int) arrow.Record {
 func TestReadRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 16))
 	dir := t.TempDir()
-	names := []string{write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1600))}
+	names := []string{sourcetest.Write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1600))}
 	for i, l := range layouts {
 		names = append(names, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1500, 1000*i), l))
 	}
@@ -321,7 +322,7 @@ func TestReadRows(t *testing.T) {
 						}
 					}
 					sameRows(t, what+": keys", h.keys, wantKeys)
-					equal(t, what+": rows and NULLs", []int64{h.rows, h.nulls}, []int64{files[0].Rows(), int64(nulls)})
+					sourcetest.Equal(t, what+": rows and NULLs", []int64{h.rows, h.nulls}, []int64{files[0].Rows(), int64(nulls)})
 				}
 			}
 		}
@@ -375,16 +376,16 @@ func columnsOfFiles(t testing.TB, files []*File, names ...string) *TableColumns 
 func TestRowsInBlocks(t *testing.T) {
 	const n = 6000
 	rng := rand.New(rand.NewPCG(2, 16))
-	path := write(t, filepath.Join(t.TempDir(), "ids.parquet"), n, record(t, memory.DefaultAllocator,
-		col{"id", numbers(n, func(i int) any {
+	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "ids.parquet"), n, sourcetest.Record(t, memory.DefaultAllocator,
+		sourcetest.Col{Name: "id", Values: sourcetest.Numbers(n, func(i int) any {
 			if rng.IntN(9) == 0 {
 				return nil
 			}
 			return rng.IntN(n)
 		})},
-		col{"name", numbers(n, func(i int) string { return strings.Repeat("x", i/20) })},
-		col{"row", numbers(n, func(i int) int64 { return int64(i) })},
-		col{"small", numbers(n, func(i int) int32 { return int32(i) - n/2 })},
+		sourcetest.Col{Name: "name", Values: sourcetest.Numbers(n, func(i int) string { return strings.Repeat("x", i/20) })},
+		sourcetest.Col{Name: "row", Values: sourcetest.Numbers(n, func(i int) int64 { return int64(i) })},
+		sourcetest.Col{Name: "small", Values: sourcetest.Numbers(n, func(i int) int32 { return int32(i) - n/2 })},
 	))
 	for i, columns := range [][]string{nil, {"row", "name"}, {"name"}, {}} {
 		for l, k := range []string{"id", "name", "small", "id,name", "row::string"} {
@@ -415,7 +416,7 @@ func TestRowsInBlocks(t *testing.T) {
 func TestLeafCursor(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 16))
 	dir := t.TempDir()
-	files := open(t, Opening{}, write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
+	files := open(t, Opening{}, sourcetest.Write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
 	for i, l := range layouts[:3] {
 		files = append(files, open(t, Opening{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1000, 0), l))...)
 	}
@@ -494,7 +495,7 @@ func TestLongRowsAreCut(t *testing.T) {
 	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longList)
 	c = columnsOfFiles(t, f)
 	_, _, err = ReadRows(t.Context(), Split(f, dataset.Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
-	says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
+	sourcetest.Says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
 }
 
 // Every file of the vectors that can be read is held as its pages have it.

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -65,7 +66,7 @@ func idsOf(t *testing.T, pieces []Piece, o KeyOptions) (ids []string, err error)
 func TestTextInShards(t *testing.T) {
 	const rows = 300
 	for format, name := range map[dataset.Format]string{dataset.Lines: "a.ids", dataset.CSV: "a.csv", dataset.TSV: "a.tsv", dataset.NDJSON: "a.ndjson"} {
-		path := put(t, filepath.Join(t.TempDir(), name), rowText(format, rows))
+		path := sourcetest.Put(t, filepath.Join(t.TempDir(), name), rowText(format, rows))
 		var want []string
 		for i := range rows {
 			want = append(want, fmt.Sprint(i))
@@ -121,7 +122,7 @@ func mapped(pieces []Piece, threads int) (ids []string, err error) {
 
 // Records of text come in the order of the lines.
 func TestTextRangesInOrder(t *testing.T) {
-	path := put(t, filepath.Join(t.TempDir(), "a.csv"), rowText(dataset.CSV, 200))
+	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), rowText(dataset.CSV, 200))
 	ids, err := mapped(Split(open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: 40}, path), dataset.Shard{}), 4)
 	if err != nil || len(ids) != 200 {
 		t.Fatal(len(ids), err)
@@ -136,7 +137,7 @@ func TestTextRangesInOrder(t *testing.T) {
 // Line numbers count from the start of the file, whoever reads the line.
 func TestTextRangesNumberLines(t *testing.T) {
 	content := "id,b\n" + strings.Repeat("1,\"\n\"\n", 100) + "x,2\n" + strings.Repeat("3,4\n", 200)
-	path := put(t, filepath.Join(t.TempDir(), "a.csv"), content)
+	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), content)
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for n := uint32(1); n < 20; n += 3 {
 		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types}, textRange: 30}, path)
@@ -168,14 +169,14 @@ func TestTextRangesNumberLines(t *testing.T) {
 func TestTextRangesJudgedTogether(t *testing.T) {
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for bad, ok := range map[int]bool{40: true, 101: false} {
-		path := put(t, filepath.Join(t.TempDir(), "a.ids"), strings.Repeat("x\n", bad)+strings.Repeat("1\n", 100))
+		path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.ids"), strings.Repeat("x\n", bad)+strings.Repeat("1\n", 100))
 		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 10}, path)
 		_, err := idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true})
 		if ok != (err == nil) {
 			t.Errorf("%d bad lines: %v", bad, err)
 		}
 		if !ok {
-			says(t, "most lines", err, fault.ErrMismatch, "line 1:", "too many bad lines", "101 of 201")
+			sourcetest.Says(t, "most lines", err, fault.ErrMismatch, "line 1:", "too many bad lines", "101 of 201")
 		}
 	}
 }
@@ -188,7 +189,7 @@ func TestTextRangesWithLongLines(t *testing.T) {
 	for i := range 12 {
 		fmt.Fprintf(&b, "%d,\"%s\"\n", i, strings.Repeat("x\n", 800<<10))
 	}
-	path := put(t, filepath.Join(t.TempDir(), "a.csv"), b.String())
+	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), b.String())
 	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Memory: 256 << 20}, textRange: 1 << 20}, path)
 	if files[0].NumGroups() < 10 {
 		t.Fatal(files[0].NumGroups())
@@ -211,7 +212,7 @@ func TestTextRangesFar(t *testing.T) {
 		if name == "a.ids" { // whose lines are short
 			rows = 320_000
 		}
-		path := put(t, filepath.Join(dir, name), rowText(map[string]dataset.Format{"a.ids": dataset.Lines, "a.ndjson": dataset.NDJSON, "a.csv": dataset.CSV}[name], rows))
+		path := sourcetest.Put(t, filepath.Join(dir, name), rowText(map[string]dataset.Format{"a.ids": dataset.Lines, "a.ndjson": dataset.NDJSON, "a.csv": dataset.CSV}[name], rows))
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // scanInParts opens the output, scans random ranges of row groups of the pieces into it
@@ -18,10 +19,10 @@ import (
 func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, matchOf func(Piece) []dataset.Match, names ...string) (rowsIn, rowsOut int64) {
 	t.Helper()
 	ctx := t.Context()
-	files := open(t, Opening{OpenOptions: OpenOptions{Mem: checked(t)}}, names...)
+	files := open(t, Opening{OpenOptions: OpenOptions{Mem: sourcetest.Checked(t)}}, names...)
 	pieces := Split(files, dataset.Shard{})
 	scanner := func(m []dataset.Match) *Scanner {
-		s, err := NewScanner(ScanOptions{Match: m, Threads: threads, Mem: checked(t)})
+		s, err := NewScanner(ScanOptions{Match: m, Threads: threads, Mem: sourcetest.Checked(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +47,7 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, mat
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "rows written", written.Rows, rowsOut)
+	sourcetest.Equal(t, "rows written", written.Rows, rowsOut)
 	return rowsIn, rowsOut
 }
 
@@ -77,8 +78,8 @@ func TestScansIntoOneOutput(t *testing.T) {
 			if bytes == nil {
 				bytes = written
 			}
-			equal(t, what+": bytes as of another division", string(written) == string(bytes), true)
-			equal(t, what+": rows in and out", []int64{rowsIn, rowsOut}, []int64{2500, int64(len(want))})
+			sourcetest.Equal(t, what+": bytes as of another division", string(written) == string(bytes), true)
+			sourcetest.Equal(t, what+": rows in and out", []int64{rowsIn, rowsOut}, []int64{2500, int64(len(want))})
 
 			parts := filepath.Join(dir, fmt.Sprint("parts", j)) + "/"
 			scanInParts(t, rng, 1+j, Destination{Output: Output{Name: parts}}, match, in...)
@@ -87,7 +88,7 @@ func TestScansIntoOneOutput(t *testing.T) {
 
 			records := filepath.Join(dir, fmt.Sprint("out", j, ".arrow"))
 			_, n := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: records}}, match, in...)
-			equal(t, what+": records", n, int64(len(want)))
+			sourcetest.Equal(t, what+": records", n, int64(len(want)))
 		}
 	}
 }

@@ -1,4 +1,7 @@
-package output
+// Package sourcetest makes files and records for the tests of the packages that read them: a
+// test says columns of Go values, and gets a record, a file of any format, or a table without
+// a file. Files are read back by arrow/go's own readers. It is for tests only.
+package sourcetest
 
 import (
 	"bytes"
@@ -9,6 +12,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,91 +25,90 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 )
 
-// checked returns an allocator that fails the test if memory is not released when it
+// Checked returns an allocator that fails the test if memory is not released when it
 // ends.
-func checked(t testing.TB) *memory.CheckedAllocator {
+func Checked(t testing.TB) *memory.CheckedAllocator {
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	t.Cleanup(func() { mem.AssertSize(t, 0) })
 	return mem
 }
 
-// group is a row group of a fakeTable.
-type group struct {
-	bytes   int64
-	batches int   // of one row each, whose value is 1000 times the group's number plus the batch's
-	err     error // after the batches
-	panics  bool  // after the batches
+// Group is a row group of a Table.
+type Group struct {
+	Bytes   int64
+	Batches int   // of one row each, whose value is 1000 times the group's number plus the batch's
+	Err     error // after the batches
+	Panics  bool  // after the batches
 }
 
-// fakeTable is a table without a file.
-type fakeTable struct {
-	groups []group
-	mem    memory.Allocator
-	read   atomic.Int64 // batches that were read
+// Table is a table without a file.
+type Table struct {
+	Groups  []Group
+	Mem     memory.Allocator
+	Batches atomic.Int64 // batches that were read
 }
 
 var oneColumn = arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}}, nil)
 
-func (f *fakeTable) Schema() *arrow.Schema  { return oneColumn }
-func (f *fakeTable) NumGroups() int         { return len(f.groups) }
-func (f *fakeTable) GroupRows(i int) int64  { return int64(f.groups[i].batches) }
-func (f *fakeTable) GroupBytes(i int) int64 { return f.groups[i].bytes }
-func (f *fakeTable) Close() error           { return nil }
+func (f *Table) Schema() *arrow.Schema  { return oneColumn }
+func (f *Table) NumGroups() int         { return len(f.Groups) }
+func (f *Table) GroupRows(i int) int64  { return int64(f.Groups[i].Batches) }
+func (f *Table) GroupBytes(i int) int64 { return f.Groups[i].Bytes }
+func (f *Table) Close() error           { return nil }
 
-func (f *fakeTable) Read(_ context.Context, g int, _ []int) iter.Seq2[arrow.Record, error] {
+func (f *Table) Read(_ context.Context, g int, _ []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
-		for i := range f.groups[g].batches {
+		for i := range f.Groups[g].Batches {
 			if !f.batch(int64(g)*1000+int64(i), yield) {
 				return
 			}
 		}
-		if f.groups[g].panics {
+		if f.Groups[g].Panics {
 			panic("a page that nobody expected")
 		}
-		if err := f.groups[g].err; err != nil {
+		if err := f.Groups[g].Err; err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
-func (f *fakeTable) batch(v int64, yield func(arrow.Record, error) bool) bool {
-	b := array.NewInt64Builder(f.mem)
+func (f *Table) batch(v int64, yield func(arrow.Record, error) bool) bool {
+	b := array.NewInt64Builder(f.Mem)
 	defer b.Release()
 	b.Append(v)
 	a := b.NewArray()
 	defer a.Release()
 	rec := array.NewRecord(oneColumn, []arrow.Array{a}, 1)
 	defer rec.Release()
-	f.read.Add(1)
+	f.Batches.Add(1)
 	return yield(rec, nil)
 }
 
-// col is a column of values: a slice of a basic type, or []any with nil for NULL.
-type col struct {
-	name   string
-	values any
+// Col is a column of values: a slice of a basic type, or []any with nil for NULL.
+type Col struct {
+	Name   string
+	Values any
 }
 
-// record makes a record of the columns.
-func record(t testing.TB, mem memory.Allocator, cols ...col) arrow.Record {
+// Record makes a record of the columns.
+func Record(t testing.TB, mem memory.Allocator, cols ...Col) arrow.Record {
 	t.Helper()
 	var fields []arrow.Field
 	var arrays []arrow.Array
 	for _, c := range cols {
-		a := arrayOf(t, mem, c.values)
+		a := Array(t, mem, c.Values)
 		defer a.Release()
 		arrays = append(arrays, a)
-		fields = append(fields, arrow.Field{Name: c.name, Type: a.DataType(), Nullable: true})
+		fields = append(fields, arrow.Field{Name: c.Name, Type: a.DataType(), Nullable: true})
 	}
 	return array.NewRecord(arrow.NewSchema(fields, nil), arrays, int64(arrays[0].Len()))
 }
 
-func arrayOf(t testing.TB, mem memory.Allocator, values any) arrow.Array {
+func Array(t testing.TB, mem memory.Allocator, values any) arrow.Array {
 	t.Helper()
 	var b array.Builder
 	switch v := values.(type) {
@@ -138,7 +141,7 @@ func arrayOf(t testing.TB, mem memory.Allocator, values any) arrow.Array {
 	return b.NewArray()
 }
 
-func numbers[T any](n int, f func(i int) T) []T {
+func Numbers[T any](n int, f func(i int) T) []T {
 	out := make([]T, n)
 	for i := range out {
 		out[i] = f(i)
@@ -146,20 +149,21 @@ func numbers[T any](n int, f func(i int) T) []T {
 	return out
 }
 
-// write writes the record in row groups of the given size, in the format that the name
+// Write writes the record in row groups of the given size, in the format that the name
 // implies, and releases it.
-func write(t testing.TB, path string, groupRows int64, rec arrow.Record) string {
+func Write(t testing.TB, path string, groupRows int64, rec arrow.Record) string {
 	t.Helper()
 	defer rec.Release()
 	var b bytes.Buffer
-	var w recordSink
+	var w interface {
+		Write(arrow.Record) error
+		Close() (rows, bytes int64, err error)
+	}
 	var err error
-	if byName(path) == dataset.Parquet {
+	if isParquet(path) {
 		w, err = arrowparquet.NewParquetWriter(&b, rec.Schema(), arrowparquet.WriterOptions{RowGroupRows: groupRows})
 	} else {
-		var f *arrowipc.Writer
-		f, err = arrowipc.NewFileWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
-		w = &arrowSink{Writer: f}
+		w, err = arrowipc.NewFileWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -175,12 +179,12 @@ func write(t testing.TB, path string, groupRows int64, rec arrow.Record) string 
 	if _, _, err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	put(t, path, b.String())
+	Put(t, path, b.String())
 	return path
 }
 
-// put writes a file and creates the directories above it.
-func put(t testing.TB, path, content string) string {
+// Put writes a file and creates the directories above it.
+func Put(t testing.TB, path, content string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
@@ -191,7 +195,7 @@ func put(t testing.TB, path, content string) string {
 	return path
 }
 
-func get(t testing.TB, path string) string {
+func Get(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -200,8 +204,8 @@ func get(t testing.TB, path string) string {
 	return string(b)
 }
 
-// tree lists the files below a directory, including hidden ones.
-func tree(t testing.TB, root string) []string {
+// Tree lists the files below a directory, including hidden ones.
+func Tree(t testing.TB, root string) []string {
 	t.Helper()
 	var names []string
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -218,8 +222,8 @@ func tree(t testing.TB, root string) []string {
 	return names
 }
 
-// rowsOf renders each row of a record.
-func rowsOf(rec arrow.Record) []string {
+// Rows renders each row of a record.
+func Rows(rec arrow.Record) []string {
 	rows := make([]string, rec.NumRows())
 	for i := range rows {
 		cells := make([]string, rec.NumCols())
@@ -231,9 +235,9 @@ func rowsOf(rec arrow.Record) []string {
 	return rows
 }
 
-// ownContents replaces contents on 32 bits, where arrow/go's Parquet readers panic
+// OwnContents replaces contents on 32 bits, where arrow/go's Parquet readers panic
 // because of an unaligned counter. The result is then not checked independently.
-func ownContents(t testing.TB, path string, kv metadata.KeyValueMetadata) (rows []string, schema *arrow.Schema) {
+func OwnContents(t testing.TB, path string, kv metadata.KeyValueMetadata) (rows []string, schema *arrow.Schema) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -248,24 +252,24 @@ func ownContents(t testing.TB, path string, kv metadata.KeyValueMetadata) (rows 
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows = append(rows, rowsOf(rec)...)
+			rows = append(rows, Rows(rec)...)
 		}
 	}
 	md := arrow.NewMetadata(kv.Keys(), kv.Values())
 	return rows, arrow.NewSchema(p.Schema().Fields(), &md)
 }
 
-// contents reads a file with the readers of arrow/go, as an independent implementation.
-func contents(t testing.TB, path string) (rows []string, schema *arrow.Schema) {
+// Contents reads a file with the readers of arrow/go, as an independent implementation.
+func Contents(t testing.TB, path string) (rows []string, schema *arrow.Schema) {
 	t.Helper()
-	if byName(path) == dataset.Parquet {
+	if isParquet(path) {
 		f, err := v15.OpenParquetFile(path, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
 		if bits.UintSize < 64 {
-			return ownContents(t, path, f.MetaData().KeyValueMetadata())
+			return OwnContents(t, path, f.MetaData().KeyValueMetadata())
 		}
 		r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{BatchSize: 1 << 20}, memory.DefaultAllocator)
 		if err != nil {
@@ -277,7 +281,7 @@ func contents(t testing.TB, path string) (rows []string, schema *arrow.Schema) {
 		}
 		defer rr.Release()
 		for rr.Next() {
-			rows = append(rows, rowsOf(rr.Record())...)
+			rows = append(rows, Rows(rr.Record())...)
 		}
 		if schema, err = r.Schema(); err != nil {
 			t.Fatal(err)
@@ -301,19 +305,19 @@ func contents(t testing.TB, path string) (rows []string, schema *arrow.Schema) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows = append(rows, rowsOf(rec)...)
+		rows = append(rows, Rows(rec)...)
 	}
 	return rows, r.Schema()
 }
 
-func metaOf(s *arrow.Schema, key string) string {
+func Metadata(s *arrow.Schema, key string) string {
 	md := s.Metadata()
 	v, _ := md.GetValue(key)
 	return v
 }
 
-// says fails the test unless err is of the kind and contains all of the words.
-func says(t testing.TB, what string, err, kind error, words ...string) {
+// Says fails the test unless err is of the kind and contains all of the words.
+func Says(t testing.TB, what string, err, kind error, words ...string) {
 	t.Helper()
 	if err == nil || kind != nil && !errors.Is(err, kind) {
 		t.Errorf("%s: %v, want an error that is %v", what, err, kind)
@@ -326,9 +330,14 @@ func says(t testing.TB, what string, err, kind error, words ...string) {
 	}
 }
 
-func equal[T any](t testing.TB, what string, got, want T) {
+func Equal[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if g, w := fmt.Sprint(got), fmt.Sprint(want); g != w {
 		t.Errorf("%s: got %s, want %s", what, g, w)
 	}
+}
+
+// isParquet reports whether a file of the name is Parquet.
+func isParquet(path string) bool {
+	return slices.Contains([]string{".parquet", ".parq", ".pq"}, filepath.Ext(path))
 }
