@@ -354,7 +354,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		if c.opts.CountNulls {
 			sourcetest.Equal(t, c.what+": NULL keys", st.KeysNull.Load(), without)
 		}
-		sourcetest.Equal(t, c.what+": rows in", st.RowsIn.Load(), files[0].storedRows(t))
+		sourcetest.Equal(t, c.what+": rows in", st.RowsIn.Load(), storedRowsOf(t, files[0]))
 
 		s, err := ScannerOf(c.opts, files...)
 		if err != nil {
@@ -416,7 +416,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	sourcetest.Equal(t, "rows of a sample", seen, most)
 }
 
-func (f *File) storedRows(t *testing.T) int64 {
+func storedRowsOf(t *testing.T, f *File) int64 {
 	n, err := f.CountRows()
 	if err != nil {
 		t.Fatal(err)

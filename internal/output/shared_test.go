@@ -477,8 +477,8 @@ func TestZeroFiles(t *testing.T) {
 			call()
 		}()
 	}
-	if got := good.readers.count; got != 0 {
-		t.Errorf("%d readers are left", got)
+	if err := good.Close(); err != nil {
+		t.Errorf("readers are left: %v", err)
 	}
 }
 
