@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -165,8 +166,8 @@ type Plan struct {
 	// [codec.Partial]; zero if no text is.
 	Division [32]byte
 	opts     Options
-	files    []*output.File
-	pieces   []output.Piece
+	files    []*source.File
+	pieces   []source.Piece
 	list     *fromList // nil: the files are all inputs
 	unsized  bool      // the number of keys is known only after reading them
 }
@@ -184,7 +185,7 @@ func NewPlan(inputs []*partition.File, opts Options) (*Plan, error) {
 	}
 	p.files = files
 	p.views(p.files, columns)
-	p.pieces = output.Split(p.files, opts.Shard)
+	p.pieces = source.Split(p.files, opts.Shard)
 	p.Division = division(files)
 	if err := p.agree(columns); err != nil {
 		return nil, err
@@ -206,7 +207,7 @@ func NewPlan(inputs []*partition.File, opts Options) (*Plan, error) {
 
 // agree fixes what follows from the columns of the files.
 func (p *Plan) agree(columns []key.Column) error {
-	p.Spec.SkipBad = slices.ContainsFunc(p.files, func(f *output.File) bool {
+	p.Spec.SkipBad = slices.ContainsFunc(p.files, func(f *source.File) bool {
 		_, _, skips := f.BadLines()
 		return skips
 	})
@@ -219,7 +220,7 @@ func (p *Plan) agree(columns []key.Column) error {
 // division digests how text files are divided, which does not follow from their content:
 // ranges of bytes have the size that this version gives them, over a network another one
 // than elsewhere.
-func division(files []*output.File) [32]byte {
+func division(files []*source.File) [32]byte {
 	d := newDivided()
 	for i, f := range files {
 		d.add(i, f.Format(), f.NumGroups(), f.GroupBytes)
@@ -290,7 +291,7 @@ func newPlan(opts Options) (*Plan, []key.Column, error) {
 }
 
 // nameless returns the first file without an identity.
-func nameless(files []*output.File) string {
+func nameless(files []*source.File) string {
 	for _, f := range files {
 		if fp, err := f.Fingerprint(); fp == nil && err == nil {
 			return f.Name()
@@ -304,7 +305,7 @@ func nameless(files []*output.File) string {
 func sealing(s dataset.Shard) bool { return s == dataset.Shard{} }
 
 // views replaces files by views that check what the plan's rule says of IDs.
-func (p *Plan) views(files []*output.File, columns []key.Column) {
+func (p *Plan) views(files []*source.File, columns []key.Column) {
 	for i, f := range files {
 		files[i] = f.WithIDs(columns, p.opts.keys(p.Spec.Rule))
 	}
@@ -350,7 +351,7 @@ func (p *Plan) classes(columns []key.Column) error {
 }
 
 // readAs describes how the keys of a text file are read.
-func readAs(f *output.File, enc *key.Encoder) string {
+func readAs(f *source.File, enc *key.Encoder) string {
 	as := string(f.Format())
 	if e := f.Encoding(); e != "" {
 		as += " in " + e
@@ -437,7 +438,7 @@ func (p *Plan) fill(ctx context.Context, fold uint64, pass int) (f *codec.Filter
 		}
 		return w.AddBatch, nil
 	})
-	if err = cmp.Or(err, output.Unchanged(p.pieces)); err != nil {
+	if err = cmp.Or(err, source.Unchanged(p.pieces)); err != nil {
 		return nil, rep, err
 	}
 	f, rep, err = b.Finish(ctx)
@@ -517,7 +518,7 @@ func (p *Plan) keyOptions(threads int) output.KeyOptions {
 // countable reports whether the keys can be read twice and no other filter must
 // have the size of this one before it is folded.
 func (p *Plan) countable() bool {
-	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*output.File).Once)
+	return sealing(p.opts.Shard) && !p.unsized && !p.Spec.Room && !slices.ContainsFunc(p.files, (*source.File).Once)
 }
 
 // String describes what is built.

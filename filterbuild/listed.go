@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -19,7 +20,7 @@ import (
 // fromList is what a plan keeps of a list of inputs.
 type fromList struct {
 	inputs *output.Inputs
-	first  map[string]*output.File // one file of each schema
+	first  map[string]*source.File // one file of each schema
 }
 
 // NewPlanOf is [NewPlan] for a list of inputs, which must stay open. It opens one file
@@ -35,7 +36,7 @@ func NewPlanOf(ctx context.Context, list *partition.Inputs, opts Options) (_ *Pl
 	if err != nil {
 		return nil, err
 	}
-	p.list = &fromList{inputs: inputs, first: map[string]*output.File{}}
+	p.list = &fromList{inputs: inputs, first: map[string]*source.File{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -84,12 +85,12 @@ func (p *Plan) Files() []*partition.File { return each.Slice(p.files, outer) }
 
 // Pieces returns what the build reads of them.
 func (p *Plan) Pieces() []partition.Piece {
-	return each.Slice(p.pieces, func(q output.Piece) partition.Piece { return partition.Piece{File: outer(q.File), Lo: q.Lo, Hi: q.Hi} })
+	return each.Slice(p.pieces, func(q source.Piece) partition.Piece { return partition.Piece{File: outer(q.File), Lo: q.Lo, Hi: q.Hi} })
 }
 
-func outer(f *output.File) *partition.File { return (*partition.File)(f) }
+func outer(f *source.File) *partition.File { return (*partition.File)(f) }
 
-func inner(f *partition.File) *output.File { return (*output.File)(f) }
+func inner(f *partition.File) *source.File { return (*source.File)(f) }
 
 // Close closes the files that [NewPlanOf] has opened. Those of [NewPlan] are the
 // caller's.
@@ -97,7 +98,7 @@ func (p *Plan) Close() error {
 	if p.list == nil {
 		return nil
 	}
-	return output.Close(p.files)
+	return source.Close(p.files)
 }
 
 // readTexts adds to the plan's identity how each text file is read and divided.
@@ -156,14 +157,14 @@ func (p *Plan) listedCapacity() error {
 
 // sampled returns the pieces from which the sample of the IDs is taken, and a function
 // that closes what was opened for it.
-func (p *Plan) sampled(ctx context.Context) ([]output.Piece, func(), error) {
+func (p *Plan) sampled(ctx context.Context) ([]source.Piece, func(), error) {
 	if p.list == nil {
-		return output.Split(p.files, dataset.Shard{}), func() {}, nil
+		return source.Split(p.files, dataset.Shard{}), func() {}, nil
 	}
 	spread, err := p.list.inputs.Spread(ctx, samplePages)
 	if err != nil {
 		return nil, nil, err
 	}
 	files, pieces, err := p.list.inputs.Opened(ctx, spread)
-	return pieces, func() { _ = output.Close(files) }, err
+	return pieces, func() { _ = source.Close(files) }, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Only at the end is it certain whether integers are so dense that an exact set is
@@ -31,7 +32,7 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	var values []uint64
-	var page output.Piece
+	var page source.Piece
 	var taken int
 	o := p.keyOptions(1)
 	o.FirstPages = samplePages

@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -324,7 +325,7 @@ func TestNilContext(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids.parquet", span(0, 10))
-	open := output.Opening{OpenOptions: output.OpenOptions{Store: s}}
+	open := source.Opening{OpenOptions: source.OpenOptions{Store: s}}
 	inputs, err := output.ListInputs(t.Context(), []string{"ids.parquet"}, open, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package join
 
 import (
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -23,7 +24,7 @@ type checker struct {
 	ids     members
 	spread  *spread
 	asking  *plan.Filtering
-	group   output.Piece // the row group at hand
+	group   source.Piece // the row group at hand
 	counts  *inputCounts // of it
 	asked   bool         // the filter is probed for it
 	all     []uint32

@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -48,7 +49,7 @@ func (a *attempt) canMark() error {
 	const rounded = 1 << 12 // of bounds, which are floating-point numbers
 	n, sure := a.idRows()
 	lo, hi, ok := a.rangeOfIDs(nil)
-	if !ok || !sure || slices.ContainsFunc(a.ids, (*output.File).Filtered) {
+	if !ok || !sure || slices.ContainsFunc(a.ids, (*source.File).Filtered) {
 		return nil
 	}
 	if span := hi - lo - rounded; span > table.MostSpan(uint64(n)) {
@@ -121,7 +122,7 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 		return nil, err
 	}
 	var total atomic.Int64
-	err = a.eachExactKey(ctx, func(f *output.File, k *key.Batch) error {
+	err = a.eachExactKey(ctx, func(f *source.File, k *key.Batch) error {
 		if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
 			return err
 		}
@@ -146,7 +147,7 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 }
 
 // eachExactKey reads the IDs' keys with several workers, in any order.
-func (t *task) eachExactKey(ctx context.Context, fn func(f *output.File, k *key.Batch) error) error {
+func (t *task) eachExactKey(ctx context.Context, fn func(f *source.File, k *key.Batch) error) error {
 	return t.eachIDKey(ctx, 0, func() (func(*output.Keys) error, error) {
 		return func(k *output.Keys) error { return fn(k.Piece.File, k.Batch) }, nil
 	})
@@ -159,7 +160,7 @@ func (t *task) exactMatched(ctx context.Context, h *held) (int64, error) {
 		return n, nil
 	}
 	var all atomic.Int64 // IDs that share a key all count
-	err := t.eachExactKey(ctx, func(_ *output.File, k *key.Batch) error {
+	err := t.eachExactKey(ctx, func(_ *source.File, k *key.Batch) error {
 		values, _ := k.Ints()
 		for _, v := range values {
 			if h.marks.Marked(h.marks.Entry(v)) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -66,7 +67,7 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 }
 
 // addRows adds the rows of a piece to a number of rows; -1 stands for unknown.
-func addRows(rows int64, p output.Piece) (int64, error) {
+func addRows(rows int64, p source.Piece) (int64, error) {
 	if rows < 0 {
 		return rows, nil
 	}
@@ -82,7 +83,7 @@ func addRows(rows int64, p output.Piece) (int64, error) {
 }
 
 // filtered reports whether a file of the log has a condition.
-func (t *task) filtered() bool { return slices.ContainsFunc(t.logs, (*output.File).Filtered) }
+func (t *task) filtered() bool { return slices.ContainsFunc(t.logs, (*source.File).Filtered) }
 
 // addBytes adds sizes; -1 stands for unknown.
 func addBytes(a, b int64) int64 {
@@ -124,7 +125,7 @@ func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 
 // logColumns returns the positions of the key columns of a log file, and of those
 // in the answer; nil: all.
-func (t *task) logColumns(f *output.File) (column, kept []int, err error) {
+func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
 	for _, c := range t.keys.log {
 		field, err := c.Resolve(f.Schema(), t.opts.IgnoreCase)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -22,7 +23,7 @@ func (p *pass) allRows(ctx context.Context) iter.Seq2[output.Rows, error] {
 				yield(output.Rows{}, err)
 				return
 			}
-			columns := func(f *output.File) ([]int, error) { return p.answer.layouts[f].read, nil }
+			columns := func(f *source.File) ([]int, error) { return p.answer.layouts[f].read, nil }
 			newWork := func() (output.Work, error) { return p.newEveryRow(r).work, nil }
 			for rows, err := range output.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
 				if err == nil {
@@ -45,7 +46,7 @@ type everyRow struct {
 	asking  *plan.Filtering
 	asked   bool // the filter is probed for the batch at hand
 
-	piece            output.Piece // at hand
+	piece            source.Piece // at hand
 	counts           *inputCounts // of it
 	encoder          logEncoder
 	all, hits        []uint32
@@ -60,7 +61,7 @@ func (p *pass) newEveryRow(r round) *everyRow {
 }
 
 // work implements [output.Work].
-func (w *everyRow) work(piece output.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
+func (w *everyRow) work(piece source.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
 	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {
 		return err

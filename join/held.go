@@ -8,7 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/each"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -42,7 +42,7 @@ func (h *held) release() {
 
 // each yields the rounds of the join of pieces of the log: one, unless the IDs are
 // on disk.
-func (h *held) each(ctx context.Context, pieces []output.Piece) iter.Seq2[round, error] {
+func (h *held) each(ctx context.Context, pieces []source.Piece) iter.Seq2[round, error] {
 	if h.rounds != nil {
 		return h.rounds.each(ctx)
 	}
@@ -52,13 +52,13 @@ func (h *held) each(ctx context.Context, pieces []output.Piece) iter.Seq2[round,
 }
 
 // all returns the only round of a join whose IDs are in memory.
-func (h *held) all(pieces []output.Piece) round {
+func (h *held) all(pieces []source.Piece) round {
 	return round{pieces: pieces, side: h.side, marks: h.marks}
 }
 
 // round joins pieces of the log with the IDs that they need.
 type round struct {
-	pieces  []output.Piece
+	pieces  []source.Piece
 	again   bool         // the previous round had the same pieces
 	side    *table.Side  // nil: marks has the IDs
 	marks   *table.Marks // nil: side has the IDs
@@ -102,7 +102,7 @@ func (a *attempt) build(ctx context.Context, plan *filterbuild.Plan, fill func(*
 
 // buildBloom builds a Bloom filter over keys of files, or some of them, that fill
 // adds.
-func (a *attempt) buildBloom(ctx context.Context, files []*output.File, opts filterbuild.Options, fill func(*filterbuild.Builder) error) (*codec.Filter, error) {
+func (a *attempt) buildBloom(ctx context.Context, files []*source.File, opts filterbuild.Options, fill func(*filterbuild.Builder) error) (*codec.Filter, error) {
 	opts.Kind = codec.WantBloom
 	plan, err := filterbuild.NewPlan(each.Slice(files, outer), opts)
 	if err != nil {

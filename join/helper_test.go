@@ -28,6 +28,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -387,11 +388,11 @@ func once(t testing.TB, column string, text io.Reader) []*partition.File {
 }
 
 // doors returns files as programs have them.
-func doors(files []*output.File) []*partition.File {
-	return each.Slice(files, func(f *output.File) *partition.File { return (*partition.File)(f) })
+func doors(files []*source.File) []*partition.File {
+	return each.Slice(files, func(f *source.File) *partition.File { return (*partition.File)(f) })
 }
 
 // job returns a job that writes an exact answer, and calls end before it becomes visible.
 func job(out output.Output, end func() error) *partition.Job {
-	return (*partition.Job)(output.NewJob(output.Destination{Output: out, Result: output.ResultExact}, end))
+	return (*partition.Job)(output.NewJob(output.Destination{Output: out, Result: source.ResultExact}, end))
 }

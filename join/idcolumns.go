@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -41,7 +42,7 @@ type sharedKey struct {
 
 // newIDColumns determines which columns of the ID files are needed, in a join with
 // a log of the given schema.
-func (a *answer) newIDColumns(p *pairing, ids []*output.File, logFile *output.File) (*idColumns, error) {
+func (a *answer) newIDColumns(p *pairing, ids []*source.File, logFile *source.File) (*idColumns, error) {
 	c := &idColumns{all: take.PlainSchema(ids[0].Schema()), of: map[int]int{}, ignoreCase: p.ignoreCase}
 	if !a.typ.columnsOfIDs() {
 		return c, nil
@@ -77,7 +78,7 @@ func (a *answer) newIDColumns(p *pairing, ids []*output.File, logFile *output.Fi
 
 // readRows determines the columns to read if rows are needed: those to hold, at
 // positions in c.all, and the key.
-func (c *idColumns) readRows(p *pairing, ids []*output.File, held []int, all bool) error {
+func (c *idColumns) readRows(p *pairing, ids []*source.File, held []int, all bool) error {
 	read := slices.Clone(held)
 	for _, col := range p.ids {
 		f, err := col.Resolve(c.all, c.ignoreCase)
@@ -111,7 +112,7 @@ func (c *idColumns) readRows(p *pairing, ids []*output.File, held []int, all boo
 
 // unify sets the schema of what is read of the ID files, which must be the same
 // for all of them.
-func (c *idColumns) unify(ids []*output.File) error {
+func (c *idColumns) unify(ids []*source.File) error {
 	var fields []arrow.Field
 	for i, f := range ids {
 		got := take.PlainSchema(f.Schema()).Fields()
@@ -154,7 +155,7 @@ func (c *idColumns) folded(name string) string {
 }
 
 // read returns the positions of the columns to read of an ID file; nil: all.
-func (c *idColumns) read(f *output.File) ([]int, error) {
+func (c *idColumns) read(f *source.File) ([]int, error) {
 	if c.names == nil {
 		return nil, nil
 	}
@@ -170,7 +171,7 @@ func (c *idColumns) read(f *output.File) ([]int, error) {
 }
 
 // kept returns the positions of the columns to hold of an ID file.
-func (c *idColumns) kept(f *output.File) ([]int, error) {
+func (c *idColumns) kept(f *source.File) ([]int, error) {
 	read, err := c.read(f)
 	if read == nil {
 		return c.held, err

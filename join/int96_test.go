@@ -14,7 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -105,7 +105,7 @@ func TestInt96Records(t *testing.T) {
 	if want := []string{"-1ns 2", "1709168523000004000ns 3"}; err != nil || !slices.Equal(got.rows, want) {
 		t.Errorf("nanoseconds: %q, %v", got.rows, err)
 	}
-	if err := (*output.File)(logs[0]).Check(context.Background(), 0); err != nil {
+	if err := (*source.File)(logs[0]).Check(context.Background(), 0); err != nil {
 		t.Errorf("a check that finds values bad for what they are made of elsewhere: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -49,7 +50,7 @@ func (j *Join) begin(ctx context.Context, count bool) (held context.Context, rel
 // open keeps the files of both sides open.
 func (t *task) open(ctx context.Context) (held context.Context, release func() error, err error) {
 	stopped.Needs(ctx, "join")
-	return output.KeepOpen(ctx, slices.Concat(t.ids, t.logs)...)
+	return source.KeepOpen(ctx, slices.Concat(t.ids, t.logs)...)
 }
 
 // prepared returns the task.
@@ -84,9 +85,9 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 	return &Join{task: t}, nil
 }
 
-func inner(f *partition.File) *output.File { return (*output.File)(f) }
+func inner(f *partition.File) *source.File { return (*source.File)(f) }
 
-func outer(f *output.File) *partition.File { return (*partition.File)(f) }
+func outer(f *source.File) *partition.File { return (*partition.File)(f) }
 
 // Plan estimates what the join will come to and what each strategy would take. It
 // reads footers, indexes, samples of the log's keys, and the IDs' keys, and writes
@@ -190,7 +191,7 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 // [partition.Output].Hold. What an error leaves of the output is as of
 // [partition.Output.WriteScan].
 func (j *Join) Write(ctx context.Context, out partition.Output) (dataset.Written, error) {
-	return j.write(ctx, output.Destination{Output: output.Output(out), Result: output.ResultExact}, nil)
+	return j.write(ctx, output.Destination{Output: output.Output(out), Result: source.ResultExact}, nil)
 }
 
 // WriteJob is [Join.Write] for a job of the command.
@@ -232,7 +233,7 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 		paged, why := t.byPages(ctx, out)
 		j.note(func() { j.why = why })
 		if t = paged; why != "" {
-			out.Counts = func(inputs []dataset.WrittenInput, pieces []output.Piece) (idsMatched, idsTotal int64) {
+			out.Counts = func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64) {
 				j.once.describe(inputs, pieces, j.task.opts.Type, true)
 				return j.report.IDsMatched, j.report.IDsTotal
 			}
@@ -249,7 +250,7 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 		return dataset.Written{}, err
 	}
 	j.note(func() { j.scanner = scanner })
-	out.Counts = func(inputs []dataset.WrittenInput, pieces []output.Piece) (idsMatched, idsTotal int64) {
+	out.Counts = func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64) {
 		if t.answer.pages {
 			r.tally.describe(inputs, pieces, t.opts.Type, false)
 		}

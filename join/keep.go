@@ -7,6 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -127,7 +128,7 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to
 	m.Check = func() func(*output.Keys) ([]uint32, error) { return a.checkIDs }
 	var n int64
 	var all []uint32
-	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *output.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *source.File, b table.Batch, k *key.Batch) error {
 		if err := add(k, nil); err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 	}
 	var n int64
 	var hits []uint32
-	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *output.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *key.Batch) error {
 		defer func() { n += int64(k.Len) }()
 		if a.opts.Filter != nil {
 			if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -26,12 +27,12 @@ type answer struct {
 	pages    bool // pairs are made of pages, not of records
 
 	ids     *idColumns
-	layouts map[*output.File]*layout // of each log file
+	layouts map[*source.File]*layout // of each log file
 }
 
 // newAnswer lays out the answer for the log files.
-func newAnswer(o *Options, p *pairing, ids, logs []*output.File, counts bool, mirrored []string) (*answer, error) {
-	a := &answer{typ: o.Type, opts: o, counts: counts, mirrored: mirrored, layouts: map[*output.File]*layout{}}
+func newAnswer(o *Options, p *pairing, ids, logs []*source.File, counts bool, mirrored []string) (*answer, error) {
+	a := &answer{typ: o.Type, opts: o, counts: counts, mirrored: mirrored, layouts: map[*source.File]*layout{}}
 	var err error
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
@@ -81,7 +82,7 @@ type column struct {
 }
 
 // newLayout lays out the answer for a log file.
-func (a *answer) newLayout(p *pairing, f *output.File) (*layout, error) {
+func (a *answer) newLayout(p *pairing, f *source.File) (*layout, error) {
 	log, ids := f.Schema(), a.ids
 	l := &layout{plain: a.typ.keepsIDs()}
 	if a.rowsOfLog() && a.opts.Schema == dataset.Union { // the columns are those of several files
@@ -203,7 +204,7 @@ func (l *layout) readKey(p *pairing, log *arrow.Schema) error {
 // logNames returns the names of the log's columns in the answer, and with withKey
 // those that only the key needs; nil: all columns. Each log file has the same; f is
 // one of them.
-func (a *answer) logNames(f *output.File, withKey bool) []string {
+func (a *answer) logNames(f *source.File, withKey bool) []string {
 	names := []string{}
 	switch {
 	case a.rowsOfLog() && a.wanted == nil, !a.rowsOfLog() && a.layouts[f].read == nil:
@@ -227,7 +228,7 @@ func (a *answer) logNames(f *output.File, withKey bool) []string {
 
 // scanOptions returns the options of a scan that keeps the log's columns of the
 // answer, and with withKey those of the key.
-func (a *answer) scanOptions(f *output.File, withKey bool) output.Scan {
+func (a *answer) scanOptions(f *source.File, withKey bool) output.Scan {
 	o := a.opts
 	return output.Scan{
 		ScanOptions: output.ScanOptions{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -44,7 +45,7 @@ func (a *attempt) lookupRows(ctx context.Context, h *held, b *filterbuild.Builde
 		}
 		add = func(k *key.Batch, _ string) error { return w.AddBatch(k) }
 	}
-	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *output.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *key.Batch) error {
 		if err := add(k, f.Name()); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -39,7 +40,7 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 
 // asLeaves returns the columns as they are held for an answer of pages. Keys come with
 // the rows, so no column is read for them.
-func (c *idColumns) asLeaves(files []*output.File) (_ *idColumns, err error) {
+func (c *idColumns) asLeaves(files []*source.File) (_ *idColumns, err error) {
 	out := *c
 	names := make([]string, len(c.held))
 	for i, at := range c.held {
@@ -58,9 +59,9 @@ func (c *idColumns) asLeaves(files []*output.File) (_ *idColumns, err error) {
 
 // ambiguous reports whether a name stands for several columns of a file. All columns
 // are read then, since choosing such a column is an error.
-func (c *idColumns) ambiguous(names []string, files []*output.File) bool {
+func (c *idColumns) ambiguous(names []string, files []*source.File) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		return slices.ContainsFunc(files, func(f *output.File) bool {
+		return slices.ContainsFunc(files, func(f *source.File) bool {
 			_, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
 			return err != nil
 		})
@@ -122,7 +123,7 @@ func timesOf(side *table.Side) func(entry uint32) int64 {
 }
 
 // pairColumns implements [partition.Pairs].Columns.
-func (t *task) pairColumns(f *output.File) []output.PairColumn {
+func (t *task) pairColumns(f *source.File) []output.PairColumn {
 	l := t.answer.layouts[f]
 	out := make([]output.PairColumn, len(l.columns))
 	for i, c := range l.columns {

@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -31,7 +31,7 @@ type pairing struct {
 
 // newPairing finds the keys in the files of both sides. Unless the options say
 // otherwise, it gives the key columns of text ID files the type of the log's.
-func newPairing(o *Options, ids, logs []*output.File) (*pairing, error) {
+func newPairing(o *Options, ids, logs []*source.File) (*pairing, error) {
 	p := &pairing{normalize: o.Normalize, ignoreCase: o.IgnoreCase, nullMisfits: o.NullMisfits}
 	var err error
 	if p.log, p.ids, err = key.ParsePairs(o.On); err != nil {
@@ -75,7 +75,7 @@ func (p *pairing) filterOptions(columns string) filterbuild.Options {
 func (p *pairing) integers() bool { return len(p.classes) == 1 && p.classes[0] == key.Integer }
 
 // keyColumns returns the positions of the columns of an ID file that the key needs.
-func (p *pairing) keyColumns(f *output.File) ([]int, error) {
+func (p *pairing) keyColumns(f *source.File) ([]int, error) {
 	enc, err := key.NewEncoder(f.Schema(), p.ids, p.options())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
@@ -85,7 +85,7 @@ func (p *pairing) keyColumns(f *output.File) ([]int, error) {
 
 // meet returns the classes in which the keys are compared: those of the given
 // filter, or else those that [key.Meet] finds for the files of both sides.
-func (p *pairing) meet(o *Options, ids, logs []*output.File) ([]key.Class, error) {
+func (p *pairing) meet(o *Options, ids, logs []*source.File) ([]key.Class, error) {
 	ofIDs, err := p.classesOf(ids, p.ids)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (p *pairing) meet(o *Options, ids, logs []*output.File) ([]key.Class, error
 
 // classed are the files of one side with the classes of their key columns.
 type classed struct {
-	files   []*output.File
+	files   []*source.File
 	classes [][]key.Class
 }
 
@@ -153,7 +153,7 @@ func (p *pairing) matchColumn(at fault.At, t Type, c int, ids, log key.Class) er
 }
 
 // classesOf returns the classes of the key in each file.
-func (p *pairing) classesOf(files []*output.File, columns []key.Column) ([][]key.Class, error) {
+func (p *pairing) classesOf(files []*source.File, columns []key.Column) ([][]key.Class, error) {
 	options := p.options()
 	options.Classes = nil
 	var out [][]key.Class
@@ -177,7 +177,7 @@ func classesIn(files [][]key.Class, c int) (classes []key.Class) {
 
 // typeText replaces text files among the IDs by views in which the key columns have the
 // type of the log's. A column that is cast stays text: the cast determines its type.
-func (p *pairing) typeText(ids, logs []*output.File) error {
+func (p *pairing) typeText(ids, logs []*source.File) error {
 	types := map[string]arrow.DataType{}
 	for i, c := range p.log {
 		t := c.Cast
@@ -202,7 +202,7 @@ func (p *pairing) typeText(ids, logs []*output.File) error {
 // before float32. If some files have signed and some unsigned 64-bit integers, which no
 // integer type covers, it
 // is a decimal.
-func (p *pairing) logType(c key.Column, logs []*output.File) (t arrow.DataType, err error) {
+func (p *pairing) logType(c key.Column, logs []*source.File) (t arrow.DataType, err error) {
 	var signed, unsigned bool
 	for _, f := range logs {
 		field, err := c.Resolve(f.Schema(), p.ignoreCase)

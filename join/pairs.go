@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
@@ -43,7 +44,7 @@ type pairer struct {
 	tally *tally
 	most  int64 // bytes of a batch
 
-	file    *output.File
+	file    *source.File
 	layout  *layout
 	emit    func(arrow.Record) error
 	log     []int         // rows of the log batch to emit
@@ -59,7 +60,7 @@ func newPairer(t *task, side *table.Side, counts *tally) *pairer {
 }
 
 // begin prepares for a batch of a log file.
-func (p *pairer) begin(f *output.File, rec arrow.Record, emit func(arrow.Record) error) {
+func (p *pairer) begin(f *source.File, rec arrow.Record, emit func(arrow.Record) error) {
 	p.file, p.layout = f, p.answer.layouts[f]
 	p.columns, p.emit = rec.Columns(), emit
 	if p.layout.read != nil {

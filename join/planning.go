@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -123,7 +124,7 @@ func (t *task) estimate(ctx context.Context, p *plan.Plan, s *plan.Sizes, o plan
 
 // sample reads the keys of runs of rows of one side, where values that cannot be
 // keys count as NULL. ok is false if the number of rows is not known beforehand.
-func (t *task) sample(ctx context.Context, pieces []output.Piece, columns string, runs, rows int) (s *plan.Sample, ok bool, err error) {
+func (t *task) sample(ctx context.Context, pieces []source.Piece, columns string, runs, rows int) (s *plan.Sample, ok bool, err error) {
 	var total int64
 	groups := 0
 	for _, p := range pieces {

@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -17,7 +18,7 @@ import (
 
 // idRows receives a batch of ID rows in the form of task.idForm. The batch is valid
 // until it returns.
-type idRows = func(f *output.File, b table.Batch, k *key.Batch) error
+type idRows = func(f *source.File, b table.Batch, k *key.Batch) error
 
 // idForm returns the form in which rows of the IDs are held.
 func (t *task) idForm() (table.Form, error) {
@@ -67,7 +68,7 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 	}
 	var before int64 // rows of the file
 	retain := func() (output.Work, error) {
-		return func(_ output.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+		return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			rec.Retain()
 			return emit(rec)
 		}, nil
@@ -134,7 +135,7 @@ func (t *task) eachPassing(ctx context.Context, m output.Predicate, fn idRows) (
 
 // inGroup adds the row group to an error about the keys of a batch that has before
 // rows of the file before it.
-func inGroup(err error, f *output.File, before int64, batch *key.Batch) error {
+func inGroup(err error, f *source.File, before int64, batch *key.Batch) error {
 	var e *fault.Error
 	first, faulty := batch.Faulty()
 	if !faulty || !errors.As(err, &e) {
@@ -160,7 +161,7 @@ func inGroup(err error, f *output.File, before int64, batch *key.Batch) error {
 type idEncoder struct {
 	*task
 	form  *table.RecordForm
-	file  *output.File
+	file  *source.File
 	enc   *key.Encoder
 	batch key.Batch
 }
@@ -171,7 +172,7 @@ func (t *task) newIDEncoder() (*idEncoder, error) {
 }
 
 // with calls fn with the record, dictionaries replaced by values, and its keys.
-func (e *idEncoder) with(f *output.File, rec arrow.Record, fn func(table.Batch, *key.Batch) error) error {
+func (e *idEncoder) with(f *source.File, rec arrow.Record, fn func(table.Batch, *key.Batch) error) error {
 	plain, err := take.PlainRecord(e.opts.Mem, rec)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), err)

@@ -12,7 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -92,17 +92,17 @@ func TestRemote(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(ids, "/", typ, "/", strategy), func(t *testing.T) {
 					run := func(store storage.Storage, memory int64, name string) []byte {
-						open := output.Opening{OpenOptions: output.OpenOptions{Store: store, Text: true, Memory: memory}, InFlight: memory / 2}
-						all, err := output.OpenFiles(t.Context(), []string{filepath.Join(dir, ids)}, open)
+						open := source.Opening{OpenOptions: source.OpenOptions{Store: store, Text: true, Memory: memory}, InFlight: memory / 2}
+						all, err := source.OpenFiles(t.Context(), []string{filepath.Join(dir, ids)}, open)
 						if err != nil {
 							t.Fatal(err)
 						}
-						defer output.Close(all)
-						log, err := output.OpenFiles(t.Context(), []string{filepath.Join(dir, "log")}, open)
+						defer source.Close(all)
+						log, err := source.OpenFiles(t.Context(), []string{filepath.Join(dir, "log")}, open)
 						if err != nil {
 							t.Fatal(err)
 						}
-						defer output.Close(log)
+						defer source.Close(log)
 						j, err := join.New(doors(all), doors(log), join.Options{On: "id", Type: typ, Strategy: strategy, Memory: memory})
 						if err != nil {
 							t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 )
 
@@ -75,8 +76,8 @@ func (r *running) conclude(ctx context.Context) (Report, error) {
 		return rep, err
 	}
 	// Both sides may have been read several times.
-	for _, pieces := range [][]output.Piece{r.idPieces, output.Split(r.logs, dataset.Shard{})} {
-		if err := output.Unchanged(pieces); err != nil {
+	for _, pieces := range [][]source.Piece{r.idPieces, source.Split(r.logs, dataset.Shard{})} {
+		if err := source.Unchanged(pieces); err != nil {
 			return rep, err
 		}
 	}
@@ -93,7 +94,7 @@ func (r *running) report(ctx context.Context) (Report, error) {
 		Candidates: t.candidates.Load(), RowsMatched: t.matched.Load(), rowsUnasked: t.unasked.Load(),
 		FPRMeasured: Estimate{fpr.Rate, fpr.Low, fpr.High}, FPRRows: fpr.Rows, IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
 		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),
-		filtered: !slices.ContainsFunc(r.logs, neverScanned), condition: slices.ContainsFunc(r.logs, (*output.File).Filtered),
+		filtered: !slices.ContainsFunc(r.logs, neverScanned), condition: slices.ContainsFunc(r.logs, (*source.File).Filtered),
 	}
 	var err error
 	switch h := r.held; {
@@ -112,8 +113,8 @@ func (r *running) report(ctx context.Context) (Report, error) {
 }
 
 // neverScanned reports whether a file is not the output of a scan or join.
-func neverScanned(f *output.File) bool {
+func neverScanned(f *source.File) bool {
 	md := f.Schema().Metadata()
-	_, ok := md.GetValue(output.MetaResult)
+	_, ok := md.GetValue(source.MetaResult)
 	return !ok
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -110,8 +111,8 @@ func (p *pass) scan(ctx context.Context, got func(*output.Scanner)) iter.Seq2[ou
 }
 
 // pieceOf returns which of the join's pieces a piece of a round is part of.
-func (t *task) pieceOf(part output.Piece) (int, error) {
-	i := slices.IndexFunc(t.pieces, func(p output.Piece) bool {
+func (t *task) pieceOf(part source.Piece) (int, error) {
+	i := slices.IndexFunc(t.pieces, func(p source.Piece) bool {
 		return p.File == part.File && p.Lo <= part.Lo && part.Hi <= p.Hi
 	})
 	if i < 0 {
@@ -124,13 +125,13 @@ func (t *task) pieceOf(part output.Piece) (int, error) {
 // it.
 type logEncoder struct {
 	*task
-	file  *output.File
+	file  *source.File
 	enc   *key.Encoder
 	batch key.Batch
 }
 
 // keysOf returns the keys of a record, valid until the next call.
-func (e *logEncoder) keysOf(f *output.File, rec arrow.Record) (*key.Batch, error) {
+func (e *logEncoder) keysOf(f *source.File, rec arrow.Record) (*key.Batch, error) {
 	if e.file != f {
 		var err error
 		if e.enc, err = key.NewEncoder(rec.Schema(), e.keys.log, e.keys.options()); err != nil {
@@ -150,7 +151,7 @@ type matchedRows struct {
 }
 
 // work implements [output.Work].
-func (w *matchedRows) work(piece output.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
+func (w *matchedRows) work(piece source.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
 	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {
 		return err

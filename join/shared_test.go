@@ -24,7 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -153,7 +153,7 @@ func uses() []use {
 		{"check", func(ctx context.Context, s *shared, _ int) (string, error) {
 			for _, f := range s.logs {
 				for g := range f.NumGroups() {
-					if err := (*output.File)(f).Check(ctx, g); err != nil {
+					if err := (*source.File)(f).Check(ctx, g); err != nil {
 						return "", err
 					}
 				}
@@ -179,7 +179,7 @@ func uses() []use {
 		{"fingerprint", func(_ context.Context, s *shared, _ int) (string, error) {
 			h := sha256.New()
 			for _, f := range s.logs {
-				b, err := (*output.File)(f).Fingerprint()
+				b, err := (*source.File)(f).Fingerprint()
 				if err != nil {
 					return "", err
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/show"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/shuffle"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -24,8 +25,8 @@ type shuffled struct {
 	task    *task
 	account *budget.Account
 	filter  *codec.Filter  // of the IDs on disk
-	groups  []output.Piece // of one row group each
-	first   map[*output.File]int
+	groups  []source.Piece // of one row group each
+	first   map[*source.File]int
 }
 
 // shuffle puts what the log and the IDs have in common on disk, by key, if even the
@@ -60,7 +61,7 @@ func (a *attempt) shuffle(ctx context.Context) (_ *held, err error) {
 }
 
 func (a *attempt) newShuffled() (*shuffled, error) {
-	s := &shuffled{task: a.task, account: a.account, first: map[*output.File]int{}}
+	s := &shuffled{task: a.task, account: a.account, first: map[*source.File]int{}}
 	opts := shuffle.Options{
 		Account: a.account, Dir: a.opts.TempDir, Integers: a.keys.integers(), Matched: a.opts.Type.keepsIDs(),
 		Threads: a.threads(), Form: a.form, Repeats: a.opts.Type.columnsOfIDs(),
@@ -68,7 +69,7 @@ func (a *attempt) newShuffled() (*shuffled, error) {
 	for _, p := range a.pieces {
 		s.first[p.File] = len(s.groups) - p.Lo
 		for g := p.Lo; g < p.Hi; g++ {
-			s.groups = append(s.groups, output.Piece{File: p.File, Lo: g, Hi: g + 1})
+			s.groups = append(s.groups, source.Piece{File: p.File, Lo: g, Hi: g + 1})
 			opts.GroupRows = append(opts.GroupRows, p.File.GroupRows(g))
 		}
 	}
@@ -161,7 +162,7 @@ func (s *shuffled) each(ctx context.Context) iter.Seq2[round, error] {
 
 // rangeOf yields range n of the row groups: in one round if the IDs that it needs
 // fit in memory, as they should, else one row group after the other.
-func (s *shuffled) rangeOf(ctx context.Context, n int, groups []output.Piece, yield func(round, error) bool) bool {
+func (s *shuffled) rangeOf(ctx context.Context, n int, groups []source.Piece, yield func(round, error) bool) bool {
 	src := s.Source(n)
 	side, more, err := src.Next(ctx)
 	if err != nil {
@@ -184,7 +185,7 @@ func (s *shuffled) rangeOf(ctx context.Context, n int, groups []output.Piece, yi
 }
 
 // joined merges consecutive row groups of one file into one piece.
-func joined(groups []output.Piece) (pieces []output.Piece) {
+func joined(groups []source.Piece) (pieces []source.Piece) {
 	for _, g := range groups {
 		if n := len(pieces); n > 0 && pieces[n-1].File == g.File && pieces[n-1].Hi == g.Lo {
 			pieces[n-1].Hi = g.Hi
@@ -197,7 +198,7 @@ func joined(groups []output.Piece) (pieces []output.Piece) {
 
 // group yields a row group of a range whose IDs exceed the memory, with the IDs
 // that it needs itself, in portions if these exceed the memory too.
-func (s *shuffled) group(ctx context.Context, n int, g output.Piece, yield func(round, error) bool) bool {
+func (s *shuffled) group(ctx context.Context, n int, g source.Piece, yield func(round, error) bool) bool {
 	own, err := s.keysOf(ctx, g)
 	defer own.Release()
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *shuffled) group(ctx context.Context, n int, g output.Piece, yield func(
 			yield(round{}, err)
 			return false
 		}
-		r := round{pieces: []output.Piece{g}, again: again, side: side}
+		r := round{pieces: []source.Piece{g}, again: again, side: side}
 		if more || again {
 			r.portion = &portion{last: !more, joined: &rows, keys: own}
 		}
@@ -230,9 +231,9 @@ func (s *shuffled) group(ctx context.Context, n int, g output.Piece, yield func(
 }
 
 // keysOf returns the keys of a row group that pass the filter.
-func (s *shuffled) keysOf(ctx context.Context, g output.Piece) (*table.Side, error) {
+func (s *shuffled) keysOf(ctx context.Context, g source.Piece) (*table.Side, error) {
 	own := table.New(table.Kind{Integers: s.task.keys.integers(), Threads: s.task.threads()}, s.account)
-	_, _, err := output.ReadKeys(ctx, []output.Piece{g}, s.task.logKeys(s.filter, 1), func() (func(*output.Keys) error, error) {
+	_, _, err := output.ReadKeys(ctx, []source.Piece{g}, s.task.logKeys(s.filter, 1), func() (func(*output.Keys) error, error) {
 		return func(k *output.Keys) error {
 			hits, err := usedHits(k)
 			if err != nil {
@@ -254,7 +255,7 @@ func (s *shuffled) keysOf(ctx context.Context, g output.Piece) (*table.Side, err
 func (s *shuffled) eachUnmatched(ctx context.Context, fn func(b table.Batch, rows []uint32) error) error {
 	matched, n := s.MatchedRows(), int64(0)
 	var rows []uint32
-	_, _, err := s.task.eachIDRow(ctx, nil, func(_ *output.File, b table.Batch, k *key.Batch) error {
+	_, _, err := s.task.eachIDRow(ctx, nil, func(_ *source.File, b table.Batch, k *key.Batch) error {
 		rows = rows[:0]
 		for row := range k.Len {
 			has, err := matched.Has(n)

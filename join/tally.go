@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // tally counts the rows of a pass over the log. It is safe for concurrent use.
@@ -18,20 +19,20 @@ type tally struct {
 
 	mu      sync.Mutex
 	spreads []*spread // one for each worker
-	inputs  map[output.Piece]*inputCounts
+	inputs  map[source.Piece]*inputCounts
 }
 
 // inputCounts counts the rows of a piece of the log.
 type inputCounts struct{ rows, matched, keysNull atomic.Int64 }
 
 // of returns the counts of a piece, which is kept apart from those that overlap it.
-func (t *tally) of(p output.Piece) *inputCounts {
+func (t *tally) of(p source.Piece) *inputCounts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.inputs[p]
 	if c == nil {
 		if t.inputs == nil {
-			t.inputs = map[output.Piece]*inputCounts{}
+			t.inputs = map[source.Piece]*inputCounts{}
 		}
 		c = new(inputCounts)
 		t.inputs[p] = c
@@ -41,8 +42,8 @@ func (t *tally) of(p output.Piece) *inputCounts {
 
 // describe completes the figures of an output with pairs of rows. records
 // says that it was made of records.
-func (t *tally) describe(inputs []dataset.WrittenInput, pieces []output.Piece, typ Type, records bool) {
-	parts := map[*output.File][]output.Piece{}
+func (t *tally) describe(inputs []dataset.WrittenInput, pieces []source.Piece, typ Type, records bool) {
+	parts := map[*source.File][]source.Piece{}
 	for p := range t.inputs {
 		parts[p.File] = append(parts[p.File], p)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -22,22 +23,22 @@ import (
 // read but footers. It is immutable and safe for concurrent use.
 type task struct {
 	opts     Options
-	ids      []*output.File
-	logs     []*output.File
-	pieces   []output.Piece // of the log
-	idPieces []output.Piece
+	ids      []*source.File
+	logs     []*source.File
+	pieces   []source.Piece // of the log
+	idPieces []source.Piece
 	keys     *pairing
 	answer   *answer
 	idPlan   *filterbuild.Plan // of a filter of the IDs
 }
 
 // newTask prepares a join. With counts, rows of the answer are counted, not made.
-func newTask(ids, logs []*output.File, opts Options, counts bool) (*task, error) {
+func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error) {
 	if len(ids) == 0 || len(logs) == 0 {
 		return nil, fmt.Errorf("a join needs files of IDs and of a log, got %d and %d%w", len(ids), len(logs), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	ids = slices.Clone(ids) // views of text files take their places
-	if _, release, err := output.KeepOpen(context.Background(), slices.Concat(ids, logs)...); err != nil {
+	if _, release, err := source.KeepOpen(context.Background(), slices.Concat(ids, logs)...); err != nil {
 		return nil, err // one is nil or closed
 	} else if err := release(); err != nil {
 		return nil, err
@@ -57,13 +58,13 @@ func newTask(ids, logs []*output.File, opts Options, counts bool) (*task, error)
 	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}
-	t.pieces = each.Slice(t.opts.Pieces, func(p partition.Piece) output.Piece { return output.Piece{File: inner(p.File), Lo: p.Lo, Hi: p.Hi} })
+	t.pieces = each.Slice(t.opts.Pieces, func(p partition.Piece) source.Piece { return source.Piece{File: inner(p.File), Lo: p.Lo, Hi: p.Hi} })
 	if t.pieces == nil {
-		t.pieces = output.Split(logs, t.opts.Shard)
-	} else if err := output.Unchanged(t.pieces); err != nil { // also if Split found no such shard
+		t.pieces = source.Split(logs, t.opts.Shard)
+	} else if err := source.Unchanged(t.pieces); err != nil { // also if Split found no such shard
 		return nil, err
 	}
-	t.idPieces = output.Split(ids, dataset.Shard{})
+	t.idPieces = source.Split(ids, dataset.Shard{})
 	return t, nil
 }
 
@@ -104,9 +105,9 @@ func (t *task) threads() int {
 // once returns the side that can be read only once; "" if both can be reread.
 func (t *task) once() string {
 	switch {
-	case slices.ContainsFunc(t.ids, (*output.File).Once):
+	case slices.ContainsFunc(t.ids, (*source.File).Once):
 		return "the IDs"
-	case slices.ContainsFunc(t.logs, (*output.File).Once):
+	case slices.ContainsFunc(t.logs, (*source.File).Once):
 		return "the log"
 	}
 	return ""
@@ -114,7 +115,7 @@ func (t *task) once() string {
 
 // rereadable returns an error if one of the files can be read only once, for a
 // strategy that reads them more often.
-func (t *task) rereadable(files ...*output.File) error {
+func (t *task) rereadable(files ...*source.File) error {
 	for _, f := range files {
 		switch {
 		case !f.Once():
@@ -164,7 +165,7 @@ func (t *task) parts() []output.Part {
 // mirrored returns the task with an answer for a directory, without the columns whose
 // values the paths of its files name.
 func (t *task) mirrored() (_ *task, err error) {
-	names := output.Mirrored(t.logs)
+	names := source.Mirrored(t.logs)
 	if len(names) == 0 || t.answer.rowsOfLog() { // scans leave them out
 		return t, nil
 	}

@@ -24,15 +24,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // File is an open file of a table, made by [Open] or [Records]. Its methods may be called
 // from many goroutines.
-type File output.File
+type File source.File
 
-func (f *File) in() *output.File { return (*output.File)(f) }
+func (f *File) in() *source.File { return (*source.File)(f) }
 
-func outer(f *output.File) *File { return (*File)(f) }
+func outer(f *source.File) *File { return (*File)(f) }
 
 // Name returns the name by which the file was opened, for messages.
 func (f *File) Name() string { return f.in().Name() }
@@ -101,7 +102,7 @@ func (f *File) Read(ctx context.Context, group int, columns []int) iter.Seq2[arr
 }
 
 // Close closes the files; see [File.Close].
-func Close(files []*File) error { return output.Close(each.Slice(files, (*File).in)) }
+func Close(files []*File) error { return source.Close(each.Slice(files, (*File).in)) }
 
 // Piece is a range of row groups of a file, which one worker reads.
 type Piece struct {
@@ -109,9 +110,9 @@ type Piece struct {
 	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
 }
 
-func (p Piece) in() output.Piece { return output.Piece{File: p.File.in(), Lo: p.Lo, Hi: p.Hi} }
+func (p Piece) in() source.Piece { return source.Piece{File: p.File.in(), Lo: p.Lo, Hi: p.Hi} }
 
-func outerPiece(p output.Piece) Piece { return Piece{File: outer(p.File), Lo: p.Lo, Hi: p.Hi} }
+func outerPiece(p source.Piece) Piece { return Piece{File: outer(p.File), Lo: p.Lo, Hi: p.Hi} }
 
 // Split returns the pieces of the files that belong to the shard. It divides the
 // row groups of all files, in order, among the workers by bytes. Every row group
@@ -125,10 +126,10 @@ func outerPiece(p output.Piece) Piece { return Piece{File: outer(p.File), Lo: p.
 // For a shard that does not exist, such as 4/4, Split returns a piece of a File that
 // stands for no input. Everything that reads this piece or its File returns an error.
 func Split(files []*File, s dataset.Shard) []Piece {
-	return each.Slice(output.Split(each.Slice(files, (*File).in), s), outerPiece)
+	return each.Slice(source.Split(each.Slice(files, (*File).in), s), outerPiece)
 }
 
 // Unchanged returns an error that wraps [storage.ErrChanged] if the file of a piece
 // is known to have changed since it was opened: some of the data that was read may
 // be from another version.
-func Unchanged(pieces []Piece) error { return output.Unchanged(each.Slice(pieces, Piece.in)) }
+func Unchanged(pieces []Piece) error { return source.Unchanged(each.Slice(pieces, Piece.in)) }

@@ -6,6 +6,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Inputs is a list of inputs that `bloomjoin inputs` wrote: what is to be read is known
@@ -23,7 +24,7 @@ func ReadInputs(ctx context.Context, name string, opts OpenOptions) (*Inputs, er
 	if err != nil {
 		return nil, err
 	}
-	return (*Inputs)(in.With(output.Opening{OpenOptions: output.OpenOptions(opts), InFlight: opts.Memory / 2})), nil
+	return (*Inputs)(in.With(source.Opening{OpenOptions: source.OpenOptions(opts), InFlight: opts.Memory / 2})), nil
 }
 
 // Close closes the list.

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -81,13 +82,13 @@ type OpenOptions struct {
 // or "-". The caller closes the files; see [Close]. The error for no names, or for
 // names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
 func Open(ctx context.Context, names []string, opts OpenOptions) ([]*File, error) {
-	files, err := output.Open(ctx, names, output.OpenOptions(opts))
+	files, err := source.Open(ctx, names, source.OpenOptions(opts))
 	return each.Slice(files, outer), err
 }
 
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
 func ReadSchema(ctx context.Context, name string, opts OpenOptions) (*dataset.PinnedSchema, error) {
-	return output.ReadSchema(ctx, name, output.Opening{OpenOptions: output.OpenOptions(opts)})
+	return output.ReadSchema(ctx, name, source.Opening{OpenOptions: source.OpenOptions(opts)})
 }
 
 // RecordsOptions describes rows that a program provides.
@@ -121,5 +122,5 @@ type RecordsOptions struct {
 // is taken for done, and nothing that several processes divide by
 // [dataset.Shard] can come of it. Close does nothing.
 func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
-	return outer(output.Records(name, schema, read, output.RecordsOptions(opts)))
+	return outer(source.Records(name, schema, read, source.RecordsOptions(opts)))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -74,7 +75,7 @@ var (
 	// ErrExists is wrapped by errors about an output of another run with the same name.
 	ErrExists = publish.ErrExists
 	// ErrNoData means that a file has no format that can be read.
-	ErrNoData = output.ErrNoData
+	ErrNoData = source.ErrNoData
 	// ErrOutdated is wrapped by the error of a file that is not the one that a list of
 	// inputs describes.
 	ErrOutdated = output.ErrOutdated
@@ -82,9 +83,9 @@ var (
 
 // What a Parquet output says of its rows, by the key [MetaResult] in its metadata.
 const (
-	MetaResult       = output.MetaResult
-	ResultCandidates = output.ResultCandidates // the rows may include false positives
-	ResultExact      = output.ResultExact
+	MetaResult       = source.MetaResult
+	ResultCandidates = source.ResultCandidates // the rows may include false positives
+	ResultExact      = source.ResultExact
 )
 
 // Job is an output with what the command sets beside [Output]: what the output is made from,

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // badLines reports the lines of text IDs that --skip-bad left out, for --json.
@@ -22,7 +22,7 @@ type badFile struct {
 }
 
 // badLinesOf returns the lines that the files left out; nil unless skip is set.
-func badLinesOf(files []*output.File, skip bool) *badLines {
+func badLinesOf(files []*source.File, skip bool) *badLines {
 	if !skip {
 		return nil
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -91,12 +92,12 @@ const (
 )
 
 // buildOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, output.Opening, error) {
+func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, source.Opening, error) {
 	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Capacity, opts.Room = o.capacity, true
 	}
-	open := output.Opening{OpenOptions: output.OpenOptions{Text: true, Stdin: c.stdin}}
+	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.stdin}}
 	var err error
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, err
@@ -175,7 +176,7 @@ func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 }
 
 // hasLines returns an error if --key is missing and a file has columns.
-func (o *buildFlags) hasLines(files []*output.File) error {
+func (o *buildFlags) hasLines(files []*source.File) error {
 	if o.key != "" {
 		return nil
 	}
@@ -228,40 +229,6 @@ func geometryOf(name string) (bloom.Geometry, error) {
 		names = append(names, g.String())
 	}
 	return 0, oneOf("geometry", name, names...)
-}
-
-// keyTypes returns the types that --key-type gives to the key columns.
-func keyTypes(s string, columns []key.Column) (map[string]arrow.DataType, error) {
-	if s == "" {
-		return nil, nil
-	}
-	names := splitTypes(s)
-	if len(names) != len(columns) {
-		return nil, usagef("--key-type %s: want a type for each of the %d key columns, got %d", s, len(columns), len(names))
-	}
-	types := map[string]arrow.DataType{}
-	for i, c := range columns {
-		t, err := key.ParseType(names[i])
-		if err != nil {
-			return nil, usagef("--key-type: %w", err)
-		}
-		types[c.Name()] = t
-	}
-	return types, nil
-}
-
-// splitTypes splits a list at the commas outside parentheses.
-func splitTypes(s string) []string {
-	depth := 0
-	return strings.FieldsFunc(s, func(r rune) bool {
-		switch r {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		}
-		return r == ',' && depth == 0
-	})
 }
 
 // buildReport is the JSON report of build and merge.
@@ -323,7 +290,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 		return err
 	}
 	files := insides(plan.Files())
-	defer output.Close(files)
+	defer source.Close(files)
 	run := &output.Run{Log: files, List: list}
 	notes := []string{textKeys(files, o.ids.keyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
@@ -365,7 +332,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 
 // undivided returns a note about text files that one of the shard's workers reads as a
 // whole, or "".
-func undivided(files []*output.File, s dataset.Shard) string {
+func undivided(files []*source.File, s dataset.Shard) string {
 	if s.Whole() {
 		return ""
 	}
@@ -405,23 +372,23 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 
 // planNamed opens the files that the names stand for, and plans the build from them. The
 // caller closes the plan's files.
-func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts filterbuild.Options, open output.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
 	files, err := c.open(cmd, names, open)
 	if err != nil {
 		return nil, err
 	}
 	if err := o.inputs.checkHive(files...); err != nil {
-		return nil, errors.Join(err, output.Close(files))
+		return nil, errors.Join(err, source.Close(files))
 	}
 	plan, err := c.planBuild(o, files, opts, open)
 	if err != nil {
-		return nil, errors.Join(err, output.Close(files))
+		return nil, errors.Join(err, source.Close(files))
 	}
 	return plan, nil
 }
 
 // planListed plans the build from a list of inputs. The caller closes the plan's files.
-func (c *cli) planListed(ctx context.Context, o *buildFlags, list *output.Inputs, opts filterbuild.Options, open output.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planListed(ctx context.Context, o *buildFlags, list *output.Inputs, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
 	if err := c.budgets(&open); err != nil {
 		return nil, err
 	}
@@ -451,7 +418,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *output.Inputs
 }
 
 // planBuild plans the build from the files, none of which may be the output.
-func (c *cli) planBuild(o *buildFlags, files []*output.File, opts filterbuild.Options, open output.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planBuild(o *buildFlags, files []*source.File, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
 	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store"
 )
@@ -323,15 +324,15 @@ func (c *cli) sayNotes(output string, w dataset.Written) {
 }
 
 // open opens input files by name, with the budgets of --memory.
-func (c *cli) open(cmd *cobra.Command, names []string, opts output.Opening) ([]*output.File, error) {
+func (c *cli) open(cmd *cobra.Command, names []string, opts source.Opening) ([]*source.File, error) {
 	if err := c.budgets(&opts); err != nil {
 		return nil, err
 	}
-	return output.OpenFiles(cmd.Context(), names, opts)
+	return source.OpenFiles(cmd.Context(), names, opts)
 }
 
 // budgets completes the options for opening files.
-func (c *cli) budgets(opts *output.Opening) error {
+func (c *cli) budgets(opts *source.Opening) error {
 	total, err := c.total()
 	if err != nil {
 		return err
@@ -351,7 +352,7 @@ type pathOf struct {
 	Reason string `json:"reason"`
 }
 
-func pathsOf(pieces []output.Piece, of func(*output.File) (path, why string)) []pathOf {
+func pathsOf(pieces []source.Piece, of func(*source.File) (path, why string)) []pathOf {
 	out := []pathOf{}
 	for _, p := range pieces {
 		path, why := of(p.File)
@@ -361,7 +362,7 @@ func pathsOf(pieces []output.Piece, of func(*output.File) (path, why string)) []
 }
 
 // bytesRead returns the number of bytes read from files.
-func bytesRead(files []*output.File) int64 {
+func bytesRead(files []*source.File) int64 {
 	var n int64
 	for _, f := range files {
 		n += f.BytesRead()

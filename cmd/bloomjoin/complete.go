@@ -10,7 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -61,7 +61,7 @@ const patience = 3 * time.Second
 
 // columns returns the columns of the first file that can be opened. Columns whose
 // names need quotes are left out, since the shell would strip the quotes.
-func (c *cli) columns(cmd *cobra.Command, names []string, open output.Opening) (columns []string) {
+func (c *cli) columns(cmd *cobra.Command, names []string, open source.Opening) (columns []string) {
 	open.Uncommitted = true
 	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 	defer cancel()
@@ -73,7 +73,7 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open output.Opening) (
 		if name == "-" {
 			continue
 		}
-		files, err := output.OpenFiles(ctx, []string{name}, open)
+		files, err := source.OpenFiles(ctx, []string{name}, open)
 		if err != nil {
 			continue
 		}
@@ -84,7 +84,7 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open output.Opening) (
 				}
 			}
 		}
-		_ = output.Close(files)
+		_ = source.Close(files)
 		if len(columns) > 0 {
 			break
 		}
@@ -94,7 +94,7 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open output.Opening) (
 
 // ofLogs returns the columns of the logs that the arguments name.
 func (c *cli) ofLogs(cmd *cobra.Command, args []string) []string {
-	return c.columns(cmd, args, output.Opening{})
+	return c.columns(cmd, args, source.Opening{})
 }
 
 // pairs returns the completion of --on: columns of the log, and after an equals
@@ -103,7 +103,7 @@ func (c *cli) pairs(o *joinFlags) completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		before, last := cutLast(begun, ",")
-		ids := c.columns(cmd, o.ids, output.Opening{OpenOptions: output.OpenOptions{Text: true, TextFormat: dataset.Format(o.text.format), Encoding: o.text.encoding}})
+		ids := c.columns(cmd, o.ids, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.text.format), Encoding: o.text.encoding}})
 		if log, _, ok := strings.Cut(last, "="); ok {
 			return inFront(before+log+"=", ids), how
 		}
@@ -156,7 +156,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 	of := c.common()
 	of["kind"], of["geometry"] = words("auto", "bloom", "exact"), words(geometries...)
 	of["key"] = listOf(func(cmd *cobra.Command, args []string) []string {
-		return c.columns(cmd, args, output.Opening{OpenOptions: output.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.format), Encoding: o.ids.encoding}})
+		return c.columns(cmd, args, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.format), Encoding: o.ids.encoding}})
 	})
 	complete(cmd, of)
 }

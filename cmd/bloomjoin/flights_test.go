@@ -18,6 +18,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // want has the figures of one ID set in expected.txt, computed by DuckDB.
@@ -156,11 +157,11 @@ func counted(t *testing.T, names ...string) (rows, distance int64) {
 // ownTable reads a file with the reader of this module.
 func ownTable(t *testing.T, name string) arrow.Table {
 	t.Helper()
-	files, err := output.Open(t.Context(), []string{name}, output.OpenOptions{})
+	files, err := source.Open(t.Context(), []string{name}, source.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close(files)
+	defer source.Close(files)
 	var records []arrow.Record
 	for g := range files[0].NumGroups() {
 		for rec, err := range output.Read(t.Context(), files[0], g, nil) {

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // freezeFlags holds the flags of inputs.
@@ -137,7 +138,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 }
 
 // freezeOptions checks the flags before anything is opened.
-func (c *cli) freezeOptions(o *freezeFlags, args []string) (open output.Opening, err error) {
+func (c *cli) freezeOptions(o *freezeFlags, args []string) (open source.Opening, err error) {
 	switch {
 	case o.out == "" || o.out == "-":
 		return open, usagef("-o FILE is required: name the list to write, as -o inputs.jsonl")
@@ -160,7 +161,7 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open output.Opening,
 			return open, err
 		}
 	}
-	open = output.Opening{OpenOptions: output.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
+	open = source.Opening{OpenOptions: source.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
 	return open, o.inputs.fill(&open)
 }
 

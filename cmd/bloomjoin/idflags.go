@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // idFlags are the flags for reading ID sets in text formats.
@@ -53,7 +55,7 @@ func (o *idFlags) given() (flags []string) {
 
 // check copies the flags to the options, before any input is opened. The flags are
 // a usage error if the names of all inputs have extensions of typed formats.
-func (o *idFlags) check(open *output.Opening, names []string) error {
+func (o *idFlags) check(open *source.Opening, names []string) error {
 	open.SkipBad, open.TextFormat, open.Encoding = o.skipBad, dataset.Format(o.format), o.encoding
 	if err := checkEncoding(o.encoding); err != nil {
 		return err
@@ -76,12 +78,12 @@ func typedName(name string) bool {
 }
 
 // apply returns an error if a flag has no effect on the files that were opened.
-func (o *idFlags) apply(files []*output.File) error {
-	text := slices.IndexFunc(files, func(f *output.File) bool { return f.Format().IsText() })
+func (o *idFlags) apply(files []*source.File) error {
+	text := slices.IndexFunc(files, func(f *source.File) bool { return f.Format().IsText() })
 	if flags := o.given(); len(flags) > 0 && text < 0 && len(files) > 0 {
 		return fmt.Errorf("%s: its format is %s: %s is for text IDs (to read a column as another type, write COL::TYPE where the key is named)", files[0].Name(), files[0].Format(), strings.Join(flags, " and "))
 	}
-	if o.format != "" && !slices.ContainsFunc(files, func(f *output.File) bool { return string(f.Format()) == o.format }) {
+	if o.format != "" && !slices.ContainsFunc(files, func(f *source.File) bool { return string(f.Format()) == o.format }) {
 		return fmt.Errorf("%s: its name says %s, which --ids-format %s does not change (rename it, or read it from standard input with --ids -)", files[text].Name(), files[text].Format(), o.format)
 	}
 	return nil
@@ -89,10 +91,44 @@ func (o *idFlags) apply(files []*output.File) error {
 
 // textKeys returns a note if the key of a text file was read as text because it
 // was given no type.
-func textKeys(files []*output.File, keyType string, classes []string) string {
-	text := slices.IndexFunc(files, func(f *output.File) bool { return f.Format().IsText() })
+func textKeys(files []*source.File, keyType string, classes []string) string {
+	text := slices.IndexFunc(files, func(f *source.File) bool { return f.Format().IsText() })
 	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {
 		return ""
 	}
 	return fmt.Sprintf("the keys of %s are text, and match text only; if the log's are not, give their type, as --key-type int64", files[text].Name())
+}
+
+// keyTypes returns the types that --key-type gives to the key columns.
+func keyTypes(s string, columns []key.Column) (map[string]arrow.DataType, error) {
+	if s == "" {
+		return nil, nil
+	}
+	names := splitTypes(s)
+	if len(names) != len(columns) {
+		return nil, usagef("--key-type %s: want a type for each of the %d key columns, got %d", s, len(columns), len(names))
+	}
+	types := map[string]arrow.DataType{}
+	for i, c := range columns {
+		t, err := key.ParseType(names[i])
+		if err != nil {
+			return nil, usagef("--key-type: %w", err)
+		}
+		types[c.Name()] = t
+	}
+	return types, nil
+}
+
+// splitTypes splits a list at the commas outside parentheses.
+func splitTypes(s string) []string {
+	depth := 0
+	return strings.FieldsFunc(s, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return r == ',' && depth == 0
+	})
 }

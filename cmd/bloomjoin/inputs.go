@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -53,7 +54,7 @@ func (o *inputFlags) addOutput(f *pflag.FlagSet) {
 }
 
 // fill checks the flags and copies them to the options.
-func (o *inputFlags) fill(open *output.Opening) error {
+func (o *inputFlags) fill(open *source.Opening) error {
 	for i, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := glob.ParseRule(p); err != nil {
 			name := "include"
@@ -69,7 +70,7 @@ func (o *inputFlags) fill(open *output.Opening) error {
 
 // fillHive checks the flags about name=value directories and copies them to the
 // options.
-func (o *inputFlags) fillHive(open *output.Opening) error {
+func (o *inputFlags) fillHive(open *source.Opening) error {
 	open.Uncommitted = o.uncommitted
 	if err := oneOf("hive-partitioning", o.hive, string(dataset.HiveAuto), string(dataset.HiveOff)); err != nil {
 		return err
@@ -83,7 +84,7 @@ func (o *inputFlags) fillHive(open *output.Opening) error {
 
 // checkHive returns an error if a type is given for a name that no directory of the
 // inputs has.
-func (o *inputFlags) checkHive(files ...*output.File) error {
+func (o *inputFlags) checkHive(files ...*source.File) error {
 	var names []string
 	for _, f := range files {
 		for _, p := range f.Partitions() {
@@ -111,7 +112,7 @@ func (o *inputFlags) checkTypes(names []string, files int) error {
 }
 
 // logFrom prepares the options for opening a log. Standard input may be named once.
-func (c *cli) logFrom(ctx context.Context, open *output.Opening, o *inputFlags, logs []string, shard dataset.Shard, out output.Destination) error {
+func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *inputFlags, logs []string, shard dataset.Shard, out output.Destination) error {
 	if err := o.fill(open); err != nil {
 		return err
 	}
@@ -135,11 +136,11 @@ func (c *cli) logFrom(ctx context.Context, open *output.Opening, o *inputFlags, 
 func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts output.Scan, schemaFrom string) (w dataset.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := output.Open(ctx, []string{schemaFrom}, output.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()})
+		files, err := source.Open(ctx, []string{schemaFrom}, source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()})
 		if err != nil {
 			return w, err
 		}
-		defer output.Close(files)
+		defer source.Close(files)
 		if schema, err = opts.SchemaOf(files[0]); err != nil {
 			return w, err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -199,7 +200,7 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns,
 	for _, e := range entries {
 		i, err := c.inspectOne(cmd, e.Name, check, lim)
 		if err != nil {
-			if errors.Is(err, output.ErrNoData) {
+			if errors.Is(err, source.ErrNoData) {
 				c.describe("  %s: not a filter, Parquet or Arrow file", e.Rel)
 				continue
 			}
@@ -296,14 +297,14 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if output.IsInputs(first) {
 		return i, i.list(cmd.Context(), c.store(), name, check)
 	}
-	files, err := c.open(cmd, []string{name}, output.Opening{OpenOptions: output.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
-	if errors.Is(err, output.ErrNoData) {
-		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, output.ErrNoData)
+	files, err := c.open(cmd, []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
+	if errors.Is(err, source.ErrNoData) {
+		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, source.ErrNoData)
 	}
 	if err != nil {
 		return i, err
 	}
-	defer func() { err = errors.Join(err, output.Close(files)) }()
+	defer func() { err = errors.Join(err, source.Close(files)) }()
 	return i, i.table(cmd.Context(), files[0], check)
 }
 
@@ -392,11 +393,11 @@ func (f *filterFacts) full() string {
 	return fmt.Sprintf(", %s used", percent(int64(f.Distinct), int64(f.Capacity)))
 }
 
-func (i *inspected) table(ctx context.Context, f *output.File, check bool) error {
+func (i *inspected) table(ctx context.Context, f *source.File, check bool) error {
 	md := f.Schema().Metadata()
 	t := &tableFacts{Format: string(f.Format()), Rows: f.Rows(), RowGroups: f.NumGroups(), Codec: f.Codec()}
-	t.Result, _ = md.GetValue(output.MetaResult)
-	t.Filter, _ = md.GetValue(output.MetaFilter)
+	t.Result, _ = md.GetValue(source.MetaResult)
+	t.Filter, _ = md.GetValue(source.MetaFilter)
 	i.Table = t
 	rows := count(t.Rows) + " rows"
 	if t.Rows < 0 {
@@ -408,9 +409,9 @@ func (i *inspected) table(ctx context.Context, f *output.File, check bool) error
 	}
 	i.say("format", "%s", format)
 	switch t.Result {
-	case output.ResultCandidates:
+	case source.ResultCandidates:
 		i.say("result", "candidates of filter %.16s…: false positives may be among the rows", t.Filter)
-	case output.ResultExact:
+	case source.ResultExact:
 		i.say("result", "exact answer of a join")
 	}
 	for _, c := range f.Schema().Fields() {

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -132,12 +133,12 @@ type joinReport struct {
 }
 
 // joinOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, output.Opening, output.Destination, error) {
+func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, source.Opening, output.Destination, error) {
 	opts := join.Options{
 		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
 		TempDir: o.tempDir,
 	}
-	open := output.Opening{OpenOptions: output.OpenOptions{Text: true, Stdin: c.stdin}}
+	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.stdin}}
 	var out output.Destination
 	var err error
 	if !o.count {
@@ -302,7 +303,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err := r.joinFiles(cmd, o, &opts, open, openLog, args); err != nil {
 		return err
 	}
-	r.out.Result, r.out.Require = output.ResultExact, opts.Require
+	r.out.Result, r.out.Require = source.ResultExact, opts.Require
 	r.whole = opts.Type == join.Right || opts.Type == join.Full
 	if len(r.files) > 0 { // before the output is looked at
 		if _, err := join.New(doors(r.ids), doors(r.files), opts); err != nil {
@@ -359,8 +360,8 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 
 // joinInputs returns how to open the log, and checks what comes from standard
 // input.
-func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids output.Opening, args []string) (output.Opening, error) {
-	open := output.Opening{OpenOptions: output.OpenOptions{Int96Nanos: ids.Int96Nanos}}
+func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids source.Opening, args []string) (source.Opening, error) {
+	open := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: ids.Int96Nanos}}
 	if !o.count && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
 		return open, usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
@@ -383,7 +384,7 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options
 }
 
 // joinFiles opens the filter, the IDs and the log.
-func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log output.Opening, args []string) (err error) {
+func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log source.Opening, args []string) (err error) {
 	if o.filter != "" {
 		if opts.Filter, err = r.load(cmd.Context(), o.filter, opts.Memory); err != nil {
 			return err
@@ -427,7 +428,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w dat
 		for _, p := range r.pieces() {
 			rep.RowGroups += int64(p.Hi - p.Lo)
 		}
-		rep.Path = pathsOf(r.pieces(), func(f *output.File) (path, why string) { return j.PathOf((*partition.File)(f)) })
+		rep.Path = pathsOf(r.pieces(), func(f *source.File) (path, why string) { return j.PathOf((*partition.File)(f)) })
 		rep.Columns = columnsOf(j, opts)
 	}
 	r.fill(&rep.scanReport, w)
@@ -458,7 +459,7 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 
 // identity returns the options that identify the run. The answer does not depend
 // on the filter, so the options do not include it.
-func (o *joinFlags) identity(opts join.Options, layout []string, ids []*output.File, dir bool) []string {
+func (o *joinFlags) identity(opts join.Options, layout []string, ids []*source.File, dir bool) []string {
 	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
@@ -466,10 +467,10 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*output.F
 	if o.suffix != defaultSuffix {
 		words = append(words, "suffix "+o.suffix)
 	}
-	if o.text.skipBad && slices.ContainsFunc(ids, func(f *output.File) bool { return f.Format().IsText() }) {
+	if o.text.skipBad && slices.ContainsFunc(ids, func(f *source.File) bool { return f.Format().IsText() }) {
 		words = append(words, "without bad lines")
 	}
-	if i := slices.IndexFunc(ids, func(f *output.File) bool { return f.Encoding() != "" }); i >= 0 {
+	if i := slices.IndexFunc(ids, func(f *source.File) bool { return f.Encoding() != "" }); i >= 0 {
 		words = append(words, "text in "+ids[i].Encoding())
 	}
 	if !dir { // of a directory, they are checked over all of its inputs whenever some are added

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // layoutFlags are the flags of scan and join for the layout of outputs and the
@@ -124,7 +125,7 @@ func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *output.Scan, out st
 	if err := c.spare(out, o.schemaFrom); err != nil {
 		return err
 	}
-	opts.Pinned, err = output.ReadSchema(ctx, o.schemaFrom, output.Opening{OpenOptions: output.OpenOptions{Store: c.store()}})
+	opts.Pinned, err = output.ReadSchema(ctx, o.schemaFrom, source.Opening{OpenOptions: source.OpenOptions{Store: c.store()}})
 	return err
 }
 
@@ -165,17 +166,17 @@ func (o *layoutFlags) words(ctx context.Context, opts *output.Scan, out output.D
 // skippedFile is a file of the log that is left out, with the reason.
 type skippedFile struct {
 	name, why string
-	file      *output.File // nil: of a list, and not open
+	file      *source.File // nil: of a list, and not open
 }
 
 // keyed returns the files that have the key columns of the matches, and with
 // --missing-key skip-file, those that do not. Otherwise all files are returned.
-func (c *cli) keyed(o *layoutFlags, files []*output.File, matches []dataset.Match, anyMatch bool) ([]*output.File, []skippedFile, error) {
+func (c *cli) keyed(o *layoutFlags, files []*source.File, matches []dataset.Match, anyMatch bool) ([]*source.File, []skippedFile, error) {
 	if o.missingKey != "skip-file" {
 		return files, nil, nil
 	}
 	var without []skippedFile
-	with, err := output.HaveKeys(files, matches, anyMatch, func(f *output.File, why string) {
+	with, err := output.HaveKeys(files, matches, anyMatch, func(f *source.File, why string) {
 		without = append(without, skippedFile{f.Name(), why, f})
 	})
 	return with, without, err

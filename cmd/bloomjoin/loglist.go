@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // With a list of inputs, a run opens one file of each schema to check keys and columns,
 // and when it knows what is to be done, the files of its shard.
 
 // openSchemas leaves out what the condition excludes, and opens a file of each schema.
-func (r *logRun) openSchemas(ctx context.Context, open output.Opening) error {
+func (r *logRun) openSchemas(ctx context.Context, open source.Opening) error {
 	if err := r.budgets(&open); err != nil {
 		return err
 	}
@@ -28,7 +29,7 @@ func (r *logRun) openSchemas(ctx context.Context, open output.Opening) error {
 	if err != nil {
 		return err
 	}
-	r.schemas = map[*output.File]string{}
+	r.schemas = map[*source.File]string{}
 	for _, in := range first {
 		f, _, err := r.list.Open(ctx, []output.InputPiece{{Input: in}}, open)
 		if err != nil {
@@ -68,7 +69,7 @@ func (r *logRun) openOwn(ctx context.Context) error {
 	}
 	files, pieces, err := r.list.Open(ctx, share, r.opening)
 	r.all, r.files = append(r.all, files...), append(r.files, files...)
-	r.own = append([]output.Piece{}, pieces...) // not nil, even if there are none
+	r.own = append([]source.Piece{}, pieces...) // not nil, even if there are none
 	return err
 }
 

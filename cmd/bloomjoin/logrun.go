@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
@@ -41,14 +42,14 @@ type logRun struct {
 	// asked and predicted are false-positive rates of the first filter of a scan,
 	// which is closed when the report is made.
 	asked, predicted float64
-	ids              []*output.File
-	all              []*output.File // of the log
-	files            []*output.File // of the log, with a key
+	ids              []*source.File
+	all              []*source.File // of the log
+	files            []*source.File // of the log, with a key
 	list             *output.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
 	found            *output.Inputs // list with the files that have no key; nil: it has none
-	own              []output.Piece // what this worker reads; nil: its share of files
-	opening          output.Opening
-	schemas          map[*output.File]string // of the list, by the file that was opened
+	own              []source.Piece // what this worker reads; nil: its share of files
+	opening          source.Opening
+	schemas          map[*source.File]string // of the list, by the file that was opened
 	skipped          []skippedFile           // of the log, without
 	end              func()                  // of the progress display; may be called again
 }
@@ -61,11 +62,11 @@ func (c *cli) newRun(verb string) *logRun {
 // while it was in use.
 func (r *logRun) close() error {
 	r.end()
-	_ = output.Close(r.all)
+	_ = source.Close(r.all)
 	if r.list != nil {
 		_ = r.list.Close()
 	}
-	_ = output.Close(r.ids)
+	_ = source.Close(r.ids)
 	return r.closeFilters()
 }
 
@@ -101,7 +102,7 @@ func (r *logRun) load(ctx context.Context, name string, memory int64) (*codec.Fi
 }
 
 // openIDs opens the files of an ID set.
-func (r *logRun) openIDs(cmd *cobra.Command, names []string, open output.Opening, text *idFlags) (err error) {
+func (r *logRun) openIDs(cmd *cobra.Command, names []string, open source.Opening, text *idFlags) (err error) {
 	if r.ids, err = r.open(cmd, names, open); err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (r *logRun) openIDs(cmd *cobra.Command, names []string, open output.Opening
 }
 
 // openLog opens the files of the log, and separates those without a key.
-func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open output.Opening, keys []dataset.Match, anyKey bool) (err error) {
+func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open source.Opening, keys []dataset.Match, anyKey bool) (err error) {
 	if err := r.spareList(r.out.Name, inputs); err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 // rows.
 func (r *logRun) showPhases(opts *join.Options) {
 	adds, end := r.progressIn(
-		newMeter("reading IDs", output.Split(r.ids, dataset.Shard{})),
+		newMeter("reading IDs", source.Split(r.ids, dataset.Shard{})),
 		newMeter("reading keys of the log", r.pieces()),
 		newMeter("joining", r.pieces()),
 	)
@@ -164,11 +165,11 @@ func (r *logRun) showPhases(opts *join.Options) {
 }
 
 // pieces returns what this worker reads of the log.
-func (r *logRun) pieces() []output.Piece {
+func (r *logRun) pieces() []source.Piece {
 	if r.own != nil {
 		return r.own
 	}
-	return output.Split(r.files, r.shard)
+	return source.Split(r.files, r.shard)
 }
 
 // finishedBefore reports whether the same run has written its output before, and
@@ -203,7 +204,7 @@ func (r *logRun) pending(ctx context.Context) error {
 		todo, err := r.out.Pending(ctx)
 		if err == nil {
 			r.kept, r.files = len(r.files)-len(todo), todo
-			r.own = append([]output.Piece{}, r.out.Run.Pieces(todo, r.shard)...) // not nil
+			r.own = append([]source.Piece{}, r.out.Run.Pieces(todo, r.shard)...) // not nil
 		}
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/internal/each"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
@@ -97,7 +97,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if by.Scan, err = parseSpeed(o.scan); err != nil {
 		return usagef("--scan-speed: %w", err)
 	}
-	openLogs := output.Opening{OpenOptions: output.OpenOptions{Int96Nanos: open.Int96Nanos}}
+	openLogs := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
 	if err := o.inputs.fill(&openLogs); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Interval of progress lines where there is no terminal: the default, and the least of
@@ -44,7 +44,7 @@ type meter struct {
 type guess struct{ at, whole time.Duration }
 
 // newMeter returns a meter for the rows of pieces.
-func newMeter(what string, pieces []output.Piece) *meter {
+func newMeter(what string, pieces []source.Piece) *meter {
 	m := &meter{what: what}
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
@@ -190,7 +190,7 @@ func (p *phases) line() (what, progress string) {
 // programs see how far a short run came. The caller calls add with the number of rows
 // of each batch, from any goroutine, and end at least once. add is nil if nothing
 // is to be shown.
-func (c *cli) progress(what string, pieces []output.Piece) (add func(int64), end func()) {
+func (c *cli) progress(what string, pieces []source.Piece) (add func(int64), end func()) {
 	adds, end := c.progressIn(newMeter(what, pieces))
 	return adds[0], end
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Without a terminal, progress is reported in lines: with the share and the rate if the
@@ -26,11 +26,11 @@ func TestProgressLines(t *testing.T) {
 		n++
 		return n, n < 1000
 	})
-	files, err := output.Open(t.Context(), []string{log}, output.OpenOptions{})
+	files, err := source.Open(t.Context(), []string{log}, source.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close(files)
+	defer source.Close(files)
 	for _, c := range []struct {
 		mode  string
 		quiet bool
@@ -38,7 +38,7 @@ func TestProgressLines(t *testing.T) {
 	}{{"auto", false, true}, {"lines", false, true}, {"none", false, false}, {"auto", true, false}, {"lines", true, false}} {
 		r, w := io.Pipe()
 		out := &cli{stderr: w, terminal: w, progressMode: c.mode, quiet: c.quiet, progressEvery: time.Millisecond}
-		add, end := out.progress("joining", output.Split(files, dataset.Shard{}))
+		add, end := out.progress("joining", source.Split(files, dataset.Shard{}))
 		if (add != nil) != c.shown {
 			t.Fatalf("%+v: shown: %v", c, add != nil)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // oldRuns are the commands that an earlier version has run in testdata/done,
@@ -100,11 +101,11 @@ func otherBytes(out string) bool { return out == "inner.parquet" || strings.HasS
 // recordsOf reads a file.
 func recordsOf(t *testing.T, name string) (out []arrow.Record) {
 	t.Helper()
-	files, err := output.Open(t.Context(), []string{name}, output.OpenOptions{Uncommitted: true})
+	files, err := source.Open(t.Context(), []string{name}, source.OpenOptions{Uncommitted: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close(files)
+	defer source.Close(files)
 	for g := range files[0].NumGroups() {
 		for rec, err := range output.Read(t.Context(), files[0], g, nil) {
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -317,7 +318,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 
 // scanOptions checks the flags, except those of the filters, before anything is
 // opened.
-func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open output.Opening, err error) {
+func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
 	r.layout, r.count = &o.layout, o.count
 	r.keep = output.Scan{ScanOptions: output.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}}
 	if _, err := key.ParseRule(o.normalize); err != nil {
@@ -417,7 +418,7 @@ func (r *logRun) scanReport(s *output.Scanner, w dataset.Written) scanReport {
 		FPRAsked: r.asked, FPRPredicted: r.predicted,
 		Path: pathsOf(r.pieces(), s.PathOf),
 	}
-	rep.Warnings = scanWarnings(r.keep.Match, rep, slices.ContainsFunc(r.files, (*output.File).Filtered))
+	rep.Warnings = scanWarnings(r.keep.Match, rep, slices.ContainsFunc(r.files, (*source.File).Filtered))
 	r.fill(&rep, w)
 	return rep
 }

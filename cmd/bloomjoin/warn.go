@@ -10,7 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
@@ -36,7 +36,7 @@ func (c *cli) sayWarnings(ws []join.Warning) {
 }
 
 // damaged returns warnings about damage in files that did not affect the result.
-func damaged(files []*output.File) (ws []join.Warning) {
+func damaged(files []*source.File) (ws []join.Warning) {
 	for _, f := range files {
 		for _, d := range f.Doubts() {
 			ws = append(ws, join.Warning{Code: join.WarnDamaged, Text: d})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
@@ -43,7 +43,7 @@ func (o *whereFlag) Type() string { return "string" }
 
 // fill checks the conditions, before any input is opened, and copies them to the
 // options for the log.
-func (o *whereFlag) fill(open *output.Opening, keys *keyFlags) (err error) {
+func (o *whereFlag) fill(open *source.Opening, keys *keyFlags) (err error) {
 	if len(o.given) == 0 {
 		return nil
 	}

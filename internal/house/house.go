@@ -113,6 +113,7 @@ var order = []struct{ pkg, imports string }{
 	{"internal", "storage key bloom exact fault internal"},
 	{"codec", "codec storage key bloom exact fault internal"},
 	{"dataset", "codec internal/options"},
+	{"internal/source", "dataset codec storage key bloom exact fault internal"},
 	{"internal/output", "dataset codec storage key bloom exact fault internal"},
 	{"partition", "partition dataset codec storage key bloom exact fault internal"},
 	{"filterbuild", "filterbuild partition dataset codec storage key bloom exact fault internal"},

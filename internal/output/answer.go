@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -41,12 +42,12 @@ type pairLeaf struct {
 // error says why it can have no such output. like, if not nil, is the layout of another
 // file with the same p: all but what depends on the file is shared if its schema and
 // metadata are this file's.
-func newPairLayout(f *File, p *Pairs, like *pairLayout) (*pairLayout, error) {
+func newPairLayout(f *source.File, p *Pairs, like *pairLayout) (*pairLayout, error) {
 	columns := p.Columns(f)
 	if like != nil && like.log == f.Schema() && slices.Equal(like.columns, columns) {
-		return like.of(f.parquet().File()), nil
+		return like.of(f.Parquet().File()), nil
 	}
-	a := pairPlan{f: f, p: p, from: f.parquet().File()}
+	a := pairPlan{f: f, p: p, from: f.Parquet().File()}
 	a.log, a.columns = f.Schema(), columns
 	a.schema = []parquet.SchemaElement{a.from.Metadata.Schema[0]}
 	a.schema[0].NumChildren = thrift.New(int32(len(a.columns)))
@@ -64,7 +65,7 @@ func newPairLayout(f *File, p *Pairs, like *pairLayout) (*pairLayout, error) {
 			a.changed = true
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 	}
 	md := f.Schema().Metadata()
@@ -72,7 +73,7 @@ func newPairLayout(f *File, p *Pairs, like *pairLayout) (*pairLayout, error) {
 		a.arrow = take.WithoutKeys(a.arrow, take.Describing...)
 	}
 	if err := a.complete(); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	l := a.pairLayout // without what was needed to make it
 	return &l, nil
@@ -93,7 +94,7 @@ func (l *pairLayout) of(f *parquet.File) *pairLayout {
 // pairPlan is a pairLayout that is being made.
 type pairPlan struct {
 	pairLayout
-	f       *File
+	f       *source.File
 	p       *Pairs
 	from    *parquet.File
 	own     parquet.Projection // all columns of the file
@@ -208,7 +209,7 @@ func (a *pairPlan) keepMetadata() error {
 	if err != nil {
 		return err
 	}
-	stored, ofIDs := a.f.storedSchema(), len(a.ofIDs) > 0 && a.tableStores()
+	stored, ofIDs := a.f.StoredSchema(), len(a.ofIDs) > 0 && a.tableStores()
 	if stored == "" && !ofIDs && !more {
 		return nil
 	}
@@ -224,7 +225,7 @@ func (a *pairPlan) keepMetadata() error {
 	}
 	md := own // which is what Arrow readers show without a stored schema
 	if stored != "" {
-		md = a.f.parquet().StoredMetadata()
+		md = a.f.Parquet().StoredMetadata()
 	}
 	encoded, err := arrowparquet.StoreFields(list, keptMetadata(md, names))
 	a.kept = append(a.kept, parquet.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
@@ -234,7 +235,7 @@ func (a *pairPlan) keepMetadata() error {
 // tableStores reports whether a file of the table stores an Arrow schema.
 func (a *pairPlan) tableStores() bool {
 	for f := range a.p.Of.sources {
-		if f.storedSchema() != "" {
+		if f.StoredSchema() != "" {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -37,7 +38,7 @@ var physicalNames = map[string]format.Type{
 	"float": format.Float, "double": format.Double, "binary": format.ByteArray, "fixed": format.FixedLenByteArray,
 }
 
-// schemaOf parses a schema.
+// SchemaOf parses a schema.
 func schemaOf(t testing.TB, text string) []parquet.SchemaElement {
 	t.Helper()
 	elements := []parquet.SchemaElement{{Name: "root", NumChildren: thrift.New[int32](0)}}
@@ -90,7 +91,7 @@ func number(t testing.TB, s string) int32 {
 	return int32(n)
 }
 
-// textOf is the inverse of schemaOf.
+// textOf is the inverse of SchemaOf.
 func textOf(t testing.TB, elements []parquet.SchemaElement) string {
 	t.Helper()
 	var out strings.Builder
@@ -147,7 +148,7 @@ func textOf(t testing.TB, elements []parquet.SchemaElement) string {
 }
 
 // emptyFile opens a new Parquet file without rows.
-func emptyFile(t testing.TB, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) *File {
+func emptyFile(t testing.TB, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) *source.File {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "empty.parquet")
 	w, err := os.Create(name)
@@ -164,18 +165,18 @@ func emptyFile(t testing.TB, schema []parquet.SchemaElement, orders []format.Col
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, Opening{}, name)[0]
+	return open(t, source.Opening{}, name)[0]
 }
 
 // pairsOf returns Pairs of all columns of a log and of IDs, except that shared names
 // the key that both have. ID columns have the suffix _ids.
-func pairsOf(t testing.TB, log *File, shared string, ids ...*File) *Pairs {
+func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File) *Pairs {
 	t.Helper()
 	of, err := NewTableColumns(ids, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Pairs{Of: of, Columns: func(f *File) (list []PairColumn) {
+	return &Pairs{Of: of, Columns: func(f *source.File) (list []PairColumn) {
 		key := -1
 		for i, c := range of.schema.Fields() {
 			if c.Name == shared {
@@ -199,15 +200,15 @@ func pairsOf(t testing.TB, log *File, shared string, ids ...*File) *Pairs {
 }
 
 // layoutOf returns the layout of pairs, and an output without rows that has it.
-func layoutOf(t testing.TB, log *File, p *Pairs) (*pairLayout, *File) {
+func layoutOf(t testing.TB, log *source.File, p *Pairs) (*pairLayout, *source.File) {
 	t.Helper()
 	l, err := newPairLayout(log, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sourcetest.Equal(t, "why", Destination{Output: Output{Name: "out.parquet"}}.PairsFit(p, []*File{log}), "")
-	o := Destination{Result: ResultExact}
-	if err := o.prepare(t.Context(), []*File{log}); err != nil {
+	sourcetest.Equal(t, "why", Destination{Output: Output{Name: "out.parquet"}}.PairsFit(p, []*source.File{log}), "")
+	o := Destination{Result: source.ResultExact}
+	if err := o.prepare(t.Context(), []*source.File{log}); err != nil {
 		t.Fatal(err)
 	}
 	return l, emptyFile(t, l.schema, l.orders, o.keyValues(l.kept))
@@ -254,7 +255,7 @@ func TestAnswerSchema(t *testing.T) {
 	}, "\n")
 	log := emptyFile(t, schemaOf(t, key+rest), nil, nil)
 	ids := emptyFile(t, schemaOf(t, key+rest), nil, nil)
-	sourcetest.Equal(t, "the log", textOf(t, log.parquet().File().Metadata.Schema), key+rest)
+	sourcetest.Equal(t, "the log", textOf(t, log.Parquet().File().Metadata.Schema), key+rest)
 
 	noIDs := func(s string) string { // without field ids, and under other names
 		var out strings.Builder
@@ -286,11 +287,11 @@ func TestAnswerSchema(t *testing.T) {
 			p.KeepLog, p.KeepTable = c.log, c.ids
 			l, out := layoutOf(t, log, p)
 			sourcetest.Equal(t, "schema", textOf(t, l.schema), c.want)
-			sourcetest.Equal(t, "schema as written", textOf(t, out.parquet().File().Metadata.Schema), c.want)
+			sourcetest.Equal(t, "schema as written", textOf(t, out.Parquet().File().Metadata.Schema), c.want)
 			if !out.Schema().Equal(l.arrow) {
 				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.arrow)
 			}
-			checkLeaves(t, l, out.parquet().File(), log.parquet().File(), p)
+			checkLeaves(t, l, out.Parquet().File(), log.Parquet().File(), p)
 		})
 	}
 }
@@ -339,7 +340,7 @@ func TestAnswerOfCorpora(t *testing.T) {
 		if err != nil || filepath.Ext(name) != ".parquet" {
 			return err
 		}
-		opened, err := Open(t.Context(), []string{name}, OpenOptions{})
+		opened, err := source.Open(t.Context(), []string{name}, source.OpenOptions{})
 		if err != nil {
 			return nil // other tests see that broken files are refused
 		}
@@ -353,24 +354,24 @@ func TestAnswerOfCorpora(t *testing.T) {
 }
 
 // answersOf lays out pairs of a file with itself, and returns the number of layouts.
-func answersOf(t *testing.T, f *File) (n int) {
-	own := f.parquet().File()
+func answersOf(t *testing.T, f *source.File) (n int) {
+	own := f.Parquet().File()
 	for i := range 4 {
 		p := pairsOf(t, f, "", f)
 		p.KeepLog, p.KeepTable = i&1 != 0, i&2 != 0
-		if why := (Destination{Output: Output{Name: "out.parquet"}}).PairsFit(p, []*File{f}); why != "" {
+		if why := (Destination{Output: Output{Name: "out.parquet"}}).PairsFit(p, []*source.File{f}); why != "" {
 			t.Log(why)
 			continue
 		}
 		n++
 		l, out := layoutOf(t, f, p)
-		checkLeaves(t, l, out.parquet().File(), own, p)
+		checkLeaves(t, l, out.Parquet().File(), own, p)
 		if !out.Schema().Equal(l.arrow) {
-			t.Errorf("%s: the output reads as %s\nwant %s", f.name, out.Schema(), l.arrow)
+			t.Errorf("%s: the output reads as %s\nwant %s", f.Name(), out.Schema(), l.arrow)
 		}
 		log, all := textOf(t, own.Metadata.Schema), textOf(t, l.schema)
 		if !p.KeepTable && !strings.HasPrefix(all, log) {
-			t.Errorf("%s: the output has the schema\n%s\nwant first\n%s", f.name, all, log)
+			t.Errorf("%s: the output has the schema\n%s\nwant first\n%s", f.Name(), all, log)
 		}
 	}
 	return n
@@ -380,8 +381,8 @@ func answersOf(t *testing.T, f *File) (n int) {
 // what names the file in errors.
 func TestSharedLayout(t *testing.T) {
 	schema := schemaOf(t, "required int64 k\noptional int32 n\n")
-	names := []string{emptyFile(t, schema, nil, nil).name, emptyFile(t, schema, nil, nil).name, emptyFile(t, schemaOf(t, "required int64 k\n"), nil, nil).name}
-	logs := open(t, Opening{}, names...)
+	names := []string{emptyFile(t, schema, nil, nil).Name(), emptyFile(t, schema, nil, nil).Name(), emptyFile(t, schemaOf(t, "required int64 k\n"), nil, nil).Name()}
+	logs := open(t, source.Opening{}, names...)
 	p := pairsOf(t, logs[0], "k", logs[0])
 	p.KeepTable = true
 	var layouts []*pairLayout
@@ -400,11 +401,11 @@ func TestSharedLayout(t *testing.T) {
 }
 
 // openBytes opens a Parquet file with the given content.
-func openBytes(t testing.TB, b []byte) *File {
+func openBytes(t testing.TB, b []byte) *source.File {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file.parquet")
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, Opening{}, name)[0]
+	return open(t, source.Opening{}, name)[0]
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -90,7 +91,7 @@ func TestSharedKeys(t *testing.T) {
 	}
 }
 
-func checkSharedKey(t *testing.T, log, ids *File, values [][2]string, unfit bool) {
+func checkSharedKey(t *testing.T, log, ids *source.File, values [][2]string, unfit bool) {
 	t.Helper()
 	p := pairsOf(t, log, "k", ids)
 	p.KeepTable = true

@@ -37,7 +37,7 @@ func (o Destination) share(a, b Part) bool {
 		return false
 	}
 	if a.pages == nil {
-		return a.Piece.File.storedSchema() == b.Piece.File.storedSchema()
+		return a.Piece.File.StoredSchema() == b.Piece.File.StoredSchema()
 	}
 	_, same := parquet.SameSchema(a.pages.layout.Schema(), b.pages.layout.Schema())
 	return same
@@ -161,7 +161,7 @@ func (b *bundler) shared(part int) bool {
 	return part > 0 && b.bundle[part-1] == of || part+1 < len(b.bundle) && b.bundle[part+1] == of
 }
 
-// close completes the open file, if there is one.
+// Close completes the open file, if there is one.
 func (b *bundler) close(ctx context.Context) error {
 	f := b.open
 	if f == nil {

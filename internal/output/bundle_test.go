@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -160,14 +161,14 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 		memory   int64
 	}{{1, 0, 0}, {3, 0, 0}, {2, 8 << 20, 1}} {
 		what := fmt.Sprintf("%s to %s, every %d., target %d, %d threads, %d bytes in flight", ext, format, kept, target, way.threads, way.inFlight)
-		files := open(t, Opening{OpenOptions: OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff}, InFlight: way.inFlight}, in)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff}, InFlight: way.inFlight}, in)
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: way.threads, Mem: sourcetest.Checked(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		dir := t.TempDir() + "/out/"
-		out := Destination{Output: Output{Name: dir, Format: format, TargetSize: target, Memory: way.memory}, Result: ResultExact, Run: &Run{Options: []string{"x"}, Log: files}}
-		w, err := out.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
+		out := Destination{Output: Output{Name: dir, Format: format, TargetSize: target, Memory: way.memory}, Result: source.ResultExact, Run: &Run{Options: []string{"x"}, Log: files}}
+		w, err := out.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -219,13 +220,13 @@ func TestBundlesCopyChunks(t *testing.T) {
 		sourcetest.Write(t, filepath.Join(in, fmt.Sprint(i, ".parquet")), rows/2, sourcetest.Record(t, sourcetest.Checked(t),
 			sourcetest.Col{Name: "id", Values: sourcetest.Numbers(rows, func(i int) int64 { return int64(i % 7) })}, sourcetest.Col{Name: "a", Values: values}, sourcetest.Col{Name: "b", Values: values}, sourcetest.Col{Name: "c", Values: values}, sourcetest.Col{Name: "d", Values: values}, sourcetest.Col{Name: "e", Values: values}, sourcetest.Col{Name: "f", Values: values}))
 	}
-	files := open(t, Opening{}, in)
+	files := open(t, source.Opening{}, in)
 	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(7, 1)...)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir() + "/out/"
-	w, err := Destination{Output: Output{Name: dir, TargetSize: 20 << 20}, Result: ResultExact}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
+	w, err := Destination{Output: Output{Name: dir, TargetSize: 20 << 20}, Result: source.ResultExact}.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)
 	if err != nil || len(w.Files) != 2 && len(w.Files) != 3 || w.Rows != 3*rows {
 		t.Fatalf("%+v, %v", w.Files, err)
 	}

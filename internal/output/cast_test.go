@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -30,12 +31,12 @@ func castLog(t testing.TB, name string) string {
 func scanError(t testing.TB, name string, opts Scan) error {
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
-	files := open(t, Opening{OpenOptions: OpenOptions{Mem: opts.Mem}}, name)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: opts.Mem}}, name)
 	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range ScanRecords(t.Context(), s, Split(files, dataset.Shard{})) {
+	for r, err := range ScanRecords(t.Context(), s, source.Split(files, dataset.Shard{})) {
 		if err != nil {
 			return err
 		}
@@ -104,10 +105,10 @@ func TestMisfitInText(t *testing.T) {
 	if err := os.WriteFile(name, []byte("k,n\n1,1\nx,2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
 		o := KeyOptions{Key: column, IDs: true, Threads: 1}
-		_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
+		_, _, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
 			return func(*Keys) error { return nil }, nil
 		})
 		sourcetest.Says(t, column, err, key.ErrMisfit, "ids.csv", "column k")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -26,11 +27,11 @@ func TestCheckReadsIndexes(t *testing.T) {
 				b[at] ^= 0xff
 				sourcetest.Put(t, name, string(b))
 			}
-			files, err := Open(t.Context(), []string{name}, OpenOptions{})
+			files, err := source.Open(t.Context(), []string{name}, source.OpenOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := files[0].parquet().File().Metadata.RowGroups[1].Columns[1]
+			c := files[0].Parquet().File().Metadata.RowGroups[1].Columns[1]
 			if at = c.OffsetIndexOffset; which == "column index" {
 				at = c.ColumnIndexOffset
 			}
@@ -40,7 +41,7 @@ func TestCheckReadsIndexes(t *testing.T) {
 			if err := files[0].Check(t.Context(), 1); errors.Is(err, fault.ErrCorrupt) != broken || (err != nil) != broken {
 				t.Errorf("%s, broken %t: %v", which, broken, err)
 			}
-			if err := Close(files); err != nil {
+			if err := source.Close(files); err != nil {
 				t.Error(err)
 			}
 		}

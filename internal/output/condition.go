@@ -13,11 +13,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// A file with a condition, [OpenOptions].Where, has only the rows that satisfy it, for
+// A file with a condition, [source.OpenOptions].Where, has only the rows that satisfy it, for
 // each of its readers: rows that fail neither have a key nor are an error. Rows keep
 // the numbers that they have in the stored row group. In Parquet files a [rowFilter]
 // finds the rows, elsewhere a [recordFilter].
@@ -25,7 +26,7 @@ import (
 // MostRows returns the number of rows of the piece, at most: with a condition, those of
 // row groups that may have one according to the footer. It returns -1 if the number is
 // not known before they are read.
-func MostRows(p Piece) (n int64) {
+func MostRows(p source.Piece) (n int64) {
 	for _, rows := range groupsMost(p) {
 		if rows < 0 {
 			return -1
@@ -36,9 +37,9 @@ func MostRows(p Piece) (n int64) {
 }
 
 // groupsMost is MostRows for each row group.
-func groupsMost(p Piece) (rows []int64) {
+func groupsMost(p source.Piece) (rows []int64) {
 	var w *rowFilter
-	if p.File.where != nil && p.File.parquet() != nil {
+	if p.File.Where() != nil && p.File.Parquet() != nil {
 		w = newRowFilter(p.File, nil)
 	}
 	for g := p.Lo; g < p.Hi; g++ {
@@ -53,18 +54,18 @@ func groupsMost(p Piece) (rows []int64) {
 
 // Read yields the rows of a row group with the given top-level columns, in that order;
 // nil means all. A record is valid until yield returns, unless it is retained.
-func Read(ctx context.Context, f *File, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return f.reading(ctx, group, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] {
-		return readFrom(ctx, f, f.table, group, columns, func(int64) {})
+func Read(ctx context.Context, f *source.File, group int, columns []int) iter.Seq2[arrow.Record, error] {
+	return f.Reading(ctx, group, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] {
+		return readFrom(ctx, f, f.Table(), group, columns, func(int64) {})
 	})
 }
 
 // readFrom is Read by a reader of the file. over receives the number of stored rows that
 // each step has read over.
-func readFrom(ctx context.Context, f *File, from table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+func readFrom(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	p, _ := from.(*arrowparquet.Parquet)
 	switch {
-	case f.where == nil:
+	case f.Where() == nil:
 		return func(yield func(arrow.Record, error) bool) {
 			for rec, err := range from.Read(ctx, group, columns) {
 				if err == nil {
@@ -82,7 +83,7 @@ func readFrom(ctx context.Context, f *File, from table, group int, columns []int
 }
 
 // readParquet is readFrom for a Parquet file with a condition.
-func readParquet(ctx context.Context, f *File, p *arrowparquet.Parquet, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		w := newRowFilter(f, new(parquet.Buffers))
 		defer w.buf.Close()
@@ -117,7 +118,7 @@ func list(r rowRange, total int64) (rows []uint32) {
 }
 
 // readRecords is readFrom for another file with a condition.
-func readRecords(ctx context.Context, f *File, from table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+func readRecords(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		w := newRecordFilter(f, columns)
 		for rec, err := range from.Read(ctx, group, w.read) {
@@ -145,7 +146,7 @@ func readRecords(ctx context.Context, f *File, from table, group int, columns []
 // recordFilter drops the rows of records that fail the condition of a file. It must
 // not be used concurrently.
 type recordFilter struct {
-	file    *File
+	file    *source.File
 	where   *where.Bound
 	wanted  int   // of the columns that are read: the first ones; -1: all
 	read    []int // top-level columns to read; nil: all
@@ -157,12 +158,12 @@ type recordFilter struct {
 
 // newRecordFilter returns a filter of records with the given columns of the file; nil:
 // all. They must be read with the columns that the condition needs, see read.
-func newRecordFilter(f *File, columns []int) *recordFilter {
-	w := &recordFilter{file: f, where: f.where, wanted: -1, truths: make([][]where.Truth, len(f.where.Preds()))}
+func newRecordFilter(f *source.File, columns []int) *recordFilter {
+	w := &recordFilter{file: f, where: f.Where(), wanted: -1, truths: make([][]where.Truth, len(f.Where().Preds()))}
 	if columns != nil {
 		w.wanted, w.read = len(columns), slices.Clone(columns)
 	}
-	for _, c := range f.where.Columns() {
+	for _, c := range f.Where().Columns() {
 		at := c.Index[0]
 		if columns != nil {
 			if at = slices.Index(w.read, c.Index[0]); at < 0 {
@@ -186,7 +187,7 @@ func (w *recordFilter) record(rec arrow.Record) (arrow.Record, error) {
 	}
 	own := rec
 	if w.wanted >= 0 {
-		own = array.NewRecord(project(rec.Schema(), upTo(w.wanted)), rec.Columns()[:w.wanted], rec.NumRows())
+		own = array.NewRecord(source.Project(rec.Schema(), source.UpTo(w.wanted)), rec.Columns()[:w.wanted], rec.NumRows())
 		defer own.Release()
 	}
 	if int64(len(rows)) == rec.NumRows() {
@@ -195,7 +196,7 @@ func (w *recordFilter) record(rec arrow.Record) (arrow.Record, error) {
 	}
 	kept, err := take.Record(memory.DefaultAllocator, own, rows)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.name, err)
+		return nil, fmt.Errorf("%s: %w", w.file.Name(), err)
 	}
 	return kept, nil
 }
@@ -208,7 +209,7 @@ func (w *recordFilter) kept(rec arrow.Record) (rows []int, err error) {
 	for i, p := range w.where.Preds() {
 		c := p.Column()
 		if w.truths[i], err = evaluate(p, w.truths[i][:0], rec.Column(w.columns[c]), fields[c].Index[1:]); err != nil {
-			return nil, fmt.Errorf("%s: %w", fault.At{File: w.file.name, Column: fields[c].Names.String()}, err)
+			return nil, fmt.Errorf("%s: %w", fault.At{File: w.file.Name(), Column: fields[c].Names.String()}, err)
 		}
 	}
 	w.whole, w.rows = w.where.Combine(w.whole[:0], w.truths), w.rows[:0]

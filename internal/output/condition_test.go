@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -215,7 +216,7 @@ func TestWhere(t *testing.T) {
 		for _, name := range names {
 			threads := 1 + rng.IntN(3)
 			t.Run(fmt.Sprintf("%d/%s", round, filepath.Base(name)), func(t *testing.T) {
-				opts, far := Opening{OpenOptions: OpenOptions{Where: test.text}}, new(farFiles)
+				opts, far := source.Opening{OpenOptions: source.OpenOptions{Where: test.text}}, new(farFiles)
 				if round%3 == 0 {
 					opts.Store = far
 				}
@@ -264,9 +265,9 @@ func rowNumbers(rows []event) []int64 {
 }
 
 // checkWhere reads the files in all ways, and compares with the rows.
-func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
+func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 	t.Helper()
-	ctx, pieces := t.Context(), Split(files, dataset.Shard{})
+	ctx, pieces := t.Context(), source.Split(files, dataset.Shard{})
 	want := rowNumbers(rows)
 
 	// Records, of some columns and of none.
@@ -369,7 +370,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 		if s, err = ScannerOf(c.opts, files...); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (Destination{Output: Output{Name: out}, Result: ResultCandidates}).WriteScan(ctx, s, pieces, files, nil); err != nil {
+		if _, err := (Destination{Output: Output{Name: out}, Result: source.ResultCandidates}).WriteScan(ctx, s, pieces, files, nil); err != nil {
 			t.Fatal(err)
 		}
 		written, _ := sourcetest.Contents(t, out)
@@ -416,7 +417,7 @@ func checkWhere(t *testing.T, files []*File, rows []event, threads int) {
 	sourcetest.Equal(t, "rows of a sample", seen, most)
 }
 
-func storedRowsOf(t *testing.T, f *File) int64 {
+func storedRowsOf(t *testing.T, f *source.File) int64 {
 	n, err := f.CountRows()
 	if err != nil {
 		t.Fatal(err)
@@ -433,7 +434,7 @@ func stringsOf(rows []int64) []string {
 }
 
 // keyCounts reads integer keys, with their numbers of rows.
-func keyCounts(t *testing.T, pieces []Piece, o KeyOptions) (rows map[int64]int64, nulls int64) {
+func keyCounts(t *testing.T, pieces []source.Piece, o KeyOptions) (rows map[int64]int64, nulls int64) {
 	t.Helper()
 	rows = map[int64]int64{}
 	var mu sync.Mutex
@@ -459,14 +460,14 @@ func keyCounts(t *testing.T, pieces []Piece, o KeyOptions) (rows map[int64]int64
 }
 
 // passing returns the values of the last column of rows that pass a scan.
-func passing(t *testing.T, files []*File, o Scan) ([]int64, *ScanStats) {
+func passing(t *testing.T, files []*source.File, o Scan) ([]int64, *ScanStats) {
 	t.Helper()
 	s, err := ScannerOf(o, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := []int64{}
-	for r, err := range ScanRecords(t.Context(), s, Split(files, dataset.Shard{})) {
+	for r, err := range ScanRecords(t.Context(), s, source.Split(files, dataset.Shard{})) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -528,7 +529,7 @@ func TestWhereNaN(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := sourcetest.Put(t, filepath.Join(t.TempDir(), "log.parquet"), out.String())
-		for i, f := range open(t, Opening{}, name)[0].parquet().File().Metadata.RowGroups {
+		for i, f := range open(t, source.Opening{}, name)[0].Parquet().File().Metadata.RowGroups {
 			if st := f.Columns[0].MetaData.Statistics; st.MinValue.Valid == (i == 4) {
 				t.Fatalf("%s: row group %d has bounds: %v", dt, i, st.MinValue.Valid)
 			}
@@ -541,7 +542,7 @@ func TestWhereNaN(t *testing.T) {
 				}
 			}
 			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("row", sourcetest.Numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
-			got, _ := passing(t, open(t, Opening{OpenOptions: OpenOptions{Where: text}}, name), opts)
+			got, _ := passing(t, open(t, source.Opening{OpenOptions: source.OpenOptions{Where: text}}, name), opts)
 			sourcetest.Equal(t, fmt.Sprintf("%s of %s", text, dt), got, want)
 		}
 	}
@@ -552,9 +553,9 @@ func TestWhereMisfits(t *testing.T) {
 	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"1", "x", "3"}}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
 	scan := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}}
-	got, _ := passing(t, open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), scan)
+	got, _ := passing(t, open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), scan)
 	sourcetest.Equal(t, "rows", got, []int64{0, 2})
-	keys, _ := keyCounts(t, Split(open(t, Opening{OpenOptions: OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), KeyOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
+	keys, _ := keyCounts(t, source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), KeyOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
 	sourcetest.Equal(t, "keys", keys, map[int64]int64{1: 1, 3: 1})
 }
 
@@ -568,10 +569,10 @@ func TestWhereErrors(t *testing.T) {
 		{"n = ", name, "character 5"},
 		{"n = 1", sourcetest.Put(t, filepath.Join(dir, "ids.txt"), "1\n"), "unsupported"},
 	} {
-		files, err := Open(t.Context(), []string{c.name}, OpenOptions{Where: c.where, Text: true})
+		files, err := source.Open(t.Context(), []string{c.name}, source.OpenOptions{Where: c.where, Text: true})
 		if err == nil {
 			t.Errorf("%s: no error", c.where)
-			Close(files)
+			source.Close(files)
 			continue
 		}
 		if c.word == "unsupported" {
@@ -595,14 +596,14 @@ func TestWhereReadsLittle(t *testing.T) {
 	day := sourcetest.Write(t, filepath.Join(dir, "day.parquet"), perDay, rec.NewSlice(100*perDay, 101*perDay))
 	year := sourcetest.Write(t, filepath.Join(dir, "year.parquet"), perDay, rec)
 	scan := func(name string, where string, m dataset.Match) (bytes int64) {
-		file := open(t, Opening{OpenOptions: OpenOptions{Where: where}}, name)
+		file := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: where}}, name)
 		before := file[0].BytesRead()
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{m}}, file...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out := filepath.Join(t.TempDir(), "out.parquet")
-		if _, err := (Destination{Output: Output{Name: out}, Result: ResultExact}).WriteScan(t.Context(), s, Split(file, dataset.Shard{}), file, nil); err != nil {
+		if _, err := (Destination{Output: Output{Name: out}, Result: source.ResultExact}).WriteScan(t.Context(), s, source.Split(file, dataset.Shard{}), file, nil); err != nil {
 			t.Fatal(err)
 		}
 		if n := s.Stats.RowsWhere.Load(); n != perDay {
@@ -635,12 +636,12 @@ func TestWherePages(t *testing.T) {
 		{"ts < '2024-03-01' OR ts > '2025-01-01'", 0, 0},                           // nothing
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
-		files := open(t, Opening{OpenOptions: OpenOptions{Where: c.where}}, name)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}}, name)
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Count(t.Context(), s, Split(files, dataset.Shard{})); err != nil {
+		if err := Count(t.Context(), s, source.Split(files, dataset.Shard{})); err != nil {
 			t.Fatal(err)
 		}
 		sourcetest.Equal(t, c.where+": rows", s.Stats.RowsOut.Load(), c.rows)
@@ -671,11 +672,11 @@ func TestWhereExcludes(t *testing.T) {
 		{"dt > '2025-01-01'", 8, 0}, // one file is opened for its columns
 	} {
 		var excluded []string
-		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Where: c.where}, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: c.where}, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
 		sourcetest.Equal(t, c.where+": excluded files", len(excluded), c.excluded)
 		sourcetest.Equal(t, c.where+": opened files", len(files), 9-c.excluded)
 		rows := int64(0)
-		for _, p := range Split(files, dataset.Shard{}) {
+		for _, p := range source.Split(files, dataset.Shard{}) {
 			for g := p.Lo; g < p.Hi; g++ {
 				for rec, err := range Read(t.Context(), p.File, g, nil) {
 					if err != nil {
@@ -687,7 +688,7 @@ func TestWhereExcludes(t *testing.T) {
 		}
 		sourcetest.Equal(t, c.where+": rows", rows, c.rows)
 	}
-	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "country = 'SE'"})
+	_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{Where: "country = 'SE'"})
 	sourcetest.Says(t, "a file that is not excluded", err, nil, "dt=2024-01-02/country=SE/a.parquet")
 }
 
@@ -699,8 +700,8 @@ func TestWhereExcludesByTheFilesType(t *testing.T) {
 		n := int64(hour[0]-'0')*10 + int64(hour[1]-'0')
 		sourcetest.Write(t, filepath.Join(dir, "hour="+hour, "a.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "hour", Values: []int64{n}}))
 	}
-	_, err := Open(t.Context(), []string{dir}, OpenOptions{Where: "hour < '1'"}) // "08" is, "10" is not; 8 and 10 are not
+	_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{Where: "hour < '1'"}) // "08" is, "10" is not; 8 and 10 are not
 	sourcetest.Says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
-	files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
 	sourcetest.Equal(t, "files", len(files), 1)
 }

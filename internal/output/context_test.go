@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -39,8 +40,8 @@ func TestEndOfContext(t *testing.T) {
 		}},
 	} {
 		for format, name := range inputs {
-			files := open(t, Opening{OpenOptions: OpenOptions{Text: true}}, name)
-			pieces := Split(files, dataset.Shard{})
+			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, name)
+			pieces := source.Split(files, dataset.Shard{})
 			ctx, cancel := c.ctx(t.Context())
 			defer cancel()
 			check := func(what string, err error) {
@@ -72,7 +73,7 @@ func TestEndOfContext(t *testing.T) {
 				check("Scan", err)
 				break
 			}
-			_, err = Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
+			_, err = Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}, Result: source.ResultExact}.WriteScan(ctx, scanner(), pieces, files, nil)
 			check("WriteScan", err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestRunsShareADirectory(t *testing.T) {
 	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
 	run := func(b byte, s dataset.Shard, input string) job {
-		return job{[]string{input}, Destination{Output: Output{Name: out, Shard: s, Force: true}, Run: runOf(b), Result: ResultExact}}
+		return job{[]string{input}, Destination{Output: Output{Name: out, Shard: s, Force: true}, Run: runOf(b), Result: source.ResultExact}}
 	}
 	did := func(j job) {
 		t.Helper()

@@ -4,16 +4,11 @@ import (
 	"context"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// Open opens all files that the names match, as [OpenFiles] does, with half of the memory for
-// what is between the files and a consumer.
-func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
-	return OpenFiles(ctx, names, Opening{OpenOptions: opts, InFlight: opts.Memory / 2})
-}
-
 // NewScanner returns a scanner, as [ScannerOf] does.
-func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
+func NewScanner(opts ScanOptions, files ...*source.File) (*Scanner, error) {
 	return ScannerOf(Scan{ScanOptions: opts}, files...)
 }
 
@@ -22,7 +17,7 @@ func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 // whatever the shard. The output records what its rows are and, if the scanner has one
 // filter, which they have passed. An output that exists is an error that wraps
 // [ErrExists], unless Force is set.
-func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File) (w dataset.Written, err error) {
+func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []source.Piece, logs []*source.File) (w dataset.Written, err error) {
 	if err := checkScanner(s); err != nil {
 		return w, err
 	}

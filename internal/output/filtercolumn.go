@@ -29,7 +29,7 @@ func (w *rowFilter) column(ctx context.Context, group int, c *filterColumn) (err
 	}
 	for _, p := range c.preds {
 		if len(w.truths[p]) != len(w.maybe) {
-			return fmt.Errorf("%s: internal error: %d truth values for %d rows", fault.At{File: w.file.name, RowGroup: group + 1}, len(w.truths[p]), len(w.maybe))
+			return fmt.Errorf("%s: internal error: %d truth values for %d rows", fault.At{File: w.file.Name(), RowGroup: group + 1}, len(w.truths[p]), len(w.maybe))
 		}
 	}
 	w.done = append(w.done, c.preds...)
@@ -39,7 +39,7 @@ func (w *rowFilter) column(ctx context.Context, group int, c *filterColumn) (err
 // pagesOf evaluates the predicates of a leaf for the rows of maybe, page by page; entries
 // of a dictionary once. seen has the positions of rows whose page was decoded.
 func (w *rowFilter) pagesOf(ctx context.Context, group int, c *filterColumn) error {
-	f := w.file.parquet().File()
+	f := w.file.Parquet().File()
 	chunk := f.ChunkIn(w.buf, group, c.leaf.Index())
 	defer w.buf.Rest()
 	if a := w.expected[c.leaf.Index()]; a != nil {
@@ -176,7 +176,7 @@ func spread(dst []where.Truth, p *parquet.Page, full uint8, values []where.Truth
 // recordsOf evaluates the predicates of a column that is not a leaf for the rows of
 // maybe.
 func (w *rowFilter) recordsOf(ctx context.Context, group int, c *filterColumn) error {
-	for rec, err := range w.file.parquet().ReadKeys(parquet.WithTurn(ctx, nil), group, c.field.Index[:1], w.maybe) {
+	for rec, err := range w.file.Parquet().ReadKeys(parquet.WithTurn(ctx, nil), group, c.field.Index[:1], w.maybe) {
 		if err != nil {
 			return err
 		}

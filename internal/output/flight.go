@@ -3,9 +3,11 @@ package output
 import (
 	"runtime"
 	"slices"
+
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// [Opening].InFlight limits the bytes in flight between a file and its
+// [source.Opening].InFlight limits the bytes in flight between a file and its
 // consumer: pages, records and row groups. Buffers shrink first (smaller batches,
 // fewer of them waiting), then the number of workers. One worker always remains, so
 // a limit below its need is exceeded rather than refused.
@@ -33,11 +35,11 @@ const (
 // records, the rest to the row groups or tables that the consumer makes of them.
 const forRecords = 2
 
-// InFlight returns the smallest [Opening].InFlight of the pieces' files, in
+// InFlight returns the smallest [source.Opening].InFlight of the pieces' files, in
 // bytes; 0 if there is no limit.
-func InFlight(pieces []Piece) (least int64) {
+func InFlight(pieces []source.Piece) (least int64) {
 	for _, p := range pieces {
-		if n := p.File.inFlight; n > 0 && (least == 0 || n < least) {
+		if n := p.File.InFlight(); n > 0 && (least == 0 || n < least) {
 			least = n
 		}
 	}
@@ -54,9 +56,9 @@ func processors(threads int) int {
 
 // workersFor returns the number of workers for pieces. It is higher for reads over a
 // network, since such workers mostly wait.
-func workersFor(pieces []Piece, threads int) int {
+func workersFor(pieces []source.Piece, threads int) int {
 	n := processors(threads)
-	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {
+	if slices.ContainsFunc(pieces, func(p source.Piece) bool { return p.File.Remote() }) {
 		n *= remoteWorkers
 	}
 	return n
@@ -82,25 +84,25 @@ func flightOf(most int64, threads int, need func() int64) flight {
 	return flight{workers: int(workers), batch: min(max(batch, leastBatch), mostBatch), begun: int(workers), queue: 1}
 }
 
-// table returns the file's table, with records of bounded size.
-func (f flight) table(file *File) table {
-	if p := file.parquet(); p != nil && f.batch > 0 {
+// Table returns the file's table, with records of bounded size.
+func (f flight) table(file *source.File) source.Table {
+	if p := file.Parquet(); p != nil && f.batch > 0 {
 		return p.InBatches(f.batch)
 	}
-	return file.table
+	return file.Table()
 }
 
 // need returns the bytes that a worker needs to decode the given top-level columns
 // of a row group simultaneously; nil means all columns. It considers the largest
 // row group of each file.
-func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
-	seen := map[*File]bool{}
+func need(pieces []source.Piece, columns func(*source.File) ([]int, error)) (most int64) {
+	seen := map[*source.File]bool{}
 	for _, p := range pieces {
-		f := p.File.parquet()
+		f := p.File.Parquet()
 		if f == nil || seen[p.File] || p.Lo == p.Hi {
 			continue
 		}
-		if seen[p.File] = true; len(seen) > mostMapped { // the files of a log are similar
+		if seen[p.File] = true; len(seen) > source.MostMapped { // the files of a log are similar
 			break
 		}
 		group := p.Lo
@@ -118,7 +120,7 @@ func need(pieces []Piece, columns func(*File) ([]int, error)) (most int64) {
 			n += f.File().Need(group, leaf)
 		}
 		most = max(most, n)
-		_ = p.File.rest() // a log may have more files than may be open; a later read returns the error again
+		_ = p.File.Rest() // a log may have more files than may be open; a later read returns the error again
 	}
 	return most
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -19,7 +20,7 @@ import (
 // A file is left out if it lacks a column of some match or, with anyMatch, of every
 // match. Matches with NoMatch keep rows without a key, so they do not count. It is
 // an error if all files lack a column.
-func HaveKeys(files []*File, matches []dataset.Match, anyMatch bool, skip func(f *File, why string)) (with []*File, err error) {
+func HaveKeys(files []*source.File, matches []dataset.Match, anyMatch bool, skip func(f *source.File, why string)) (with []*source.File, err error) {
 	var none error
 	for _, f := range files {
 		why, lacking, wanted := "", 0, 0
@@ -43,7 +44,7 @@ func HaveKeys(files []*File, matches []dataset.Match, anyMatch bool, skip func(f
 		}
 		skip(f, why)
 		if none == nil {
-			none = fault.Mismatch(fault.At{File: f.name}, "key columns", "those of the filter, in at least one file of the log", why+", and the other files lack it, too").
+			none = fault.Mismatch(fault.At{File: f.Name()}, "key columns", "those of the filter, in at least one file of the log", why+", and the other files lack it, too").
 				WithHint("check the names of the key columns")
 		}
 	}

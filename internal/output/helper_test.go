@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -20,8 +21,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func fakeFile(name string, groups ...sourcetest.Group) *File {
-	return newTable(name, dataset.Parquet, &sourcetest.Table{Groups: groups, Mem: memory.DefaultAllocator})
+func fakeFile(name string, groups ...sourcetest.Group) *source.File {
+	return source.NewTable(name, dataset.Parquet, &sourcetest.Table{Groups: groups, Mem: memory.DefaultAllocator})
 }
 
 // manifestOf returns the path of the root manifest of an output directory.
@@ -46,18 +47,18 @@ func settled(t testing.TB, dir string) {
 	}
 }
 
-// open opens files for the test, if they may be in mixed directories.
-func open(t testing.TB, opts Opening, names ...string) []*File {
+// Open opens files for the test, if they may be in mixed directories.
+func open(t testing.TB, opts source.Opening, names ...string) []*source.File {
 	t.Helper()
 	if opts.Hive == "" {
 		opts.Hive = dataset.HiveOff
 	}
-	files, err := OpenFiles(t.Context(), names, opts)
+	files, err := source.OpenFiles(t.Context(), names, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := Close(files); err != nil {
+		if err := source.Close(files); err != nil {
 			t.Error(err)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -37,7 +38,7 @@ func days(t *testing.T, ext string) (dir string) {
 }
 
 // hiveRows renders the rows of files with their columns.
-func hiveRows(t *testing.T, files []*File, columns []int) (rows []string) {
+func hiveRows(t *testing.T, files []*source.File, columns []int) (rows []string) {
 	t.Helper()
 	for _, f := range files {
 		for g := range f.NumGroups() {
@@ -76,7 +77,7 @@ func TestHiveColumns(t *testing.T) {
 				sourcetest.Put(t, path, text)
 			}
 		}
-		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, dir)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, dir)
 		sourcetest.Equal(t, ext+" types", fmt.Sprint(files[0].Schema().Field(0).Type, files[0].Schema().Field(1), files[0].Schema().Field(2)), "int64 dt: type=date32, nullable c: type=utf8, nullable")
 		sourcetest.Equal(t, ext+" stored", files[0].StoredColumns(), 1)
 		rows := hiveRows(t, files, nil)
@@ -90,13 +91,13 @@ func TestHiveColumns(t *testing.T) {
 		if only := hiveRows(t, files, []int{1}); len(only) != 40 {
 			t.Errorf("%s: %d rows of a constant", ext, len(only))
 		}
-		off := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff, Text: true}}, dir)
+		off := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Text: true}}, dir)
 		sourcetest.Equal(t, ext+" off", off[0].Schema().NumFields(), 1)
 	}
 }
 
 // scanTo writes the rows with even ids of a log.
-func scanTo(t *testing.T, out Destination, opts Scan, files []*File) dataset.Written {
+func scanTo(t *testing.T, out Destination, opts Scan, files []*source.File) dataset.Written {
 	t.Helper()
 	var even []int64
 	for i := range int64(20) {
@@ -108,8 +109,8 @@ func scanTo(t *testing.T, out Destination, opts Scan, files []*File) dataset.Wri
 		t.Fatal(err)
 	}
 	out.Run = &Run{Options: []string{"a"}, Log: files}
-	out.Result, out.WriteEmpty = ResultCandidates, true
-	w, err := out.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
+	out.Result, out.WriteEmpty = source.ResultCandidates, true
+	w, err := out.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestHiveOutputs(t *testing.T) {
 			if c.base != "" {
 				name = c.base
 			}
-			files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, Base: c.base}, name)
+			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, Base: c.base}, name)
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(c.out))}}
 			if strings.HasSuffix(c.out, "/") {
 				out.Name += "/"
@@ -161,7 +162,7 @@ func TestHiveOutputs(t *testing.T) {
 				written += w.Files[0].Name
 			}
 			var got []string
-			for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema().Fields() {
+			for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema().Fields() {
 				got = append(got, f.Name)
 			}
 			sourcetest.Equal(t, in+", "+c.name, strings.Join(got, " "), c.want)
@@ -175,7 +176,7 @@ func TestHiveOutputs(t *testing.T) {
 					want = append(want, r)
 				}
 			}
-			again := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, out.Name)
+			again := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, out.Name)
 			sourcetest.Equal(t, in+", "+c.name+" read again", hiveRows(t, again, nil), want)
 		}
 	}
@@ -186,13 +187,13 @@ func TestHiveOutputs(t *testing.T) {
 func TestHiveMetadata(t *testing.T) {
 	dir := t.TempDir()
 	kv := []parquet.KeyValue{{Key: "pandas", Value: "{}"}, {Key: "owner", Value: "me"}}
-	from := emptyFile(t, schemaOf(t, "required int64 id\n"), nil, kv).name
+	from := emptyFile(t, schemaOf(t, "required int64 id\n"), nil, kv).Name()
 	to := filepath.Join(dir, "a=1", "x.parquet")
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	sourcetest.Put(t, to, sourcetest.Get(t, from))
-	files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
 	for name, want := range map[string]string{"o/": "{} me", "o.parquet": " me"} {
 		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}}
 		if name == "o/" {
@@ -203,9 +204,9 @@ func TestHiveMetadata(t *testing.T) {
 		if name == "o/" {
 			written += w.Files[0].Name
 		}
-		s := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema()
+		s := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema()
 		sourcetest.Equal(t, name, sourcetest.Metadata(s, "pandas")+" "+sourcetest.Metadata(s, "owner"), want)
-		sourcetest.Equal(t, name, sourcetest.Metadata(s, metaHive), `["a:int64"]`)
+		sourcetest.Equal(t, name, sourcetest.Metadata(s, source.MetaHive), `["a:int64"]`)
 	}
 }
 
@@ -231,7 +232,7 @@ func TestHiveAgrees(t *testing.T) {
 		} {
 			dir := t.TempDir()
 			sourcetest.Write(t, filepath.Join(dir, c.dir, "a"+ext), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: c.values}))
-			files, err := Open(t.Context(), []string{dir}, OpenOptions{Mem: sourcetest.Checked(t)})
+			files, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{Mem: sourcetest.Checked(t)})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s %v: %v, want %q", c.dir, c.values, err, c.want)
 			}
@@ -241,7 +242,7 @@ func TestHiveAgrees(t *testing.T) {
 			want := []string{"k"}
 			if c.dir[0] == 'K' {
 				want = append(want, "K")
-				_, err := Open(t.Context(), []string{dir}, OpenOptions{IgnoreCase: true})
+				_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{IgnoreCase: true})
 				sourcetest.Says(t, "another case", err, nil, `want "5"`)
 			}
 			var got []string
@@ -249,7 +250,7 @@ func TestHiveAgrees(t *testing.T) {
 				got = append(got, f.Name)
 			}
 			sourcetest.Equal(t, c.dir, got, want)
-			if err := Close(files); err != nil {
+			if err := source.Close(files); err != nil {
 				t.Error(err)
 			}
 		}
@@ -273,13 +274,13 @@ func TestHiveStoredType(t *testing.T) {
 			sourcetest.Write(t, filepath.Join(dir, name, "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: c.values(5 + i)}))
 		}
 		excluded := 0
-		files, err := OpenFiles(t.Context(), []string{dir}, Opening{OpenOptions: OpenOptions{Where: c.where}, Excluded: func(string) { excluded++ }})
+		files, err := source.OpenFiles(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}, Excluded: func(string) { excluded++ }})
 		if c.want != "" {
 			sourcetest.Says(t, c.where, err, fault.ErrMismatch, c.want)
 		} else if err != nil || excluded != 1 || len(files) != 1 {
 			t.Errorf("%s: %d files, %d excluded, %v", c.where, len(files), excluded, err)
 		}
-		if err := Close(files); err != nil {
+		if err := source.Close(files); err != nil {
 			t.Error(err)
 		}
 	}
@@ -307,7 +308,7 @@ func TestHiveProof(t *testing.T) {
 		sourcetest.Put(t, filepath.Join(dir, "arrow.parquet"), b.String()):      false,
 		sourcetest.Write(t, filepath.Join(dir, "own", "own.parquet"), 100, rec): true,
 	} {
-		if got := open(t, Opening{}, name)[0].parquet().Holds(0, 0, value.Column(0)); got != want {
+		if got := open(t, source.Opening{}, name)[0].Parquet().Holds(0, 0, value.Column(0)); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -317,18 +318,18 @@ func TestHiveProof(t *testing.T) {
 func TestHiveDigest(t *testing.T) {
 	dir := hiveTree(t, "a/dt=1/x.parquet", "b/dt=2/x.parquet")
 	seen := map[string]string{}
-	for _, c := range []Opening{
-		{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, {}, {HiveTypes: "dt:string"}, {Base: filepath.Join(dir, "a", "dt=1")},
+	for _, c := range []source.Opening{
+		{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, {}, {HiveTypes: "dt:string"}, {Base: filepath.Join(dir, "a", "dt=1")},
 	} {
 		for _, name := range []string{"a/dt=1", "b/dt=2"} {
 			if c.Base != "" {
 				c.Base = filepath.Join(dir, name)
 			}
-			files, err := OpenFiles(t.Context(), []string{filepath.Join(dir, name)}, c)
+			files, err := source.OpenFiles(t.Context(), []string{filepath.Join(dir, name)}, c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer Close(files)
+			defer source.Close(files)
 			sum, known, err := (&Run{Options: []string{"a"}, Log: files}).Digest()
 			if err != nil || !known {
 				t.Fatal(err)
@@ -347,13 +348,13 @@ func TestHiveDigest(t *testing.T) {
 func TestHiveTypesChange(t *testing.T) {
 	dir := hiveTree(t, "hour=10/x.parquet")
 	for _, name := range []string{"o.parquet", "o/"} {
-		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}, Result: ResultCandidates}
+		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}, Result: source.ResultCandidates}
 		if name == "o/" {
 			out.Name += "/"
 		}
-		scanTo(t, out, Scan{}, open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir))
+		scanTo(t, out, Scan{}, open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir))
 		sourcetest.Write(t, filepath.Join(dir, "hour=08", "x.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
-		files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
 		out.Run = &Run{Options: []string{"a"}, Log: files}
 		_, err := out.Pending(t.Context())
 		sourcetest.Says(t, name, err, ErrExists, "column hour", "want int64, with which the output was written, got string", "HiveTypes hour:int64")
@@ -362,7 +363,7 @@ func TestHiveTypesChange(t *testing.T) {
 			t.Errorf("%s, Force: %v", name, err)
 		}
 		if name == "o/" {
-			out.Run.Log = open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, filepath.Join(dir, "hour=08"))
+			out.Run.Log = open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, filepath.Join(dir, "hour=08"))
 			_, err := out.Pending(t.Context())
 			sourcetest.Says(t, "another file beside it", err, ErrExists, "hour:int64")
 		}
@@ -374,8 +375,8 @@ func TestHiveTypesChange(t *testing.T) {
 
 // TestHiveSelection: constants are read for chosen rows like other columns.
 func TestHiveSelection(t *testing.T) {
-	f := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, days(t, ".parquet"))[0]
-	p := f.parquet()
+	f := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, days(t, ".parquet"))[0]
+	p := f.Parquet()
 	for _, rows := range [][]uint32{{0}, {2, 3, 9}} {
 		for rec, err := range p.ReadRows(t.Context(), 1, []int{1, 0}, rows) {
 			if err != nil {

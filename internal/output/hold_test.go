@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -132,16 +133,16 @@ func TestHoldOnAFullDisk(t *testing.T) {
 
 // TestHoldCancelled: the same for a cancelled run.
 func TestHoldCancelled(t *testing.T) {
-	files := open(t, Opening{}, logs(t))
+	files := open(t, source.Opening{}, logs(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	dir := t.TempDir() + "/out/"
 	var parts []Part
-	for _, p := range Split(files, dataset.Shard{}) {
+	for _, p := range source.Split(files, dataset.Shard{}) {
 		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 	}
 	rows := func(yield func(Rows, error) bool) {
 		n := 0
-		for r, err := range Map(ctx, Split(files, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range Map(ctx, source.Split(files, dataset.Shard{}), 0, nil, pass) {
 			if n++; n == 5 {
 				cancel()
 			}

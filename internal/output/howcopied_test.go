@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -31,7 +32,7 @@ func TestHowPages(t *testing.T) {
 	const some = "pages are copied, and whole chunks where no row is dropped or repeated"
 	for _, c := range []struct {
 		schema dataset.SchemaMode
-		damage func(*File)
+		damage func(*source.File)
 		out    string
 		want   [2]string
 	}{
@@ -39,11 +40,11 @@ func TestHowPages(t *testing.T) {
 		{schema: dataset.Union, out: "out/", want: [2]string{
 			some + "; no whole chunk of v0, v1, v2, v3, v4, v5, v6, v7 and 2 more: the output's column has another type", some,
 		}},
-		{schema: dataset.PerFile, out: "out/", damage: func(f *File) {
+		{schema: dataset.PerFile, out: "out/", damage: func(f *source.File) {
 			for g := range 2 {
-				f.parquet().File().Metadata.RowGroups[g].Columns[3].MetaData.Codec = format.Lz4
+				f.Parquet().File().Metadata.RowGroups[g].Columns[3].MetaData.Codec = format.Lz4
 			}
-			f.parquet().File().Metadata.RowGroups[0].Columns[1].MetaData.Codec = format.Gzip
+			f.Parquet().File().Metadata.RowGroups[0].Columns[1].MetaData.Codec = format.Gzip
 		}, want: [2]string{
 			some + "; no whole chunk of v0: compressed with GZIP, the output with SNAPPY (1 of 3 row groups)" +
 				", nor of v2: compressed with the deprecated LZ4 (2 of 3 row groups)", some,
@@ -53,7 +54,7 @@ func TestHowPages(t *testing.T) {
 			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
 		}},
 	} {
-		logs := open(t, Opening{}, names...)
+		logs := open(t, source.Opening{}, names...)
 		if c.damage != nil {
 			c.damage(logs[0])
 		}
@@ -65,14 +66,14 @@ func TestHowPages(t *testing.T) {
 		if c.out == "out/" {
 			out.Name += "/"
 		}
-		w, err := out.openScan(t.Context(), s, nil, Split(logs, dataset.Shard{}), logs)
+		w, err := out.openScan(t.Context(), s, nil, source.Split(logs, dataset.Shard{}), logs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.abort()
 		for i, f := range logs {
 			if path, why := s.PathOf(f); path != "engine" || why != c.want[i] {
-				t.Errorf("%s into %s: %s: %s, %s; want %s", c.schema, c.out, filepath.Base(f.name), path, why, c.want[i])
+				t.Errorf("%s into %s: %s: %s, %s; want %s", c.schema, c.out, filepath.Base(f.Name()), path, why, c.want[i])
 			}
 		}
 	}

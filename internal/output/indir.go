@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -24,7 +25,7 @@ import (
 // with it.
 
 // pendingInDir is Pending for a directory.
-func (o Destination) pendingInDir(ctx context.Context) ([]*File, error) {
+func (o Destination) pendingInDir(ctx context.Context) ([]*source.File, error) {
 	d, err := o.directory()
 	if err != nil {
 		return nil, err
@@ -41,9 +42,9 @@ func (o Destination) pendingInDir(ctx context.Context) ([]*File, error) {
 	if o.Run.List != nil { // the writer checks the targets
 		return nil, nil
 	}
-	var todo []*File
+	var todo []*source.File
 	for _, f := range o.logs {
-		if job.Does(f.rel) {
+		if job.Does(f.Rel()) {
 			todo = append(todo, f)
 		}
 	}
@@ -119,7 +120,7 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 	if err := o.checkNames(o.logs); err != nil {
 		return in, err
 	}
-	if err := fingerprint(o.logs); err != nil {
+	if err := source.Fingerprint(o.logs); err != nil {
 		return in, err
 	}
 	all := newRunDigest()
@@ -141,7 +142,7 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 	}
 	if o.Run != nil {
 		for _, f := range o.Run.Skipped {
-			in.Left[f.rel] = true
+			in.Left[f.Rel()] = true
 		}
 	}
 	in.Each = func(yield func(publish.Input, error) bool) {
@@ -192,7 +193,7 @@ func (o Destination) checkListed(ctx context.Context, list *Inputs) error {
 		if err != nil {
 			return err
 		}
-		stem := stemOf(in.Rel)
+		stem := source.StemOf(in.Rel)
 		if other, ok := names[stem]; ok {
 			return o.sameName(other, in.Name, stem+o.extension())
 		}
@@ -209,7 +210,7 @@ func (in *Input) published() publish.Input {
 }
 
 // input describes the file for the state of a directory.
-func publishedOf(f *File) (publish.Input, error) {
+func publishedOf(f *source.File) (publish.Input, error) {
 	in, err := briefOf(f)
 	one := in.published()
 	one.Groups = f.NumGroups()
@@ -275,11 +276,11 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 
 // Rows returns the number of rows of an output, as its footer has it.
 func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err error) {
-	opts := Opening{OpenOptions: OpenOptions{Store: o.Store, Mem: o.mem}}
-	if err := opts.fill(); err != nil {
+	opts := source.Opening{OpenOptions: source.OpenOptions{Store: o.Store, Mem: o.mem}}
+	if err := opts.Fill(); err != nil {
 		return 0, err
 	}
-	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	f, err := source.OpenObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
 	if err != nil {
 		return 0, err
 	}

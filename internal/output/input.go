@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -20,10 +21,10 @@ type Input struct {
 	modTime     time.Time // when it was last written; zero: unknown
 	identity    string    // of the object, see [storage.Object]
 	Format      dataset.Format
-	fingerprint []byte                   // see [File.Fingerprint]
+	fingerprint []byte                   // see [source.File.Fingerprint]
 	Schema      string                   // equal for files with equal columns, apart from those of their paths
 	Groups      []Group                  // its row groups, in order
-	values      []dataset.PartitionValue // see [File.Partitions]
+	values      []dataset.PartitionValue // see [source.File.Partitions]
 	found       bool                     // in a directory that was named, or that a pattern matched
 	root        string                   // that directory
 	rootRel     string                   // its path in terms of Rel; empty: the base itself
@@ -49,12 +50,12 @@ func (in *Input) rows() int64 {
 
 // described describes the file. It reads what the fingerprint needs: of small files and
 // local text, all bytes. Standard input and records have no fingerprint.
-func describedOf(f *File) (in Input, err error) {
+func describedOf(f *source.File) (in Input, err error) {
 	if in, err = briefOf(f); err != nil {
 		return in, err
 	}
 	if in.Schema, err = schemaDigestOf(f); err != nil {
-		return in, fmt.Errorf("%s: %w", f.name, err)
+		return in, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	if _, err := f.CountRows(); err != nil {
 		return in, err
@@ -62,15 +63,15 @@ func describedOf(f *File) (in Input, err error) {
 	for g := range f.NumGroups() {
 		in.Groups = append(in.Groups, Group{f.GroupRows(g), f.GroupBytes(g)})
 	}
-	return in, f.rest()
+	return in, f.Rest()
 }
 
 // schemaDigest returns what [Input].Schema is.
-func schemaDigestOf(f *File) (string, error) {
+func schemaDigestOf(f *source.File) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n", f.format)
+	fmt.Fprintf(h, "%s\n", f.Format())
 	fields, stored := f.Schema().Fields(), f.StoredColumns()
-	if p := f.parquet(); p != nil {
+	if p := f.Parquet(); p != nil {
 		d, err := p.File().SchemaDigest()
 		if err != nil {
 			return "", err
@@ -79,7 +80,7 @@ func schemaDigestOf(f *File) (string, error) {
 		fields = p.CodedSchema().Fields()
 	}
 	for _, field := range fields[:stored] {
-		if f.format.IsText() { // its types come from the options
+		if f.Format().IsText() { // its types come from the options
 			fmt.Fprintf(h, "%q\n", field.Name)
 			continue
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -43,12 +44,12 @@ func listed(t testing.TB, n int) (dir, list string) {
 		rec.Release()
 	}
 	list = filepath.Join(filepath.Dir(dir), "list.jsonl")
-	freeze(t, list, Opening{}, dir)
+	freeze(t, list, source.Opening{}, dir)
 	return dir, list
 }
 
 // freeze lists what the names stand for.
-func freeze(t testing.TB, list string, opts Opening, names ...string) {
+func freeze(t testing.TB, list string, opts source.Opening, names ...string) {
 	t.Helper()
 	l, err := ListInputs(context.Background(), names, opts, nil)
 	if err == nil {
@@ -71,9 +72,9 @@ func openList(t testing.TB, name string) *Inputs {
 }
 
 // piecesText names pieces.
-func piecesText(pieces []Piece) (out []string) {
+func piecesText(pieces []source.Piece) (out []string) {
 	for _, p := range pieces {
-		out = append(out, fmt.Sprint(p.File.name, " ", p.File.rel, " ", p.Lo, "-", p.Hi, " ", p.File.Partitions()))
+		out = append(out, fmt.Sprint(p.File.Name(), " ", p.File.Rel(), " ", p.Lo, "-", p.Hi, " ", p.File.Partitions()))
 	}
 	return out
 }
@@ -85,7 +86,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 	dir, list := listed(t, 300) // more than one block
 	in := openList(t, list)
 	for _, where := range []string{"", "dt >= '2024-05-03'", "dt IS NULL", "id < 5000", "dt = '1999-01-01'"} {
-		files := open(t, Opening{OpenOptions: OpenOptions{Where: where, Hive: dataset.HiveAuto}}, dir)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: where, Hive: dataset.HiveAuto}}, dir)
 		chosen, err := in.Where(where, false)
 		if err != nil {
 			t.Fatal(err)
@@ -110,18 +111,18 @@ func TestInputsAreTheFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				shared, parts, err := chosen.Open(ctx, pieces, Opening{OpenOptions: OpenOptions{Where: where}})
+				shared, parts, err := chosen.Open(ctx, pieces, source.Opening{OpenOptions: source.OpenOptions{Where: where}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				sourcetest.Equal(t, fmt.Sprint(where, " ", i, "/", of), piecesText(parts), piecesText(Split(files, dataset.Shard{Index: i, Of: of})))
-				if err := Close(shared); err != nil {
+				sourcetest.Equal(t, fmt.Sprint(where, " ", i, "/", of), piecesText(parts), piecesText(source.Split(files, dataset.Shard{Index: i, Of: of})))
+				if err := source.Close(shared); err != nil {
 					t.Error(err)
 				}
 			}
 		}
 	}
-	files := open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, dir)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
 	sum, known, err := (&Run{Log: files}).Digest()
 	if err != nil || !known || sum != in.Digest() {
 		t.Errorf("digest %x, %t, %v; want %x", in.Digest(), known, err, sum)
@@ -150,7 +151,7 @@ func TestInputsRels(t *testing.T) {
 		rec.Release()
 	}
 	list := filepath.Join(dir, "_list")
-	freeze(t, list, Opening{}, dir)
+	freeze(t, list, source.Opening{}, dir)
 	all := openList(t, list)
 	some, err := all.Pick(ctx, func(in *Input) bool { return len(in.Rel)%2 == 0 })
 	if err != nil || all.Len() != len(names) || some.Len() == 0 || some.Len() == all.Len() {
@@ -186,8 +187,8 @@ func TestInputsAreCanonical(t *testing.T) {
 		rec.Release()
 	}
 	first, second := filepath.Join(dir, "list1"), filepath.Join(dir, "list2")
-	freeze(t, first, Opening{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
-	freeze(t, second, Opening{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
+	freeze(t, first, source.Opening{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
+	freeze(t, second, source.Opening{}, dir+"/f0.parquet", dir+"/f1.parquet", dir+"/f2.parquet")
 	sourcetest.Equal(t, "bytes", sourcetest.Get(t, second), sourcetest.Get(t, first))
 	schemas, err := openList(t, first).Schemas(ctx)
 	if err != nil || len(schemas) != 2 || schemas[0].Rel != "f0.parquet" || schemas[1].Rel != "f2.parquet" {
@@ -215,7 +216,7 @@ func TestInputsAreCanonical(t *testing.T) {
 			t.Errorf("schemas of those from f%d on: %v, %v; want %s", n, rels, err, want)
 		}
 	}
-	l, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, Opening{}, nil)
+	l, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, source.Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,8 +371,8 @@ func TestInputsChanged(t *testing.T) {
 	name := pieces[1].Input.Name
 	old := sourcetest.Get(t, name)
 	try := func() error {
-		files, _, err := in.Open(ctx, pieces, Opening{})
-		return errors.Join(err, Close(files))
+		files, _, err := in.Open(ctx, pieces, source.Opening{})
+		return errors.Join(err, source.Close(files))
 	}
 	if err := try(); err != nil {
 		t.Fatal(err)
@@ -409,7 +410,7 @@ func TestInputsUpdate(t *testing.T) {
 	}
 	sourcetest.Put(t, dir+"/dt=2024-05-31/new.parquet", sourcetest.Get(t, days[3]))
 	counting := &opens{Storage: storage.Local{}}
-	l, err := ListInputs(ctx, []string{dir}, Opening{OpenOptions: OpenOptions{Store: counting}}, old)
+	l, err := ListInputs(ctx, []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Store: counting}}, old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +422,7 @@ func TestInputsUpdate(t *testing.T) {
 	sourcetest.Equal(t, "inputs", l.Len(), 12)
 	sourcetest.Equal(t, "changed and gone", len(changed)*10+len(gone), 11)
 	sourcetest.Equal(t, "opened", int(counting.n.Load()), 2)
-	again, err := ListInputs(ctx, []string{dir}, Opening{}, nil)
+	again, err := ListInputs(ctx, []string{dir}, source.Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,27 +7,28 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// ListInputs lists what the names stand for, as [OpenFiles] finds it, and describes each
+// ListInputs lists what the names stand for, as [source.OpenFiles] finds it, and describes each
 // file. Files are closed once they are described. The caller closes the list, since a long
 // one is in a temporary file. If old is not nil, files that it has with the same name, size
 // and identity are not opened; files of which the storage knows no identity always are. As
 // with Open, no names are an error unless opts.AllowEmpty is set.
-func ListInputs(ctx context.Context, names []string, opts Opening, old *Inputs) (in *Inputs, err error) {
-	needContext(ctx)
+func ListInputs(ctx context.Context, names []string, opts source.Opening, old *Inputs) (in *Inputs, err error) {
+	source.NeedContext(ctx)
 	if slices.Contains(names, "-") {
 		return nil, errors.New("standard input cannot be listed: name files")
 	}
-	if err := opts.fill(); err != nil {
+	if err := opts.Fill(); err != nil {
 		return nil, err
 	}
 	known, err := old.byName(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l, err := opts.listing(ctx, names)
+	l, err := opts.Listing(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -37,28 +38,28 @@ func ListInputs(ctx context.Context, names []string, opts Opening, old *Inputs) 
 			err = errors.Join(err, list.spool.Close())
 		}
 	}()
-	if opts.hive != nil {
-		list.hive = opts.hive.columns
+	if opts.Layout != nil {
+		list.hive = opts.Layout.Columns
 	}
-	by := opener[Input]{
-		open: func(ctx context.Context, e storage.Object) (Input, string, error) {
+	by := source.Opener[Input]{
+		Open: func(ctx context.Context, e storage.Object) (Input, string, error) {
 			return describeObject(ctx, &opts, e, known)
 		},
-		close: func(Input) {},
-		least: runtime.GOMAXPROCS(0),
-		keep:  list.add,
+		Close: func(Input) {},
+		Least: runtime.GOMAXPROCS(0),
+		Keep:  list.add,
 	}
 	for i, name := range names {
-		if _, err := find(ctx, &opts, name, l.lists[i], false, by); err != nil {
+		if _, err := source.Find(ctx, &opts, name, l.Lists[i], false, by); err != nil {
 			return nil, err
 		}
-		l.lists[i] = nil
+		l.Lists[i] = nil
 	}
-	list.leftOut = opts.left.sorted()
+	list.leftOut = opts.Left.Sorted()
 	return list.open(ctx)
 }
 
-// byName returns the inputs of a list, which may be nil, by their names.
+// FormatByName returns the inputs of a list, which may be nil, by their names.
 func (in *Inputs) byName(ctx context.Context) (map[string]*Input, error) {
 	if in == nil {
 		return nil, nil
@@ -75,11 +76,11 @@ func (in *Inputs) byName(ctx context.Context) (map[string]*Input, error) {
 
 // describe returns an input for a listed object. If the object is certainly not data,
 // it returns the reason.
-func describeObject(ctx context.Context, o *Opening, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
+func describeObject(ctx context.Context, o *source.Opening, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
 	if old := known[e.Name]; old != nil && old.Size == e.Size && old.identity != "" && old.identity == e.Identity && sameFormat(o, old) {
 		return describeAgain(o, e, *old)
 	}
-	f, why, err := o.openFound(ctx, e)
+	f, why, err := o.OpenFound(ctx, e)
 	if f == nil || err != nil {
 		return in, why, err
 	}
@@ -89,24 +90,24 @@ func describeObject(ctx context.Context, o *Opening, e storage.Object, known map
 
 // sameFormat reports whether a file would be opened in the format in which it was
 // listed, if its content is the same.
-func sameFormat(o *Opening, old *Input) bool {
+func sameFormat(o *source.Opening, old *Input) bool {
 	return !old.Format.IsText() || o.Text && o.TextFormat == "" && o.Encoding == ""
 }
 
 // again returns what was known of a file that has not changed, as it would be listed
 // now.
-func describeAgain(o *Opening, e storage.Object, in Input) (_ Input, why string, err error) {
+func describeAgain(o *source.Opening, e storage.Object, in Input) (_ Input, why string, err error) {
 	listed := e.Rel
-	e, root, err := o.rebase(e)
+	e, root, err := o.Rebase(e)
 	if err != nil {
 		return in, "", err
 	}
-	in.Rel, in.found, in.root, in.rootRel, in.values = e.Rel, e.Found, root, rootRelOf(e.Rel, listed), nil
-	parts, err := o.partsOf(e)
-	if err != nil || o.hive == nil {
+	in.Rel, in.found, in.root, in.rootRel, in.values = e.Rel, e.Found, root, source.RootRelOf(e.Rel, listed), nil
+	parts, err := o.PartsOf(e)
+	if err != nil || o.Layout == nil {
 		return in, "", err
 	}
-	in.values, err = o.valuesOf(in.Name, parts)
+	in.values, err = o.ValuesOf(in.Name, parts)
 	return in, "", err
 }
 

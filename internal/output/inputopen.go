@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -22,20 +23,20 @@ import (
 // Open opens the files of pieces of the list, which must be in ascending order, and no
 // others. A file that is not the one that was listed is an error that wraps
 // [storage.ErrChanged]. The options that select files, and those about columns of paths,
-// are those of the list: they must be empty. The caller closes the files; see [Close].
-func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts Opening) (files []*File, of []Piece, err error) {
-	if err := opts.fill(); err != nil {
+// are those of the list: they must be empty. The caller closes the files; see [source.Close].
+func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts source.Opening) (files []*source.File, of []source.Piece, err error) {
+	if err := opts.Fill(); err != nil {
 		return nil, nil, err
 	}
-	needContext(ctx)
+	source.NeedContext(ctx)
 	for i, p := range pieces {
 		if n := len(p.Input.Groups); p.Lo < 0 || p.Lo > p.Hi || p.Hi > n {
 			return nil, nil, fmt.Errorf("%s: piece %d of %d: row groups from %d up to %d: want a range within 0 to %d", p.Input.Name, i+1, len(pieces), p.Lo, p.Hi, n)
 		}
 	}
-	opts.hive = in.layout()
-	bound := opts.ofPartitions()
-	files = make([]*File, len(pieces))
+	opts.Layout = in.layout()
+	bound := opts.OfPartitions()
+	files = make([]*source.File, len(pieces))
 	var work errgroup.Group // without its own context: files depend on the one they were opened with
 	if len(pieces) > 0 {
 		work.SetLimit(storage.Concurrency(opts.Store, pieces[0].Input.Name))
@@ -58,13 +59,13 @@ func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts Opening) (
 		return nil, nil, err
 	}
 	for i, p := range pieces {
-		of = append(of, Piece{File: files[i], Lo: p.Lo, Hi: p.Hi})
+		of = append(of, source.Piece{File: files[i], Lo: p.Lo, Hi: p.Hi})
 	}
 	return files, of, nil
 }
 
-// open opens one file.
-func (in *Inputs) open(ctx context.Context, of *Input, opts Opening, bound *where.Bound) (*File, error) {
+// Open opens one file.
+func (in *Inputs) open(ctx context.Context, of *Input, opts source.Opening, bound *where.Bound) (*source.File, error) {
 	e := storage.Object{Name: of.Name, Rel: of.Rel}
 	src, err := opts.Store.Open(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,32 +74,32 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts Opening, bound *wher
 	if err != nil {
 		return nil, err
 	}
-	f := newFile(src, e, &opts)
-	f.listed(of.Format, Origin{of.root, of.found, of.rootRel})
+	f := source.NewFile(src, e, &opts)
+	f.Listed(of.Format, source.Origin{Root: of.root, Found: of.found, RootRel: of.rootRel})
 	if err = in.sameObject(f, of); err == nil {
-		err = f.begin(ctx, partsOfValues(of.values), opts)
+		err = f.Begin(ctx, partsOfValues(of.values), opts)
 	}
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
 	err = in.sameContent(f, of)
 	if err == nil && bound != nil {
-		err = f.checkStored(opts.hive, bound, opts.IgnoreCase)
+		err = f.CheckStored(opts.Layout, bound, opts.IgnoreCase)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	f.knownAs(of.fingerprint)
-	return f, f.rest()
+	f.KnownAs(of.fingerprint)
+	return f, f.Rest()
 }
 
 // sameObject compares what is known of a file before it is read.
-func (in *Inputs) sameObject(f *File, of *Input) error {
-	got := f.src.Object()
+func (in *Inputs) sameObject(f *source.File, of *Input) error {
+	got := f.Reader().Object()
 	switch {
 	case got.Size != of.Size:
 		return in.changed(of, fmt.Sprintf("want %d bytes, got %d", of.Size, got.Size), nil)
-	case f.remote() && of.identity != "" && got.Identity != "" && got.Identity != of.identity:
+	case f.Remote() && of.identity != "" && got.Identity != "" && got.Identity != of.identity:
 		return in.changed(of, fmt.Sprintf("want the identity %s, got %s", of.identity, got.Identity), nil)
 	}
 	return nil
@@ -107,7 +108,7 @@ func (in *Inputs) sameObject(f *File, of *Input) error {
 // sameContent compares row groups, and the fingerprint unless the identity shows that
 // the file is the same, as its size and time do on the machine that listed it. The
 // fingerprint of a large Parquet file costs nothing.
-func (in *Inputs) sameContent(f *File, of *Input) error {
+func (in *Inputs) sameContent(f *source.File, of *Input) error {
 	same := f.NumGroups() == len(of.Groups)
 	for g := 0; same && g < f.NumGroups(); g++ {
 		same = f.GroupBytes(g) == of.Groups[g].Bytes
@@ -115,11 +116,11 @@ func (in *Inputs) sameContent(f *File, of *Input) error {
 	if !same {
 		return in.changed(of, "it has other row groups", nil)
 	}
-	free := f.format == dataset.Parquet && f.size > wholeBelow && !f.remote()
-	if !free && of.identity != "" && f.src.Object().Identity == of.identity {
+	free := f.Format() == dataset.Parquet && f.Size() > source.WholeBelow && !f.Remote()
+	if !free && of.identity != "" && f.Reader().Object().Identity == of.identity {
 		return nil
 	}
-	got, err := f.digest()
+	got, err := f.Digest()
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -32,13 +33,13 @@ import (
 type Inputs struct {
 	list *inputFile
 	only []bool // the inputs that it has; nil: all
-	how  Opening
+	how  source.Opening
 }
 
 // With returns the inputs with the options with which [Inputs.Opened] opens their files. The
 // options that select files, and those about columns of paths, are those of the list: they
 // must be empty.
-func (in *Inputs) With(opts Opening) *Inputs {
+func (in *Inputs) With(opts source.Opening) *Inputs {
 	if in == nil {
 		return nil
 	}
@@ -48,7 +49,7 @@ func (in *Inputs) With(opts Opening) *Inputs {
 }
 
 // Opened opens files as With says; see [Inputs.Open].
-func (in *Inputs) Opened(ctx context.Context, pieces []InputPiece) (files []*File, of []Piece, err error) {
+func (in *Inputs) Opened(ctx context.Context, pieces []InputPiece) (files []*source.File, of []source.Piece, err error) {
 	return in.Open(ctx, pieces, in.how)
 }
 
@@ -93,7 +94,7 @@ func IsInputs(first []byte) bool { return bytes.HasPrefix(first, []byte(`{"kind"
 // ReadInputs opens a list of inputs and reads its header and index.
 // If src is nil, it is read from the local file system.
 func ReadInputs(ctx context.Context, src storage.Source, name string) (*Inputs, error) {
-	needContext(ctx)
+	source.NeedContext(ctx)
 	if src == nil {
 		src = storage.Local{}
 	}
@@ -369,7 +370,7 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 			return in, err
 		}
 	}
-	_, known := textFormats[in.Format]
+	_, known := source.TextFormats[in.Format]
 	known = known || in.Format == dataset.Parquet || in.Format == dataset.ArrowFile || in.Format == dataset.ArrowStream
 	switch {
 	case in.Name == "" || !filepath.IsLocal(filepath.FromSlash(in.Rel)):
@@ -443,7 +444,7 @@ func (in *Inputs) has(i int) bool { return in == nil || in.only == nil || in.onl
 
 // Each yields the inputs in ascending order of Rel. After an error there are no more.
 func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
-	needContext(ctx)
+	source.NeedContext(ctx)
 	return func(yield func(Input, error) bool) {
 		last := ""
 		for k, x := range in.file().blocks {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
@@ -16,14 +17,14 @@ type InputPiece struct {
 	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
 }
 
-// Share returns the pieces of the list that belong to the shard: those that [Split]
+// Share returns the pieces of the list that belong to the shard: those that [source.Split]
 // returns for the same files. It reads the lines of their inputs only.
 func (in *Inputs) Share(ctx context.Context, s dataset.Shard) ([]InputPiece, error) {
-	needContext(ctx)
-	if err := checkShard(s); err != nil {
+	source.NeedContext(ctx)
+	if err := source.CheckShard(s); err != nil {
 		return nil, err
 	}
-	lo, hi := divide(in.weights(), s)
+	lo, hi := source.Divide(in.weights(), s)
 	var pieces []InputPiece
 	var numbers []int
 	at := 0
@@ -31,7 +32,7 @@ func (in *Inputs) Share(ctx context.Context, s dataset.Shard) ([]InputPiece, err
 		if !in.has(i) {
 			continue
 		}
-		if from, to, ok := overlap(at, int(groups), lo, hi); ok {
+		if from, to, ok := source.Overlap(at, int(groups), lo, hi); ok {
 			pieces, numbers = append(pieces, InputPiece{Lo: from, Hi: to}), append(numbers, i)
 		}
 		at += max(int(groups), 1)
@@ -49,7 +50,7 @@ func (in *Inputs) weights() (weights []int64) {
 	for i, n := range in.file().groups {
 		of := in.file().bytes[group : group+int(n)]
 		if group += int(n); in.has(i) {
-			weights = appendWeights(weights, len(of), func(g int) int64 { return of[g] })
+			weights = source.AppendWeights(weights, len(of), func(g int) int64 { return of[g] })
 		}
 	}
 	return weights
@@ -58,7 +59,7 @@ func (in *Inputs) weights() (weights []int64) {
 // Schemas returns the first input of each schema that the chosen inputs have. Where some
 // were left out of a list of several schemas, it reads the lines of the others.
 func (in *Inputs) Schemas(ctx context.Context) (first []Input, err error) {
-	needContext(ctx)
+	source.NeedContext(ctx)
 	all := in.file().header.Schemas
 	if in == nil || in.only == nil {
 		var numbers []int
@@ -105,8 +106,8 @@ func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
 		if !in.has(i) || !isParquet(i) {
 			continue
 		}
-		for len(pieces) < n && nth(len(pieces), n, total) < at+int64(groups) {
-			g := int(nth(len(pieces), n, total) - at)
+		for len(pieces) < n && source.Nth(len(pieces), n, total) < at+int64(groups) {
+			g := int(source.Nth(len(pieces), n, total) - at)
 			pieces, numbers = append(pieces, InputPiece{Lo: g, Hi: g + 1}), append(numbers, i)
 		}
 		at += int64(groups)
@@ -136,7 +137,7 @@ func (in *Inputs) parquet(ctx context.Context) (func(i int) bool, error) {
 // Pick returns a list of those inputs for which keep returns true. It reads all lines,
 // once.
 func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, error) {
-	needContext(ctx)
+	source.NeedContext(ctx)
 	if keep == nil {
 		return nil, errors.New("Inputs.Pick: keep is nil")
 	}
@@ -154,24 +155,24 @@ func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, er
 }
 
 // Where returns a list without the inputs of which the condition excludes every row
-// because of the values of their directories; see [OpenOptions].Where. If none is left,
+// because of the values of their directories; see [source.OpenOptions].Where. If none is left,
 // the first one is kept for its columns. It reads no lines.
 func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
-	opts := Opening{OpenOptions: OpenOptions{IgnoreCase: ignoreCase}, hive: in.layout()}
+	opts := source.Opening{OpenOptions: source.OpenOptions{IgnoreCase: ignoreCase}, Layout: in.layout()}
 	var err error
 	if condition != "" {
-		if opts.where, err = where.Parse(condition); err != nil {
+		if opts.Condition, err = where.Parse(condition); err != nil {
 			return nil, err
 		}
 	}
-	bound := opts.ofPartitions()
+	bound := opts.OfPartitions()
 	if bound == nil {
 		return in, nil
 	}
 	kept := &Inputs{list: in.file(), only: make([]bool, len(in.file().groups))}
 	i, any := 0, false
 	for _, run := range in.file().runs {
-		may := opts.mayHold(bound, partsOfValues(in.file().values(run.Of)))
+		may := opts.MayHold(bound, partsOfValues(in.file().values(run.Of)))
 		for range run.Inputs {
 			kept.only[i] = may && in.has(i)
 			any = any || kept.only[i]
@@ -189,11 +190,11 @@ func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
 }
 
 // layout returns what the files of the list have in common; nil if that is nothing.
-func (in *Inputs) layout() *hiveLayout {
+func (in *Inputs) layout() *source.HiveLayout {
 	if len(in.file().hive) == 0 {
 		return nil
 	}
-	return &hiveLayout{like: in.file().name, columns: slices.Clone(in.file().hive)}
+	return &source.HiveLayout{Like: in.file().name, Columns: slices.Clone(in.file().hive)}
 }
 
 // partsOfValues returns the directories that values come from.

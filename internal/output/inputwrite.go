@@ -21,6 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -49,7 +50,7 @@ const listBlock = 256
 // inputList is what a list of inputs records.
 type inputList struct {
 	arguments []string      // the names that were listed, for people
-	base      string        // see [Opening]
+	base      string        // see [source.Opening]
 	hive      []hive.Column // the columns of Values of all inputs, in their order
 	inputs    int           // their number
 	spool     *spill.Bytes  // has their lines: a log may have a million files
@@ -128,7 +129,7 @@ var pointerSize = int64(len(fmt.Sprintf(pointerText, 0, 0)))
 // replace is true, and otherwise an error that wraps [publish.ErrExists]. If dst is nil, the list
 // is written to the local file system.
 func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *Inputs, replace bool) (size int64, err error) {
-	needContext(ctx)
+	source.NeedContext(ctx)
 	file := list.file()
 	if file == noInputs {
 		return 0, fmt.Errorf("%s: the list of inputs is nil or empty (make it with ListInputs or ReadInputs)", name)
@@ -284,7 +285,7 @@ func (l *inputList) add(in Input) error {
 	return err
 }
 
-// open returns the list as a reader of its file would have it. Its lines stay in the
+// Open returns the list as a reader of its file would have it. Its lines stay in the
 // spool.
 func (l *inputList) open(ctx context.Context) (*Inputs, error) {
 	err := l.spool.Flush()
@@ -429,7 +430,7 @@ func (a *assembly) line(r *bufio.Reader, i int) error {
 // count adds an input to the header.
 func (a *assembly) count(in *Input, i int) {
 	h := a.header
-	stem := xxh3.HashString128(stemOf(in.Rel)).Bytes()
+	stem := xxh3.HashString128(source.StemOf(in.Rel)).Bytes()
 	h.Alike = h.Alike || a.stems[stem]
 	a.stems[stem] = true
 	at, ok := a.schemas[in.Schema]

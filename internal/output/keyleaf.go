@@ -9,12 +9,13 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keyLeaf makes keys from the values of a leaf that is the whole key.
 type keyLeaf struct {
-	file    *File
+	file    *source.File
 	values  arrowparquet.LeafValues
 	schema  *arrow.Schema // of a record with only the leaf, as column "key"
 	column  key.Column    // the column in that schema
@@ -28,7 +29,7 @@ type keyLeaf struct {
 // keyName is the name of the column in a keyLeaf's schema.
 const keyName = "key"
 
-func newKeyLeaf(f *File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *keyLeaf {
+func newKeyLeaf(f *source.File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *keyLeaf {
 	l := &keyLeaf{file: f, values: leaf, options: o, column: key.Column{Path: key.Path{keyName}, Cast: cast}}
 	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
 	if enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, o); err != nil || !enc.AsStored() {
@@ -48,17 +49,17 @@ func newKeyLeaf(f *File, leaf arrowparquet.LeafValues, cast arrow.DataType, o ke
 	}
 	switch leaf.Type().ID() {
 	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY, arrow.LARGE_BINARY:
-		l.strings = f.parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
+		l.strings = f.Parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
 	}
 	return l
 }
 
 // width is the number of bytes of a PLAIN value; 0 for byte arrays.
-func (l *keyLeaf) width() int { return l.file.parquet().File().Leaves[l.values.Index()].Width() }
+func (l *keyLeaf) width() int { return l.file.Parquet().File().Leaves[l.values.Index()].Width() }
 
 // bits reports whether PLAIN values are single bits.
 func (l *keyLeaf) bits() bool {
-	return l.file.parquet().File().Leaves[l.values.Index()].Type == format.Boolean
+	return l.file.Parquet().File().Leaves[l.values.Index()].Type == format.Boolean
 }
 
 // fill calls f with the keys of a page without dictionary indices, in b. They are
@@ -75,7 +76,7 @@ func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) 
 	if l.enc == nil {
 		enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, l.options)
 		if err != nil {
-			return fmt.Errorf("%s: %w", l.file.name, err)
+			return fmt.Errorf("%s: %w", l.file.Name(), err)
 		}
 		l.enc = enc
 	}
@@ -87,7 +88,7 @@ func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) 
 	rec := array.NewRecord(l.schema, []arrow.Array{values}, int64(values.Len()))
 	defer rec.Release()
 	if err := l.enc.Encode(rec, b); err != nil {
-		return fmt.Errorf("%s: %w", l.file.name, err)
+		return fmt.Errorf("%s: %w", l.file.Name(), err)
 	}
 	return f(b)
 }

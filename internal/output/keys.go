@@ -1,7 +1,6 @@
 package output
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -9,6 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -18,7 +18,7 @@ type Keys struct {
 	// Batch holds the keys. Its Rows number values, not rows of the file.
 	Batch *key.Batch
 	// Piece is the row group that the keys come from.
-	Piece Piece
+	Piece source.Piece
 	// Times holds the number of rows that have each key, by position in
 	// Batch.Rows. Nil means one row each.
 	Times []uint32
@@ -50,7 +50,7 @@ func (k *Keys) Probe() ([]uint32, error) {
 	}
 	var err error
 	if k.hits, err = k.filter.ProbeBatch(k.Batch, k.hits); err != nil {
-		return nil, fmt.Errorf("%s: %w", k.Piece.File.name, err)
+		return nil, fmt.Errorf("%s: %w", k.Piece.File.Name(), err)
 	}
 	return k.hits, nil
 }
@@ -118,14 +118,4 @@ func fit(b *key.Batch, file string, columns []key.Column, ids bool) error {
 // atColumns returns the place of key columns in a file.
 func atColumns(file string, columns []key.Column) fault.At {
 	return fault.At{File: file, Column: key.ColumnsString(columns)}
-}
-
-// inGroup adds the row group to an error about the keys of a record or page,
-// which was made without it. Text and streams have no row groups.
-func inGroup(err error, f *File, group int) error {
-	var e *fault.Error
-	if (errors.Is(err, key.ErrNoUUID) || errors.Is(err, key.ErrMisfit)) && f.GroupRows(group) >= 0 && errors.As(err, &e) {
-		e.At.RowGroup = group + 1
-	}
-	return err
 }

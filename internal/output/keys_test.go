@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -32,7 +33,7 @@ func TestReadKeys(t *testing.T) {
 	dir := t.TempDir()
 	for _, ending := range []string{"parquet", "arrow"} {
 		name := sourcetest.Write(t, filepath.Join(dir, "log."+ending), groupRows, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "name", Values: names}))
-		pieces := Split(open(t, Opening{}, name), dataset.Shard{})
+		pieces := source.Split(open(t, source.Opening{}, name), dataset.Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			want, nulls := map[string][]int64{}, int64(0) // rows by key
 			for row := range rows {
@@ -117,7 +118,7 @@ func integerKey(v int64) string {
 // A panic or error of the caller's function becomes an error of the earliest row group.
 func TestReadKeysFails(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
-	pieces := Split(open(t, Opening{}, name), dataset.Shard{})
+	pieces := source.Split(open(t, source.Opening{}, name), dataset.Shard{})
 	for _, runs := range []int{0, 5} {
 		_, _, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Runs: runs, RunRows: 3, Threads: 4}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -14,7 +15,7 @@ import (
 // key columns and must not be used concurrently.
 type keyScan struct {
 	scanner *Scanner
-	file    *File
+	file    *source.File
 	matches []matchScan // one per filter
 	votes   votes
 	where   *rowFilter // the condition on the file's rows; nil: none
@@ -73,9 +74,9 @@ func (k *keyScan) shed() {
 
 // newKeyScan prepares to scan the file. checks has one function per match; nil
 // means that the filter alone decides.
-func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, checks []check) (*keyScan, error) {
+func newKeyScan(s *Scanner, f *source.File, buf *parquet.Buffers, checks []check) (*keyScan, error) {
 	k := &keyScan{scanner: s, file: f}
-	if f.where != nil {
+	if f.Where() != nil {
 		k.where = newRowFilter(f, buf)
 	}
 	for i, m := range s.match {
@@ -94,17 +95,17 @@ func newKeyScan(s *Scanner, f *File, buf *parquet.Buffers, checks []check) (*key
 }
 
 // newMatchScan returns the matchScan that suits the match's key.
-func (s *Scanner) newMatchScan(f *File, m Predicate, buf *parquet.Buffers, c check) (matchScan, error) {
+func (s *Scanner) newMatchScan(f *source.File, m Predicate, buf *parquet.Buffers, c check) (matchScan, error) {
 	columns, o, err := m.key()
 	if err != nil {
 		return nil, err
 	}
-	enc, err := newKeyEncoder(f.name, f.Schema(), columns, o, true)
+	enc, err := newKeyEncoder(f.Name(), f.Schema(), columns, o, true)
 	if err != nil {
 		return nil, err
 	}
 	keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
-	leaf, ok := f.parquet().Leaf(enc.Index())
+	leaf, ok := f.Parquet().Leaf(enc.Index())
 	if !ok {
 		return newRecordScan(f, m, enc.Columns(), keys, c, s.opts.Entries)
 	}

@@ -10,6 +10,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -19,14 +20,14 @@ func TestManifestCountsNulls(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")+"/"
 	sourcetest.Write(t, filepath.Join(in, "a.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{1, nil, 3, nil, nil}}))
 	sourcetest.Write(t, filepath.Join(in, "b.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{nil, 3}}))
-	files := open(t, Opening{}, in)
+	files := open(t, source.Opening{}, in)
 	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := runOf(1)
 	run.Log = files
-	w, err := Destination{Output: Output{Name: out}, Result: ResultExact, Run: run}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
+	w, err := Destination{Output: Output{Name: out}, Result: source.ResultExact, Run: run}.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestManifestCountsNulls(t *testing.T) {
 // nullableLog writes three row groups of small pages with an index, every fifth of whose rows has
 // no key. The keys of a row group begin at 1000 times its number. Each row group claims to be so
 // large that it is read in the given number of ranges. The claim is in a column that is not read.
-func nullableLog(t *testing.T, ranges int64, o Opening) []*File {
+func nullableLog(t *testing.T, ranges int64, o source.Opening) []*source.File {
 	t.Helper()
 	const rows = 700
 	var b bytes.Buffer
@@ -63,7 +64,7 @@ func nullableLog(t *testing.T, ranges int64, o Opening) []*File {
 		t.Fatal(err)
 	}
 	files := open(t, o, sourcetest.Put(t, filepath.Join(t.TempDir(), "log.parquet"), b.String()))
-	p := files[0].parquet().File()
+	p := files[0].Parquet().File()
 	for g := range p.RowGroups {
 		p.Metadata.RowGroups[g].Columns[2].MetaData.TotalUncompressedSize = ranges * rangeBytes
 		sourcetest.Equal(t, "ranges", len(slices.Collect(rangesIn(p, g))), int(ranges))
@@ -90,8 +91,8 @@ func TestNullsOfRanges(t *testing.T) {
 		} {
 			what := fmt.Sprintf("%s, %d ranges", c.name, ranges)
 			filter := exactOf("id", c.ids...)
-			files := nullableLog(t, ranges, Opening{OpenOptions: OpenOptions{Where: c.where}})
-			pieces := Split(files, dataset.Shard{})
+			files := nullableLog(t, ranges, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}})
+			pieces := source.Split(files, dataset.Shard{})
 			for _, distinct := range []bool{false, true} {
 				o := KeyOptions{Key: "id", Filter: filter, Distinct: distinct, CountNulls: true, Threads: 2}
 				_, nulls, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
@@ -134,7 +135,7 @@ func TestNullsOfRanges(t *testing.T) {
 				sourcetest.Equal(t, fmt.Sprintf("%s: NULLs of a scan by %d filters", what, len(match)), read.Stats.KeysNull.Load(), c.nulls)
 				skipped("a scan", read)
 				pages := scanner()
-				out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}, Result: ResultExact}
+				out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}, Result: source.ResultExact}
 				written, err := out.WriteScan(t.Context(), pages, pieces, files, nil)
 				if err != nil {
 					t.Fatal(err)

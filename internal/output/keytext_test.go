@@ -14,17 +14,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keysOf reads a key with ReadKeys: each key, the number of rows, and the number of
 // rows without a key.
-func keysOf(t *testing.T, files []*File, column string) (all []string, rows, null int, err error) {
+func keysOf(t *testing.T, files []*source.File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
 	var mu sync.Mutex
 	o := KeyOptions{Key: column, IDs: true, Threads: 2}
-	gotRows, gotNulls, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
+	gotRows, gotNulls, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
 		return func(k *Keys) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -43,14 +44,14 @@ func keysOf(t *testing.T, files []*File, column string) (all []string, rows, nul
 }
 
 // keysByRecords is keysOf via Arrow records.
-func keysByRecords(t *testing.T, files []*File, column string) (all []string, rows, null int, err error) {
+func keysByRecords(t *testing.T, files []*source.File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
 	paths, err := key.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b key.Batch
-	for r, err := range Map(t.Context(), Split(files, dataset.Shard{}), 0, nil, pass) {
+	for r, err := range Map(t.Context(), source.Split(files, dataset.Shard{}), 0, nil, pass) {
 		if err != nil {
 			return all, rows, null, err
 		}
@@ -99,7 +100,7 @@ func TestTextKeys(t *testing.T) {
 				if key != "id" && name == "a.txt" {
 					continue
 				}
-				files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: sourcetest.Checked(t), Types: map[string]arrow.DataType{"id": id}}}, path)
+				files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t), Types: map[string]arrow.DataType{"id": id}}}, path)
 				got, rows, null, err := keysOf(t, files, key)
 				want, wantRows, wantNull, wantErr := keysByRecords(t, files, key)
 				if err != nil || wantErr != nil {
@@ -118,7 +119,7 @@ func TestTextKeys(t *testing.T) {
 // Errors of the work, of the text and of the context end the reading.
 func TestTextKeysEnd(t *testing.T) {
 	path := sourcetest.Put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
-	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, path)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, path)
 	_, _, _, err := keysOf(t, files, "id")
 	sourcetest.Says(t, "a bad line", err, fault.ErrMismatch, "a.txt: line 200001: column id")
 	full := errors.New("full")
@@ -131,7 +132,7 @@ func TestTextKeysEnd(t *testing.T) {
 		{func(*Keys) error { cancel(); return nil }, context.Canceled},
 	} {
 		o := KeyOptions{Key: "id", IDs: true, Threads: 1}
-		_, _, err := ReadKeys(ctx, Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) { return c.work, nil })
+		_, _, err := ReadKeys(ctx, source.Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) { return c.work, nil })
 		if !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}
@@ -143,7 +144,7 @@ func TestBadLines(t *testing.T) {
 	rec := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}})
 	parquet := sourcetest.Write(t, dir+"/a.parquet", 1, rec)
 	csv := sourcetest.Put(t, dir+"/b.csv", "id\n1\nx\n2\n\n3,4\n")
-	opts := Opening{OpenOptions: OpenOptions{Text: true, SkipBad: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}, Stdin: strings.NewReader("x\n1\n")}}
+	opts := source.Opening{OpenOptions: source.OpenOptions{Text: true, SkipBad: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}, Stdin: strings.NewReader("x\n1\n")}}
 	files := open(t, opts, parquet, csv, "-")
 	all, rows, null, err := keysOf(t, files, "id")
 	if err != nil || len(all) != 4 || rows != 4 || null != 0 {
@@ -151,7 +152,7 @@ func TestBadLines(t *testing.T) {
 	}
 	for _, f := range files {
 		n, lines, skips := f.BadLines()
-		want := map[dataset.Format]string{dataset.Parquet: "0 [] false", dataset.CSV: "2 [3 6] true", dataset.Lines: "1 [1] true"}[f.format]
-		sourcetest.Equal(t, f.name, fmt.Sprintf("%d %v %v", n, lines, skips), want)
+		want := map[dataset.Format]string{dataset.Parquet: "0 [] false", dataset.CSV: "2 [3 6] true", dataset.Lines: "1 [1] true"}[f.Format()]
+		sourcetest.Equal(t, f.Name(), fmt.Sprintf("%d %v %v", n, lines, skips), want)
 	}
 }

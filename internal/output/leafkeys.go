@@ -8,13 +8,14 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // leafKeys reads the keys of a column that is one leaf of a Parquet file and not
 // repeated. It must not be used concurrently.
 type leafKeys struct {
-	file       *File
+	file       *source.File
 	columns    []key.Column // the key's, for errors
 	leaf       *keyLeaf
 	buf        *parquet.Buffers
@@ -84,7 +85,7 @@ func (l *leafKeys) chunk(ctx context.Context, r rowRange, some []uint32) (c *par
 		n.release()
 		return nil, n.nulls, nil
 	}
-	c = l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
+	c = l.file.Parquet().File().ChunkIn(l.buf, r.group, l.number())
 	if n.ahead != nil {
 		c.Expect(n.ahead)
 	}
@@ -122,7 +123,7 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange, failing bool) (*narro
 		return nil, err
 	}
 	whole := r.lo == 0 && r.hi == total
-	failing = failing || l.file.where != nil && !whole // so may rows elsewhere
+	failing = failing || l.file.Where() != nil && !whole // so may rows elsewhere
 	if l.countNulls && (nulls < 0 || nulls > 0 && failing) {
 		ranges = [][2]int64{{0, total}}
 	}
@@ -174,7 +175,7 @@ func (l *leafKeys) each(ctx context.Context, group int, c *parquet.Chunk, fn fun
 		}
 		l.keys.place = at
 		if err := fn(p); err != nil {
-			return inGroup(err, l.file, group)
+			return source.InGroup(err, l.file, group)
 		}
 	}
 }
@@ -184,7 +185,7 @@ func (l *leafKeys) placeOf(p *parquet.Page) position {
 	at := position{first: uint32(p.FirstRow)}
 	if p.NonNull < p.Values {
 		at.nulls, at.buf = p, &l.there
-		at.full = uint8(l.file.parquet().File().Leaves[l.number()].MaxDef)
+		at.full = uint8(l.file.Parquet().File().Leaves[l.number()].MaxDef)
 	}
 	return at
 }
@@ -217,7 +218,7 @@ func (r rowRange) rows(some []uint32) int64 {
 // firstPage passes on the keys of the first page of a row group.
 func (l *leafKeys) firstPage(ctx context.Context, r rowRange, _ []uint32) (rows, nulls int64, err error) {
 	defer l.buf.Rest()
-	c := l.file.parquet().File().ChunkIn(l.buf, r.group, l.number())
+	c := l.file.Parquet().File().ChunkIn(l.buf, r.group, l.number())
 	p, err := c.Next(ctx)
 	if errors.Is(err, io.EOF) {
 		return 0, 0, nil
@@ -226,7 +227,7 @@ func (l *leafKeys) firstPage(ctx context.Context, r rowRange, _ []uint32) (rows,
 		return 0, 0, err
 	}
 	nulls, err = l.page(p, c.Dictionary())
-	return int64(p.Values), nulls, inGroup(err, l.file, r.group)
+	return int64(p.Values), nulls, source.InGroup(err, l.file, r.group)
 }
 
 // page passes on the keys of a page in steps, because a page may be large, and a
@@ -279,7 +280,7 @@ func firstValues(plain []byte, n, width int) (some []byte, values int) {
 // step passes on the keys of a page without dictionary indices.
 func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 	err = l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
-		if err := fit(b, l.file.name, l.columns, l.ids); err != nil {
+		if err := fit(b, l.file.Name(), l.columns, l.ids); err != nil {
 			return err
 		}
 		b.Len = p.Values
@@ -313,7 +314,7 @@ func (l *leafKeys) entries(ctx context.Context, r rowRange, some []uint32) (rows
 		return 0, 0, err
 	}
 	misfits, err := l.tallied()
-	return rows, nulls + misfits, inGroup(err, l.file, r.group)
+	return rows, nulls + misfits, source.InGroup(err, l.file, r.group)
 }
 
 // tally counts the rows of a page by dictionary entry.
@@ -334,7 +335,7 @@ func (l *leafKeys) tallied() (misfits int64, err error) {
 	}
 	err = l.leaf.fill(l.keys.Batch, l.asPage(), func(b *key.Batch) error {
 		b.Keep(func(e uint32) bool { return l.uses[e] > 0 })
-		if err := fit(b, l.file.name, l.columns, l.ids); err != nil {
+		if err := fit(b, l.file.Name(), l.columns, l.ids); err != nil {
 			return err
 		}
 		for _, e := range b.Misfits() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -37,7 +38,7 @@ func (l *leafScan) within(ctx context.Context, group int) ([][2]int64, error) {
 }
 
 func (l *leafScan) before(group int) (bytes int64, ok bool) {
-	f := l.file.parquet().File()
+	f := l.file.Parquet().File()
 	md := &f.Metadata.RowGroups[group].Columns[l.number()].MetaData
 	nulls := md.Statistics.NullCount
 	return md.TotalCompressedSize, f.Leaves[l.number()].MaxDef == 0 || nulls.Valid && nulls.V == 0
@@ -56,7 +57,7 @@ func (l *leafScan) shed() {
 
 func (l *leafScan) hits(ctx context.Context, r rowRange, some []uint32) (_ []uint32, nulls int64, err error) {
 	l.found, l.of, l.nulls, l.dict = l.found[:0], l.of[:0], 0, nil
-	l.keys.Piece = Piece{File: l.file, Lo: r.group, Hi: r.group + 1}
+	l.keys.Piece = source.Piece{File: l.file, Lo: r.group, Hi: r.group + 1}
 	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
 		return nil, outside, err
@@ -120,7 +121,7 @@ func (l *leafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 // matchPlain is match for a page without dictionary indices.
 func (l *leafScan) matchPlain(p *parquet.Page) error {
 	return l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
-		if err := fit(b, l.file.name, l.columns, false); err != nil {
+		if err := fit(b, l.file.Name(), l.columns, false); err != nil {
 			return err
 		}
 		l.nulls += int64(len(b.Misfits()))
@@ -144,7 +145,7 @@ func (l *leafScan) misfits(indices []uint32) error {
 		case l.nullMisfits:
 			l.nulls++
 		default:
-			return key.Misfit(fault.At{File: l.file.name}, l.columns)
+			return key.Misfit(fault.At{File: l.file.Name()}, l.columns)
 		}
 	}
 	return nil
@@ -154,7 +155,7 @@ func (l *leafScan) misfits(indices []uint32) error {
 // passes, so that its indices need not be decoded. It returns false if rows are
 // counted by key, or if NULLs must be counted.
 func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
-	f, leaf := l.file.parquet().File(), l.number()
+	f, leaf := l.file.Parquet().File(), l.number()
 	nulls := f.Metadata.RowGroups[group].Columns[leaf].MetaData.Statistics.NullCount
 	switch {
 	case l.counts || f.Leaves[leaf].MaxDef > 0 && !(nulls.Valid && nulls.V == 0):

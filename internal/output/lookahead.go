@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -41,7 +42,7 @@ func (e *pageEngine) nextJob() (*rangeJob, bool) {
 		if !ok {
 			break
 		}
-		if s.source.piece.File.remote() {
+		if s.source.piece.File.Remote() {
 			e.scouts.add(s)
 		}
 		e.coming = append(e.coming, s)
@@ -147,7 +148,7 @@ func (l *lookahead) scout(ctx context.Context) {
 // same, and returns it as an error.
 func (s *rangeJob) announceKeys(ctx context.Context, k *keyScan) {
 	var err error
-	defer recovered(k.file, s.rowRange.group, &err)
+	defer source.Recovered(k.file, s.rowRange.group, &err)
 	s.keys.where, s.keys.matches = k.announce(ctx, s.rowRange)
 	s.announceAgain(k)
 }
@@ -205,7 +206,7 @@ func (k *keyScan) announce(ctx context.Context, r rowRange) (where map[int]*parq
 		if k.where != nil {
 			n.restrict(spans, k.file.GroupRows(r.group))
 		}
-		n.announce(k.file.parquet().File(), r.group, l.number())
+		n.announce(k.file.Parquet().File(), r.group, l.number())
 		list[i] = n
 	}
 	return where, list
@@ -263,7 +264,7 @@ func (s *rangeJob) release() {
 // announceLeaves announces the pages that the leaf tasks of a job will read.
 func (s *rangeJob) announceLeaves(rows *selection) {
 	f := s.source.piece.File
-	if !f.remote() || rows.len() == 0 {
+	if !f.Remote() || rows.len() == 0 {
 		return
 	}
 	s.leavesAhead = make([]*parquet.Ahead, len(s.source.leaves))
@@ -342,8 +343,8 @@ func (r *keyReading) lookAhead(ctx context.Context, tasks []task) *tasksAhead {
 // ignored: the task reads the same.
 func (w *keyWorker) announce(ctx context.Context, t task) (n *narrowed) {
 	var err error
-	defer recovered(t.file, t.group, &err)
-	if !t.file.remote() || w.options.FirstPages > 0 || w.open(t.file) != nil || w.leaf == nil {
+	defer source.Recovered(t.file, t.group, &err)
+	if !t.file.Remote() || w.options.FirstPages > 0 || w.open(t.file) != nil || w.leaf == nil {
 		return nil
 	}
 	if n, err = w.leaf.narrow(ctx, t.rowRange, w.where != nil); err != nil {
@@ -356,7 +357,7 @@ func (w *keyWorker) announce(ctx context.Context, t task) (n *narrowed) {
 		}
 		n.restrict(spans, t.file.GroupRows(t.group))
 	}
-	n.announce(t.file.parquet().File(), t.group, w.leaf.number())
+	n.announce(t.file.Parquet().File(), t.group, w.leaf.number())
 	return n
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -30,7 +31,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 	sourcetest.Write(t, filepath.Join(dir, "z.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(20, func(i int) int64 { return int64(i) })}))
 	remote := &storagetest.Remote{T: t, Storage: storage.Local{}, At: 4}
 	for _, key := range []string{"id", "id::string"} {
-		pieces := Split(open(t, Opening{OpenOptions: OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
+		pieces := source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("it hangs"))
 		defer cancel()
 		rows, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: key, Threads: 2}, func() (func(*Keys) error, error) {
@@ -49,8 +50,8 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 // is read.
 func TestAnnouncePanics(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
-	files := open(t, Opening{OpenOptions: OpenOptions{Store: panicking{storage.Local{}}}}, name)
-	_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: panicking{storage.Local{}}}}, name)
+	_, _, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
 		return func(*Keys) error { return nil }, nil
 	})
 	sourcetest.Says(t, "keys", err, nil, "log.parquet", "no room")
@@ -58,7 +59,7 @@ func TestAnnouncePanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err = range ScanRecords(t.Context(), scanner, Split(files, dataset.Shard{})) {
+	for _, err = range ScanRecords(t.Context(), scanner, source.Split(files, dataset.Shard{})) {
 		if err != nil {
 			break
 		}

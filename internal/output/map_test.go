@@ -14,28 +14,29 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // pass passes records on unchanged.
 func pass() (Work, error) {
-	return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 		rec.Retain()
 		return emit(rec)
 	}, nil
 }
 
 // columnsOf returns the columns that Map reads of a file.
-type columnsOf func(*File) ([]int, error)
+type columnsOf func(*source.File) ([]int, error)
 
 func value(rec arrow.Record) int64 { return rec.Column(0).(*array.Int64).Value(0) }
 
 // some makes a file with the given number of row groups and batches.
-func some(mem *sourcetest.Table, groups, batches int) *File {
+func some(mem *sourcetest.Table, groups, batches int) *source.File {
 	for range groups {
 		mem.Groups = append(mem.Groups, sourcetest.Group{Bytes: 1, Batches: batches})
 	}
-	return newTable("some", dataset.Parquet, mem)
+	return source.NewTable("some", dataset.Parquet, mem)
 }
 
 // The output is in input order and complete, for any number of workers, whatever time
@@ -46,11 +47,11 @@ func TestMapOrder(t *testing.T) {
 		table := &sourcetest.Table{Mem: mem}
 		a := some(table, 20, 7)
 		b := some(&sourcetest.Table{Mem: mem}, 5, 1)
-		pieces := []Piece{{a, 0, 3}, {b, 1, 4}, {b, 5, 5}, {a, 10, 20}}
+		pieces := []source.Piece{{File: a, Lo: 0, Hi: 3}, {File: b, Lo: 1, Hi: 4}, {File: b, Lo: 5, Hi: 5}, {File: a, Lo: 10, Hi: 20}}
 		var want []string
 		for i, p := range pieces {
 			for g := p.Lo; g < p.Hi; g++ {
-				for batch := range p.File.table.(*sourcetest.Table).Groups[g].Batches {
+				for batch := range p.File.Table().(*sourcetest.Table).Groups[g].Batches {
 					for range (g + batch) % 3 {
 						want = append(want, fmt.Sprint(i, ":", g*1000+batch))
 					}
@@ -61,7 +62,7 @@ func TestMapOrder(t *testing.T) {
 		var mu sync.Mutex
 		work := func() (Work, error) {
 			busy := atomic.Bool{}
-			return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+			return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 				if busy.Swap(true) {
 					t.Error("two goroutines use one Work")
 				}
@@ -97,7 +98,7 @@ func TestMapStops(t *testing.T) {
 	for after := range 12 {
 		f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 30, 4)
 		seen := 0
-		for r, err := range Map(t.Context(), []Piece{{f, 0, 30}}, 4, nil, pass) {
+		for r, err := range Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, 4, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +119,7 @@ func TestMapWaitsForTheConsumer(t *testing.T) {
 		table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
 		f := some(table, 2000, batches)
 		first := true
-		for r, err := range Map(t.Context(), []Piece{{f, 0, 2000}}, threads, nil, pass) {
+		for r, err := range Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 2000}}, threads, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,7 +151,7 @@ func TestMapErrors(t *testing.T) {
 			{"in Read", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[5].Err = boom }, 18, boom, nil},
 			{"in two groups", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[4].Err, f.Groups[5].Err = boom, errors.New("later") }, 15, boom, nil},
 			{"in Work", func() (Work, error) {
-				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+				return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 6001 {
 						return boom
 					}
@@ -160,11 +161,11 @@ func TestMapErrors(t *testing.T) {
 			}, nil, 19, boom, nil},
 			{"at the start of a worker", func() (Work, error) { return nil, boom }, nil, 0, boom, nil},
 			{"in Columns", pass, func(_ *sourcetest.Table, o *columnsOf) {
-				*o = func(*File) ([]int, error) { return nil, boom }
+				*o = func(*source.File) ([]int, error) { return nil, boom }
 			}, 0, boom, nil},
 			{"a panic in Read", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[7].Panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
 			{"a panic in Work", func() (Work, error) {
-				return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+				return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 3000 {
 						var nothing []int
 						return fmt.Errorf("%d", nothing[int(value(rec))])
@@ -181,7 +182,7 @@ func TestMapErrors(t *testing.T) {
 				c.edit(table, &columns)
 			}
 			rows, ended := 0, false
-			for r, err := range Map(t.Context(), []Piece{{f, 0, 12}}, threads, columns, c.work) {
+			for r, err := range Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 12}}, threads, columns, c.work) {
 				if ended {
 					t.Errorf("%s: the sequence goes on after its error", c.name)
 				}
@@ -209,7 +210,7 @@ func TestMapCancel(t *testing.T) {
 			cancel(why)
 		}
 		rows, failed := 0, error(nil)
-		for r, err := range Map(ctx, []Piece{{f, 0, 50}}, 3, nil, pass) {
+		for r, err := range Map(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, 3, nil, pass) {
 			if err != nil {
 				failed = err
 				continue
@@ -234,7 +235,7 @@ func TestMapOfNothing(t *testing.T) {
 		t.Error("something came of nothing")
 	}
 	f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 3, 0)
-	for range Map(t.Context(), []Piece{{f, 0, 3}}, 8, nil, pass) {
+	for range Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 3}}, 8, nil, pass) {
 		t.Error("rows came of empty groups")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -36,7 +37,7 @@ func (m *Predicate) exact() bool {
 	return m.Check != nil || m.Filter.Kind() == codec.KindExact
 }
 
-// columns names the key columns, for messages.
+// Columns names the key columns, for messages.
 func (m Predicate) columns() string {
 	if m.Key != "" {
 		return m.Key
@@ -82,12 +83,12 @@ func (m Predicate) encoder(file string, schema *arrow.Schema) (*key.Encoder, err
 }
 
 // pruner returns a Pruner for a Parquet file, or nil if nothing can be pruned.
-func (m Predicate) pruner(f *File) (*prune.Pruner, error) {
+func (m Predicate) pruner(f *source.File) (*prune.Pruner, error) {
 	columns, o, err := m.key()
 	if err != nil {
 		return nil, err
 	}
-	p, err := prune.New(f.parquet().File(), f.Schema(), columns, o, m.Filter)
+	p, err := prune.New(f.Parquet().File(), f.Schema(), columns, o, m.Filter)
 	if p != nil {
 		p.Doubt = f.Doubt
 	}

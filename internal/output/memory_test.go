@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -26,13 +27,13 @@ const (
 // The size of a page in memory is charged before the page is decompressed, wherever it
 // is read.
 func TestPagesAreCharged(t *testing.T) {
-	opts := Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}
+	opts := source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}
 	f := open(t, opts, longList)[0]
 	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
 	for _, err := range Read(t.Context(), f, 0, nil) {
 		sourcetest.Says(t, "records", err, fault.ErrMemory, where...)
 	}
-	_, err := f.parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
+	_, err := f.Parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	sourcetest.Says(t, "checking", err, fault.ErrMemory, where...)
 	scanner := func() *Scanner {
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}})
@@ -42,18 +43,18 @@ func TestPagesAreCharged(t *testing.T) {
 		return s
 	}
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet"), Format: dataset.Parquet, Compression: "brotli"}}
-	_, err = out.WriteScan(t.Context(), scanner(), Split([]*File{f}, dataset.Shard{}), []*File{f}, nil)
+	_, err = out.WriteScan(t.Context(), scanner(), source.Split([]*source.File{f}, dataset.Shard{}), []*source.File{f}, nil)
 	sourcetest.Says(t, "a scan", err, fault.ErrMemory, where...)
 
 	out.Compression = f.Codec() // the chunk is copied as it is stored
-	if w, err := out.WriteScan(t.Context(), scanner(), Split([]*File{f}, dataset.Shard{}), []*File{f}, nil); err != nil || w.Rows != f.Rows() {
+	if w, err := out.WriteScan(t.Context(), scanner(), source.Split([]*source.File{f}, dataset.Shard{}), []*source.File{f}, nil); err != nil || w.Rows != f.Rows() {
 		t.Errorf("a scan that keeps all rows wrote %d of %d: %v", w.Rows, f.Rows(), err)
 	}
 }
 
 // Records of a dictionary with long strings are cut by their size after expansion.
 func TestLongStringsAreCut(t *testing.T) {
-	f := open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longWords)[0]
+	f := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, longWords)[0]
 	rows := int64(0)
 	for rec, err := range Read(t.Context(), f, 0, nil) {
 		if err != nil {
@@ -66,7 +67,7 @@ func TestLongStringsAreCut(t *testing.T) {
 			break
 		}
 	}
-	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 16 << 20}}, longWords)[0]
+	f = open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 16 << 20}}, longWords)[0]
 	for _, err := range Read(t.Context(), f, 0, nil) {
 		sourcetest.Says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
 	}
@@ -78,16 +79,16 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: sourcetest.Numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
-		files := open(t, Opening{OpenOptions: OpenOptions{Memory: 32 << 20}}, name)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 32 << 20}}, name)
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Count(t.Context(), s, Split(files, dataset.Shard{})); err != nil || s.Stats.RowsOut.Load() != 2 {
+		if err := Count(t.Context(), s, source.Split(files, dataset.Shard{})); err != nil || s.Stats.RowsOut.Load() != 2 {
 			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
 		}
 		rows := int64(0)
-		for r, err := range Map(t.Context(), Split(files, dataset.Shard{}), threads, nil, pass) {
+		for r, err := range Map(t.Context(), source.Split(files, dataset.Shard{}), threads, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,8 +124,8 @@ func TestArrowSchemasAreCharged(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
 		path := sourcetest.Put(t, filepath.Join(dir, name), content)
-		_, err := Open(t.Context(), []string{path}, OpenOptions{Memory: 16 << 20})
+		_, err := source.Open(t.Context(), []string{path}, source.OpenOptions{Memory: 16 << 20})
 		sourcetest.Says(t, name, err, fault.ErrMemory, path, "Memory")
-		open(t, Opening{OpenOptions: OpenOptions{Memory: 128 << 20}}, path)
+		open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 128 << 20}}, path)
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // ownKeys are the metadata keys in which an output says what it is.
-var ownKeys = []string{MetaResult, MetaFilter, metaRun, metaHive}
+var ownKeys = []string{source.MetaResult, source.MetaFilter, source.MetaRun, source.MetaHive}
 
 // keptMetadata returns the entries of a file's metadata that hold for an output.
 // columns are the top-level columns of the file that the output has; nil: its columns
@@ -131,13 +132,13 @@ func setCRS(e *parquet.SchemaElement, crs string) {
 func (c *TableColumns) metadata(key string) (value string, ok bool) {
 	first := ""
 	for f := range c.sources {
-		p := f.parquet()
-		if p == nil || ok && f.name >= first {
+		p := f.Parquet()
+		if p == nil || ok && f.Name() >= first {
 			continue
 		}
 		for _, e := range p.File().Metadata.KeyValueMetadata {
 			if e.Key == key {
-				value, ok, first = e.Value, true, f.name
+				value, ok, first = e.Value, true, f.Name()
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -33,7 +34,7 @@ func aLog() []parquet.KeyValue {
 		{Key: "parquet.avro.schema", Value: "{}"},
 		{Key: "avro.schema", Value: "{}"},
 		{Key: "geo", Value: geoMetadata},
-		{Key: MetaResult, Value: ResultCandidates},
+		{Key: source.MetaResult, Value: source.ResultCandidates},
 	}
 }
 
@@ -58,7 +59,7 @@ func TestAnswerMetadata(t *testing.T) {
 	ids := emptyFile(t, schemaOf(t, "required int64 k\noptional binary g\n"), nil, []parquet.KeyValue{{Key: "owner", Value: "you"}, {Key: "of ids", Value: ""}})
 	for _, c := range []struct {
 		name      string
-		log       *File
+		log       *source.File
 		columns   []PairColumn
 		keepTable bool
 		want, geo string
@@ -73,15 +74,15 @@ func TestAnswerMetadata(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := pairsOf(t, c.log, "k", ids)
-			p.Columns, p.KeepTable = func(*File) []PairColumn { return c.columns }, c.keepTable
+			p.Columns, p.KeepTable = func(*source.File) []PairColumn { return c.columns }, c.keepTable
 			l, out := layoutOf(t, c.log, p)
-			o := Destination{Result: ResultExact}
-			if err := o.prepare(t.Context(), []*File{c.log}); err != nil {
+			o := Destination{Result: source.ResultExact}
+			if err := o.prepare(t.Context(), []*source.File{c.log}); err != nil {
 				t.Fatal(err)
 			}
 			kv := o.keyValues(l.kept)
 			sourcetest.Equal(t, "keys", keyNames(kv), c.want)
-			sourcetest.Equal(t, "result", kv[len(kv)-1].Value, ResultExact)
+			sourcetest.Equal(t, "result", kv[len(kv)-1].Value, source.ResultExact)
 			sourcetest.Equal(t, "owner", kv[0].Value, "me")
 			got := ""
 			for _, e := range kv {
@@ -106,13 +107,13 @@ func TestAnswerMetadata(t *testing.T) {
 // has in its metadata is in the output's, under a name that means nothing else there.
 func TestAnswerKeepsSystems(t *testing.T) {
 	const here, there = `{"here":1}`, `{"there":1}`
-	shapes := func(name, crs, value string) *File {
+	shapes := func(name, crs, value string) *source.File {
 		schema := schemaOf(t, "optional binary "+name+"\n")
 		schema[1].LogicalType = thrift.New(format.LogicalType{Value: &format.GeometryType{CRS: crs}})
 		return emptyFile(t, schema, nil, []parquet.KeyValue{{Key: "crs", Value: value}})
 	}
 	for _, c := range []struct {
-		log, ids  *File
+		log, ids  *source.File
 		crs, keys string
 	}{
 		{shapes("g", "projjson:crs", here), shapes("g", "projjson:crs", here), "projjson:crs", "crs"},
@@ -151,7 +152,7 @@ func TestAnswerStoresTypes(t *testing.T) {
 		{Name: "s", Type: arrow.StructOf(nested), Metadata: arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{"4"})},
 	}
 	md := arrow.NewMetadata([]string{"owner", "pandas", "geo"}, []string{"me", "{}", "{}"})
-	withSchema := func(fields []arrow.Field, md *arrow.Metadata) *File {
+	withSchema := func(fields []arrow.Field, md *arrow.Metadata) *source.File {
 		var out bytes.Buffer
 		schema := arrow.NewSchema(fields, md)
 		w, err := arrowparquet.NewParquetWriter(&out, schema, arrowparquet.WriterOptions{})
@@ -163,14 +164,14 @@ func TestAnswerStoresTypes(t *testing.T) {
 		}
 		return openBytes(t, out.Bytes())
 	}
-	plain := func(f *File) *File { // the same without a stored schema
+	plain := func(f *source.File) *source.File { // the same without a stored schema
 		var kv []parquet.KeyValue
-		for _, e := range f.parquet().File().Metadata.KeyValueMetadata {
+		for _, e := range f.Parquet().File().Metadata.KeyValueMetadata {
 			if e.Key != arrowparquet.SchemaKey {
 				kv = append(kv, e)
 			}
 		}
-		return emptyFile(t, f.parquet().File().Metadata.Schema, nil, kv)
+		return emptyFile(t, f.Parquet().File().Metadata.Schema, nil, kv)
 	}
 	log, ids := withSchema(logFields, &md), withSchema(idFields, nil)
 	of := func(fields []arrow.Field, nullable bool, names ...string) (list []arrow.Field) {
@@ -195,7 +196,7 @@ func TestAnswerStoresTypes(t *testing.T) {
 	noDuration := []arrow.Field{ofIDs[0], {Name: "s_ids", Type: arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int64, Nullable: true})}}
 	for _, c := range []struct {
 		name     string
-		log, ids *File
+		log, ids *source.File
 		outer    bool
 		want     []arrow.Field
 	}{
@@ -203,7 +204,7 @@ func TestAnswerStoresTypes(t *testing.T) {
 		{"both of a full join", log, ids, true, slices.Concat(of(logFields, true, "k", "d", "l", "t"), of(ofIDs, true, "p_ids", "s_ids"))},
 		{"the log", log, plain(ids), false, slices.Concat(logFields, noDuration)},
 		{"the IDs", plain(log), ids, false, slices.Concat(inferred, ofIDs)},
-		{"records", plain(log), Records("ids", arrow.NewSchema(idFields, nil), nil, RecordsOptions{}), false, slices.Concat(inferred, ofIDs)},
+		{"records", plain(log), source.Records("ids", arrow.NewSchema(idFields, nil), nil, source.RecordsOptions{}), false, slices.Concat(inferred, ofIDs)},
 		{"neither", plain(log), plain(ids), false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -213,7 +214,7 @@ func TestAnswerStoresTypes(t *testing.T) {
 			if !out.Schema().Equal(l.arrow) {
 				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.arrow)
 			}
-			stored := out.storedSchema()
+			stored := out.StoredSchema()
 			if c.want == nil {
 				sourcetest.Equal(t, "stored schema", stored, "")
 				return

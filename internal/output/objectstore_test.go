@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -33,12 +34,12 @@ func bucket(t *testing.T) *storagetest.Memory {
 
 // scanBucket scans the logs of a bucket into an output directory.
 func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id int64) (w dataset.Written, err error) {
-	files, err := Open(ctx, []string{"s3://b/in"}, OpenOptions{Store: s, Hive: dataset.HiveOff})
+	files, err := source.Open(ctx, []string{"s3://b/in"}, source.OpenOptions{Store: s, Hive: dataset.HiveOff})
 	if err != nil {
 		return w, err
 	}
-	defer func() { err = errors.Join(err, Close(files)) }()
-	out := Destination{Output: Output{Name: "s3://b/out/", Store: s, Shard: shard}, Result: ResultExact}
+	defer func() { err = errors.Join(err, source.Close(files)) }()
+	out := Destination{Output: Output{Name: "s3://b/out/", Store: s, Shard: shard}, Result: source.ResultExact}
 	out.Run = &Run{Options: []string{"scan", fmt.Sprint(id)}, Log: files}
 	todo, err := out.Pending(ctx)
 	if err != nil {
@@ -48,7 +49,7 @@ func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id 
 	if err != nil {
 		return w, err
 	}
-	return out.WriteScan(ctx, scanner, Split(todo, shard), todo, nil)
+	return out.WriteScan(ctx, scanner, source.Split(todo, shard), todo, nil)
 }
 
 // outputs returns the objects of the output directory by their names below it, and those of
@@ -249,7 +250,7 @@ func TestObjectStoreRivals(t *testing.T) {
 // too.
 func TestObjectStoreApart(t *testing.T) {
 	s := bucket(t)
-	files := open(t, Opening{OpenOptions: OpenOptions{Store: s, Hive: dataset.HiveOff}}, "s3://b/in/")
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s, Hive: dataset.HiveOff}}, "s3://b/in/")
 	for name, want := range map[string]string{
 		"s3://b/in/a.parquet":       "the output is the input s3://b/in/a.parquet",
 		"s3://b/in/":                "the output is the input",
@@ -270,13 +271,13 @@ func TestObjectStoreApart(t *testing.T) {
 // The query of an HTTP URL may be a signature. It is not part of the path that
 // outputs, manifests and digests have.
 func TestQueryIsNoPath(t *testing.T) {
-	o := Opening{OpenOptions: OpenOptions{Store: storagetest.NewMemory()}}
+	o := source.Opening{OpenOptions: source.OpenOptions{Store: storagetest.NewMemory()}}
 	for name, want := range map[string]string{
 		"https://host/log/a.parquet?X-Amz-Credential=key/2026/s3&X-Amz-Signature=abc/def": "a.parquet",
 		"https://host/log/dt=1/a.parquet?sig=abc/":                                        "dt=1/a.parquet",
 		"s3://b/log/dt=1/a.parquet":                                                       "dt=1/a.parquet",
 	} {
-		e, _, err := o.rebase(storage.Object{Name: name, Rel: "a.parquet"})
+		e, _, err := o.Rebase(storage.Object{Name: name, Rel: "a.parquet"})
 		if err != nil || e.Rel != want || e.Name != name {
 			t.Errorf("%s: %+v, %v; want the path %s", name, e, err, want)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -74,11 +75,11 @@ func TestOpenFormats(t *testing.T) {
 		{"empty.txt", "", dataset.Lines, -1, 1},
 	} {
 		name := sourcetest.Put(t, filepath.Join(t.TempDir(), c.name), c.content)
-		f := open(t, Opening{OpenOptions: OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)[0]
-		if f.format != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.size != int64(len(c.content)) || f.rel != c.name || f.Once() {
-			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.format, f.Rows(), f.NumGroups(), f.size)
+		f := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)[0]
+		if f.Format() != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.Size() != int64(len(c.content)) || f.Rel() != c.name || f.Once() {
+			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.Format(), f.Rows(), f.NumGroups(), f.Size())
 		}
-		_, err := Open(t.Context(), []string{name}, OpenOptions{})
+		_, err := source.Open(t.Context(), []string{name}, source.OpenOptions{})
 		if c.format.IsText() {
 			sourcetest.Says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
 		}
@@ -95,19 +96,19 @@ func TestOpenRefusals(t *testing.T) {
 	} {
 		path := sourcetest.Put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
-			files, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
-			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, ErrNoData)) || files != nil {
+			files, err := source.Open(t.Context(), []string{path}, source.OpenOptions{Text: text})
+			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, source.ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
 			}
 			sourcetest.Says(t, name, err, nil, path)
 		}
 	}
-	_, err := Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, OpenOptions{})
+	_, err := source.Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, source.OpenOptions{})
 	sourcetest.Says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
-	_, err = Open(t.Context(), []string{"s3://bucket/logs/"}, OpenOptions{})
+	_, err = source.Open(t.Context(), []string{"s3://bucket/logs/"}, source.OpenOptions{})
 	sourcetest.Says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
-	_, err = Open(t.Context(), []string{"-"}, OpenOptions{})
+	_, err = source.Open(t.Context(), []string{"-"}, source.OpenOptions{})
 	sourcetest.Says(t, "standard input as a log", err, nil, "standard input", "name a file")
 }
 
@@ -125,14 +126,14 @@ func TestOpenDirectory(t *testing.T) {
 	sourcetest.Put(t, filepath.Join(dir, "_SUCCESS"), "")
 	sourcetest.Put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
 	var got []string
-	for _, f := range open(t, Opening{}, dir) {
-		got = append(got, f.rel)
+	for _, f := range open(t, source.Opening{}, dir) {
+		got = append(got, f.Rel())
 	}
 	sourcetest.Equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
 	// Files that may be data are not skipped: they may have rows.
 	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
 		sourcetest.Put(t, filepath.Join(dir, name), "damaged, or in another format")
-		_, err := Open(t.Context(), []string{dir}, OpenOptions{})
+		_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{})
 		sourcetest.Says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -143,8 +144,8 @@ func TestOpenDirectory(t *testing.T) {
 	sourcetest.Put(t, filepath.Join(dir, "license.csv"), "id\n2\n")
 	sourcetest.Put(t, filepath.Join(dir, "license.txt"), "not data")
 	got = nil
-	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Text: true}}, dir) {
-		got = append(got, f.rel)
+	for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, dir) {
+		got = append(got, f.Rel())
 	}
 	sourcetest.Equal(t, "files with text", got, []string{"a.arrow", "c.csv", "license.csv", "y=1/b.parquet"})
 
@@ -152,14 +153,14 @@ func TestOpenDirectory(t *testing.T) {
 	for _, name := range []string{"readme.md", "b.x", "c", "d", "e"} {
 		sourcetest.Put(t, filepath.Join(none, name), "no data")
 	}
-	_, err := Open(t.Context(), []string{none}, OpenOptions{})
+	_, err := source.Open(t.Context(), []string{none}, source.OpenOptions{})
 	sourcetest.Says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b.x, c, d, …")
-	_, err = Open(t.Context(), []string{none}, OpenOptions{Text: true})
+	_, err = source.Open(t.Context(), []string{none}, source.OpenOptions{Text: true})
 	sourcetest.Says(t, "a directory without IDs", err, nil, none, "CSV")
 	if err := os.WriteFile(filepath.Join(dir, "y=1/bad.parquet"), []byte("PAR1 cut"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{})
+	_, err = source.Open(t.Context(), []string{dir}, source.OpenOptions{})
 	sourcetest.Says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
 }
 
@@ -180,7 +181,7 @@ func TestIncludeExclude(t *testing.T) {
 		{[]string{"*.zip"}, nil, nil, []string{"README", "a.parquet", "b.arrow", "notes.txt", "y=1/c.parquet", "y=1/rest.csv", "y=2/LICENSE.parquet", "y=2/c.parquet"}},
 	} {
 		var passed, got []string
-		opts := Opening{OpenOptions: OpenOptions{Include: c.include, Exclude: c.exclude, PassedOver: func(name, why string) {
+		opts := source.Opening{OpenOptions: source.OpenOptions{Include: c.include, Exclude: c.exclude, PassedOver: func(name, why string) {
 			rel, err := filepath.Rel(dir, name)
 			if err != nil || why == "" {
 				t.Error(err, why)
@@ -188,19 +189,19 @@ func TestIncludeExclude(t *testing.T) {
 			passed = append(passed, rel)
 		}}, AllowEmpty: c.want == nil}
 		for _, f := range open(t, opts, dir) {
-			got = append(got, f.rel)
+			got = append(got, f.Rel())
 		}
 		sourcetest.Equal(t, fmt.Sprint(c.include, c.exclude), got, c.want)
 		slices.Sort(passed)
 		sourcetest.Equal(t, fmt.Sprint(c.include, c.exclude, ": passed over"), passed, c.passed)
 	}
-	_, err := Open(t.Context(), []string{dir}, OpenOptions{Include: []string{"*.csv"}})
+	_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{Include: []string{"*.csv"}})
 	sourcetest.Says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"*"}})
+	_, err = source.Open(t.Context(), []string{dir}, source.OpenOptions{Exclude: []string{"*"}})
 	sourcetest.Says(t, "all is excluded", err, storage.ErrNoFiles, dir)
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{Exclude: []string{"["}})
+	_, err = source.Open(t.Context(), []string{dir}, source.OpenOptions{Exclude: []string{"["}})
 	sourcetest.Says(t, "no pattern", err, path.ErrBadPattern, "[")
-	if files := open(t, Opening{OpenOptions: OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
+	if files := open(t, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
 		t.Error("a file that was named is left out by a pattern")
 	}
 }
@@ -233,13 +234,13 @@ func TestBase(t *testing.T) {
 		{"logs/plain", "alias/", "plain/b.parquet"},
 	} {
 		var got []string
-		for _, f := range open(t, Opening{Base: c.base}, c.name) {
-			got = append(got, f.rel)
+		for _, f := range open(t, source.Opening{Base: c.base}, c.name) {
+			got = append(got, f.Rel())
 		}
 		sourcetest.Equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
 	}
 	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
-		_, err := OpenFiles(t.Context(), []string{"logs/dt=1"}, Opening{Base: base})
+		_, err := source.OpenFiles(t.Context(), []string{"logs/dt=1"}, source.Opening{Base: base})
 		sourcetest.Says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
 	}
 }
@@ -251,10 +252,10 @@ func TestTableFormats(t *testing.T) {
 		sourcetest.Write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 		sourcetest.Put(t, filepath.Join(dir, "t", mark), "{}")
 		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
-			_, err := Open(t.Context(), []string{name}, OpenOptions{Exclude: []string{"*.json"}})
+			_, err := source.Open(t.Context(), []string{name}, source.OpenOptions{Exclude: []string{"*.json"}})
 			sourcetest.Says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
-		open(t, Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
+		open(t, source.Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
 	}
 }
 
@@ -269,8 +270,8 @@ func TestOpenOrder(t *testing.T) {
 		}
 		for _, names := range [][]string{{dir}, {dir + "/c.parquet", dir + "/b", dir + "/a.parquet"}} {
 			var order []string
-			for _, f := range open(t, Opening{}, names...) {
-				order = append(order, filepath.Base(f.name))
+			for _, f := range open(t, source.Opening{}, names...) {
+				order = append(order, filepath.Base(f.Name()))
 			}
 			orders = append(orders, strings.Join(order, " "))
 		}
@@ -285,21 +286,21 @@ func TestOpenStandardInput(t *testing.T) {
 	stream := streamOf(t, ids)
 	for _, c := range []struct {
 		name, content string
-		opts          Opening
+		opts          source.Opening
 		rows          int
 		column        string
 	}{
-		{"lines", "1\n2\n\n3", Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
-		{"lines of a named column", "1\n2\n", Opening{OpenOptions: OpenOptions{Text: true, Column: "user"}}, 2, "user"},
-		{"nothing", "", Opening{OpenOptions: OpenOptions{Text: true}}, 0, "id"},
-		{"csv", "id,x\n1,2\n", Opening{OpenOptions: OpenOptions{Text: true, TextFormat: dataset.CSV}}, 1, "id"},
-		{"a stream", stream, Opening{OpenOptions: OpenOptions{Text: true}}, 3, "id"},
-		{"a stream without text", stream, Opening{}, 3, "id"},
+		{"lines", "1\n2\n\n3", source.Opening{OpenOptions: source.OpenOptions{Text: true}}, 3, "id"},
+		{"lines of a named column", "1\n2\n", source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "user"}}, 2, "user"},
+		{"nothing", "", source.Opening{OpenOptions: source.OpenOptions{Text: true}}, 0, "id"},
+		{"csv", "id,x\n1,2\n", source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.CSV}}, 1, "id"},
+		{"a stream", stream, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, 3, "id"},
+		{"a stream without text", stream, source.Opening{}, 3, "id"},
 	} {
 		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), sourcetest.Checked(t)
 		f := open(t, c.opts, "-")[0]
 		rows := 0
-		for r, err := range Map(t.Context(), Split([]*File{f}, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, pass) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -314,9 +315,9 @@ func TestOpenStandardInput(t *testing.T) {
 			t.Errorf("%s: has a fingerprint", c.name)
 		}
 	}
-	_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
+	_, err := source.Open(t.Context(), []string{"-"}, source.OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
 	sourcetest.Says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
-	_, err = Open(t.Context(), []string{"-"}, OpenOptions{Stdin: strings.NewReader("1\n")})
+	_, err = source.Open(t.Context(), []string{"-"}, source.OpenOptions{Stdin: strings.NewReader("1\n")})
 	sourcetest.Says(t, "text on standard input as a log", err, nil, "standard input")
 }
 
@@ -328,7 +329,7 @@ func TestDigest(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "a.arrow")
 	sourcetest.Put(t, elsewhere, sourcetest.Get(t, a))
 	digest := func(words []string, names ...string) [32]byte {
-		run := Run{Options: words, Log: open(t, Opening{}, names...)}
+		run := Run{Options: words, Log: open(t, source.Opening{}, names...)}
 		sum, ok, err := run.Digest()
 		if err != nil || !ok {
 			t.Fatal(ok, err)
@@ -362,7 +363,7 @@ func TestRecipe(t *testing.T) {
 	a := sourcetest.Write(t, filepath.Join(dir, "a.arrow"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2}}))
 	b := sourcetest.Write(t, filepath.Join(dir, "b.arrow"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 3}}))
 	of := func(run Run, log string) (digest, recipe [32]byte) {
-		run.Log = open(t, Opening{}, log)
+		run.Log = open(t, source.Opening{}, log)
 		digest, known, err := run.Digest()
 		if err != nil || !known {
 			t.Fatal(known, err)
@@ -376,7 +377,7 @@ func TestRecipe(t *testing.T) {
 	for name, run := range map[string]Run{
 		"nothing": {}, "options": {Options: []string{"x"}}, "other options": {Options: []string{"y"}},
 		"a filter": {Filters: [][32]byte{{1}}}, "another filter": {Filters: [][32]byte{{2}}}, "two filters": {Filters: [][32]byte{{1}, {2}}},
-		"IDs": {IDs: open(t, Opening{}, a)}, "other IDs": {IDs: open(t, Opening{}, b)}, "both IDs": {IDs: open(t, Opening{}, a, b)},
+		"IDs": {IDs: open(t, source.Opening{}, a)}, "other IDs": {IDs: open(t, source.Opening{}, b)}, "both IDs": {IDs: open(t, source.Opening{}, a, b)},
 	} {
 		digest, recipe := of(run, a)
 		if other, ok := digests[digest]; ok {
@@ -417,32 +418,32 @@ func TestForeignFiles(t *testing.T) {
 	} {
 		path := write(c.name, c.text)
 		for _, text := range []bool{false, true} {
-			_, err := Open(t.Context(), []string{path}, OpenOptions{Text: text})
+			_, err := source.Open(t.Context(), []string{path}, source.OpenOptions{Text: text})
 			sourcetest.Says(t, c.name, err, nil, append(c.want, path)...)
 		}
-		_, err := Open(t.Context(), []string{"-"}, OpenOptions{Text: true, Stdin: strings.NewReader(c.text)})
+		_, err := source.Open(t.Context(), []string{"-"}, source.OpenOptions{Text: true, Stdin: strings.NewReader(c.text)})
 		sourcetest.Says(t, c.name, err, nil, append(c.want, "standard input")...)
 	}
 	for _, text := range []string{"ORCHID\nORC-7\n", "ORC\nElf\n", "BZh9\n", "PK\n"} {
-		files, err := Open(t.Context(), []string{write("ids", text)}, OpenOptions{Text: true})
+		files, err := source.Open(t.Context(), []string{write("ids", text)}, source.OpenOptions{Text: true})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		Close(files)
+		source.Close(files)
 	}
 	// --ids-format applies to .txt too, but not to names that determine a format.
 	csv := "user_id,name\n7,a\n"
-	files, err := Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, OpenOptions{Text: true, TextFormat: dataset.CSV})
+	files, err := source.Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, source.OpenOptions{Text: true, TextFormat: dataset.CSV})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer Close(files)
+	defer source.Close(files)
 	for _, f := range files {
-		if f.format != dataset.CSV || f.Schema().NumFields() != 2 {
-			t.Errorf("%s: %s with %v", f.name, f.format, f.Schema())
+		if f.Format() != dataset.CSV || f.Schema().NumFields() != 2 {
+			t.Errorf("%s: %s with %v", f.Name(), f.Format(), f.Schema())
 		}
 	}
-	_, err = Open(t.Context(), []string{write("c.txt", csv)}, OpenOptions{Text: true, Column: "user_id"})
+	_, err = source.Open(t.Context(), []string{write("c.txt", csv)}, source.OpenOptions{Text: true, Column: "user_id"})
 	sourcetest.Says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }
 
@@ -451,14 +452,14 @@ func TestForeignFiles(t *testing.T) {
 func TestNoNames(t *testing.T) {
 	ctx := t.Context()
 	for _, names := range [][]string{nil, {}} {
-		_, err := Open(ctx, names, OpenOptions{})
+		_, err := source.Open(ctx, names, source.OpenOptions{})
 		sourcetest.Says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
-		_, err = ListInputs(ctx, names, Opening{}, nil)
+		_, err = ListInputs(ctx, names, source.Opening{}, nil)
 		sourcetest.Says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
-		if files, err := OpenFiles(ctx, names, Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
+		if files, err := source.OpenFiles(ctx, names, source.Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
 			t.Errorf("Open with AllowEmpty: %v, %v", files, err)
 		}
-		if in, err := ListInputs(ctx, names, Opening{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
+		if in, err := ListInputs(ctx, names, source.Opening{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
@@ -478,7 +479,7 @@ func TestNoNames(t *testing.T) {
 	if err != nil || len(share) > 0 {
 		t.Fatalf("the last of many workers has %v, %v: want nothing", share, err)
 	}
-	if files, pieces, err := in.Open(ctx, share, Opening{}); err != nil || len(files)+len(pieces) > 0 {
+	if files, pieces, err := in.Open(ctx, share, source.Opening{}); err != nil || len(files)+len(pieces) > 0 {
 		t.Errorf("an empty share: %v, %v, %v", files, pieces, err)
 	}
 }
@@ -491,18 +492,18 @@ func TestNegativeOptions(t *testing.T) {
 	defer rec.Release()
 	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
 	match := []dataset.Match{{Filter: between(0, 100), Key: "id"}}
-	for want, opts := range map[string]Opening{
-		"Memory: want 0 (no bound) or more, got -1":   {OpenOptions: OpenOptions{Memory: -1}},
+	for want, opts := range map[string]source.Opening{
+		"Memory: want 0 (no bound) or more, got -1":   {OpenOptions: source.OpenOptions{Memory: -1}},
 		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},
-		`Hive "on": want auto or off`:                 {OpenOptions: OpenOptions{Hive: "on"}},
+		`Hive "on": want auto or off`:                 {OpenOptions: source.OpenOptions{Hive: "on"}},
 	} {
-		_, err := OpenFiles(t.Context(), []string{name}, opts)
+		_, err := source.OpenFiles(t.Context(), []string{name}, opts)
 		sourcetest.Says(t, "Open", err, nil, want)
 		_, err = ListInputs(t.Context(), []string{name}, opts, nil)
 		sourcetest.Says(t, "ListInputs", err, nil, want)
 	}
 	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
 	sourcetest.Says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
-	_, _, err = ReadKeys(t.Context(), Split(open(t, Opening{}, name), dataset.Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
+	_, _, err = ReadKeys(t.Context(), source.Split(open(t, source.Opening{}, name), dataset.Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
 	sourcetest.Says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -30,7 +31,7 @@ type made[T released] struct {
 // Map reads the pieces with several workers, passes each record batch through the
 // worker's own Work, and yields what Work emits in input order: by piece, row
 // group and batch. The rows depend on the input alone. The size of the batches
-// also depends on [Opening].InFlight and the number of workers.
+// also depends on [source.Opening].InFlight and the number of workers.
 //
 // threads is the number of workers; 0 means GOMAXPROCS. columns returns the
 // top-level columns to read of a file, in order; nil, or a nil result, means all.
@@ -38,13 +39,13 @@ type made[T released] struct {
 // Each worker holds a few batches. An error ends the sequence after everything
 // before it was yielded. When the consumer stops or ctx ends, all goroutines have
 // ended before Map returns.
-func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
+func Map(ctx context.Context, pieces []source.Piece, threads int, columns func(*source.File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		if newWork == nil {
 			yield(Rows{}, errors.New("newWork is nil: Map needs work to pass the records through"))
 			return
 		}
-		ctx, release, err := mapPieces(ctx, pieces)
+		ctx, release, err := source.MapPieces(ctx, pieces)
 		if err != nil {
 			yield(Rows{}, err)
 			return
@@ -72,7 +73,7 @@ func Map(ctx context.Context, pieces []Piece, threads int, columns func(*File) (
 
 // readGroup passes the records of a row group through work. over receives the number of
 // stored rows that each step reads over.
-func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]int, error), way flight, work Work, over func(rows int64), emit func(arrow.Record) error) error {
+func readGroup(ctx context.Context, p source.Piece, group int, columns func(*source.File) ([]int, error), way flight, work Work, over func(rows int64), emit func(arrow.Record) error) error {
 	var wanted []int
 	var err error
 	if columns != nil {
@@ -85,7 +86,7 @@ func readGroup(ctx context.Context, p Piece, group int, columns func(*File) ([]i
 			return err
 		}
 		if err := work(p, rec, emit); err != nil {
-			return inGroup(err, p.File, group)
+			return source.InGroup(err, p.File, group)
 		}
 	}
 	return nil
@@ -267,12 +268,12 @@ func (m *mapper[T]) send(ctx context.Context, t running[T], r result[T]) error {
 
 // run does one task. A panic becomes an error; see recovered.
 func (m *mapper[T]) run(ctx context.Context, t running[T], work taskWork[T]) (err error) {
-	defer recovered(t.file, t.group, &err)
+	defer source.Recovered(t.file, t.group, &err)
 	defer func() {
 		if t.last {
-			t.file.passed()
+			t.file.Passed()
 		}
-		err = errors.Join(t.file.unless(err), t.file.rest())
+		err = errors.Join(t.file.Unless(err), t.file.Rest())
 	}()
 	ctx = parquet.WithTurn(ctx, func(ctx context.Context) error { return m.turns.wait(ctx, t.number) })
 	return work(ctx, t.task, func(v T) error { return m.send(ctx, t, result[T]{value: v}) })

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // rangeJob is the work on one range of rows.
@@ -40,9 +41,9 @@ func (s *rangeJob) waits() bool {
 
 // outGroup is an output row group that is being filled.
 type outGroup struct {
-	source   int   // number of the source of its first rows
-	part     int   // of the output
-	file     *File // nil: its rows come from no file of the log
+	source   int          // number of the source of its first rows
+	part     int          // of the output
+	file     *source.File // nil: its rows come from no file of the log
 	layout   *parquet.Writer
 	how      howCopied
 	rows     int64

@@ -1,3 +1,15 @@
+// Package output turns rows that pass into files with an identity: it writes them as pages or
+// as Arrow records, and lets package publish make them visible.
+//
+//	Scanner, Pieces ─► Destination.WriteScan ─► parts, one a piece ─┬─ pages  ─┬─► rowWriter ─► sink: file, stream, directory ─► publish
+//	rows ────────────► Destination.Write ───────────────────────────┴─ records ┘
+//
+// In come a [Scanner] with pieces, or rows with the parts that they belong to, and a
+// [Destination] that says where they go; out goes a [dataset.Written]. Nothing of a file is
+// visible before it is whole. A [Run] is what an output is made from: of equal digests, equal
+// outputs, so that a run which is repeated is recognised.
+//
+// Packages partition and join and the command may use it.
 package output
 
 import (
@@ -19,6 +31,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -78,19 +91,19 @@ type Destination struct {
 	// Counts, if not nil, is called when all rows have been written, of a directory before
 	// its manifest is: it completes what is known of the inputs, which are those pieces, and
 	// returns how many IDs have a row, of how many.
-	Counts func(inputs []dataset.WrittenInput, pieces []Piece) (idsMatched, idsTotal int64)
+	Counts func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64)
 	mem    memory.Allocator
 	pool   *parquet.Pool  // shared by all writers
 	owner  *publish.Owner // see prepare
-	logs   []*File        // files of the log that have an output
-	given  []Piece        // those of Written.Inputs
+	logs   []*source.File // files of the log that have an output
+	given  []source.Piece // those of Written.Inputs
 }
 
 // Part becomes a separate file in a directory: the rows of one piece, or rows that
 // do not come from the log.
 type Part struct {
-	Piece  Piece  // File nil: rows that do not come from the log
-	Name   string // file name without extension, if Piece.File is nil
+	Piece  source.Piece // File nil: rows that do not come from the log
+	Name   string       // file name without extension, if Piece.File is nil
 	Schema *arrow.Schema
 
 	pages *pageSource // nil: its rows come as records, not as pages
@@ -99,7 +112,7 @@ type Part struct {
 // Name identifies the part in messages.
 func (p Part) name() string {
 	if p.Piece.File != nil {
-		return p.Piece.File.name
+		return p.Piece.File.Name()
 	}
 	return p.Name
 }
@@ -108,7 +121,7 @@ func (p Part) name() string {
 func (p Part) Described() dataset.Part {
 	d := dataset.Part{Name: p.Name, Schema: p.Schema}
 	if f := p.Piece.File; f != nil {
-		d = dataset.Part{Rel: f.rel, Lo: p.Piece.Lo, Hi: p.Piece.Hi, Name: f.name, Schema: p.Schema}
+		d = dataset.Part{Rel: f.Rel(), Lo: p.Piece.Lo, Hi: p.Piece.Hi, Name: f.Name(), Schema: p.Schema}
 	}
 	return d
 }
@@ -129,7 +142,7 @@ func (o *Destination) fill() {
 		o.Format = dataset.ArrowStream
 	default:
 		o.Format = dataset.Parquet
-		if f := byName(o.Name); f == dataset.ArrowFile || f == dataset.ArrowStream {
+		if f := source.FormatByName(o.Name); f == dataset.ArrowFile || f == dataset.ArrowStream {
 			o.Format = f
 		}
 	}
@@ -137,7 +150,7 @@ func (o *Destination) fill() {
 
 // prepare sets defaults and determines the writer's identity. logs are the files of
 // the log unless Run has them; nil: unknown.
-func (o *Destination) prepare(ctx context.Context, logs []*File) error {
+func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 	o.fill()
 	if o.owner != nil {
 		return nil
@@ -147,7 +160,7 @@ func (o *Destination) prepare(ctx context.Context, logs []*File) error {
 		o.logs = o.Run.outputs()
 	}
 	owner := &publish.Owner{
-		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: hiveTypes(o.logs), InDir: o.IsDir(ctx),
+		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: source.HiveTypes(o.logs), InDir: o.IsDir(ctx),
 	}
 	if owner.InDir && o.Format == dataset.ArrowStream {
 		return fault.Unsupported(fault.At{File: o.Name}, "Arrow streams in a directory").WithHint("set Output.Format to ArrowFile or Parquet")
@@ -182,7 +195,7 @@ func (o Destination) IsDir(ctx context.Context) bool {
 // The error wraps ErrDone if there is nothing to do and Force is not set, and ErrExists if
 // there is something that may not be replaced. An output that is or contains an input is
 // always refused. Without a Run there are no files, and only these errors.
-func (o Destination) Pending(ctx context.Context) ([]*File, error) {
+func (o Destination) Pending(ctx context.Context) ([]*source.File, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -207,7 +220,7 @@ func (o Destination) Pending(ctx context.Context) ([]*File, error) {
 	case o.Force && (errors.Is(err, ErrDone) || errors.Is(err, ErrExists)):
 		err = nil
 	case errors.Is(err, ErrExists):
-		err = cmp.Or(o.owner.CheckTypes(o.Name, storedHive(ctx, o.Store, o.Name)), err)
+		err = cmp.Or(o.owner.CheckTypes(o.Name, source.StoredHive(ctx, o.Store, o.Name)), err)
 	case errors.Is(err, ErrDone):
 		err = cmp.Or(o.Run.ChangedSince(ctx, o.Store, o.Name), err)
 	}
@@ -235,23 +248,23 @@ func (o Destination) PendingInputs(ctx context.Context) (*Inputs, error) {
 // apart refuses an output that is or contains an input, or that is in an input
 // directory: the next run would read it as part of the log.
 func (o Destination) apart(ctx context.Context, r *Run) error {
-	place := newPlace(o.Store, o.Name)
+	place := source.NewPlace(o.Store, o.Name)
 	clear := map[string]bool{"": true} // directories known to be clear
 	check := func(name, root string, is bool) error {
 		switch {
 		case is:
 			return fmt.Errorf("%s: the output is the input %s (write to another file or directory)", o.Name, name)
-		case !clear[root] && newPlace(o.Store, root).holds(o.Name):
+		case !clear[root] && source.NewPlace(o.Store, root).Holds(o.Name):
 			return fmt.Errorf("%s: the output is inside the input directory %s, and the next run would read it (write to another directory)", o.Name, root)
 		}
 		clear[root] = true
 		return nil
 	}
 	for _, f := range r.inputs() {
-		if f.src == nil { // not in a storage
+		if f.Reader() == nil { // not in a storage
 			continue
 		}
-		if err := check(f.name, f.origin.Root, place.holds(f.name) || place.is(f.name)); err != nil {
+		if err := check(f.Name(), f.Origin().Root, place.Holds(f.Name()) || place.Is(f.Name())); err != nil {
 			return err
 		}
 	}
@@ -264,10 +277,10 @@ func (o Destination) apart(ctx context.Context, r *Run) error {
 			return err
 		}
 		dir := address.Parent(in.Name)
-		if !dirs[dir] && !place.holds(dir) {
+		if !dirs[dir] && !place.Holds(dir) {
 			dirs[dir] = true
 		}
-		if err := check(in.Name, in.root, !dirs[dir] || place.is(in.Name)); err != nil {
+		if err := check(in.Name, in.root, !dirs[dir] || place.Is(in.Name)); err != nil {
 			return err
 		}
 	}
@@ -283,21 +296,21 @@ func newNonce() (string, error) {
 
 // marker implements [publish.Owner].Marker.
 func (o Destination) marker(ctx context.Context, name string) (marker string, table bool, err error) {
-	return markerOf(ctx, o.Store, name)
+	return source.MarkerOf(ctx, o.Store, name)
 }
 
 // metadata returns the metadata of every file of the output.
 func (o Destination) metadata() map[string]string {
-	m := map[string]string{MetaResult: o.Result}
+	m := map[string]string{source.MetaResult: o.Result}
 	if o.owner.Known() {
-		m[metaRun] = o.owner.Mark()
+		m[source.MetaRun] = o.owner.Mark()
 	}
 	if o.Filter != [32]byte{} {
-		m[MetaFilter] = hex.EncodeToString(o.Filter[:])
+		m[source.MetaFilter] = hex.EncodeToString(o.Filter[:])
 	}
 	if len(o.owner.Hive) > 0 {
 		b, _ := json.Marshal(o.owner.Hive) // strings have JSON
-		m[metaHive] = string(b)
+		m[source.MetaHive] = string(b)
 	}
 	return m
 }

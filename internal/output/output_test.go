@@ -22,6 +22,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -40,11 +41,11 @@ func (j job) do(t testing.TB) (dataset.Written, error) {
 
 func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error]) (dataset.Written, error) {
 	t.Helper()
-	files, err := Open(t.Context(), j.inputs, OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff})
+	files, err := source.Open(t.Context(), j.inputs, source.OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer Close(files)
+	defer source.Close(files)
 	run := new(Run)
 	if j.out.Run != nil {
 		*run = *j.out.Run
@@ -55,7 +56,7 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2
 	if err != nil {
 		return dataset.Written{}, err
 	}
-	pieces := Split(todo, j.out.Shard)
+	pieces := source.Split(todo, j.out.Shard)
 	var parts []Part
 	for _, p := range pieces {
 		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
@@ -92,7 +93,7 @@ func runOf(b byte) *Run { return &Run{Options: []string{fmt.Sprint("run ", b)}} 
 func (j job) recipe(t testing.TB) string {
 	t.Helper()
 	run := *j.out.Run
-	run.Log = open(t, Opening{}, j.inputs...)
+	run.Log = open(t, source.Opening{}, j.inputs...)
 	sum, known, err := run.recipe()
 	if err != nil || !known {
 		t.Fatal(known, err)
@@ -110,7 +111,7 @@ func (j job) options(t testing.TB) string {
 func (j job) digest(t testing.TB) string {
 	t.Helper()
 	run := *j.out.Run
-	run.Log = open(t, Opening{}, j.inputs...)
+	run.Log = open(t, source.Opening{}, j.inputs...)
 	sum, known, err := run.Digest()
 	if err != nil || !known {
 		t.Fatal(known, err)
@@ -122,7 +123,7 @@ func TestOutputFile(t *testing.T) {
 	in := logs(t)
 	for _, name := range []string{"out.parquet", "out.arrow", "out"} {
 		path := filepath.Join(t.TempDir(), name)
-		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
+		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
 		w, err := j.do(t)
 		if err != nil {
 			t.Fatal(err)
@@ -140,9 +141,9 @@ func TestOutputFile(t *testing.T) {
 		}
 		rows, schema := sourcetest.Contents(t, readable)
 		sourcetest.Equal(t, name, rows, allRows)
-		sourcetest.Equal(t, MetaResult, sourcetest.Metadata(schema, MetaResult), ResultCandidates)
-		sourcetest.Equal(t, MetaFilter, sourcetest.Metadata(schema, MetaFilter), fmt.Sprintf("%x", [32]byte{7}))
-		sourcetest.Equal(t, metaRun, sourcetest.Metadata(schema, metaRun), j.digest(t))
+		sourcetest.Equal(t, source.MetaResult, sourcetest.Metadata(schema, source.MetaResult), source.ResultCandidates)
+		sourcetest.Equal(t, source.MetaFilter, sourcetest.Metadata(schema, source.MetaFilter), fmt.Sprintf("%x", [32]byte{7}))
+		sourcetest.Equal(t, source.MetaRun, sourcetest.Metadata(schema, source.MetaRun), j.digest(t))
 		sourcetest.Equal(t, "files", len(sourcetest.Tree(t, filepath.Dir(path))), 1)
 	}
 }
@@ -151,19 +152,19 @@ func TestOutputFile(t *testing.T) {
 func TestOutputOfAnOutput(t *testing.T) {
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "1.parquet"), filepath.Join(dir, "2.parquet")
-	if _, err := (job{[]string{logs(t)}, Destination{Output: Output{Name: first}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{logs(t)}, Destination{Output: Output{Name: first}, Result: source.ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (job{[]string{first}, Destination{Output: Output{Name: second}, Result: ResultExact, Run: runOf(2)}}).do(t); err != nil {
+	if _, err := (job{[]string{first}, Destination{Output: Output{Name: second}, Result: source.ResultExact, Run: runOf(2)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	_, schema := sourcetest.Contents(t, second)
-	sourcetest.Equal(t, MetaResult, sourcetest.Metadata(schema, MetaResult), ResultExact)
-	sourcetest.Equal(t, MetaFilter, sourcetest.Metadata(schema, MetaFilter), "")
+	sourcetest.Equal(t, source.MetaResult, sourcetest.Metadata(schema, source.MetaResult), source.ResultExact)
+	sourcetest.Equal(t, source.MetaFilter, sourcetest.Metadata(schema, source.MetaFilter), "")
 	md := schema.Metadata()
 	n := 0
 	for _, k := range md.Keys() {
-		if k == metaRun {
+		if k == source.MetaRun {
 			n++
 		}
 	}
@@ -172,7 +173,7 @@ func TestOutputOfAnOutput(t *testing.T) {
 
 func TestOutputStream(t *testing.T) {
 	var b bytes.Buffer
-	w, err := job{[]string{logs(t)}, Destination{Output: Output{Name: "-", Stdout: &b}, Result: ResultExact, Run: runOf(1)}}.do(t)
+	w, err := job{[]string{logs(t)}, Destination{Output: Output{Name: "-", Stdout: &b}, Result: source.ResultExact, Run: runOf(1)}}.do(t)
 	if err != nil || w.Rows != 30 || w.Bytes != int64(b.Len()) {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -191,7 +192,7 @@ func TestOutputStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	sourcetest.Equal(t, "rows", rows, allRows)
-	sourcetest.Equal(t, MetaResult, sourcetest.Metadata(r.Schema(), MetaResult), ResultExact)
+	sourcetest.Equal(t, source.MetaResult, sourcetest.Metadata(r.Schema(), source.MetaResult), source.ResultExact)
 }
 
 // A stream that failed has no end marker, so its reader knows that it is incomplete.
@@ -219,7 +220,7 @@ func TestOutputStreamFails(t *testing.T) {
 // is set.
 func TestOutputFileAgain(t *testing.T) {
 	in, path := logs(t), filepath.Join(t.TempDir(), "out.parquet")
-	first := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultExact, Run: runOf(1)}}
+	first := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(1)}}
 	if _, err := first.do(t); err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +265,7 @@ func TestOutputFileAgain(t *testing.T) {
 func TestOutputWithoutIdentity(t *testing.T) {
 	in, dir := logs(t), t.TempDir()
 	for _, name := range []string{filepath.Join(dir, "out.parquet"), filepath.Join(dir, "out") + "/"} {
-		j := job{[]string{in}, Destination{Output: Output{Name: name}, Result: ResultExact}}
+		j := job{[]string{in}, Destination{Output: Output{Name: name}, Result: source.ResultExact}}
 		if _, err := j.do(t); err != nil {
 			t.Fatal(err)
 		}
@@ -283,16 +284,16 @@ func TestOutputRival(t *testing.T) {
 	in := logs(t)
 	for _, rival := range []byte{1, 2} {
 		path := filepath.Join(t.TempDir(), "out.parquet")
-		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultExact, Run: runOf(1)}}
+		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(1)}}
 		_, err := j.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-			other := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultExact, Run: runOf(rival)}}
+			other := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(rival)}}
 			if _, err := other.do(t); err != nil {
 				t.Fatal(err)
 			}
 			return rows
 		})
 		_, schema := sourcetest.Contents(t, path)
-		sourcetest.Equal(t, "the rival's file", sourcetest.Metadata(schema, metaRun), job{[]string{in}, Destination{Run: runOf(rival)}}.digest(t))
+		sourcetest.Equal(t, "the rival's file", sourcetest.Metadata(schema, source.MetaRun), job{[]string{in}, Destination{Run: runOf(rival)}}.digest(t))
 		sourcetest.Equal(t, "files", sourcetest.Tree(t, filepath.Dir(path)), []string{"out.parquet"})
 		if rival == 1 && err != nil {
 			t.Errorf("the rival ran the same: %v", err)
@@ -389,7 +390,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 
 func TestOutputDirectory(t *testing.T) {
 	in, dir := logs(t), t.TempDir()+"/out/"
-	j := job{[]string{in}, Destination{Output: Output{Name: dir}, Result: ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
+	j := job{[]string{in}, Destination{Output: Output{Name: dir}, Result: source.ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
 	w, err := j.do(t)
 	if err != nil || w.Rows != 30 || len(w.Files) != 3 {
 		t.Fatalf("%+v, %v", w, err)
@@ -399,14 +400,14 @@ func TestOutputDirectory(t *testing.T) {
 	for _, name := range []string{"a.parquet", "y=1/b.parquet", "y=1/c.parquet"} {
 		r, schema := sourcetest.Contents(t, dir+name)
 		rows = append(rows, r...)
-		sourcetest.Equal(t, MetaResult, sourcetest.Metadata(schema, MetaResult), ResultCandidates)
+		sourcetest.Equal(t, source.MetaResult, sourcetest.Metadata(schema, source.MetaResult), source.ResultCandidates)
 	}
 	sourcetest.Equal(t, "rows", rows, allRows)
 	settled(t, dir)
 	s := stateOf(t, dir)
 	recipe, f, e := s.Recipes[0], s.Files[1], s.Inputs[1]
 	if s.Version != 3 || s.Generation != 1 || s.Rows != 30 || s.Bytes != w.Bytes || len(s.Recipes) != 1 || len(s.Inputs) != 3 || len(s.Files) != 3 ||
-		recipe.Result != ResultCandidates || recipe.Filter != fmt.Sprintf("%x", [32]byte{7}) || recipe.Options != j.options(t) ||
+		recipe.Result != source.ResultCandidates || recipe.Filter != fmt.Sprintf("%x", [32]byte{7}) || recipe.Options != j.options(t) ||
 		f.Name != "y=1/b.parquet" || !slices.Equal(f.Inputs, []string{"y=1/b.arrow"}) || f.Rows != 10 || f.Bytes != int64(len(sourcetest.Get(t, dir+f.Name))) || len(f.Sum) != 32 ||
 		e.Input != "y=1/b.arrow" || e.Size != int64(len(sourcetest.Get(t, filepath.Join(in, e.Input)))) || len(e.Print) != 64 || e.Groups != 3 || e.Recipe != 0 ||
 		e.RowsIn != 10 || e.RowsKept != 10 || e.RowsOut != 10 || !slices.Equal(e.Files, []string{f.Name}) {
@@ -443,7 +444,7 @@ func TestOutputDirectory(t *testing.T) {
 	sourcetest.Equal(t, "files of both runs", sourcetest.Tree(t, dir), wholeTree)
 	for name, run := range map[string]job{"a.parquet": other, "y=1/b.parquet": j, "y=1/c.parquet": j} {
 		_, schema := sourcetest.Contents(t, dir+name)
-		sourcetest.Equal(t, name, sourcetest.Metadata(schema, metaRun), run.recipe(t))
+		sourcetest.Equal(t, name, sourcetest.Metadata(schema, source.MetaRun), run.recipe(t))
 	}
 	_, err = j.do(t)
 	sourcetest.Says(t, "the first run, of which a file was replaced", err, ErrExists, "Force")
@@ -465,7 +466,7 @@ func TestOutputShards(t *testing.T) {
 	for _, of := range []uint32{2, 3, 5, 20} {
 		dir := t.TempDir() + "/out/"
 		jobOf := func(i uint32, run byte) job {
-			return job{[]string{in}, Destination{Output: Output{Name: dir, Shard: dataset.Shard{Index: i, Of: of}}, Result: ResultExact, Run: runOf(run)}}
+			return job{[]string{in}, Destination{Output: Output{Name: dir, Shard: dataset.Shard{Index: i, Of: of}}, Result: source.ResultExact, Run: runOf(run)}}
 		}
 		var order []uint32
 		for i := range of {
@@ -489,8 +490,8 @@ func TestOutputShards(t *testing.T) {
 			}
 		}
 		var rows []string
-		for _, f := range open(t, Opening{}, dir) {
-			r, _ := sourcetest.Contents(t, f.name)
+		for _, f := range open(t, source.Opening{}, dir) {
+			r, _ := sourcetest.Contents(t, f.Name())
 			rows = append(rows, r...)
 		}
 		sourcetest.Equal(t, fmt.Sprint(of, " shards"), rows, allRows)
@@ -588,14 +589,14 @@ func TestOutputOfNothing(t *testing.T) {
 	none := func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error] { return func(func(Rows, error) bool) {} }
 	for _, name := range []string{"out.parquet", "out.arrow"} {
 		path := filepath.Join(t.TempDir(), name)
-		w, err := job{[]string{in}, Destination{Output: Output{Name: path}, Result: ResultExact, Run: runOf(1)}}.doWith(t, none)
+		w, err := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(1)}}.doWith(t, none)
 		if err != nil || w.Rows != 0 {
 			t.Errorf("%+v, %v", w, err)
 		}
 		rows, schema := sourcetest.Contents(t, path)
 		sourcetest.Equal(t, "rows", len(rows), 0)
 		sourcetest.Equal(t, "columns", describe(schema), "(id int64, text utf8)")
-		sourcetest.Equal(t, MetaResult, sourcetest.Metadata(schema, MetaResult), ResultExact)
+		sourcetest.Equal(t, source.MetaResult, sourcetest.Metadata(schema, source.MetaResult), source.ResultExact)
 	}
 	for empty, want := range map[bool][]string{false: {"_SUCCESS", "y=1/_SUCCESS"}, true: wholeTree} {
 		dir := t.TempDir() + "/out/"
@@ -633,9 +634,9 @@ func TestOutputSchemas(t *testing.T) {
 
 // Rows that belong to no part are an error.
 func TestOutputOutOfOrder(t *testing.T) {
-	files := open(t, Opening{}, logs(t))
+	files := open(t, source.Opening{}, logs(t))
 	var parts []Part
-	for _, p := range Split(files, dataset.Shard{}) {
+	for _, p := range source.Split(files, dataset.Shard{}) {
 		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 	}
 	for _, pieces := range [][]int{{1, 0}, {0, 3}, {5}} {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // check returns an error if a field of the output has a value that no output can have. It
 // opens nothing. Without a context it panics here, where the caller sees who made the call,
 // and not on a goroutine later.
 func (o *Destination) check(ctx context.Context) error {
-	needContext(ctx)
+	source.NeedContext(ctx)
 	switch {
 	case o.Name == "":
 		return errors.New("Output.Name is empty (name a file, a directory with a slash at its end, or - for a stream on Stdout)")
@@ -32,13 +33,13 @@ func (o *Destination) check(ctx context.Context) error {
 		return fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format).
 			WithHint("set Output.Format to Parquet or ArrowFile, or leave it empty")
 	}
-	if !slices.Contains([]string{"", ResultCandidates, ResultExact}, o.Result) {
+	if !slices.Contains([]string{"", source.ResultCandidates, source.ResultExact}, o.Result) {
 		return fmt.Errorf("Output.Result %q: want ResultCandidates or ResultExact", o.Result)
 	}
 	if !slices.Contains([]string{"", IDsRerun, IDsKeep}, o.IDsChanged) {
 		return fmt.Errorf("Output.IDsChanged %q: want IDsRerun or IDsKeep, or leave it empty", o.IDsChanged)
 	}
-	if err := checkShard(o.Shard); err != nil {
+	if err := source.CheckShard(o.Shard); err != nil {
 		return fmt.Errorf("Output.Shard: %w", err)
 	}
 	return o.Run.check()
@@ -47,7 +48,7 @@ func (o *Destination) check(ctx context.Context) error {
 // checkDir is check for an output that is used as a directory.
 func (o *Destination) checkDir(ctx context.Context) error {
 	if o.Name == "-" {
-		needContext(ctx)
+		source.NeedContext(ctx)
 		return errors.New("Output.Name is -: want a directory (name the one that the workers have written)")
 	}
 	return o.check(ctx)
@@ -62,7 +63,7 @@ func checkGiven(parts []Part) error {
 		if p.Piece.File == nil {
 			continue
 		}
-		if err := p.Piece.check(); err != nil {
+		if err := p.Piece.Check(); err != nil {
 			return fmt.Errorf("part %d of %d: its Piece: %w", i+1, len(parts), err)
 		}
 	}

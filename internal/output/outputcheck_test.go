@@ -14,16 +14,17 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // oneFile returns a file with the rows 0 to 9 of the column id, and a scanner that passes
 // two of them.
-func oneFile(t *testing.T) (files []*File, s *Scanner) {
+func oneFile(t *testing.T) (files []*source.File, s *Scanner) {
 	t.Helper()
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: sourcetest.Numbers(10, func(i int) int64 { return int64(i) })}))
-	files = open(t, Opening{}, name)
+	files = open(t, source.Opening{}, name)
 	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 5)}}}, files...)
 	if err != nil {
 		t.Fatal(err)
@@ -58,9 +59,9 @@ func TestOutputFields(t *testing.T) {
 		{"worker 5 of 3", Destination{Output: Output{Name: "o/", Shard: dataset.Shard{Index: 5, Of: 3}}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
 		{"worker 1 of none", Destination{Output: Output{Name: "o", Shard: dataset.Shard{Index: 1, Of: 0}}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
 		{"too many workers", Destination{Output: Output{Name: "o", Shard: dataset.Shard{Index: 1, Of: dataset.MaxShards + 1}}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
-		{"a nil file of the log", Destination{Output: Output{Name: "o"}, Run: &Run{Log: []*File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
-		{"a nil file of IDs", Destination{Output: Output{Name: "o"}, Run: &Run{IDs: []*File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
-		{"a nil skipped file", Destination{Output: Output{Name: "o"}, Run: &Run{Skipped: []*File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
+		{"a nil file of the log", Destination{Output: Output{Name: "o"}, Run: &Run{Log: []*source.File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
+		{"a nil file of IDs", Destination{Output: Output{Name: "o"}, Run: &Run{IDs: []*source.File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
+		{"a nil skipped file", Destination{Output: Output{Name: "o"}, Run: &Run{Skipped: []*source.File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},
 	} {
 		for call, err := range everyCall(t, c.out) {
 			sourcetest.Says(t, c.what+", "+call, err, c.kind, c.words...)
@@ -81,10 +82,10 @@ func second[T any](_ T, err error) error { return err }
 // everyCall returns the error of each call that takes an output with rows.
 func everyCall(t *testing.T, out Destination) map[string]error {
 	files, s := oneFile(t)
-	parts := []Part{{Piece: Piece{File: files[0], Hi: 1}, Schema: files[0].Schema()}}
+	parts := []Part{{Piece: source.Piece{File: files[0], Hi: 1}, Schema: files[0].Schema()}}
 	return map[string]error{
 		"Write":         second(out.Write(t.Context(), parts, none)),
-		"WriteScan":     second(out.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)),
+		"WriteScan":     second(out.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)),
 		"Pending":       second(out.Pending(t.Context())),
 		"PendingInputs": second(out.PendingInputs(t.Context())),
 		"CheckSchemas":  out.CheckSchemas(t.Context(), Scan{}, nil),
@@ -96,21 +97,21 @@ func TestStreamFormats(t *testing.T) {
 	for _, format := range []dataset.Format{"", dataset.ArrowFile, dataset.ArrowStream} {
 		files, s := oneFile(t)
 		var b bytes.Buffer
-		w, err := Destination{Output: Output{Name: "-", Stdout: &b, Format: format}}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
+		w, err := Destination{Output: Output{Name: "-", Stdout: &b, Format: format}}.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)
 		if err != nil || w.Rows != 2 || !strings.HasPrefix(b.String(), "\xff\xff\xff\xff") {
 			t.Errorf("%q: %d rows, %v, %d bytes", format, w.Rows, err, b.Len())
 		}
 	}
 	files, s := oneFile(t)
 	out := filepath.Join(t.TempDir(), "out")
-	_, err := Destination{Output: Output{Name: out + "/", Format: dataset.ArrowStream}}.WriteScan(t.Context(), s, Split(files, dataset.Shard{}), files, nil)
+	_, err := Destination{Output: Output{Name: out + "/", Format: dataset.ArrowStream}}.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)
 	sourcetest.Says(t, "in a directory", err, fault.ErrUnsupported, "Arrow streams in a directory", "ArrowFile")
 }
 
 // What is given besides the output is checked, too.
 func TestOutputArguments(t *testing.T) {
 	files, s := oneFile(t)
-	schema, pieces := files[0].Schema(), Split(files, dataset.Shard{})
+	schema, pieces := files[0].Schema(), source.Split(files, dataset.Shard{})
 	part := []Part{{Piece: pieces[0], Schema: schema}}
 	for _, name := range []string{"o.parquet", "o/"} {
 		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "x") + name}}
@@ -122,8 +123,8 @@ func TestOutputArguments(t *testing.T) {
 		}{
 			{"nil rows", part, nil, "the sequence of rows is nil"},
 			{"no schema", []Part{{Piece: pieces[0]}}, none, "part 1 of 1: its Schema is nil"},
-			{"a zero file", []Part{part[0], {Piece: Piece{File: new(File)}, Schema: schema}}, none, "part 2 of 2: its Piece: the File was not opened"},
-			{"row groups", []Part{{Piece: Piece{files[0], 0, 9}, Schema: schema}}, none, "row groups from 0 up to 9: want a range within 0 to 1"},
+			{"a zero file", []Part{part[0], {Piece: source.Piece{File: new(source.File)}, Schema: schema}}, none, "part 2 of 2: its Piece: the File was not opened"},
+			{"row groups", []Part{{Piece: source.Piece{File: files[0], Lo: 0, Hi: 9}, Schema: schema}}, none, "row groups from 0 up to 9: want a range within 0 to 1"},
 			{"a nil record", part, func(yield func(Rows, error) bool) { yield(Rows{}, nil) }, "Rows.Record is nil"},
 			{"a part before the first", part, oneRecord(t, -1), "rows out of order: want a part from 0 to 0, got -1"},
 			{"a part after the last", part, oneRecord(t, 1), "rows out of order: want a part from 0 to 0, got 1"},
@@ -134,17 +135,17 @@ func TestOutputArguments(t *testing.T) {
 		for _, c := range []struct {
 			what   string
 			s      *Scanner
-			pieces []Piece
-			logs   []*File
+			pieces []source.Piece
+			logs   []*source.File
 			words  string
 		}{
 			{"no scanner", nil, pieces, files, "WriteScan: the Scanner is nil or empty"},
 			{"a zero scanner", new(Scanner), pieces, files, "WriteScan: the Scanner is nil or empty"},
 			{"no log", s, pieces, nil, "logs is empty"},
-			{"a nil file", s, pieces, []*File{nil}, "logs: file 1 of 1: the File is nil"},
-			{"a zero piece", s, []Piece{{}}, files, "piece 1 of 1: the File is nil"},
-			{"row groups", s, []Piece{{files[0], 1, 0}}, files, "row groups from 1 up to 0: want a range"},
-			{"row groups after the last", s, []Piece{{files[0], 0, 99}}, files, "row groups from 0 up to 99: want a range"},
+			{"a nil file", s, pieces, []*source.File{nil}, "logs: file 1 of 1: the File is nil"},
+			{"a zero piece", s, []source.Piece{{}}, files, "piece 1 of 1: the File is nil"},
+			{"row groups", s, []source.Piece{{File: files[0], Lo: 1, Hi: 0}}, files, "row groups from 1 up to 0: want a range"},
+			{"row groups after the last", s, []source.Piece{{File: files[0], Lo: 0, Hi: 99}}, files, "row groups from 0 up to 99: want a range"},
 		} {
 			_, err := out.WriteScan(t.Context(), c.s, c.pieces, c.logs, nil)
 			sourcetest.Says(t, c.what+", "+name, err, nil, c.words)
@@ -154,7 +155,7 @@ func TestOutputArguments(t *testing.T) {
 				if what == "nil" {
 					return w.Scan(t.Context(), nil, nil, pieces)
 				}
-				return w.Scan(t.Context(), s, nil, []Piece{{}})
+				return w.Scan(t.Context(), s, nil, []source.Piece{{}})
 			}})
 			sourcetest.Says(t, "a scan: "+what+", "+name, err, nil, words)
 		}
@@ -176,14 +177,14 @@ func TestZeroRun(t *testing.T) {
 	for _, run := range []*Run{nil, {}} {
 		out.Run = run
 		sourcetest.Says(t, "PendingInputs", second(out.PendingInputs(t.Context())), nil, "Output.Run.List is nil", "call Pending")
-		sourcetest.Equal(t, "pieces", run.Pieces(nil, dataset.Shard{}), []Piece(nil))
+		sourcetest.Equal(t, "pieces", run.Pieces(nil, dataset.Shard{}), []source.Piece(nil))
 	}
 	if sum, known, err := new(Run).Digest(); err != nil || !known || sum == [32]byte{} {
 		t.Errorf("Digest: %x, %t, %v", sum, known, err)
 	}
-	_, _, err = (&Run{Log: []*File{nil}}).Digest()
+	_, _, err = (&Run{Log: []*source.File{nil}}).Digest()
 	sourcetest.Says(t, "Digest", err, nil, "Run.Log: file 1 of 1: the File is nil")
-	sourcetest.Says(t, "ChangedSince", (&Run{IDs: []*File{nil}}).ChangedSince(t.Context(), nil, out.Name), nil, "Run.IDs: file 1 of 1: the File is nil")
+	sourcetest.Says(t, "ChangedSince", (&Run{IDs: []*source.File{nil}}).ChangedSince(t.Context(), nil, out.Name), nil, "Run.IDs: file 1 of 1: the File is nil")
 	sourcetest.Says(t, "ChangedSince", new(Run).ChangedSince(t.Context(), nil, out.Name), os.ErrNotExist)
 
 	for what, in := range map[string]*Inputs{"nil": nil, "zero": new(Inputs)} {
@@ -201,23 +202,23 @@ func TestZeroRun(t *testing.T) {
 		sourcetest.Equal(t, what+": Pick", fmt.Sprint(picked.Len(), err), "0 <nil>")
 		kept, err := in.Where("a = 1", false)
 		sourcetest.Equal(t, what+": Where", fmt.Sprint(kept.Len(), err), "0 <nil>")
-		opened, of, err := in.Open(t.Context(), nil, Opening{})
+		opened, of, err := in.Open(t.Context(), nil, source.Opening{})
 		sourcetest.Equal(t, what+": Open", fmt.Sprint(opened, of, err), "[] [] <nil>")
 		added, changed, gone, err := in.Since(t.Context(), in)
 		sourcetest.Equal(t, what+": Since", fmt.Sprint(added, changed, gone, err), "[] [] [] <nil>")
 		sourcetest.Says(t, what+": Share", second(in.Share(t.Context(), dataset.Shard{Index: 5, Of: 3})), nil, "shard 5/3: counted from 0")
 		sourcetest.Says(t, what+": Pick", second(in.Pick(t.Context(), nil)), nil, "keep is nil")
-		_, _, err = in.Open(t.Context(), []InputPiece{{Hi: 1}}, Opening{})
+		_, _, err = in.Open(t.Context(), []InputPiece{{Hi: 1}}, source.Opening{})
 		sourcetest.Says(t, what+": Open", err, nil, "piece 1 of 1: row groups from 0 up to 1")
 		sourcetest.Says(t, what+": WriteInputs", second(WriteInputs(t.Context(), nil, out.Name, in, false)), nil, "the list of inputs is nil or empty")
 		pieces, err = new(Run).ListedPieces(t.Context(), in, dataset.Shard{})
 		sourcetest.Equal(t, what+": ListedPieces", fmt.Sprint(pieces, err), "[] <nil>")
-		list, err := ListInputs(t.Context(), []string{sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))}, Opening{}, in)
+		list, err := ListInputs(t.Context(), []string{sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))}, source.Opening{}, in)
 		if err != nil || list.Len() != 1 {
 			t.Errorf("%s, as the earlier list: %v", what, err)
 		}
 	}
-	sourcetest.Says(t, "no name", second(ListInputs(t.Context(), []string{""}, Opening{}, nil)), nil, "a file with an empty name")
+	sourcetest.Says(t, "no name", second(ListInputs(t.Context(), []string{""}, source.Opening{}, nil)), nil, "a file with an empty name")
 	sourcetest.Says(t, "no list", second(ReadInputs(t.Context(), nil, out.Name)), os.ErrNotExist)
 }
 
@@ -228,14 +229,14 @@ func TestNilContext(t *testing.T) {
 	out, in := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Run: new(Run)}, new(Inputs)
 	for what, call := range map[string]func(){
 		"Write":            func() { _, _ = out.Write(missing, nil, none) },
-		"WriteScan":        func() { _, _ = out.WriteScan(missing, s, Split(files, dataset.Shard{}), files, nil) },
+		"WriteScan":        func() { _, _ = out.WriteScan(missing, s, source.Split(files, dataset.Shard{}), files, nil) },
 		"Pending":          func() { _, _ = out.Pending(missing) },
 		"PendingInputs":    func() { _, _ = out.PendingInputs(missing) },
 		"CheckSchemas":     func() { _ = out.CheckSchemas(missing, Scan{}, nil) },
 		"Commit":           func() { _, _ = Commit(missing, out, nil) },
 		"InspectDirectory": func() { _, _ = InspectDirectory(missing, out, false) },
 		"ChangedSince":     func() { _ = new(Run).ChangedSince(missing, storage.Local{}, "o") },
-		"ListInputs":       func() { _, _ = ListInputs(missing, []string{files[0].name}, Opening{}, nil) },
+		"ListInputs":       func() { _, _ = ListInputs(missing, []string{files[0].Name()}, source.Opening{}, nil) },
 		"ReadInputs":       func() { _, _ = ReadInputs(missing, nil, "o") },
 		"WriteInputs":      func() { _, _ = WriteInputs(missing, nil, "o", in, false) },
 		"Each":             func() { in.Each(missing) },
@@ -243,7 +244,7 @@ func TestNilContext(t *testing.T) {
 		"Pick":             func() { _, _ = in.Pick(missing, func(*Input) bool { return true }) },
 		"Schemas":          func() { _, _ = in.Schemas(missing) },
 		"Spread":           func() { _, _ = in.Spread(missing, 1) },
-		"Open":             func() { _, _, _ = in.Open(missing, nil, Opening{}) },
+		"Open":             func() { _, _, _ = in.Open(missing, nil, source.Opening{}) },
 	} {
 		func() {
 			defer func() { sourcetest.Equal(t, what, recover(), any("partition: nil context")) }()
@@ -268,9 +269,9 @@ func TestLeftByAnError(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			names = append(names, sourcetest.Write(t, filepath.Join(in, name+".parquet"), 1, one()))
 		}
-		files := open(t, Opening{}, names...)
+		files := open(t, source.Opening{}, names...)
 		var parts []Part
-		for _, p := range Split(files, dataset.Shard{}) {
+		for _, p := range source.Split(files, dataset.Shard{}) {
 			parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 		}
 		_, err := Destination{Output: Output{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {

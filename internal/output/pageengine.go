@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -60,14 +61,14 @@ type pageEngine struct {
 	changed *sync.Cond
 	next    func() (*rangeJob, bool) // the next job of the input
 	more    bool
-	remote  bool                   // some file is over a network
-	scouts  *lookahead             // nil: no file is over a network
-	coming  []*rangeJob            // in order: passed to the scouts, not begun
-	unmap   map[*File]func() error // of files with open jobs
-	open    []*rangeJob            // in order: begun and not finished
-	filling *outGroup              // the row group that the next job may go to
-	goesOn  bool                   // other scans continue it
-	ready   []*outGroup            // in order: begun and not taken by the consumer
+	remote  bool                          // some file is over a network
+	scouts  *lookahead                    // nil: no file is over a network
+	coming  []*rangeJob                   // in order: passed to the scouts, not begun
+	unmap   map[*source.File]func() error // of files with open jobs
+	open    []*rangeJob                   // in order: begun and not finished
+	filling *outGroup                     // the row group that the next job may go to
+	goesOn  bool                          // other scans continue it
+	ready   []*outGroup                   // in order: begun and not taken by the consumer
 	workers []*pageWorker
 	active  int // workers that have a task
 	err     error
@@ -84,7 +85,7 @@ type unfinishedGroup struct {
 // one that is left, and leaves the last one if others continue it.
 func copyPages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[*outGroup, error] {
 	return func(yield func(*outGroup, error) bool) {
-		ctx, release, err := openPieces(ctx, piecesOfSources(sources))
+		ctx, release, err := source.OpenPieces(ctx, piecesOfSources(sources))
 		if err != nil {
 			yield(nil, err)
 			return
@@ -94,7 +95,7 @@ func copyPages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSou
 		defer cancel()
 		e := &pageEngine{
 			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.continued, threads: workersFor(piecesOfSources(sources), s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
-			more: true, unmap: map[*File]func() error{},
+			more: true, unmap: map[*source.File]func() error{},
 		}
 		if pairs != nil {
 			e.perRow = pairs.Of.perRow()
@@ -111,7 +112,7 @@ func copyPages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSou
 		e.next = next
 		var workers sync.WaitGroup
 		for _, src := range sources {
-			e.remote = e.remote || src.piece.File.remote()
+			e.remote = e.remote || src.piece.File.Remote()
 		}
 		if e.remote {
 			e.scouts = newLookahead(ctx, s)
@@ -146,8 +147,8 @@ func copyPages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSou
 	}
 }
 
-func piecesOfSources(sources []*pageSource) []Piece {
-	pieces := make([]Piece, len(sources))
+func piecesOfSources(sources []*pageSource) []source.Piece {
+	pieces := make([]source.Piece, len(sources))
 	for i, s := range sources {
 		pieces[i] = s.piece
 	}
@@ -159,7 +160,7 @@ func (e *pageEngine) allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
 		for _, src := range sources {
 			for g := src.piece.Lo; g < src.piece.Hi; g++ {
 				ranges := slices.Collect(rangesIn(src.file(), g))
-				in := &inputGroup{total: len(ranges), own: src.ownGroup(g), some: src.piece.File.where != nil}
+				in := &inputGroup{total: len(ranges), own: src.ownGroup(g), some: src.piece.File.Where() != nil}
 				for _, r := range ranges {
 					in.heavy = in.heavy || e.perRow*(r.hi-r.lo) > tableBytes
 				}
@@ -308,7 +309,7 @@ func (e *pageEngine) pick(w *pageWorker) pageTask {
 		return e.pick(w)
 	}
 	if f := s.source.piece.File; e.unmap[f] == nil {
-		e.unmap[f] = f.mapPages()
+		e.unmap[f] = f.MapPages()
 	}
 	e.open = append(e.open, s)
 	return func(ctx context.Context) (func(), error) { return w.selectRows(ctx, s) }
@@ -470,7 +471,7 @@ func (e *pageEngine) endFilling() {
 	}
 }
 
-// close removes a job all of whose tasks are done.
+// Close removes a job all of whose tasks are done.
 func (e *pageEngine) close(s *rangeJob) {
 	e.open = slices.DeleteFunc(e.open, func(o *rangeJob) bool { return o == s })
 	s.release()
@@ -482,9 +483,9 @@ func (e *pageEngine) close(s *rangeJob) {
 		return
 	}
 	if !slices.ContainsFunc(e.coming, func(o *rangeJob) bool { return o.source.piece.File == f }) {
-		f.passed()
+		f.Passed()
 	}
-	err := errors.Join(e.unmap[f](), f.rest())
+	err := errors.Join(e.unmap[f](), f.Rest())
 	delete(e.unmap, f)
 	if err != nil && e.err == nil {
 		e.err = err

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -139,17 +140,17 @@ func sameClicks(t testing.TB, what string, got, want []click) {
 func copyTo(ctx context.Context, t testing.TB, opts Scan, out Destination, names ...string) (*ScanStats, error) {
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
-	out.Result = ResultExact
-	files, err := Open(t.Context(), names, OpenOptions{Mem: opts.Mem})
+	out.Result = source.ResultExact
+	files, err := source.Open(t.Context(), names, source.OpenOptions{Mem: opts.Mem})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer Close(files)
+	defer source.Close(files)
 	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = out.WriteScan(ctx, s, Split(files, out.Shard), files, nil)
+	_, err = out.WriteScan(ctx, s, source.Split(files, out.Shard), files, nil)
 	return s.Stats, err
 }
 
@@ -378,12 +379,12 @@ func TestPagesForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameClicks(t, "directory", readClicks(t, filepath.Join(dir, "out", "log.parquet")), want)
-	files := open(t, Opening{}, in)
+	files := open(t, source.Opening{}, in)
 	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Count(t.Context(), s, Split(files, dataset.Shard{})); err != nil {
+	if err := Count(t.Context(), s, source.Split(files, dataset.Shard{})); err != nil {
 		t.Fatal(err)
 	}
 	sourcetest.Equal(t, "counted", s.Stats.RowsOut.Load(), int64(len(want)))

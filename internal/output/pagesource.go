@@ -9,13 +9,14 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // pageSource is a piece whose pages are copied.
 type pageSource struct {
 	number int // among the sources that are read together
 	part   int // of the output
-	piece  Piece
+	piece  source.Piece
 	leaves []int                 // of the file, in the output's order; -1: the file lacks it
 	adapt  []*parquet.LeafSource // converts them to the output's schema; nil: not needed
 	pairs  *pairLayout           // of a scan with Pairs, else nil
@@ -27,7 +28,7 @@ type pageSource struct {
 }
 
 // file is the Parquet file.
-func (p *pageSource) file() *parquet.File { return p.piece.File.parquet().File() }
+func (p *pageSource) file() *parquet.File { return p.piece.File.Parquet().File() }
 
 // measure orders the leaves by size.
 func (p *pageSource) measure() {

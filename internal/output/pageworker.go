@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // pageWorker is one goroutine of the engine, with the memory that it reuses.
@@ -16,7 +17,7 @@ type pageWorker struct {
 	engine *pageEngine
 	buf    *parquet.Buffers
 	keys   *keyScan
-	file   *File // that keys belongs to
+	file   *source.File // that keys belongs to
 	checks []check
 	held   int64 // bytes held after the last task, or expected for this one; guarded by the engine's lock
 }
@@ -43,7 +44,7 @@ func (w *pageWorker) shed() {
 // selectRows is the key task of a job.
 func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
-	defer recovered(f, s.rowRange.group, &err)
+	defer source.Recovered(f, s.rowRange.group, &err)
 	if w.file != f {
 		if w.checks == nil {
 			w.checks = e.scanner.checks()
@@ -58,7 +59,7 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 	}
 	rows, err := w.rows(ctx, s)
 	if err != nil {
-		return nil, f.unless(err)
+		return nil, f.Unless(err)
 	}
 	parts := rows.divided(e.mostOf(rows))
 	if len(parts) == 1 {
@@ -129,13 +130,13 @@ func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
 // copyLeaf is the task of one leaf of a job.
 func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
-	defer recovered(f, s.rowRange.group, &err)
+	defer source.Recovered(f, s.rowRange.group, &err)
 	defer w.buf.Rest()
 	l := s.group.leaves[i]
 	var shape parquet.Shape
 	whole, err := w.decideWhole(ctx, s, i, l)
 	if err != nil {
-		return nil, f.unless(err)
+		return nil, f.Unless(err)
 	}
 	switch {
 	case whole == copied:
@@ -160,9 +161,9 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 	}
 	if err != nil {
 		if add := (*addError)(nil); errors.As(err, &add) {
-			err = fmt.Errorf("%s: %w", fault.At{File: f.name, RowGroup: s.rowRange.group + 1}, add.error)
+			err = fmt.Errorf("%s: %w", fault.At{File: f.Name(), RowGroup: s.rowRange.group + 1}, add.error)
 		}
-		return nil, f.unless(err)
+		return nil, f.Unless(err)
 	}
 	return func() {
 		if shape != nil {
@@ -170,7 +171,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 		}
 		if s.done++; s.done == len(s.taken) {
 			if err := s.source.file().CheckShapes(s.rowRange.group, s.shapes); err != nil && e.err == nil {
-				e.err = f.unless(err)
+				e.err = f.Unless(err)
 				e.cancel()
 			}
 			s.rows = nil
@@ -203,7 +204,7 @@ func (w *pageWorker) decideWhole(ctx context.Context, s *rangeJob, i int, l *out
 func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLeaf) (wholeChunk, error) {
 	src := s.source
 	o := parquet.CopyOptions{Ahead: s.leafAhead(i)}
-	if src.piece.File.remote() {
+	if src.piece.File.Remote() {
 		o.Keep = w.engine.keeps()
 	}
 	chunk, why, err := src.layout.CopyChunk(ctx, src.file(), s.rowRange.group, src.leaves[i], i, o)

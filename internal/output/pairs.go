@@ -1,11 +1,13 @@
 package output
 
+import "github.com/bloomjoin/bloomjoin/internal/source"
+
 // Pairs makes a scan write pairs: a row that passes stands once for each partner, a
 // row of a table, with the table's columns beside its own. The Match of the scan must
 // be a single one whose Check sets [Keys.Entries].
 type Pairs struct {
 	// Columns are the columns of the output, for each log file.
-	Columns func(f *File) []PairColumn
+	Columns func(f *source.File) []PairColumn
 	// Table holds the partners. Nil: the output has no column of a table, and only
 	// their number matters.
 	Table *Table

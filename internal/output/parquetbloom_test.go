@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // The Bloom filters that other writers put into Parquet files are ours in XXH64 mode:
@@ -32,11 +33,11 @@ func TestParquetBloomFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables, err := output.Open(ctx, []string{path}, output.OpenOptions{})
+		tables, err := source.Open(ctx, []string{path}, source.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer output.Close(tables)
+		defer source.Close(tables)
 
 		hash := bloom.Hash{ID: bloom.XXH64}
 		probed := 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -27,32 +28,32 @@ func TestPartitions(t *testing.T) {
 		{"dt:string,other:date", "[{c utf8 1 false} {dt utf8 2024-01-03 false}] [{c utf8 NO false} {dt utf8 2024-01-01 false}] [{c utf8  true} {dt utf8 2024-01-02 false}]"},
 	} {
 		got := ""
-		for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: c.types}, dir) {
+		for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: c.types}, dir) {
 			got += " " + fmt.Sprint(f.Partitions())
 		}
 		sourcetest.Equal(t, "types "+c.types, got[1:], c.want)
 	}
-	for _, f := range open(t, Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, dir) {
+	for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, dir) {
 		sourcetest.Equal(t, "off", f.Partitions(), []dataset.PartitionValue(nil))
 	}
 	for _, c := range []struct {
-		opts  Opening
+		opts  source.Opening
 		names []string
 		words []string
 	}{
-		{Opening{}, []string{dir, filepath.Join(hiveTree(t, "x.parquet"), "x.parquet")}, []string{"x.parquet: mismatch: name=value directories: want c, dt as in", "got none (", "Hive off"}},
-		{Opening{HiveTypes: "c:int64"}, []string{dir}, []string{"c=NO/a.parquet: column c", `want a value of type int64, got "NO"`, "HiveTypes"}},
-		{Opening{}, []string{hiveTree(t, "a=1/b=2/a=3/x.parquet")}, []string{"a=1/b=2/a=3/x.parquet: column a", "two directories"}},
+		{source.Opening{}, []string{dir, filepath.Join(hiveTree(t, "x.parquet"), "x.parquet")}, []string{"x.parquet: mismatch: name=value directories: want c, dt as in", "got none (", "Hive off"}},
+		{source.Opening{HiveTypes: "c:int64"}, []string{dir}, []string{"c=NO/a.parquet: column c", `want a value of type int64, got "NO"`, "HiveTypes"}},
+		{source.Opening{}, []string{hiveTree(t, "a=1/b=2/a=3/x.parquet")}, []string{"a=1/b=2/a=3/x.parquet: column a", "two directories"}},
 	} {
-		_, err := OpenFiles(t.Context(), c.names, c.opts)
+		_, err := source.OpenFiles(t.Context(), c.names, c.opts)
 		sourcetest.Says(t, fmt.Sprint(c.names), err, nil, c.words...)
 	}
 	sourcetest.Put(t, filepath.Join(dir, "log/notes.html"), "<html>")
-	_, err := Open(t.Context(), []string{dir}, OpenOptions{})
-	sourcetest.Says(t, "a file that is no data", err, ErrNoData, "notes.html")
-	_, err = OpenFiles(t.Context(), []string{dir}, Opening{HiveTypes: "c"})
+	_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{})
+	sourcetest.Says(t, "a file that is no data", err, source.ErrNoData, "notes.html")
+	_, err = source.OpenFiles(t.Context(), []string{dir}, source.Opening{HiveTypes: "c"})
 	sourcetest.Says(t, "bad types", err, nil, "HiveTypes", "NAME:TYPE")
-	_, err = Open(t.Context(), []string{dir}, OpenOptions{Hive: "on"})
+	_, err = source.Open(t.Context(), []string{dir}, source.OpenOptions{Hive: "on"})
 	sourcetest.Says(t, "bad mode", err, nil, "want auto or off")
 }
 
@@ -69,20 +70,20 @@ func TestValuesInManifest(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what string
-		opts Opening
+		opts source.Opening
 		want []string
 	}{
-		{"types found", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}}, []string{ // an empty value makes n a string
+		{"types found", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, []string{ // an empty value makes n a string
 			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: n:]", "map[dt:2024-01-02]",
 		}},
-		{"an integer", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: "n:int64"}, []string{
+		{"an integer", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: "n:int64"}, []string{
 			"map[c:a b/ dt:2024-01-01]", "map[c:NULL n:-7]", "map[c:]", "map[dt:2024-01-02]",
 		}},
-		{"text", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
+		{"text", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
 			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: dt:NULL n:]", "map[dt:2024-01-02]",
 		}},
-		{"off", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveOff}}, []string{"map[]", "map[]", "map[]", "map[]"}},
-		{"above the base", Opening{OpenOptions: OpenOptions{Hive: dataset.HiveAuto}, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
+		{"off", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, []string{"map[]", "map[]", "map[]", "map[]"}},
+		{"above the base", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
 	} {
 		name := dir
 		if c.opts.Base != "" {

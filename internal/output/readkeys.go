@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -45,7 +46,7 @@ type KeyOptions struct {
 	// likely to be read. The sample depends on the pieces alone. A run that reaches
 	// the end of its row group continues at the row group's beginning. If the pieces
 	// have no more than Runs·RunRows rows, each row group is one run, and all rows
-	// are read. The number of rows must be known beforehand; see [File.Rows]. Runs
+	// are read. The number of rows must be known beforehand; see [source.File.Rows]. Runs
 	// and FirstPages exclude each other. Rows that fail a file's condition count as rows
 	// without a key. Row groups in which no row can satisfy it, according to the
 	// footer, are left out: see [MostRows].
@@ -67,8 +68,8 @@ type KeyOptions struct {
 //
 // rows is the number of rows that were read or skipped, and nulls that of the rows
 // among them that have a NULL in the key.
-func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
-	ctx, release, err := openPieces(ctx, pieces)
+func ReadKeys(ctx context.Context, pieces []source.Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
+	ctx, release, err := source.OpenPieces(ctx, pieces)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -95,11 +96,11 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 		return 0, 0, err
 	}
 	way := flightOf(InFlight(pieces), processors(o.Threads), func() int64 { return keyNeed(pieces, columns, o.Options) })
-	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.format.IsText() }) {
+	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p source.Piece) bool { return p.File.Format().IsText() }) {
 		tasks = textRuns(tasks, way.workers)
 	}
 	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers), progress: progress.Of(ctx)}
-	if slices.ContainsFunc(pieces, func(p Piece) bool { return p.File.remote() }) {
+	if slices.ContainsFunc(pieces, func(p source.Piece) bool { return p.File.Remote() }) {
 		shared.ahead = shared.lookAhead(ctx, tasks)
 		defer shared.ahead.stop()
 	}
@@ -118,7 +119,7 @@ func ReadKeys(ctx context.Context, pieces []Piece, o KeyOptions, newWork func() 
 }
 
 // tasks divides the work of reading the pieces.
-func (o *KeyOptions) tasks(pieces []Piece) ([]task, error) {
+func (o *KeyOptions) tasks(pieces []source.Piece) ([]task, error) {
 	switch {
 	case o.Runs > 0:
 		return runsOf(pieces, o.Runs, o.RunRows)
@@ -154,7 +155,7 @@ type keyWorker struct {
 	batch key.Batch
 	keys  Keys
 
-	file    *File // that enc, leaf and records belong to
+	file    *source.File // that enc, leaf and records belong to
 	enc     *key.Encoder
 	leaf    *leafKeys   // nil: the key is not one leaf
 	records *recordKeys // nil: not needed so far
@@ -173,17 +174,17 @@ func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
 	return w
 }
 
-// open finds the key in a file, unless it is the file that was read last.
-func (w *keyWorker) open(f *File) (err error) {
+// Open finds the key in a file, unless it is the file that was read last.
+func (w *keyWorker) open(f *source.File) (err error) {
 	if w.file == f {
 		return nil
 	}
-	if w.enc, err = newKeyEncoder(f.name, f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
+	if w.enc, err = newKeyEncoder(f.Name(), f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
 		return err
 	}
 	w.leaf, w.records, w.where = nil, nil, nil
-	if p := f.parquet(); p != nil {
-		if f.where != nil {
+	if p := f.Parquet(); p != nil {
+		if f.Where() != nil {
 			w.where = newRowFilter(f, w.buf)
 		}
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
@@ -197,7 +198,7 @@ func (w *keyWorker) open(f *File) (err error) {
 }
 
 // newLeaf returns a reader of keys that are one leaf of a Parquet file.
-func (w *keyWorker) newLeaf(f *File, leaf arrowparquet.LeafValues) (*leafKeys, error) {
+func (w *keyWorker) newLeaf(f *source.File, leaf arrowparquet.LeafValues) (*leafKeys, error) {
 	o := &w.options
 	l := &leafKeys{
 		file: f, columns: w.columns, leaf: newKeyLeaf(f, leaf, w.columns[0].Cast, o.Options), buf: w.buf,
@@ -224,12 +225,12 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(nothing) error) err
 	if err := w.open(t.file); err != nil {
 		return err
 	}
-	w.keys.Piece = Piece{File: t.file, Lo: t.group, Hi: t.after()}
+	w.keys.Piece = source.Piece{File: t.file, Lo: t.group, Hi: t.after()}
 	w.keys.Run, w.keys.Share, w.keys.Times = t.number, t.stands/float64(max(w.rows, 1)), nil
 	if text, column, ok := w.plainText(t.file); ok {
 		return w.text(ctx, text, t, column)
 	}
-	if w.options.FirstPages > 0 && t.file.where != nil {
+	if w.options.FirstPages > 0 && t.file.Where() != nil {
 		return nil
 	}
 	some, err := w.satisfying(ctx, t.rowRange)
@@ -288,7 +289,7 @@ func (w *keyWorker) pass() error {
 	return w.work(&w.keys)
 }
 
-func (w *keyWorker) readRecords(ctx context.Context, f *File, t task, some []uint32) error {
+func (w *keyWorker) readRecords(ctx context.Context, f *source.File, t task, some []uint32) error {
 	if w.options.FirstPages > 0 {
 		return nil
 	}
@@ -316,8 +317,8 @@ func (k *Keys) without(n int) {
 
 // plainText returns the table of a text file and the column that is the whole key,
 // if its lines can be parsed directly into keys.
-func (w *keyWorker) plainText(f *File) (t *text.Table, column int, ok bool) {
-	t, ok = stored(f.table).(*text.Table)
+func (w *keyWorker) plainText(f *source.File) (t *text.Table, column int, ok bool) {
+	t, ok = source.Stored(f.Table()).(*text.Table)
 	index := w.enc.Index()
 	if !ok || len(index) != 1 || index[0] >= t.Schema().NumFields() || !w.enc.AsStored() || t.Kind(index[0]) == text.Other {
 		return nil, 0, false
@@ -346,7 +347,7 @@ func (w *keyWorker) text(ctx context.Context, t *text.Table, groups task, column
 			w.batch.SetInts(v.Plain, v.NonNull, 8, kind == text.Signed)
 		}
 		w.batch.Len = v.Rows
-		if err := fit(&w.batch, w.file.name, w.columns, w.options.IDs); err != nil {
+		if err := fit(&w.batch, w.file.Name(), w.columns, w.options.IDs); err != nil {
 			return err
 		}
 		if err := w.pass(); err != nil {
@@ -357,9 +358,9 @@ func (w *keyWorker) text(ctx context.Context, t *text.Table, groups task, column
 }
 
 // keyNeed is need for the key columns, plus the steps in which keys are passed on.
-func keyNeed(pieces []Piece, columns []key.Column, o key.Options) int64 {
+func keyNeed(pieces []source.Piece, columns []key.Column, o key.Options) int64 {
 	const steps = 8 * stepBytes
-	return steps + need(pieces, func(f *File) ([]int, error) {
+	return steps + need(pieces, func(f *source.File) ([]int, error) {
 		enc, err := key.NewEncoder(f.Schema(), columns, o)
 		if err != nil {
 			return []int{}, err

@@ -3,13 +3,13 @@ package output
 import (
 	"context"
 	"fmt"
-	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -17,8 +17,8 @@ import (
 // recordKeys reads keys of any shape from Arrow records of a file. It must not be
 // used concurrently.
 type recordKeys struct {
-	file     *File
-	from     table // the file's reader
+	file     *source.File
+	from     source.Table // the file's reader
 	columns  []key.Column
 	options  key.Options
 	filtered bool  // the options' classes are a filter's
@@ -33,10 +33,6 @@ type recordKeys struct {
 	kept   []uint32      // rows of a record that satisfy it
 }
 
-// stepRows is how many rows of a record are passed on at once, because a record
-// batch of an Arrow file may contain the whole file.
-const stepRows = 1 << 16
-
 // each calls fn with the keys of the rows, or of some of them. For files other than
 // Parquet, it reads the whole row group, and leaves out rows that fail the file's
 // condition.
@@ -46,14 +42,14 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn 
 	picked := r.rows
 	_, seeks := r.from.(*arrowparquet.Parquet)
 	read := r.read
-	if r.file.where != nil && !seeks {
+	if r.file.Where() != nil && !seeks {
 		r.filter = newRecordFilter(r.file, read)
 		read = r.filter.read
 	}
 	if seeks {
 		ctx = parquet.WithTurn(ctx, nil)
 	}
-	for rec, err := range readKeysOf(ctx, r.from, rows.group, read, r.rows) {
+	for rec, err := range source.ReadKeysOf(ctx, r.from, rows.group, read, r.rows) {
 		if err != nil {
 			return err
 		}
@@ -67,7 +63,7 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn 
 			err := r.satisfying(some, at, fn)
 			some.Release()
 			if err != nil {
-				return inGroup(err, r.file, rows.group)
+				return source.InGroup(err, r.file, rows.group)
 			}
 		}
 		if seeks && r.rows != nil {
@@ -102,7 +98,7 @@ func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) 
 	}
 	some, err := take.Record(memory.DefaultAllocator, rec, rows)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.file.name, err)
+		return fmt.Errorf("%s: %w", r.file.Name(), err)
 	}
 	defer some.Release()
 	return r.step(some, position{rows: r.kept}, fn)
@@ -136,7 +132,7 @@ func (r *recordKeys) list(rows rowRange, some []uint32) {
 // step passes on the keys of a record.
 func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err error) {
 	if r.enc == nil {
-		if r.enc, err = newKeyEncoder(r.file.name, rec.Schema(), r.columns, r.options, r.filtered); err != nil {
+		if r.enc, err = newKeyEncoder(r.file.Name(), rec.Schema(), r.columns, r.options, r.filtered); err != nil {
 			return err
 		}
 	}
@@ -144,7 +140,7 @@ func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err e
 	if r.ids {
 		encode = r.enc.EncodeIDs
 	}
-	if err := encode(r.file.name, rec, r.keys.Batch); err != nil {
+	if err := encode(r.file.Name(), rec, r.keys.Batch); err != nil {
 		return err
 	}
 	r.keys.place = at
@@ -156,8 +152,8 @@ func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err e
 // record in steps.
 func within(rows []uint32, first, n int64, only bool) (out [][2]int64) {
 	if rows == nil || only {
-		for lo := int64(0); lo < n || lo == 0; lo += stepRows {
-			out = append(out, [2]int64{lo, min(lo+stepRows, n)})
+		for lo := int64(0); lo < n || lo == 0; lo += source.StepRows {
+			out = append(out, [2]int64{lo, min(lo+source.StepRows, n)})
 		}
 		return out
 	}
@@ -173,18 +169,4 @@ func within(rows []uint32, first, n int64, only bool) (out [][2]int64) {
 		i = k
 	}
 	return out
-}
-
-// readKeys is Read for columns that are used only as keys.
-func readKeys(ctx context.Context, from table, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return readKeysOf(ctx, from, group, columns, nil)
-}
-
-// readKeysOf is readKeys for the given rows of a Parquet file (nil: all), and for
-// all rows of other files.
-func readKeysOf(ctx context.Context, from table, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
-	if p, ok := from.(*arrowparquet.Parquet); ok {
-		return p.ReadKeys(ctx, group, columns, rows)
-	}
-	return from.Read(ctx, group, columns)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -44,10 +45,10 @@ func largeBatch(n int) arrow.Record {
 
 // The keys of a record batch are the same in steps as all at once.
 func TestLargeRecordBatch(t *testing.T) {
-	rec := largeBatch(3 * stepRows)
+	rec := largeBatch(3 * source.StepRows)
 	defer rec.Release()
 	name := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.arrows"), streamOf(t, rec.NewSlice(5, rec.NumRows())))
-	files := open(t, Opening{}, name)
+	files := open(t, source.Opening{}, name)
 	for _, column := range []string{"user.id", "user.name", "flag", "user.id,user.name", "flag,user.name"} {
 		got, rows, null, err := keysOf(t, files, column)
 		if err != nil {
@@ -63,13 +64,13 @@ func TestLargeRecordBatch(t *testing.T) {
 	}
 	most := 0
 	o := KeyOptions{Key: "user.id", IDs: true, Threads: 1}
-	_, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
+	_, _, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
 		return func(k *Keys) error {
 			most = max(most, k.Batch.Len)
 			return nil
 		}, nil
 	})
-	if err != nil || most > stepRows {
+	if err != nil || most > source.StepRows {
 		t.Errorf("%d rows at once, %v", most, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -68,16 +69,16 @@ func batches(t testing.TB, n, rows int) *given {
 	return g
 }
 
-func (g *given) file(name string, opts RecordsOptions) *File {
+func (g *given) file(name string, opts source.RecordsOptions) *source.File {
 	rec := g.make[0]()
 	defer rec.Release()
-	return Records(name, rec.Schema(), g.read, opts)
+	return source.Records(name, rec.Schema(), g.read, opts)
 }
 
 // rowsRead reads all rows of the files with Map.
-func rowsRead(ctx context.Context, columns []int, files ...*File) (rows []string, err error) {
-	wanted := func(*File) ([]int, error) { return columns, nil }
-	for r, err := range Map(ctx, Split(files, dataset.Shard{}), 3, wanted, pass) {
+func rowsRead(ctx context.Context, columns []int, files ...*source.File) (rows []string, err error) {
+	wanted := func(*source.File) ([]int, error) { return columns, nil }
+	for r, err := range Map(ctx, source.Split(files, dataset.Shard{}), 3, wanted, pass) {
 		if err != nil {
 			return rows, err
 		}
@@ -89,7 +90,7 @@ func rowsRead(ctx context.Context, columns []int, files ...*File) (rows []string
 
 func TestRecords(t *testing.T) {
 	g := batches(t, 4, 3)
-	f := g.file("mine", RecordsOptions{})
+	f := g.file("mine", source.RecordsOptions{})
 	want := sourcetest.Numbers(12, func(i int) string { return fmt.Sprintf("%d|t%d", i, i) })
 	for range 2 { // two passes
 		rows, err := rowsRead(t.Context(), nil, f)
@@ -113,12 +114,12 @@ func TestRecords(t *testing.T) {
 	sourcetest.Equal(t, "rows without columns", n, 12)
 	sourcetest.Equal(t, "passes ended", g.ended, g.passes)
 	sourcetest.Equal(t, "rows known", f.Rows(), -1)
-	sourcetest.Equal(t, "rows said", g.file("mine", RecordsOptions{Rows: 12}).Rows(), 12)
-	sourcetest.Equal(t, "format", f.format, dataset.RecordBatches)
+	sourcetest.Equal(t, "rows said", g.file("mine", source.RecordsOptions{Rows: 12}).Rows(), 12)
+	sourcetest.Equal(t, "format", f.Format(), dataset.RecordBatches)
 	if fp, err := f.Fingerprint(); fp != nil || err != nil || f.Once() || f.BytesRead() != 0 {
 		t.Errorf("fingerprint %x, %v; once %v; %d bytes read", fp, err, f.Once(), f.BytesRead())
 	}
-	if _, ok, err := (&Run{Log: []*File{f}}).Digest(); ok || err != nil {
+	if _, ok, err := (&Run{Log: []*source.File{f}}).Digest(); ok || err != nil {
 		t.Errorf("a digest of records: %v, %v", ok, err)
 	}
 	if err := f.Close(); err != nil {
@@ -130,7 +131,7 @@ func TestRecords(t *testing.T) {
 // steps, a slice as the rows that it shows, and a record without rows not at all.
 func TestRecordsOfAnySize(t *testing.T) {
 	mem := sourcetest.Checked(t)
-	const n = 2*stepRows + 7
+	const n = 2*source.StepRows + 7
 	g := &given{make: []func() arrow.Record{
 		func() arrow.Record { return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{}}) },
 		func() arrow.Record {
@@ -141,7 +142,7 @@ func TestRecordsOfAnySize(t *testing.T) {
 		func() arrow.Record { return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{n}}) },
 	}}
 	next, largest := int64(0), int64(0)
-	for rec, err := range Read(t.Context(), g.file("mine", RecordsOptions{Rows: n + 1}), 0, nil) {
+	for rec, err := range Read(t.Context(), g.file("mine", source.RecordsOptions{Rows: n + 1}), 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +155,7 @@ func TestRecordsOfAnySize(t *testing.T) {
 		}
 	}
 	sourcetest.Equal(t, "rows", next, n+1)
-	sourcetest.Equal(t, "rows of the largest step", largest, stepRows)
+	sourcetest.Equal(t, "rows of the largest step", largest, source.StepRows)
 }
 
 // TestRecordsRefusals: records that do not fit the schema, and any other mistake of a
@@ -170,7 +171,7 @@ func TestRecordsRefusals(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		g     given
-		opts  RecordsOptions
+		opts  source.RecordsOptions
 		kind  error
 		words []string
 		good  int // rows before
@@ -190,20 +191,20 @@ func TestRecordsRefusals(t *testing.T) {
 		{what: "an error", g: given{make: []func() arrow.Record{good}, err: failed}, kind: failed, words: []string{"row group 2"}, good: 2},
 		{what: "a panic at once", g: given{make: []func() arrow.Record{good}, panics: 1}, words: []string{"panicked: the program's fault", "records_test.go"}},
 		{what: "a panic later", g: given{make: []func() arrow.Record{good, good}, panics: 2}, words: []string{"row group 1", "panicked"}, good: 2},
-		{what: "fewer rows", g: given{make: []func() arrow.Record{good}}, opts: RecordsOptions{Rows: 3}, kind: fault.ErrMismatch, words: []string{"want 3", "got 2"}, good: 2},
-		{what: "more rows", g: given{make: []func() arrow.Record{good, good}}, opts: RecordsOptions{Rows: 3}, kind: fault.ErrMismatch, words: []string{"want 3", "more"}, good: 2},
+		{what: "fewer rows", g: given{make: []func() arrow.Record{good}}, opts: source.RecordsOptions{Rows: 3}, kind: fault.ErrMismatch, words: []string{"want 3", "got 2"}, good: 2},
+		{what: "more rows", g: given{make: []func() arrow.Record{good, good}}, opts: source.RecordsOptions{Rows: 3}, kind: fault.ErrMismatch, words: []string{"want 3", "more"}, good: 2},
 	} {
-		f := Records("mine", required, c.g.read, c.opts)
+		f := source.Records("mine", required, c.g.read, c.opts)
 		rows, err := rowsRead(t.Context(), nil, f)
 		sourcetest.Says(t, c.what, err, c.kind, append(c.words, "mine")...)
 		sourcetest.Equal(t, c.what+": rows before", len(rows), c.good)
 		sourcetest.Equal(t, c.what+": passes ended", c.g.ended, 1)
 	}
-	f := Records("mine", required, func(context.Context) iter.Seq2[arrow.Record, error] { return nil }, RecordsOptions{})
+	f := source.Records("mine", required, func(context.Context) iter.Seq2[arrow.Record, error] { return nil }, source.RecordsOptions{})
 	_, err := rowsRead(t.Context(), nil, f)
 	sourcetest.Says(t, "no sequence", err, nil, "mine", "no sequence")
 
-	f = (&given{make: []func() arrow.Record{good}}).file("mine", RecordsOptions{Once: true})
+	f = (&given{make: []func() arrow.Record{good}}).file("mine", source.RecordsOptions{Once: true})
 	sourcetest.Equal(t, "once", f.Once(), true)
 	if _, err := rowsRead(t.Context(), nil, f); err != nil {
 		t.Error(err)
@@ -216,7 +217,7 @@ func TestRecordsRefusals(t *testing.T) {
 // holds. A panic of the reader is not blamed on the sequence.
 func TestRecordsStop(t *testing.T) {
 	g := batches(t, 5, 2)
-	f := g.file("mine", RecordsOptions{})
+	f := g.file("mine", source.RecordsOptions{})
 	for range Read(t.Context(), f, 0, nil) {
 		break
 	}
@@ -234,7 +235,7 @@ func TestRecordsStop(t *testing.T) {
 		if at == 0 {
 			cancel(errEnough)
 		}
-		for r, err := range Map(ctx, Split([]*File{f}, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, pass) {
 			if last = err; err != nil {
 				break
 			}
@@ -251,10 +252,10 @@ func TestRecordsStop(t *testing.T) {
 	sourcetest.Equal(t, "passes ended", g.ended, g.passes)
 	// A sequence that ends by itself when the context does is not a shorter log.
 	ctx, cancel := context.WithCancelCause(t.Context())
-	early := Records("mine", f.Schema(), func(ctx context.Context) iter.Seq2[arrow.Record, error] {
+	early := source.Records("mine", f.Schema(), func(ctx context.Context) iter.Seq2[arrow.Record, error] {
 		cancel(errEnough)
 		return func(func(arrow.Record, error) bool) {}
-	}, RecordsOptions{})
+	}, source.RecordsOptions{})
 	for rec, err := range Read(ctx, early, 0, nil) {
 		if rec != nil || !errors.Is(err, errEnough) {
 			t.Errorf("%v, %v", rec, err)
@@ -280,27 +281,27 @@ func TestRecordsScan(t *testing.T) {
 	}
 	dir := t.TempDir()
 	whole := sourcetest.Write(t, filepath.Join(dir, "log.parquet"), n/groups, made(0, n)())
-	var mine []*File
+	var mine []*source.File
 	for g := range groups { // as many Files as the other has row groups
 		src := &given{}
 		for b := range 5 {
 			lo := n/groups*g + n/groups/5*b
 			src.make = append(src.make, made(lo, lo+n/groups/5))
 		}
-		mine = append(mine, src.file(fmt.Sprintf("part-%d", g), RecordsOptions{}))
+		mine = append(mine, src.file(fmt.Sprintf("part-%d", g), source.RecordsOptions{}))
 	}
 	bits := bloomOf(t, "k", 3, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{3, 500, 999, 7}}))
 	for _, filter := range []*codec.Filter{exactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
 			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter, Key: "k"}}, Columns: columns}}
-			want := scanText(t, opts, Split(open(t, Opening{}, whole), dataset.Shard{}))
+			want := scanText(t, opts, source.Split(open(t, source.Opening{}, whole), dataset.Shard{}))
 			if len(want) < 12 {
 				t.Fatalf("%d rows", len(want))
 			}
 			for of := range uint32(8) {
 				var got []string
 				for i := range max(of, 1) {
-					got = append(got, scanText(t, opts, Split(mine, dataset.Shard{Index: i, Of: of}))...)
+					got = append(got, scanText(t, opts, source.Split(mine, dataset.Shard{Index: i, Of: of}))...)
 				}
 				sourcetest.Equal(t, fmt.Sprintf("columns %v, %d shards", columns, of), got, want)
 			}
@@ -321,7 +322,7 @@ func TestRecordsScan(t *testing.T) {
 		if _, err := out.Pending(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		w, err := out.WriteScan(t.Context(), s, Split(mine, dataset.Shard{}), mine, nil)
+		w, err := out.WriteScan(t.Context(), s, source.Split(mine, dataset.Shard{}), mine, nil)
 		if err != nil || w.Rows != 4*n/1000 {
 			t.Errorf("%s: %v, %d rows", name, err, w.Rows)
 		}
@@ -330,14 +331,14 @@ func TestRecordsScan(t *testing.T) {
 		}
 	}
 	s := scanner()
-	if err := Count(t.Context(), s, Split(mine, dataset.Shard{})); err != nil {
+	if err := Count(t.Context(), s, source.Split(mine, dataset.Shard{})); err != nil {
 		t.Error(err)
 	}
 	path, why := s.PathOf(mine[0])
 	sourcetest.Equal(t, "path", path+": "+why, "generic: the rows are given as Arrow records")
 }
 
-func scanText(t testing.TB, opts Scan, pieces []Piece) (rows []string) {
+func scanText(t testing.TB, opts Scan, pieces []source.Piece) (rows []string) {
 	t.Helper()
 	s, err := ScannerOf(opts)
 	if err != nil {
@@ -357,12 +358,12 @@ func scanText(t testing.TB, opts Scan, pieces []Piece) (rows []string) {
 func TestRecordsKeys(t *testing.T) {
 	mem := sourcetest.Checked(t)
 	made := func() arrow.Record {
-		return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: sourcetest.Numbers(stepRows+9, func(i int) int64 { return int64(i) * 3 })})
+		return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: sourcetest.Numbers(source.StepRows+9, func(i int) int64 { return int64(i) * 3 })})
 	}
 	file := sourcetest.Write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
-	sums := func(f *File) (rows, sum uint64) {
-		_, _, err := ReadKeys(t.Context(), Split([]*File{f}, dataset.Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
+	sums := func(f *source.File) (rows, sum uint64) {
+		_, _, err := ReadKeys(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
 			return func(k *Keys) error {
 				rows += uint64(k.Batch.Len)
 				values, _ := k.Batch.Ints()
@@ -377,8 +378,8 @@ func TestRecordsKeys(t *testing.T) {
 		}
 		return rows, sum
 	}
-	rows, sum := sums(g.file("mine", RecordsOptions{}))
-	wantRows, wantSum := sums(open(t, Opening{}, file)[0])
+	rows, sum := sums(g.file("mine", source.RecordsOptions{}))
+	wantRows, wantSum := sums(open(t, source.Opening{}, file)[0])
 	sourcetest.Equal(t, "rows", rows, wantRows)
 	sourcetest.Equal(t, "sum of squares", sum, wantSum)
 }

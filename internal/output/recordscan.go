@@ -1,6 +1,10 @@
 package output
 
-import "context"
+import (
+	"context"
+
+	"github.com/bloomjoin/bloomjoin/internal/source"
+)
 
 // recordScan is a matchScan for a key of any shape. It reads Arrow records.
 type recordScan struct {
@@ -15,11 +19,11 @@ type recordScan struct {
 // be in flight.
 const keyBatches = 64
 
-func newRecordScan(f *File, m Predicate, read []int, keys *Keys, c check, pairs bool) (*recordScan, error) {
+func newRecordScan(f *source.File, m Predicate, read []int, keys *Keys, c check, pairs bool) (*recordScan, error) {
 	columns, o, err := m.key()
-	from := f.parquet()
-	if f.inFlight > 0 {
-		from = from.InBatches(max(f.inFlight/keyBatches, leastBatch))
+	from := f.Parquet()
+	if f.InFlight() > 0 {
+		from = from.InBatches(max(f.InFlight()/keyBatches, leastBatch))
 	}
 	if c == nil {
 		c = (*Keys).Probe
@@ -44,7 +48,7 @@ func (r *recordScan) shed() { r.rows, r.found, r.of = nil, nil, nil }
 
 func (r *recordScan) hits(ctx context.Context, rows rowRange, some []uint32) (_ []uint32, nulls int64, err error) {
 	r.found, r.of = r.found[:0], r.of[:0]
-	r.keys.Piece = Piece{File: r.file, Lo: rows.group, Hi: rows.group + 1}
+	r.keys.Piece = source.Piece{File: r.file, Lo: rows.group, Hi: rows.group + 1}
 	err = r.each(ctx, rows, some, func() error {
 		nulls += int64(r.keys.Batch.Nulls())
 		members, err := r.check(r.keys)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -63,7 +64,7 @@ func TestTwoRunsInOneDirectory(t *testing.T) {
 		}
 		for _, f := range stateOf(t, out).Files {
 			_, schema := sourcetest.Contents(t, out+f.Name)
-			sourcetest.Equal(t, when+": "+f.Name, sourcetest.Metadata(schema, metaRun), second.recipe(t))
+			sourcetest.Equal(t, when+": "+f.Name, sourcetest.Metadata(schema, source.MetaRun), second.recipe(t))
 		}
 	}
 }
@@ -85,7 +86,7 @@ func TestDanglingLinkAsOutput(t *testing.T) {
 func TestForceSparesForeignFiles(t *testing.T) {
 	in := logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
-	if _, err := (job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out}, Run: runOf(1), Result: ResultExact}}).do(t); err != nil {
+	if _, err := (job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out}, Run: runOf(1), Result: source.ResultExact}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	precious := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -18,7 +19,7 @@ import (
 // smallest one first. A row that fails by the columns read so far is not read in the
 // others. It must not be used concurrently.
 type rowFilter struct {
-	file    *File
+	file    *source.File
 	where   *where.Bound
 	columns []filterColumn
 	buf     *parquet.Buffers
@@ -49,12 +50,12 @@ type filterColumn struct {
 	stats *prune.Statistics // nil: none
 }
 
-func newRowFilter(f *File, buf *parquet.Buffers) *rowFilter {
-	w := &rowFilter{file: f, where: f.where, buf: buf, at: -1}
+func newRowFilter(f *source.File, buf *parquet.Buffers) *rowFilter {
+	w := &rowFilter{file: f, where: f.Where(), buf: buf, at: -1}
 	for _, field := range w.where.Columns() {
 		c := filterColumn{field: field}
-		if c.leaf, c.plain = f.parquet().Leaf(field.Index); c.plain {
-			c.stats = prune.NewStatistics(f.parquet().File(), c.leaf.Index(), c.leaf.Type())
+		if c.leaf, c.plain = f.Parquet().Leaf(field.Index); c.plain {
+			c.stats = prune.NewStatistics(f.Parquet().File(), c.leaf.Index(), c.leaf.Type())
 		}
 		w.columns = append(w.columns, c)
 	}
@@ -188,7 +189,7 @@ func (w *rowFilter) evaluate(ctx context.Context, group int) error {
 			return nil
 		}
 		if err := w.column(ctx, group, c); err != nil {
-			return inGroup(err, w.file, group)
+			return source.InGroup(err, w.file, group)
 		}
 		if i < len(todo)-1 {
 			w.dropHopeless()
@@ -226,7 +227,7 @@ func (w *rowFilter) undecided(group int) (todo []*filterColumn) {
 
 // Bytes returns the compressed size of a column of a row group.
 func (w *rowFilter) bytes(group int, c *filterColumn) (n int64) {
-	p := w.file.parquet()
+	p := w.file.Parquet()
 	leaves := p.Below(c.field.Index[:1])
 	if c.plain {
 		leaves = []int{c.leaf.Index()}
@@ -273,7 +274,7 @@ func repeated(dst []where.Truth, t where.Truth, n int) []where.Truth {
 	return dst
 }
 
-// keep reduces maybe, and the truth values of its rows, to the given positions.
+// Keep reduces maybe, and the truth values of its rows, to the given positions.
 func (w *rowFilter) keep(positions []uint32) {
 	for i, at := range positions {
 		w.maybe[i] = w.maybe[at]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // rowRange is a range of rows of one row group: lo to hi, exclusive. A negative hi
@@ -30,7 +31,7 @@ func (r rowRange) spans(total int64) [][2]int64 {
 // task is a part of the work on some pieces.
 type task struct {
 	rowRange
-	file   *File
+	file   *source.File
 	end    int     // the row group after the last one, if text is read in runs; else 0
 	piece  int     // index of its piece
 	number int     // its number among the tasks
@@ -42,7 +43,7 @@ type task struct {
 func (t *task) after() int { return max(t.end, t.group+1) }
 
 // groupsOf returns a task for each row group of the pieces.
-func groupsOf(pieces []Piece) (tasks []task) {
+func groupsOf(pieces []source.Piece) (tasks []task) {
 	for i, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
 			all := rowRange{group: g, lo: 0, hi: p.File.GroupRows(g)}
@@ -62,9 +63,9 @@ func textRuns(tasks []task, workers int) (runs []task) {
 			n++
 		}
 		most := 1
-		if t.file.format.IsText() {
+		if t.file.Format().IsText() {
 			most = max(min(n/(runsOfWorker*workers), mostOfRun), 1)
-			if workers == 1 || t.file.format == dataset.CSV && t.file.compressed() {
+			if workers == 1 || t.file.Format() == dataset.CSV && t.file.Compressed() {
 				most = n
 			}
 		}
@@ -86,7 +87,7 @@ const (
 
 // groupsWithRows is groupsOf without row groups that have no row according to
 // [MostRows].
-func groupsWithRows(pieces []Piece) (tasks []task) {
+func groupsWithRows(pieces []source.Piece) (tasks []task) {
 	most := map[int][]int64{}
 	for _, t := range groupsOf(pieces) {
 		p := pieces[t.piece]
@@ -101,9 +102,9 @@ func groupsWithRows(pieces []Piece) (tasks []task) {
 }
 
 // rowRangesOf is groupsOf with large row groups of Parquet files divided.
-func rowRangesOf(pieces []Piece) (tasks []task) {
+func rowRangesOf(pieces []source.Piece) (tasks []task) {
 	for _, t := range groupsOf(pieces) {
-		p := t.file.parquet()
+		p := t.file.Parquet()
 		if p == nil {
 			t.number = len(tasks)
 			tasks = append(tasks, t)
@@ -147,16 +148,16 @@ func rangesIn(f *parquet.File, group int) iter.Seq[rowRange] {
 
 // firstPagesOf returns up to n row groups of Parquet files, spread evenly over the
 // pieces.
-func firstPagesOf(pieces []Piece, n int) (tasks []task) {
+func firstPagesOf(pieces []source.Piece, n int) (tasks []task) {
 	var groups []task
 	for _, t := range groupsOf(pieces) {
-		if t.file.parquet() != nil {
+		if t.file.Parquet() != nil {
 			groups = append(groups, t)
 		}
 	}
 	n = min(n, len(groups))
 	for i := range n {
-		t := groups[nth(i, n, int64(len(groups)))]
+		t := groups[source.Nth(i, n, int64(len(groups)))]
 		t.number = i
 		tasks = append(tasks, t)
 	}
@@ -165,7 +166,7 @@ func firstPagesOf(pieces []Piece, n int) (tasks []task) {
 
 // rowsOfPieces returns the sum of [MostRows], or -1 if it is not known until the
 // pieces are read.
-func rowsOfPieces(pieces []Piece) (total int64) {
+func rowsOfPieces(pieces []source.Piece) (total int64) {
 	for _, p := range pieces {
 		n := MostRows(p)
 		if n < 0 {
@@ -183,7 +184,7 @@ func rowsOfPieces(pieces []Piece) (total int64) {
 // beginning of its row group, each row of a row group is equally likely to be in a
 // run, and the mean over runs of the mean over a run's rows is the mean over all
 // rows. The choice depends on the number of rows alone.
-func runsOf(pieces []Piece, n int, rows int64) (runs []task, err error) {
+func runsOf(pieces []source.Piece, n int, rows int64) (runs []task, err error) {
 	total := rowsOfPieces(pieces)
 	if total < 0 {
 		return nil, fmt.Errorf("a sample of rows whose number is not known")
@@ -219,14 +220,7 @@ func chosen(i, n int, total int64) int64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	x ^= x >> 31
-	lo, hi := nth(i, n, total), nth(i+1, n, total)
+	lo, hi := source.Nth(i, n, total), source.Nth(i+1, n, total)
 	off, _ := bits.Mul64(x, uint64(hi-lo))
 	return lo + int64(off)
-}
-
-// nth returns total·i/n.
-func nth(i, n int, total int64) int64 {
-	hi, lo := bits.Mul64(uint64(total), uint64(i))
-	q, _ := bits.Div64(hi, lo, uint64(n))
-	return int64(q)
 }

@@ -247,7 +247,7 @@ func (w *rowFilter) announce(ctx context.Context, r rowRange, within [][2]int64)
 	ahead = map[int]*parquet.Ahead{}
 	for _, c := range w.undecided(r.group) {
 		if c.plain {
-			ahead[c.leaf.Index()] = w.file.parquet().File().AheadOf(r.group, c.leaf.Index(), unsure)
+			ahead[c.leaf.Index()] = w.file.Parquet().File().AheadOf(r.group, c.leaf.Index(), unsure)
 		}
 	}
 	return ahead, spans, nil

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -476,7 +477,7 @@ func TestRuleIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sourcetest.Says(t, "integers", s.check(open(t, Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+	sourcetest.Says(t, "integers", s.check(open(t, source.Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are not UUIDs are errors that give the place but not the value.
@@ -499,7 +500,7 @@ func TestRuleOfIDs(t *testing.T) {
 		{sourcetest.Put(t, filepath.Join(dir, "f.csv"), "n,k\n1,"+id+"\n\n2,secret\n"), "k,n", []string{"f.csv: line 4: column k"}},
 		{sourcetest.Put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
 	} {
-		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		paths, err := key.ParseColumns(c.column)
 		if err != nil {
 			t.Fatal(err)
@@ -507,14 +508,14 @@ func TestRuleOfIDs(t *testing.T) {
 		files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
 		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
-		_, _, err = ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, work)
+		_, _, err = ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, work)
 		sourcetest.Says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
-		files = open(t, Opening{OpenOptions: OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
+		files = open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		o.Rule = key.Trim
-		if _, _, err := ReadKeys(t.Context(), Split(files, dataset.Shard{}), o, work); err != nil {
+		if _, _, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}
 	}

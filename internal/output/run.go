@@ -3,19 +3,13 @@ package output
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
-	"io"
-	"runtime"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -34,13 +28,13 @@ type Run struct {
 	// that of the same run.
 	Options []string
 	// IDs are inputs other than the log, and Filters are digests of filters.
-	IDs     []*File
+	IDs     []*source.File
 	Filters [][32]byte
 	// Log has all files of the log that were found, whatever the shard. Their order
 	// matters.
-	Log []*File
+	Log []*source.File
 	// Skipped are the files of Log that have no output because they have no key.
-	Skipped []*File
+	Skipped []*source.File
 	// List, if not nil, has the files of the log in place of Log, which then has only
 	// those that are open, at least one of each schema. Inputs that were not chosen of
 	// the list have no output.
@@ -56,8 +50,8 @@ type Run struct {
 }
 
 // outputs returns the files of the log that have an output.
-func (r *Run) outputs() (files []*File) {
-	skipped := map[*File]bool{}
+func (r *Run) outputs() (files []*source.File) {
+	skipped := map[*source.File]bool{}
 	for _, f := range r.Skipped {
 		skipped[f] = true
 	}
@@ -70,18 +64,18 @@ func (r *Run) outputs() (files []*File) {
 }
 
 // inputs returns all files.
-func (r *Run) inputs() []*File { return slices.Concat(r.IDs, r.Log) }
+func (r *Run) inputs() []*source.File { return slices.Concat(r.IDs, r.Log) }
 
 // Pieces returns what one worker reads of the files that [Destination.Pending] has returned. It
-// is [Split], except that inputs whose outputs were damaged are divided as when these were
+// is [source.Split], except that inputs whose outputs were damaged are divided as when these were
 // written, so that the same files come out.
-func (r *Run) Pieces(pending []*File, s dataset.Shard) (pieces []Piece) {
-	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
-		return Split(pending, s)
+func (r *Run) Pieces(pending []*source.File, s dataset.Shard) (pieces []source.Piece) {
+	if r == nil || r.job == nil || !r.job.Heals() || source.CheckShard(s) != nil {
+		return source.Split(pending, s)
 	}
 	for _, f := range pending {
-		for _, c := range r.asBefore(f.rel, f.NumGroups()) {
-			pieces = append(pieces, Piece{File: f, Lo: c[0], Hi: c[1]})
+		for _, c := range r.asBefore(f.Rel(), f.NumGroups()) {
+			pieces = append(pieces, source.Piece{File: f, Lo: c[0], Hi: c[1]})
 		}
 	}
 	return shareOf(pieces, s)
@@ -89,7 +83,7 @@ func (r *Run) Pieces(pending []*File, s dataset.Shard) (pieces []Piece) {
 
 // ListedPieces is Pieces for what [Destination.PendingInputs] has returned.
 func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s dataset.Shard) (pieces []InputPiece, err error) {
-	if r == nil || r.job == nil || !r.job.Heals() || checkShard(s) != nil {
+	if r == nil || r.job == nil || !r.job.Heals() || source.CheckShard(s) != nil {
 		return pending.Share(ctx, s)
 	}
 	for in, err := range pending.Each(ctx) {
@@ -126,7 +120,7 @@ func shareOf[T any](pieces []T, s dataset.Shard) []T {
 }
 
 // Digest identifies the run. It is computed from the options, the filters and each file's
-// Rel, size and content, see [File.Fingerprint]. It is the same on every machine that
+// Rel, size and content, see [source.File.Fingerprint]. It is the same on every machine that
 // has the same files, wherever they are mounted and whenever they were written.
 // Columns that come from paths belong to it, with their types. known is false if an
 // input has no identity, such as standard input.
@@ -156,7 +150,7 @@ func (r *Run) digest(ctx context.Context) (sum [32]byte, known bool, err error) 
 // eachOfLog calls f with each input of the log.
 func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 	if r.List == nil {
-		if err := fingerprint(r.Log); err != nil {
+		if err := source.Fingerprint(r.Log); err != nil {
 			return err
 		}
 		for _, file := range r.Log {
@@ -177,11 +171,11 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 	return nil
 }
 
-// brief describes the file as [File.Input] does, without its schema and row groups.
-func briefOf(f *File) (Input, error) {
-	in := Input{Name: f.name, Rel: f.rel, Size: f.size, Format: f.format, values: f.Partitions(), found: f.origin.Found, root: f.origin.Root, rootRel: f.origin.RootRel}
-	if f.src != nil {
-		in.modTime, in.identity = f.src.Object().ModTime, f.src.Object().Identity
+// brief describes the file as [source.File.Input] does, without its schema and row groups.
+func briefOf(f *source.File) (Input, error) {
+	in := Input{Name: f.Name(), Rel: f.Rel(), Size: f.Size(), Format: f.Format(), values: f.Partitions(), found: f.Origin().Found, root: f.Origin().Root, rootRel: f.Origin().RootRel}
+	if f.Reader() != nil {
+		in.modTime, in.identity = f.Reader().Object().ModTime, f.Reader().Object().Identity
 	}
 	var err error
 	in.fingerprint, err = f.Fingerprint()
@@ -209,7 +203,7 @@ func (r *Run) options() [32]byte {
 	for _, o := range r.Options {
 		d.put([]byte(o))
 	}
-	for _, t := range hiveTypes(r.Log) {
+	for _, t := range source.HiveTypes(r.Log) {
 		d.put([]byte("partition column " + t))
 	}
 	sum, _ := d.sum()
@@ -230,8 +224,8 @@ func (r *Run) ids() (sum [32]byte, known bool, err error) {
 }
 
 // files adds files to a digest.
-func (d *runDigest) files(files []*File) error {
-	if err := fingerprint(files); err != nil {
+func (d *runDigest) files(files []*source.File) error {
+	if err := source.Fingerprint(files); err != nil {
 		return err
 	}
 	for _, f := range files {
@@ -239,23 +233,9 @@ func (d *runDigest) files(files []*File) error {
 		if err != nil {
 			return err
 		}
-		d.input(&Input{Rel: f.rel, Size: f.size, fingerprint: fp, values: f.Partitions()})
+		d.input(&Input{Rel: f.Rel(), Size: f.Size(), fingerprint: fp, values: f.Partitions()})
 	}
 	return nil
-}
-
-// fingerprint makes the fingerprints of files, several at once: small files are read
-// completely.
-func fingerprint(files []*File) error {
-	var prints errgroup.Group
-	prints.SetLimit(runtime.GOMAXPROCS(0))
-	for _, f := range files {
-		prints.Go(func() error {
-			_, err := f.Fingerprint()
-			return err
-		})
-	}
-	return prints.Wait()
 }
 
 // ChangedSince returns an error that wraps ErrExists if an input was written after
@@ -263,7 +243,7 @@ func fingerprint(files []*File) error {
 // all bytes of a large Parquet file, so an equal digest alone does not mean that a
 // run is done.
 func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output string) (err error) {
-	needContext(ctx)
+	source.NeedContext(ctx)
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -295,52 +275,10 @@ func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output str
 	return err
 }
 
-// Fingerprint identifies the content of the file, without its name. For a Parquet
-// file above 1 MiB it is a digest of the footer, which has the position, size and
-// statistics of every column chunk. For others it is a digest of all bytes or, over a
-// network, of the identity that the storage gives the object and, of Parquet files, the
-// footer. It is nil for standard input and records.
-func (f *File) Fingerprint() ([]byte, error) {
-	if f.src == nil {
-		return nil, nil
-	}
-	_, release, err := f.keepOpen(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	fingerprint, err := f.print()
-	return fingerprint, errors.Join(err, release())
-}
-
-// wholeBelow is the size up to which all bytes of a Parquet file are digested,
-// because small files may well have equal footers.
-const wholeBelow = 1 << 20
-
-func (f *File) digest() ([]byte, error) {
-	p, ok := f.table.(*arrowparquet.Parquet)
-	if ok && f.size > wholeBelow {
-		return p.Fingerprint(), nil
-	}
-	h := sha256.New()
-	if id := f.src.Object().Identity; id != "" && f.remote() {
-		if ok {
-			h.Write(p.Fingerprint())
-		}
-		h.Write([]byte(id))
-		return h.Sum(nil), nil
-	}
-	buf := make([]byte, max(min(f.size, 32<<10), 1)) // of many small files, larger ones would be garbage
-	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.src, f.bytes}, 0, f.size), buf)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.name, err)
-	}
-	return h.Sum(nil), f.rest()
-}
-
 // check returns an error if the run, which may be nil, has files that are nil.
 func (r *Run) check() error {
 	if r == nil {
 		return nil
 	}
-	return errors.Join(checkFiles("Run.IDs", r.IDs), checkFiles("Run.Log", r.Log), checkFiles("Run.Skipped", r.Skipped))
+	return errors.Join(source.CheckFiles("Run.IDs", r.IDs), source.CheckFiles("Run.Log", r.Log), source.CheckFiles("Run.Skipped", r.Skipped))
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
 // records. The sequence can be used once.
-func ScanRecords(ctx context.Context, s *Scanner, pieces []Piece) iter.Seq2[Rows, error] {
+func ScanRecords(ctx context.Context, s *Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		if err := s.begin(); err != nil {
 			yield(Rows{}, err)
@@ -29,14 +30,14 @@ func ScanRecords(ctx context.Context, s *Scanner, pieces []Piece) iter.Seq2[Rows
 }
 
 // scan is Scan for a part of the scan.
-func scanRecords(ctx context.Context, s *Scanner, pieces []Piece) iter.Seq2[Rows, error] {
+func scanRecords(ctx context.Context, s *Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ended := true // the consumer has stopped, got an error or panicked
 		if s.opts.Schema == dataset.Union {
 			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
 		}
-		ctx, release, err := mapPieces(ctx, pieces)
+		ctx, release, err := source.MapPieces(ctx, pieces)
 		if err != nil {
 			yield(Rows{}, err)
 			return
@@ -58,11 +59,11 @@ func scanRecords(ctx context.Context, s *Scanner, pieces []Piece) iter.Seq2[Rows
 }
 
 // Count counts the rows of the pieces that pass, in Stats.
-func Count(ctx context.Context, s *Scanner, pieces []Piece) (err error) {
+func Count(ctx context.Context, s *Scanner, pieces []source.Piece) (err error) {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	ctx, release, err := openPieces(ctx, pieces)
+	ctx, release, err := source.OpenPieces(ctx, pieces)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func Count(ctx context.Context, s *Scanner, pieces []Piece) (err error) {
 		return err
 	}
 	for i := range parts {
-		if p := &parts[i]; p.Piece.File.parquet() != nil {
+		if p := &parts[i]; p.Piece.File.Parquet() != nil {
 			p.pages = &pageSource{piece: p.Piece}
 		}
 	}
@@ -91,8 +92,8 @@ func Count(ctx context.Context, s *Scanner, pieces []Piece) (err error) {
 
 // parts returns one part of an output for each piece. If own is set, each has the
 // schema of the kept columns of its file.
-func partsOf(s *Scanner, pieces []Piece, own bool) ([]Part, error) {
-	if err := checkPieces(pieces); err != nil {
+func partsOf(s *Scanner, pieces []source.Piece, own bool) ([]Part, error) {
+	if err := source.CheckPieces(pieces); err != nil {
 		return nil, err
 	}
 	var parts []Part
@@ -115,7 +116,7 @@ func eachPart(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, left 
 	return func(yield func(outRows, error) bool) {
 		for lo, hi := 0, 0; lo < len(parts); lo = hi {
 			asPages := parts[lo].pages != nil
-			var pieces []Piece
+			var pieces []source.Piece
 			var sources []*pageSource
 			for hi = lo; hi < len(parts) && (parts[hi].pages != nil) == asPages; hi++ {
 				if asPages {
@@ -155,9 +156,9 @@ func pages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSource,
 
 // rowsNeed returns the maximum number of bytes needed to find the rows that pass:
 // for their numbers, and those of the rows to examine.
-func rowsNeed(pieces []Piece) (most int64) {
+func rowsNeed(pieces []source.Piece) (most int64) {
 	for _, p := range pieces {
-		if f := p.File.parquet(); f != nil {
+		if f := p.File.Parquet(); f != nil {
 			for g := p.Lo; g < p.Hi; g++ {
 				most = max(most, f.GroupRows(g))
 			}
@@ -166,7 +167,7 @@ func rowsNeed(pieces []Piece) (most int64) {
 	return 3 * 4 * min(most, rangeRows)
 }
 
-func newScanWorker(s *Scanner, pieces []Piece, way flight) (taskWork[arrow.Record], error) {
+func newScanWorker(s *Scanner, pieces []source.Piece, way flight) (taskWork[arrow.Record], error) {
 	w := &scanWorker{scanner: s, way: way, checks: s.checks(), buf: new(parquet.Buffers)}
 	var err error
 	if s.opts.Work != nil {
@@ -177,7 +178,7 @@ func newScanWorker(s *Scanner, pieces []Piece, way flight) (taskWork[arrow.Recor
 	}, err
 }
 
-func (s *Scanner) countGroups(pieces []Piece) {
+func (s *Scanner) countGroups(pieces []source.Piece) {
 	for _, p := range pieces {
 		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
 	}
@@ -187,15 +188,15 @@ func (s *Scanner) countGroups(pieces []Piece) {
 // copied or only keys read, "generic" if Arrow records were made. For pages, why also
 // says which columns' chunks could not be copied whole, as far as the footer shows.
 // It is known once the scan has begun. It may be called while the scan runs.
-func (s *Scanner) PathOf(f *File) (path, why string) {
+func (s *Scanner) PathOf(f *source.File) (path, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case f == nil || f.table == nil:
+	case f == nil || f.Table() == nil:
 		return "", ""
-	case f.format == dataset.RecordBatches:
+	case f.Format() == dataset.RecordBatches:
 		return "generic", "the rows are given as Arrow records"
-	case f.parquet() == nil:
+	case f.Parquet() == nil:
 		return "generic", "the input is Arrow, not Parquet"
 	case s.copied[f] != "":
 		return "engine", s.copied[f]

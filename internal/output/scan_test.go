@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -115,11 +116,11 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]int, *ScanStats) {
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
-	files, err := Open(t.Context(), names, OpenOptions{Mem: opts.Mem})
+	files, err := source.Open(t.Context(), names, source.OpenOptions{Mem: opts.Mem})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer Close(files)
+	defer source.Close(files)
 	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]i
 			t.Fatal(err)
 		}
 	}
-	pieces := Split(files, shard)
+	pieces := source.Split(files, shard)
 	var got []int
 	for r, err := range ScanRecords(t.Context(), s, pieces) {
 		if err != nil {
@@ -271,12 +272,12 @@ func TestScanDictionaries(t *testing.T) {
 		sourcetest.Equal(t, name, got, want)
 		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
-		files := open(t, Opening{OpenOptions: OpenOptions{Mem: mem}}, path)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, path)
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: filter}}, Mem: mem})
 		if err != nil {
 			t.Fatal(err)
 		}
-		pieces := Split(files, dataset.Shard{})
+		pieces := source.Split(files, dataset.Shard{})
 		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, ScanRecords(t.Context(), s, pieces)); err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +327,7 @@ func TestScanRefusals(t *testing.T) {
 		sourcetest.Says(t, c.name, err, c.kind, c.words...)
 	}
 	extra := sourcetest.Write(t, filepath.Join(dir, "z/other.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []string{"1"}}, sourcetest.Col{Name: "row", Values: []int64{1}}))
-	files := open(t, Opening{}, dir)
+	files := open(t, source.Opening{}, dir)
 	for _, c := range []struct {
 		name  string
 		opts  Scan
@@ -349,7 +350,7 @@ func TestScanRefusals(t *testing.T) {
 		var last error
 		for _, f := range files {
 			if err := s.check(f); err != nil {
-				checks, last = append(checks, f.rel), err
+				checks, last = append(checks, f.Rel()), err
 			}
 		}
 		sourcetest.Says(t, c.name, last, c.kind, c.words[1:]...)
@@ -357,7 +358,7 @@ func TestScanRefusals(t *testing.T) {
 			t.Errorf("%s: %v", c.name, last)
 		}
 		// Without the check the scan ends with the error; no row is lost.
-		for _, err := range ScanRecords(t.Context(), s, Split(files, dataset.Shard{})) {
+		for _, err := range ScanRecords(t.Context(), s, source.Split(files, dataset.Shard{})) {
 			if last = err; err != nil {
 				break
 			}
@@ -369,14 +370,14 @@ func TestScanRefusals(t *testing.T) {
 // TestNoColumns: an empty list of columns means none, not all. Records then have a
 // number of rows only, and nothing can be written.
 func TestNoColumns(t *testing.T) {
-	f := open(t, Opening{}, sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1, 2, 3}})))
+	f := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1, 2, 3}})))
 	opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
 	s, err := ScannerOf(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rows int64
-	for r, err := range ScanRecords(t.Context(), s, Split(f, dataset.Shard{})) {
+	for r, err := range ScanRecords(t.Context(), s, source.Split(f, dataset.Shard{})) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,6 +387,6 @@ func TestNoColumns(t *testing.T) {
 	}
 	sourcetest.Equal(t, "rows", rows, 3)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}}
-	_, err = out.WriteScan(t.Context(), s, Split(f, dataset.Shard{}), f, nil)
+	_, err = out.WriteScan(t.Context(), s, source.Split(f, dataset.Shard{}), f, nil)
 	sourcetest.Says(t, "no columns", err, nil, "no column is named")
 }

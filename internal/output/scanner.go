@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -49,7 +50,7 @@ type Scan struct {
 // ScanStats counts the work of a scan. It is complete when the scan has ended.
 type ScanStats struct {
 	RowsIn, RowsOut atomic.Int64
-	// RowsWhere counts the rows that were found to satisfy [OpenOptions].Where; without
+	// RowsWhere counts the rows that were found to satisfy [source.OpenOptions].Where; without
 	// a condition all of RowsIn. Rows that the filters were found to drop before are not
 	// examined, and not counted unless CountNulls is set.
 	RowsWhere        atomic.Int64
@@ -63,10 +64,10 @@ type ScanStats struct {
 }
 
 // KeysNullOf returns what KeysNull has of a piece.
-func (s *ScanStats) KeysNullOf(p Piece) int64 { return s.nulls.of(p) }
+func (s *ScanStats) KeysNullOf(p source.Piece) int64 { return s.nulls.of(p) }
 
 // addNulls counts n rows of a row group that have a NULL in the first filter's key.
-func (s *ScanStats) addNulls(f *File, group int, n int64) {
+func (s *ScanStats) addNulls(f *source.File, group int, n int64) {
 	s.KeysNull.Add(n)
 	s.nulls.add(f, group, n)
 }
@@ -74,26 +75,26 @@ func (s *ScanStats) addNulls(f *File, group int, n int64) {
 // nullCounts counts rows without a key by row group. It is safe for concurrent use.
 type nullCounts struct {
 	mu     sync.Mutex
-	groups map[Piece]int64 // of row groups that have any
+	groups map[source.Piece]int64 // of row groups that have any
 }
 
-func (c *nullCounts) add(f *File, group int, n int64) {
+func (c *nullCounts) add(f *source.File, group int, n int64) {
 	if n == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.groups == nil {
-		c.groups = map[Piece]int64{}
+		c.groups = map[source.Piece]int64{}
 	}
-	c.groups[Piece{f, group, group + 1}] += n
+	c.groups[source.Piece{File: f, Lo: group, Hi: group + 1}] += n
 }
 
-func (c *nullCounts) of(p Piece) (n int64) {
+func (c *nullCounts) of(p source.Piece) (n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for g := p.Lo; g < p.Hi && len(c.groups) > 0; g++ {
-		n += c.groups[Piece{p.File, g, g + 1}]
+		n += c.groups[source.Piece{File: p.File, Lo: g, Hi: g + 1}]
 	}
 	return n
 }
@@ -108,15 +109,15 @@ type Scanner struct {
 	used    atomic.Bool // a scan has begun
 	counted bool        // rows are counted, not kept
 
-	mu     sync.Mutex       // of what PathOf reads
-	copied map[*File]string // files whose pages are copied, and how; not changed any more
-	count  bool             // Count has begun
+	mu     sync.Mutex              // of what PathOf reads
+	copied map[*source.File]string // files whose pages are copied, and how; not changed any more
+	count  bool                    // Count has begun
 }
 
 // ScannerOf returns a scanner. It returns an error if one of the files lacks a
 // column, or has a key that cannot be compared with a filter's. It reads nothing;
 // files that are not given are checked when they are scanned.
-func ScannerOf(opts Scan, files ...*File) (*Scanner, error) {
+func ScannerOf(opts Scan, files ...*source.File) (*Scanner, error) {
 	if len(opts.Match) == 0 {
 		return nil, fmt.Errorf("a scan needs a filter")
 	}
@@ -147,7 +148,7 @@ func ScannerOf(opts Scan, files ...*File) (*Scanner, error) {
 		return nil, err
 	}
 	s := &Scanner{opts: opts, match: match, Stats: new(ScanStats)}
-	if err := checkFiles("NewScanner", files); err != nil {
+	if err := source.CheckFiles("NewScanner", files); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
@@ -184,22 +185,22 @@ func (s *Scanner) begin() error {
 func (s *Scanner) Result() string {
 	for _, m := range s.match {
 		if !m.exact() {
-			return ResultCandidates
+			return source.ResultCandidates
 		}
 	}
-	return ResultExact
+	return source.ResultExact
 }
 
 // check returns an error if the file lacks a column, or if its key cannot be
 // compared with a filter's. It reads nothing.
-func (s *Scanner) check(f *File) error {
+func (s *Scanner) check(f *source.File) error {
 	if s.opts.Schema != dataset.Union {
 		if _, err := s.opts.SchemaOf(f); err != nil {
 			return err
 		}
 	}
 	for _, m := range s.match {
-		if _, err := m.encoder(f.name, f.Schema()); err != nil {
+		if _, err := m.encoder(f.Name(), f.Schema()); err != nil {
 			return err
 		}
 	}
@@ -218,7 +219,7 @@ func (s *Scanner) checks() []check {
 }
 
 // SchemaOf returns the schema of the columns to keep, with the file's own types.
-func (o *Scan) SchemaOf(f *File) (*arrow.Schema, error) {
+func (o *Scan) SchemaOf(f *source.File) (*arrow.Schema, error) {
 	cols, err := o.columns(f)
 	if err != nil {
 		return nil, err
@@ -226,21 +227,21 @@ func (o *Scan) SchemaOf(f *File) (*arrow.Schema, error) {
 	return o.schemaOf(f, cols), nil
 }
 
-// schemaOf is SchemaOf for what columns returns.
-func (o *Scan) schemaOf(f *File, cols []int) *arrow.Schema {
+// SchemaOf is SchemaOf for what columns returns.
+func (o *Scan) schemaOf(f *source.File, cols []int) *arrow.Schema {
 	switch {
 	case o.Columns != nil:
-		return project(f.Schema(), cols)
+		return source.Project(f.Schema(), cols)
 	case cols == nil:
-		cols = upTo(f.Schema().NumFields())
+		cols = source.UpTo(f.Schema().NumFields())
 	}
-	return f.schemaOf(cols)
+	return f.SchemaOf(cols)
 }
 
-// columns returns the positions of the columns to keep; nil means all.
-func (o *Scan) columns(f *File) ([]int, error) {
+// Columns returns the positions of the columns to keep; nil means all.
+func (o *Scan) columns(f *source.File) ([]int, error) {
 	if o.Columns == nil && o.mirrored {
-		return f.besides(f.mirrored()), nil
+		return f.Besides(f.Mirrored()), nil
 	}
 	if o.Columns == nil {
 		return nil, nil
@@ -249,10 +250,10 @@ func (o *Scan) columns(f *File) ([]int, error) {
 	for _, name := range o.Columns {
 		field, err := key.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		if at := slices.Index(cols, field.Index[0]); at >= 0 {
-			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.name, o.Columns[at], name)
+			return nil, fmt.Errorf("%s: %s and %s are the same column (name it once)", f.Name(), o.Columns[at], name)
 		}
 		cols = append(cols, field.Index[0])
 	}
@@ -261,7 +262,7 @@ func (o *Scan) columns(f *File) ([]int, error) {
 
 // readColumns returns the columns to keep (none if rows are only counted) and then
 // those that only the keys need.
-func (s *Scanner) readColumns(f *File) ([]int, error) {
+func (s *Scanner) readColumns(f *source.File) ([]int, error) {
 	cols, err := s.opts.columns(f)
 	if s.counted {
 		cols = []int{}
@@ -270,7 +271,7 @@ func (s *Scanner) readColumns(f *File) ([]int, error) {
 		return nil, err
 	}
 	for _, m := range s.match {
-		enc, err := m.encoder(f.name, f.Schema())
+		enc, err := m.encoder(f.Name(), f.Schema())
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -21,11 +22,11 @@ type scanWorker struct {
 	further Work // transforms the records; nil: leaves them unchanged
 
 	keys     *keyScan // for a Parquet file
-	keysFile *File
+	keysFile *source.File
 	buf      *parquet.Buffers
 	selected []uint32
 
-	file    *File         // that matches belong to
+	file    *source.File  // that matches belong to
 	matches []*recordKeys // one per match
 	votes   votes
 	found   []uint32
@@ -34,11 +35,11 @@ type scanWorker struct {
 
 // group scans a row group. In Parquet files it reads the keys first and then the
 // rows that pass, in others all rows.
-func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(arrow.Record) error) error {
+func (w *scanWorker) group(ctx context.Context, p source.Piece, group int, emit func(arrow.Record) error) error {
 	s := w.scanner
 	emit = w.transformed(p, group, emit)
-	if p.File.parquet() == nil {
-		work := func(p Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	if p.File.Parquet() == nil {
+		work := func(p source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			return w.work(p, group, rec, emit)
 		}
 		return readGroup(ctx, p, group, s.readColumns, w.way, work, w.over, emit)
@@ -54,7 +55,7 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 	if err != nil {
 		return err
 	}
-	for r := range rangesIn(p.File.parquet().File(), group) {
+	for r := range rangesIn(p.File.Parquet().File(), group) {
 		rows, err := w.keys.scan(ctx, r, w.selected[:0])
 		if err != nil {
 			return err
@@ -74,13 +75,13 @@ func (w *scanWorker) group(ctx context.Context, p Piece, group int, emit func(ar
 }
 
 // transformed returns a function that transforms records before it emits them.
-func (w *scanWorker) transformed(p Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
+func (w *scanWorker) transformed(p source.Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
 	if w.further == nil {
 		return emit
 	}
 	return func(rec arrow.Record) error {
 		defer rec.Release()
-		return inGroup(w.further(p, rec, emit), p.File, group)
+		return source.InGroup(w.further(p, rec, emit), p.File, group)
 	}
 }
 
@@ -92,7 +93,7 @@ func (w *scanWorker) over(rows int64) {
 	}
 }
 
-func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.Record) error) error {
+func (w *scanWorker) work(p source.Piece, group int, rec arrow.Record, emit func(arrow.Record) error) error {
 	if err := w.enter(p.File); err != nil {
 		return err
 	}
@@ -116,21 +117,13 @@ func (w *scanWorker) work(p Piece, group int, rec arrow.Record, emit func(arrow.
 	}
 	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.File.name, err)
+		return fmt.Errorf("%s: %w", p.File.Name(), err)
 	}
 	return emit(kept)
 }
 
-func upTo(n int) []int {
-	s := make([]int, n)
-	for i := range s {
-		s[i] = i
-	}
-	return s
-}
-
 // enter prepares for the batches of a file.
-func (w *scanWorker) enter(f *File) error {
+func (w *scanWorker) enter(f *source.File) error {
 	if w.file == f {
 		return nil
 	}
@@ -153,7 +146,7 @@ func (w *scanWorker) enter(f *File) error {
 func (w *scanWorker) pass(rec arrow.Record, group int) ([]int, error) {
 	w.votes.begin(int(rec.NumRows()))
 	for i, m := range w.matches {
-		m.keys.Piece = Piece{File: w.file, Lo: group, Hi: group + 1}
+		m.keys.Piece = source.Piece{File: w.file, Lo: group, Hi: group + 1}
 		err := m.step(rec, position{}, func() error {
 			members, err := w.checks[i](m.keys)
 			if err != nil {

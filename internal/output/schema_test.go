@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -120,9 +121,9 @@ func writeScan(t testing.TB, out Destination, opts Scan, names ...string) (datas
 		opts.Match = []dataset.Match{{Filter: grownFilter}}
 	}
 	if out.Result == "" {
-		out.Result, out.Run = ResultExact, runOf(1)
+		out.Result, out.Run = source.ResultExact, runOf(1)
 	}
-	logs := open(t, Opening{}, names...)
+	logs := open(t, source.Opening{}, names...)
 	s, err := ScannerOf(opts)
 	if err != nil {
 		return dataset.Written{}, err
@@ -133,7 +134,7 @@ func writeScan(t testing.TB, out Destination, opts Scan, names ...string) (datas
 		}
 	}
 	early := out.CheckSchemas(t.Context(), opts, logs)
-	w, err := out.WriteScan(t.Context(), s, Split(logs, out.Shard), logs, nil)
+	w, err := out.WriteScan(t.Context(), s, source.Split(logs, out.Shard), logs, nil)
 	if early != nil && (err == nil || early.Error() != err.Error()) {
 		t.Errorf("CheckSchemas: %v, WriteScan: %v", early, err)
 	}
@@ -326,7 +327,7 @@ func TestUnionOfDurations(t *testing.T) {
 	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, a, same); err != nil {
 		t.Fatal(err)
 	}
-	pf := open(t, Opening{}, out.Name)
+	pf := open(t, source.Opening{}, out.Name)
 	sourcetest.Equal(t, "the description that all share", pf[0].Schema().Field(1).Type.String(), "duration[s]")
 }
 
@@ -420,13 +421,13 @@ func TestUnionOfDescriptions(t *testing.T) {
 			want++
 		}
 		check := func(what, name string) int {
-			f := open(t, Opening{}, name)[0]
-			p, ok := f.table.(*arrowparquet.Parquet)
+			f := open(t, source.Opening{}, name)[0]
+			p, ok := f.Table().(*arrowparquet.Parquet)
 			if !ok {
 				t.Fatalf("%s is not read as Parquet", name)
 			}
 			sourcetest.Equal(t, what+": type", p.CodedSchema().Field(1).Type.String(), c.typ)
-			sourcetest.Equal(t, what+": a stored schema", f.storedSchema() != "", c.kept && !strings.Contains(c.kinds, unsaid))
+			sourcetest.Equal(t, what+": a stored schema", f.StoredSchema() != "", c.kept && !strings.Contains(c.kinds, unsaid))
 			kv := keyNames(p.File().Metadata.KeyValueMetadata)
 			sourcetest.Equal(t, what+": pandas", strings.Contains(kv, "pandas"), c.kept)
 			sourcetest.Equal(t, what+": owner", strings.Contains(kv, "owner"), true)
@@ -454,7 +455,7 @@ func TestPinnedSchema(t *testing.T) {
 	dir := grown(t)
 	pin := func(fields ...arrow.Field) *dataset.PinnedSchema {
 		t.Helper()
-		p, err := ReadSchema(t.Context(), foreign(t, filepath.Join(t.TempDir(), "pin.parquet"), nullable(fields...), ""), Opening{})
+		p, err := ReadSchema(t.Context(), foreign(t, filepath.Join(t.TempDir(), "pin.parquet"), nullable(fields...), ""), source.Opening{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -492,7 +493,7 @@ func TestPinnedSchema(t *testing.T) {
 	if b := full.Footer; len(b) == 0 || bytes.Equal(b, pin(user, n).Footer) {
 		t.Errorf("two schemas are told by the same %d bytes", len(b))
 	}
-	_, err := ReadSchema(t.Context(), sourcetest.Write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}})), Opening{})
+	_, err := ReadSchema(t.Context(), sourcetest.Write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}})), source.Opening{})
 	sourcetest.Says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
 	_, err = NewScanner(ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: dataset.Strict, Pinned: full})
 	sourcetest.Says(t, "a schema given, and strict", err, nil, "union")
@@ -565,8 +566,8 @@ func TestUnionOfManyPages(t *testing.T) {
 
 func TestHaveKeys(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name string, fields ...arrow.Field) *File {
-		return open(t, Opening{}, foreign(t, filepath.Join(dir, name), nullable(fields...), ""))[0]
+	file := func(name string, fields ...arrow.Field) *source.File {
+		return open(t, source.Opening{}, foreign(t, filepath.Join(dir, name), nullable(fields...), ""))[0]
 	}
 	a, b := arrow.Field{Name: "a", Type: int64Type}, arrow.Field{Name: "b", Type: int64Type}
 	in := func(f arrow.Field) arrow.Field { return arrow.Field{Name: "s", Type: arrow.StructOf(f)} }
@@ -577,25 +578,25 @@ func TestHaveKeys(t *testing.T) {
 	for _, c := range []struct {
 		match   []dataset.Match
 		any     bool
-		files   []*File
-		without []*File
+		files   []*source.File
+		without []*source.File
 	}{
-		{[]dataset.Match{name("a")}, false, []*File{both, onlyA, onlyB}, []*File{onlyB}},
-		{[]dataset.Match{name("a,b")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA, onlyB}},
-		{[]dataset.Match{name("a"), name("b")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA, onlyB}},
-		{[]dataset.Match{name("a"), name("b")}, true, []*File{both, onlyA, deep}, nil},
-		{[]dataset.Match{name("a"), name("a")}, true, []*File{both, onlyB}, []*File{onlyB}},
-		{[]dataset.Match{except("a")}, false, []*File{both, onlyB}, nil},
-		{[]dataset.Match{name("b"), except("a")}, false, []*File{both, onlyA, onlyB}, []*File{onlyA}},
+		{[]dataset.Match{name("a")}, false, []*source.File{both, onlyA, onlyB}, []*source.File{onlyB}},
+		{[]dataset.Match{name("a,b")}, false, []*source.File{both, onlyA, onlyB}, []*source.File{onlyA, onlyB}},
+		{[]dataset.Match{name("a"), name("b")}, false, []*source.File{both, onlyA, onlyB}, []*source.File{onlyA, onlyB}},
+		{[]dataset.Match{name("a"), name("b")}, true, []*source.File{both, onlyA, deep}, nil},
+		{[]dataset.Match{name("a"), name("a")}, true, []*source.File{both, onlyB}, []*source.File{onlyB}},
+		{[]dataset.Match{except("a")}, false, []*source.File{both, onlyB}, nil},
+		{[]dataset.Match{name("b"), except("a")}, false, []*source.File{both, onlyA, onlyB}, []*source.File{onlyA}},
 		// There is a column s.a, which needs quotes: this is a mistake, not a missing
 		// column.
-		{[]dataset.Match{name("s.a")}, false, []*File{deep, other, onlyA, flat}, []*File{other, onlyA}},
+		{[]dataset.Match{name("s.a")}, false, []*source.File{deep, other, onlyA, flat}, []*source.File{other, onlyA}},
 	} {
-		var got []*File
-		with, err := HaveKeys(c.files, c.match, c.any, func(f *File, why string) {
+		var got []*source.File
+		with, err := HaveKeys(c.files, c.match, c.any, func(f *source.File, why string) {
 			got = append(got, f)
 			if !strings.Contains(why, "no key column") {
-				t.Errorf("%s: %s", f.name, why)
+				t.Errorf("%s: %s", f.Name(), why)
 			}
 		})
 		if err != nil {
@@ -606,7 +607,7 @@ func TestHaveKeys(t *testing.T) {
 			t.Errorf("%v, any %v: %d files without the key, want %d", c.match, c.any, len(got), len(c.without))
 		}
 	}
-	_, err := HaveKeys([]*File{onlyA, both}, []dataset.Match{name("c")}, false, func(*File, string) {})
+	_, err := HaveKeys([]*source.File{onlyA, both}, []dataset.Match{name("c")}, false, func(*source.File, string) {})
 	sourcetest.Says(t, "a column that no file has", err, fault.ErrMismatch, "no key column c")
 }
 
@@ -626,11 +627,11 @@ func TestCompression(t *testing.T) {
 		if _, err := writeScan(t, out, Scan{}, in); err != nil {
 			t.Fatal(err)
 		}
-		f := open(t, Opening{}, out.Name)[0]
+		f := open(t, source.Opening{}, out.Name)[0]
 		sourcetest.Equal(t, text, f.Codec(), want)
 		sourcetest.Equal(t, text, f.Rows(), 1)
 		if text == "lz4" {
-			sourcetest.Equal(t, "the format's name", f.parquet().File().Codec(0, 0).String(), "LZ4_RAW")
+			sourcetest.Equal(t, "the format's name", f.Parquet().File().Codec(0, 0).String(), "LZ4_RAW")
 		}
 	}
 	_, err := writeScan(t, Destination{Output: Output{Name: filepath.Join(dir, "lzo.parquet"), Compression: "lzo"}}, Scan{}, in)

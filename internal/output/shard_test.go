@@ -11,12 +11,13 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // fakeFiles makes files with row groups of random sizes, some without row groups.
-func fakeFiles(rng *rand.Rand, n int, largest int64) []*File {
-	files := make([]*File, n)
+func fakeFiles(rng *rand.Rand, n int, largest int64) []*source.File {
+	files := make([]*source.File, n)
 	for i := range files {
 		var groups []sourcetest.Group
 		for range rng.IntN(12) {
@@ -45,12 +46,12 @@ func TestSplitIsAPartition(t *testing.T) {
 			owner := map[string]uint32{}
 			for i := range max(of, 1) {
 				load := 0.0
-				for _, p := range Split(files, dataset.Shard{Index: i, Of: of}) {
+				for _, p := range source.Split(files, dataset.Shard{Index: i, Of: of}) {
 					if p.File.NumGroups() == 0 {
-						owner[p.File.name]++
+						owner[p.File.Name()]++
 					}
 					for g := p.Lo; g < p.Hi; g++ {
-						owner[fmt.Sprint(p.File.name, ":", g)]++
+						owner[fmt.Sprint(p.File.Name(), ":", g)]++
 						load += float64(p.File.GroupBytes(g) + 1)
 					}
 				}
@@ -91,7 +92,7 @@ func TestSplitIsEven(t *testing.T) {
 			var total, largest int64
 			at := 0
 			for i := range n {
-				lo, hi := divide(weights, dataset.Shard{Index: uint32(i), Of: uint32(n)})
+				lo, hi := source.Divide(weights, dataset.Shard{Index: uint32(i), Of: uint32(n)})
 				if lo != at || hi < lo {
 					t.Fatalf("round %d: worker %d of %d has %d to %d, want it to begin at %d", round, i, n, lo, hi, at)
 				}
@@ -137,20 +138,20 @@ func leastLargest(weights []int64, n int) int64 {
 func TestSplitKeepsTheOrder(t *testing.T) {
 	files := fakeFiles(rand.New(rand.NewPCG(3, 4)), 9, 1000)
 	var whole []string
-	for _, p := range Split(files, dataset.Shard{}) {
-		if !p.whole() {
-			t.Errorf("%s is cut where there is one worker", p.File.name)
+	for _, p := range source.Split(files, dataset.Shard{}) {
+		if !p.Whole() {
+			t.Errorf("%s is cut where there is one worker", p.File.Name())
 		}
 		for g := p.Lo; g < p.Hi; g++ {
-			whole = append(whole, fmt.Sprint(p.File.name, ":", g))
+			whole = append(whole, fmt.Sprint(p.File.Name(), ":", g))
 		}
 	}
 	for _, of := range []uint32{2, 5, 50} {
 		var parts []string
 		for i := range of {
-			for _, p := range Split(files, dataset.Shard{Index: i, Of: of}) {
+			for _, p := range source.Split(files, dataset.Shard{Index: i, Of: of}) {
 				for g := p.Lo; g < p.Hi; g++ {
-					parts = append(parts, fmt.Sprint(p.File.name, ":", g))
+					parts = append(parts, fmt.Sprint(p.File.Name(), ":", g))
 				}
 			}
 		}
@@ -160,11 +161,11 @@ func TestSplitKeepsTheOrder(t *testing.T) {
 
 // Each input of unknown size goes to one worker.
 func TestSplitOfUnknownSizes(t *testing.T) {
-	files := []*File{fakeFile("a", sourcetest.Group{Bytes: -1}), fakeFile("b", sourcetest.Group{Bytes: -1})}
+	files := []*source.File{fakeFile("a", sourcetest.Group{Bytes: -1}), fakeFile("b", sourcetest.Group{Bytes: -1})}
 	for _, of := range []uint32{1, 2, 3} {
 		n := 0
 		for i := range of {
-			n += len(Split(files, dataset.Shard{Index: i, Of: of}))
+			n += len(source.Split(files, dataset.Shard{Index: i, Of: of}))
 		}
 		sourcetest.Equal(t, fmt.Sprint(of, " workers own files"), n, 2)
 	}
@@ -204,9 +205,9 @@ func TestAbsentShards(t *testing.T) {
 	rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(40, func(i int) int64 { return int64(i) })})
 	defer rec.Release()
 	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
-	files := open(t, Opening{OpenOptions: OpenOptions{Mem: mem}}, name)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, name)
 	list := filepath.Join(dir, "list.jsonl")
-	freeze(t, list, Opening{}, name)
+	freeze(t, list, source.Opening{}, name)
 	in := openList(t, list)
 	match := dataset.Match{Filter: between(0, 100), Key: "id"}
 	scanner := func() *Scanner {
@@ -233,34 +234,34 @@ func TestAbsentShards(t *testing.T) {
 	for s, text := range absent {
 		for what, call := range map[string]func() error{
 			"Map": func() error {
-				return end(Map(ctx, Split(files, s), 1, nil, pass))
+				return end(Map(ctx, source.Split(files, s), 1, nil, pass))
 			},
-			"Scan":  func() error { return end(ScanRecords(ctx, scanner(), Split(files, s))) },
-			"Count": func() error { return Count(ctx, scanner(), Split(files, s)) },
+			"Scan":  func() error { return end(ScanRecords(ctx, scanner(), source.Split(files, s))) },
+			"Count": func() error { return Count(ctx, scanner(), source.Split(files, s)) },
 			"ReadKeys": func() error {
-				_, _, err := ReadKeys(ctx, Split(files, s), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
+				_, _, err := ReadKeys(ctx, source.Split(files, s), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
 					return func(*Keys) error { t.Error("keys were read"); return nil }, nil
 				})
 				return err
 			},
 			"ReadRows": func() error {
-				_, _, err := ReadRows(ctx, Split(files, s), columns, RowOptions{Key: "id"}, func(*RowBatch) error { t.Error("rows were read"); return nil })
+				_, _, err := ReadRows(ctx, source.Split(files, s), columns, RowOptions{Key: "id"}, func(*RowBatch) error { t.Error("rows were read"); return nil })
 				return err
 			},
-			"Skippable": func() error { _, err := Skippable(ctx, Split(files, s), match, 10); return err },
-			"Unchanged": func() error { return Unchanged(Split(files, s)) },
+			"Skippable": func() error { _, err := Skippable(ctx, source.Split(files, s), match, 10); return err },
+			"Unchanged": func() error { return source.Unchanged(source.Split(files, s)) },
 			"WriteScan of pieces": func() error {
-				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, s), files, nil)
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), source.Split(files, s), files, nil)
 				return err
 			},
 			"WriteScan of other pieces": func() error {
-				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), Split(files, dataset.Shard{}), files, &Scans{Each: func(w *ScanWriter) error {
-					return w.Scan(ctx, scanner(), nil, Split(files, s))
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), source.Split(files, dataset.Shard{}), files, &Scans{Each: func(w *ScanWriter) error {
+					return w.Scan(ctx, scanner(), nil, source.Split(files, s))
 				}})
 				return err
 			},
 			"WriteScan": func() error {
-				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet"), Shard: s}}.WriteScan(ctx, scanner(), Split(files, dataset.Shard{}), files, nil)
+				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet"), Shard: s}}.WriteScan(ctx, scanner(), source.Split(files, dataset.Shard{}), files, nil)
 				return err
 			},
 			"Write into a directory": func() error {
@@ -269,7 +270,7 @@ func TestAbsentShards(t *testing.T) {
 				return err
 			},
 			"a loop over the row groups": func() (err error) {
-				for _, p := range Split(files, s) {
+				for _, p := range source.Split(files, s) {
 					for g := p.Lo; g < p.Hi; g++ {
 						for rec, e := range Read(ctx, p.File, g, nil) {
 							if err = e; e == nil {
@@ -281,7 +282,7 @@ func TestAbsentShards(t *testing.T) {
 				return err
 			},
 			"Map of no files": func() error {
-				return end(Map(ctx, Split(nil, s), 1, nil, pass))
+				return end(Map(ctx, source.Split(nil, s), 1, nil, pass))
 			},
 			"Share": func() error { _, err := in.Share(ctx, s); return err },
 		} {
@@ -295,7 +296,7 @@ func TestAbsentShards(t *testing.T) {
 		}
 	}
 	for _, s := range []dataset.Shard{{}, {Index: 0, Of: 1}, {Index: 2, Of: 3}, {Index: dataset.MaxShards - 1, Of: dataset.MaxShards}} {
-		if err := Unchanged(Split(files, s)); err != nil {
+		if err := source.Unchanged(source.Split(files, s)); err != nil {
 			t.Errorf("shard %v: %v", s, err)
 		}
 	}

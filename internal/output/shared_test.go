@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -66,10 +67,10 @@ func alike(t testing.TB, files, rows int) (names []string) {
 // rows of its file.
 func TestMapsOfSharedFiles(t *testing.T) {
 	const rows = 100_000
-	files := open(t, Opening{}, alike(t, 4, rows)...)
+	files := open(t, source.Opening{}, alike(t, 4, rows)...)
 	read := func(i int) error {
 		row := int64(0)
-		for r, err := range Map(t.Context(), Split(files[i:i+1], dataset.Shard{}), 2, nil, keepRecords) {
+		for r, err := range Map(t.Context(), source.Split(files[i:i+1], dataset.Shard{}), 2, nil, keepRecords) {
 			if err != nil {
 				return err
 			}
@@ -108,7 +109,7 @@ func TestMapsOfSharedFiles(t *testing.T) {
 
 // keepRecords returns work that passes records on.
 func keepRecords() (Work, error) {
-	return func(_ Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 		rec.Retain()
 		return emit(rec)
 	}, nil
@@ -128,10 +129,10 @@ func drained[T any](seq iter.Seq2[T, error]) error {
 }
 
 // waysToRead returns all ways to read opened files.
-func waysToRead(t testing.TB, files []*File) map[string]func() error {
+func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 	ctx, filter := t.Context(), exactOf("a", 1<<56+5, 1<<56+77)
 	match := dataset.Match{Filter: filter, Key: "a"}
-	pieces := func() []Piece { return Split(files, dataset.Shard{}) }
+	pieces := func() []source.Piece { return source.Split(files, dataset.Shard{}) }
 	scanner := func() *Scanner {
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{match}})
 		if err != nil {
@@ -166,7 +167,7 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 		"Fingerprint": func() error { _, err := files[0].Fingerprint(); return err },
 		"CountRows":   func() error { _, err := files[0].CountRows(); return err },
 		"KeepOpen": func() error {
-			_, release, err := KeepOpen(ctx, files...)
+			_, release, err := source.KeepOpen(ctx, files...)
 			if err == nil {
 				err = release()
 			}
@@ -179,20 +180,20 @@ func waysToRead(t testing.TB, files []*File) map[string]func() error {
 // opens nothing behind its back.
 func TestReadersOfClosedFiles(t *testing.T) {
 	names := alike(t, 2, 1000)
-	for what := range waysToRead(t, open(t, Opening{}, names...)) {
-		files := open(t, Opening{}, names...)
+	for what := range waysToRead(t, open(t, source.Opening{}, names...)) {
+		files := open(t, source.Opening{}, names...)
 		read := waysToRead(t, files)[what]
 		if err := read(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		before := storagetest.Descriptors(t)
-		if err := Close(files); err != nil {
+		if err := source.Close(files); err != nil {
 			t.Fatal(err)
 		}
 		if err := read(); !errors.Is(err, fs.ErrClosed) || !strings.Contains(err.Error(), names[0]) {
 			t.Errorf("%s after Close: %v, want fs.ErrClosed and the name", what, err)
 		}
-		if err := Close(files); err != nil {
+		if err := source.Close(files); err != nil {
 			t.Errorf("a second Close: %v", err)
 		}
 		if after := storagetest.Descriptors(t); after > before {
@@ -202,7 +203,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 			t.Errorf("%s: the footer is forgotten", what)
 		}
 	}
-	f := open(t, Opening{}, "../../testdata/flights/logs/2001-06.arrow")[0]
+	f := open(t, source.Opening{}, "../../testdata/flights/logs/2001-06.arrow")[0]
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -216,10 +217,10 @@ func TestReadersOfClosedFiles(t *testing.T) {
 func TestCloseCountsReaders(t *testing.T) {
 	names := alike(t, 1, 5000)
 	before := storagetest.Descriptors(t)
-	f := open(t, Opening{}, names...)[0]
+	f := open(t, source.Opening{}, names...)[0]
 	next := map[string]func() (Rows, error, bool){}
 	for _, name := range []string{"first", "second"} {
-		n, stop := iter.Pull2(Map(t.Context(), Split([]*File{f}, dataset.Shard{}), 1, nil, keepRecords))
+		n, stop := iter.Pull2(Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords))
 		defer stop()
 		next[name] = n
 	}
@@ -256,8 +257,8 @@ func TestCloseCountsReaders(t *testing.T) {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 
-	held := open(t, Opening{}, names...)[0]
-	ctx, release, err := KeepOpen(t.Context(), held)
+	held := open(t, source.Opening{}, names...)[0]
+	ctx, release, err := source.KeepOpen(t.Context(), held)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +274,7 @@ func TestCloseCountsReaders(t *testing.T) {
 		if err := drained(Read(ctx, held, 0, nil)); err != nil {
 			t.Errorf("a pass over a held file: %v", err)
 		}
-		inner, done, err := KeepOpen(ctx, held)
+		inner, done, err := source.KeepOpen(ctx, held)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +282,7 @@ func TestCloseCountsReaders(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	nested, done, err := KeepOpen(ctx, held)
+	nested, done, err := source.KeepOpen(ctx, held)
 	if err := errors.Join(err, release(), release()); err != nil {
 		t.Error(err)
 	}
@@ -305,28 +306,28 @@ func TestCloseCountsReaders(t *testing.T) {
 // TestConsumersPanic checks that a file is released when the consumer of its rows panics.
 func TestConsumersPanic(t *testing.T) {
 	names := alike(t, 1, 100_000)
-	for what, read := range map[string]func(*File){
-		"File.Read": func(f *File) {
+	for what, read := range map[string]func(*source.File){
+		"File.Read": func(f *source.File) {
 			for range Read(t.Context(), f, 0, nil) {
 				panic("the consumer's")
 			}
 		},
-		"Map": func(f *File) {
-			for range Map(t.Context(), Split([]*File{f}, dataset.Shard{}), 1, nil, keepRecords) {
+		"Map": func(f *source.File) {
+			for range Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords) {
 				panic("the consumer's")
 			}
 		},
-		"Scan": func(f *File) {
+		"Scan": func(f *source.File) {
 			s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range ScanRecords(t.Context(), s, Split([]*File{f}, dataset.Shard{})) {
+			for range ScanRecords(t.Context(), s, source.Split([]*source.File{f}, dataset.Shard{})) {
 				panic("the consumer's")
 			}
 		},
 	} {
-		before, f := storagetest.Descriptors(t), open(t, Opening{}, names...)[0]
+		before, f := storagetest.Descriptors(t), open(t, source.Opening{}, names...)[0]
 		func() {
 			defer func() { sourcetest.Equal(t, what, fmt.Sprint(recover()), "the consumer's") }()
 			read(f)
@@ -343,8 +344,8 @@ func TestConsumersPanic(t *testing.T) {
 // TestScansOnce checks that a Scanner runs one scan, and that PathOf may be called
 // meanwhile.
 func TestScansOnce(t *testing.T) {
-	files := open(t, Opening{}, alike(t, 2, 5000)...)
-	pieces := Split(files, dataset.Shard{})
+	files := open(t, source.Opening{}, alike(t, 2, 5000)...)
+	pieces := source.Split(files, dataset.Shard{})
 	dir := t.TempDir()
 	ways := map[string]func(*Scanner) error{
 		"Scan":  func(s *Scanner) error { return drained(ScanRecords(t.Context(), s, pieces)) },
@@ -391,20 +392,20 @@ func TestScansOnce(t *testing.T) {
 // TestZeroFiles checks what nil and zero Files, Scanners and pieces come to, and numbers
 // out of range: errors that name the mistake, never a panic.
 func TestZeroFiles(t *testing.T) {
-	ctx, good := t.Context(), open(t, Opening{}, alike(t, 1, 1000)...)[0]
+	ctx, good := t.Context(), open(t, source.Opening{}, alike(t, 1, 1000)...)[0]
 	match := []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}
-	scan := func(pieces ...Piece) error {
+	scan := func(pieces ...source.Piece) error {
 		s, err := NewScanner(ScanOptions{Match: match})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return drained(ScanRecords(ctx, s, pieces))
 	}
-	keys := func(pieces ...Piece) error {
+	keys := func(pieces ...source.Piece) error {
 		_, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "a"}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
 		return err
 	}
-	new_ := func(files ...*File) error {
+	new_ := func(files ...*source.File) error {
 		_, err := NewScanner(ScanOptions{Match: match}, files...)
 		return err
 	}
@@ -412,28 +413,28 @@ func TestZeroFiles(t *testing.T) {
 		err  error
 		word string
 	}{
-		"Close of nil":                {Close([]*File{nil}), "nil"},
-		"Close of a zero File":        {new(File).Close(), "not opened"},
-		"Read of a zero File":         {drained(Read(ctx, new(File), 0, nil)), "not opened"},
-		"Check of a zero File":        {new(File).Check(ctx, 0), "not opened"},
+		"Close of nil":                {source.Close([]*source.File{nil}), "nil"},
+		"Close of a zero File":        {new(source.File).Close(), "not opened"},
+		"Read of a zero File":         {drained(Read(ctx, new(source.File), 0, nil)), "not opened"},
+		"Check of a zero File":        {new(source.File).Check(ctx, 0), "not opened"},
 		"Read of row group 99":        {drained(Read(ctx, good, 99, nil)), "row group"},
 		"Read of row group -1":        {drained(Read(ctx, good, -1, nil)), "row group"},
 		"Read of column 99":           {drained(Read(ctx, good, 0, []int{99})), "column"},
 		"Check of row group 99":       {good.Check(ctx, 99), "row group"},
-		"Scan of a nil File's pieces": {scan(Split([]*File{nil}, dataset.Shard{})...), "nil"},
-		"Scan of a zero Piece":        {scan(Piece{}), "nil"},
-		"Scan of a zero File":         {scan(Piece{File: &File{}}), "not open"},
-		"Scan of 0 to 99":             {scan(Piece{File: good, Hi: 99}), "0 up to 99"},
-		"Scan of 3 to 1":              {scan(Piece{File: good, Lo: 3, Hi: 1}), "3 up to 1"},
-		"ReadKeys of 0 to 99":         {keys(Piece{File: good, Hi: 99}), "0 up to 99"},
+		"Scan of a nil File's pieces": {scan(source.Split([]*source.File{nil}, dataset.Shard{})...), "nil"},
+		"Scan of a zero Piece":        {scan(source.Piece{}), "nil"},
+		"Scan of a zero File":         {scan(source.Piece{File: &source.File{}}), "not open"},
+		"Scan of 0 to 99":             {scan(source.Piece{File: good, Hi: 99}), "0 up to 99"},
+		"Scan of 3 to 1":              {scan(source.Piece{File: good, Lo: 3, Hi: 1}), "3 up to 1"},
+		"ReadKeys of 0 to 99":         {keys(source.Piece{File: good, Hi: 99}), "0 up to 99"},
 		"NewScanner of nil":           {new_(nil), "nil"},
-		"NewScanner of a zero":        {new_(&File{}), "not opened"},
+		"NewScanner of a zero":        {new_(&source.File{}), "not opened"},
 		"a zero Scanner's Scan":       {drained(ScanRecords(ctx, new(Scanner), nil)), "NewScanner"},
 		"a zero Scanner's Count":      {Count(ctx, new(Scanner), nil), "NewScanner"},
 		"a nil Scanner's Scan":        {drained(ScanRecords(ctx, (*Scanner)(nil), nil)), "NewScanner"},
-		"Map without work":            {drained(Map(ctx, Split([]*File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
+		"Map without work":            {drained(Map(ctx, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
 		"ReadKeys without work": {func() error {
-			_, _, err := ReadKeys(ctx, Split([]*File{good}, dataset.Shard{}), KeyOptions{Key: "a"}, nil)
+			_, _, err := ReadKeys(ctx, source.Split([]*source.File{good}, dataset.Shard{}), KeyOptions{Key: "a"}, nil)
 			return err
 		}(), "newWork"},
 		"ReadKeys without a key": {func() error { _, _, err := ReadKeys(ctx, nil, KeyOptions{}, nil); return err }(), ""},
@@ -441,13 +442,13 @@ func TestZeroFiles(t *testing.T) {
 			_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Key: "a"}}})
 			return err
 		}(), "Filter is nil"},
-		"Records without a schema": {drained(Read(ctx, Records("r", nil, nil, RecordsOptions{}), 0, nil)), "schema"},
+		"Records without a schema": {drained(Read(ctx, source.Records("r", nil, nil, source.RecordsOptions{}), 0, nil)), "schema"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.word) {
 			t.Errorf("%s: %v, want an error with %q", what, c.err, c.word)
 		}
 	}
-	for _, f := range []*File{{}, Records("r", nil, nil, RecordsOptions{})} {
+	for _, f := range []*source.File{{}, source.Records("r", nil, nil, source.RecordsOptions{})} {
 		if f.NumGroups() > 1 || f.BytesRead() != 0 || len(f.Doubts()) != 0 || f.Schema().NumFields() != 0 || f.GroupRows(7) != -1 || f.Codec() != "" || f.Rows() > 0 {
 			t.Errorf("%+v", f)
 		}
@@ -462,11 +463,13 @@ func TestZeroFiles(t *testing.T) {
 	for what, call := range map[string]func(){
 		"Scan": func() {
 			s, _ := NewScanner(ScanOptions{Match: match})
-			_ = drained(ScanRecords(none, s, Split([]*File{good}, dataset.Shard{})))
+			_ = drained(ScanRecords(none, s, source.Split([]*source.File{good}, dataset.Shard{})))
 		},
-		"Map":      func() { _ = drained(Map(none, Split([]*File{good}, dataset.Shard{}), 1, nil, keepRecords)) },
+		"Map": func() {
+			_ = drained(Map(none, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, keepRecords))
+		},
 		"Read":     func() { _ = drained(Read(none, good, 0, nil)) },
-		"KeepOpen": func() { _, _, _ = KeepOpen(none, good) },
+		"KeepOpen": func() { _, _, _ = source.KeepOpen(none, good) },
 	} {
 		func() {
 			defer func() {

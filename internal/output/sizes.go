@@ -5,6 +5,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -13,14 +14,14 @@ import (
 // columns is known, each counts equally. Row groups without rows according to
 // [MostRows] do not count. It returns -1 if nothing is known, such as for standard
 // input and records. It reads nothing.
-func PlainBytes(f *File, lo, hi int, columns []int) int64 {
-	if lo, hi = max(lo, 0), min(hi, f.NumGroups()); lo >= hi || f.checkColumns(columns) != nil {
+func PlainBytes(f *source.File, lo, hi int, columns []int) int64 {
+	if lo, hi = max(lo, 0), min(hi, f.NumGroups()); lo >= hi || f.CheckColumns(columns) != nil {
 		return -1
 	}
-	if p := f.parquet(); p != nil {
+	if p := f.Parquet(); p != nil {
 		return plainBytes(p.File(), f, lo, hi, columns)
 	}
-	if f.size < 0 {
+	if f.Size() < 0 {
 		return -1
 	}
 	var stored int64
@@ -33,7 +34,7 @@ func PlainBytes(f *File, lo, hi int, columns []int) int64 {
 	return stored
 }
 
-func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
+func plainBytes(p *parquet.File, f *source.File, lo, hi int, columns []int) int64 {
 	var names map[string]bool
 	if columns != nil {
 		names = map[string]bool{}
@@ -42,9 +43,9 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 		}
 	}
 	var sum int64
-	most := groupsMost(Piece{f, lo, hi})
+	most := groupsMost(source.Piece{File: f, Lo: lo, Hi: hi})
 	for g := lo; g < hi; g++ {
-		if f.where != nil && most[g-lo] == 0 {
+		if f.Where() != nil && most[g-lo] == 0 {
 			continue
 		}
 		for i := range p.Metadata.RowGroups[g].Columns {
@@ -61,28 +62,28 @@ func plainBytes(p *parquet.File, f *File, lo, hi int, columns []int) int64 {
 // compressed text it assumes a ratio of four. With a condition the estimate is
 // [MostRows]. It returns -1 if nothing is known, such as for standard input and
 // records.
-func EstimateRows(f *File) (rows int64, exact bool, err error) {
-	if rows = MostRows((Piece{f, 0, f.NumGroups()})); rows >= 0 {
-		return rows, f.where == nil, nil
+func EstimateRows(f *source.File) (rows int64, exact bool, err error) {
+	if rows = MostRows((source.Piece{File: f, Lo: 0, Hi: f.NumGroups()})); rows >= 0 {
+		return rows, f.Where() == nil, nil
 	}
-	if f.size < 0 {
+	if f.Size() < 0 {
 		return -1, false, nil
 	}
-	if !f.format.IsText() {
+	if !f.Format().IsText() {
 		rows, err = f.CountRows()
-		return rows, err == nil && f.where == nil, err
+		return rows, err == nil && f.Where() == nil, err
 	}
-	rows, err = f.estimateLines()
+	rows, err = f.EstimateLines()
 	return rows, false, err
 }
 
 // IntegerRange returns bounds of an integer key column of the files, according to
 // the statistics that pruning trusts. ok is false if they are not known for some
 // file, or if there are no values. It reads nothing.
-func IntegerRange(files []*File, column key.Column, ignoreCase bool) (lo, hi float64, ok bool) {
+func IntegerRange(files []*source.File, column key.Column, ignoreCase bool) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, f := range files {
-		p := f.parquet()
+		p := f.Parquet()
 		field, err := column.Resolve(f.Schema(), ignoreCase)
 		if p == nil || err != nil || column.Cast != nil {
 			return 0, 0, false

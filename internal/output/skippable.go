@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Skippable counts what a scan with the match's filter would skip, by statistics
@@ -14,37 +15,37 @@ import (
 // that are left, Pages those of the key column, where there is a page index. It reads no
 // page. Of more than most row groups it samples most of them, evenly spread, and fewer if
 // they are read over a network, where each may take a request.
-func Skippable(ctx context.Context, pieces []Piece, m dataset.Match, most int) (_ *ScanStats, err error) {
-	ctx, release, err := openPieces(ctx, pieces)
+func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most int) (_ *ScanStats, err error) {
+	ctx, release, err := source.OpenPieces(ctx, pieces)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	s := new(ScanStats)
-	var groups []Piece
+	var groups []source.Piece
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
-			if p.File.parquet() != nil {
-				groups = append(groups, Piece{p.File, g, g + 1})
+			if p.File.Parquet() != nil {
+				groups = append(groups, source.Piece{File: p.File, Lo: g, Hi: g + 1})
 			}
 		}
 	}
-	if slices.ContainsFunc(groups, func(p Piece) bool { return p.File.remote() }) {
+	if slices.ContainsFunc(groups, func(p source.Piece) bool { return p.File.Remote() }) {
 		most = min(most, remoteSkippable)
 	}
 	n := min(len(groups), most)
-	var file *File
+	var file *source.File
 	var by *prune.Pruner
 	var where *rowFilter
 	for i := range n {
-		p := groups[nth(i, n, int64(len(groups)))]
+		p := groups[source.Nth(i, n, int64(len(groups)))]
 		if p.File != file {
 			var err error
 			if by, err = (Predicate{Match: m}).pruner(p.File); err != nil {
 				return nil, err
 			}
 			file, where = p.File, nil
-			if file.where != nil {
+			if file.Where() != nil {
 				where = newRowFilter(file, nil)
 			}
 		}
@@ -59,8 +60,8 @@ func Skippable(ctx context.Context, pieces []Piece, m dataset.Match, most int) (
 const remoteSkippable = 16
 
 // look counts one row group. After an error the counts are incomplete.
-func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter, p Piece) (err error) {
-	defer func() { err = errors.Join(p.File.unless(err), p.File.rest()) }()
+func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter, p source.Piece) (err error) {
+	defer func() { err = errors.Join(p.File.Unless(err), p.File.Rest()) }()
 	rows := p.File.GroupRows(p.Lo)
 	s.RowGroups.Add(1)
 	s.RowsIn.Add(rows)
@@ -105,7 +106,7 @@ func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter
 	if !ok {
 		return nil
 	}
-	x, ok, err := p.File.parquet().File().OffsetIndex(p.Lo, leaf)
+	x, ok, err := p.File.Parquet().File().OffsetIndex(p.Lo, leaf)
 	if err != nil || !ok {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -27,8 +28,8 @@ func memoryLogs(t *testing.T) *storagetest.Memory {
 // scanIn scans the logs of a storage into an output in it.
 func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (dataset.Written, error) {
 	t.Helper()
-	files := open(t, Opening{OpenOptions: OpenOptions{Store: s}}, "in")
-	out.Store, out.Result, out.WriteEmpty = s, ResultExact, true
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
+	out.Store, out.Result, out.WriteEmpty = s, source.ResultExact, true
 	out.Run = &Run{Options: []string{"scan", fmt.Sprint(ids)}, Log: files}
 	todo, err := out.Pending(t.Context())
 	if err != nil {
@@ -38,7 +39,7 @@ func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (dat
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.WriteScan(t.Context(), scanner, Split(todo, dataset.Shard{}), todo, nil)
+	return out.WriteScan(t.Context(), scanner, source.Split(todo, dataset.Shard{}), todo, nil)
 }
 
 // TestStorageInMemory: inputs and outputs, including directories with their manifests,
@@ -87,14 +88,14 @@ func TestStorageInMemory(t *testing.T) {
 // and there is no output.
 func TestStorageChanges(t *testing.T) {
 	s := memoryLogs(t)
-	files := open(t, Opening{OpenOptions: OpenOptions{Store: s}}, "in")
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
 	b, _ := s.Get("in/y=1/c.parquet")
 	s.Put("in/y=1/c.parquet", b)
 	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 25)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Destination{Output: Output{Name: "out.parquet", Store: s}}.WriteScan(t.Context(), scanner, Split(files, dataset.Shard{}), files, nil)
+	_, err = Destination{Output: Output{Name: "out.parquet", Store: s}}.WriteScan(t.Context(), scanner, source.Split(files, dataset.Shard{}), files, nil)
 	sourcetest.Says(t, "an object that changed", err, storage.ErrChanged, "in/y=1/c.parquet")
 	if _, ok := s.Get("out.parquet"); ok {
 		t.Error("there is an output")
@@ -105,11 +106,11 @@ func TestStorageChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Put(listed[0].Name, func() []byte { b, _ := s.Get(listed[0].Name); return b }())
-	opts := Opening{OpenOptions: OpenOptions{Store: s}}
-	if err := opts.fill(); err != nil {
+	opts := source.Opening{OpenOptions: source.OpenOptions{Store: s}}
+	if err := opts.Fill(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := openObject(t.Context(), listed[0], nil, opts)
+	f, err := source.OpenObject(t.Context(), listed[0], nil, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -56,17 +57,17 @@ func TestRowsOfOtherFormats(t *testing.T) {
 		}
 	}
 	pattern := sourcetest.Write(t, filepath.Join(dir, "ids.parquet"), 30_000, rec())
-	want := open(t, Opening{}, pattern)
+	want := open(t, source.Opening{}, pattern)
 	stream := rec()
 	defer stream.Release()
-	own := Records("records", stream.Schema(), func(context.Context) iter.Seq2[arrow.Record, error] {
+	own := source.Records("records", stream.Schema(), func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(stream, nil) }
-	}, RecordsOptions{})
-	text := Opening{OpenOptions: OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": int64Type}}}
-	others := [][]*File{
+	}, source.RecordsOptions{})
+	text := source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": int64Type}}}
+	others := [][]*source.File{
 		open(t, text, sourcetest.Put(t, filepath.Join(dir, "ids.csv"), csv.String())),
 		open(t, text, sourcetest.Put(t, filepath.Join(dir, "ids.ndjson"), json.String())),
-		open(t, Opening{}, sourcetest.Write(t, filepath.Join(dir, "ids.arrow"), 30_000, rec())),
+		open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "ids.arrow"), 30_000, rec())),
 		{own},
 	}
 	members := exactOf("id", -500, -1, 0, 7, 400)
@@ -90,7 +91,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 					if (i+l+n)%cases.Count(2, 1, 1) != 0 {
 						continue
 					}
-					what := fmt.Sprintf("%s, match %t, key %s, columns %v", files[0].name, m != nil, k, names)
+					what := fmt.Sprintf("%s, match %t, key %s, columns %v", files[0].Name(), m != nil, k, names)
 					c := columnsOfFiles(t, files, names...)
 					h, err := hold(t, c, files, o, false)
 					if err != nil {
@@ -118,7 +119,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	required := foreign(t, filepath.Join(dir, "a.parquet"), schema(false), `{"id":1,"list":[1,2],"d":"1.50"},{"id":2,"list":[],"d":"-2.00"}`)
 	optional := foreign(t, filepath.Join(dir, "b.parquet"), schema(true), `{"id":3,"list":[null],"d":null},{"id":null,"list":null,"d":"0.25"}`)
 	arrowFile := filepath.Join(dir, "c.arrow")
-	recordFile := open(t, Opening{}, optional)[0]
+	recordFile := open(t, source.Opening{}, optional)[0]
 	for rec, err := range Read(t.Context(), recordFile, 0, nil) {
 		if err != nil {
 			t.Fatal(err)
@@ -141,9 +142,9 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 		{[]string{required, optional, arrowFile}, slices.Concat(both, nulls, nulls)},
 		{[]string{arrowFile, required}, slices.Concat(nulls, both)},
 	} {
-		var files []*File
+		var files []*source.File
 		for _, name := range c.names {
-			files = append(files, open(t, Opening{}, name)...)
+			files = append(files, open(t, source.Opening{}, name)...)
 		}
 		columns := columnsOfFiles(t, files)
 		h, err := hold(t, columns, files, RowOptions{Key: "id", Threads: 3}, true)
@@ -161,7 +162,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 // Files that store one Arrow type in different ways are held alike.
 func TestRowsStoredOtherwise(t *testing.T) {
 	const int96 = "../../testdata/vectors/pyarrow_int96.parquet"
-	stored := open(t, Opening{}, int96)
+	stored := open(t, source.Opening{}, int96)
 	path := filepath.Join(t.TempDir(), "micros.parquet")
 	for rec, err := range Read(t.Context(), stored[0], 0, nil) {
 		if err != nil {
@@ -170,7 +171,7 @@ func TestRowsStoredOtherwise(t *testing.T) {
 		rec.Retain()
 		sourcetest.Write(t, path, 10, rec)
 	}
-	files := append(stored, open(t, Opening{}, path)...)
+	files := append(stored, open(t, source.Opening{}, path)...)
 	c := columnsOfFiles(t, files)
 	if c.leaves[1].Type != format.Int64 || c.sources[files[0]].leaves != nil || c.sources[files[1]].leaves == nil {
 		t.Fatalf("leaves %+v, of the files %v and %v", c.leaves, c.sources[files[0]].leaves, c.sources[files[1]].leaves)
@@ -209,10 +210,10 @@ func TestTableColumnsDiffer(t *testing.T) {
 	a := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "n", Values: []int32{1}}))
 	b := sourcetest.Write(t, filepath.Join(dir, "b.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "n", Values: []string{"x"}}))
 	c := sourcetest.Write(t, filepath.Join(dir, "c.arrow"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "ID", Values: []int64{1}}, sourcetest.Col{Name: "m", Values: []int32{1}}))
-	files := open(t, Opening{}, a, b, c)
+	files := open(t, source.Opening{}, a, b, c)
 	_, err := NewTableColumns(files[:2], nil, false)
 	sourcetest.Says(t, "types", err, fault.ErrMismatch, "b.parquet", "columns of the ID files", "as in "+a, "int32", "utf8", "give the files the same columns")
-	_, err = NewTableColumns([]*File{files[0], files[2]}, []string{"id", "n"}, true)
+	_, err = NewTableColumns([]*source.File{files[0], files[2]}, []string{"id", "n"}, true)
 	var missing *key.NotFoundError
 	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "c.arrow") {
 		t.Errorf("a missing column: %v", err)
@@ -226,7 +227,7 @@ func TestTableColumnsDiffer(t *testing.T) {
 		t.Error("ID is id although case matters")
 	}
 	columns := columnsOfFiles(t, files[:1])
-	_, _, err = ReadRows(t.Context(), Split(files[1:2], dataset.Shard{}), columns, RowOptions{Key: "id"}, func(*RowBatch) error { return nil })
+	_, _, err = ReadRows(t.Context(), source.Split(files[1:2], dataset.Shard{}), columns, RowOptions{Key: "id"}, func(*RowBatch) error { return nil })
 	sourcetest.Says(t, "another file", err, nil, b, "not one of the files")
 }
 
@@ -274,7 +275,7 @@ func unfamiliar(t testing.TB, path string) string {
 
 // Columns keep types that Arrow does not have.
 func TestRowsBeyondArrow(t *testing.T) {
-	files := open(t, Opening{}, unfamiliar(t, filepath.Join(t.TempDir(), "a.parquet")))
+	files := open(t, source.Opening{}, unfamiliar(t, filepath.Join(t.TempDir(), "a.parquet")))
 	for _, err := range Read(t.Context(), files[0], 0, nil) {
 		if err == nil {
 			t.Fatal("Arrow has the values")
@@ -282,7 +283,7 @@ func TestRowsBeyondArrow(t *testing.T) {
 	}
 	c := columnsOfFiles(t, files, "t", "odd")
 	compareRows(t, "beyond Arrow", c, files, RowOptions{Key: "id"}, all)
-	was, err := files[0].parquet().File().Metadata.Schema[3].Annotation()
+	was, err := files[0].Parquet().File().Metadata.Schema[3].Annotation()
 	is, err2 := c.elements[2].Annotation()
 	if err != nil || err2 != nil || len(was) == 0 || !bytes.Equal(was, is) {
 		t.Errorf("annotation %x of the file, %x of the table, %v, %v", was, is, err, err2)
@@ -313,7 +314,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			if match && c.column != "k" {
 				continue
 			}
-			files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: map[string]arrow.DataType{"n": int64Type}}}, c.name)
+			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"n": int64Type}}}, c.name)
 			if strings.Contains(c.name, "d.csv") {
 				paths, err := key.ParseColumns(c.column)
 				if err != nil {
@@ -332,7 +333,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			}
 		}
 	}
-	misfit := open(t, Opening{}, sourcetest.Write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
+	misfit := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
 	_, err := hold(t, columnsOfFiles(t, misfit), misfit, RowOptions{Key: "k::int64"}, false)
 	sourcetest.Says(t, "a misfit", err, key.ErrMisfit, "m.parquet: row group 1: column k")
 }
@@ -357,7 +358,7 @@ func TestReadRowsStops(t *testing.T) {
 			c.edit(table)
 		}
 		rows := 0
-		_, _, err := ReadRows(t.Context(), []Piece{{f, 0, 30}}, columnsOfFiles(t, []*File{f}), RowOptions{Key: "id", Threads: 3}, func(b *RowBatch) error {
+		_, _, err := ReadRows(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, columnsOfFiles(t, []*source.File{f}), RowOptions{Key: "id", Threads: 3}, func(b *RowBatch) error {
 			if rows += b.Keys.Len; rows == 18 && c.fn != nil {
 				return c.fn()
 			}
@@ -374,7 +375,7 @@ func TestReadRowsStops(t *testing.T) {
 		}
 		f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 50, 3)
 		rows := 0
-		_, _, err := ReadRows(ctx, []Piece{{f, 0, 50}}, columnsOfFiles(t, []*File{f}), RowOptions{Key: "id", Threads: 3}, func(b *RowBatch) error {
+		_, _, err := ReadRows(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, columnsOfFiles(t, []*source.File{f}), RowOptions{Key: "id", Threads: 3}, func(b *RowBatch) error {
 			if rows += b.Keys.Len; rows == after {
 				cancel(why)
 			}
@@ -394,7 +395,7 @@ func TestReadRowsStops(t *testing.T) {
 	if err := os.WriteFile(name, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, Opening{}, name)
+	files := open(t, source.Opening{}, name)
 	_, err := hold(t, columnsOfFiles(t, files), files, RowOptions{Key: "id", Threads: 2}, false)
 	sourcetest.Says(t, "a damaged page", err, fault.ErrCorrupt, name, "row group")
 }
@@ -408,7 +409,7 @@ func TestParseRows(t *testing.T) {
 	wide := &arrow.Decimal128Type{Precision: 20}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: wide, Nullable: true}, {Name: "n", Type: int64Type, Nullable: true}, {Name: "s", Type: textType}}, nil)
 	path := foreign(t, filepath.Join(dir, "a.parquet"), schema, `{"d":"-1","n":-1,"s":""},{"d":"18446744073709551615","n":5,"s":"x"},{"d":null,"n":null,"s":"y"},{"d":"7","n":9223372036854775807,"s":"zz"}`)
-	files := open(t, Opening{}, path)
+	files := open(t, source.Opening{}, path)
 	integer := key.Options{Classes: []key.Class{key.Integer}}
 	for _, c := range []struct {
 		key string
@@ -416,7 +417,7 @@ func TestParseRows(t *testing.T) {
 	}{{"d", integer}, {"n", key.Options{}}, {"s", key.Options{}}, {"d,s", key.Options{}}} {
 		columns := columnsOfFiles(t, files, "n", "s")
 		compareRows(t, c.key, columns, files, RowOptions{Key: c.key, Options: c.o}, all)
-		_, _, err := ReadRows(t.Context(), Split(files, dataset.Shard{}), columns, RowOptions{Key: c.key, Options: c.o}, func(b *RowBatch) error {
+		_, _, err := ReadRows(t.Context(), source.Split(files, dataset.Shard{}), columns, RowOptions{Key: c.key, Options: c.o}, func(b *RowBatch) error {
 			stored, err := b.AppendTo(nil, nil)
 			if err != nil {
 				return err

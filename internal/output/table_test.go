@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -80,14 +81,14 @@ func (r *leafRows) add(t testing.TB, p *parquet.Page, dict *parquet.Dictionary, 
 
 // directly reads the leaves of the columns from the pages of Parquet files, and
 // returns the rendered rows that keep lets through, or the first error.
-func directly(t testing.TB, c *TableColumns, files []*File, keep func(f *File, row int) bool) ([]string, error) {
+func directly(t testing.TB, c *TableColumns, files []*source.File, keep func(f *source.File, row int) bool) ([]string, error) {
 	t.Helper()
 	var out []string
 	for _, f := range files {
-		src, file := c.sources[f], f.parquet().File()
+		src, file := c.sources[f], f.Parquet().File()
 		shapes := make([]map[int]parquet.Shape, f.NumGroups())
 		if src.leaves == nil {
-			t.Fatalf("%s: pages are not read", f.name)
+			t.Fatalf("%s: pages are not read", f.Name())
 		}
 		all := make([]leafRows, len(src.leaves))
 		for i, leaf := range src.leaves {
@@ -173,10 +174,10 @@ func keyText(k *key.Batch) []string {
 
 // hold reads rows into a table: as they come, or by way of their stored form, in two
 // parts.
-func hold(t testing.TB, c *TableColumns, files []*File, o RowOptions, stored bool) (h heldRows, err error) {
+func hold(t testing.TB, c *TableColumns, files []*source.File, o RowOptions, stored bool) (h heldRows, err error) {
 	t.Helper()
 	h.table = c.NewTable(nil)
-	h.rows, h.nulls, err = ReadRows(t.Context(), Split(files, dataset.Shard{}), c, o, func(b *RowBatch) error {
+	h.rows, h.nulls, err = ReadRows(t.Context(), source.Split(files, dataset.Shard{}), c, o, func(b *RowBatch) error {
 		h.batches++
 		if !stored {
 			h.keys = append(h.keys, keyText(b.Keys)...)
@@ -203,7 +204,7 @@ func hold(t testing.TB, c *TableColumns, files []*File, o RowOptions, stored boo
 }
 
 // keysIn returns the keys of all rows of the files, from Arrow records.
-func keysIn(t testing.TB, files []*File, columns string, o key.Options) (keys []string) {
+func keysIn(t testing.TB, files []*source.File, columns string, o key.Options) (keys []string) {
 	t.Helper()
 	parsed, err := key.ParseColumns(columns)
 	if err != nil {
@@ -283,14 +284,14 @@ func TestReadRows(t *testing.T) {
 			if inFlight > 0 && name != names[0] {
 				continue
 			}
-			files := open(t, Opening{InFlight: inFlight}, name)
+			files := open(t, source.Opening{InFlight: inFlight}, name)
 			c, err := NewTableColumns(files, nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			keys := keysIn(t, files, "id", key.Options{})
 			for _, match := range []bool{false, true} {
-				keep := func(_ *File, row int) bool { return true }
+				keep := func(_ *source.File, row int) bool { return true }
 				var m *Predicate
 				if match {
 					m = &Predicate{Match: dataset.Match{Filter: members, Key: "id"}}
@@ -298,7 +299,7 @@ func TestReadRows(t *testing.T) {
 					for _, id := range []int64{3, 5, 8, 13, 21, 34, 55, 89} {
 						of[integerKey(id)] = true
 					}
-					keep = func(_ *File, row int) bool { return of[keys[row]] }
+					keep = func(_ *source.File, row int) bool { return of[keys[row]] }
 				}
 				want, err := directly(t, c, files, keep)
 				if err != nil {
@@ -342,11 +343,11 @@ func sameRows(t testing.TB, what string, got, want []string) {
 }
 
 // all lets every row through.
-func all(*File, int) bool { return true }
+func all(*source.File, int) bool { return true }
 
 // compareRows reads rows with and without their stored form, and compares them with
 // those of the pages.
-func compareRows(t testing.TB, what string, c *TableColumns, files []*File, o RowOptions, keep func(*File, int) bool) heldRows {
+func compareRows(t testing.TB, what string, c *TableColumns, files []*source.File, o RowOptions, keep func(*source.File, int) bool) heldRows {
 	t.Helper()
 	want, err := directly(t, c, files, keep)
 	if err != nil {
@@ -362,7 +363,7 @@ func compareRows(t testing.TB, what string, c *TableColumns, files []*File, o Ro
 	return h
 }
 
-func columnsOfFiles(t testing.TB, files []*File, names ...string) *TableColumns {
+func columnsOfFiles(t testing.TB, files []*source.File, names ...string) *TableColumns {
 	t.Helper()
 	c, err := NewTableColumns(files, names, false)
 	if err != nil {
@@ -397,7 +398,7 @@ func TestRowsInBlocks(t *testing.T) {
 			}
 			var batches int
 			for _, inFlight := range []int64{0, 1 << 20} {
-				files := open(t, Opening{InFlight: inFlight}, path)
+				files := open(t, source.Opening{InFlight: inFlight}, path)
 				c := columnsOfFiles(t, files, columns...)
 				what := fmt.Sprintf("columns %v, key %s, in flight %d", columns, k, inFlight)
 				h := compareRows(t, what, c, files, RowOptions{Key: k, Threads: 2}, all)
@@ -416,13 +417,13 @@ func TestRowsInBlocks(t *testing.T) {
 func TestLeafCursor(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 16))
 	dir := t.TempDir()
-	files := open(t, Opening{}, sourcetest.Write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
+	files := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
 	for i, l := range layouts[:3] {
-		files = append(files, open(t, Opening{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1000, 0), l))...)
+		files = append(files, open(t, source.Opening{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1000, 0), l))...)
 	}
 	for _, f := range files {
-		c := columnsOfFiles(t, []*File{f})
-		file := f.parquet().File()
+		c := columnsOfFiles(t, []*source.File{f})
+		file := f.Parquet().File()
 		for try := range 4 {
 			var all []leafRows
 			chosen := map[int]bool{}
@@ -461,7 +462,7 @@ func TestLeafCursor(t *testing.T) {
 					cursor.rest()
 				}
 			}
-			rows, err := directly(t, c, []*File{f}, func(_ *File, row int) bool { return chosen[row] })
+			rows, err := directly(t, c, []*source.File{f}, func(_ *source.File, row int) bool { return chosen[row] })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -469,18 +470,18 @@ func TestLeafCursor(t *testing.T) {
 			for row := range got {
 				got[row] = across(all, row)
 			}
-			sameRows(t, fmt.Sprintf("%s, try %d", f.name, try), got, rows)
+			sameRows(t, fmt.Sprintf("%s, try %d", f.Name(), try), got, rows)
 		}
 	}
 }
 
 // Values of a dictionary are cut by their size after expansion.
 func TestLongRowsAreCut(t *testing.T) {
-	f := open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longWords)
+	f := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, longWords)
 	c := columnsOfFiles(t, f)
 	stop := errors.New("enough")
 	rows := 0
-	_, _, err := ReadRows(t.Context(), Split(f, dataset.Shard{}), c, RowOptions{Key: c.schema.Field(0).Name, Threads: 2}, func(b *RowBatch) error {
+	_, _, err := ReadRows(t.Context(), source.Split(f, dataset.Shard{}), c, RowOptions{Key: c.schema.Field(0).Name, Threads: 2}, func(b *RowBatch) error {
 		if n := b.block.Bytes(); n > 8<<20 {
 			t.Fatalf("a block of %d bytes", n)
 		}
@@ -492,9 +493,9 @@ func TestLongRowsAreCut(t *testing.T) {
 	if !errors.Is(err, stop) || rows > 1000 {
 		t.Fatalf("%v after %d rows", err, rows)
 	}
-	f = open(t, Opening{OpenOptions: OpenOptions{Memory: 64 << 20}}, longList)
+	f = open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, longList)
 	c = columnsOfFiles(t, f)
-	_, _, err = ReadRows(t.Context(), Split(f, dataset.Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
+	_, _, err = ReadRows(t.Context(), source.Split(f, dataset.Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
 	sourcetest.Says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
 }
 
@@ -506,7 +507,7 @@ func TestRowsOfVectors(t *testing.T) {
 	}
 	held := 0
 	for _, path := range paths {
-		files, err := Open(t.Context(), []string{path}, OpenOptions{})
+		files, err := source.Open(t.Context(), []string{path}, source.OpenOptions{})
 		if err != nil {
 			continue // which others test
 		}
@@ -528,7 +529,7 @@ func TestRowsOfVectors(t *testing.T) {
 			sameRows(t, path, rendered(t, c, h.table), want)
 			sameRows(t, path+": keys", h.keys, keysIn(t, files, k, key.Options{}))
 		}
-		if err := Close(files); err != nil {
+		if err := source.Close(files); err != nil {
 			t.Error(err)
 		}
 	}

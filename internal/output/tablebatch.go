@@ -9,14 +9,15 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // RowBatch is consecutive rows, or some rows in order, of a row group, with their
 // keys. It is valid until the function that received it returns.
 type RowBatch struct {
-	Piece Piece      // the row group; without a File if the batch was parsed
-	Keys  *key.Batch // of the rows; Keys.Rows number rows of the batch, Keys.Len counts them
+	Piece source.Piece // the row group; without a File if the batch was parsed
+	Keys  *key.Batch   // of the rows; Keys.Rows number rows of the batch, Keys.Len counts them
 
 	block  *leaves.Block
 	first  int          // row of block with which the batch begins

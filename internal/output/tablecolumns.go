@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -26,7 +27,7 @@ type TableColumns struct {
 	orders   []format.ColumnOrder // of the leaves
 	leaves   []parquet.Leaf
 	spans    []tableSpan // of the columns
-	sources  map[*File]*tableSource
+	sources  map[*source.File]*tableSource
 }
 
 // tableSpan is the part of a schema that is below a top-level column: elements and
@@ -42,8 +43,8 @@ type tableSource struct {
 
 // NewTableColumns returns the named top-level columns of the files, nil: all. The
 // files must agree in them, except that values may be optional in some.
-func NewTableColumns(files []*File, names []string, ignoreCase bool) (*TableColumns, error) {
-	c := &TableColumns{sources: map[*File]*tableSource{}}
+func NewTableColumns(files []*source.File, names []string, ignoreCase bool) (*TableColumns, error) {
+	c := &TableColumns{sources: map[*source.File]*tableSource{}}
 	if err := c.unify(files, names, ignoreCase); err != nil {
 		return nil, err
 	}
@@ -52,13 +53,13 @@ func NewTableColumns(files []*File, names []string, ignoreCase bool) (*TableColu
 	if !alike {
 		s, err := arrowparquet.NewShredder(c.schema)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", files[0].name, err)
+			return nil, fmt.Errorf("%s: %w", files[0].Name(), err)
 		}
 		c.elements = s.Schema()
 	}
 	var err error
 	if c.leaves, err = parquet.LeavesOf(c.elements); err != nil {
-		return nil, fmt.Errorf("%s: %w", files[0].name, err)
+		return nil, fmt.Errorf("%s: %w", files[0].Name(), err)
 	}
 	for len(c.orders) < len(c.leaves) {
 		c.orders = append(c.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
@@ -72,7 +73,7 @@ func NewTableColumns(files []*File, names []string, ignoreCase bool) (*TableColu
 
 // unify sets the Arrow schema, in which the files must agree, and finds the columns
 // in each file.
-func (c *TableColumns) unify(files []*File, names []string, ignoreCase bool) error {
+func (c *TableColumns) unify(files []*source.File, names []string, ignoreCase bool) error {
 	var fields []arrow.Field
 	for i, f := range files {
 		at, err := columnsNamed(f, names, ignoreCase)
@@ -90,8 +91,8 @@ func (c *TableColumns) unify(files []*File, names []string, ignoreCase bool) err
 			continue
 		}
 		if !slices.EqualFunc(fields, got, func(x, y arrow.Field) bool { return sameColumn(x, y, ignoreCase) }) {
-			return fault.Mismatch(fault.At{File: f.name}, "columns of the ID files",
-				fmt.Sprintf("%v as in %s", fields, files[0].name), fmt.Sprint(got)).
+			return fault.Mismatch(fault.At{File: f.Name()}, "columns of the ID files",
+				fmt.Sprintf("%v as in %s", fields, files[0].Name()), fmt.Sprint(got)).
 				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
 		}
 		for k, g := range got {
@@ -110,15 +111,15 @@ func sameColumn(x, y arrow.Field, ignoreCase bool) bool {
 
 // columnsNamed returns the positions of top-level columns of a file; without names, of
 // all.
-func columnsNamed(f *File, names []string, ignoreCase bool) ([]int, error) {
+func columnsNamed(f *source.File, names []string, ignoreCase bool) ([]int, error) {
 	if names == nil {
-		return upTo(f.Schema().NumFields()), nil
+		return source.UpTo(f.Schema().NumFields()), nil
 	}
 	at := []int{}
 	for _, name := range names {
 		field, err := key.Path{name}.Resolve(f.Schema(), ignoreCase)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		at = append(at, field.Index[0])
 	}
@@ -127,8 +128,8 @@ func columnsNamed(f *File, names []string, ignoreCase bool) ([]int, error) {
 
 // stored returns the schema in which the files store the columns, optional where one
 // file has them optional; nil if a file is not Parquet or stores them otherwise.
-func (c *TableColumns) stored(files []*File) ([]parquet.SchemaElement, []format.ColumnOrder) {
-	first := files[0].parquet()
+func (c *TableColumns) stored(files []*source.File) ([]parquet.SchemaElement, []format.ColumnOrder) {
+	first := files[0].Parquet()
 	if first == nil {
 		return nil, nil
 	}
@@ -139,7 +140,7 @@ func (c *TableColumns) stored(files []*File) ([]parquet.SchemaElement, []format.
 		}
 	}
 	for _, f := range files[1:] {
-		own := f.parquet()
+		own := f.Parquet()
 		if own == nil || !parquet.SameLayout(own.File().Project(c.sources[f].columns).Schema, p.Schema) {
 			return nil, nil
 		}
@@ -149,8 +150,8 @@ func (c *TableColumns) stored(files []*File) ([]parquet.SchemaElement, []format.
 
 // findLeaves finds the table's leaves in a Parquet file. alike says that the file
 // stores them as the table does; else it finds none if the file does not.
-func (c *TableColumns) findLeaves(f *File, alike bool) {
-	own, src := f.parquet(), c.sources[f]
+func (c *TableColumns) findLeaves(f *source.File, alike bool) {
+	own, src := f.Parquet(), c.sources[f]
 	if own == nil {
 		return
 	}
@@ -205,14 +206,14 @@ func (c *TableColumns) perRow() int64 {
 	var bytes, rows int64
 	for f, src := range c.sources {
 		n := f.Rows()
-		if bytes < 0 || n < 0 || f.parquet() == nil {
+		if bytes < 0 || n < 0 || f.Parquet() == nil {
 			bytes = -1
 			continue
 		}
 		rows += n
-		for _, leaf := range f.parquet().Below(src.columns) {
+		for _, leaf := range f.Parquet().Below(src.columns) {
 			for g := range f.NumGroups() {
-				bytes += min(f.parquet().File().Metadata.RowGroups[g].Columns[leaf].MetaData.TotalUncompressedSize, 1<<40)
+				bytes += min(f.Parquet().File().Metadata.RowGroups[g].Columns[leaf].MetaData.TotalUncompressedSize, 1<<40)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ type leafCursor struct {
 	flags []byte       // its booleans
 }
 
-// open opens the chunk with buf, or with own memory if buf is nil. rows are the rows that
+// Open opens the chunk with buf, or with own memory if buf is nil. rows are the rows that
 // the cursor has left, or nil for the whole row group.
 func (c *leafCursor) open(claim *parquet.Claim, buf *parquet.Buffers, rows []uint32) {
 	if c.buf != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Limits of what is held while rows of a Parquet file are read.
@@ -71,7 +72,7 @@ func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err err
 // limit is the number of bytes that a block may have. If pages do not wait for the next
 // block, each block reads them again, so there should be few.
 func (f *rowFill) limit() int64 {
-	most := f.file.parquet().File().Room().Part(blockShare, mostBatch)
+	most := f.file.Parquet().File().Room().Part(blockShare, mostBatch)
 	if f.way.batch > 0 && !f.again {
 		most = min(most, f.way.batch)
 	}
@@ -81,9 +82,9 @@ func (f *rowFill) limit() int64 {
 // guess returns the bytes that a row of a row group takes according to the footer.
 // Because of dictionaries it may be more.
 func (w *rowWorker) guess(group int) float64 {
-	rg := &w.file.parquet().File().Metadata.RowGroups[group]
+	rg := &w.file.Parquet().File().Metadata.RowGroups[group]
 	bytes := 8 * float64(rg.NumRows)
-	for _, l := range w.file.parquet().Below(w.source.columns) {
+	for _, l := range w.file.Parquet().Below(w.source.columns) {
 		bytes += float64(min(max(rg.Columns[l].MetaData.TotalUncompressedSize, 0), 1<<40))
 	}
 	return bytes / float64(max(rg.NumRows, 1))
@@ -116,7 +117,7 @@ type rowFill struct {
 // table, unless the file stores them otherwise, and one for the key's leaf if the table
 // lacks it.
 func (w *rowWorker) newFill(ctx context.Context, group int, rows []uint32) *rowFill {
-	file := w.file.parquet().File()
+	file := w.file.Parquet().File()
 	f := &rowFill{rowWorker: w, group: group, rows: rows, claim: file.ClaimFor(ctx)}
 	f.claim.Evict = f.evict
 	of := w.source.leaves
@@ -129,7 +130,7 @@ func (w *rowWorker) newFill(ctx context.Context, group int, rows []uint32) *rowF
 	return f
 }
 
-// close frees all pages.
+// Close frees all pages.
 func (f *rowFill) close() {
 	f.drop()
 	f.reading = nil
@@ -186,7 +187,7 @@ func (f *rowFill) block(ctx context.Context, n int) error {
 	if err != nil {
 		f.close()
 		f.builder = leaves.NewBuilder(f.table.leaves)
-		return inGroup(err, f.file, f.group)
+		return source.InGroup(err, f.file, f.group)
 	}
 	block, err := f.builder.Block(n)
 	if err != nil {
@@ -201,7 +202,7 @@ func (f *rowFill) block(ctx context.Context, n int) error {
 // byPages reads the leaves of the table and of the key from pages. Pages that hold rows
 // of the next block, too, stay open for it if there is room.
 func (f *rowFill) byPages(ctx context.Context) error {
-	file, rows, last := f.file.parquet().File(), f.rows, f.n == len(f.rows)
+	file, rows, last := f.file.Parquet().File(), f.rows, f.n == len(f.rows)
 	if int64(len(rows)) == f.file.GroupRows(f.group) {
 		rows = nil
 	}
@@ -262,8 +263,8 @@ func (f *rowFill) charge(column string, n int64) error {
 	case f.n > 1:
 		return nil
 	}
-	at := fault.At{File: f.file.name, RowGroup: f.group + 1, Column: column}
-	room := f.file.parquet().File().Room()
+	at := fault.At{File: f.file.Name(), RowGroup: f.group + 1, Column: column}
+	room := f.file.Parquet().File().Room()
 	if f.bytes > mostRow {
 		return fault.Unsupported(at, "a row of %d bytes", f.bytes)
 	} else if f.bytes > room.Most(mostRow) {
@@ -318,7 +319,7 @@ func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
 		f.there = upTo32(f.seen)
 	}
 	if f.there != nil {
-		full := uint8(f.file.parquet().File().Leaves[f.leaf.values.Index()].MaxDef)
+		full := uint8(f.file.Parquet().File().Leaves[f.leaf.values.Index()].MaxDef)
 		for i := range p.Values {
 			if p.Def == nil || p.Def[i] == full {
 				f.there = append(f.there, uint32(f.seen+i))
@@ -351,7 +352,7 @@ func (f *rowFill) leafKeys() error {
 	} else {
 		k.SetBytes(f.plain, n, f.options.Rule)
 	}
-	if err := fit(k, f.file.name, f.columns, true); err != nil {
+	if err := fit(k, f.file.Name(), f.columns, true); err != nil {
 		return err
 	}
 	if f.there != nil {
@@ -382,7 +383,7 @@ func (f *rowFill) recordKeys(ctx context.Context) error {
 		first += int(rec.NumRows())
 	}
 	if first != f.n {
-		return fmt.Errorf("%s: keys of %d rows, want %d", fault.At{File: f.file.name, RowGroup: f.group + 1}, first, f.n)
+		return fmt.Errorf("%s: keys of %d rows, want %d", fault.At{File: f.file.Name(), RowGroup: f.group + 1}, first, f.n)
 	}
 	return nil
 }

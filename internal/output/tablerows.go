@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -38,8 +39,8 @@ type RowOptions struct {
 // The pieces are of the files with which c was made. Values that are not IDs under the
 // rule are an error. rows is the number of rows that were read or skipped, and nulls
 // that of the rows among them that have a NULL in the key.
-func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions, fn func(*RowBatch) error) (rows, nulls int64, err error) {
-	ctx, release, err := mapPieces(ctx, pieces)
+func ReadRows(ctx context.Context, pieces []source.Piece, c *TableColumns, o RowOptions, fn func(*RowBatch) error) (rows, nulls int64, err error) {
+	ctx, release, err := source.MapPieces(ctx, pieces)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -57,7 +58,7 @@ func ReadRows(ctx context.Context, pieces []Piece, c *TableColumns, o RowOptions
 	}
 	for _, p := range pieces {
 		if c.sources[p.File] == nil {
-			return 0, 0, fmt.Errorf("%s: not one of the files of these columns", p.File.name)
+			return 0, 0, fmt.Errorf("%s: not one of the files of these columns", p.File.Name())
 		}
 	}
 	if o.Match != nil {
@@ -104,7 +105,7 @@ func (r *rowReading) newScanner(m Predicate) (*Scanner, error) {
 		}
 		return func(k *Keys) ([]uint32, error) {
 			if !k.undecided() {
-				if err := k.Batch.IDs(atColumns(k.Piece.File.name, r.columns)); err != nil {
+				if err := k.Batch.IDs(atColumns(k.Piece.File.Name(), r.columns)); err != nil {
 					return nil, err
 				}
 			}
@@ -132,8 +133,8 @@ func (k *Keys) undecided() bool {
 
 // needed returns the columns of a file that are read: those of the table, then those
 // that only the key needs.
-func (r *rowReading) needed(f *File) ([]int, error) {
-	enc, err := newKeyEncoder(f.name, f.Schema(), r.columns, r.options.Options, false)
+func (r *rowReading) needed(f *source.File) ([]int, error) {
+	enc, err := newKeyEncoder(f.Name(), f.Schema(), r.columns, r.options.Options, false)
 	if err != nil {
 		return []int{}, err
 	}
@@ -155,7 +156,7 @@ type rowWorker struct {
 	scan    *scanWorker            // finds the rows that pass; nil: all rows pass
 	rows    []uint32
 
-	file   *File // to which the rest belongs
+	file   *source.File // to which the rest belongs
 	source *tableSource
 	enc    *key.Encoder
 	leaf   *keyLeaf     // the key is one leaf whose values need no conversion; else nil
@@ -177,22 +178,22 @@ func (w *rowWorker) work(ctx context.Context, t task, emit func(*RowBatch) error
 	if err := w.open(t.file); err != nil {
 		return err
 	}
-	if t.file.parquet() == nil {
+	if t.file.Parquet() == nil {
 		return w.fromRecords(ctx, t.group, emit)
 	}
 	return w.fromLeaves(ctx, t.rowRange, emit)
 }
 
-// open finds the key in a file, unless it is the file that was read last.
-func (w *rowWorker) open(f *File) (err error) {
+// Open finds the key in a file, unless it is the file that was read last.
+func (w *rowWorker) open(f *source.File) (err error) {
 	if w.file == f {
 		return nil
 	}
-	if w.enc, err = newKeyEncoder(f.name, f.Schema(), w.columns, w.options.Options, false); err != nil {
+	if w.enc, err = newKeyEncoder(f.Name(), f.Schema(), w.columns, w.options.Options, false); err != nil {
 		return err
 	}
 	w.source, w.leaf, w.keys, w.where, w.ids = w.table.sources[f], nil, nil, nil, nil
-	if p := f.parquet(); p != nil {
+	if p := f.Parquet(); p != nil {
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
 			if l := newKeyLeaf(f, leaf, w.columns[0].Cast, w.options.Options); l.int > 0 || l.strings {
 				w.leaf = l
@@ -202,7 +203,7 @@ func (w *rowWorker) open(f *File) (err error) {
 			if w.keys, err = newKeyScan(w.scanner, f, w.buf, w.scan.checks); err != nil {
 				return err
 			}
-		} else if f.where != nil {
+		} else if f.Where() != nil {
 			w.where = newRowFilter(f, w.buf)
 		}
 	}
@@ -229,12 +230,12 @@ func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(*RowBa
 		if err != nil {
 			return err
 		}
-		for lo := int64(0); lo < rec.NumRows(); lo += stepRows {
-			some := rec.NewSlice(lo, min(lo+stepRows, rec.NumRows()))
+		for lo := int64(0); lo < rec.NumRows(); lo += source.StepRows {
+			some := rec.NewSlice(lo, min(lo+source.StepRows, rec.NumRows()))
 			b, err := w.record(group, some)
 			some.Release()
 			if err != nil {
-				return inGroup(err, w.file, group)
+				return source.InGroup(err, w.file, group)
 			}
 			if b == nil {
 				continue
@@ -261,7 +262,7 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
 	}
 	plain, err := take.PlainRecord(memory.DefaultAllocator, rec)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.name, err)
+		return nil, fmt.Errorf("%s: %w", w.file.Name(), err)
 	}
 	b := w.batchOf(group)
 	b.record = plain
@@ -273,7 +274,7 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
 		w.count(before, int64(b.Keys.Nulls()))
 	}
 	n := len(w.source.columns)
-	own := array.NewRecord(project(plain.Schema(), upTo(n)), plain.Columns()[:n], plain.NumRows())
+	own := array.NewRecord(source.Project(plain.Schema(), source.UpTo(n)), plain.Columns()[:n], plain.NumRows())
 	defer own.Release()
 	if err = w.shredded(own, w.builder.Add); err == nil {
 		b.block, err = w.builder.Block(int(plain.NumRows()))
@@ -301,7 +302,7 @@ func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
 	}
 	kept, err := take.Record(memory.DefaultAllocator, rec, rows)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", w.file.name, err)
+		return nil, fmt.Errorf("%s: %w", w.file.Name(), err)
 	}
 	return kept, nil
 }
@@ -309,11 +310,11 @@ func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
 // encode sets b to the keys of a record, which must be IDs.
 func (w *rowWorker) encode(rec arrow.Record, b *key.Batch) (err error) {
 	if w.ids == nil {
-		if w.ids, err = newKeyEncoder(w.file.name, rec.Schema(), w.columns, w.options.Options, false); err != nil {
+		if w.ids, err = newKeyEncoder(w.file.Name(), rec.Schema(), w.columns, w.options.Options, false); err != nil {
 			return err
 		}
 	}
-	return w.ids.EncodeIDs(w.file.name, rec, b)
+	return w.ids.EncodeIDs(w.file.Name(), rec, b)
 }
 
 // shredded passes the leaves of a record's rows to add.
@@ -328,12 +329,12 @@ func (w *rowWorker) shredded(rec arrow.Record, add func(leaf int, p *parquet.Pag
 
 // batchOf returns a batch of rows of a row group, without rows.
 func (w *rowWorker) batchOf(group int) *RowBatch {
-	return &RowBatch{Piece: Piece{File: w.file, Lo: group, Hi: group + 1}, Keys: new(key.Batch)}
+	return &RowBatch{Piece: source.Piece{File: w.file, Lo: group, Hi: group + 1}, Keys: new(key.Batch)}
 }
 
 // placed adds the place of a row group to an error, unless it has one.
 func (w *rowWorker) placed(group int, err error) error {
-	at := fault.At{File: w.file.name}
+	at := fault.At{File: w.file.Name()}
 	if w.file.GroupRows(group) >= 0 {
 		at.RowGroup = group + 1
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -44,7 +45,7 @@ func rowText(format dataset.Format, n int) string {
 }
 
 // idsOf returns the keys of the pieces in ascending order of their text.
-func idsOf(t *testing.T, pieces []Piece, o KeyOptions) (ids []string, err error) {
+func idsOf(t *testing.T, pieces []source.Piece, o KeyOptions) (ids []string, err error) {
 	t.Helper()
 	var mu sync.Mutex
 	_, _, err = ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
@@ -74,13 +75,13 @@ func TestTextInShards(t *testing.T) {
 		slices.Sort(want)
 		for n := uint32(1); n <= 40; n += 1 + n/uint32(cases.Count(2, 4, 41)) {
 			size := int64(1 + n*n%59)
-			files := open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: size}, path)
+			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}, TextRange: size}, path)
 			o := KeyOptions{Key: "id", IDs: true, Threads: int(n) % 5}
 			byRecords := n%3 == 0 && format != dataset.Lines
 			var ids []string
 			groups := 0
 			for i := range n {
-				pieces := Split(files, dataset.Shard{Index: i, Of: n})
+				pieces := source.Split(files, dataset.Shard{Index: i, Of: n})
 				for _, p := range pieces {
 					groups += p.Hi - p.Lo
 				}
@@ -107,7 +108,7 @@ func TestTextInShards(t *testing.T) {
 }
 
 // mapped returns the first column of the pieces, which are read as records, in order.
-func mapped(pieces []Piece, threads int) (ids []string, err error) {
+func mapped(pieces []source.Piece, threads int) (ids []string, err error) {
 	for r, err := range Map(context.Background(), pieces, threads, nil, pass) {
 		if err != nil {
 			return nil, err
@@ -123,7 +124,7 @@ func mapped(pieces []Piece, threads int) (ids []string, err error) {
 // Records of text come in the order of the lines.
 func TestTextRangesInOrder(t *testing.T) {
 	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), rowText(dataset.CSV, 200))
-	ids, err := mapped(Split(open(t, Opening{OpenOptions: OpenOptions{Text: true}, textRange: 40}, path), dataset.Shard{}), 4)
+	ids, err := mapped(source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}, TextRange: 40}, path), dataset.Shard{}), 4)
 	if err != nil || len(ids) != 200 {
 		t.Fatal(len(ids), err)
 	}
@@ -140,20 +141,20 @@ func TestTextRangesNumberLines(t *testing.T) {
 	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), content)
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for n := uint32(1); n < 20; n += 3 {
-		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types}, textRange: 30}, path)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types}, TextRange: 30}, path)
 		var failed []error
 		for i := range n {
-			if _, err := idsOf(t, Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true}); err != nil {
+			if _, err := idsOf(t, source.Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true}); err != nil {
 				failed = append(failed, err)
 			}
 		}
 		if len(failed) != 1 || !strings.Contains(failed[0].Error(), "a.csv: line 202: column id: mismatch") {
 			t.Errorf("%d shards: %v", n, failed)
 		}
-		files = open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 30}, path)
+		files = open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types, SkipBad: true}, TextRange: 30}, path)
 		rows := 0
 		for i := range n {
-			ids, err := idsOf(t, Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true})
+			ids, err := idsOf(t, source.Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,8 +171,8 @@ func TestTextRangesJudgedTogether(t *testing.T) {
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for bad, ok := range map[int]bool{40: true, 101: false} {
 		path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.ids"), strings.Repeat("x\n", bad)+strings.Repeat("1\n", 100))
-		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Types: types, SkipBad: true}, textRange: 10}, path)
-		_, err := idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true})
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types, SkipBad: true}, TextRange: 10}, path)
+		_, err := idsOf(t, source.Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true})
 		if ok != (err == nil) {
 			t.Errorf("%d bad lines: %v", bad, err)
 		}
@@ -190,15 +191,15 @@ func TestTextRangesWithLongLines(t *testing.T) {
 		fmt.Fprintf(&b, "%d,\"%s\"\n", i, strings.Repeat("x\n", 800<<10))
 	}
 	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), b.String())
-	files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Memory: 256 << 20}, textRange: 1 << 20}, path)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Memory: 256 << 20}, TextRange: 1 << 20}, path)
 	if files[0].NumGroups() < 10 {
 		t.Fatal(files[0].NumGroups())
 	}
-	ids, err := mapped(Split(files, dataset.Shard{}), 6)
+	ids, err := mapped(source.Split(files, dataset.Shard{}), 6)
 	if err != nil || len(ids) != 12 {
 		t.Fatal(len(ids), err)
 	}
-	if ids, err = idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 6}); err != nil || len(ids) != 12 {
+	if ids, err = idsOf(t, source.Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 6}); err != nil || len(ids) != 12 {
 		t.Fatal(len(ids), err)
 	}
 }
@@ -218,17 +219,17 @@ func TestTextRangesFar(t *testing.T) {
 			t.Fatal(err)
 		}
 		remote := &storagetest.Remote{Storage: storage.Local{}}
-		files := open(t, Opening{OpenOptions: OpenOptions{Text: true, Store: remote}, textRange: 1 << 20}, path)
+		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Store: remote}, TextRange: 1 << 20}, path)
 		if (files[0].NumGroups() > 1) != divided || (files[0].Undivided() == "") != divided {
 			t.Errorf("%s: %d row groups, %q", name, files[0].NumGroups(), files[0].Undivided())
 		}
 		remote.Counts()
-		ids, err := idsOf(t, Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 2})
+		ids, err := idsOf(t, source.Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 2})
 		if err != nil || len(ids) != rows {
 			t.Fatal(name, len(ids), err)
 		}
 		c := remote.Counts()
-		if c.Unannounced > 0 || c.Kept > 0 || c.Read > info.Size()*9/8 || c.Announced > info.Size()*9/8+int64(leastAhead)*2 {
+		if c.Unannounced > 0 || c.Kept > 0 || c.Read > info.Size()*9/8 || c.Announced > info.Size()*9/8+int64(source.LeastAhead)*2 {
 			t.Errorf("%s of %d bytes in %d row groups: %+v", name, info.Size(), files[0].NumGroups(), c)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // schemaMode returns the mode of the output if asked is the option. If asked is
@@ -32,11 +33,11 @@ func (o Destination) schemaMode(ctx context.Context, asked dataset.SchemaMode) d
 // output and the options, or if a field of the output has a wrong value. It reads
 // nothing. logs are all files of the log, whatever the shard; if there are none, only the
 // output is checked.
-func (o Destination) CheckSchemas(ctx context.Context, opts Scan, logs []*File) error {
+func (o Destination) CheckSchemas(ctx context.Context, opts Scan, logs []*source.File) error {
 	if err := o.check(ctx); err != nil || len(logs) == 0 {
 		return err
 	}
-	if err := checkFiles("the log", logs); err != nil {
+	if err := source.CheckFiles("the log", logs); err != nil {
 		return err
 	}
 	o.fill()
@@ -54,15 +55,15 @@ type unified struct {
 
 // unified returns the schema that all Parquet files of the output share, nil if each
 // part keeps its own.
-func (o Destination) unified(ctx context.Context, opts *Scan, logs []*File) (*unified, error) {
+func (o Destination) unified(ctx context.Context, opts *Scan, logs []*source.File) (*unified, error) {
 	switch o.schemaMode(ctx, opts.Schema) {
 	case dataset.Union:
 		schema, err := o.union(opts, logs)
 		if err != nil {
 			return nil, err
 		}
-		stored := logs[0].storedSchema()
-		differs := func(f *File) bool { return f.storedSchema() != stored }
+		stored := logs[0].StoredSchema()
+		differs := func(f *source.File) bool { return f.StoredSchema() != stored }
 		return &unified{schema: schema, stored: !slices.ContainsFunc(logs[1:], differs)}, nil
 	case dataset.Strict:
 		return nil, o.alike(opts, logs)
@@ -92,26 +93,26 @@ func (u *unified) describedBy(f *parquet.File) bool {
 }
 
 // projection returns the columns to keep of a Parquet file.
-func projectionOf(opts *Scan, f *File) (parquet.Projection, error) {
+func projectionOf(opts *Scan, f *source.File) (parquet.Projection, error) {
 	columns, err := opts.columns(f)
 	if err != nil {
 		return parquet.Projection{}, err
 	}
-	return f.parquet().File().Project(columns), nil
+	return f.Parquet().File().Project(columns), nil
 }
 
-func (o Destination) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, error) {
+func (o Destination) union(opts *Scan, logs []*source.File) ([]parquet.SchemaElement, error) {
 	if !o.pagesFit() {
 		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
 			WithHint("write Parquet, or one output for each schema")
 	}
 	var files []*parquet.File
 	for _, f := range logs {
-		if f.parquet() == nil {
-			return nil, fault.Unsupported(fault.At{File: f.name}, "an Arrow file in a union of schemas").
+		if f.Parquet() == nil {
+			return nil, fault.Unsupported(fault.At{File: f.Name()}, "an Arrow file in a union of schemas").
 				WithHint("convert it to Parquet, or keep each file's own schema with {Schema per-file} {Output OUT/}")
 		}
-		files = append(files, f.parquet().File())
+		files = append(files, f.Parquet().File())
 	}
 	columns, err := spelled(opts, logs)
 	if err != nil {
@@ -119,10 +120,10 @@ func (o Destination) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, e
 	}
 	var mirrored []string
 	if opts.mirrored && columns == nil {
-		mirrored = Mirrored(logs)
+		mirrored = source.Mirrored(logs)
 	}
 	if len(mirrored) > 0 && opts.Pinned == nil {
-		columns = namesBesides(logs, mirrored)
+		columns = source.NamesBesides(logs, mirrored)
 	}
 	if err := sameDurations(columns, logs); err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (o Destination) union(opts *Scan, logs []*File) ([]parquet.SchemaElement, e
 // spelled returns Columns as the files spell them. With IgnoreCase, two spellings of
 // a column of the union are an error: they would become two columns, each NULL where
 // the other is not.
-func spelled(o *Scan, logs []*File) ([]string, error) {
+func spelled(o *Scan, logs []*source.File) ([]string, error) {
 	if !o.IgnoreCase {
 		return o.Columns, nil
 	}
@@ -171,10 +172,10 @@ func spelled(o *Scan, logs []*File) ([]string, error) {
 			folded := strings.ToLower(field.Name)
 			first, ok := seen[folded]
 			if ok && first.name != field.Name {
-				return nil, fault.Mismatch(fault.At{File: f.name, Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
+				return nil, fault.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
 					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
-			seen[folded] = spelling{field.Name, f.name}
+			seen[folded] = spelling{field.Name, f.Name()}
 		}
 	}
 	for i, name := range columns {
@@ -187,7 +188,7 @@ func spelled(o *Scan, logs []*File) ([]string, error) {
 
 // alike returns an error if a file has another schema than the first: the Parquet
 // schema where pages are copied, or the Arrow schema.
-func (o Destination) alike(opts *Scan, logs []*File) error {
+func (o Destination) alike(opts *Scan, logs []*source.File) error {
 	first := logs[0]
 	want, err := opts.SchemaOf(first)
 	if err != nil {
@@ -199,20 +200,20 @@ func (o Destination) alike(opts *Scan, logs []*File) error {
 			return err
 		}
 		differs := func(want, got string) error {
-			return fault.Mismatch(fault.At{File: f.name}, "schema", want, got).
+			return fault.Mismatch(fault.At{File: f.Name()}, "schema", want, got).
 				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
 		}
 		if !got.Equal(want) {
-			return differs(describe(want)+" as in "+first.name, describe(got))
+			return differs(describe(want)+" as in "+first.Name(), describe(got))
 		}
-		if o.pagesFit() && f.parquet() != nil && first.parquet() != nil {
+		if o.pagesFit() && f.Parquet() != nil && first.Parquet() != nil {
 			a, errA := projectionOf(opts, first)
 			b, errB := projectionOf(opts, f)
 			if err := errors.Join(errA, errB); err != nil {
 				return err
 			}
 			if diff, same := parquet.SameSchema(a.Schema, b.Schema); !same {
-				return differs("that of "+first.name+", the first", diff)
+				return differs("that of "+first.Name()+", the first", diff)
 			}
 		}
 	}
@@ -224,7 +225,7 @@ func (o Destination) pagesFit() bool { return o.Format == dataset.Parquet && o.N
 
 // sameDurations returns an error for durations that have another type in another
 // file. In Parquet they are integers; only the stored Arrow schema has their unit.
-func sameDurations(columns []string, logs []*File) error {
+func sameDurations(columns []string, logs []*source.File) error {
 	type origin struct{ typ, file string }
 	seen := map[string]origin{}
 	for _, f := range logs {
@@ -235,9 +236,9 @@ func sameDurations(columns []string, logs []*File) error {
 			for path, typ := range leafTypes(field.Name, field.Type) {
 				o, ok := seen[path]
 				if !ok {
-					seen[path] = origin{typ, f.name}
+					seen[path] = origin{typ, f.Name()}
 				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
-					return fault.Mismatch(fault.At{File: f.name, Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
+					return fault.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
 						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 				}
 			}

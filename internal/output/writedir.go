@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // dirSink writes the files of a directory.
@@ -64,13 +64,13 @@ func (o Destination) path(name string) string { return strings.TrimRight(o.Name,
 func (o Destination) target(p Part) publish.Target {
 	t := publish.Target{Name: o.fileName(p)}
 	if p.Piece.File != nil {
-		t.Input = p.Piece.File.rel
+		t.Input = p.Piece.File.Rel()
 	}
 	return t
 }
 
 // targets returns the files for the pieces.
-func (o Destination) targets(pieces []Piece) (targets []publish.Target) {
+func (o Destination) targets(pieces []source.Piece) (targets []publish.Target) {
 	for _, p := range pieces {
 		targets = append(targets, o.target(Part{Piece: p}))
 	}
@@ -84,8 +84,8 @@ func (o Destination) fileName(p Part) string {
 	if p.Piece.File == nil {
 		return o.nowhere() + p.Name + o.extension()
 	}
-	stem := stemOf(p.Piece.File.rel)
-	if !p.Piece.whole() {
+	stem := source.StemOf(p.Piece.File.Rel())
+	if !p.Piece.Whole() {
 		stem += fmt.Sprintf(".groups-%05d-%05d", p.Piece.Lo, p.Piece.Hi-1)
 	}
 	return stem + o.extension()
@@ -94,10 +94,10 @@ func (o Destination) fileName(p Part) string {
 // nowhere returns the directory for rows that do not come from the log: in mirrored
 // name=value directories, that of NULLs.
 func (o Destination) nowhere() string {
-	if len(o.logs) == 0 || len(o.logs[0].parts) == 0 {
+	if len(o.logs) == 0 || len(o.logs[0].Parts()) == 0 {
 		return ""
 	}
-	return hive.Nulls(o.logs[0].rel)
+	return hive.Nulls(o.logs[0].Rel())
 }
 
 // extension returns the file name extension of the output's format.
@@ -110,10 +110,10 @@ func (o Destination) extension() string {
 
 // checkNames refuses logs with two files that would be written to the same name,
 // even by different workers.
-func (o Destination) checkNames(logs []*File) error {
+func (o Destination) checkNames(logs []*source.File) error {
 	var parts []Part
 	for _, f := range logs {
-		parts = append(parts, Part{Piece: Piece{File: f, Hi: f.NumGroups()}})
+		parts = append(parts, Part{Piece: source.Piece{File: f, Hi: f.NumGroups()}})
 	}
 	return o.checkParts(parts)
 }
@@ -133,12 +133,4 @@ func (o Destination) checkParts(parts []Part) error {
 // sameName returns the error for two inputs whose outputs would have the same name.
 func (o Destination) sameName(one, other, name string) error {
 	return fault.Errorf("%s and %s: both outputs would be %s in %s (name their common directory as the input or with {Base}, or write to two directories)", one, other, name, o.Name)
-}
-
-// stemOf returns the name of an input's output without its extension.
-func stemOf(rel string) string {
-	if ext := path.Ext(rel); byName(ext) != "" { // not the .2001 of log.2001
-		return strings.TrimSuffix(rel, ext)
-	}
-	return rel
 }

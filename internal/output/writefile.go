@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -103,11 +104,11 @@ type recordSink interface {
 	Abort()
 }
 
-func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *File) (recordSink, error) {
+func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *source.File) (recordSink, error) {
 	md := o.metadata()
 	stored := ""
-	if in != nil && in.owns(schema) {
-		stored = in.storedSchema()
+	if in != nil && in.Owns(schema) {
+		stored = in.StoredSchema()
 	}
 	schema = take.WithoutKeys(schema, ownKeys...) // the input may itself be an output
 	switch o.Format {
@@ -117,7 +118,7 @@ func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *Fi
 			return nil, err
 		}
 		if stored == "" && in != nil {
-			if stored, err = arrowparquet.EncodeSchema(in.coded(schema)); err != nil {
+			if stored, err = arrowparquet.EncodeSchema(in.Coded(schema)); err != nil {
 				return nil, err
 			}
 		}
@@ -133,7 +134,7 @@ func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *Fi
 }
 
 // oneSchema returns the schema that all parts share.
-func oneSchema(parts []Part) (*arrow.Schema, *File, error) {
+func oneSchema(parts []Part) (*arrow.Schema, *source.File, error) {
 	if len(parts) == 0 {
 		return nil, nil, errors.New("an output without a part, and so without a schema")
 	}
@@ -195,7 +196,7 @@ func (o Destination) openFile(ctx context.Context, parts []Part) (rowSink, error
 	if err != nil {
 		return nil, err
 	}
-	w, err := o.newWriter(file, Part{Piece: Piece{File: in}, Schema: schema, pages: parts[0].pages}, len(parts) > 1)
+	w, err := o.newWriter(file, Part{Piece: source.Piece{File: in}, Schema: schema, pages: parts[0].pages}, len(parts) > 1)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("writing %s: %w", o.Name, err), file.Abort())
 	}
@@ -237,7 +238,7 @@ func (s *fileSink) end(ctx context.Context, w *dataset.Written, err error) error
 }
 
 // compression returns the compression for files whose rows come from in.
-func (o Destination) compression(in *File) (compression, error) {
+func (o Destination) compression(in *source.File) (compression, error) {
 	if o.Compression != "" {
 		c, err := parseCompression(o.Compression)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
@@ -16,7 +17,7 @@ import (
 // parts share; nil: each keeps its own.
 func (o Destination) planPages(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
-	foreign := func(p Part) bool { return p.Piece.File.parquet() == nil }
+	foreign := func(p Part) bool { return p.Piece.File.Parquet() == nil }
 	if !dir && slices.ContainsFunc(parts, foreign) {
 		return nil
 	}
@@ -50,11 +51,11 @@ func (o Destination) planPages(ctx context.Context, s *Scanner, pairs *Pairs, pa
 
 // newPageSource returns the source of a piece. like is the layout of another one, if a
 // scan with Pairs has any.
-func (o Destination) newPageSource(s *Scanner, pairs *Pairs, piece Piece, all *unified, like *pairLayout) (*pageSource, error) {
+func (o Destination) newPageSource(s *Scanner, pairs *Pairs, piece source.Piece, all *unified, like *pairLayout) (*pageSource, error) {
 	if pairs != nil {
 		return o.newPairSource(pairs, piece, like)
 	}
-	f := piece.File.parquet().File()
+	f := piece.File.Parquet().File()
 	src := &pageSource{piece: piece, sink: new(relay), most: groupBytes}
 	proj, reshaped, err := parquet.Projection{}, false, error(nil)
 	if all != nil {
@@ -82,7 +83,7 @@ func (o Destination) newPageSource(s *Scanner, pairs *Pairs, piece Piece, all *u
 }
 
 // newPairSource is newPageSource for a scan with Pairs.
-func (o Destination) newPairSource(pairs *Pairs, piece Piece, like *pairLayout) (*pageSource, error) {
+func (o Destination) newPairSource(pairs *Pairs, piece source.Piece, like *pairLayout) (*pageSource, error) {
 	l, err := newPairLayout(piece.File, pairs, like)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (w pageWriter) Write(r outRows) error {
 	}
 	err := w.layout.RowGroup(r.group.rows, chunks)
 	if f := r.group.file; f != nil { // chunks may have been read from it
-		err = errors.Join(f.unless(err), f.rest())
+		err = errors.Join(f.Unless(err), f.Rest())
 	}
 	return err
 }
@@ -153,13 +154,13 @@ func (o Destination) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
 // PairsFit reports whether a scan with Pairs can copy pages of the log files to the
 // output; with nil Pairs, whether it can as far as the formats decide. why is the reason
 // if it cannot, or empty.
-func (o Destination) PairsFit(p *Pairs, logs []*File) (why string) {
+func (o Destination) PairsFit(p *Pairs, logs []*source.File) (why string) {
 	if o.fill(); !o.pagesFit() {
 		return "the output is not Parquet"
 	}
 	var like *pairLayout
 	for _, f := range logs {
-		if f.parquet() == nil {
+		if f.Parquet() == nil {
 			return "the log is not all Parquet"
 		}
 		if p == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -20,8 +21,8 @@ import (
 //
 // If scans is not nil, the rows come from several scans instead, whose columns are those of
 // s. What an error leaves is as of [Destination.Write].
-func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs []*File, scans *Scans) (_ dataset.Written, err error) {
-	ctx, release, err := openPieces(ctx, pieces)
+func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []source.Piece, logs []*source.File, scans *Scans) (_ dataset.Written, err error) {
+	ctx, release, err := source.OpenPieces(ctx, pieces)
 	if err != nil {
 		return dataset.Written{}, err
 	}
@@ -64,7 +65,7 @@ type ScanWriter struct {
 	parts   []Part
 	at      int           // the part of the piece scanned last; pieces ascend over all scans
 	nulls   map[int]int64 // rows without a key, by part
-	counted Piece         // the last one of which nulls has the rows
+	counted source.Piece  // the last one of which nulls has the rows
 	rows    *rowWriter
 	rest    *restWriter // nil: the output has no rows but the log's
 	left    unfinishedGroup
@@ -74,7 +75,7 @@ type ScanWriter struct {
 
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
 // the ScanWriter, which must be ended with close or abort.
-func (o Destination) openScan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []Piece, logs []*File) (*ScanWriter, error) {
+func (o Destination) openScan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -84,10 +85,10 @@ func (o Destination) openScan(ctx context.Context, s *Scanner, pairs *Pairs, pie
 	if len(logs) == 0 && len(pieces) > 0 {
 		return nil, errors.New("Output.WriteScan: logs is empty (pass all files of the log, whatever the shard)")
 	}
-	if err := checkFiles("Output.WriteScan: logs", logs); err != nil {
+	if err := source.CheckFiles("Output.WriteScan: logs", logs); err != nil {
 		return nil, err
 	}
-	if err := checkPieces(pieces); err != nil {
+	if err := source.CheckPieces(pieces); err != nil {
 		return nil, fmt.Errorf("Output.WriteScan: %w", err)
 	}
 	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && pairs == nil {
@@ -109,14 +110,14 @@ func (o Destination) openScan(ctx context.Context, s *Scanner, pairs *Pairs, pie
 }
 
 // beginScan is openScan for an output on which begin was called.
-func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []Piece, logs []*File) (*ScanWriter, error) {
+func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	s.opts.mirrored = o.IsDir(ctx)
 	all, err := o.unified(ctx, &s.opts, logs)
 	if err != nil {
 		return nil, err
 	}
 	if len(pieces) == 0 && !o.IsDir(ctx) {
-		pieces = []Piece{{File: logs[0]}} // for its schema, without rows
+		pieces = []source.Piece{{File: logs[0]}} // for its schema, without rows
 	}
 	w := &ScanWriter{scanner: s, nulls: map[int]int64{}}
 	if w.parts, err = partsOf(s, pieces, all == nil); err != nil {
@@ -127,12 +128,12 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pi
 			return nil, err
 		}
 	}
-	copied := map[*File]string{}
+	copied := map[*source.File]string{}
 	for _, p := range w.parts {
 		if p.pages != nil {
 			copied[p.Piece.File] = p.pages.howPages()
 		} else if pairs != nil {
-			return nil, fault.Unsupported(fault.At{File: p.Piece.File.name}, "pairs that are not copied from Parquet to Parquet")
+			return nil, fault.Unsupported(fault.At{File: p.Piece.File.Name()}, "pairs that are not copied from Parquet to Parquet")
 		}
 	}
 	s.setCopied(copied)
@@ -142,7 +143,7 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pi
 		}
 	}
 	counts := o.Counts
-	o.Counts = func(inputs []dataset.WrittenInput, pieces []Piece) (idsMatched, idsTotal int64) {
+	o.Counts = func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64) {
 		for i := range inputs { // the first parts, one each
 			inputs[i].KeysNull = w.nulls[i]
 		}
@@ -156,15 +157,15 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pi
 }
 
 // setCopied records of which files pages are copied, and how, for PathOf.
-func (s *Scanner) setCopied(copied map[*File]string) {
+func (s *Scanner) setCopied(copied map[*source.File]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.copied = copied
 }
 
 // openRest adds the part for rows without a log row.
-func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, log *File) error {
-	src, err := o.newPairSource(pairs, Piece{File: log}, nil)
+func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, log *source.File) error {
+	src, err := o.newPairSource(pairs, source.Piece{File: log}, nil)
 	if err != nil {
 		return err
 	}
@@ -180,19 +181,19 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, 
 // its partners, after those that were written before. Each piece must be one of those of WriteScan or a part of one;
 // they must come in ascending order, and the scanner must keep the same columns.
 // After an error nothing more can be written.
-func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []Piece) error {
+func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []source.Piece) error {
 	if w.failed == nil {
 		w.failed = w.scan(ctx, s, pairs, pieces)
 	}
 	return w.failed
 }
 
-func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []Piece) error {
-	needContext(ctx)
+func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []source.Piece) error {
+	source.NeedContext(ctx)
 	if err := checkScanner(s); err != nil {
 		return fmt.Errorf("ScanWriter.Scan: %w", err)
 	}
-	if err := checkPieces(pieces); err != nil {
+	if err := source.CheckPieces(pieces); err != nil {
 		return fmt.Errorf("ScanWriter.Scan: %w", err)
 	}
 	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
@@ -235,7 +236,7 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces 
 // that are scanned several times count once.
 func (w *ScanWriter) countNulls(s *ScanStats, parts []Part, of []int) {
 	for i, p := range parts {
-		if w.counted.contains(p.Piece) && w.counted.Lo < w.counted.Hi {
+		if w.counted.Contains(p.Piece) && w.counted.Lo < w.counted.Hi {
 			continue
 		}
 		w.nulls[of[i]] += s.KeysNullOf(p.Piece)
@@ -264,13 +265,13 @@ func (w *ScanWriter) endFilling(ctx context.Context) error {
 
 // narrowed returns a part of the output for each piece, and the index of the part
 // that it belongs to.
-func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error) {
+func (w *ScanWriter) narrowed(pieces []source.Piece) (parts []Part, of []int, err error) {
 	for _, p := range pieces {
-		for w.at < len(w.parts) && !w.parts[w.at].Piece.contains(p) {
+		for w.at < len(w.parts) && !w.parts[w.at].Piece.Contains(p) {
 			w.at++
 		}
 		if w.at == len(w.parts) {
-			return nil, nil, fmt.Errorf("%s: row groups %d to %d belong to no piece of the output, or come out of order", p.File.name, p.Lo+1, p.Hi)
+			return nil, nil, fmt.Errorf("%s: row groups %d to %d belong to no piece of the output, or come out of order", p.File.Name(), p.Lo+1, p.Hi)
 		}
 		part := w.parts[w.at]
 		part.Piece = p
@@ -284,7 +285,7 @@ func (w *ScanWriter) narrowed(pieces []Piece) (parts []Part, of []int, err error
 	return parts, of, nil
 }
 
-// close makes the output visible and returns what was written.
+// Close makes the output visible and returns what was written.
 func (w *ScanWriter) close(ctx context.Context) (dataset.Written, error) {
 	if err := errors.Join(w.endFilling(ctx), w.endRest()); err != nil {
 		return dataset.Written{}, err

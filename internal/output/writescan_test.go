@@ -11,16 +11,17 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // scanInParts opens the output, scans random ranges of row groups of the pieces into it
 // one after the other, each with the filter that matchOf returns for it, and closes it.
-func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, matchOf func(Piece) []dataset.Match, names ...string) (rowsIn, rowsOut int64) {
+func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, matchOf func(source.Piece) []dataset.Match, names ...string) (rowsIn, rowsOut int64) {
 	t.Helper()
 	ctx := t.Context()
-	files := open(t, Opening{OpenOptions: OpenOptions{Mem: sourcetest.Checked(t)}}, names...)
-	pieces := Split(files, dataset.Shard{})
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t)}}, names...)
+	pieces := source.Split(files, dataset.Shard{})
 	scanner := func(m []dataset.Match) *Scanner {
 		s, err := NewScanner(ScanOptions{Match: m, Threads: threads, Mem: sourcetest.Checked(t)})
 		if err != nil {
@@ -28,14 +29,14 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, mat
 		}
 		return s
 	}
-	out.Result = ResultExact
+	out.Result = source.ResultExact
 	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, &Scans{Each: func(w *ScanWriter) error {
-		scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, nil, pieces) }
+		scan := func(s *Scanner, pieces []source.Piece) error { return w.Scan(ctx, s, nil, pieces) }
 		for _, p := range pieces {
 			for g := p.Lo; g < p.Hi; {
-				one := Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
+				one := source.Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
 				s := scanner(matchOf(one))
-				if err := scan(s, []Piece{one}); err != nil {
+				if err := scan(s, []source.Piece{one}); err != nil {
 					return err
 				}
 				rowsIn, rowsOut = rowsIn+s.Stats.RowsIn.Load(), rowsOut+s.Stats.RowsOut.Load()
@@ -67,7 +68,7 @@ func TestScansIntoOneOutput(t *testing.T) {
 		var bytes []byte // of the first division
 		for j := range cases.Count(2, 3, 4) {
 			what := fmt.Sprint("layout ", i, ", division ", j)
-			match := func(Piece) []dataset.Match { return []dataset.Match{{Filter: exactOf("id", members...)}} }
+			match := func(source.Piece) []dataset.Match { return []dataset.Match{{Filter: exactOf("id", members...)}} }
 			out := filepath.Join(dir, fmt.Sprint("out", j, ".parquet"))
 			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: out}}, match, in...)
 			sameClicks(t, what, readClicks(t, out), want)
@@ -99,7 +100,7 @@ func TestScansHaveTheirOwnFilters(t *testing.T) {
 	rows := clicks(rng, 3000, 0)
 	dir := t.TempDir()
 	in := writeClicks(t, filepath.Join(dir, "in.parquet"), rows, layouts[0])
-	f := open(t, Opening{}, in)[0]
+	f := open(t, source.Opening{}, in)[0]
 	starts := []int64{0}
 	for g := range f.NumGroups() {
 		starts = append(starts, starts[g]+f.GroupRows(g))
@@ -107,7 +108,7 @@ func TestScansHaveTheirOwnFilters(t *testing.T) {
 	var want []click
 	opened := false
 	out := filepath.Join(dir, "out.parquet")
-	scanInParts(t, rng, 3, Destination{Output: Output{Name: out}}, func(p Piece) []dataset.Match {
+	scanInParts(t, rng, 3, Destination{Output: Output{Name: out}}, func(p source.Piece) []dataset.Match {
 		if !opened { // the first call is for the output
 			opened = true
 			return []dataset.Match{{Filter: exactOf("id", 1)}}
@@ -125,8 +126,8 @@ func TestScanOutside(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(9, 10))
 	in := writeClicks(t, filepath.Join(dir, "in.parquet"), clicks(rng, 100, 0), layouts[0])
-	files := open(t, Opening{}, in)
-	pieces := Split(files, dataset.Shard{})
+	files := open(t, source.Opening{}, in)
+	pieces := source.Split(files, dataset.Shard{})
 	all := []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}
 	scanner := func(columns ...string) *Scanner {
 		s, err := NewScanner(ScanOptions{Match: all, Columns: columns})
@@ -139,17 +140,17 @@ func TestScanOutside(t *testing.T) {
 		for _, how := range []string{"outside", "columns", "aborted", "canceled", "ignored"} {
 			ctx, cancel := context.WithCancel(t.Context())
 			opened := false
-			_, err := Destination{Output: Output{Name: dir + "/" + name}, Result: ResultExact}.WriteScan(ctx, scanner(), pieces, files, &Scans{Each: func(w *ScanWriter) error {
-				scan := func(s *Scanner, pieces []Piece) error { return w.Scan(ctx, s, nil, pieces) }
+			_, err := Destination{Output: Output{Name: dir + "/" + name}, Result: source.ResultExact}.WriteScan(ctx, scanner(), pieces, files, &Scans{Each: func(w *ScanWriter) error {
+				scan := func(s *Scanner, pieces []source.Piece) error { return w.Scan(ctx, s, nil, pieces) }
 				opened = true
 				p := pieces[0]
 				switch how {
 				case "outside":
 					p.Hi++
-					return scan(scanner(), []Piece{p})
+					return scan(scanner(), []source.Piece{p})
 				case "ignored":
 					p.Hi++
-					_ = scan(scanner(), []Piece{p})
+					_ = scan(scanner(), []source.Piece{p})
 					return nil
 				case "columns":
 					return scan(scanner("id"), pieces)

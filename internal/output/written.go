@@ -8,26 +8,15 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // writtenInputs returns the inputs before anything is written.
-func writtenInputs(pieces []Piece) (inputs []dataset.WrittenInput) {
+func writtenInputs(pieces []source.Piece) (inputs []dataset.WrittenInput) {
 	for _, p := range pieces {
-		inputs = append(inputs, dataset.WrittenInput{Rel: p.File.rel, Lo: p.Lo, Hi: p.Hi, RowsIn: p.storedRows(), KeysNull: -1})
+		inputs = append(inputs, dataset.WrittenInput{Rel: p.File.Rel(), Lo: p.Lo, Hi: p.Hi, RowsIn: p.StoredRows(), KeysNull: -1})
 	}
 	return inputs
-}
-
-// storedRows returns the number of stored rows, or -1.
-func (p Piece) storedRows() (n int64) {
-	for g := p.Lo; g < p.Hi; g++ {
-		rows := p.File.GroupRows(g)
-		if rows < 0 {
-			return -1
-		}
-		n += rows
-	}
-	return n
 }
 
 // partRows is a number of rows of one part of an output, and of the log rows in them.
@@ -94,7 +83,7 @@ func (o Destination) openRows(ctx context.Context, parts []Part) (*rowWriter, er
 		return nil, err
 	}
 	w := &rowWriter{ctx: ctx, parts: len(parts), at: map[int]int{}}
-	var logs []*File
+	var logs []*source.File
 	for i, p := range parts {
 		if p.Piece.File != nil {
 			w.at[i] = len(w.at)
@@ -155,7 +144,7 @@ func (w *rowWriter) fail(err error) error {
 // abort discards what was written, unless the output has ended.
 func (w *rowWriter) abort() { _ = w.fail(errAborted) }
 
-// close completes the output and returns what was written.
+// Close completes the output and returns what was written.
 func (w *rowWriter) close() (dataset.Written, error) {
 	if w.ended {
 		return dataset.Written{}, w.err

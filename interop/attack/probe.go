@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -27,7 +28,7 @@ type filterVictim struct {
 	dir     string
 	name    string
 	others  []string // filters to merge or compare with
-	ids     *output.File
+	ids     *source.File
 	key     string
 	rows    int64
 	partial bool
@@ -74,11 +75,11 @@ func idFile(path string, n int64) (err error) {
 	}
 	rec := b.NewRecord()
 	defer rec.Release()
-	f := output.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
+	f := source.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(rec, nil) }
-	}, output.RecordsOptions{})
-	rows := output.Map(context.Background(), output.Split([]*output.File{f}, dataset.Shard{}), 0, nil, func() (output.Work, error) {
-		return func(_ output.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	}, source.RecordsOptions{})
+	rows := output.Map(context.Background(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, func() (output.Work, error) {
+		return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			half := rec.NumRows() / 2
 			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))
 		}, nil
@@ -188,7 +189,7 @@ func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error
 		return 0, err
 	}
 	rows := int64(0)
-	for r, err := range output.ScanRecords(ctx, s, output.Split([]*output.File{v.ids}, dataset.Shard{})) {
+	for r, err := range output.ScanRecords(ctx, s, source.Split([]*source.File{v.ids}, dataset.Shard{})) {
 		if err != nil {
 			return 0, err
 		}

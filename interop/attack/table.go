@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -35,7 +36,7 @@ type tableVictim struct {
 // key is a column that can be a key.
 type key struct {
 	name string // as in a list of columns
-	none *output.File
+	none *source.File
 	many bool // a self-join of all columns would take long
 }
 
@@ -71,10 +72,10 @@ func tableVictims(dir, copies string, files []string, take func([]byte) (mutable
 }
 
 // door returns a file as joins and builds take it.
-func door(f *output.File) *partition.File { return (*partition.File)(f) }
+func door(f *source.File) *partition.File { return (*partition.File)(f) }
 
-func open(ctx context.Context, path string) (*output.File, error) {
-	files, err := output.OpenFiles(ctx, []string{path}, output.Opening{OpenOptions: output.OpenOptions{Memory: budget}, InFlight: budget / 4})
+func open(ctx context.Context, path string) (*source.File, error) {
+	files, err := source.OpenFiles(ctx, []string{path}, source.Opening{OpenOptions: source.OpenOptions{Memory: budget}, InFlight: budget / 4})
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +102,9 @@ func (v *tableVictim) look(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		none := output.Records("none", arrow.NewSchema([]arrow.Field{c}, nil), func(context.Context) iter.Seq2[arrow.Record, error] {
+		none := source.Records("none", arrow.NewSchema([]arrow.Field{c}, nil), func(context.Context) iter.Seq2[arrow.Record, error] {
 			return func(func(arrow.Record, error) bool) {}
-		}, output.RecordsOptions{})
+		}, source.RecordsOptions{})
 		v.keys = append(v.keys, key{name, none, rep.Keys*rep.Keys > mostPairs*rep.Distinct})
 	}
 	if len(v.keys) == 0 {
@@ -156,10 +157,10 @@ func valueOf(c arrow.Array, row int) string {
 	return "=" + c.ValueStr(row)
 }
 
-func sumsOf(ctx context.Context, f *output.File) (sums, error) {
+func sumsOf(ctx context.Context, f *source.File) (sums, error) {
 	s := sums{columns: map[string]uint64{}}
-	for r, err := range output.Map(ctx, output.Split([]*output.File{f}, dataset.Shard{}), 2, nil, func() (output.Work, error) {
-		return func(_ output.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+	for r, err := range output.Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 2, nil, func() (output.Work, error) {
+		return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			rec.Retain()
 			return emit(rec)
 		}, nil
@@ -293,7 +294,7 @@ var copies = []string{".parquet", ".parquet", ".arrow"}
 
 // copied copies all rows to another file and reads it. The copy is a scan that drops
 // the members of an empty set; from Parquet to Parquet it copies pages.
-func (v *tableVictim) copied(ctx context.Context, n int, f *output.File) (s sums, err error) {
+func (v *tableVictim) copied(ctx context.Context, n int, f *source.File) (s sums, err error) {
 	k := v.keys[n%len(v.keys)]
 	j, err := join.New([]*partition.File{door(k.none)}, []*partition.File{door(f)}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
 	if err != nil {
@@ -315,7 +316,7 @@ func (v *tableVictim) copied(ctx context.Context, n int, f *output.File) (s sums
 }
 
 func (v *tableVictim) output(name string) output.Destination {
-	return output.Destination{Output: output.Output{Name: name, Force: true, Memory: budget / 4, TempDir: v.dir}, Result: output.ResultExact}
+	return output.Destination{Output: output.Output{Name: name, Force: true, Memory: budget / 4, TempDir: v.dir}, Result: source.ResultExact}
 }
 
 var (
@@ -324,7 +325,7 @@ var (
 )
 
 // join joins the file with its original, on either side.
-func (v *tableVictim) join(ctx context.Context, n int, path string, f *output.File) (err error) {
+func (v *tableVictim) join(ctx context.Context, n int, path string, f *source.File) (err error) {
 	other, err := open(ctx, v.name)
 	if err != nil {
 		return err

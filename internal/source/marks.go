@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 const (
 	MetaResult = "bloomjoin.result" // ResultCandidates or ResultExact
 	MetaFilter = "bloomjoin.filter" // digest of the filter, hexadecimal
-	metaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard; in a directory, of the recipe
-	metaHive   = "bloomjoin.hive"   // types of the log's partition columns, in JSON
+	MetaRun    = "bloomjoin.run"    // digest of the run, hexadecimal, and the shard; in a directory, of the recipe
+	MetaHive   = "bloomjoin.hive"   // types of the log's partition columns, in JSON
 )
 
 // Values of MetaResult.
@@ -24,16 +24,16 @@ const (
 	ResultExact      = "exact"
 )
 
-// markerOf returns the digest of the run that has written a file, if it is a table.
-func markerOf(ctx context.Context, store storage.Source, name string) (marker string, table bool, err error) {
+// MarkerOf returns the digest of the run that has written a file, if it is a table.
+func MarkerOf(ctx context.Context, store storage.Source, name string) (marker string, table bool, err error) {
 	opts := Opening{OpenOptions: OpenOptions{Store: store}}
-	if err := opts.fill(); err != nil {
+	if err := opts.Fill(); err != nil {
 		return "", false, err
 	}
 	object := storage.Object{Name: name, Rel: path.Base(name)}
-	f, err := openObject(ctx, object, nil, opts)
+	f, err := OpenObject(ctx, object, nil, opts)
 	for n := 0; n < 100 && errors.Is(err, storage.ErrChanged); n++ { // another attempt at the run has just written it
-		f, err = openObject(ctx, object, nil, opts)
+		f, err = OpenObject(ctx, object, nil, opts)
 	}
 	switch {
 	case errors.Is(err, storage.ErrChanged), errors.Is(err, storage.ErrAgain):
@@ -42,26 +42,26 @@ func markerOf(ctx context.Context, store storage.Source, name string) (marker st
 		return "", false, ctx.Err() // whatever it is, it is not an output
 	}
 	md := f.Schema().Metadata()
-	run, _ := md.GetValue(metaRun)
+	run, _ := md.GetValue(MetaRun)
 	if _, ok := md.GetValue(MetaResult); ok && run == "" {
 		run = "unknown"
 	}
 	return run, true, f.Close()
 }
 
-// storedHive returns the types of the log's partition columns that a file has recorded, as
+// StoredHive returns the types of the log's partition columns that a file has recorded, as
 // far as it can be read.
-func storedHive(ctx context.Context, store storage.Source, name string) (types []string) {
+func StoredHive(ctx context.Context, store storage.Source, name string) (types []string) {
 	opts := Opening{OpenOptions: OpenOptions{Store: store}}
-	if opts.fill() != nil {
+	if opts.Fill() != nil {
 		return nil
 	}
-	f, err := openObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
+	f, err := OpenObject(ctx, storage.Object{Name: name, Rel: path.Base(name)}, nil, opts)
 	if err != nil {
 		return nil
 	}
 	md := f.Schema().Metadata()
-	value, _ := md.GetValue(metaHive)
+	value, _ := md.GetValue(MetaHive)
 	if json.Unmarshal([]byte(value), &types) != nil || f.Close() != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"cmp"
@@ -72,23 +72,23 @@ type Opening struct {
 	// values of their directories exclude all rows; see Hive. If all files are such,
 	// the first one is opened for its columns.
 	Excluded         func(name string)
-	textRange        int64         // size of the row groups of text, for tests; 0: the default
+	TextRange        int64         // size of the row groups of text, for tests; 0: the default
 	room             *parquet.Room // of Memory
 	like             *like         // shared with files opened later
-	left             *leftOut      // shared by all files
-	hive             *hiveLayout   // of all files
-	where            *where.Cond   // Where; nil: none
+	Left             *leftOut      // shared by all files
+	Layout           *HiveLayout   // of all files
+	Condition        *where.Cond   // Where; nil: none
 	include, exclude []glob.Rule   // Include, Exclude
 }
 
-// like is the Parquet file that was opened last. Files that follow share its schema
+// Like is the Parquet file that was opened last. Files that follow share its schema
 // if it is the same, and the condition on the columns of the schema.
 type like struct {
 	table atomic.Pointer[arrowparquet.Parquet]
 	where atomic.Pointer[boundTo]
 }
 
-func (o *Opening) fill() (err error) {
+func (o *Opening) Fill() (err error) {
 	if err := cmp.Or(options.AtLeastZero("Memory", o.Memory, "no bound"), options.AtLeastZero("InFlight", o.InFlight, "no bound")); err != nil {
 		return err
 	}
@@ -98,12 +98,12 @@ func (o *Opening) fill() (err error) {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
-	o.room, o.like, o.left = parquet.NewRoom(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
+	o.room, o.like, o.Left = parquet.NewRoom(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
 	if err := o.parseRules(); err != nil {
 		return err
 	}
 	if o.Where != "" {
-		o.where, err = where.Parse(o.Where)
+		o.Condition, err = where.Parse(o.Where)
 	}
 	return err
 }
@@ -115,7 +115,7 @@ const (
 	leastRead = 256 << 10 // with a small memory budget
 )
 
-// open opens the reader of the file's format.
+// Open opens the reader of the file's format.
 func (f *File) open(ctx context.Context, opts Opening) (err error) {
 	constants, err := f.constants()
 	if err != nil {
@@ -129,8 +129,8 @@ func (f *File) open(ctx context.Context, opts Opening) (err error) {
 
 // openTable opens the reader of the file's format, with further columns.
 func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err error) {
-	r := counted{f.src, f.bytes}
-	src, remote := f.src.(storage.Prefetcher)
+	r := counted{f.reader, f.bytes}
+	src, remote := f.reader.(storage.Prefetcher)
 	switch f.format {
 	case dataset.Parquet:
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
@@ -142,7 +142,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		}
 		f.table = p
 		opts.like.table.Store(p)
-		if _, near := f.src.(storage.Mapper); remote {
+		if _, near := f.reader.(storage.Mapper); remote {
 			p.File().Prefetch(src)
 		} else if !near {
 			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
@@ -171,8 +171,8 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 func (f *File) reopen(r io.ReaderAt) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) {
 		whole := io.NewSectionReader(r, 0, f.size)
-		if f.remote() {
-			return &stream{SectionReader: whole, src: f.src}, nil
+		if f.Remote() {
+			return &stream{SectionReader: whole, src: f.reader}, nil
 		}
 		return io.NopCloser(whole), nil
 	}

@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"cmp"
@@ -54,7 +54,7 @@ func (r *readers) end(part bool) error {
 	return r.freed()
 }
 
-// close closes the file: no reader begins any more. It returns the number of those that
+// Close closes the file: no reader begins any more. It returns the number of those that
 // are at work, of which the last one then releases the file.
 func (r *readers) close() (atWork int, err error) {
 	r.mu.Lock()
@@ -78,7 +78,7 @@ func (r *readers) freed() error {
 // KeepOpen keeps files open, even if they are closed meanwhile, for several passes over
 // them that get the returned context: the files count as read until release is called.
 // It must be called, from any goroutine. The error wraps [fs.ErrClosed] if one of the
-// files is closed already. A single pass, such as a [ScanRecords], needs no KeepOpen.
+// files is closed already. A single pass, such as a [output.ScanRecords], needs no KeepOpen.
 func KeepOpen(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
 	stopped.Needs(ctx, "KeepOpen")
 	outer, _ := ctx.Value(heldKey{}).(heldFiles)
@@ -134,10 +134,10 @@ func (f *File) keepOpen(ctx context.Context) (context.Context, func() error, err
 	return KeepOpen(ctx, f)
 }
 
-// openPieces is KeepOpen for the files of pieces, which it checks.
-func openPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
-	needContext(ctx)
-	if err := checkPieces(pieces); err != nil {
+// OpenPieces is KeepOpen for the files of pieces, which it checks.
+func OpenPieces(ctx context.Context, pieces []Piece) (context.Context, func() error, error) {
+	NeedContext(ctx)
+	if err := CheckPieces(pieces); err != nil {
 		return nil, nil, err
 	}
 	var files []*File
@@ -149,10 +149,10 @@ func openPieces(ctx context.Context, pieces []Piece) (context.Context, func() er
 	return KeepOpen(ctx, files...)
 }
 
-// mapPieces is openPieces, and maps the Parquet files, up to mostMapped of them. The
+// MapPieces is OpenPieces, and maps the Parquet files, up to MostMapped of them. The
 // error of release may say that one has changed.
-func mapPieces(ctx context.Context, pieces []Piece) (held context.Context, release func() error, err error) {
-	held, end, err := openPieces(ctx, pieces)
+func MapPieces(ctx context.Context, pieces []Piece) (held context.Context, release func() error, err error) {
+	held, end, err := OpenPieces(ctx, pieces)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,19 +160,19 @@ func mapPieces(ctx context.Context, pieces []Piece) (held context.Context, relea
 	return held, sync.OnceValue(func() error { return errors.Join(unmap(), end()) }), nil
 }
 
-// mostMapped is the maximum number of files that a pass maps at the same time. Each
+// MostMapped is the maximum number of files that a pass maps at the same time. Each
 // needs a descriptor.
-const mostMapped = 64
+const MostMapped = 64
 
-// mapFew is mapPages for the Parquet files of the pieces, up to mostMapped files.
+// mapFew is MapPages for the Parquet files of the pieces, up to MostMapped files.
 func mapFew(pieces []Piece) (unmap func() error) {
 	var ends []func() error
-	most := min(mostMapped, descriptors()/4)
+	most := min(MostMapped, descriptors()/4)
 	seen := map[*File]bool{}
 	for _, p := range pieces {
-		if f := p.File; f.parquet() != nil && !seen[f] && len(seen) < most {
+		if f := p.File; f.Parquet() != nil && !seen[f] && len(seen) < most {
 			seen[f] = true
-			ends = append(ends, f.mapPages())
+			ends = append(ends, f.MapPages())
 		}
 	}
 	return func() (err error) {
@@ -183,18 +183,18 @@ func mapFew(pieces []Piece) (unmap func() error) {
 	}
 }
 
-// mapPages maps a Parquet file into memory, if its source supports that, so that
+// MapPages maps a Parquet file into memory, if its source supports that, so that
 // pages are read in place instead of being copied. Pages are released after
 // reading, so little of the file is resident at a time. Passes that overlap share one
 // mapping, which ends with the last of them. The error of unmap may say that the file
 // changed.
-func (f *File) mapPages() (unmap func() error) {
+func (f *File) MapPages() (unmap func() error) {
 	nothing := func() error { return nil }
-	m, ok := f.src.(storage.Mapper)
+	m, ok := f.reader.(storage.Mapper)
 	if !ok {
 		return nothing
 	}
-	end, err := f.parquet().File().Map(func() (*parquet.Mapping, error) { return f.newMapping(m) })
+	end, err := f.Parquet().File().Map(func() (*parquet.Mapping, error) { return f.newMapping(m) })
 	if err != nil {
 		return nothing // it can still be read
 	}
@@ -202,7 +202,7 @@ func (f *File) mapPages() (unmap func() error) {
 		if last, err := end(); last {
 			return err // which Unmap has compared with the file as it was opened
 		}
-		return storage.Changed(f.src)
+		return storage.Changed(f.reader)
 	}
 }
 

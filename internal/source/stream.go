@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"io"
@@ -9,7 +9,7 @@ import (
 // Bytes that a stream announces ahead of its reads. They grow with the bytes read, since
 // often only the beginning of a file is needed.
 const (
-	leastAhead = 256 << 10
+	LeastAhead = 256 << 10
 	mostAhead  = 16 << 20
 )
 
@@ -42,9 +42,9 @@ func newStream(whole *io.SectionReader, src storage.Reader, from, to int64) *str
 }
 
 func (s *stream) Read(p []byte) (int, error) {
-	ahead := min(max(s.at, leastAhead), mostAhead)
+	ahead := min(max(s.at, LeastAhead), mostAhead)
 	if s.until > 0 {
-		ahead = leastAhead
+		ahead = LeastAhead
 	}
 	end := min(s.at+ahead, s.Size())
 	if s.at < s.until {

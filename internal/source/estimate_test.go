@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"strings"
@@ -20,8 +20,8 @@ func TestEstimateLines(t *testing.T) {
 		{"empty.txt", "", 0, 1},
 		{"packed.txt.gz", "\x1f\x8b\x08" + strings.Repeat("x", 30_000), 5_000, 20_000},
 	} {
-		f := &File{name: c.name, format: dataset.Lines, size: int64(len(c.content)), src: readerSource{strings.NewReader(c.content)}, table: &noShare{}, doubts: new(doubts)}
-		if n, err := f.estimateLines(); err != nil || n < c.low || n > c.high {
+		f := &File{name: c.name, format: dataset.Lines, size: int64(len(c.content)), reader: readerSource{strings.NewReader(c.content)}, table: &noShare{}, doubts: new(doubts)}
+		if n, err := f.EstimateLines(); err != nil || n < c.low || n > c.high {
 			t.Errorf("%s: %d rows, %v; want %d to %d", c.name, n, err, c.low, c.high)
 		}
 	}

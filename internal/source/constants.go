@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 // constantTable is a table with columns that have one value in all rows, after those
 // that are stored. (Parquet files have theirs as leaves.)
 type constantTable struct {
-	table
+	Table
 	mem    memory.Allocator
 	schema *arrow.Schema
 	values []arrow.Array // of length 1
 }
 
 // withConstants returns the table with the constants that it does not store.
-func withConstants(t table, mem memory.Allocator, constants []arrowparquet.Constant, ignoreCase bool) table {
+func withConstants(t Table, mem memory.Allocator, constants []arrowparquet.Constant, ignoreCase bool) Table {
 	var values []arrow.Array
 	own := t.Schema().Fields()
 	fields := slices.Clone(own)
@@ -40,25 +40,25 @@ func withConstants(t table, mem memory.Allocator, constants []arrowparquet.Const
 		return t
 	}
 	md := t.Schema().Metadata()
-	return &constantTable{table: t, mem: mem, schema: arrow.NewSchema(fields, &md), values: values}
+	return &constantTable{Table: t, mem: mem, schema: arrow.NewSchema(fields, &md), values: values}
 }
 
-// stored returns the table without constants.
-func stored(t table) table {
+// Stored returns the table without constants.
+func Stored(t Table) Table {
 	if c, ok := t.(*constantTable); ok {
-		return c.table
+		return c.Table
 	}
 	return t
 }
 
 // restored returns a table with the constants of t.
-func restored(t, inner table) table {
+func restored(t, inner Table) Table {
 	c, ok := t.(*constantTable)
 	if !ok {
 		return inner
 	}
 	own := *c
-	own.table = inner
+	own.Table = inner
 	fields := slices.Concat(inner.Schema().Fields(), c.schema.Fields()[c.stored():])
 	md := c.schema.Metadata()
 	own.schema = arrow.NewSchema(fields, &md)
@@ -83,9 +83,9 @@ func (c *constantTable) Read(ctx context.Context, group int, columns []int) iter
 			own = append(own, i)
 		}
 	}
-	schema := project(c.schema, columns)
+	schema := Project(c.schema, columns)
 	return func(yield func(arrow.Record, error) bool) {
-		for rec, err := range c.table.Read(ctx, group, own) {
+		for rec, err := range c.Table.Read(ctx, group, own) {
 			if err == nil {
 				rec, err = c.complete(rec, schema, columns)
 			}
@@ -125,4 +125,21 @@ func (c *constantTable) complete(rec arrow.Record, schema *arrow.Schema, columns
 		arrays[i], made = a, append(made, a)
 	}
 	return array.NewRecord(schema, arrays, rec.NumRows()), nil
+}
+
+func Project(schema *arrow.Schema, cols []int) *arrow.Schema {
+	fields := make([]arrow.Field, len(cols))
+	for i, c := range cols {
+		fields[i] = schema.Field(c)
+	}
+	md := schema.Metadata()
+	return take.WithoutKeys(arrow.NewSchema(fields, &md), take.Describing...)
+}
+
+func UpTo(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package output
+package source
 
 // forget does nothing: only Linux is known to release mapped bytes from the
 // process's memory.

@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"fmt"
@@ -198,7 +198,7 @@ func (s *sightings) again(e *storage.Object) (bool, error) {
 // before returns another object that was listed with a path and the same columns; if there
 // is none, it records this one.
 func (s *sightings) before(e *storage.Object, at string) (*storage.Object, error) {
-	parts, err := s.options.partsOf(*e)
+	parts, err := s.options.PartsOf(*e)
 	if err != nil {
 		return nil, err
 	}

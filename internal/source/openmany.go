@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"context"
@@ -9,27 +9,27 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// opener opens one file. If the entry is certainly not data, it returns the reason.
-type opener[T any] struct {
-	open  func(ctx context.Context, e storage.Object) (f T, why string, err error)
-	close func(T)
-	least int // number of files to open at once, if the storage does not want more
+// Opener opens one file. If the entry is certainly not data, it returns the reason.
+type Opener[T any] struct {
+	Open  func(ctx context.Context, e storage.Object) (f T, why string, err error)
+	Close func(T)
+	Least int // number of files to open at once, if the storage does not want more
 	// keep, if not nil, receives the files in order, instead of the caller of find.
-	keep func(T) error
+	Keep func(T) error
 }
 
 // files opens files that stay open.
-func (o *Opening) files() opener[*File] {
-	return opener[*File]{
-		open:  o.openFound,
-		close: func(f *File) { _ = f.Close() }, // an error is being returned already
+func (o *Opening) files() Opener[*File] {
+	return Opener[*File]{
+		Open:  o.OpenFound,
+		Close: func(f *File) { _ = f.Close() }, // an error is being returned already
 	}
 }
 
 // opening is the opening of many files at once, whose results are taken in order. Only
 // some results wait to be taken.
 type opening[T any] struct {
-	by      opener[T]
+	by      Opener[T]
 	entries []storage.Object
 	results []opened[T]   // of entry i: at i modulo their number
 	free    chan struct{} // has an element for each result that may be set; nil: entries are opened when they are taken
@@ -53,9 +53,9 @@ const waitingResults = 16
 
 // openMany begins to open entries, as many at once as the storage wants. The caller
 // takes the results and then calls stop.
-func openMany[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, by opener[T]) *opening[T] {
+func openMany[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, by Opener[T]) *opening[T] {
 	p := &opening[T]{by: by, entries: entries, cancel: func() {}}
-	n := min(max(storage.Concurrency(o.Store, name), by.least), len(entries))
+	n := min(max(storage.Concurrency(o.Store, name), by.Least), len(entries))
 	if n <= 1 {
 		p.results = make([]opened[T], 1)
 		return p
@@ -88,10 +88,10 @@ func openMany[T any](ctx context.Context, o *Opening, name string, entries []sto
 	return p
 }
 
-// open opens entry i.
+// Open opens entry i.
 func (p *opening[T]) open(ctx context.Context, i int) {
 	r := &p.results[i%len(p.results)]
-	r.file, r.why, r.err = p.by.open(ctx, p.entries[i])
+	r.file, r.why, r.err = p.by.Open(ctx, p.entries[i])
 	r.open = r.why == "" && r.err == nil
 }
 
@@ -122,7 +122,7 @@ func (p *opening[T]) stop() {
 	p.workers.Wait()
 	for _, r := range p.results {
 		if r.open {
-			p.by.close(r.file)
+			p.by.Close(r.file)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package output
+package source
 
 // descriptors returns how many files the process may have open.
 func descriptors() int { return 1 << 10 }

@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ func TestStreamAhead(t *testing.T) {
 			n, err := s.Read(buf)
 			c := remote.Counts()
 			sum.Announced, sum.Unannounced, sum.Read = sum.Announced+c.Announced, sum.Unannounced+c.Unannounced, sum.Read+c.Read
-			if ahead := sum.Announced - sum.Read; ahead > max(leastAhead, min(sum.Read, mostAhead)) {
+			if ahead := sum.Announced - sum.Read; ahead > max(LeastAhead, min(sum.Read, mostAhead)) {
 				t.Fatalf("reads of %d bytes: %d bytes were announced after %d", size, ahead, sum.Read)
 			}
 			if err == io.EOF {

@@ -1,44 +1,16 @@
-// Package output reads and writes the pieces of a table: it opens Parquet,
-// Arrow and text files, splits them into shards, reads their keys, scans them with
-// a filter and writes the rows that pass.
+// Package source turns names into open files: it lists, finds out formats and the columns of
+// name=value directories, opens readers, and divides files among workers.
 //
-//	names ── Open ──► Files ── Split(shard) ──► Pieces ─┬─ ReadKeys ──► batches of keys
-//	                                                    ├─ Map ──► record batches
-//	                                                    ├─ ReadRows ──► rows with keys ──► Table
-//	                                                    └─ Scanner(filter) ──► pages or record batches ── Output ──► Parquet or Arrow
+//	names ── OpenFiles ──► find (lists, patterns, excludes) ──► choose (read once) ──► detect (format) ──► File
+//	records of a program ── Records ──► File                                         Files ── Split(shard) ──► Pieces
 //
-// A [Piece] is a range of a file's row groups. Results come out in input order,
-// whatever the number of workers.
+// In come names, a [storage.Source] and an [Opening]; out go [File]s, ordered by Rel as in
+// every other process, and [Piece]s of them. A file stays as it was opened: it keeps its
+// bytes, its schema and its condition, counts its readers (keepopen.go) and is closed by the
+// last of them. Sizes in it are checked before they are used.
 //
-// A scan of a Parquet file reads the key columns first, and of the other columns
-// only what belongs to rows that pass. On the way to a Parquet file these rows are
-// copied from page to page (pageengine.go). Otherwise they become Arrow record
-// batches, as do rows of files of other formats.
-//
-// Sizes in a file are checked before they are used, errors name file, row group,
-// column and page, and no output is visible before it is complete.
-//
-// # Where to look
-//
-//	open.go, find.go, detect.go        names become files, and files get a format
-//	partitions.go                      name=value directories as columns
-//	file.go                            a file, over the reader of its format in internal/
-//	keepopen.go                        who reads a file; passes that share its mapping
-//	split.go, rowrange.go              files are divided among workers
-//	input.go, inputlist.go             what is recorded of a file, so that it need not be opened
-//	inputwrite.go, inputread.go        lists of inputs; inputshare.go, inputopen.go for a worker's share
-//	ordered.go, flight.go              workers, what they hold, the order of their results
-//	readkeys.go, leafkeys.go           keys; recordkeys.go if they need Arrow records
-//	scanner.go, match.go, keyscan.go   which rows pass; internal/prune skips row groups and pages
-//	condition.go                       which rows a file has; rowfilter.go, rowspans.go in Parquet
-//	scanrecords.go, pageengine.go      rows that pass, as records or copied from page to page
-//	inputgroup.go, howcopied.go        row groups whose chunks are copied as they are stored
-//	table.go, tablerows.go             rows held in memory, leaf by leaf; tableleaves.go reads them
-//	bundle.go, written.go              files of a directory, what was written
-//	output.go, writescan.go            outputs; unify.go if schemas differ, internal/publish makes them visible
-//	pairs.go, answer.go, metadata.go   outputs with columns of two inputs: rows, columns, metadata
-//	run.go                             what an output is made from
-package output
+// All rooms above, the command and the door, package partition, may use it.
+package source
 
 import (
 	"context"
@@ -61,10 +33,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// table is the reader of a format. Read yields the rows of one row group with the
+// Table is the reader of a format. Read yields the rows of one row group with the
 // given top-level columns, in that order; nil means all. A record is valid until
 // yield returns, unless it is retained.
-type table interface {
+type Table interface {
 	Schema() *arrow.Schema
 	NumGroups() int
 	GroupRows(i int) int64  // -1: unknown before they are read
@@ -76,22 +48,22 @@ type table interface {
 // File is an open file of a table: what its footer says, and what identifies it.
 // Nothing that is done with it changes it, so any number of scans, joins and builds may
 // use it at the same time, and its methods may be called from many goroutines. A File
-// comes from [OpenFiles], [Inputs.Open] or [Records].
+// comes from [OpenFiles], [output.Inputs.Open] or [Records].
 type File struct {
 	name   string
 	rel    string
 	format dataset.Format
 	size   int64
 
-	table   table          // nil: the File was not opened
+	table   Table          // nil: the File was not opened
 	readers *readers       // shared by its views; nil: records, which need not be closed
-	src     storage.Reader // nil: standard input or records
+	reader  storage.Reader // nil: standard input or records
 	once    bool           // the rows can be read only once
 	origin  Origin
 	left    *leftOut      // what was listed with it and not opened; nil: nothing
 	bytes   *atomic.Int64 // read from src so far
 	print   func() ([]byte, error)
-	hive    *hiveLayout // shared; nil: no partition columns
+	hive    *HiveLayout // shared; nil: no partition columns
 	parts   []hive.Part // in the order of hive's columns
 
 	where    *where.Bound // the rows that the file has; nil: all
@@ -106,27 +78,27 @@ type Origin struct {
 	RootRel string
 }
 
-// newTable returns a file of a table that is in no storage.
-func newTable(name string, format dataset.Format, t table) *File {
+// NewTable returns a file of a table that is in no storage.
+func NewTable(name string, format dataset.Format, t Table) *File {
 	return &File{name: name, rel: name, format: format, size: -1, table: t, bytes: new(atomic.Int64), doubts: new(doubts)}
 }
 
 // Origin returns where the file was found.
 func (f *File) Origin() Origin { return f.origin }
 
-// listed sets what a list of inputs says of the file.
-func (f *File) listed(format dataset.Format, origin Origin) { f.format, f.origin = format, origin }
+// Listed sets what a list of inputs says of the file.
+func (f *File) Listed(format dataset.Format, origin Origin) { f.format, f.origin = format, origin }
 
-// knownAs sets the fingerprint, which a list of inputs says.
-func (f *File) knownAs(fingerprint []byte) {
+// KnownAs sets the fingerprint, which a list of inputs says.
+func (f *File) KnownAs(fingerprint []byte) {
 	f.print = func() ([]byte, error) { return fingerprint, nil }
 }
 
 // Table returns the reader of the file's format.
-func (f *File) Table() table { return f.table }
+func (f *File) Table() Table { return f.table }
 
 // Reader returns the bytes of the file; nil: those of standard input, or records.
-func (f *File) Reader() storage.Reader { return f.src }
+func (f *File) Reader() storage.Reader { return f.reader }
 
 // Where returns the condition of the rows that the file has; nil: it has all.
 func (f *File) Where() *where.Bound { return f.where }
@@ -145,7 +117,7 @@ func (f *File) LeftOut() []string {
 	if f.left == nil {
 		return nil
 	}
-	return f.left.sorted()
+	return f.left.Sorted()
 }
 
 // Name returns the name by which the file was opened, for messages.
@@ -195,32 +167,32 @@ func (f *File) GroupBytes(i int) int64 {
 	return f.table.GroupBytes(i)
 }
 
-// rest releases what the file's reader holds, such as a descriptor, until the
+// Rest releases what the file's reader holds, such as a descriptor, until the
 // next read.
-func (f *File) rest() error { return storage.Rest(f.src) }
+func (f *File) Rest() error { return storage.Rest(f.reader) }
 
-// passed releases the bytes that are kept of a file over a network. It is called when the
+// Passed releases the bytes that are kept of a file over a network. It is called when the
 // last row group has been read.
-func (f *File) passed() {
-	if p := f.parquet(); p != nil {
+func (f *File) Passed() {
+	if p := f.Parquet(); p != nil {
 		p.File().Rest()
 	}
 }
 
-// remote reports whether the file is read over a network, by a reader that fetches
+// Remote reports whether the file is read over a network, by a reader that fetches
 // ahead.
-func (f *File) remote() bool {
-	_, ok := f.src.(storage.Prefetcher)
+func (f *File) Remote() bool {
+	_, ok := f.reader.(storage.Prefetcher)
 	return ok
 }
 
-// unless returns err, or a "file changed" error that wraps it if the file has
+// Unless returns err, or a "file changed" error that wraps it if the file has
 // changed since it was opened: then another attempt may succeed.
-func (f *File) unless(err error) error {
+func (f *File) Unless(err error) error {
 	if err == nil {
 		return nil
 	}
-	if changed := storage.Changed(f.src); changed != nil {
+	if changed := storage.Changed(f.reader); changed != nil {
 		return fmt.Errorf("%w (%w)", changed, err)
 	}
 	return err
@@ -247,7 +219,7 @@ func (f *File) Close() error {
 
 // setReaders sets what Close releases. It is called once the table and the source are known.
 func (f *File) setReaders() {
-	t, src := f.table, f.src
+	t, src := f.table, f.reader
 	f.readers = &readers{release: func() error {
 		err := t.Close()
 		if src != nil {
@@ -259,7 +231,7 @@ func (f *File) setReaders() {
 
 // with returns a view of the file with another table: the same file, read in another
 // way.
-func (f *File) with(t table) *File {
+func (f *File) with(t Table) *File {
 	view := *f
 	view.table = t
 	return &view
@@ -273,8 +245,8 @@ func (f *File) checkGroup(i int) error {
 	return nil
 }
 
-// checkColumns returns an error unless all of these, counted from 0, are columns.
-func (f *File) checkColumns(columns []int) error {
+// CheckColumns returns an error unless all of these, counted from 0, are columns.
+func (f *File) CheckColumns(columns []int) error {
 	for _, c := range columns {
 		if n := f.Schema().NumFields(); c < 0 || c >= n {
 			return fault.Mismatch(fault.At{File: f.name}, "column", fmt.Sprintf("0 to %d", n-1), fmt.Sprint(c))
@@ -315,15 +287,15 @@ func (f *File) CountRows() (n int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if t, ok := stored(f.table).(*arrowipc.Table); ok {
+	if t, ok := Stored(f.table).(*arrowipc.Table); ok {
 		n, err := t.Rows()
-		return n, errors.Join(f.unless(err), f.rest())
+		return n, errors.Join(f.Unless(err), f.Rest())
 	}
 	return f.Rows(), nil
 }
 
-// parquet returns the reader of a Parquet file, or nil.
-func (f *File) parquet() *arrowparquet.Parquet {
+// Parquet returns the reader of a Parquet file, or nil.
+func (f *File) Parquet() *arrowparquet.Parquet {
 	p, _ := f.table.(*arrowparquet.Parquet)
 	return p
 }
@@ -336,21 +308,21 @@ func (f *File) Codec() string {
 	return ""
 }
 
-// storedSchema returns the Arrow schema that is stored in a Parquet file's metadata,
+// StoredSchema returns the Arrow schema that is stored in a Parquet file's metadata,
 // or "".
-func (f *File) storedSchema() string {
+func (f *File) StoredSchema() string {
 	if p, ok := f.table.(*arrowparquet.Parquet); ok {
 		return p.StoredSchema()
 	}
 	return ""
 }
 
-// coded returns a schema that begins with columns of the file, with the file's
+// Coded returns a schema that begins with columns of the file, with the file's
 // dictionary types in place of their value types. Parquet outputs store it, so that
 // Arrow readers restore the dictionaries.
-func (f *File) coded(s *arrow.Schema) *arrow.Schema {
+func (f *File) Coded(s *arrow.Schema) *arrow.Schema {
 	from := f.Schema()
-	if p := f.parquet(); p != nil {
+	if p := f.Parquet(); p != nil {
 		from = p.CodedSchema()
 	}
 	fields := slices.Clone(s.Fields())

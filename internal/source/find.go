@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"context"
@@ -22,11 +22,11 @@ import (
 // ErrNoData means that a file has no format that can be read.
 var ErrNoData = errors.New("neither a Parquet nor an Arrow file")
 
-// find opens the files that one name stands for, which are the entries. A file in a
+// Find opens the files that one name stands for, which are the entries. A file in a
 // directory is either data, certainly not data because of its name, or an error: a file
 // with an unknown format or damaged first bytes may hold rows. With an error, find also
 // returns the files that are open.
-func find[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, excluded bool, by opener[T]) (files []T, err error) {
+func Find[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, excluded bool, by Opener[T]) (files []T, err error) {
 	var stray, passed []string
 	opening := openMany(ctx, o, name, entries, by)
 	defer opening.stop()
@@ -42,8 +42,8 @@ func find[T any](ctx context.Context, o *Opening, name string, entries []storage
 			return files, fmt.Errorf("%w: this is file %d of %d, so all take about %.1f times as much", err, n, len(entries), float64(len(entries))/float64(n))
 		case err != nil:
 			return files, err
-		case why == "" && by.keep != nil:
-			if err := by.keep(f); err != nil {
+		case why == "" && by.Keep != nil:
+			if err := by.Keep(f); err != nil {
 				return files, err
 			}
 			kept++
@@ -73,8 +73,8 @@ type leftOut struct {
 	rels map[string]bool
 }
 
-// sorted returns what was left out.
-func (l *leftOut) sorted() []string { return slices.Sorted(maps.Keys(l.rels)) }
+// Sorted returns what was left out.
+func (l *leftOut) Sorted() []string { return slices.Sorted(maps.Keys(l.rels)) }
 
 // passOver is leaveOut, and says why.
 func (o *Opening) passOver(e storage.Object, why string) {
@@ -86,13 +86,13 @@ func (o *Opening) passOver(e storage.Object, why string) {
 
 // leaveOut records that a file exists, although it is not opened.
 func (o *Opening) leaveOut(e storage.Object) {
-	e, _, err := o.rebase(e)
+	e, _, err := o.Rebase(e)
 	if err != nil {
 		return // it is not below Base
 	}
-	o.left.mu.Lock()
-	defer o.left.mu.Unlock()
-	o.left.rels[e.Rel] = true
+	o.Left.mu.Lock()
+	defer o.Left.mu.Unlock()
+	o.Left.rels[e.Rel] = true
 }
 
 // kinds names the formats that can be read.
@@ -123,21 +123,21 @@ func quoteGlob(name string) string {
 	return name
 }
 
-// openFound opens a file. If the file is certainly not data, it returns nil and
+// OpenFound opens a file. If the file is certainly not data, it returns nil and
 // the reason.
-func (o *Opening) openFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
-	parts, err := o.partsOf(e)
+func (o *Opening) OpenFound(ctx context.Context, e storage.Object) (_ *File, why string, err error) {
+	parts, err := o.PartsOf(e)
 	if err != nil {
 		return nil, "", err
 	}
 	listed := e.Rel
-	e, root, err := o.rebase(e)
+	e, root, err := o.Rebase(e)
 	if err != nil {
 		return nil, "", err
 	}
-	f, err := openObject(ctx, e, parts, *o)
+	f, err := OpenObject(ctx, e, parts, *o)
 	if f != nil {
-		f.origin.Root, f.origin.Found, f.left, f.origin.RootRel = root, e.Found, o.left, rootRelOf(e.Rel, listed)
+		f.origin.Root, f.origin.Found, f.left, f.origin.RootRel = root, e.Found, o.Left, RootRelOf(e.Rel, listed)
 	}
 	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.format.IsText() {
 		return f, "", err
@@ -158,8 +158,8 @@ func (o *Opening) openFound(ctx context.Context, e storage.Object) (_ *File, why
 	return nil, why, err
 }
 
-// rootRelOf returns the directory in which a file was listed, as a Rel.
-func rootRelOf(rel, listed string) string {
+// RootRelOf returns the directory in which a file was listed, as a Rel.
+func RootRelOf(rel, listed string) string {
 	above, ok := strings.CutSuffix(rel, "/"+listed)
 	if !ok {
 		return ""
@@ -180,16 +180,16 @@ func noData(name string) bool {
 	if strings.HasSuffix(name, ".crc") || strings.HasSuffix(name, "_$folder$") {
 		return true
 	}
-	if name = strings.ToUpper(name); byName(name) != "" && !strings.HasSuffix(name, ".TXT") {
+	if name = strings.ToUpper(name); FormatByName(name) != "" && !strings.HasSuffix(name, ".TXT") {
 		return false
 	}
 	stem, _, _ := strings.Cut(name, ".")
 	return slices.Contains([]string{"README", "LICENSE", "LICENCE", "NOTICE", "COPYING"}, stem)
 }
 
-// rebase sets the Rel of an object to its path below Base. root is the directory
+// Rebase sets the Rel of an object to its path below Base. root is the directory
 // in which the object was found, or "" if it was named.
-func (o *Opening) rebase(e storage.Object) (_ storage.Object, root string, err error) {
+func (o *Opening) Rebase(e storage.Object) (_ storage.Object, root string, err error) {
 	above := address.Above(e.Name, e.Rel)
 	if e.Found {
 		root = above
@@ -200,7 +200,7 @@ func (o *Opening) rebase(e storage.Object) (_ storage.Object, root string, err e
 		}
 		return e, root, nil
 	}
-	for _, base := range []string{absolute(o.Base), newPlace(o.Store, o.Base).real} {
+	for _, base := range []string{absolute(o.Base), NewPlace(o.Store, o.Base).real} {
 		if rel, err := filepath.Rel(base, absolute(e.Name)); err == nil && rel != "." && filepath.IsLocal(rel) {
 			e.Rel = filepath.ToSlash(rel)
 			return e, root, nil
@@ -217,9 +217,9 @@ func cleanDir(dir string) string {
 	return path.Clean(dir) + "/"
 }
 
-// openObject opens a file in the given name=value directories. The options must be
+// OpenObject opens a file in the given name=value directories. The options must be
 // filled in.
-func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts Opening) (*File, error) {
+func OpenObject(ctx context.Context, e storage.Object, parts []hive.Part, opts Opening) (*File, error) {
 	src, err := opts.Store.Open(ctx, e)
 	if errors.Is(err, storage.ErrChanged) { // after it was listed; nothing has been read yet, so the new content will do
 		src, err = opts.Store.Open(ctx, storage.Object{Name: e.Name})
@@ -227,27 +227,27 @@ func openObject(ctx context.Context, e storage.Object, parts []hive.Part, opts O
 	if err != nil {
 		return nil, err
 	}
-	f := newFile(src, e, &opts)
+	f := NewFile(src, e, &opts)
 	if f.format, err = detect(src, e, opts.TextFormat); err == nil {
-		err = f.begin(ctx, parts, opts)
+		err = f.Begin(ctx, parts, opts)
 	}
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
-	return f, f.rest()
+	return f, f.Rest()
 }
 
-// newFile returns a file without a format.
-func newFile(src storage.Reader, e storage.Object, opts *Opening) *File {
-	f := &File{name: e.Name, rel: e.Rel, size: src.Object().Size, src: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight}
-	f.print = sync.OnceValues(f.digest)
+// NewFile returns a file without a format.
+func NewFile(src storage.Reader, e storage.Object, opts *Opening) *File {
+	f := &File{name: e.Name, rel: e.Rel, size: src.Object().Size, reader: src, bytes: new(atomic.Int64), doubts: new(doubts), inFlight: opts.InFlight}
+	f.print = sync.OnceValues(f.Digest)
 	return f
 }
 
-// begin opens the reader of the file's format, with the columns of its directories and
+// Begin opens the reader of the file's format, with the columns of its directories and
 // the condition of the options.
-func (f *File) begin(ctx context.Context, parts []hive.Part, opts Opening) error {
-	if err := f.partition(opts.hive, parts); err != nil {
+func (f *File) Begin(ctx context.Context, parts []hive.Part, opts Opening) error {
+	if err := f.partition(opts.Layout, parts); err != nil {
 		return err
 	}
 	if err := f.open(ctx, opts); err != nil {

@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// checkShard returns an error for a shard that does not exist.
-func checkShard(s dataset.Shard) error { return options.Shard(s.Index, s.Of) }
+// CheckShard returns an error for a shard that does not exist.
+func CheckShard(s dataset.Shard) error { return options.Shard(s.Index, s.Of) }
 
 // Piece is a range of row groups of a file, which one worker reads.
 type Piece struct {
@@ -50,26 +50,38 @@ func (n *noShare) Read(context.Context, int, []int) iter.Seq2[arrow.Record, erro
 // noPiece returns a piece of which nothing can be read because of the error.
 func noPiece(s dataset.Shard, err error) Piece {
 	name := fmt.Sprintf("shard %d/%d", s.Index, s.Of)
-	return Piece{File: newTable(name, dataset.RecordBatches, &noShare{err}), Hi: 1}
+	return Piece{File: NewTable(name, dataset.RecordBatches, &noShare{err}), Hi: 1}
 }
 
-// contains reports whether q is a part of p.
-func (p Piece) contains(q Piece) bool { return q.File == p.File && p.Lo <= q.Lo && q.Hi <= p.Hi }
+// Contains reports whether q is a part of p.
+func (p Piece) Contains(q Piece) bool { return q.File == p.File && p.Lo <= q.Lo && q.Hi <= p.Hi }
 
 // Whole reports whether the piece is all of its file.
-func (p Piece) whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
+func (p Piece) Whole() bool { return p.Lo == 0 && p.Hi == p.File.NumGroups() }
 
 // Unchanged returns an error that wraps [storage.ErrChanged] if the file of a piece
 // is known to have changed since it was opened: some of the data that was read may
 // be from another version.
 func Unchanged(pieces []Piece) error {
-	if err := checkPieces(pieces); err != nil {
+	if err := CheckPieces(pieces); err != nil {
 		return err
 	}
 	for _, p := range pieces {
-		if err := storage.Changed(p.File.src); err != nil {
+		if err := storage.Changed(p.File.reader); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// StoredRows returns the number of stored rows, or -1.
+func (p Piece) StoredRows() (n int64) {
+	for g := p.Lo; g < p.Hi; g++ {
+		rows := p.File.GroupRows(g)
+		if rows < 0 {
+			return -1
+		}
+		n += rows
+	}
+	return n
 }

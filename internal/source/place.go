@@ -1,7 +1,8 @@
-package output
+package source
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -17,7 +18,7 @@ type place struct {
 	seen  map[string]string // results of resolve
 }
 
-func newPlace(s storage.Source, name string) *place {
+func NewPlace(s storage.Source, name string) *place {
 	p := &place{store: s, seen: map[string]string{}}
 	p.real = p.resolve(name)
 	if !address.IsURL(name) {
@@ -26,9 +27,9 @@ func newPlace(s storage.Source, name string) *place {
 	return p
 }
 
-// holds reports whether name is the place itself or below it, by its own path or by
+// Holds reports whether name is the place itself or below it, by its own path or by
 // that of the file that it links to.
-func (p *place) holds(name string) bool {
+func (p *place) Holds(name string) bool {
 	for _, n := range []string{absolute(name), p.resolve(name)} {
 		for {
 			if p.resolve(n) == p.real {
@@ -44,14 +45,14 @@ func (p *place) holds(name string) bool {
 	return false
 }
 
-// is reports whether a file is the place, maybe by a hard link, or a link to something in
+// Is reports whether a file is the place, maybe by a hard link, or a link to something in
 // it.
-func (p *place) is(name string) bool {
+func (p *place) Is(name string) bool {
 	if address.IsURL(name) {
 		return storage.Resolve(p.store, name) == p.real
 	}
 	if isLink(name) {
-		return p.holds(name)
+		return p.Holds(name)
 	}
 	info, err := os.Stat(name)
 	return err == nil && p.file != nil && os.SameFile(info, p.file)
@@ -78,4 +79,12 @@ func absolute(name string) string {
 		return abs
 	}
 	return name
+}
+
+// StemOf returns the name of an input's output without its extension.
+func StemOf(rel string) string {
+	if ext := path.Ext(rel); FormatByName(ext) != "" { // not the .2001 of log.2001
+		return strings.TrimSuffix(rel, ext)
+	}
+	return rel
 }

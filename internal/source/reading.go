@@ -1,13 +1,15 @@
-package output
+package source
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"runtime/debug"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
@@ -17,7 +19,7 @@ func (f *File) Filtered() bool { return f.where != nil }
 
 // setWhere binds the condition of the options, if there is one, to the file's columns.
 func (f *File) setWhere(opts *Opening) (err error) {
-	if opts.where == nil {
+	if opts.Condition == nil {
 		return nil
 	}
 	if f.format.IsText() {
@@ -26,11 +28,11 @@ func (f *File) setWhere(opts *Opening) (err error) {
 	last, schema := opts.like.where.Load(), f.Schema()
 	if last == nil || last.schema != schema {
 		of := schema
-		if p := f.parquet(); p != nil {
+		if p := f.Parquet(); p != nil {
 			of = p.KeySchema()
 		}
 		last = &boundTo{schema: schema}
-		if last.where, err = opts.where.Bind(fault.At{File: f.name}, of, opts.IgnoreCase); err != nil {
+		if last.where, err = opts.Condition.Bind(fault.At{File: f.name}, of, opts.IgnoreCase); err != nil {
 			return err
 		}
 		opts.like.where.Store(last)
@@ -45,9 +47,9 @@ type boundTo struct {
 	where  *where.Bound
 }
 
-// reading yields what read yields of a row group, while the file is kept open. columns are
+// Reading yields what read yields of a row group, while the file is kept open. columns are
 // those that it reads; nil means all.
-func (f *File) reading(ctx context.Context, group int, columns []int, read func(ctx context.Context) iter.Seq2[arrow.Record, error]) iter.Seq2[arrow.Record, error] {
+func (f *File) Reading(ctx context.Context, group int, columns []int, read func(ctx context.Context) iter.Seq2[arrow.Record, error]) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		held, release, err := f.keepOpen(ctx)
 		if err != nil {
@@ -61,7 +63,7 @@ func (f *File) reading(ctx context.Context, group int, columns []int, read func(
 			}
 		}()
 		if err = f.checkGroup(group); err == nil {
-			err = f.checkColumns(columns)
+			err = f.CheckColumns(columns)
 		}
 		if err != nil {
 			yield(nil, err)
@@ -90,5 +92,15 @@ func onFault[T any](seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 				return
 			}
 		}
+	}
+}
+
+// Recovered turns a panic, which only damaged input or a bug can cause, into an
+// error with its place.
+func Recovered(f *File, group int, err *error) {
+	if r := recover(); panics.IsMemoryFault(r) {
+		*err = fmt.Errorf("%s: %w", fault.At{File: f.name, RowGroup: group + 1}, panics.ErrUnmapped)
+	} else if r != nil {
+		*err = fmt.Errorf("%s: internal error: %v\n%s", fault.At{File: f.name, RowGroup: group + 1}, r, debug.Stack())
 	}
 }

@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"context"
@@ -29,15 +29,15 @@ import (
 // Names and values are without escapes; __HIVE_DEFAULT_PARTITION__ is NULL.
 func (f *File) Partitions() (values []dataset.PartitionValue) {
 	for i, p := range f.parts {
-		values = append(values, dataset.PartitionValue{Name: p.Name, Type: f.hive.columns[i].Type, Text: p.Text, Null: p.Null})
+		values = append(values, dataset.PartitionValue{Name: p.Name, Type: f.hive.Columns[i].Type, Text: p.Text, Null: p.Null})
 	}
 	return values
 }
 
-// hiveLayout is shared by all files of one Open.
-type hiveLayout struct {
-	columns []hive.Column
-	like    string // the name of a file, for errors
+// HiveLayout is shared by all files of one Open.
+type HiveLayout struct {
+	Columns []hive.Column
+	Like    string // the name of a file, for errors
 
 	values  sync.Map // hive.Part → arrowparquet.Constant: files of a directory share it
 	schemas sync.Map // leading → *arrow.Schema
@@ -53,7 +53,7 @@ type leading struct {
 // if there are none. Files that are certainly no data do not count. If the directories
 // do not agree and a file turns out to be no data, that is the error to report: layout
 // leaves it to find, and returns nil.
-func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.Object) (*hiveLayout, error) {
+func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.Object) (*HiveLayout, error) {
 	switch o.Hive {
 	case dataset.HiveOff:
 		return nil, nil
@@ -74,7 +74,7 @@ func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.
 			if o.maybeNone(e) {
 				continue
 			}
-			parts, err := o.partsOf(e)
+			parts, err := o.PartsOf(e)
 			if err != nil {
 				return nil, err
 			}
@@ -90,7 +90,7 @@ func (o *Opening) layout(ctx context.Context, names []string, lists [][]storage.
 	if len(columns) == 0 {
 		return nil, err
 	}
-	return &hiveLayout{columns: columns, like: files[0].Name}, err
+	return &HiveLayout{Columns: columns, Like: files[0].Name}, err
 }
 
 // strays reports whether some files of directories are not data.
@@ -99,7 +99,7 @@ func (o *Opening) strays(ctx context.Context, lists [][]storage.Object) bool {
 		if !e.Found || o.maybeNone(e) {
 			continue
 		}
-		f, err := openObject(ctx, e, nil, *o)
+		f, err := OpenObject(ctx, e, nil, *o)
 		if err == nil {
 			err = f.Close()
 		}
@@ -110,8 +110,8 @@ func (o *Opening) strays(ctx context.Context, lists [][]storage.Object) bool {
 	return false
 }
 
-// partsOf returns the name=value directories of a listed object.
-func (o *Opening) partsOf(e storage.Object) ([]hive.Part, error) {
+// PartsOf returns the name=value directories of a listed object.
+func (o *Opening) PartsOf(e storage.Object) ([]hive.Part, error) {
 	if o.Hive == dataset.HiveOff {
 		return nil, nil
 	}
@@ -123,17 +123,17 @@ func (o *Opening) partsOf(e storage.Object) ([]hive.Part, error) {
 }
 
 // partition gives the file the columns of its directories.
-func (f *File) partition(layout *hiveLayout, parts []hive.Part) error {
+func (f *File) partition(layout *HiveLayout, parts []hive.Part) error {
 	if layout == nil {
 		return nil
 	}
-	if err := hive.Fits(hive.File{Name: f.name, Parts: parts}, layout.columns, layout.like); err != nil || len(parts) == 0 {
+	if err := hive.Fits(hive.File{Name: f.name, Parts: parts}, layout.Columns, layout.Like); err != nil || len(parts) == 0 {
 		return err
 	}
 	f.hive, f.parts = layout, make([]hive.Part, len(parts))
 	for _, p := range parts {
 		is := func(c hive.Column) bool { return c.Name == p.Name }
-		f.parts[slices.IndexFunc(layout.columns, is)] = p
+		f.parts[slices.IndexFunc(layout.Columns, is)] = p
 	}
 	return nil
 }
@@ -145,9 +145,9 @@ func (f *File) constants() (list []arrowparquet.Constant, err error) {
 			list = append(list, c.(arrowparquet.Constant))
 			continue
 		}
-		v, ok := hive.Value(p, f.hive.columns[i].Type)
+		v, ok := hive.Value(p, f.hive.Columns[i].Type)
 		if !ok { // the type was found without this file
-			return nil, fault.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.columns[i].Type), strconv.Quote(p.Text)).
+			return nil, fault.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.Columns[i].Type), strconv.Quote(p.Text)).
 				WithHint("give the column another type with {HiveTypes}")
 		}
 		c, err := arrowparquet.NewConstant(p.Name, v)
@@ -207,13 +207,13 @@ func (f *File) agreeIn(ctx context.Context, p hive.Part, column int, mem memory.
 	}
 	defer value.Release()
 	for g := range f.NumGroups() {
-		if t := f.parquet(); t != nil && t.Holds(g, column, value) {
+		if t := f.Parquet(); t != nil && t.Holds(g, column, value) {
 			continue
 		}
 		columns := []int{column}
-		for rec, err := range f.reading(ctx, g, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] { return f.table.Read(ctx, g, columns) }) {
+		for rec, err := range f.Reading(ctx, g, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] { return f.table.Read(ctx, g, columns) }) {
 			if err != nil {
-				return f.unless(err)
+				return f.Unless(err)
 			}
 			if row, err := firstOther(mem, rec.Column(0), value); err != nil {
 				return err
@@ -249,9 +249,9 @@ func firstOther(mem memory.Allocator, a, value arrow.Array) (int, error) {
 	return -1, nil
 }
 
-// mirrored returns the positions of the columns that come from the file's path and
+// Mirrored returns the positions of the columns that come from the file's path and
 // whose values the path of its output in a directory names.
-func (f *File) mirrored() (columns []int) {
+func (f *File) Mirrored() (columns []int) {
 	var inRel []hive.Part
 	if len(f.parts) > 0 {
 		inRel, _ = hive.Parse(f.rel) // it is part of a path that was parsed
@@ -265,8 +265,8 @@ func (f *File) mirrored() (columns []int) {
 	return columns
 }
 
-// besides returns the positions of all columns but the given ones; nil means all.
-func (f *File) besides(drop []int) (columns []int) {
+// Besides returns the positions of all columns but the given ones; nil means all.
+func (f *File) Besides(drop []int) (columns []int) {
 	if len(drop) == 0 {
 		return nil
 	}
@@ -279,21 +279,21 @@ func (f *File) besides(drop []int) (columns []int) {
 	return columns
 }
 
-// schemaOf returns the schema of some columns, in ascending order. Metadata that
+// SchemaOf returns the schema of some columns, in ascending order. Metadata that
 // describes the columns is kept if they are exactly those of the file itself.
-func (f *File) schemaOf(columns []int) *arrow.Schema {
+func (f *File) SchemaOf(columns []int) *arrow.Schema {
 	all := f.Schema()
 	switch {
 	case f.hive == nil && len(columns) == all.NumFields():
 		return all
-	case f.hive == nil, !slices.Equal(columns, upTo(len(columns))):
-		return project(all, columns)
+	case f.hive == nil, !slices.Equal(columns, UpTo(len(columns))):
+		return Project(all, columns)
 	}
 	first := leading{all, len(columns)} // files of one schema share it
 	if s, ok := f.hive.schemas.Load(first); ok {
 		return s.(*arrow.Schema)
 	}
-	s := project(all, columns)
+	s := Project(all, columns)
 	if stored := f.StoredColumns(); len(columns) == stored && stored == all.NumFields() {
 		s = all
 	} else if len(columns) == stored {
@@ -315,7 +315,7 @@ func Mirrored(files []*File) (names []string) {
 		}
 	}
 	for _, f := range files {
-		for _, i := range f.mirrored() {
+		for _, i := range f.Mirrored() {
 			if name := f.Schema().Field(i).Name; !stores[name] && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -324,8 +324,8 @@ func Mirrored(files []*File) (names []string) {
 	return names
 }
 
-// namesBesides returns the names of all columns of the files but the given ones.
-func namesBesides(files []*File, drop []string) (names []string) {
+// NamesBesides returns the names of all columns of the files but the given ones.
+func NamesBesides(files []*File, drop []string) (names []string) {
 	for _, f := range files {
 		for _, field := range f.Schema().Fields() {
 			if !slices.Contains(names, field.Name) && !slices.Contains(drop, field.Name) {
@@ -336,19 +336,19 @@ func namesBesides(files []*File, drop []string) (names []string) {
 	return names
 }
 
-// owns reports whether a schema is that of the columns that the file itself has, all
+// Owns reports whether a schema is that of the columns that the file itself has, all
 // of them and unchanged.
-func (f *File) owns(schema *arrow.Schema) bool {
+func (f *File) Owns(schema *arrow.Schema) bool {
 	n := f.StoredColumns()
 	if n == f.Schema().NumFields() {
 		return schema == f.Schema()
 	}
-	return schema.Equal(f.schemaOf(upTo(n)))
+	return schema.Equal(f.SchemaOf(UpTo(n)))
 }
 
-// hiveTypes returns the names and types of the partition columns of files, as
+// HiveTypes returns the names and types of the partition columns of files, as
 // [publish.Owner].Hive has them.
-func hiveTypes(files []*File) (types []string) {
+func HiveTypes(files []*File) (types []string) {
 	for _, f := range files {
 		for _, p := range f.Partitions() {
 			if t := p.Name + ":" + key.TypeName(p.Type); !slices.Contains(types, t) {
@@ -359,10 +359,10 @@ func hiveTypes(files []*File) (types []string) {
 	return types
 }
 
-// valuesOf returns the values of the columns of a file's directories.
-func (o *Opening) valuesOf(name string, parts []hive.Part) ([]dataset.PartitionValue, error) {
+// ValuesOf returns the values of the columns of a file's directories.
+func (o *Opening) ValuesOf(name string, parts []hive.Part) ([]dataset.PartitionValue, error) {
 	f := File{name: name}
-	if err := f.partition(o.hive, parts); err != nil {
+	if err := f.partition(o.Layout, parts); err != nil {
 		return nil, err
 	}
 	return f.Partitions(), nil

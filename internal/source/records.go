@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func Records(name string, schema *arrow.Schema, read func(context.Context) iter.
 		missing = "read"
 	}
 	t := &recordTable{missing: missing, at: fault.At{File: name}, schema: schema, read: read, opts: opts}
-	f := newTable(name, dataset.RecordBatches, t)
+	f := NewTable(name, dataset.RecordBatches, t)
 	f.once = opts.Once
 	return f
 }
@@ -200,8 +200,8 @@ func (p *recordPass) pass(rec arrow.Record) {
 	}
 	whole := array.NewRecord(p.schema, cols, rec.NumRows())
 	defer whole.Release()
-	for from := int64(0); from < rec.NumRows() && !p.left; from += stepRows {
-		some := whole.NewSlice(from, min(from+stepRows, rec.NumRows()))
+	for from := int64(0); from < rec.NumRows() && !p.left; from += StepRows {
+		some := whole.NewSlice(from, min(from+StepRows, rec.NumRows()))
 		p.hand(some)
 	}
 }

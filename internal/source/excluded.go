@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"slices"
@@ -33,12 +33,12 @@ func (o *Opening) satisfying(bound *where.Bound, lists [][]storage.Object) (kept
 				of = append(of, e) // which find reports
 				continue
 			}
-			parts, err := o.partsOf(e)
+			parts, err := o.PartsOf(e)
 			if err != nil {
 				return nil, nil, err
 			}
 			switch {
-			case o.mayHold(bound, parts):
+			case o.MayHold(bound, parts):
 				of = append(of, e)
 				left++
 			case first == nil:
@@ -77,29 +77,29 @@ func (o *Opening) tellExcluded(lists, kept [][]storage.Object) {
 	}
 }
 
-// ofPartitions returns the condition on partition columns, or nil if it is on none of
+// OfPartitions returns the condition on partition columns, or nil if it is on none of
 // them.
-func (o *Opening) ofPartitions() *where.Bound {
-	if o.where == nil || o.hive == nil {
+func (o *Opening) OfPartitions() *where.Bound {
+	if o.Condition == nil || o.Layout == nil {
 		return nil
 	}
 	var fields []arrow.Field
-	for _, c := range o.hive.columns {
+	for _, c := range o.Layout.Columns {
 		fields = append(fields, arrow.Field{Name: c.Name, Type: c.Type, Nullable: true})
 	}
-	bound, err := o.where.BindSome(fault.At{}, arrow.NewSchema(fields, nil), o.IgnoreCase)
+	bound, err := o.Condition.BindSome(fault.At{}, arrow.NewSchema(fields, nil), o.IgnoreCase)
 	if err != nil || !slices.ContainsFunc(bound.Preds(), func(p *where.Pred) bool { return p.Column() >= 0 }) {
 		return nil // opening the first file returns the error again
 	}
 	return bound
 }
 
-// mayHold reports whether a file in the given directories may have a row that satisfies
+// MayHold reports whether a file in the given directories may have a row that satisfies
 // the condition.
-func (o *Opening) mayHold(bound *where.Bound, parts []hive.Part) bool {
+func (o *Opening) MayHold(bound *where.Bound, parts []hive.Part) bool {
 	facts := make([]where.Facts, len(bound.Columns()))
 	for i, field := range bound.Columns() {
-		c := o.hive.columns[field.Index[0]]
+		c := o.Layout.Columns[field.Index[0]]
 		at := slices.IndexFunc(parts, func(p hive.Part) bool { return p.Name == c.Name })
 		if at < 0 {
 			continue // opening the file returns the error
@@ -130,11 +130,11 @@ func (o *Opening) mayHold(bound *where.Bound, parts []hive.Part) bool {
 	return bound.Possible(sets).Has(where.True)
 }
 
-// checkStored returns an error if a file stores a column that excluded files have in
+// CheckStored returns an error if a file stores a column that excluded files have in
 // their paths, with a type for which conditions may differ.
-func (f *File) checkStored(layout *hiveLayout, bound *where.Bound, ignoreCase bool) error {
+func (f *File) CheckStored(layout *HiveLayout, bound *where.Bound, ignoreCase bool) error {
 	for _, field := range bound.Columns() {
-		c := layout.columns[field.Index[0]]
+		c := layout.Columns[field.Index[0]]
 		for _, stored := range f.Schema().Fields()[:f.StoredColumns()] {
 			if (stored.Name == c.Name || ignoreCase && strings.EqualFold(stored.Name, c.Name)) && !where.Alike(stored.Type, c.Type) {
 				return fault.Mismatch(fault.At{File: f.name, Column: stored.Name}, "the type of a column of {Where} that is both in the file and in its path", key.TypeName(c.Type)+" as in the path", stored.Type.String()).

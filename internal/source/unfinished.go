@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"cmp"
@@ -169,7 +169,7 @@ func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
 	if manifests == "" {
 		return nil
 	}
-	marker := func(ctx context.Context, name string) (string, bool, error) { return markerOf(ctx, s, name) }
+	marker := func(ctx context.Context, name string) (string, bool, error) { return MarkerOf(ctx, s, name) }
 	d := publish.Dir{Owner: publish.Owner{Store: s, InDir: true, Marker: marker}, Name: u.dir, Manifests: manifests}
 	why, err := d.Unfinished(ctx)
 	if errors.Is(err, fs.ErrPermission) {

@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"cmp"
@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/sniff"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// textFormats maps text formats to those of package text.
-var textFormats = map[dataset.Format]text.Format{dataset.CSV: text.CSV, dataset.TSV: text.TSV, dataset.NDJSON: text.NDJSON, dataset.Lines: text.Lines}
+// TextFormats maps text formats to those of package text.
+var TextFormats = map[dataset.Format]text.Format{dataset.CSV: text.CSV, dataset.TSV: text.TSV, dataset.NDJSON: text.NDJSON, dataset.Lines: text.Lines}
 
 // detect finds the format by the first bytes and the name. A name is needed for
 // text, so that a damaged Parquet file is not read as text.
@@ -34,7 +36,7 @@ func detect(src storage.Reader, e storage.Object, unnamed dataset.Format) (datas
 	if err := notRows(e.Name, head[:n]); err != nil {
 		return "", err
 	}
-	if f := byName(e.Rel); f == dataset.Lines {
+	if f := FormatByName(e.Rel); f == dataset.Lines {
 		return cmp.Or(unnamed, dataset.Lines), nil // .txt is not specific
 	} else if f != "" {
 		return f, nil
@@ -80,7 +82,7 @@ func byMagic(head []byte) dataset.Format {
 	return ""
 }
 
-func byName(name string) dataset.Format {
+func FormatByName(name string) dataset.Format {
 	name = strings.ToLower(name)
 	for _, c := range []string{".gz", ".zst", ".zstd"} {
 		name = strings.TrimSuffix(name, c)
@@ -102,4 +104,21 @@ func byName(name string) dataset.Format {
 		return dataset.Lines
 	}
 	return ""
+}
+
+// notRows returns an error that names the format if the first bytes of a file are
+// of a format that cannot be read.
+func notRows(name string, head []byte) error {
+	switch kind := sniff.Kind(head); kind {
+	case sniff.AFilter:
+		return fault.Mismatch(fault.At{File: name}, "the file", "rows", kind).
+			WithHint("give filters with {Filter} or {Match}, and the IDs they were built from with {IDs}")
+	case "a bzip2 file", "an xz file", "an LZ4 file":
+		return fault.Unsupported(fault.At{File: name}, "%s; want gzip, zstd or no compression", kind).
+			WithHint("decompress it first")
+	case "an ORC file", "an Avro file", "a ZIP archive, as of Excel":
+		return fault.Unsupported(fault.At{File: name}, "%s; want Parquet or Arrow", kind).
+			WithHint("convert it to Parquet, or to an Arrow stream on standard input: docs/stdin.md shows how")
+	}
+	return nil
 }

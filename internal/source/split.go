@@ -1,4 +1,4 @@
-package output
+package source
 
 import (
 	"math/bits"
@@ -19,7 +19,7 @@ import (
 // For a shard that does not exist, such as 4/4, Split returns a piece of a File that
 // stands for no input. Everything that reads this piece or its File returns an error.
 func Split(files []*File, s dataset.Shard) []Piece {
-	if err := checkShard(s); err != nil {
+	if err := CheckShard(s); err != nil {
 		return []Piece{noPiece(s, err)}
 	}
 	var weights []int64
@@ -27,13 +27,13 @@ func Split(files []*File, s dataset.Shard) []Piece {
 		if f == nil {
 			return []Piece{{}} // which nothing takes
 		}
-		weights = appendWeights(weights, f.NumGroups(), f.GroupBytes)
+		weights = AppendWeights(weights, f.NumGroups(), f.GroupBytes)
 	}
-	lo, hi := divide(weights, s)
+	lo, hi := Divide(weights, s)
 	var pieces []Piece
 	at := 0
 	for _, f := range files {
-		if from, to, ok := overlap(at, f.NumGroups(), lo, hi); ok {
+		if from, to, ok := Overlap(at, f.NumGroups(), lo, hi); ok {
 			pieces = append(pieces, Piece{File: f, Lo: from, Hi: to})
 		}
 		at += max(f.NumGroups(), 1)
@@ -41,10 +41,10 @@ func Split(files []*File, s dataset.Shard) []Piece {
 	return pieces
 }
 
-// appendWeights appends the weights of a file's row groups for divide: their bytes,
+// AppendWeights appends the weights of a file's row groups for divide: their bytes,
 // and one for each, so that empty ones count too. A file without row groups counts as
 // an empty one.
-func appendWeights(weights []int64, groups int, bytes func(int) int64) []int64 {
+func AppendWeights(weights []int64, groups int, bytes func(int) int64) []int64 {
 	if groups == 0 {
 		return append(weights, 1)
 	}
@@ -54,10 +54,10 @@ func appendWeights(weights []int64, groups int, bytes func(int) int64) []int64 {
 	return weights
 }
 
-// overlap returns which row groups of a file are in the range from lo to hi of all
+// Overlap returns which row groups of a file are in the range from lo to hi of all
 // weights, in which those of the file begin at the given index. ok is false if the
 // file is not in the range.
-func overlap(at, groups, lo, hi int) (from, to int, ok bool) {
+func Overlap(at, groups, lo, hi int) (from, to int, ok bool) {
 	from, to = max(lo-at, 0), min(hi-at, max(groups, 1))
 	if from >= to {
 		return 0, 0, false
@@ -65,10 +65,10 @@ func overlap(at, groups, lo, hi int) (from, to int, ok bool) {
 	return from, min(to, groups), true
 }
 
-// divide returns the range of weights, from lo to hi exclusive, of a shard. A weight
+// Divide returns the range of weights, from lo to hi exclusive, of a shard. A weight
 // belongs to the worker in whose equal part of the total its middle lies, except where
 // a worker would get more than the limit.
-func divide(weights []int64, s dataset.Shard) (lo, hi int) {
+func Divide(weights []int64, s dataset.Shard) (lo, hi int) {
 	if s.Whole() {
 		return 0, len(weights)
 	}
@@ -167,4 +167,11 @@ func (d *division) middle(worker int) int {
 		owner, _ := bits.Div64(high, low, max(d.sums[last], 1))
 		return int(min(owner, uint64(d.n-1))) >= worker
 	})
+}
+
+// Nth returns total·i/n.
+func Nth(i, n int, total int64) int64 {
+	hi, lo := bits.Mul64(uint64(total), uint64(i))
+	q, _ := bits.Div64(hi, lo, uint64(n))
+	return int64(q)
 }

@@ -1,0 +1,193 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/internal/where"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// OpenFiles opens all files that the names match, in ascending order of Rel, which is
+// the same in every process. A name is a file, a glob, a directory, an object's URL
+// or "-". The caller closes the files; see [Close]. The error for no names, or for
+// names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
+func OpenFiles(ctx context.Context, names []string, opts Opening) (files []*File, err error) {
+	NeedContext(ctx)
+	if err := opts.Fill(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, Close(files))
+			files = nil
+		}
+	}()
+	l, err := opts.Listing(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range names {
+		if name == "-" {
+			f, err := openStdin(opts)
+			if err != nil {
+				return files, err
+			}
+			files = append(files, f)
+			continue
+		}
+		found, err := Find(ctx, &opts, name, l.Lists[i], l.excluded[i], opts.files())
+		files = append(files, found...)
+		if err != nil {
+			return files, err
+		}
+	}
+	if slices.Contains(l.excluded, true) {
+		for _, f := range files {
+			if err := f.CheckStored(opts.Layout, l.bound, opts.IgnoreCase); err != nil {
+				return files, err
+			}
+		}
+	}
+	sort.SliceStable(files, func(i, j int) bool { return files[i].rel < files[j].rel })
+	return files, nil
+}
+
+// errNoInputs is the error of an empty list of names.
+var errNoInputs = fmt.Errorf("no inputs were named: want a file, a directory or a pattern%w", quiet.Error{Err: storage.ErrNoFiles})
+
+// listing is what names stand for.
+type listing struct {
+	Lists    [][]storage.Object // of each name
+	excluded []bool             // the condition has excluded some of these
+	bound    *where.Bound       // the condition on the columns of paths; nil: none
+}
+
+// Listing lists what the names stand for, leaves out what is not chosen or is listed again,
+// finds the columns of paths, and leaves out what the condition excludes.
+func (o *Opening) Listing(ctx context.Context, names []string) (l listing, err error) {
+	if len(names) == 0 && !o.AllowEmpty {
+		return l, errNoInputs
+	}
+	var manifests [][]string
+	if l.Lists, manifests, err = o.list(ctx, names); err != nil && !errors.Is(err, storage.ErrNoFiles) {
+		return l, err
+	}
+	empty := err
+	if l.Lists, err = o.choose(names, l.Lists); err != nil {
+		return l, err
+	}
+	if err = cmp.Or(o.finished(ctx, names, l.Lists, manifests), empty); err != nil {
+		return l, err
+	}
+	if o.Layout, err = o.layout(ctx, names, l.Lists); err != nil {
+		return l, err
+	}
+	l.bound = o.OfPartitions()
+	l.Lists, l.excluded, err = o.satisfying(l.bound, l.Lists)
+	return l, err
+}
+
+// list returns the objects that each name stands for; nil for standard input and,
+// with AllowEmpty, directories without data. manifests are the directories of manifests
+// that were seen below each. The error may wrap [storage.ErrNoFiles]; then the rest is valid.
+func (o *Opening) list(ctx context.Context, names []string) (lists [][]storage.Object, manifests [][]string, err error) {
+	lists, manifests = make([][]storage.Object, len(names)), make([][]string, len(names))
+	var empty error
+	for i, name := range names {
+		if name == "-" {
+			continue
+		}
+		var err error
+		if l, ok := o.Store.(storage.ManifestLister); ok {
+			lists[i], manifests[i], err = l.ListManifests(ctx, name)
+		} else {
+			lists[i], err = o.Store.List(ctx, name)
+		}
+		switch {
+		case errors.Is(err, storage.ErrNoFiles) && o.AllowEmpty:
+		case errors.Is(err, storage.ErrNoFiles):
+			empty = cmp.Or(empty, err)
+		case err != nil:
+			return nil, nil, err
+		}
+	}
+	return lists, manifests, empty
+}
+
+// Close closes the files; see [File.Close].
+func Close(files []*File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openStdin opens standard input as an ID set or an Arrow stream.
+func openStdin(opts Opening) (*File, error) {
+	if opts.Stdin == nil {
+		return nil, errors.New(`standard input ("-") cannot be read here: name a file`)
+	}
+	f := &File{name: "standard input", rel: "-", size: -1, once: true, bytes: new(atomic.Int64), doubts: new(doubts)}
+	r := &counted64{r: opts.Stdin, n: f.bytes}
+	head := make([]byte, 8)
+	n, err := io.ReadFull(r, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	whole := io.NopCloser(io.MultiReader(strings.NewReader(string(head[:n])), r))
+	open := func() (io.ReadCloser, error) { return whole, nil }
+	switch f.format = byMagic(head[:n]); f.format {
+	case dataset.ArrowStream:
+		if f.table, err = arrowipc.OpenStream(open, f.name, opts.Mem, arrowipc.StreamOptions{Once: true, Memory: opts.Memory}); err == nil {
+			f.setReaders()
+			err = f.setWhere(&opts)
+		}
+		return f, err
+	case dataset.Parquet, dataset.ArrowFile:
+		return nil, fault.Unsupported(fault.At{File: f.name}, "a file of format %s, which is read from its end", f.format).
+			WithHint("name the file instead")
+	}
+	if err := notRows(f.name, head[:n]); err != nil {
+		return nil, err
+	}
+	if !opts.Text {
+		if n == 0 {
+			return nil, fault.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "nothing").
+				WithHint("check that the program that writes it has not failed")
+		}
+		e := fault.Mismatch(fault.At{File: f.name}, "the log", "an Arrow IPC stream", "something else")
+		return nil, e.WithHint("write one with DuckDB or pyarrow, see docs/stdin.md, or name a Parquet or Arrow file")
+	}
+	if f.format = opts.TextFormat; f.format == "" {
+		f.format = dataset.Lines
+	}
+	f.table, err = text.Open(open, f.name, text.Options{
+		Format: TextFormats[f.format], Guessed: opts.TextFormat == "", Size: -1, Once: true, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory, Encoding: opts.Encoding, SkipBad: opts.SkipBad,
+	})
+	if err == nil {
+		f = f.WithTypes(opts.Types, opts.IgnoreCase)
+		f.setReaders()
+		err = f.setWhere(&opts)
+	}
+	return f, err
+}
+
+// Open opens all files that the names match, as [OpenFiles] does, with half of the memory for
+// what is between the files and a consumer.
+func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
+	return OpenFiles(ctx, names, Opening{OpenOptions: opts, InFlight: opts.Memory / 2})
+}

@@ -1,0 +1,158 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// BadLines returns the lines of a text file that the last complete read skipped
+// because of [OpenOptions].SkipBad: their number, and the line numbers of the first
+// 20, counted from 1. skips reports whether bad lines of the file are skipped at all,
+// which changes its contents. BadLines may be called concurrently.
+func (f *File) BadLines() (count int64, first []int, skips bool) {
+	t, ok := Stored(f.table).(*text.Table)
+	if !ok {
+		return 0, nil, false
+	}
+	bad := t.Bad()
+	return bad.Lines, bad.First, t.SkipsBad()
+}
+
+// Encoding returns [OpenOptions].Encoding of a text file, "" if it is UTF-8 or if a byte
+// order mark decides.
+func (f *File) Encoding() string {
+	if t, ok := Stored(f.table).(*text.Table); ok {
+		return t.Encoding()
+	}
+	return ""
+}
+
+// Undivided returns, in a few words, why a text file has one row group, however large it
+// is: "gzip", for example. It returns "" for files that are divided or small, and for
+// those of other formats.
+func (f *File) Undivided() string {
+	if t, ok := Stored(f.table).(*text.Table); ok {
+		return t.Undivided()
+	}
+	return ""
+}
+
+// Compressed reports whether a text file is compressed.
+func (f *File) Compressed() bool {
+	t, ok := Stored(f.table).(*text.Table)
+	return ok && t.Compressed()
+}
+
+// textOptions returns the options for a text file whose bytes r reads.
+func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
+	o := text.Options{
+		Format: TextFormats[f.format], Guessed: opts.TextFormat == "", Size: f.size, Column: opts.Column, Mem: opts.Mem, Memory: opts.Memory,
+		Encoding: opts.Encoding, SkipBad: opts.SkipBad, At: r, RangeBytes: opts.TextRange, Turn: parquet.Turn,
+	}
+	if f.Remote() {
+		o.At = nil
+		o.From = func(position, to int64) (io.ReadCloser, error) {
+			return newStream(io.NewSectionReader(r, 0, f.size), f.reader, position, to), nil
+		}
+	}
+	return o
+}
+
+// WithIDs returns a view of a text file: the same file, whose reading fails at a value
+// that is not an ID for the rule. The error then has the line number, which is no longer
+// known once the value is a key. Other files are returned as they are.
+func (f *File) WithIDs(columns []key.Column, o key.Options) *File {
+	t, ok := Stored(f.table).(*text.Table)
+	if !ok || o.Rule&key.UUID == 0 {
+		return f
+	}
+	var names []string
+	for _, c := range columns {
+		if field, err := c.Resolve(f.Schema(), o.IgnoreCase); err == nil && c.Cast == nil {
+			if class, err := key.ClassOf(field.Type); err == nil && class == key.Bytes {
+				names = append(names, f.Schema().Field(field.Index[0]).Name)
+			}
+		}
+	}
+	return f.with(restored(f.table, t.WithCheck(names, o.Rule.Accepts, "a UUID, under {Normalize uuid}")))
+}
+
+// WithTypes returns a view of a text file: the same file, with these types of columns
+// and no others; ignoreCase finds them by names whose letters differ in case. Other files
+// are returned as they are.
+func (f *File) WithTypes(types map[string]arrow.DataType, ignoreCase bool) *File {
+	t, ok := Stored(f.table).(*text.Table)
+	if !ok {
+		return f
+	}
+	if ignoreCase {
+		spelled := map[string]arrow.DataType{}
+		for name, typ := range types {
+			for _, column := range t.Schema().Fields() {
+				if strings.EqualFold(column.Name, name) {
+					spelled[column.Name] = typ
+				}
+			}
+		}
+		types = spelled
+	}
+	return f.with(restored(f.table, t.WithTypes(types)))
+}
+
+// EstimateLines estimates the number of rows of a text file from the lines at three places.
+// For compressed text it assumes a ratio of four.
+func (f *File) EstimateLines() (rows int64, err error) {
+	_, release, err := f.keepOpen(context.Background())
+	if err != nil {
+		return -1, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	const piece = 64 << 10
+	var seen, lines int64
+	buf := make([]byte, piece)
+	for i := range int64(3) {
+		at := max(f.size-piece, 0) * i / 2
+		n := min(piece, f.size-at)
+		if m, err := f.reader.ReadAt(buf[:n], at); int64(m) < n {
+			return -1, err
+		}
+		if i == 0 && compressed(buf[:n]) {
+			return f.size * 4 / guessedLine, f.Rest()
+		}
+		seen, lines = seen+n, lines+int64(bytes.Count(buf[:n], []byte("\n")))
+		if f.size <= piece {
+			if n > 0 && buf[n-1] != '\n' {
+				lines++
+			}
+			break
+		}
+	}
+	rows = int64(float64(f.size) * float64(lines) / float64(max(seen, 1)))
+	if f.format == dataset.CSV || f.format == dataset.TSV { // the header
+		rows = max(rows-1, 0)
+	}
+	return rows, f.Rest()
+}
+
+// guessedLine is the assumed length of a line in compressed text, in bytes.
+const guessedLine = 12
+
+// compressed reports whether the bytes begin like those of a compressed file.
+func compressed(b []byte) bool {
+	for _, magic := range []string{"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\xfd7zXZ", "\x04\x22\x4d\x18"} {
+		if bytes.HasPrefix(b, []byte(magic)) {
+			return true
+		}
+	}
+	return false
+}
