@@ -71,6 +71,21 @@ func openList(t testing.TB, name string) *Inputs {
 	return in
 }
 
+// openFiles opens files for the test.
+func openFiles(t testing.TB, opts source.Opening, names ...string) []*source.File {
+	t.Helper()
+	files, err := source.OpenFiles(context.Background(), names, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := source.Close(files); err != nil {
+			t.Error(err)
+		}
+	})
+	return files
+}
+
 // piecesText names pieces.
 func piecesText(pieces []source.Piece) (out []string) {
 	for _, p := range pieces {
@@ -86,7 +101,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 	dir, list := listed(t, 300) // more than one block
 	in := openList(t, list)
 	for _, where := range []string{"", "dt >= '2024-05-03'", "dt IS NULL", "id < 5000", "dt = '1999-01-01'"} {
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: where, Hive: dataset.HiveAuto}}, dir)
+		files := openFiles(t, source.Opening{OpenOptions: source.OpenOptions{Where: where, Hive: dataset.HiveAuto}}, dir)
 		chosen, err := in.Where(where, false)
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +137,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 			}
 		}
 	}
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
+	files := openFiles(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
 	sum, known, err := (&Run{Log: files}).Digest()
 	if err != nil || !known || sum != in.Digest() {
 		t.Errorf("digest %x, %t, %v; want %x", in.Digest(), known, err, sum)
@@ -470,4 +485,18 @@ func seal(b []byte) []byte {
 	h.Write(b[:min(head, at)])
 	h.Write(b[at:])
 	return fmt.Appendf(slices.Clone(b), pointerText, at, h.Sum64())
+}
+
+// The last of many workers has nothing to read, and opens no file.
+func TestInputsEmptyShare(t *testing.T) {
+	ctx := t.Context()
+	_, list := listed(t, 1)
+	in := openList(t, list)
+	share, err := in.Share(ctx, dataset.Shard{Index: 99, Of: 100})
+	if err != nil || len(share) > 0 {
+		t.Fatalf("the last of many workers has %v, %v: want nothing", share, err)
+	}
+	if files, pieces, err := in.Open(ctx, share, source.Opening{}); err != nil || len(files)+len(pieces) > 0 {
+		t.Errorf("an empty share: %v, %v, %v", files, pieces, err)
+	}
 }

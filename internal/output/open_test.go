@@ -473,15 +473,6 @@ func TestNoNames(t *testing.T) {
 	if w, err := (Destination{Output: Output{Name: out + "/"}}).WriteScan(ctx, scanner, nil, nil, nil); err != nil || w.Rows != 0 {
 		t.Errorf("a directory for a log without files: %v, %v", w, err)
 	}
-	_, list := listed(t, 1)
-	in := openList(t, list)
-	share, err := in.Share(ctx, dataset.Shard{Index: 99, Of: 100})
-	if err != nil || len(share) > 0 {
-		t.Fatalf("the last of many workers has %v, %v: want nothing", share, err)
-	}
-	if files, pieces, err := in.Open(ctx, share, source.Opening{}); err != nil || len(files)+len(pieces) > 0 {
-		t.Errorf("an empty share: %v, %v, %v", files, pieces, err)
-	}
 }
 
 // Numbers that mean nothing are refused by the name of their option.

@@ -206,9 +206,11 @@ func TestAbsentShards(t *testing.T) {
 	defer rec.Release()
 	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, name)
-	list := filepath.Join(dir, "list.jsonl")
-	freeze(t, list, source.Opening{}, name)
-	in := openList(t, list)
+	in, err := ListInputs(t.Context(), []string{name}, source.Opening{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
 	match := dataset.Match{Filter: between(0, 100), Key: "id"}
 	scanner := func() *Scanner {
 		s, err := NewScanner(ScanOptions{Match: []dataset.Match{match}, Mem: mem}, files...)
