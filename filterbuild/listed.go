@@ -28,26 +28,26 @@ type fromList struct {
 // caller closes the [Plan].
 func NewPlanOf(ctx context.Context, list *partition.Inputs, opts Options) (_ *Plan, err error) {
 	stopped.Needs(ctx, "filterbuild.NewPlanOf")
-	inputs := (*output.Inputs)(list)
-	if inputs == nil {
+	listed := (*output.Inputs)(list)
+	if listed == nil {
 		return nil, fmt.Errorf("no list of inputs was given%w", quiet.Error{Err: storage.ErrNoFiles})
 	}
 	p, columns, err := newPlan(opts)
 	if err != nil {
 		return nil, err
 	}
-	p.list = &fromList{inputs: inputs, first: map[string]*source.File{}}
+	p.list = &fromList{inputs: listed, first: map[string]*source.File{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	schemas, err := inputs.Schemas(ctx)
+	schemas, err := listed.Schemas(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, in := range schemas {
-		files, _, err := inputs.Opened(ctx, []output.InputPiece{{Input: in}})
+		files, _, err := listed.Opened(ctx, []output.InputPiece{{Input: in}})
 		if err != nil {
 			return nil, err
 		}
@@ -57,11 +57,11 @@ func NewPlanOf(ctx context.Context, list *partition.Inputs, opts Options) (_ *Pl
 	if err := p.agree(columns); err != nil {
 		return nil, err
 	}
-	share, err := inputs.Share(ctx, opts.Shard)
+	share, err := listed.Share(ctx, opts.Shard)
 	if err != nil {
 		return nil, err
 	}
-	files, pieces, err := inputs.Opened(ctx, share)
+	files, pieces, err := listed.Opened(ctx, share)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func NewPlanOf(ctx context.Context, list *partition.Inputs, opts Options) (_ *Pl
 	if err := p.listedCapacity(); err != nil {
 		return nil, err
 	}
-	p.BuildID = p.Spec.id(inputs.Digest())
+	p.BuildID = p.Spec.id(listed.Digest())
 	return p, nil
 }
 

@@ -156,36 +156,15 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 	return in, nil
 }
 
-// listed returns the inputs of a list as the state of a directory has them. Left has the
-// inputs that were not chosen when Each has ended.
+// listed returns the inputs of a list as the state of a directory has them, if no two of them
+// have one output.
 func (o Destination) listed(ctx context.Context, list *Inputs) (publish.Inputs, error) {
-	in := publish.Inputs{Digest: list.Digest(), Len: list.Len(), Left: map[string]bool{}}
-	for _, rel := range list.file().header.LeftOut {
-		in.Left[publish.UnescapeName(rel)] = true
-	}
-	if err := o.checkListed(ctx, list); err != nil {
-		return in, err
-	}
-	in.Names = list.rels(ctx)
-	in.Each = func(yield func(publish.Input, error) bool) {
-		whole := &Inputs{list: list.file()}
-		i := -1
-		for one, err := range whole.Each(ctx) {
-			if i++; err == nil && !list.has(i) {
-				in.Left[one.Rel] = true
-				continue
-			}
-			if !yield(one.published(), err) || err != nil {
-				return
-			}
-		}
-	}
-	return in, nil
+	return list.state(ctx), o.checkListed(ctx, list)
 }
 
 // checkListed is checkNames for a list.
 func (o Destination) checkListed(ctx context.Context, list *Inputs) error {
-	if !list.file().header.Alike {
+	if !list.alike() {
 		return nil
 	}
 	names := map[string]string{}

@@ -543,3 +543,29 @@ func equalTexts(a, b []*string) bool {
 	}
 	return true
 }
+
+// alike reports whether two of the inputs may have outputs of one name.
+func (in *Inputs) alike() bool { return in.file().header.Alike }
+
+// state returns the inputs as the state of a directory has them. Left has the inputs that
+// were not chosen when Each has ended.
+func (in *Inputs) state(ctx context.Context) publish.Inputs {
+	all := publish.Inputs{Digest: in.Digest(), Len: in.Len(), Names: in.rels(ctx), Left: map[string]bool{}}
+	for _, rel := range in.file().header.LeftOut {
+		all.Left[publish.UnescapeName(rel)] = true
+	}
+	all.Each = func(yield func(publish.Input, error) bool) {
+		whole := &Inputs{list: in.file()}
+		i := -1
+		for one, err := range whole.Each(ctx) {
+			if i++; err == nil && !in.has(i) {
+				all.Left[one.Rel] = true
+				continue
+			}
+			if !yield(one.published(), err) || err != nil {
+				return
+			}
+		}
+	}
+	return all
+}
