@@ -8,7 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/each"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -19,7 +19,7 @@ import (
 
 // fromList is what a plan keeps of a list of inputs.
 type fromList struct {
-	inputs *output.Inputs
+	inputs *inputs.List
 	first  map[string]*source.File // one file of each schema
 }
 
@@ -28,7 +28,7 @@ type fromList struct {
 // caller closes the [Plan].
 func NewPlanOf(ctx context.Context, list *partition.Inputs, opts Options) (_ *Plan, err error) {
 	stopped.Needs(ctx, "filterbuild.NewPlanOf")
-	listed := (*output.Inputs)(list)
+	listed := (*inputs.List)(list)
 	if listed == nil {
 		return nil, fmt.Errorf("no list of inputs was given%w", quiet.Error{Err: storage.ErrNoFiles})
 	}
@@ -47,7 +47,7 @@ func NewPlanOf(ctx context.Context, list *partition.Inputs, opts Options) (_ *Pl
 		return nil, err
 	}
 	for _, in := range schemas {
-		files, _, err := listed.Opened(ctx, []output.InputPiece{{Input: in}})
+		files, _, err := listed.Opened(ctx, []inputs.Piece{{Input: in}})
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -326,7 +326,7 @@ func TestPlanRefuses(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids.parquet", span(0, 10))
 	open := source.Opening{OpenOptions: source.OpenOptions{Store: s}}
-	inputs, err := output.ListInputs(t.Context(), []string{"ids.parquet"}, open, nil)
+	inputs, err := inputs.Find(t.Context(), []string{"ids.parquet"}, open, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,22 +5,22 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Inputs is a list of inputs that `bloomjoin inputs` wrote: what is to be read is known
 // without listing directories and without opening a file. Its methods may be called from
 // many goroutines. The caller closes it.
-type Inputs output.Inputs
+type Inputs inputs.List
 
-func (in *Inputs) in() *output.Inputs { return (*output.Inputs)(in) }
+func (in *Inputs) in() *inputs.List { return (*inputs.List)(in) }
 
 // ReadInputs opens a list of inputs and reads its header and index. Its files are opened with
 // the options; those that select files, and those about columns of paths, are those of the
 // list and must be empty.
 func ReadInputs(ctx context.Context, name string, opts OpenOptions) (*Inputs, error) {
-	in, err := output.ReadInputs(ctx, opts.Store, name)
+	in, err := inputs.Read(ctx, opts.Store, name)
 	if err != nil {
 		return nil, err
 	}

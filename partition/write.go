@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -78,7 +79,7 @@ var (
 	ErrNoData = source.ErrNoData
 	// ErrOutdated is wrapped by the error of a file that is not the one that a list of
 	// inputs describes.
-	ErrOutdated = output.ErrOutdated
+	ErrOutdated = inputs.ErrOutdated
 )
 
 // What a Parquet output says of its rows, by the key [MetaResult] in its metadata.

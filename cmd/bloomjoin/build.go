@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -388,7 +389,7 @@ func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts 
 }
 
 // planListed plans the build from a list of inputs. The caller closes the plan's files.
-func (c *cli) planListed(ctx context.Context, o *buildFlags, list *output.Inputs, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
 	if err := c.budgets(&open); err != nil {
 		return nil, err
 	}

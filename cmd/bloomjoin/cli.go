@@ -20,7 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -189,7 +189,7 @@ func (c *cli) allInFlight() int64 {
 // explain adds to errors about the budget how it follows from --memory, and to those about
 // a list of inputs how to renew it.
 func (c *cli) explain(err error) error {
-	if errors.Is(err, output.ErrOutdated) && c.listed != "" {
+	if errors.Is(err, inputs.ErrOutdated) && c.listed != "" {
 		return fmt.Errorf("%w: bloomjoin inputs --update %s opens only what has changed", err, c.listed)
 	}
 	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {

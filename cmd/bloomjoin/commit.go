@@ -64,7 +64,7 @@ the manifests.`,
   bloomjoin commit s3://bucket/out/
   bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json`,
 		Annotations: docs("outputs.md#commit"),
-		Args:        inputs("OUT/"),
+		Args:        anyInputs("OUT/"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.commit(cmd, manifests, args) },
 	}
 	flagGroup(cmd.Flags(), groupOutput, func(f *pflag.FlagSet) { addManifestDir(f, &manifests) })

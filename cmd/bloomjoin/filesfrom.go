@@ -13,7 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/address"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -28,7 +28,7 @@ func (c *cli) logs(what string, o *inputFlags) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case o.filesFrom == "":
-			return inputs(what)(cmd, args)
+			return anyInputs(what)(cmd, args)
 		case len(args) > 0:
 			return usagef("--files-from %s: it takes the place of the arguments (remove %s)", o.filesFrom, args[0])
 		}
@@ -38,7 +38,7 @@ func (c *cli) logs(what string, o *inputFlags) cobra.PositionalArgs {
 
 // filesFrom returns the names that stand for the inputs, which are args without
 // --files-from. If that flag names a list of inputs, the caller closes it.
-func (c *cli) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names []string, list *output.Inputs, err error) {
+func (c *cli) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names []string, list *inputs.List, err error) {
 	if o.filesFrom == "" {
 		return args, nil, nil
 	}
@@ -66,14 +66,14 @@ func (c *cli) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names
 }
 
 // readNames reads a file of names, one a line, or opens a list of inputs.
-func (c *cli) readNames(ctx context.Context, from string) (names []string, list *output.Inputs, err error) {
+func (c *cli) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
 	if from == "-" {
 		b, err := io.ReadAll(io.LimitReader(c.stdin, mostNamed+1))
 		if err != nil {
 			return nil, nil, fmt.Errorf("standard input: %w", err)
 		}
-		if output.IsInputs(b) {
-			list, err = output.ParseInputs("standard input", b)
+		if inputs.IsList(b) {
+			list, err = inputs.Parse("standard input", b)
 			return nil, list, err
 		}
 		names, err = namesIn("standard input", b)
@@ -89,8 +89,8 @@ func (c *cli) readNames(ctx context.Context, from string) (names []string, list 
 	if err := readAt(r, first); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}
-	if output.IsInputs(first) {
-		list, err = output.ReadInputs(ctx, c.store(), from)
+	if inputs.IsList(first) {
+		list, err = inputs.Read(ctx, c.store(), from)
 		return nil, list, err
 	}
 	if codec.IsFilter(first) || bytes.HasPrefix(first, []byte("PAR1")) || bytes.HasPrefix(first, []byte("ARROW1")) {

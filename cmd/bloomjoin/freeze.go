@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -108,7 +108,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 	if old != nil {
 		defer func() { err = errors.Join(err, old.Close()) }()
 	}
-	found, err := output.ListInputs(ctx, names, open, old)
+	found, err := inputs.Find(ctx, names, open, old)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 			return err
 		}
 	}
-	rep.FileBytes, err = output.WriteInputs(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
+	rep.FileBytes, err = inputs.Write(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
 	if err != nil {
 		return err
 	}
@@ -167,11 +167,11 @@ func (c *cli) freezeOptions(o *freezeFlags, args []string) (open source.Opening,
 
 // earlier opens the list of --update; nil if there is none. A list that is not there yet
 // is no error: the first run has none.
-func (c *cli) earlier(ctx context.Context, name string) (*output.Inputs, error) {
+func (c *cli) earlier(ctx context.Context, name string) (*inputs.List, error) {
 	if name == "" {
 		return nil, nil
 	}
-	old, err := output.ReadInputs(ctx, c.store(), name)
+	old, err := inputs.Read(ctx, c.store(), name)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.say("note: --update %s: there is no such list yet, so all files are opened", name)
 		return nil, nil
@@ -187,7 +187,7 @@ func hiveNames(columns []arrow.Field) (names []string) {
 }
 
 // add adds up the inputs.
-func (r *freezeReport) add(ctx context.Context, list *output.Inputs) error {
+func (r *freezeReport) add(ctx context.Context, list *inputs.List) error {
 	for in, err := range list.Each(ctx) {
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func (r *freezeReport) add(ctx context.Context, list *output.Inputs) error {
 }
 
 // since adds what an update has found.
-func (r *freezeReport) since(ctx context.Context, found, old *output.Inputs) error {
+func (r *freezeReport) since(ctx context.Context, found, old *inputs.List) error {
 	added, changed, gone, err := found.Since(ctx, old)
 	if err != nil {
 		return err

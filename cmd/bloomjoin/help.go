@@ -221,9 +221,9 @@ func commands(cmd *cobra.Command, args []string) error {
 	return usagef("unknown command %s (%s)", args[0], hint)
 }
 
-// inputs returns the argument check of a command that needs at least one
+// anyInputs returns the argument check of a command that needs at least one
 // argument. what names the arguments in the error.
-func inputs(what string) cobra.PositionalArgs {
+func anyInputs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -294,7 +295,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if codec.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
-	if output.IsInputs(first) {
+	if inputs.IsList(first) {
 		return i, i.list(cmd.Context(), c.store(), name, check)
 	}
 	files, err := c.open(cmd, []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})

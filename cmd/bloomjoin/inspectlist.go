@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -23,7 +23,7 @@ type listFacts struct {
 
 // list describes a list of inputs, and with check reads all of it.
 func (i *inspected) list(ctx context.Context, store storage.Source, name string, check bool) (err error) {
-	list, err := output.ReadInputs(ctx, store, name)
+	list, err := inputs.Read(ctx, store, name)
 	if err != nil {
 		return err
 	}

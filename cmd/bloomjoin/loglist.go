@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -31,7 +31,7 @@ func (r *logRun) openSchemas(ctx context.Context, open source.Opening) error {
 	}
 	r.schemas = map[*source.File]string{}
 	for _, in := range first {
-		f, _, err := r.list.Open(ctx, []output.InputPiece{{Input: in}}, open)
+		f, _, err := r.list.Open(ctx, []inputs.Piece{{Input: in}}, open)
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (r *logRun) skipListed(ctx context.Context) (err error) {
 		why[r.schemas[s.file]] = s.why
 	}
 	r.found, r.skipped = r.list, nil
-	r.list, err = r.list.Pick(ctx, func(in *output.Input) bool {
+	r.list, err = r.list.Pick(ctx, func(in *inputs.Input) bool {
 		reason, without := why[in.Schema]
 		if without {
 			r.skipped = append(r.skipped, skippedFile{name: in.Name, why: reason})
@@ -74,7 +74,7 @@ func (r *logRun) openOwn(ctx context.Context) error {
 }
 
 // share returns what this worker reads of a list.
-func (r *logRun) share(ctx context.Context) ([]output.InputPiece, error) {
+func (r *logRun) share(ctx context.Context) ([]inputs.Piece, error) {
 	if r.out.Run == nil {
 		return r.list.Share(ctx, r.shard)
 	}

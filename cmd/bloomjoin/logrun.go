@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -45,8 +46,8 @@ type logRun struct {
 	ids              []*source.File
 	all              []*source.File // of the log
 	files            []*source.File // of the log, with a key
-	list             *output.Inputs // of --files-from; files are then those that this worker reads, and one of each schema
-	found            *output.Inputs // list with the files that have no key; nil: it has none
+	list             *inputs.List   // of --files-from; files are then those that this worker reads, and one of each schema
+	found            *inputs.List   // list with the files that have no key; nil: it has none
 	own              []source.Piece // what this worker reads; nil: its share of files
 	opening          source.Opening
 	schemas          map[*source.File]string // of the list, by the file that was opened

@@ -25,7 +25,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -155,7 +155,7 @@ func passes(err error) string {
 // passing reports whether the cause of an error may not recur: a full disk, the
 // network, an interruption of storage.
 func passing(err error) bool {
-	if errors.Is(err, output.ErrOutdated) { // until the inputs are listed again
+	if errors.Is(err, inputs.ErrOutdated) { // until the inputs are listed again
 		return false
 	}
 	for _, e := range []error{

@@ -45,7 +45,7 @@ func (c *cli) mergeCmd() *cobra.Command {
   bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
   bloomjoin merge --union --strict -o users-tuesday.bjf users-monday.bjf new-on-tuesday.bjf`,
 		Annotations: docs("commands.md#merge"),
-		Args:        inputs("FILTER"),
+		Args:        anyInputs("FILTER"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
 	}
 	all := cmd.Flags()

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store"
 )
@@ -195,7 +195,7 @@ func (c *cli) spareList(output string, o *inputFlags) error {
 }
 
 // spareListed is spare for a list of inputs. It reads the list only if the output exists.
-func (c *cli) spareListed(ctx context.Context, output string, list *output.Inputs) error {
+func (c *cli) spareListed(ctx context.Context, output string, list *inputs.List) error {
 	if _, err := c.store().Stat(ctx, output); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -114,6 +114,7 @@ var order = []struct{ pkg, imports string }{
 	{"codec", "codec storage key bloom exact fault internal"},
 	{"dataset", "codec internal/options"},
 	{"internal/source", "dataset codec storage key bloom exact fault internal"},
+	{"internal/inputs", "dataset codec storage key bloom exact fault internal"},
 	{"internal/output", "dataset codec storage key bloom exact fault internal"},
 	{"partition", "partition dataset codec storage key bloom exact fault internal"},
 	{"filterbuild", "filterbuild partition dataset codec storage key bloom exact fault internal"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -110,7 +111,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 // An input of a list is not replaced, and patterns are lines of .gitignore.
 func TestApartFromAList(t *testing.T) {
 	in := logs(t)
-	list, err := ListInputs(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}, Base: in}, nil)
+	list, err := inputs.Find(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}, Base: in}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

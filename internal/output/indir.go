@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -123,12 +124,12 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 	if err := source.Fingerprint(o.logs); err != nil {
 		return in, err
 	}
-	all := newRunDigest()
-	if err := all.files(o.logs); err != nil {
+	all := inputs.NewDigest()
+	if err := all.Files(o.logs); err != nil {
 		return in, err
 	}
 	var known bool
-	if in.Digest, known = all.sum(); !known {
+	if in.Digest, known = all.Sum(); !known {
 		nonce, err := newNonce()
 		if err != nil {
 			return in, err
@@ -147,7 +148,7 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 	}
 	in.Each = func(yield func(publish.Input, error) bool) {
 		for _, f := range o.logs {
-			one, err := publishedOf(f)
+			one, err := inputs.PublishedOf(f)
 			if !yield(one, err) || err != nil {
 				return
 			}
@@ -158,13 +159,13 @@ func (o Destination) inputs(ctx context.Context) (publish.Inputs, error) {
 
 // listed returns the inputs of a list as the state of a directory has them, if no two of them
 // have one output.
-func (o Destination) listed(ctx context.Context, list *Inputs) (publish.Inputs, error) {
-	return list.state(ctx), o.checkListed(ctx, list)
+func (o Destination) listed(ctx context.Context, list *inputs.List) (publish.Inputs, error) {
+	return list.State(ctx), o.checkListed(ctx, list)
 }
 
 // checkListed is checkNames for a list.
-func (o Destination) checkListed(ctx context.Context, list *Inputs) error {
-	if !list.alike() {
+func (o Destination) checkListed(ctx context.Context, list *inputs.List) error {
+	if !list.Alike() {
 		return nil
 	}
 	names := map[string]string{}
@@ -179,21 +180,6 @@ func (o Destination) checkListed(ctx context.Context, list *Inputs) error {
 		names[stem] = in.Name
 	}
 	return nil
-}
-
-// published describes the input for the state of a directory.
-func (in *Input) published() publish.Input {
-	return publish.Input{
-		Rel: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.fingerprint), Groups: len(in.Groups), Found: in.found, Root: in.rootRel, ModTime: in.modTime,
-	}
-}
-
-// input describes the file for the state of a directory.
-func publishedOf(f *source.File) (publish.Input, error) {
-	in, err := briefOf(f)
-	one := in.published()
-	one.Groups = f.NumGroups()
-	return one, err
 }
 
 // finishDir records what was written, and commits the run if this was its last worker.
@@ -228,7 +214,7 @@ func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *da
 func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err error) {
 	placed := map[string]bool{}
 	for i, in := range w.Inputs {
-		one, err := publishedOf(o.given[i].File)
+		one, err := inputs.PublishedOf(o.given[i].File)
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -454,12 +455,12 @@ func TestNoNames(t *testing.T) {
 	for _, names := range [][]string{nil, {}} {
 		_, err := source.Open(ctx, names, source.OpenOptions{})
 		sourcetest.Says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
-		_, err = ListInputs(ctx, names, source.Opening{}, nil)
+		_, err = inputs.Find(ctx, names, source.Opening{}, nil)
 		sourcetest.Says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
 		if files, err := source.OpenFiles(ctx, names, source.Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
 			t.Errorf("Open with AllowEmpty: %v, %v", files, err)
 		}
-		if in, err := ListInputs(ctx, names, source.Opening{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
+		if in, err := inputs.Find(ctx, names, source.Opening{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
@@ -490,7 +491,7 @@ func TestNegativeOptions(t *testing.T) {
 	} {
 		_, err := source.OpenFiles(t.Context(), []string{name}, opts)
 		sourcetest.Says(t, "Open", err, nil, want)
-		_, err = ListInputs(t.Context(), []string{name}, opts, nil)
+		_, err = inputs.Find(t.Context(), []string{name}, opts, nil)
 		sourcetest.Says(t, "ListInputs", err, nil, want)
 	}
 	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})

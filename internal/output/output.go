@@ -29,6 +29,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -229,7 +230,7 @@ func (o Destination) Pending(ctx context.Context) ([]*source.File, error) {
 
 // PendingInputs is [Destination.Pending] for a run with a list of inputs: it returns the list of
 // those that have to be read.
-func (o Destination) PendingInputs(ctx context.Context) (*Inputs, error) {
+func (o Destination) PendingInputs(ctx context.Context) (*inputs.List, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -240,7 +241,7 @@ func (o Destination) PendingInputs(ctx context.Context) (*Inputs, error) {
 		return nil, err
 	}
 	if job := o.Run.job; job != nil && !job.All() {
-		return o.Run.List.Pick(ctx, func(in *Input) bool { return job.Does(in.Rel) })
+		return o.Run.List.Pick(ctx, func(in *inputs.Input) bool { return job.Does(in.Rel) })
 	}
 	return o.Run.List, nil
 }
@@ -280,7 +281,7 @@ func (o Destination) apart(ctx context.Context, r *Run) error {
 		if !dirs[dir] && !place.Holds(dir) {
 			dirs[dir] = true
 		}
-		if err := check(in.Name, in.root, !dirs[dir] || place.Is(in.Name)); err != nil {
+		if err := check(in.Name, in.Root, !dirs[dir] || place.Is(in.Name)); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -187,7 +188,7 @@ func TestZeroRun(t *testing.T) {
 	sourcetest.Says(t, "ChangedSince", (&Run{IDs: []*source.File{nil}}).ChangedSince(t.Context(), nil, out.Name), nil, "Run.IDs: file 1 of 1: the File is nil")
 	sourcetest.Says(t, "ChangedSince", new(Run).ChangedSince(t.Context(), nil, out.Name), os.ErrNotExist)
 
-	for what, in := range map[string]*Inputs{"nil": nil, "zero": new(Inputs)} {
+	for what, in := range map[string]*inputs.List{"nil": nil, "zero": new(inputs.List)} {
 		sourcetest.Equal(t, what, fmt.Sprint(in.Len(), in.Rows(), in.Digest() == [32]byte{}, in.Hive(), in.Arguments(), in.Close()), "0 0 true [] [] <nil>")
 		for one, err := range in.Each(t.Context()) {
 			t.Errorf("%s: %v, %v", what, one, err)
@@ -198,7 +199,7 @@ func TestZeroRun(t *testing.T) {
 		sourcetest.Equal(t, what+": Spread", fmt.Sprint(spread, err), "[] <nil>")
 		schemas, err := in.Schemas(t.Context())
 		sourcetest.Equal(t, what+": Schemas", fmt.Sprint(schemas, err), "[] <nil>")
-		picked, err := in.Pick(t.Context(), func(*Input) bool { return true })
+		picked, err := in.Pick(t.Context(), func(*inputs.Input) bool { return true })
 		sourcetest.Equal(t, what+": Pick", fmt.Sprint(picked.Len(), err), "0 <nil>")
 		kept, err := in.Where("a = 1", false)
 		sourcetest.Equal(t, what+": Where", fmt.Sprint(kept.Len(), err), "0 <nil>")
@@ -208,25 +209,25 @@ func TestZeroRun(t *testing.T) {
 		sourcetest.Equal(t, what+": Since", fmt.Sprint(added, changed, gone, err), "[] [] [] <nil>")
 		sourcetest.Says(t, what+": Share", second(in.Share(t.Context(), dataset.Shard{Index: 5, Of: 3})), nil, "shard 5/3: counted from 0")
 		sourcetest.Says(t, what+": Pick", second(in.Pick(t.Context(), nil)), nil, "keep is nil")
-		_, _, err = in.Open(t.Context(), []InputPiece{{Hi: 1}}, source.Opening{})
+		_, _, err = in.Open(t.Context(), []inputs.Piece{{Hi: 1}}, source.Opening{})
 		sourcetest.Says(t, what+": Open", err, nil, "piece 1 of 1: row groups from 0 up to 1")
-		sourcetest.Says(t, what+": WriteInputs", second(WriteInputs(t.Context(), nil, out.Name, in, false)), nil, "the list of inputs is nil or empty")
+		sourcetest.Says(t, what+": WriteInputs", second(inputs.Write(t.Context(), nil, out.Name, in, false)), nil, "the list of inputs is nil or empty")
 		pieces, err = new(Run).ListedPieces(t.Context(), in, dataset.Shard{})
 		sourcetest.Equal(t, what+": ListedPieces", fmt.Sprint(pieces, err), "[] <nil>")
-		list, err := ListInputs(t.Context(), []string{sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))}, source.Opening{}, in)
+		list, err := inputs.Find(t.Context(), []string{sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))}, source.Opening{}, in)
 		if err != nil || list.Len() != 1 {
 			t.Errorf("%s, as the earlier list: %v", what, err)
 		}
 	}
-	sourcetest.Says(t, "no name", second(ListInputs(t.Context(), []string{""}, source.Opening{}, nil)), nil, "a file with an empty name")
-	sourcetest.Says(t, "no list", second(ReadInputs(t.Context(), nil, out.Name)), os.ErrNotExist)
+	sourcetest.Says(t, "no name", second(inputs.Find(t.Context(), []string{""}, source.Opening{}, nil)), nil, "a file with an empty name")
+	sourcetest.Says(t, "no list", second(inputs.Read(t.Context(), nil, out.Name)), os.ErrNotExist)
 }
 
 // Without a context, a call panics at once, on the goroutine that made it.
 func TestNilContext(t *testing.T) {
 	var missing context.Context
 	files, s := oneFile(t)
-	out, in := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Run: new(Run)}, new(Inputs)
+	out, in := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}, Run: new(Run)}, new(inputs.List)
 	for what, call := range map[string]func(){
 		"Write":            func() { _, _ = out.Write(missing, nil, none) },
 		"WriteScan":        func() { _, _ = out.WriteScan(missing, s, source.Split(files, dataset.Shard{}), files, nil) },
@@ -236,12 +237,12 @@ func TestNilContext(t *testing.T) {
 		"Commit":           func() { _, _ = Commit(missing, out, nil) },
 		"InspectDirectory": func() { _, _ = InspectDirectory(missing, out, false) },
 		"ChangedSince":     func() { _ = new(Run).ChangedSince(missing, storage.Local{}, "o") },
-		"ListInputs":       func() { _, _ = ListInputs(missing, []string{files[0].Name()}, source.Opening{}, nil) },
-		"ReadInputs":       func() { _, _ = ReadInputs(missing, nil, "o") },
-		"WriteInputs":      func() { _, _ = WriteInputs(missing, nil, "o", in, false) },
+		"ListInputs":       func() { _, _ = inputs.Find(missing, []string{files[0].Name()}, source.Opening{}, nil) },
+		"ReadInputs":       func() { _, _ = inputs.Read(missing, nil, "o") },
+		"WriteInputs":      func() { _, _ = inputs.Write(missing, nil, "o", in, false) },
 		"Each":             func() { in.Each(missing) },
 		"Share":            func() { _, _ = in.Share(missing, dataset.Shard{}) },
-		"Pick":             func() { _, _ = in.Pick(missing, func(*Input) bool { return true }) },
+		"Pick":             func() { _, _ = in.Pick(missing, func(*inputs.Input) bool { return true }) },
 		"Schemas":          func() { _, _ = in.Schemas(missing) },
 		"Spread":           func() { _, _ = in.Spread(missing, 1) },
 		"Open":             func() { _, _, _ = in.Open(missing, nil, source.Opening{}) },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -38,10 +39,10 @@ type Run struct {
 	// List, if not nil, has the files of the log in place of Log, which then has only
 	// those that are open, at least one of each schema. Inputs that were not chosen of
 	// the list have no output.
-	List *Inputs
+	List *inputs.List
 	// Found, if not nil, is List with the inputs that have no output because they have
 	// no key: those that are Skipped of Log.
-	Found *Inputs
+	Found *inputs.List
 	// Whole says that each row of the output depends on the whole log, as in right and
 	// full joins: a directory is made anew when an input changes.
 	Whole bool
@@ -82,7 +83,7 @@ func (r *Run) Pieces(pending []*source.File, s dataset.Shard) (pieces []source.P
 }
 
 // ListedPieces is Pieces for what [Destination.PendingInputs] has returned.
-func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s dataset.Shard) (pieces []InputPiece, err error) {
+func (r *Run) ListedPieces(ctx context.Context, pending *inputs.List, s dataset.Shard) (pieces []inputs.Piece, err error) {
 	if r == nil || r.job == nil || !r.job.Heals() || source.CheckShard(s) != nil {
 		return pending.Share(ctx, s)
 	}
@@ -91,7 +92,7 @@ func (r *Run) ListedPieces(ctx context.Context, pending *Inputs, s dataset.Shard
 			return nil, err
 		}
 		for _, c := range r.asBefore(in.Rel, len(in.Groups)) {
-			pieces = append(pieces, InputPiece{Input: in, Lo: c[0], Hi: c[1]})
+			pieces = append(pieces, inputs.Piece{Input: in, Lo: c[0], Hi: c[1]})
 		}
 	}
 	return shareOf(pieces, s), nil
@@ -130,31 +131,31 @@ func (r *Run) digest(ctx context.Context) (sum [32]byte, known bool, err error) 
 	if err := r.check(); err != nil {
 		return sum, false, err
 	}
-	d := newRunDigest()
+	d := inputs.NewDigest()
 	for _, o := range r.Options {
-		d.put([]byte(o))
+		d.Put([]byte(o))
 	}
 	for _, f := range r.Filters {
-		d.put(f[:])
+		d.Put(f[:])
 	}
-	if err := d.files(r.IDs); err != nil {
+	if err := d.Files(r.IDs); err != nil {
 		return sum, false, err
 	}
-	if err := r.eachOfLog(ctx, d.input); err != nil {
+	if err := r.eachOfLog(ctx, d.Input); err != nil {
 		return sum, false, err
 	}
-	sum, known = d.sum()
+	sum, known = d.Sum()
 	return sum, known, nil
 }
 
 // eachOfLog calls f with each input of the log.
-func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
+func (r *Run) eachOfLog(ctx context.Context, f func(*inputs.Input)) error {
 	if r.List == nil {
 		if err := source.Fingerprint(r.Log); err != nil {
 			return err
 		}
 		for _, file := range r.Log {
-			in, err := briefOf(file)
+			in, err := inputs.BriefOf(file)
 			if err != nil {
 				return err
 			}
@@ -171,17 +172,6 @@ func (r *Run) eachOfLog(ctx context.Context, f func(*Input)) error {
 	return nil
 }
 
-// brief describes the file as [source.File.Input] does, without its schema and row groups.
-func briefOf(f *source.File) (Input, error) {
-	in := Input{Name: f.Name(), Rel: f.Rel(), Size: f.Size(), Format: f.Format(), values: f.Partitions(), found: f.Origin().Found, root: f.Origin().Root, rootRel: f.Origin().RootRel}
-	if f.Reader() != nil {
-		in.modTime, in.identity = f.Reader().Object().ModTime, f.Reader().Object().Identity
-	}
-	var err error
-	in.fingerprint, err = f.Fingerprint()
-	return in, err
-}
-
 // recipe returns the digest of what is done with each file of the log, with which IDs.
 func (r *Run) recipe() (sum [32]byte, known bool, err error) {
 	options := r.options()
@@ -189,53 +179,38 @@ func (r *Run) recipe() (sum [32]byte, known bool, err error) {
 	if err != nil || !known {
 		return sum, false, err
 	}
-	d := newRunDigest()
-	d.put(options[:])
-	d.put(ids[:])
-	sum, known = d.sum()
+	d := inputs.NewDigest()
+	d.Put(options[:])
+	d.Put(ids[:])
+	sum, known = d.Sum()
 	return sum, known, nil
 }
 
 // options returns the digest of the options, and of the types of the log's partition
 // columns.
 func (r *Run) options() [32]byte {
-	d := newRunDigest()
+	d := inputs.NewDigest()
 	for _, o := range r.Options {
-		d.put([]byte(o))
+		d.Put([]byte(o))
 	}
 	for _, t := range source.HiveTypes(r.Log) {
-		d.put([]byte("partition column " + t))
+		d.Put([]byte("partition column " + t))
 	}
-	sum, _ := d.sum()
+	sum, _ := d.Sum()
 	return sum
 }
 
 // ids returns the digest of the IDs and filters.
 func (r *Run) ids() (sum [32]byte, known bool, err error) {
-	d := newRunDigest()
+	d := inputs.NewDigest()
 	for _, f := range r.Filters {
-		d.put(f[:])
+		d.Put(f[:])
 	}
-	if err := d.files(r.IDs); err != nil {
+	if err := d.Files(r.IDs); err != nil {
 		return sum, false, err
 	}
-	sum, known = d.sum()
+	sum, known = d.Sum()
 	return sum, known, nil
-}
-
-// files adds files to a digest.
-func (d *runDigest) files(files []*source.File) error {
-	if err := source.Fingerprint(files); err != nil {
-		return err
-	}
-	for _, f := range files {
-		fp, err := f.Fingerprint()
-		if err != nil {
-			return err
-		}
-		d.input(&Input{Rel: f.Rel(), Size: f.Size(), fingerprint: fp, values: f.Partitions()})
-	}
-	return nil
 }
 
 // ChangedSince returns an error that wraps ErrExists if an input was written after
@@ -257,13 +232,13 @@ func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output str
 	if out.ModTime.IsZero() {
 		return nil
 	}
-	late := func(in *Input) {
-		if err == nil && in.modTime.After(out.ModTime) {
+	late := func(in *inputs.Input) {
+		if err == nil && in.ModTime.After(out.ModTime) {
 			err = fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, in.Name)
 		}
 	}
 	for _, f := range r.IDs {
-		in, failed := briefOf(f)
+		in, failed := inputs.BriefOf(f)
 		if failed != nil {
 			return failed
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -206,7 +207,7 @@ func TestAbsentShards(t *testing.T) {
 	defer rec.Release()
 	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, name)
-	in, err := ListInputs(t.Context(), []string{name}, source.Opening{}, nil)
+	in, err := inputs.Find(t.Context(), []string{name}, source.Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package output
+package inputs
 
 import (
 	"bytes"
@@ -26,20 +26,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Inputs is a list of inputs that [WriteInputs] wrote: what is to be read is known
+// List is a list of inputs that [Write] wrote: what is to be read is known
 // without listing directories and without opening a file. It holds a few numbers for
 // each input, and reads the rest when it is asked for. Its methods may be called from
 // many goroutines. The caller closes it. The zero value has no inputs.
-type Inputs struct {
+type List struct {
 	list *inputFile
 	only []bool // the inputs that it has; nil: all
 	how  source.Opening
 }
 
-// With returns the inputs with the options with which [Inputs.Opened] opens their files. The
+// With returns the inputs with the options with which [List.Opened] opens their files. The
 // options that select files, and those about columns of paths, are those of the list: they
 // must be empty.
-func (in *Inputs) With(opts source.Opening) *Inputs {
+func (in *List) With(opts source.Opening) *List {
 	if in == nil {
 		return nil
 	}
@@ -48,8 +48,8 @@ func (in *Inputs) With(opts source.Opening) *Inputs {
 	return &own
 }
 
-// Opened opens files as With says; see [Inputs.Open].
-func (in *Inputs) Opened(ctx context.Context, pieces []InputPiece) (files []*source.File, of []source.Piece, err error) {
+// Opened opens files as With says; see [List.Open].
+func (in *List) Opened(ctx context.Context, pieces []Piece) (files []*source.File, of []source.Piece, err error) {
 	return in.Open(ctx, pieces, in.how)
 }
 
@@ -57,7 +57,7 @@ func (in *Inputs) Opened(ctx context.Context, pieces []InputPiece) (files []*sou
 var noInputs = &inputFile{name: "an empty list of inputs", r: bytes.NewReader(nil), close: func() error { return nil }}
 
 // file returns the list that the inputs are of.
-func (in *Inputs) file() *inputFile {
+func (in *List) file() *inputFile {
 	if in == nil || in.list == nil {
 		return noInputs
 	}
@@ -87,13 +87,13 @@ type inputBlock struct {
 	sum       string
 }
 
-// IsInputs reports whether a file that begins with the given bytes is a list of
+// IsList reports whether a file that begins with the given bytes is a list of
 // inputs; 64 bytes suffice.
-func IsInputs(first []byte) bool { return bytes.HasPrefix(first, []byte(`{"kind":"`+listKind+`"`)) }
+func IsList(first []byte) bool { return bytes.HasPrefix(first, []byte(`{"kind":"`+listKind+`"`)) }
 
-// ReadInputs opens a list of inputs and reads its header and index.
+// Read opens a list of inputs and reads its header and index.
 // If src is nil, it is read from the local file system.
-func ReadInputs(ctx context.Context, src storage.Source, name string) (*Inputs, error) {
+func Read(ctx context.Context, src storage.Source, name string) (*List, error) {
 	source.NeedContext(ctx)
 	if src == nil {
 		src = storage.Local{}
@@ -110,13 +110,13 @@ func ReadInputs(ctx context.Context, src storage.Source, name string) (*Inputs, 
 	return in, storage.Rest(r)
 }
 
-// ParseInputs returns the list with the given bytes, which must not be changed. The
+// Parse returns the list with the given bytes, which must not be changed. The
 // name is for messages.
-func ParseInputs(name string, b []byte) (*Inputs, error) {
+func Parse(name string, b []byte) (*List, error) {
 	return openInputs(name, bytes.NewReader(b), int64(len(b)))
 }
 
-func openInputs(name string, r io.ReaderAt, size int64) (*Inputs, error) {
+func openInputs(name string, r io.ReaderAt, size int64) (*List, error) {
 	l := &inputFile{name: name, r: r, size: size, close: func() error { return nil }}
 	at, sum, err := l.pointer(size)
 	if err != nil {
@@ -142,7 +142,7 @@ func openInputs(name string, r io.ReaderAt, size int64) (*Inputs, error) {
 	if err := l.parseIndex(index, int64(len(head)), at); err != nil {
 		return nil, err
 	}
-	return &Inputs{list: l}, nil
+	return &List{list: l}, nil
 }
 
 // readAll reads exactly len(b) bytes.
@@ -171,7 +171,7 @@ func (l *inputFile) pointer(size int64) (at int64, sum uint64, err error) {
 	if err := readAll(l.r, first, 0); err != nil {
 		return 0, 0, l.err(err)
 	}
-	if !IsInputs(first) {
+	if !IsList(first) {
 		return 0, 0, fault.Corrupt(fault.At{File: l.name}, "not a list of inputs").WithHint("bloomjoin inputs writes one")
 	}
 	if size < pointerSize {
@@ -363,10 +363,10 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 		return in, err
 	}
 	if line.Root != nil {
-		in.found, in.root = true, publish.UnescapeName(*line.Root)
+		in.found, in.Root = true, publish.UnescapeName(*line.Root)
 	}
 	if line.Modified != "" {
-		if in.modTime, err = time.Parse(time.RFC3339Nano, line.Modified); err != nil {
+		if in.ModTime, err = time.Parse(time.RFC3339Nano, line.Modified); err != nil {
 			return in, err
 		}
 	}
@@ -403,18 +403,18 @@ func (l *inputFile) values(texts []*string) (values []dataset.PartitionValue) {
 }
 
 // Close closes the list. Lists that were made from it can no longer be read.
-func (in *Inputs) Close() error { return in.file().close() }
+func (in *List) Close() error { return in.file().close() }
 
 // Digest identifies all inputs of the file, whatever was chosen of them, by path, size,
 // content, and the columns in their paths. It is the same wherever they are mounted.
-func (in *Inputs) Digest() [32]byte { return in.file().digest }
+func (in *List) Digest() [32]byte { return in.file().digest }
 
 // Rows returns the number of rows in all inputs of the file, whatever was chosen of
 // them; -1: unknown.
-func (in *Inputs) Rows() int64 { return in.file().header.Rows }
+func (in *List) Rows() int64 { return in.file().header.Rows }
 
 // Hive returns the columns that the inputs' directories stand for.
-func (in *Inputs) Hive() (fields []arrow.Field) {
+func (in *List) Hive() (fields []arrow.Field) {
 	for _, c := range in.file().hive {
 		fields = append(fields, arrow.Field{Name: c.Name, Type: c.Type, Nullable: true})
 	}
@@ -422,7 +422,7 @@ func (in *Inputs) Hive() (fields []arrow.Field) {
 }
 
 // Arguments returns the names that were listed.
-func (in *Inputs) Arguments() (names []string) {
+func (in *List) Arguments() (names []string) {
 	for _, a := range in.file().header.Arguments {
 		names = append(names, publish.UnescapeName(a))
 	}
@@ -430,7 +430,7 @@ func (in *Inputs) Arguments() (names []string) {
 }
 
 // Len returns the number of inputs that were chosen; see Where and Pick.
-func (in *Inputs) Len() (n int) {
+func (in *List) Len() (n int) {
 	for i := range in.file().groups {
 		if in.has(i) {
 			n++
@@ -440,10 +440,10 @@ func (in *Inputs) Len() (n int) {
 }
 
 // has reports whether the list has an input, by its number in the file.
-func (in *Inputs) has(i int) bool { return in == nil || in.only == nil || in.only[i] }
+func (in *List) has(i int) bool { return in == nil || in.only == nil || in.only[i] }
 
 // Each yields the inputs in ascending order of Rel. After an error there are no more.
-func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
+func (in *List) Each(ctx context.Context) iter.Seq2[Input, error] {
 	source.NeedContext(ctx)
 	return func(yield func(Input, error) bool) {
 		last := ""
@@ -471,7 +471,7 @@ func (in *Inputs) Each(ctx context.Context) iter.Seq2[Input, error] {
 
 // rels yields what Each yields, of each input only Rel. It parses no JSON where a line has
 // no escapes: the first worker of a run needs all of them at its start.
-func (in *Inputs) rels(ctx context.Context) iter.Seq2[string, error] {
+func (in *List) rels(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for k := range in.file().blocks {
 			x := &in.file().blocks[k]
@@ -517,7 +517,7 @@ func relOf(line []byte) (rel string, ok bool) {
 }
 
 // at returns inputs by their numbers in the file, in ascending order.
-func (in *Inputs) at(ctx context.Context, numbers []int) (inputs []Input, err error) {
+func (in *List) at(ctx context.Context, numbers []int) (inputs []Input, err error) {
 	var block []Input
 	loaded := -1
 	for _, i := range numbers {
@@ -544,18 +544,18 @@ func equalTexts(a, b []*string) bool {
 	return true
 }
 
-// alike reports whether two of the inputs may have outputs of one name.
-func (in *Inputs) alike() bool { return in.file().header.Alike }
+// Alike reports whether two of the inputs may have outputs of one name.
+func (in *List) Alike() bool { return in.file().header.Alike }
 
-// state returns the inputs as the state of a directory has them. Left has the inputs that
+// State returns the inputs as the state of a directory has them. Left has the inputs that
 // were not chosen when Each has ended.
-func (in *Inputs) state(ctx context.Context) publish.Inputs {
+func (in *List) State(ctx context.Context) publish.Inputs {
 	all := publish.Inputs{Digest: in.Digest(), Len: in.Len(), Names: in.rels(ctx), Left: map[string]bool{}}
 	for _, rel := range in.file().header.LeftOut {
 		all.Left[publish.UnescapeName(rel)] = true
 	}
 	all.Each = func(yield func(publish.Input, error) bool) {
-		whole := &Inputs{list: in.file()}
+		whole := &List{list: in.file()}
 		i := -1
 		for one, err := range whole.Each(ctx) {
 			if i++; err == nil && !in.has(i) {

@@ -1,4 +1,4 @@
-package output
+package inputs
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ import (
 // others. A file that is not the one that was listed is an error that wraps
 // [storage.ErrChanged]. The options that select files, and those about columns of paths,
 // are those of the list: they must be empty. The caller closes the files; see [source.Close].
-func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts source.Opening) (files []*source.File, of []source.Piece, err error) {
+func (in *List) Open(ctx context.Context, pieces []Piece, opts source.Opening) (files []*source.File, of []source.Piece, err error) {
 	if err := opts.Fill(); err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +65,7 @@ func (in *Inputs) Open(ctx context.Context, pieces []InputPiece, opts source.Ope
 }
 
 // Open opens one file.
-func (in *Inputs) open(ctx context.Context, of *Input, opts source.Opening, bound *where.Bound) (*source.File, error) {
+func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound *where.Bound) (*source.File, error) {
 	e := storage.Object{Name: of.Name, Rel: of.Rel}
 	src, err := opts.Store.Open(ctx, e)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts source.Opening, boun
 		return nil, err
 	}
 	f := source.NewFile(src, e, &opts)
-	f.Listed(of.Format, source.Origin{Root: of.root, Found: of.found, RootRel: of.rootRel})
+	f.Listed(of.Format, source.Origin{Root: of.Root, Found: of.found, RootRel: of.rootRel})
 	if err = in.sameObject(f, of); err == nil {
 		err = f.Begin(ctx, partsOfValues(of.values), opts)
 	}
@@ -94,7 +94,7 @@ func (in *Inputs) open(ctx context.Context, of *Input, opts source.Opening, boun
 }
 
 // sameObject compares what is known of a file before it is read.
-func (in *Inputs) sameObject(f *source.File, of *Input) error {
+func (in *List) sameObject(f *source.File, of *Input) error {
 	got := f.Reader().Object()
 	switch {
 	case got.Size != of.Size:
@@ -108,7 +108,7 @@ func (in *Inputs) sameObject(f *source.File, of *Input) error {
 // sameContent compares row groups, and the fingerprint unless the identity shows that
 // the file is the same, as its size and time do on the machine that listed it. The
 // fingerprint of a large Parquet file costs nothing.
-func (in *Inputs) sameContent(f *source.File, of *Input) error {
+func (in *List) sameContent(f *source.File, of *Input) error {
 	same := f.NumGroups() == len(of.Groups)
 	for g := 0; same && g < f.NumGroups(); g++ {
 		same = f.GroupBytes(g) == of.Groups[g].Bytes
@@ -135,7 +135,7 @@ func (in *Inputs) sameContent(f *source.File, of *Input) error {
 var ErrOutdated = errors.New("the list of inputs is out of date")
 
 // changed returns the error for a file that is not the one that was listed.
-func (in *Inputs) changed(of *Input, how string, err error) error {
+func (in *List) changed(of *Input, how string, err error) error {
 	where := ""
 	if err == nil {
 		err = storage.ErrChanged

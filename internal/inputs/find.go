@@ -1,4 +1,4 @@
-package output
+package inputs
 
 import (
 	"bytes"
@@ -11,12 +11,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// ListInputs lists what the names stand for, as [source.OpenFiles] finds it, and describes each
+// Find lists what the names stand for, as [source.OpenFiles] finds it, and describes each
 // file. Files are closed once they are described. The caller closes the list, since a long
 // one is in a temporary file. If old is not nil, files that it has with the same name, size
 // and identity are not opened; files of which the storage knows no identity always are. As
 // with Open, no names are an error unless opts.AllowEmpty is set.
-func ListInputs(ctx context.Context, names []string, opts source.Opening, old *Inputs) (in *Inputs, err error) {
+func Find(ctx context.Context, names []string, opts source.Opening, old *List) (in *List, err error) {
 	source.NeedContext(ctx)
 	if slices.Contains(names, "-") {
 		return nil, errors.New("standard input cannot be listed: name files")
@@ -60,7 +60,7 @@ func ListInputs(ctx context.Context, names []string, opts source.Opening, old *I
 }
 
 // FormatByName returns the inputs of a list, which may be nil, by their names.
-func (in *Inputs) byName(ctx context.Context) (map[string]*Input, error) {
+func (in *List) byName(ctx context.Context) (map[string]*Input, error) {
 	if in == nil {
 		return nil, nil
 	}
@@ -102,7 +102,7 @@ func describeAgain(o *source.Opening, e storage.Object, in Input) (_ Input, why 
 	if err != nil {
 		return in, "", err
 	}
-	in.Rel, in.found, in.root, in.rootRel, in.values = e.Rel, e.Found, root, source.RootRelOf(e.Rel, listed), nil
+	in.Rel, in.found, in.Root, in.rootRel, in.values = e.Rel, e.Found, root, source.RootRelOf(e.Rel, listed), nil
 	parts, err := o.PartsOf(e)
 	if err != nil || o.Layout == nil {
 		return in, "", err
@@ -113,7 +113,7 @@ func describeAgain(o *source.Opening, e storage.Object, in Input) (_ Input, why 
 
 // Since compares the list with an earlier one: it returns the Rels of inputs that are new,
 // that have changed, and that are gone, each in ascending order.
-func (in *Inputs) Since(ctx context.Context, old *Inputs) (added, changed, gone []string, err error) {
+func (in *List) Since(ctx context.Context, old *List) (added, changed, gone []string, err error) {
 	known, err := old.byName(ctx)
 	if err != nil {
 		return nil, nil, nil, err

@@ -1,4 +1,4 @@
-package output
+package inputs
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// InputPiece is a range of row groups of an input, which one worker reads.
-type InputPiece struct {
+// Piece is a range of row groups of an input, which one worker reads.
+type Piece struct {
 	Input  Input
 	Lo, Hi int // row groups Lo to Hi, Hi exclusive, counted from 0
 }
 
 // Share returns the pieces of the list that belong to the shard: those that [source.Split]
 // returns for the same files. It reads the lines of their inputs only.
-func (in *Inputs) Share(ctx context.Context, s dataset.Shard) ([]InputPiece, error) {
+func (in *List) Share(ctx context.Context, s dataset.Shard) ([]Piece, error) {
 	source.NeedContext(ctx)
 	if err := source.CheckShard(s); err != nil {
 		return nil, err
 	}
 	lo, hi := source.Divide(in.weights(), s)
-	var pieces []InputPiece
+	var pieces []Piece
 	var numbers []int
 	at := 0
 	for i, groups := range in.file().groups {
@@ -33,7 +33,7 @@ func (in *Inputs) Share(ctx context.Context, s dataset.Shard) ([]InputPiece, err
 			continue
 		}
 		if from, to, ok := source.Overlap(at, int(groups), lo, hi); ok {
-			pieces, numbers = append(pieces, InputPiece{Lo: from, Hi: to}), append(numbers, i)
+			pieces, numbers = append(pieces, Piece{Lo: from, Hi: to}), append(numbers, i)
 		}
 		at += max(int(groups), 1)
 	}
@@ -45,7 +45,7 @@ func (in *Inputs) Share(ctx context.Context, s dataset.Shard) ([]InputPiece, err
 }
 
 // weights returns the weights of all row groups.
-func (in *Inputs) weights() (weights []int64) {
+func (in *List) weights() (weights []int64) {
 	group := 0
 	for i, n := range in.file().groups {
 		of := in.file().bytes[group : group+int(n)]
@@ -58,7 +58,7 @@ func (in *Inputs) weights() (weights []int64) {
 
 // Schemas returns the first input of each schema that the chosen inputs have. Where some
 // were left out of a list of several schemas, it reads the lines of the others.
-func (in *Inputs) Schemas(ctx context.Context) (first []Input, err error) {
+func (in *List) Schemas(ctx context.Context) (first []Input, err error) {
 	source.NeedContext(ctx)
 	all := in.file().header.Schemas
 	if in == nil || in.only == nil {
@@ -86,8 +86,8 @@ func (in *Inputs) Schemas(ctx context.Context) (first []Input, err error) {
 }
 
 // Spread returns up to n row groups of Parquet files, spread evenly over the list: those
-// of which [KeyOptions].FirstPages reads a page.
-func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
+// of which [output.KeyOptions].FirstPages reads a page.
+func (in *List) Spread(ctx context.Context, n int) ([]Piece, error) {
 	isParquet, err := in.parquet(ctx)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
 		}
 	}
 	n = int(min(int64(n), total))
-	var pieces []InputPiece
+	var pieces []Piece
 	var numbers []int
 	var at int64 // row groups of Parquet files before
 	for i, groups := range in.file().groups {
@@ -108,7 +108,7 @@ func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
 		}
 		for len(pieces) < n && source.Nth(len(pieces), n, total) < at+int64(groups) {
 			g := int(source.Nth(len(pieces), n, total) - at)
-			pieces, numbers = append(pieces, InputPiece{Lo: g, Hi: g + 1}), append(numbers, i)
+			pieces, numbers = append(pieces, Piece{Lo: g, Hi: g + 1}), append(numbers, i)
 		}
 		at += int64(groups)
 	}
@@ -121,7 +121,7 @@ func (in *Inputs) Spread(ctx context.Context, n int) ([]InputPiece, error) {
 
 // parquet returns a function that reports whether an input is a Parquet file. It reads
 // all lines if some are and others are not.
-func (in *Inputs) parquet(ctx context.Context) (func(i int) bool, error) {
+func (in *List) parquet(ctx context.Context) (func(i int) bool, error) {
 	first, err := in.Schemas(ctx)
 	if err != nil {
 		return nil, err
@@ -136,12 +136,12 @@ func (in *Inputs) parquet(ctx context.Context) (func(i int) bool, error) {
 
 // Pick returns a list of those inputs for which keep returns true. It reads all lines,
 // once.
-func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, error) {
+func (in *List) Pick(ctx context.Context, keep func(*Input) bool) (*List, error) {
 	source.NeedContext(ctx)
 	if keep == nil {
 		return nil, errors.New("Inputs.Pick: keep is nil")
 	}
-	picked := &Inputs{list: in.file(), only: make([]bool, len(in.file().groups))}
+	picked := &List{list: in.file(), only: make([]bool, len(in.file().groups))}
 	for k, x := range in.file().blocks {
 		inputs, err := in.file().lines(ctx, k)
 		if err != nil {
@@ -157,7 +157,7 @@ func (in *Inputs) Pick(ctx context.Context, keep func(*Input) bool) (*Inputs, er
 // Where returns a list without the inputs of which the condition excludes every row
 // because of the values of their directories; see [source.OpenOptions].Where. If none is left,
 // the first one is kept for its columns. It reads no lines.
-func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
+func (in *List) Where(condition string, ignoreCase bool) (*List, error) {
 	opts := source.Opening{OpenOptions: source.OpenOptions{IgnoreCase: ignoreCase}, Layout: in.layout()}
 	var err error
 	if condition != "" {
@@ -169,7 +169,7 @@ func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
 	if bound == nil {
 		return in, nil
 	}
-	kept := &Inputs{list: in.file(), only: make([]bool, len(in.file().groups))}
+	kept := &List{list: in.file(), only: make([]bool, len(in.file().groups))}
 	i, any := 0, false
 	for _, run := range in.file().runs {
 		may := opts.MayHold(bound, partsOfValues(in.file().values(run.Of)))
@@ -190,7 +190,7 @@ func (in *Inputs) Where(condition string, ignoreCase bool) (*Inputs, error) {
 }
 
 // layout returns what the files of the list have in common; nil if that is nothing.
-func (in *Inputs) layout() *source.HiveLayout {
+func (in *List) layout() *source.HiveLayout {
 	if len(in.file().hive) == 0 {
 		return nil
 	}

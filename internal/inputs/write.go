@@ -1,4 +1,4 @@
-package output
+package inputs
 
 import (
 	"bufio"
@@ -124,11 +124,11 @@ const pointerText = `{"blocks_at":%20d,"sum":"%016x"}` + "\n"
 
 var pointerSize = int64(len(fmt.Sprintf(pointerText, 0, 0)))
 
-// WriteInputs writes a list of inputs, all of the file whatever was chosen of them. If the
+// Write writes a list of inputs, all of the file whatever was chosen of them. If the
 // object exists and has the same content, nothing happens; another object is replaced if
 // replace is true, and otherwise an error that wraps [publish.ErrExists]. If dst is nil, the list
 // is written to the local file system.
-func WriteInputs(ctx context.Context, dst storage.Storage, name string, list *Inputs, replace bool) (size int64, err error) {
+func Write(ctx context.Context, dst storage.Storage, name string, list *List, replace bool) (size int64, err error) {
 	source.NeedContext(ctx)
 	file := list.file()
 	if file == noInputs {
@@ -218,11 +218,11 @@ func (in *Input) line() *listInput {
 		Groups: make([][2]int64, 0, len(in.Groups)),
 	}
 	if in.found {
-		root := publish.EscapeName(in.root)
+		root := publish.EscapeName(in.Root)
 		line.Root = &root
 	}
-	if !in.modTime.IsZero() {
-		line.Modified = in.modTime.UTC().Format(time.RFC3339Nano)
+	if !in.ModTime.IsZero() {
+		line.Modified = in.ModTime.UTC().Format(time.RFC3339Nano)
 	}
 	for _, g := range in.Groups {
 		line.Groups = append(line.Groups, [2]int64{g.Rows, g.Bytes})
@@ -287,7 +287,7 @@ func (l *inputList) add(in Input) error {
 
 // Open returns the list as a reader of its file would have it. Its lines stay in the
 // spool.
-func (l *inputList) open(ctx context.Context) (*Inputs, error) {
+func (l *inputList) open(ctx context.Context) (*List, error) {
 	err := l.spool.Flush()
 	if err == nil && l.unsorted {
 		err = l.sort()
@@ -340,7 +340,7 @@ func (l *inputList) sort() (err error) {
 func (l *inputList) parser() *inputFile { return &inputFile{hive: l.hive} }
 
 // assemble puts the header before the lines, and index and pointer after them.
-func (l *inputList) assemble(ctx context.Context) (*Inputs, error) {
+func (l *inputList) assemble(ctx context.Context) (*List, error) {
 	a := newAssembly(l)
 	r := l.lines()
 	for i := range l.inputs {
@@ -374,7 +374,7 @@ type assembly struct {
 	header  *listHeader
 	schemas map[string]int
 	stems   map[[16]byte]bool // hashes
-	digest  *runDigest
+	digest  *Digest
 	sum     *xxh3.Hasher // of the block
 	block   listIndex
 	index   []byte // of complete blocks, whose offsets lack the header
@@ -392,7 +392,7 @@ func newAssembly(l *inputList) *assembly {
 		h.Hive = append(h.Hive, listColumn{c.Name, key.TypeName(c.Type)})
 	}
 	return &assembly{
-		list: l, parser: l.parser(), header: h, digest: newRunDigest(),
+		list: l, parser: l.parser(), header: h, digest: NewDigest(),
 		schemas: map[string]int{}, stems: map[[16]byte]bool{}, sum: xxh3.New(),
 	}
 }
@@ -445,12 +445,12 @@ func (a *assembly) count(in *Input, i int) {
 	} else {
 		h.Rows += rows
 	}
-	a.digest.input(in)
+	a.digest.Input(in)
 }
 
 // finish returns what stands before the lines and after them.
 func (a *assembly) finish() (head, tail []byte, err error) {
-	sum, _ := a.digest.sum()
+	sum, _ := a.digest.Sum()
 	a.header.Digest = hex.EncodeToString(sum[:])
 	if head, err = appendLine(nil, a.header); err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package output
+package inputs
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -51,9 +52,9 @@ func listed(t testing.TB, n int) (dir, list string) {
 // freeze lists what the names stand for.
 func freeze(t testing.TB, list string, opts source.Opening, names ...string) {
 	t.Helper()
-	l, err := ListInputs(context.Background(), names, opts, nil)
+	l, err := Find(context.Background(), names, opts, nil)
 	if err == nil {
-		_, err = WriteInputs(context.Background(), storage.Local{}, list, l, true)
+		_, err = Write(context.Background(), storage.Local{}, list, l, true)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -61,9 +62,9 @@ func freeze(t testing.TB, list string, opts source.Opening, names ...string) {
 }
 
 // openList opens a list, which the test closes.
-func openList(t testing.TB, name string) *Inputs {
+func openList(t testing.TB, name string) *List {
 	t.Helper()
-	in, err := ReadInputs(context.Background(), storage.Local{}, name)
+	in, err := Read(context.Background(), storage.Local{}, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestInputsAreTheFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.modTime, want.modTime = want.modTime.UTC(), want.modTime.UTC()
+			got.ModTime, want.ModTime = want.ModTime.UTC(), want.ModTime.UTC()
 			sourcetest.Equal(t, want.Rel, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 			i++
 		}
@@ -138,8 +139,9 @@ func TestInputsAreTheFiles(t *testing.T) {
 		}
 	}
 	files := openFiles(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
-	sum, known, err := (&Run{Log: files}).Digest()
-	if err != nil || !known || sum != in.Digest() {
+	of := NewDigest()
+	err := of.Files(files)
+	if sum, known := of.Sum(); err != nil || !known || sum != in.Digest() {
 		t.Errorf("digest %x, %t, %v; want %x", in.Digest(), known, err, sum)
 	}
 	var rows int64
@@ -172,7 +174,7 @@ func TestInputsRels(t *testing.T) {
 	if err != nil || all.Len() != len(names) || some.Len() == 0 || some.Len() == all.Len() {
 		t.Fatal(all.Len(), some.Len(), err)
 	}
-	for _, in := range []*Inputs{all, some} {
+	for _, in := range []*List{all, some} {
 		var want, got []string
 		for one, err := range in.Each(ctx) {
 			want = append(want, one.Rel)
@@ -231,12 +233,12 @@ func TestInputsAreCanonical(t *testing.T) {
 			t.Errorf("schemas of those from f%d on: %v, %v; want %s", n, rels, err, want)
 		}
 	}
-	l, err := ListInputs(ctx, []string{dir + "/f0.parquet"}, source.Opening{}, nil)
+	l, err := Find(ctx, []string{dir + "/f0.parquet"}, source.Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = WriteInputs(ctx, storage.Local{}, first, l, false)
-	sourcetest.Says(t, "another list", err, ErrExists, "list1", "Force")
+	_, err = Write(ctx, storage.Local{}, first, l, false)
+	sourcetest.Says(t, "another list", err, publish.ErrExists, "list1", "Force")
 	unsorted := newInputList(nil, "")
 	for _, rel := range []string{"b", "a"} {
 		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: dataset.Parquet, fingerprint: []byte{1}}); err != nil {
@@ -272,12 +274,12 @@ func TestInputsEdges(t *testing.T) {
 	for _, l := range []*inputList{list, newInputList(nil, "")} {
 		written, err := l.open(ctx)
 		if err == nil {
-			_, err = WriteInputs(ctx, m, "list", written, true)
+			_, err = Write(ctx, m, "list", written, true)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := ReadInputs(ctx, m, "list")
+		in, err := Read(ctx, m, "list")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +357,7 @@ func TestInputsContradict(t *testing.T) {
 
 // readWhole reads all of a list.
 func readWhole(b []byte) error {
-	in, err := ParseInputs("list", b)
+	in, err := Parse("list", b)
 	if err != nil {
 		return err
 	}
@@ -425,7 +427,7 @@ func TestInputsUpdate(t *testing.T) {
 	}
 	sourcetest.Put(t, dir+"/dt=2024-05-31/new.parquet", sourcetest.Get(t, days[3]))
 	counting := &opens{Storage: storage.Local{}}
-	l, err := ListInputs(ctx, []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Store: counting}}, old)
+	l, err := Find(ctx, []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Store: counting}}, old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,12 +439,12 @@ func TestInputsUpdate(t *testing.T) {
 	sourcetest.Equal(t, "inputs", l.Len(), 12)
 	sourcetest.Equal(t, "changed and gone", len(changed)*10+len(gone), 11)
 	sourcetest.Equal(t, "opened", int(counting.n.Load()), 2)
-	again, err := ListInputs(ctx, []string{dir}, source.Opening{}, nil)
+	again, err := Find(ctx, []string{dir}, source.Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, in := range map[string]*Inputs{"updated": l, "new": again} {
-		if _, err := WriteInputs(ctx, storage.Local{}, filepath.Join(filepath.Dir(list), name), in, true); err != nil {
+	for name, in := range map[string]*List{"updated": l, "new": again} {
+		if _, err := Write(ctx, storage.Local{}, filepath.Join(filepath.Dir(list), name), in, true); err != nil {
 			t.Fatal(err)
 		}
 	}
