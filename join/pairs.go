@@ -6,9 +6,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
@@ -56,7 +56,7 @@ type pairer struct {
 
 func newPairer(t *task, side *table.Side, counts *tally) *pairer {
 	held, _ := side.Rows().(*table.Records)
-	return &pairer{task: t, side: side, held: held, tally: counts, most: batchBytesOf(output.InFlight(t.pieces))}
+	return &pairer{task: t, side: side, held: held, tally: counts, most: batchBytesOf(tasks.InFlight(t.pieces))}
 }
 
 // begin prepares for a batch of a log file.

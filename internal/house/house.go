@@ -115,6 +115,7 @@ var order = []struct{ pkg, imports string }{
 	{"dataset", "codec internal/options"},
 	{"internal/source", "dataset codec storage key bloom exact fault internal"},
 	{"internal/inputs", "dataset codec storage key bloom exact fault internal"},
+	{"internal/tasks", "dataset codec storage key bloom exact fault internal"},
 	{"internal/output", "dataset codec storage key bloom exact fault internal"},
 	{"partition", "partition dataset codec storage key bloom exact fault internal"},
 	{"filterbuild", "filterbuild partition dataset codec storage key bloom exact fault internal"},

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
@@ -87,13 +88,13 @@ func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, g
 	return func(yield func(arrow.Record, error) bool) {
 		w := newRowFilter(f, new(parquet.Buffers))
 		defer w.buf.Close()
-		for r := range rangesIn(p.File(), group) {
+		for r := range tasks.RangesIn(p.File(), group) {
 			rows, all, err := w.rows(parquet.WithTurn(ctx, nil), r, nil)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			over(r.hi - r.lo)
+			over(r.Hi - r.Lo)
 			if all {
 				rows = list(r, p.GroupRows(group))
 			}
@@ -107,9 +108,9 @@ func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, g
 }
 
 // list returns the rows of a range.
-func list(r rowRange, total int64) (rows []uint32) {
+func list(r tasks.Range, total int64) (rows []uint32) {
 	rows = []uint32{}
-	for _, s := range r.spans(total) {
+	for _, s := range r.Spans(total) {
 		for row := s[0]; row < s[1]; row++ {
 			rows = append(rows, uint32(row))
 		}

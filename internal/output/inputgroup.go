@@ -89,7 +89,7 @@ func (in *inputGroup) inPages() howCopied {
 		return someRows
 	}
 	s := in.jobs[0].rows
-	if all := s.of.hi - s.of.lo; s.count >= all-all/keepsMost {
+	if all := s.of.Hi - s.of.Lo; s.count >= all-all/keepsMost {
 		return mostRows
 	}
 	return someRows

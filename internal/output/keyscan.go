@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -29,7 +30,7 @@ type matchScan interface {
 	// hits returns those of some rows of the range, numbered within the row group,
 	// ascending, and the number of these rows that have a NULL in the key. Nil: all
 	// rows of the range. The slice is valid until the next call.
-	hits(ctx context.Context, r rowRange, some []uint32) (rows []uint32, nulls int64, err error)
+	hits(ctx context.Context, r tasks.Range, some []uint32) (rows []uint32, nulls int64, err error)
 	// entries returns the [Keys].Entries of the last hits, one for each row, in a
 	// scan with Pairs.
 	entries() []uint32
@@ -128,32 +129,32 @@ func (s *Scanner) newMatchScan(f *source.File, m Predicate, buf *parquet.Buffers
 
 // scan appends to dst the rows of the range that pass, ascending, and updates the
 // statistics.
-func (k *keyScan) scan(ctx context.Context, r rowRange, dst []uint32) ([]uint32, error) {
+func (k *keyScan) scan(ctx context.Context, r tasks.Range, dst []uint32) ([]uint32, error) {
 	before := len(dst)
 	dst, err := k.rows(ctx, r, dst)
 	if err != nil {
 		return nil, err
 	}
 	st := k.scanner.Stats
-	if r.lo == 0 && k.pruned && len(dst) == before {
+	if r.Lo == 0 && k.pruned && len(dst) == before {
 		st.RowGroupsSkipped.Add(1)
 	}
-	st.RowsIn.Add(r.hi - r.lo)
+	st.RowsIn.Add(r.Hi - r.Lo)
 	if !k.scanner.opts.Entries { // otherwise rows multiply
 		st.RowsOut.Add(int64(len(dst) - before))
 	}
 	if k.scanner.opts.Progress != nil {
-		k.scanner.opts.Progress(r.hi - r.lo)
+		k.scanner.opts.Progress(r.Hi - r.Lo)
 	}
 	return dst, nil
 }
 
 // rows appends to dst the rows of the range that satisfy the file's condition and pass
 // the filters.
-func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32, error) {
+func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint32, error) {
 	st := k.scanner.Stats
 	if k.where == nil {
-		st.RowsWhere.Add(r.hi - r.lo)
+		st.RowsWhere.Add(r.Hi - r.Lo)
 		return k.passing(ctx, r, nil, dst)
 	}
 	defer func() {
@@ -165,7 +166,7 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 	if err != nil {
 		return nil, err
 	}
-	first, err := k.keyFirst(ctx, r.group, within)
+	first, err := k.keyFirst(ctx, r.Group, within)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +185,7 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 		if dst, err = k.passing(ctx, r, k.base, dst); err != nil {
 			return nil, err
 		}
-		rows, err := k.where.among(ctx, r.group, dst[before:])
+		rows, err := k.where.among(ctx, r.Group, dst[before:])
 		st.RowsWhere.Add(int64(len(rows)))
 		return append(dst[:before], rows...), err
 	}
@@ -194,7 +195,7 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 	}
 	if all {
 		k.base = nil
-		st.RowsWhere.Add(r.hi - r.lo)
+		st.RowsWhere.Add(r.Hi - r.Lo)
 		return k.passing(ctx, r, nil, dst)
 	}
 	k.base = append(k.base[:0], rows...)
@@ -212,18 +213,18 @@ func (k *keyScan) rows(ctx context.Context, r rowRange, dst []uint32) ([]uint32,
 // within returns rows of a row group outside of which no row passes, according to
 // statistics of the key, or nil. If rows without a key are counted, all count. There are
 // none if the row group's statistics settle that no row satisfies the condition.
-func (k *keyScan) within(ctx context.Context, r rowRange) ([][2]int64, error) {
-	if !k.where.group(r.group).Has(where.True) {
+func (k *keyScan) within(ctx context.Context, r tasks.Range) ([][2]int64, error) {
+	if !k.where.group(r.Group).Has(where.True) {
 		return [][2]int64{}, nil
 	}
 	opts := &k.scanner.opts
 	if len(k.matches) > 1 || k.scanner.match[0].NoMatch || opts.CountNulls || opts.KeepLog {
 		return nil, nil
 	}
-	if err := k.where.look(ctx, r.group); err != nil || len(k.where.spans) == 0 { // then the key's index is not needed
+	if err := k.where.look(ctx, r.Group); err != nil || len(k.where.spans) == 0 { // then the key's index is not needed
 		return nil, err
 	}
-	return k.matches[0].within(ctx, r.group)
+	return k.matches[0].within(ctx, r.Group)
 }
 
 // keyFirst reports whether the keys of a row group are read before the condition's
@@ -251,32 +252,32 @@ func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (b
 }
 
 // passing appends to dst the rows of the range, or some of them, that pass the filters.
-func (k *keyScan) passing(ctx context.Context, r rowRange, some, dst []uint32) ([]uint32, error) {
+func (k *keyScan) passing(ctx context.Context, r tasks.Range, some, dst []uint32) ([]uint32, error) {
 	opts := &k.scanner.opts
 	if len(k.matches) == 1 && !k.scanner.match[0].NoMatch {
 		rows, nulls, err := k.matches[0].hits(ctx, r, some)
-		k.scanner.Stats.addNulls(k.file, r.group, nulls)
+		k.scanner.Stats.addNulls(k.file, r.Group, nulls)
 		k.pruned = k.matches[0].pruned() && k.unread()
 		return append(dst, rows...), err
 	}
 	k.pruned = k.unread()
-	k.votes.begin(int(r.hi - r.lo))
+	k.votes.begin(int(r.Hi - r.Lo))
 	for i, m := range k.matches {
 		rows, nulls, err := m.hits(ctx, r, some)
 		if err != nil {
 			return nil, err
 		}
 		if i == 0 {
-			k.scanner.Stats.addNulls(k.file, r.group, nulls)
+			k.scanner.Stats.addNulls(k.file, r.Group, nulls)
 		}
 		k.pruned = k.pruned && m.pruned()
 		if len(rows) == 0 && !opts.Any && !k.scanner.match[i].NoMatch && !k.strict {
 			return dst, nil // no other filter can let a row through
 		}
-		k.votes.add(rows, r.lo, k.scanner.match[i].NoMatch)
+		k.votes.add(rows, r.Lo, k.scanner.match[i].NoMatch)
 	}
 	before := len(dst)
-	dst = passed(&k.votes, dst, uint32(r.lo), opts.Any)
+	dst = passed(&k.votes, dst, uint32(r.Lo), opts.Any)
 	if some != nil {
 		dst = append(dst[:before], common(dst[before:], some)...)
 	}
@@ -308,7 +309,7 @@ type matched struct {
 }
 
 // pairs returns the rows of the range that pass, and updates the statistics.
-func (k *keyScan) pairs(ctx context.Context, r rowRange) (m matched, err error) {
+func (k *keyScan) pairs(ctx context.Context, r tasks.Range) (m matched, err error) {
 	if m.rows, err = k.scan(ctx, r, nil); err != nil {
 		return m, err
 	}

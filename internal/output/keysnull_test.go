@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // TestManifestCountsNulls: the root manifest has the rows of each input, with those that have
@@ -66,8 +67,8 @@ func nullableLog(t *testing.T, ranges int64, o source.Opening) []*source.File {
 	files := open(t, o, sourcetest.Put(t, filepath.Join(t.TempDir(), "log.parquet"), b.String()))
 	p := files[0].Parquet().File()
 	for g := range p.RowGroups {
-		p.Metadata.RowGroups[g].Columns[2].MetaData.TotalUncompressedSize = ranges * rangeBytes
-		sourcetest.Equal(t, "ranges", len(slices.Collect(rangesIn(p, g))), int(ranges))
+		p.Metadata.RowGroups[g].Columns[2].MetaData.TotalUncompressedSize = ranges * tasks.RangeBytes
+		sourcetest.Equal(t, "ranges", len(slices.Collect(tasks.RangesIn(p, g))), int(ranges))
 	}
 	return files
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -54,13 +55,13 @@ func (l *leafKeys) size() int64 {
 // shed releases that memory.
 func (l *leafKeys) shed() { l.ranges, l.there, l.uses, l.plain, l.dict = nil, nil, nil, nil, nil }
 
-// number is the leaf's number in the file.
+// Number is the leaf's number in the file.
 func (l *leafKeys) number() int { return l.leaf.values.Index() }
 
 // chunk opens the leaf's column chunk for those of some rows of a range that may hold a
 // member; nil: of all its rows. It returns nil if there are none. outside counts rows
 // elsewhere in the row group that are known to have no key.
-func (l *leafKeys) chunk(ctx context.Context, r rowRange, some []uint32) (c *parquet.Chunk, outside int64, err error) {
+func (l *leafKeys) chunk(ctx context.Context, r tasks.Range, some []uint32) (c *parquet.Chunk, outside int64, err error) {
 	n := l.expected
 	if n == nil {
 		if n, err = l.narrow(ctx, r, some != nil); err != nil {
@@ -85,7 +86,7 @@ func (l *leafKeys) chunk(ctx context.Context, r rowRange, some []uint32) (c *par
 		n.release()
 		return nil, n.nulls, nil
 	}
-	c = l.file.Parquet().File().ChunkIn(l.buf, r.group, l.number())
+	c = l.file.Parquet().File().ChunkIn(l.buf, r.Group, l.number())
 	if n.ahead != nil {
 		c.Expect(n.ahead)
 	}
@@ -116,18 +117,18 @@ func (l *leafKeys) prunedRows(ctx context.Context, group int) (_ [][2]int64, nul
 // narrow determines which rows of a range must be read; failing reports that some of them
 // fail the file's condition. NULLs elsewhere are counted with the first rows of the row
 // group.
-func (l *leafKeys) narrow(ctx context.Context, r rowRange, failing bool) (*narrowed, error) {
-	total := l.file.GroupRows(r.group)
-	ranges, nulls, err := l.prunedRows(ctx, r.group)
+func (l *leafKeys) narrow(ctx context.Context, r tasks.Range, failing bool) (*narrowed, error) {
+	total := l.file.GroupRows(r.Group)
+	ranges, nulls, err := l.prunedRows(ctx, r.Group)
 	if err != nil {
 		return nil, err
 	}
-	whole := r.lo == 0 && r.hi == total
+	whole := r.Lo == 0 && r.Hi == total
 	failing = failing || l.file.Where() != nil && !whole // so may rows elsewhere
 	if l.countNulls && (nulls < 0 || nulls > 0 && failing) {
 		ranges = [][2]int64{{0, total}}
 	}
-	if nulls < 0 || r.lo > 0 || failing {
+	if nulls < 0 || r.Lo > 0 || failing {
 		nulls = 0
 	}
 	n := &narrowed{none: len(ranges) == 0, nulls: nulls}
@@ -135,7 +136,7 @@ func (l *leafKeys) narrow(ctx context.Context, r rowRange, failing bool) (*narro
 		n.all = true
 		return n, nil
 	}
-	for _, within := range r.spans(total) {
+	for _, within := range r.Spans(total) {
 		n.spans = append(n.spans, prune.Intersect(ranges, [][2]int64{within})...)
 	}
 	return n, nil
@@ -191,15 +192,15 @@ func (l *leafKeys) placeOf(p *parquet.Page) position {
 }
 
 // Values passes on the key of every row, or of some rows.
-func (l *leafKeys) values(ctx context.Context, r rowRange, some []uint32) (rows, nulls int64, err error) {
-	rows = r.rows(some)
+func (l *leafKeys) values(ctx context.Context, r tasks.Range, some []uint32) (rows, nulls int64, err error) {
+	rows = r.Rows(some)
 	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
 		return rows, outside, err
 	}
 	defer l.buf.Rest()
 	nulls = outside
-	err = l.each(ctx, r.group, c, func(p *parquet.Page) error {
+	err = l.each(ctx, r.Group, c, func(p *parquet.Page) error {
 		n, err := l.page(p, c.Dictionary())
 		nulls += n
 		return err
@@ -207,18 +208,10 @@ func (l *leafKeys) values(ctx context.Context, r rowRange, some []uint32) (rows,
 	return rows, nulls, err
 }
 
-// rows returns the number of some rows of the range; nil: of all.
-func (r rowRange) rows(some []uint32) int64 {
-	if some != nil {
-		return int64(len(some))
-	}
-	return r.hi - r.lo
-}
-
 // firstPage passes on the keys of the first page of a row group.
-func (l *leafKeys) firstPage(ctx context.Context, r rowRange, _ []uint32) (rows, nulls int64, err error) {
+func (l *leafKeys) firstPage(ctx context.Context, r tasks.Range, _ []uint32) (rows, nulls int64, err error) {
 	defer l.buf.Rest()
-	c := l.file.Parquet().File().ChunkIn(l.buf, r.group, l.number())
+	c := l.file.Parquet().File().ChunkIn(l.buf, r.Group, l.number())
 	p, err := c.Next(ctx)
 	if errors.Is(err, io.EOF) {
 		return 0, 0, nil
@@ -227,7 +220,7 @@ func (l *leafKeys) firstPage(ctx context.Context, r rowRange, _ []uint32) (rows,
 		return 0, 0, err
 	}
 	nulls, err = l.page(p, c.Dictionary())
-	return int64(p.Values), nulls, source.InGroup(err, l.file, r.group)
+	return int64(p.Values), nulls, source.InGroup(err, l.file, r.Group)
 }
 
 // page passes on the keys of a page in steps, because a page may be large, and a
@@ -292,15 +285,15 @@ func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 
 // entries passes on the keys of dictionary pages once, with their number of rows,
 // and those of other pages row by row.
-func (l *leafKeys) entries(ctx context.Context, r rowRange, some []uint32) (rows, nulls int64, err error) {
-	rows = r.rows(some)
+func (l *leafKeys) entries(ctx context.Context, r tasks.Range, some []uint32) (rows, nulls int64, err error) {
+	rows = r.Rows(some)
 	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
 		return rows, outside, err
 	}
 	defer l.buf.Rest()
 	l.dict, nulls = nil, outside
-	err = l.each(ctx, r.group, c, func(p *parquet.Page) error {
+	err = l.each(ctx, r.Group, c, func(p *parquet.Page) error {
 		if p.Coded {
 			nulls += int64(p.Values - p.NonNull)
 			l.tally(p, c.Dictionary())
@@ -314,7 +307,7 @@ func (l *leafKeys) entries(ctx context.Context, r rowRange, some []uint32) (rows
 		return 0, 0, err
 	}
 	misfits, err := l.tallied()
-	return rows, nulls + misfits, source.InGroup(err, l.file, r.group)
+	return rows, nulls + misfits, source.InGroup(err, l.file, r.Group)
 }
 
 // tally counts the rows of a page by dictionary entry.

@@ -7,6 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -55,20 +56,20 @@ func (l *leafScan) shed() {
 	l.entry, l.partner, l.found, l.of = nil, nil, nil, nil
 }
 
-func (l *leafScan) hits(ctx context.Context, r rowRange, some []uint32) (_ []uint32, nulls int64, err error) {
+func (l *leafScan) hits(ctx context.Context, r tasks.Range, some []uint32) (_ []uint32, nulls int64, err error) {
 	l.found, l.of, l.nulls, l.dict = l.found[:0], l.of[:0], 0, nil
-	l.keys.Piece = source.Piece{File: l.file, Lo: r.group, Hi: r.group + 1}
+	l.keys.Piece = source.Piece{File: l.file, Lo: r.Group, Hi: r.Group + 1}
 	c, outside, err := l.chunk(ctx, r, some)
 	if err != nil || c == nil {
 		return nil, outside, err
 	}
 	defer l.buf.Rest()
-	if none, err := l.dictionaryDenies(ctx, c, r.group); err != nil {
+	if none, err := l.dictionaryDenies(ctx, c, r.Group); err != nil {
 		return nil, 0, err
 	} else if none {
 		c.SkipCoded()
 	}
-	err = l.each(ctx, r.group, c, func(p *parquet.Page) error {
+	err = l.each(ctx, r.Group, c, func(p *parquet.Page) error {
 		l.nulls += int64(p.Values - p.NonNull)
 		return l.match(p, c.Dictionary())
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // Of files over a network, the engine finds and announces what the key tasks of coming
@@ -148,8 +149,8 @@ func (l *lookahead) scout(ctx context.Context) {
 // same, and returns it as an error.
 func (s *rangeJob) announceKeys(ctx context.Context, k *keyScan) {
 	var err error
-	defer source.Recovered(k.file, s.rowRange.group, &err)
-	s.keys.where, s.keys.matches = k.announce(ctx, s.rowRange)
+	defer source.Recovered(k.file, s.Range.Group, &err)
+	s.keys.where, s.keys.matches = k.announce(ctx, s.Range)
 	s.announceAgain(k)
 }
 
@@ -182,7 +183,7 @@ func (s *rangeJob) releaseAgain() {
 
 // announce finds and announces what the scan of a range reads. Errors are those of the
 // scan, too.
-func (k *keyScan) announce(ctx context.Context, r rowRange) (where map[int]*parquet.Ahead, list []*narrowed) {
+func (k *keyScan) announce(ctx context.Context, r tasks.Range) (where map[int]*parquet.Ahead, list []*narrowed) {
 	list = make([]*narrowed, len(k.matches))
 	var spans [][2]int64 // of rows that may satisfy the condition
 	if k.where != nil {
@@ -204,9 +205,9 @@ func (k *keyScan) announce(ctx context.Context, r rowRange) (where map[int]*parq
 			return where, list
 		}
 		if k.where != nil {
-			n.restrict(spans, k.file.GroupRows(r.group))
+			n.restrict(spans, k.file.GroupRows(r.Group))
 		}
-		n.announce(k.file.Parquet().File(), r.group, l.number())
+		n.announce(k.file.Parquet().File(), r.Group, l.number())
 		list[i] = n
 	}
 	return where, list
@@ -268,10 +269,10 @@ func (s *rangeJob) announceLeaves(rows *selection) {
 		return
 	}
 	s.leavesAhead = make([]*parquet.Ahead, len(s.source.leaves))
-	list := rows.list(f.GroupRows(s.rowRange.group))
+	list := rows.list(f.GroupRows(s.Range.Group))
 	for _, i := range s.source.order {
 		if s.source.leaves[i] >= 0 && !s.source.ofTable(i) && !(s.source.adapt != nil && s.source.adapt[i] != nil && s.source.adapt[i].Missing) {
-			s.leavesAhead[i] = s.source.file().Ahead(s.rowRange.group, s.source.leaves[i], list)
+			s.leavesAhead[i] = s.source.file().Ahead(s.Range.Group, s.source.leaves[i], list)
 		}
 	}
 }
@@ -300,7 +301,7 @@ type taskAhead struct {
 }
 
 // lookAhead begins to find what the tasks read. The caller calls stop.
-func (r *keyReading) lookAhead(ctx context.Context, tasks []task) *tasksAhead {
+func (r *keyReading) lookAhead(ctx context.Context, tasks []tasks.Task) *tasksAhead {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &tasksAhead{tasks: make([]taskAhead, len(tasks)), free: make(chan struct{}, jobsAhead), cancel: cancel}
 	for i := range a.tasks {
@@ -341,23 +342,23 @@ func (r *keyReading) lookAhead(ctx context.Context, tasks []task) *tasksAhead {
 
 // announce finds and announces what a task reads. Errors and panics are
 // ignored: the task reads the same.
-func (w *keyWorker) announce(ctx context.Context, t task) (n *narrowed) {
+func (w *keyWorker) announce(ctx context.Context, t tasks.Task) (n *narrowed) {
 	var err error
-	defer source.Recovered(t.file, t.group, &err)
-	if !t.file.Remote() || w.options.FirstPages > 0 || w.open(t.file) != nil || w.leaf == nil {
+	defer source.Recovered(t.File, t.Group, &err)
+	if !t.File.Remote() || w.options.FirstPages > 0 || w.open(t.File) != nil || w.leaf == nil {
 		return nil
 	}
-	if n, err = w.leaf.narrow(ctx, t.rowRange, w.where != nil); err != nil {
+	if n, err = w.leaf.narrow(ctx, t.Range, w.where != nil); err != nil {
 		return nil
 	}
 	if w.where != nil {
-		spans, err := w.where.candidates(ctx, t.rowRange, nil)
+		spans, err := w.where.candidates(ctx, t.Range, nil)
 		if err != nil {
 			return nil
 		}
-		n.restrict(spans, t.file.GroupRows(t.group))
+		n.restrict(spans, t.File.GroupRows(t.Group))
 	}
-	n.announce(t.file.Parquet().File(), t.group, w.leaf.number())
+	n.announce(t.File.Parquet().File(), t.Group, w.leaf.number())
 	return n
 }
 

@@ -8,11 +8,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // rangeJob is the work on one range of rows.
 type rangeJob struct {
-	rowRange
+	tasks.Range
 	source *pageSource
 	within *inputGroup
 	rows   *selection            // that go to the output; nil: not known yet
@@ -29,8 +30,8 @@ type rangeJob struct {
 	leavesAhead []*parquet.Ahead // announced for its leaf tasks, by position in source.leaves
 }
 
-func newRangeJob(src *pageSource, in *inputGroup, r rowRange) *rangeJob {
-	return &rangeJob{rowRange: r, source: src, within: in, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}
+func newRangeJob(src *pageSource, in *inputGroup, r tasks.Range) *rangeJob {
+	return &rangeJob{Range: r, source: src, within: in, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}
 }
 
 // waits reports whether the job's rows are known, and it is not, because of other jobs
@@ -168,11 +169,11 @@ func newOutGroup(s *rangeJob, how howCopied) *outGroup {
 		switch {
 		case src.ofTable(i):
 			l.w.UseDictionary()
-		case how == wholeRows && src.mayCopy(s.rowRange.group, i):
+		case how == wholeRows && src.mayCopy(s.Range.Group, i):
 			l.whole = perhapsWhole
-		case how == mostRows && src.mayCopy(s.rowRange.group, i):
+		case how == mostRows && src.mayCopy(s.Range.Group, i):
 			l.w.KeepDictionary()
-		case src.leavesDictionary(s.rowRange.group, i): // so the output should not, either
+		case src.leavesDictionary(s.Range.Group, i): // so the output should not, either
 			l.w.NoDictionary()
 		}
 		g.leaves = append(g.leaves, l)

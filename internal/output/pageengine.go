@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // The page engine copies surviving rows of Parquet files from page to page. It
@@ -94,7 +95,7 @@ func copyPages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSou
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		e := &pageEngine{
-			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.continued, threads: workersFor(piecesOfSources(sources), s.opts.Threads), most: InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
+			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.continued, threads: tasks.Workers(piecesOfSources(sources), s.opts.Threads), most: tasks.InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, unmap: map[*source.File]func() error{},
 		}
 		if pairs != nil {
@@ -159,10 +160,10 @@ func (e *pageEngine) allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
 	return func(yield func(*rangeJob) bool) {
 		for _, src := range sources {
 			for g := src.piece.Lo; g < src.piece.Hi; g++ {
-				ranges := slices.Collect(rangesIn(src.file(), g))
+				ranges := slices.Collect(tasks.RangesIn(src.file(), g))
 				in := &inputGroup{total: len(ranges), own: src.ownGroup(g), some: src.piece.File.Where() != nil}
 				for _, r := range ranges {
-					in.heavy = in.heavy || e.perRow*(r.hi-r.lo) > tableBytes
+					in.heavy = in.heavy || e.perRow*(r.Hi-r.Lo) > tableBytes
 				}
 				for _, r := range ranges {
 					s := newRangeJob(src, in, r)
@@ -398,7 +399,7 @@ func (e *pageEngine) anotherNeed() (n int64) {
 	}
 	rows := int64(0)
 	for _, s := range e.open {
-		rows = max(rows, s.hi-s.lo)
+		rows = max(rows, s.Hi-s.Lo)
 	}
 	return n + leastTask + 3*4*rows
 }
@@ -440,7 +441,7 @@ func (e *pageEngine) decide() {
 // groupFor returns the row group for the rows of s, nil if too many row groups are
 // begun.
 func (e *pageEngine) groupFor(s *rangeJob, how howCopied) *outGroup {
-	s.bytes = s.source.expected(s.rowRange.group, s.rows.count) + e.perRow*s.rows.pairs()
+	s.bytes = s.source.expected(s.Range.Group, s.rows.count) + e.perRow*s.rows.pairs()
 	if how != someRows && s.within.group != nil {
 		return s.within.group
 	}

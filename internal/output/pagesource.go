@@ -27,7 +27,7 @@ type pageSource struct {
 	sink   *relay
 }
 
-// file is the Parquet file.
+// File is the Parquet file.
 func (p *pageSource) file() *parquet.File { return p.piece.File.Parquet().File() }
 
 // measure orders the leaves by size.

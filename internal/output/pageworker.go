@@ -44,7 +44,7 @@ func (w *pageWorker) shed() {
 // selectRows is the key task of a job.
 func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
-	defer source.Recovered(f, s.rowRange.group, &err)
+	defer source.Recovered(f, s.Range.Group, &err)
 	if w.file != f {
 		if w.checks == nil {
 			w.checks = e.scanner.checks()
@@ -80,17 +80,17 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
 	p := w.engine.pairs
 	if p == nil {
-		rows, err := w.keys.scan(ctx, s.rowRange, nil)
+		rows, err := w.keys.scan(ctx, s.Range, nil)
 		if err != nil {
 			return nil, err
 		}
-		return selected(s.rowRange, rows), nil
+		return selected(s.Range, rows), nil
 	}
-	m, err := w.keys.pairs(ctx, s.rowRange)
+	m, err := w.keys.pairs(ctx, s.Range)
 	if err != nil {
 		return nil, err
 	}
-	return paired(p, s.rowRange, m)
+	return paired(p, s.Range, m)
 }
 
 // known records the rows of a job, which is divided into jobs for the parts of them.
@@ -119,7 +119,7 @@ func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
 	s.rows = nil            // the parts have them
 	var jobs []*rangeJob
 	for _, part := range parts {
-		job := newRangeJob(s.source, s.within, s.rowRange)
+		job := newRangeJob(s.source, s.within, s.Range)
 		job.rows = part
 		jobs = append(jobs, job)
 	}
@@ -130,7 +130,7 @@ func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
 // copyLeaf is the task of one leaf of a job.
 func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(), err error) {
 	e, f := w.engine, s.source.piece.File
-	defer source.Recovered(f, s.rowRange.group, &err)
+	defer source.Recovered(f, s.Range.Group, &err)
 	defer w.buf.Rest()
 	l := s.group.leaves[i]
 	var shape parquet.Shape
@@ -146,7 +146,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 		err = l.add(s.number, next)
 		stop()
 	default:
-		pages := s.source.pages(w.buf, s.rowRange.group, i, s.rows, s.group.how)
+		pages := s.source.pages(w.buf, s.Range.Group, i, s.rows, s.group.how)
 		if a := s.leafAhead(i); a != nil {
 			pages.expect(a)
 		}
@@ -161,7 +161,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 	}
 	if err != nil {
 		if add := (*addError)(nil); errors.As(err, &add) {
-			err = fmt.Errorf("%s: %w", fault.At{File: f.Name(), RowGroup: s.rowRange.group + 1}, add.error)
+			err = fmt.Errorf("%s: %w", fault.At{File: f.Name(), RowGroup: s.Range.Group + 1}, add.error)
 		}
 		return nil, f.Unless(err)
 	}
@@ -170,7 +170,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 			s.shapes[s.source.leaves[i]] = shape
 		}
 		if s.done++; s.done == len(s.taken) {
-			if err := s.source.file().CheckShapes(s.rowRange.group, s.shapes); err != nil && e.err == nil {
+			if err := s.source.file().CheckShapes(s.Range.Group, s.shapes); err != nil && e.err == nil {
 				e.err = f.Unless(err)
 				e.cancel()
 			}
@@ -207,12 +207,12 @@ func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLe
 	if src.piece.File.Remote() {
 		o.Keep = w.engine.keeps()
 	}
-	chunk, why, err := src.layout.CopyChunk(ctx, src.file(), s.rowRange.group, src.leaves[i], i, o)
+	chunk, why, err := src.layout.CopyChunk(ctx, src.file(), s.Range.Group, src.leaves[i], i, o)
 	if err != nil {
 		return inPages, err
 	}
 	if why != "" {
-		if src.leavesDictionary(s.rowRange.group, i) {
+		if src.leavesDictionary(s.Range.Group, i) {
 			l.w.NoDictionary()
 		}
 		return inPages, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -91,23 +92,23 @@ func ReadKeys(ctx context.Context, pieces []source.Piece, o KeyOptions, newWork 
 	if err := options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"); err != nil {
 		return 0, 0, err
 	}
-	tasks, err := o.tasks(pieces)
+	all, err := o.tasks(pieces)
 	if err != nil {
 		return 0, 0, err
 	}
-	way := flightOf(InFlight(pieces), processors(o.Threads), func() int64 { return keyNeed(pieces, columns, o.Options) })
+	way := tasks.NewFlight(tasks.InFlight(pieces), tasks.Processors(o.Threads), func() int64 { return keyNeed(pieces, columns, o.Options) })
 	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p source.Piece) bool { return p.File.Format().IsText() }) {
-		tasks = textRuns(tasks, way.workers)
+		all = tasks.TextRuns(all, way.Workers)
 	}
-	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(tasks, way.workers), progress: progress.Of(ctx)}
+	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(all, way.Workers), progress: progress.Of(ctx)}
 	if slices.ContainsFunc(pieces, func(p source.Piece) bool { return p.File.Remote() }) {
-		shared.ahead = shared.lookAhead(ctx, tasks)
+		shared.ahead = shared.lookAhead(ctx, all)
 		defer shared.ahead.stop()
 	}
 	if o.Runs > 0 {
 		shared.rows = rowsOfPieces(pieces)
 	}
-	for _, err := range mapTasks(ctx, tasks, way, func() (taskWork[nothing], error) {
+	for _, err := range tasks.Map(ctx, all, way, func() (tasks.Work[nothing], error) {
 		work, err := newWork()
 		return newKeyWorker(shared, work).read, err
 	}) {
@@ -119,16 +120,16 @@ func ReadKeys(ctx context.Context, pieces []source.Piece, o KeyOptions, newWork 
 }
 
 // tasks divides the work of reading the pieces.
-func (o *KeyOptions) tasks(pieces []source.Piece) ([]task, error) {
+func (o *KeyOptions) tasks(pieces []source.Piece) ([]tasks.Task, error) {
 	switch {
 	case o.Runs > 0:
 		return runsOf(pieces, o.Runs, o.RunRows)
 	case o.FirstPages > 0:
 		return firstPagesOf(pieces, o.FirstPages), nil
 	case o.narrowed():
-		return rowRangesOf(pieces), nil
+		return tasks.Ranges(pieces), nil
 	}
-	return groupsOf(pieces), nil
+	return tasks.Groups(pieces), nil
 }
 
 // narrowed reports whether batches may have fewer rows than are read.
@@ -138,7 +139,7 @@ func (o *KeyOptions) narrowed() bool { return o.Distinct || o.Filter != nil }
 type keyReading struct {
 	options KeyOptions
 	columns []key.Column
-	way     flight
+	way     tasks.Flight
 	parsers int         // goroutines that parse a text file
 	rows    int64       // of all pieces, for shares of runs
 	ahead   *tasksAhead // nil: no file is over a network
@@ -215,30 +216,30 @@ type nothing struct{}
 
 func (nothing) Release() {}
 
-// Batches implements taskWork.
-func (w *keyWorker) read(ctx context.Context, t task, _ func(nothing) error) error {
-	expected, err := w.ahead.begin(ctx, t.number)
+// Batches implements Work.
+func (w *keyWorker) read(ctx context.Context, t tasks.Task, _ func(nothing) error) error {
+	expected, err := w.ahead.begin(ctx, t.Number)
 	if err != nil {
 		return err
 	}
 	defer expected.release()
-	if err := w.open(t.file); err != nil {
+	if err := w.open(t.File); err != nil {
 		return err
 	}
-	w.keys.Piece = source.Piece{File: t.file, Lo: t.group, Hi: t.after()}
-	w.keys.Run, w.keys.Share, w.keys.Times = t.number, t.stands/float64(max(w.rows, 1)), nil
-	if text, column, ok := w.plainText(t.file); ok {
+	w.keys.Piece = source.Piece{File: t.File, Lo: t.Group, Hi: t.After()}
+	w.keys.Run, w.keys.Share, w.keys.Times = t.Number, t.Stands/float64(max(w.rows, 1)), nil
+	if text, column, ok := w.plainText(t.File); ok {
 		return w.text(ctx, text, t, column)
 	}
-	if w.options.FirstPages > 0 && t.file.Where() != nil {
+	if w.options.FirstPages > 0 && t.File.Where() != nil {
 		return nil
 	}
-	some, err := w.satisfying(ctx, t.rowRange)
+	some, err := w.satisfying(ctx, t.Range)
 	if err != nil {
 		return err
 	}
 	if w.leaf == nil {
-		return w.readRecords(ctx, t.file, t, some)
+		return w.readRecords(ctx, t.File, t, some)
 	}
 	w.leaf.expected = expected
 	read := w.leaf.values
@@ -248,7 +249,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(nothing) error) err
 	case w.options.Distinct:
 		read = w.leaf.entries
 	}
-	rows, nulls, err := read(ctx, t.rowRange, some)
+	rows, nulls, err := read(ctx, t.Range, some)
 	w.leaf.expected = nil
 	w.count(rows, nulls)
 	return err
@@ -257,7 +258,7 @@ func (w *keyWorker) read(ctx context.Context, t task, _ func(nothing) error) err
 // satisfying returns the rows of a range that satisfy the file's condition, if it is
 // Parquet; nil: all do, or the rows are read as records. In a sample it passes on the
 // others as rows without a key.
-func (w *keyWorker) satisfying(ctx context.Context, r rowRange) (some []uint32, err error) {
+func (w *keyWorker) satisfying(ctx context.Context, r tasks.Range) (some []uint32, err error) {
 	if w.where == nil {
 		return nil, nil
 	}
@@ -269,7 +270,7 @@ func (w *keyWorker) satisfying(ctx context.Context, r rowRange) (some []uint32, 
 		some = []uint32{}
 	}
 	if w.options.Runs > 0 {
-		w.keys.without(int(r.hi-r.lo) - len(some))
+		w.keys.without(int(r.Hi-r.Lo) - len(some))
 		return some, w.work(&w.keys)
 	}
 	return some, nil
@@ -289,20 +290,20 @@ func (w *keyWorker) pass() error {
 	return w.work(&w.keys)
 }
 
-func (w *keyWorker) readRecords(ctx context.Context, f *source.File, t task, some []uint32) error {
+func (w *keyWorker) readRecords(ctx context.Context, f *source.File, t tasks.Task, some []uint32) error {
 	if w.options.FirstPages > 0 {
 		return nil
 	}
 	if w.records == nil {
 		w.records = &recordKeys{
-			file: f, from: w.way.table(f), columns: w.columns, options: w.options.Options,
+			file: f, from: w.way.Table(f), columns: w.columns, options: w.options.Options,
 			filtered: w.options.Filter != nil, ids: w.options.IDs, read: w.enc.Columns(), keys: &w.keys,
 			failing: w.options.Runs > 0,
 		}
 	}
-	for last := t.after(); t.group < last; t.group++ {
-		w.keys.Piece.Lo, w.keys.Piece.Hi = t.group, t.group+1
-		if err := w.records.each(ctx, t.rowRange, some, w.pass); err != nil {
+	for last := t.After(); t.Group < last; t.Group++ {
+		w.keys.Piece.Lo, w.keys.Piece.Hi = t.Group, t.Group+1
+		if err := w.records.each(ctx, t.Range, some, w.pass); err != nil {
 			return err
 		}
 	}
@@ -327,17 +328,17 @@ func (w *keyWorker) plainText(f *source.File) (t *text.Table, column int, ok boo
 }
 
 // parsersOf divides the threads among the row groups that are read at the same time.
-func parsersOf(tasks []task, threads int) int {
+func parsersOf(tasks []tasks.Task, threads int) int {
 	return threads / max(min(len(tasks), threads), 1)
 }
 
 // text passes on the keys of row groups of a text file.
-func (w *keyWorker) text(ctx context.Context, t *text.Table, groups task, column int) error {
+func (w *keyWorker) text(ctx context.Context, t *text.Table, groups tasks.Task, column int) error {
 	if w.options.FirstPages > 0 {
 		return nil
 	}
 	kind := t.Kind(column)
-	for v, err := range t.ReadPlain(ctx, groups.group, groups.after(), column, w.parsers) {
+	for v, err := range t.ReadPlain(ctx, groups.Group, groups.After(), column, w.parsers) {
 		if err != nil {
 			return err
 		}
@@ -360,7 +361,7 @@ func (w *keyWorker) text(ctx context.Context, t *text.Table, groups task, column
 // keyNeed is need for the key columns, plus the steps in which keys are passed on.
 func keyNeed(pieces []source.Piece, columns []key.Column, o key.Options) int64 {
 	const steps = 8 * stepBytes
-	return steps + need(pieces, func(f *source.File) ([]int, error) {
+	return steps + tasks.Need(pieces, func(f *source.File) ([]int, error) {
 		enc, err := key.NewEncoder(f.Schema(), columns, o)
 		if err != nil {
 			return []int{}, err

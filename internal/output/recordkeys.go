@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -36,7 +37,7 @@ type recordKeys struct {
 // each calls fn with the keys of the rows, or of some of them. For files other than
 // Parquet, it reads the whole row group, and leaves out rows that fail the file's
 // condition.
-func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn func() error) error {
+func (r *recordKeys) each(ctx context.Context, rows tasks.Range, some []uint32, fn func() error) error {
 	r.list(rows, some)
 	first := int64(0) // of the record, within the row group
 	picked := r.rows
@@ -49,7 +50,7 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn 
 	if seeks {
 		ctx = parquet.WithTurn(ctx, nil)
 	}
-	for rec, err := range source.ReadKeysOf(ctx, r.from, rows.group, read, r.rows) {
+	for rec, err := range source.ReadKeysOf(ctx, r.from, rows.Group, read, r.rows) {
 		if err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func (r *recordKeys) each(ctx context.Context, rows rowRange, some []uint32, fn 
 			err := r.satisfying(some, at, fn)
 			some.Release()
 			if err != nil {
-				return source.InGroup(err, r.file, rows.group)
+				return source.InGroup(err, r.file, rows.Group)
 			}
 		}
 		if seeks && r.rows != nil {
@@ -105,8 +106,8 @@ func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) 
 }
 
 // list lists the rows, or some of them; nil for the whole row group.
-func (r *recordKeys) list(rows rowRange, some []uint32) {
-	total := r.file.GroupRows(rows.group)
+func (r *recordKeys) list(rows tasks.Range, some []uint32) {
+	total := r.file.GroupRows(rows.Group)
 	if some != nil {
 		r.rows = append(r.rows[:0], some...)
 		if r.rows == nil {
@@ -114,12 +115,12 @@ func (r *recordKeys) list(rows rowRange, some []uint32) {
 		}
 		return
 	}
-	if rows.hi < 0 || rows.lo == 0 && rows.hi == total {
+	if rows.Hi < 0 || rows.Lo == 0 && rows.Hi == total {
 		r.rows = nil
 		return
 	}
 	r.rows = r.rows[:0]
-	for _, s := range rows.spans(total) {
+	for _, s := range rows.Spans(total) {
 		for row := s[0]; row < s[1]; row++ {
 			r.rows = append(r.rows, uint32(row))
 		}

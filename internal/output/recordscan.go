@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // recordScan is a matchScan for a key of any shape. It reads Arrow records.
@@ -23,7 +24,7 @@ func newRecordScan(f *source.File, m Predicate, read []int, keys *Keys, c check,
 	columns, o, err := m.key()
 	from := f.Parquet()
 	if f.InFlight() > 0 {
-		from = from.InBatches(max(f.InFlight()/keyBatches, leastBatch))
+		from = from.InBatches(max(f.InFlight()/keyBatches, tasks.LeastBatch))
 	}
 	if c == nil {
 		c = (*Keys).Probe
@@ -46,9 +47,9 @@ func (r *recordScan) size() int64 { return int64(4 * (cap(r.rows) + cap(r.found)
 
 func (r *recordScan) shed() { r.rows, r.found, r.of = nil, nil, nil }
 
-func (r *recordScan) hits(ctx context.Context, rows rowRange, some []uint32) (_ []uint32, nulls int64, err error) {
+func (r *recordScan) hits(ctx context.Context, rows tasks.Range, some []uint32) (_ []uint32, nulls int64, err error) {
 	r.found, r.of = r.found[:0], r.of[:0]
-	r.keys.Piece = source.Piece{File: r.file, Lo: rows.group, Hi: rows.group + 1}
+	r.keys.Piece = source.Piece{File: r.file, Lo: rows.Group, Hi: rows.Group + 1}
 	err = r.each(ctx, rows, some, func() error {
 		nulls += int64(r.keys.Batch.Nulls())
 		members, err := r.check(r.keys)

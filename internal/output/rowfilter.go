@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -88,15 +89,15 @@ func (w *rowFilter) shed() {
 // rows returns the rows of a range that satisfy the condition, ascending. If all do, it
 // returns all instead of a list. within, if not nil, are ascending ranges: rows outside
 // them are not needed. The slice is valid until the next call.
-func (w *rowFilter) rows(ctx context.Context, r rowRange, within [][2]int64) (rows []uint32, all bool, err error) {
+func (w *rowFilter) rows(ctx context.Context, r tasks.Range, within [][2]int64) (rows []uint32, all bool, err error) {
 	if within != nil && len(within) == 0 {
-		return nil, r.lo == r.hi, nil
+		return nil, r.Lo == r.Hi, nil
 	}
-	if err := w.look(ctx, r.group); err != nil {
+	if err := w.look(ctx, r.Group); err != nil {
 		return nil, false, err
 	}
-	total := w.file.GroupRows(r.group)
-	spans := r.spans(total)
+	total := w.file.GroupRows(r.Group)
+	spans := r.Spans(total)
 	if len(w.spans) == 1 && w.spans[0] == (rowSpan{0, total, true}) && (within == nil || len(within) == 1 && within[0] == [2]int64{0, total}) {
 		return nil, true, nil
 	}
@@ -109,8 +110,8 @@ func (w *rowFilter) rows(ctx context.Context, r rowRange, within [][2]int64) (ro
 			}
 		}
 	}
-	rows, err = w.settle(ctx, r.group)
-	return rows, err == nil && int64(len(rows)) == r.hi-r.lo, err
+	rows, err = w.settle(ctx, r.Group)
+	return rows, err == nil && int64(len(rows)) == r.Hi-r.Lo, err
 }
 
 func orAll(within [][2]int64, total int64) [][2]int64 {

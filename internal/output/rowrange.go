@@ -2,166 +2,44 @@ package output
 
 import (
 	"fmt"
-	"iter"
 	"math/bits"
-	"slices"
 
-	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
-// rowRange is a range of rows of one row group: lo to hi, exclusive. A negative hi
-// means all rows of a row group whose number of rows is unknown. A hi above the
-// number of rows continues at the beginning of the row group.
-type rowRange struct {
-	group  int
-	lo, hi int64
-}
-
-// spans returns the range as one or two ascending ranges that do not wrap around.
-// total is the number of rows of the row group.
-func (r rowRange) spans(total int64) [][2]int64 {
-	if r.hi <= total {
-		return [][2]int64{{r.lo, r.hi}}
-	}
-	return [][2]int64{{0, r.hi - total}, {r.lo, total}}
-}
-
-// task is a part of the work on some pieces.
-type task struct {
-	rowRange
-	file   *source.File
-	end    int     // the row group after the last one, if text is read in runs; else 0
-	piece  int     // index of its piece
-	number int     // its number among the tasks
-	last   bool    // the next task is of another file
-	stands float64 // rows that a run of a sample represents
-}
-
-// after returns the row group after the last one of the task.
-func (t *task) after() int { return max(t.end, t.group+1) }
-
-// groupsOf returns a task for each row group of the pieces.
-func groupsOf(pieces []source.Piece) (tasks []task) {
-	for i, p := range pieces {
-		for g := p.Lo; g < p.Hi; g++ {
-			all := rowRange{group: g, lo: 0, hi: p.File.GroupRows(g)}
-			tasks = append(tasks, task{rowRange: all, file: p.File, piece: i, number: len(tasks)})
-		}
-	}
-	return tasks
-}
-
-// textRuns makes runs of the row groups of a text file, which are read as one: the fewer
-// the cheaper, but each worker should get several. Reading CSV anywhere but at the start
-// takes counting the quotes before. That is cheap unless they are compressed.
-func textRuns(tasks []task, workers int) (runs []task) {
-	for len(tasks) > 0 {
-		t, n := tasks[0], 1
-		for n < len(tasks) && tasks[n].piece == t.piece {
-			n++
-		}
-		most := 1
-		if t.file.Format().IsText() {
-			most = max(min(n/(runsOfWorker*workers), mostOfRun), 1)
-			if workers == 1 || t.file.Format() == dataset.CSV && t.file.Compressed() {
-				most = n
-			}
-		}
-		for run := range slices.Chunk(tasks[:n], most) {
-			t := run[0]
-			t.end, t.number = run[0].group+len(run), len(runs)
-			runs = append(runs, t)
-		}
-		tasks = tasks[n:]
-	}
-	return runs
-}
-
-// Limits of the runs of row groups of text.
-const (
-	runsOfWorker = 8 // at least, if there are as many row groups
-	mostOfRun    = 8 // row groups
-)
-
-// groupsWithRows is groupsOf without row groups that have no row according to
+// groupsWithRows is Groups without row groups that have no row according to
 // [MostRows].
-func groupsWithRows(pieces []source.Piece) (tasks []task) {
+func groupsWithRows(pieces []source.Piece) (todo []tasks.Task) {
 	most := map[int][]int64{}
-	for _, t := range groupsOf(pieces) {
-		p := pieces[t.piece]
-		if most[t.piece] == nil {
-			most[t.piece] = groupsMost(p)
+	for _, t := range tasks.Groups(pieces) {
+		p := pieces[t.Piece]
+		if most[t.Piece] == nil {
+			most[t.Piece] = groupsMost(p)
 		}
-		if most[t.piece][t.group-p.Lo] > 0 {
-			tasks = append(tasks, t)
-		}
-	}
-	return tasks
-}
-
-// rowRangesOf is groupsOf with large row groups of Parquet files divided.
-func rowRangesOf(pieces []source.Piece) (tasks []task) {
-	for _, t := range groupsOf(pieces) {
-		p := t.file.Parquet()
-		if p == nil {
-			t.number = len(tasks)
-			tasks = append(tasks, t)
-			continue
-		}
-		for r := range rangesIn(p.File(), t.group) {
-			t.rowRange, t.number = r, len(tasks)
-			tasks = append(tasks, t)
+		if most[t.Piece][t.Group-p.Lo] > 0 {
+			todo = append(todo, t)
 		}
 	}
-	return tasks
-}
-
-// Limits of the ranges into which a large row group is divided.
-const (
-	rangeRows  = 1 << 20   // approximate rows
-	rangeBytes = 128 << 20 // approximate bytes of all columns, decompressed
-)
-
-// rangesIn divides a row group into ranges that, according to the footer, take a
-// limited amount of memory.
-func rangesIn(f *parquet.File, group int) iter.Seq[rowRange] {
-	return func(yield func(rowRange) bool) {
-		rows, bytes := f.RowGroups[group].Rows, int64(0)
-		for _, c := range f.Metadata.RowGroups[group].Columns {
-			bytes += min(c.MetaData.TotalUncompressedSize, 1<<40)
-		}
-		n := max(1, (rows+rangeRows/2)/rangeRows, bytes/rangeBytes)
-		n = min(n, max(rows, 1))
-		for i := range n {
-			r := rowRange{group: group, lo: rows / n * i, hi: rows / n * (i + 1)}
-			if i == n-1 {
-				r.hi = rows
-			}
-			if !yield(r) {
-				return
-			}
-		}
-	}
+	return todo
 }
 
 // firstPagesOf returns up to n row groups of Parquet files, spread evenly over the
 // pieces.
-func firstPagesOf(pieces []source.Piece, n int) (tasks []task) {
-	var groups []task
-	for _, t := range groupsOf(pieces) {
-		if t.file.Parquet() != nil {
+func firstPagesOf(pieces []source.Piece, n int) (todo []tasks.Task) {
+	var groups []tasks.Task
+	for _, t := range tasks.Groups(pieces) {
+		if t.File.Parquet() != nil {
 			groups = append(groups, t)
 		}
 	}
 	n = min(n, len(groups))
 	for i := range n {
 		t := groups[source.Nth(i, n, int64(len(groups)))]
-		t.number = i
-		tasks = append(tasks, t)
+		t.Number = i
+		todo = append(todo, t)
 	}
-	return tasks
+	return todo
 }
 
 // rowsOfPieces returns the sum of [MostRows], or -1 if it is not known until the
@@ -184,7 +62,7 @@ func rowsOfPieces(pieces []source.Piece) (total int64) {
 // beginning of its row group, each row of a row group is equally likely to be in a
 // run, and the mean over runs of the mean over a run's rows is the mean over all
 // rows. The choice depends on the number of rows alone.
-func runsOf(pieces []source.Piece, n int, rows int64) (runs []task, err error) {
+func runsOf(pieces []source.Piece, n int, rows int64) (runs []tasks.Task, err error) {
 	total := rowsOfPieces(pieces)
 	if total < 0 {
 		return nil, fmt.Errorf("a sample of rows whose number is not known")
@@ -193,9 +71,9 @@ func runsOf(pieces []source.Piece, n int, rows int64) (runs []task, err error) {
 	var before int64 // rows of the groups so far
 	next := 0
 	for _, t := range groupsWithRows(pieces) {
-		size := t.hi
+		size := t.Hi
 		if all && size > 0 {
-			t.number, t.stands = len(runs), float64(size)
+			t.Number, t.Stands = len(runs), float64(size)
 			runs = append(runs, t)
 		}
 		for ; !all && next < n; next++ {
@@ -203,9 +81,9 @@ func runsOf(pieces []source.Piece, n int, rows int64) (runs []task, err error) {
 			if at >= before+size {
 				break
 			}
-			t.number, t.stands = next, float64(total)/float64(n)
-			if t.lo, t.hi = at-before, at-before+rows; rows >= size {
-				t.lo, t.hi = 0, size
+			t.Number, t.Stands = next, float64(total)/float64(n)
+			if t.Lo, t.Hi = at-before, at-before+rows; rows >= size {
+				t.Lo, t.Hi = 0, size
 			}
 			runs = append(runs, t)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
@@ -43,7 +44,7 @@ func (w *rowFilter) look(ctx context.Context, group int) error {
 	return nil
 }
 
-// group sets the possible truth values of each predicate according to the statistics of a
+// Group sets the possible truth values of each predicate according to the statistics of a
 // row group, and returns those of the condition.
 func (w *rowFilter) group(group int) where.Truths {
 	if w.at != group {
@@ -213,25 +214,25 @@ func (w *rowFilter) byPages(group int, total int64) error {
 
 // candidates returns the rows of a range that may satisfy the condition; within as in
 // rows.
-func (w *rowFilter) candidates(ctx context.Context, r rowRange, within [][2]int64) (spans [][2]int64, err error) {
+func (w *rowFilter) candidates(ctx context.Context, r tasks.Range, within [][2]int64) (spans [][2]int64, err error) {
 	if within != nil && len(within) == 0 {
 		return nil, nil
 	}
-	if err := w.look(ctx, r.group); err != nil {
+	if err := w.look(ctx, r.Group); err != nil {
 		return nil, err
 	}
-	total := w.file.GroupRows(r.group)
+	total := w.file.GroupRows(r.Group)
 	var all [][2]int64
 	for _, s := range w.spans {
 		all = append(all, [2]int64{s.lo, s.hi})
 	}
-	return prune.Intersect(prune.Intersect(all, orAll(within, total)), r.spans(total)), nil
+	return prune.Intersect(prune.Intersect(all, orAll(within, total)), r.Spans(total)), nil
 }
 
 // announce announces what evaluating the condition for a range will read, of files over
 // a network, and returns the rows that may satisfy it. Each column is announced for all of
 // them, also those that need it only if others let a row through.
-func (w *rowFilter) announce(ctx context.Context, r rowRange, within [][2]int64) (ahead map[int]*parquet.Ahead, spans [][2]int64, err error) {
+func (w *rowFilter) announce(ctx context.Context, r tasks.Range, within [][2]int64) (ahead map[int]*parquet.Ahead, spans [][2]int64, err error) {
 	if spans, err = w.candidates(ctx, r, within); err != nil {
 		return nil, nil, err
 	}
@@ -245,9 +246,9 @@ func (w *rowFilter) announce(ctx context.Context, r rowRange, within [][2]int64)
 		return nil, spans, nil
 	}
 	ahead = map[int]*parquet.Ahead{}
-	for _, c := range w.undecided(r.group) {
+	for _, c := range w.undecided(r.Group) {
 		if c.plain {
-			ahead[c.leaf.Index()] = w.file.Parquet().File().AheadOf(r.group, c.leaf.Index(), unsure)
+			ahead[c.leaf.Index()] = w.file.Parquet().File().AheadOf(r.Group, c.leaf.Index(), unsure)
 		}
 	}
 	return ahead, spans, nil

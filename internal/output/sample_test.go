@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -34,16 +35,16 @@ func TestRuns(t *testing.T) {
 	}
 	at := map[int64][]float64{1000: make([]float64, 1000), 100: make([]float64, 100), 7: make([]float64, 7)}
 	var stands float64
-	last := task{}
+	last := tasks.Task{}
 	for _, r := range runs {
-		size := f.GroupRows(r.group)
-		if r.group < last.group || r.group == last.group && r.lo < last.lo || r.hi-r.lo != min(rows, size) || r.lo >= size {
+		size := f.GroupRows(r.Group)
+		if r.Group < last.Group || r.Group == last.Group && r.Lo < last.Lo || r.Hi-r.Lo != min(rows, size) || r.Lo >= size {
 			t.Fatalf("run %+v after %+v in a group of %d", r, last, size)
 		}
 		last = r
-		stands += r.stands
-		picked := picked(r.rowRange, size)
-		if int64(len(picked)) != r.hi-r.lo || !slices.IsSorted(picked) || len(slices.Compact(slices.Clone(picked))) != len(picked) {
+		stands += r.Stands
+		picked := picked(r.Range, size)
+		if int64(len(picked)) != r.Hi-r.Lo || !slices.IsSorted(picked) || len(slices.Compact(slices.Clone(picked))) != len(picked) {
 			t.Fatalf("run %+v picks %v", r, picked)
 		}
 		for _, row := range picked {
@@ -81,8 +82,8 @@ func TestRuns(t *testing.T) {
 }
 
 // picked lists the rows of a run.
-func picked(r rowRange, size int64) (rows []uint32) {
-	for _, s := range r.spans(size) {
+func picked(r tasks.Range, size int64) (rows []uint32) {
+	for _, s := range r.Spans(size) {
 		for row := s[0]; row < s[1]; row++ {
 			rows = append(rows, uint32(row))
 		}
@@ -133,10 +134,10 @@ func TestReadKeysOfRuns(t *testing.T) {
 				}
 				all, read := 0.0, int64(0)
 				for i, r := range runs {
-					picked := picked(r.rowRange, r.file.GroupRows(r.group))
+					picked := picked(r.Range, r.File.GroupRows(r.Group))
 					var want []string
 					for _, row := range picked {
-						if k, ok := keyAt(t, ids, names, column, r.group*groupRows+int(row)); ok {
+						if k, ok := keyAt(t, ids, names, column, r.Group*groupRows+int(row)); ok {
 							want = append(want, k)
 						}
 					}

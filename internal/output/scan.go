@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
@@ -48,9 +49,9 @@ func scanRecords(ctx context.Context, s *Scanner, pieces []source.Piece) iter.Se
 				yield(Rows{}, err)
 			}
 		}()
-		way := flightOf(InFlight(pieces)/forRecords, workersFor(pieces, s.opts.Threads), func() int64 { return need(pieces, s.opts.columns) + rowsNeed(pieces) })
-		for r, err := range mapTasks(ctx, groupsOf(pieces), way, func() (taskWork[arrow.Record], error) { return newScanWorker(s, pieces, way) }) {
-			if !yield(Rows{Piece: r.piece, Record: r.value}, err) || err != nil {
+		way := tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, s.opts.Threads), func() int64 { return tasks.Need(pieces, s.opts.columns) + rowsNeed(pieces) })
+		for r, err := range tasks.Map(ctx, tasks.Groups(pieces), way, func() (tasks.Work[arrow.Record], error) { return newScanWorker(s, pieces, way) }) {
+			if !yield(Rows{Piece: r.Piece, Record: r.Value}, err) || err != nil {
 				return
 			}
 		}
@@ -164,17 +165,17 @@ func rowsNeed(pieces []source.Piece) (most int64) {
 			}
 		}
 	}
-	return 3 * 4 * min(most, rangeRows)
+	return 3 * 4 * min(most, tasks.RangeRows)
 }
 
-func newScanWorker(s *Scanner, pieces []source.Piece, way flight) (taskWork[arrow.Record], error) {
+func newScanWorker(s *Scanner, pieces []source.Piece, way tasks.Flight) (tasks.Work[arrow.Record], error) {
 	w := &scanWorker{scanner: s, way: way, checks: s.checks(), buf: new(parquet.Buffers)}
 	var err error
 	if s.opts.Work != nil {
 		w.further, err = s.opts.Work()
 	}
-	return func(ctx context.Context, t task, emit func(arrow.Record) error) error {
-		return w.group(ctx, pieces[t.piece], t.group, emit)
+	return func(ctx context.Context, t tasks.Task, emit func(arrow.Record) error) error {
+		return w.group(ctx, pieces[t.Piece], t.Group, emit)
 	}, err
 }
 

@@ -11,13 +11,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // scanWorker makes records of the rows that pass, in one goroutine.
 type scanWorker struct {
 	scanner *Scanner
-	way     flight
+	way     tasks.Flight
 	checks  []check
 	further Work // transforms the records; nil: leaves them unchanged
 
@@ -33,7 +34,7 @@ type scanWorker struct {
 	rows    []int
 }
 
-// group scans a row group. In Parquet files it reads the keys first and then the
+// Group scans a row group. In Parquet files it reads the keys first and then the
 // rows that pass, in others all rows.
 func (w *scanWorker) group(ctx context.Context, p source.Piece, group int, emit func(arrow.Record) error) error {
 	s := w.scanner
@@ -55,13 +56,13 @@ func (w *scanWorker) group(ctx context.Context, p source.Piece, group int, emit 
 	if err != nil {
 		return err
 	}
-	for r := range rangesIn(p.File.Parquet().File(), group) {
+	for r := range tasks.RangesIn(p.File.Parquet().File(), group) {
 		rows, err := w.keys.scan(ctx, r, w.selected[:0])
 		if err != nil {
 			return err
 		}
 		w.selected = rows
-		for rec, err := range w.way.table(p.File).(*arrowparquet.Parquet).ReadRows(ctx, group, columns, rows) {
+		for rec, err := range w.way.Table(p.File).(*arrowparquet.Parquet).ReadRows(ctx, group, columns, rows) {
 			if err != nil {
 				return err
 			}

@@ -7,11 +7,12 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // selection is the rows of a range that go to the output.
 type selection struct {
-	of    rowRange
+	of    tasks.Range
 	rows  []uint32 // of the row group, ascending; nil: all of the range
 	count int64    // rows of the output
 	kept  int64    // rows of the log that no earlier scan has kept; see setKept
@@ -26,9 +27,9 @@ type selection struct {
 }
 
 // selected returns the selection of rows that stand once.
-func selected(r rowRange, rows []uint32) *selection {
+func selected(r tasks.Range, rows []uint32) *selection {
 	s := &selection{of: r, rows: rows, count: int64(len(rows))}
-	if s.count == r.hi-r.lo {
+	if s.count == r.Hi-r.Lo {
 		s.rows = nil
 	} else if rows == nil {
 		s.rows = []uint32{}
@@ -37,7 +38,7 @@ func selected(r rowRange, rows []uint32) *selection {
 }
 
 // paired returns the selection of pairs, given the rows that have partners.
-func paired(p *Pairs, r rowRange, m matched) (*selection, error) {
+func paired(p *Pairs, r tasks.Range, m matched) (*selection, error) {
 	s := &selection{of: r, matched: m.rows, entries: m.entries, rows: m.rows}
 	if s.rows == nil {
 		s.rows = []uint32{} // nil would be all
@@ -48,7 +49,7 @@ func paired(p *Pairs, r rowRange, m matched) (*selection, error) {
 	case p.KeepLog:
 		s.rows = unjoined(p.Joined, r, m)
 	}
-	if int64(len(s.rows)) == r.hi-r.lo {
+	if int64(len(s.rows)) == r.Hi-r.Lo {
 		s.rows = nil
 	}
 	matched := s.matched
@@ -71,7 +72,7 @@ func paired(p *Pairs, r rowRange, m matched) (*selection, error) {
 		}
 		switch {
 		case s.rows == nil:
-			at = int(matched[i]) - int(r.lo)
+			at = int(matched[i]) - int(r.Lo)
 		case len(s.rows) == len(matched):
 			at = i
 		default:
@@ -85,10 +86,10 @@ func paired(p *Pairs, r rowRange, m matched) (*selection, error) {
 }
 
 // unjoined returns the rows of a range that have a partner now or had none before.
-func unjoined(joined []uint64, r rowRange, m matched) []uint32 {
+func unjoined(joined []uint64, r tasks.Range, m matched) []uint32 {
 	of, matched := m.of, m.rows
 	if of == nil {
-		of = list(r, r.hi)
+		of = list(r, r.Hi)
 	}
 	rows := make([]uint32, 0, len(of))
 	for _, row := range of {
@@ -106,7 +107,7 @@ func unjoined(joined []uint64, r rowRange, m matched) []uint32 {
 // len returns the number of rows of the input.
 func (s *selection) len() int {
 	if s.rows == nil {
-		return int(s.of.hi - s.of.lo)
+		return int(s.of.Hi - s.of.Lo)
 	}
 	return len(s.rows)
 }
@@ -116,7 +117,7 @@ func (s *selection) whole() bool { return s.rows == nil && s.times == nil }
 
 // list returns the rows, or nil if they are all of the row group's.
 func (s *selection) list(total int64) []uint32 {
-	if s.rows != nil || s.of.lo == 0 && s.of.hi == total {
+	if s.rows != nil || s.of.Lo == 0 && s.of.Hi == total {
 		return s.rows
 	}
 	return s.span(0, s.len())
@@ -129,7 +130,7 @@ func (s *selection) span(lo, hi int) []uint32 {
 	}
 	rows := make([]uint32, hi-lo)
 	for i := range rows {
-		rows[i] = uint32(s.of.lo) + uint32(lo+i)
+		rows[i] = uint32(s.of.Lo) + uint32(lo+i)
 	}
 	return rows
 }
@@ -185,7 +186,7 @@ func (s *selection) partners(p *Pairs) []uint32 {
 		}
 		next := 0 // row of the selection
 		for i, row := range s.matched {
-			at := int(row) - int(s.of.lo)
+			at := int(row) - int(s.of.Lo)
 			if s.rows != nil {
 				more, _ := slices.BinarySearch(s.rows[next:], row)
 				at = next + more

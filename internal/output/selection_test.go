@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // partnersOf is a model of a table: entry e has partners e*10, e*10+1, and so on.
@@ -55,7 +56,7 @@ func TestSelection(t *testing.T) {
 	for range 2000 {
 		total := int64(1 + rng.IntN(40))
 		lo := rng.Int64N(total)
-		r := rowRange{lo: lo, hi: lo + 1 + rng.Int64N(total-lo)}
+		r := tasks.Range{Lo: lo, Hi: lo + 1 + rng.Int64N(total-lo)}
 		share, most := rng.Float64(), int64(1+rng.IntN(4))
 		if rng.IntN(4) == 0 {
 			share = 1 // every row has a partner
@@ -74,7 +75,7 @@ func TestSelection(t *testing.T) {
 			m.of = []uint32{}
 		}
 		var want []outputRow
-		for row := uint32(r.lo); row < uint32(r.hi); row++ {
+		for row := uint32(r.Lo); row < uint32(r.Hi); row++ {
 			if m.of != nil {
 				if rng.IntN(4) == 0 {
 					continue
@@ -95,7 +96,7 @@ func TestSelection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.count != int64(len(want)) || s.whole() != (len(want) == int(r.hi-r.lo) && s.times == nil && s.len() == len(want)) {
+		if s.count != int64(len(want)) || s.whole() != (len(want) == int(r.Hi-r.Lo) && s.times == nil && s.len() == len(want)) {
 			t.Fatalf("count %d, whole %t: want %d rows", s.count, s.whole(), len(want))
 		}
 		var divided []outputRow
@@ -115,7 +116,7 @@ func TestSelection(t *testing.T) {
 
 // TestSelected checks that no row and all rows are told apart.
 func TestSelected(t *testing.T) {
-	r := rowRange{lo: 3, hi: 6}
+	r := tasks.Range{Lo: 3, Hi: 6}
 	for _, rows := range [][]uint32{nil, {}, {4}, {3, 4, 5}} {
 		s := selected(r, rows)
 		if s.len() != len(rows) || s.count != int64(len(rows)) || s.whole() != (len(rows) == 3) {
@@ -133,8 +134,8 @@ func TestSelected(t *testing.T) {
 // TestInputGroup checks that how a row group is copied depends on the rows of its jobs,
 // not on the order in which they become known.
 func TestInputGroup(t *testing.T) {
-	whole := func() *selection { return selected(rowRange{hi: 16}, slices.Repeat([]uint32{0}, 16)) }
-	some := func(n int) *selection { return selected(rowRange{hi: 16}, make([]uint32, n)) }
+	whole := func() *selection { return selected(tasks.Range{Hi: 16}, slices.Repeat([]uint32{0}, 16)) }
+	some := func(n int) *selection { return selected(tasks.Range{Hi: 16}, make([]uint32, n)) }
 	repeated := whole()
 	repeated.times = []uint32{2}
 	for _, c := range []struct {
@@ -151,7 +152,7 @@ func TestInputGroup(t *testing.T) {
 		{"few rows are lost", []*selection{some(14)}, true, nil, mostRows},
 		{"many rows are lost", []*selection{some(13)}, true, nil, someRows},
 		{"a row is repeated", []*selection{repeated}, true, nil, someRows},
-		{"too many partners", []*selection{{of: rowRange{hi: 1}, matched: make([]uint32, mostWaiting)}, {matched: make([]uint32, 1)}}, true, nil, someRows},
+		{"too many partners", []*selection{{of: tasks.Range{Hi: 1}, matched: make([]uint32, mostWaiting)}, {matched: make([]uint32, 1)}}, true, nil, someRows},
 	} {
 		for _, order := range [][]int{{0, 1}, {1, 0}} {
 			in := &inputGroup{own: c.own, total: len(c.rows)}
@@ -184,7 +185,7 @@ func TestInputGroup(t *testing.T) {
 func TestKnownLeavesRowsToParts(t *testing.T) {
 	times := []int64{600, 600, 1}
 	p := partnersOf(times)
-	r := rowRange{hi: 3}
+	r := tasks.Range{Hi: 3}
 	rows, err := paired(p, r, matched{rows: []uint32{0, 1, 2}, entries: []uint32{0, 1, 2}})
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func TestLargePartners(t *testing.T) {
 	}
 	p := partnersOf(times)
 	p.KeepLog, p.Unique = true, true
-	s, err := paired(p, rowRange{hi: n}, matched{rows: rows, entries: entries})
+	s, err := paired(p, tasks.Range{Hi: n}, matched{rows: rows, entries: entries})
 	if err != nil {
 		t.Fatal(err)
 	}

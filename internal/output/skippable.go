@@ -8,6 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // Skippable counts what a scan with the match's filter would skip, by statistics
@@ -85,7 +86,7 @@ func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter
 		}
 	}
 	if where != nil {
-		spans, err := where.candidates(ctx, rowRange{group: p.Lo, hi: rows}, ranges)
+		spans, err := where.candidates(ctx, tasks.Range{Group: p.Lo, Hi: rows}, ranges)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // Limits of what is held while rows of a Parquet file are read.
@@ -22,14 +23,14 @@ const (
 )
 
 // fromLeaves emits the rows of a range of a Parquet file in blocks of bounded size.
-func (w *rowWorker) fromLeaves(ctx context.Context, r rowRange, emit func(*RowBatch) error) error {
+func (w *rowWorker) fromLeaves(ctx context.Context, r tasks.Range, emit func(*RowBatch) error) error {
 	rows, err := w.rowsIn(ctx, r)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	f := w.newFill(ctx, r.group, rows)
+	f := w.newFill(ctx, r.Group, rows)
 	defer f.close()
-	perRow := w.guess(r.group)
+	perRow := w.guess(r.Group)
 	for len(f.rows) > 0 {
 		n := int(min(float64(f.limit())/perRow+1, float64(len(f.rows))))
 		err := f.block(ctx, n)
@@ -51,7 +52,7 @@ func (w *rowWorker) fromLeaves(ctx context.Context, r rowRange, emit func(*RowBa
 
 // rowsIn returns the rows of a range that are to be read, ascending. They are valid
 // until the next call.
-func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err error) {
+func (w *rowWorker) rowsIn(ctx context.Context, r tasks.Range) (_ []uint32, err error) {
 	w.rows = w.rows[:0]
 	if w.keys != nil {
 		w.rows, err = w.keys.scan(ctx, r, w.rows)
@@ -63,7 +64,7 @@ func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err err
 			return rows, err
 		}
 	}
-	for row := r.lo; row < r.hi; row++ {
+	for row := r.Lo; row < r.Hi; row++ {
 		w.rows = append(w.rows, uint32(row))
 	}
 	return w.rows, nil
@@ -72,9 +73,9 @@ func (w *rowWorker) rowsIn(ctx context.Context, r rowRange) (_ []uint32, err err
 // limit is the number of bytes that a block may have. If pages do not wait for the next
 // block, each block reads them again, so there should be few.
 func (f *rowFill) limit() int64 {
-	most := f.file.Parquet().File().Room().Part(blockShare, mostBatch)
-	if f.way.batch > 0 && !f.again {
-		most = min(most, f.way.batch)
+	most := f.file.Parquet().File().Room().Part(blockShare, tasks.MostBatch)
+	if f.way.Batch > 0 && !f.again {
+		most = min(most, f.way.Batch)
 	}
 	return most
 }
@@ -290,7 +291,7 @@ func shifted(p *parquet.Page, n uint8) *parquet.Page {
 // byRecords fills the block from records, for a file that stores the columns otherwise
 // than the table.
 func (f *rowFill) byRecords(ctx context.Context) error {
-	p := f.way.table(f.file).(*arrowparquet.Parquet)
+	p := f.way.Table(f.file).(*arrowparquet.Parquet)
 	for rec, err := range p.ReadRows(parquet.WithTurn(ctx, nil), f.group, f.source.columns, f.rows[:f.n]) {
 		if err != nil {
 			return err
@@ -368,7 +369,7 @@ func (f *rowFill) leafKeys() error {
 // recordKeys makes batches of keys of any shape, from records.
 func (f *rowFill) recordKeys(ctx context.Context) error {
 	first := 0
-	for rec, err := range f.way.table(f.file).(*arrowparquet.Parquet).ReadKeys(parquet.WithTurn(ctx, nil), f.group, f.enc.Columns(), f.rows[:f.n]) {
+	for rec, err := range f.way.Table(f.file).(*arrowparquet.Parquet).ReadKeys(parquet.WithTurn(ctx, nil), f.group, f.enc.Columns(), f.rows[:f.n]) {
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -66,13 +67,13 @@ func ReadRows(ctx context.Context, pieces []source.Piece, c *TableColumns, o Row
 			return 0, 0, err
 		}
 	}
-	r.way = flightOf(InFlight(pieces)/forRecords, workersFor(pieces, o.Threads), func() int64 { return need(pieces, r.needed) + rowsNeed(pieces) })
-	for got, err := range mapTasks(ctx, rowRangesOf(pieces), r.way, r.newWorker) {
+	r.way = tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, o.Threads), func() int64 { return tasks.Need(pieces, r.needed) + rowsNeed(pieces) })
+	for got, err := range tasks.Map(ctx, tasks.Ranges(pieces), r.way, r.newWorker) {
 		if err == nil {
-			err = fn(got.value)
+			err = fn(got.Value)
 		}
-		if got.value != nil {
-			got.value.Release()
+		if got.Value != nil {
+			got.Value.Release()
 		}
 		if err != nil {
 			return 0, 0, err
@@ -89,7 +90,7 @@ type rowReading struct {
 	table   *TableColumns
 	options RowOptions
 	columns []key.Column
-	way     flight
+	way     tasks.Flight
 	scanner *Scanner // nil: all rows are read
 
 	progress    func(rows int64) // may be nil
@@ -165,7 +166,7 @@ type rowWorker struct {
 	ids    *key.Encoder // of records with the key's columns; nil before the first one
 }
 
-func (r *rowReading) newWorker() (taskWork[*RowBatch], error) {
+func (r *rowReading) newWorker() (tasks.Work[*RowBatch], error) {
 	w := &rowWorker{rowReading: r, buf: new(parquet.Buffers), builder: leaves.NewBuilder(r.table.leaves)}
 	if r.scanner != nil {
 		w.scan = &scanWorker{scanner: r.scanner, way: r.way, checks: r.scanner.checks(), buf: w.buf}
@@ -173,15 +174,15 @@ func (r *rowReading) newWorker() (taskWork[*RowBatch], error) {
 	return w.work, nil
 }
 
-// work implements taskWork.
-func (w *rowWorker) work(ctx context.Context, t task, emit func(*RowBatch) error) error {
-	if err := w.open(t.file); err != nil {
+// work implements Work.
+func (w *rowWorker) work(ctx context.Context, t tasks.Task, emit func(*RowBatch) error) error {
+	if err := w.open(t.File); err != nil {
 		return err
 	}
-	if t.file.Parquet() == nil {
-		return w.fromRecords(ctx, t.group, emit)
+	if t.File.Parquet() == nil {
+		return w.fromRecords(ctx, t.Group, emit)
 	}
-	return w.fromLeaves(ctx, t.rowRange, emit)
+	return w.fromLeaves(ctx, t.Range, emit)
 }
 
 // Open finds the key in a file, unless it is the file that was read last.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // restName is the name of the file, in a directory, of rows of a table without a log
@@ -75,7 +76,7 @@ func (r *restWriter) add(t *Table, rows []uint32) error {
 		}
 	}
 	var group errgroup.Group
-	group.SetLimit(processors(r.threads))
+	group.SetLimit(tasks.Processors(r.threads))
 	for i, c := range r.chunks {
 		group.Go(func() error {
 			for p, err := range r.source.pairs.leaves[i].restPages(t, rows) {

@@ -1,4 +1,4 @@
-package output
+package tasks
 
 import (
 	"runtime"
@@ -12,10 +12,10 @@ import (
 // fewer of them waiting), then the number of workers. One worker always remains, so
 // a limit below its need is exceeded rather than refused.
 
-// flight limits the batches between workers and consumer.
-type flight struct {
-	workers int
-	batch   int64 // bytes of a record; 0: as stored
+// Flight limits the batches between workers and consumer.
+type Flight struct {
+	Workers int
+	Batch   int64 // bytes of a record; 0: as stored
 	begun   int   // row groups that may be begun ahead of the consumer
 	queue   int   // finished batches of a row group that may wait
 }
@@ -27,13 +27,13 @@ const inFlightBatches = 2
 
 // Limits of the bytes of a record batch if memory is limited.
 const (
-	leastBatch = 256 << 10
-	mostBatch  = 8 << 20
+	LeastBatch = 256 << 10
+	MostBatch  = 8 << 20
 )
 
-// forRecords divides the bytes in flight: one part goes to the workers that make
+// ForRecords divides the bytes in flight: one part goes to the workers that make
 // records, the rest to the row groups or tables that the consumer makes of them.
-const forRecords = 2
+const ForRecords = 2
 
 // InFlight returns the smallest [source.Opening].InFlight of the pieces' files, in
 // bytes; 0 if there is no limit.
@@ -46,18 +46,18 @@ func InFlight(pieces []source.Piece) (least int64) {
 	return least
 }
 
-// processors returns the number of workers for an option Threads.
-func processors(threads int) int {
+// Processors returns the number of workers for an option Threads.
+func Processors(threads int) int {
 	if threads <= 0 {
 		return runtime.GOMAXPROCS(0)
 	}
 	return threads
 }
 
-// workersFor returns the number of workers for pieces. It is higher for reads over a
+// Workers returns the number of workers for pieces. It is higher for reads over a
 // network, since such workers mostly wait.
-func workersFor(pieces []source.Piece, threads int) int {
-	n := processors(threads)
+func Workers(pieces []source.Piece, threads int) int {
+	n := Processors(threads)
 	if slices.ContainsFunc(pieces, func(p source.Piece) bool { return p.File.Remote() }) {
 		n *= remoteWorkers
 	}
@@ -67,35 +67,35 @@ func workersFor(pieces []source.Piece, threads int) int {
 // remoteWorkers is the number of workers per processor for files over a network.
 const remoteWorkers = 3
 
-// flightOf divides the bytes that may be in flight. need returns the bytes that a
+// NewFlight divides the bytes that may be in flight. need returns the bytes that a
 // worker needs in addition to batches. It has three of these: the one that it
 // reads, the one that it makes, and a finished one that waits.
-func flightOf(most int64, threads int, need func() int64) flight {
+func NewFlight(most int64, threads int, need func() int64) Flight {
 	if most == 0 {
-		return flight{workers: threads, begun: inFlightBatches * threads, queue: inFlightBatches}
+		return Flight{Workers: threads, begun: inFlightBatches * threads, queue: inFlightBatches}
 	}
 	own := need()
 	batches := func(workers int64) int64 { return 3*workers + 1 } // the consumer has one
 	workers := int64(threads)
-	for workers > 1 && workers*own+batches(workers)*4*leastBatch > most {
+	for workers > 1 && workers*own+batches(workers)*4*LeastBatch > most {
 		workers--
 	}
 	batch := (most - workers*own) / batches(workers)
-	return flight{workers: int(workers), batch: min(max(batch, leastBatch), mostBatch), begun: int(workers), queue: 1}
+	return Flight{Workers: int(workers), Batch: min(max(batch, LeastBatch), MostBatch), begun: int(workers), queue: 1}
 }
 
 // Table returns the file's table, with records of bounded size.
-func (f flight) table(file *source.File) source.Table {
-	if p := file.Parquet(); p != nil && f.batch > 0 {
-		return p.InBatches(f.batch)
+func (f Flight) Table(file *source.File) source.Table {
+	if p := file.Parquet(); p != nil && f.Batch > 0 {
+		return p.InBatches(f.Batch)
 	}
 	return file.Table()
 }
 
-// need returns the bytes that a worker needs to decode the given top-level columns
+// Need returns the bytes that a worker needs to decode the given top-level columns
 // of a row group simultaneously; nil means all columns. It considers the largest
 // row group of each file.
-func need(pieces []source.Piece, columns func(*source.File) ([]int, error)) (most int64) {
+func Need(pieces []source.Piece, columns func(*source.File) ([]int, error)) (most int64) {
 	seen := map[*source.File]bool{}
 	for _, p := range pieces {
 		f := p.File.Parquet()

@@ -1,4 +1,4 @@
-package output
+package tasks
 
 import "testing"
 
@@ -13,18 +13,18 @@ func TestFlight(t *testing.T) {
 		atLeast, upTo int64 // bytes of a batch
 	}{
 		{0, 16, 16, 0, 0},
-		{1 << 40, 16, 16, mostBatch, mostBatch},
-		{300 * mib, 16, 16, leastBatch, 4 * mib},
-		{100 * mib, 16, 7, leastBatch, 4 * mib},
-		{20 * mib, 16, 1, leastBatch, 4 * mib},
-		{1 * mib, 16, 1, leastBatch, leastBatch},
-		{20 * mib, 1, 1, leastBatch, 4 * mib},
+		{1 << 40, 16, 16, MostBatch, MostBatch},
+		{300 * mib, 16, 16, LeastBatch, 4 * mib},
+		{100 * mib, 16, 7, LeastBatch, 4 * mib},
+		{20 * mib, 16, 1, LeastBatch, 4 * mib},
+		{1 * mib, 16, 1, LeastBatch, LeastBatch},
+		{20 * mib, 1, 1, LeastBatch, 4 * mib},
 	} {
-		f := flightOf(c.most, c.threads, need)
-		if f.workers != c.workers || f.batch < c.atLeast || f.batch > c.upTo || f.begun < f.workers || f.queue < 1 {
+		f := NewFlight(c.most, c.threads, need)
+		if f.Workers != c.workers || f.Batch < c.atLeast || f.Batch > c.upTo || f.begun < f.Workers || f.queue < 1 {
 			t.Errorf("%d bytes for %d threads: %+v, want %d workers and batches of %d to %d bytes", c.most, c.threads, f, c.workers, c.atLeast, c.upTo)
 		}
-		if held := int64(f.workers)*(need()+3*f.batch) + f.batch; c.most > 20*mib && held > c.most {
+		if held := int64(f.Workers)*(need()+3*f.Batch) + f.Batch; c.most > 20*mib && held > c.most {
 			t.Errorf("%d bytes for %d threads: %+v takes %d", c.most, c.threads, f, held)
 		}
 	}

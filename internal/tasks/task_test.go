@@ -1,4 +1,4 @@
-package output
+package tasks
 
 import (
 	"testing"
@@ -13,18 +13,18 @@ func TestRangesCoverTheRowGroup(t *testing.T) {
 		rows, bytes int64
 		ranges      int
 	}{
-		{0, 0, 1}, {0, 5 * rangeBytes, 1}, {1, 5 * rangeBytes, 1}, {7, 5 * rangeBytes, 5}, {rangeRows, 0, 1},
-		{2*rangeRows + 1, 0, 2}, {3*rangeRows + 2, 0, 3}, {2*rangeRows + 1, 7 * rangeBytes, 7}, {1000, 3*rangeBytes - 1, 2},
+		{0, 0, 1}, {0, 5 * RangeBytes, 1}, {1, 5 * RangeBytes, 1}, {7, 5 * RangeBytes, 5}, {RangeRows, 0, 1},
+		{2*RangeRows + 1, 0, 2}, {3*RangeRows + 2, 0, 3}, {2*RangeRows + 1, 7 * RangeBytes, 7}, {1000, 3*RangeBytes - 1, 2},
 	} {
 		f := &parquet.File{RowGroups: []parquet.RowGroup{{}, {Rows: c.rows}}, Metadata: &parquet.FileMetaData{RowGroups: []parquet.RowGroupMeta{
 			{}, {Columns: []parquet.ColumnChunk{{MetaData: parquet.ColumnMetaData{TotalUncompressedSize: c.bytes}}}},
 		}}}
 		next, n := int64(0), 0
-		for r := range rangesIn(f, 1) {
-			if r.group != 1 || r.lo != next || r.hi < r.lo || r.hi == r.lo && c.rows > 0 {
+		for r := range RangesIn(f, 1) {
+			if r.Group != 1 || r.Lo != next || r.Hi < r.Lo || r.Hi == r.Lo && c.rows > 0 {
 				t.Errorf("%d rows, %d bytes: range %d is %+v, and the one before ends at %d", c.rows, c.bytes, n, r, next)
 			}
-			next = r.hi
+			next = r.Hi
 			n++
 		}
 		if next != c.rows || n != c.ranges {
