@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -15,7 +16,7 @@ import (
 func (t *task) idRows() (rows int64, exact bool) {
 	exact = true
 	for _, f := range t.ids {
-		n, sure, err := output.EstimateRows(f)
+		n, sure, err := rowfilter.EstimateRows(f)
 		if err != nil || n < 0 {
 			return -1, false // reading the file will report the error
 		}
@@ -39,8 +40,8 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 		if rows, err = addRows(rows, piece); err != nil {
 			return nil, s, err
 		}
-		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, output.PlainBytes(f, piece.Lo, piece.Hi, column))
-		p.Log.Bytes = addBytes(p.Log.Bytes, output.PlainBytes(f, piece.Lo, piece.Hi, kept))
+		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, rowfilter.PlainBytes(f, piece.Lo, piece.Hi, column))
+		p.Log.Bytes = addBytes(p.Log.Bytes, rowfilter.PlainBytes(f, piece.Lo, piece.Hi, kept))
 		s.LogColumns = math.Max(s.LogColumns, float64(len(f.Schema().Fields())))
 		if kept != nil {
 			s.LogColumns = float64(len(kept))
@@ -71,7 +72,7 @@ func addRows(rows int64, p source.Piece) (int64, error) {
 	if rows < 0 {
 		return rows, nil
 	}
-	n := output.MostRows(p)
+	n := rowfilter.MostRows(p)
 	if n < 0 {
 		all, err := p.File.CountRows()
 		if err != nil || all < 0 {
@@ -111,8 +112,8 @@ func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 				return err
 			}
 		}
-		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, output.PlainBytes(f, 0, f.NumGroups(), key))
-		p.IDs.Bytes = addBytes(p.IDs.Bytes, output.PlainBytes(f, 0, f.NumGroups(), kept))
+		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, rowfilter.PlainBytes(f, 0, f.NumGroups(), key))
+		p.IDs.Bytes = addBytes(p.IDs.Bytes, rowfilter.PlainBytes(f, 0, f.NumGroups(), kept))
 	}
 	s.IDRows = math.Max(0, p.IDs.Rows.High)
 	s.IDKeys = s.IDRows

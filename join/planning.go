@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -128,7 +129,7 @@ func (t *task) sample(ctx context.Context, pieces []source.Piece, columns string
 	var total int64
 	groups := 0
 	for _, p := range pieces {
-		n := output.MostRows(p)
+		n := rowfilter.MostRows(p)
 		if n < 0 {
 			return nil, false, nil
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -114,7 +115,7 @@ func (t *task) logFilterOptions() (filterbuild.Options, error) {
 	cast := slices.ContainsFunc(t.keys.ids, func(c key.Column) bool { return c.Cast != nil })
 	opts.NoKeyRange = t.opts.Filter != nil || t.keys.rule != 0 || cast
 	for _, f := range t.logs {
-		n := output.MostRows(source.Piece{File: f, Hi: f.NumGroups()})
+		n := rowfilter.MostRows(source.Piece{File: f, Hi: f.NumGroups()})
 		if n < 0 {
 			var err error
 			if n, err = f.CountRows(); err != nil {

@@ -23,7 +23,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -98,7 +98,7 @@ func (f *File) Close() error { return f.in().Close() }
 // Read yields the rows of a row group with the given top-level columns, in that order;
 // nil means all. A record is valid until yield returns, unless it is retained.
 func (f *File) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return output.Read(ctx, f.in(), group, columns)
+	return rowfilter.Read(ctx, f.in(), group, columns)
 }
 
 // Close closes the files; see [File.Close].

@@ -17,7 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/file"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -164,7 +164,7 @@ func ownTable(t *testing.T, name string) arrow.Table {
 	defer source.Close(files)
 	var records []arrow.Record
 	for g := range files[0].NumGroups() {
-		for rec, err := range output.Read(t.Context(), files[0], g, nil) {
+		for rec, err := range rowfilter.Read(t.Context(), files[0], g, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -107,7 +107,7 @@ func recordsOf(t *testing.T, name string) (out []arrow.Record) {
 	}
 	defer source.Close(files)
 	for g := range files[0].NumGroups() {
-		for rec, err := range output.Read(t.Context(), files[0], g, nil) {
+		for rec, err := range rowfilter.Read(t.Context(), files[0], g, nil) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -116,6 +116,7 @@ var order = []struct{ pkg, imports string }{
 	{"internal/source", "dataset codec storage key bloom exact fault internal"},
 	{"internal/inputs", "dataset codec storage key bloom exact fault internal"},
 	{"internal/tasks", "dataset codec storage key bloom exact fault internal"},
+	{"internal/rowfilter", "dataset codec storage key bloom exact fault internal"},
 	{"internal/output", "dataset codec storage key bloom exact fault internal"},
 	{"partition", "partition dataset codec storage key bloom exact fault internal"},
 	{"filterbuild", "filterbuild partition dataset codec storage key bloom exact fault internal"},

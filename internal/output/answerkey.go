@@ -52,7 +52,7 @@ func (a *pairPlan) shareKey(c PairColumn, log tableSpan, field arrow.Field) erro
 	return nil
 }
 
-// pages converts pages, none of which has a dictionary.
+// Pages converts pages, none of which has a dictionary.
 func (k *keyCast) pages(in iter.Seq2[*parquet.Page, error]) iter.Seq2[*parquet.Page, error] {
 	return func(yield func(*parquet.Page, error) bool) {
 		var plain []byte

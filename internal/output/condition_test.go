@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -275,7 +276,7 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 	column := files[0].Schema().FieldIndices("row")
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
-			for rec, err := range Read(ctx, p.File, g, column) {
+			for rec, err := range rowfilter.Read(ctx, p.File, g, column) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -284,7 +285,7 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 				}
 				got = append(got, rec.Column(0).(*array.Int64).Int64Values()...)
 			}
-			for rec, err := range Read(ctx, p.File, g, []int{}) {
+			for rec, err := range rowfilter.Read(ctx, p.File, g, []int{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -411,7 +412,7 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 	}
 	most := int64(0)
 	for _, p := range pieces {
-		most += MostRows(p)
+		most += rowfilter.MostRows(p)
 	}
 	sourcetest.Equal(t, "keys of a sample", sampled, int64(len(rows)))
 	sourcetest.Equal(t, "rows of a sample", seen, most)
@@ -678,7 +679,7 @@ func TestWhereExcludes(t *testing.T) {
 		rows := int64(0)
 		for _, p := range source.Split(files, dataset.Shard{}) {
 			for g := p.Lo; g < p.Hi; g++ {
-				for rec, err := range Read(t.Context(), p.File, g, nil) {
+				for rec, err := range rowfilter.Read(t.Context(), p.File, g, nil) {
 					if err != nil {
 						t.Fatal(err)
 					}

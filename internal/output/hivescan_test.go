@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -42,7 +43,7 @@ func hiveRows(t *testing.T, files []*source.File, columns []int) (rows []string)
 	t.Helper()
 	for _, f := range files {
 		for g := range f.NumGroups() {
-			for rec, err := range Read(t.Context(), f, g, columns) {
+			for rec, err := range rowfilter.Read(t.Context(), f, g, columns) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -19,10 +20,10 @@ type keyScan struct {
 	file    *source.File
 	matches []matchScan // one per filter
 	votes   votes
-	where   *rowFilter // the condition on the file's rows; nil: none
-	base    []uint32   // rows of the last range that satisfy it; nil: all
-	pruned  bool       // no page was read for the last rows
-	strict  bool       // a match other than the first has a cast that may fail on any row
+	where   *rowfilter.Filter // the condition on the file's rows; nil: none
+	base    []uint32          // rows of the last range that satisfy it; nil: all
+	pruned  bool              // no page was read for the last rows
+	strict  bool              // a match other than the first has a cast that may fail on any row
 }
 
 // matchScan finds the rows whose key passes one filter.
@@ -54,7 +55,7 @@ type matchScan interface {
 func (k *keyScan) size() int64 {
 	n := k.votes.size() + 4*int64(cap(k.base))
 	if k.where != nil {
-		n += k.where.size()
+		n += k.where.Size()
 	}
 	for _, m := range k.matches {
 		n += m.size()
@@ -66,7 +67,7 @@ func (k *keyScan) size() int64 {
 func (k *keyScan) shed() {
 	k.votes, k.base = votes{}, nil
 	if k.where != nil {
-		k.where.shed()
+		k.where.Shed()
 	}
 	for _, m := range k.matches {
 		m.shed()
@@ -78,7 +79,7 @@ func (k *keyScan) shed() {
 func newKeyScan(s *Scanner, f *source.File, buf *parquet.Buffers, checks []check) (*keyScan, error) {
 	k := &keyScan{scanner: s, file: f}
 	if f.Where() != nil {
-		k.where = newRowFilter(f, buf)
+		k.where = rowfilter.New(f, buf)
 	}
 	for i, m := range s.match {
 		if strict, err := m.mayFail(); err != nil {
@@ -158,9 +159,9 @@ func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint
 		return k.passing(ctx, r, nil, dst)
 	}
 	defer func() {
-		st.Pages.Add(int64(k.where.pages))
-		st.PagesSkipped.Add(int64(k.where.skipped))
-		k.where.pages, k.where.skipped = 0, 0
+		st.Pages.Add(int64(k.where.Pages))
+		st.PagesSkipped.Add(int64(k.where.Skipped))
+		k.where.Pages, k.where.Skipped = 0, 0
 	}()
 	within, err := k.within(ctx, r)
 	if err != nil {
@@ -172,7 +173,7 @@ func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint
 	}
 	if first {
 		before := len(dst)
-		some, err := k.where.candidates(ctx, r, within)
+		some, err := k.where.Candidates(ctx, r, within)
 		if err != nil {
 			return nil, err
 		}
@@ -185,11 +186,11 @@ func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint
 		if dst, err = k.passing(ctx, r, k.base, dst); err != nil {
 			return nil, err
 		}
-		rows, err := k.where.among(ctx, r.Group, dst[before:])
+		rows, err := k.where.Among(ctx, r.Group, dst[before:])
 		st.RowsWhere.Add(int64(len(rows)))
 		return append(dst[:before], rows...), err
 	}
-	rows, all, err := k.where.rows(ctx, r, within)
+	rows, all, err := k.where.Rows(ctx, r, within)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +202,7 @@ func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint
 	k.base = append(k.base[:0], rows...)
 	st.RowsWhere.Add(int64(len(rows)))
 	if len(rows) == 0 {
-		k.base, k.pruned = []uint32{}, k.where.pages == 0
+		k.base, k.pruned = []uint32{}, k.where.Pages == 0
 		for _, m := range k.matches {
 			m.none()
 		}
@@ -214,14 +215,14 @@ func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint
 // statistics of the key, or nil. If rows without a key are counted, all count. There are
 // none if the row group's statistics settle that no row satisfies the condition.
 func (k *keyScan) within(ctx context.Context, r tasks.Range) ([][2]int64, error) {
-	if !k.where.group(r.Group).Has(where.True) {
+	if !k.where.Group(r.Group).Has(where.True) {
 		return [][2]int64{}, nil
 	}
 	opts := &k.scanner.opts
 	if len(k.matches) > 1 || k.scanner.match[0].NoMatch || opts.CountNulls || opts.KeepLog {
 		return nil, nil
 	}
-	if err := k.where.look(ctx, r.Group); err != nil || len(k.where.spans) == 0 { // then the key's index is not needed
+	if err := k.where.Look(ctx, r.Group); err != nil || len(k.where.Spans) == 0 { // then the key's index is not needed
 		return nil, err
 	}
 	return k.matches[0].within(ctx, r.Group)
@@ -234,7 +235,7 @@ func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (b
 	if k.scanner.opts.CountNulls || within != nil && len(within) == 0 {
 		return false, nil
 	}
-	if err := k.where.look(ctx, group); err != nil {
+	if err := k.where.Look(ctx, group); err != nil {
 		return false, err
 	}
 	keys := int64(0)
@@ -248,7 +249,7 @@ func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (b
 		}
 		keys += n
 	}
-	return keys < k.where.cost(group), nil
+	return keys < k.where.Cost(group), nil
 }
 
 // passing appends to dst the rows of the range, or some of them, that pass the filters.
@@ -285,7 +286,7 @@ func (k *keyScan) passing(ctx context.Context, r tasks.Range, some, dst []uint32
 }
 
 // unread reports whether no page of the condition's columns was read for the last rows.
-func (k *keyScan) unread() bool { return k.where == nil || k.where.pages == 0 }
+func (k *keyScan) unread() bool { return k.where == nil || k.where.Pages == 0 }
 
 // common reduces a list to the rows that are in another. Both are ascending.
 func common(list, other []uint32) []uint32 {

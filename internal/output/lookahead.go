@@ -191,7 +191,7 @@ func (k *keyScan) announce(ctx context.Context, r tasks.Range) (where map[int]*p
 		if err != nil {
 			return nil, list
 		}
-		if where, spans, err = k.where.announce(ctx, r, within); err != nil || len(spans) == 0 {
+		if where, spans, err = k.where.Announce(ctx, r, within); err != nil || len(spans) == 0 {
 			return where, list
 		}
 	}
@@ -225,14 +225,14 @@ func (n *narrowed) restrict(spans [][2]int64, total int64) {
 func (k *keyScan) expect(ctx context.Context, a *keysAhead) error {
 	found := make([]*narrowed, len(k.matches))
 	if k.where != nil {
-		k.where.expected = nil
+		k.where.Expected = nil
 	}
 	if a != nil {
 		select {
 		case <-a.found:
 			copy(found, a.matches)
 			if k.where != nil {
-				k.where.expected = a.where
+				k.where.Expected = a.where
 			}
 		case <-ctx.Done():
 			return stopped.Err(ctx)
@@ -352,7 +352,7 @@ func (w *keyWorker) announce(ctx context.Context, t tasks.Task) (n *narrowed) {
 		return nil
 	}
 	if w.where != nil {
-		spans, err := w.where.candidates(ctx, t.Range, nil)
+		spans, err := w.where.Candidates(ctx, t.Range, nil)
 		if err != nil {
 			return nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -30,7 +31,7 @@ func TestPagesAreCharged(t *testing.T) {
 	opts := source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}
 	f := open(t, opts, longList)[0]
 	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
-	for _, err := range Read(t.Context(), f, 0, nil) {
+	for _, err := range rowfilter.Read(t.Context(), f, 0, nil) {
 		sourcetest.Says(t, "records", err, fault.ErrMemory, where...)
 	}
 	_, err := f.Parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
@@ -56,7 +57,7 @@ func TestPagesAreCharged(t *testing.T) {
 func TestLongStringsAreCut(t *testing.T) {
 	f := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, longWords)[0]
 	rows := int64(0)
-	for rec, err := range Read(t.Context(), f, 0, nil) {
+	for rec, err := range rowfilter.Read(t.Context(), f, 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func TestLongStringsAreCut(t *testing.T) {
 		}
 	}
 	f = open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 16 << 20}}, longWords)[0]
-	for _, err := range Read(t.Context(), f, 0, nil) {
+	for _, err := range rowfilter.Read(t.Context(), f, 0, nil) {
 		sourcetest.Says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -64,7 +65,7 @@ func readGroup(ctx context.Context, p source.Piece, group int, columns func(*sou
 			return err
 		}
 	}
-	for rec, err := range readFrom(ctx, p.File, way.Table(p.File), group, wanted, over) {
+	for rec, err := range rowfilter.ReadFrom(ctx, p.File, way.Table(p.File), group, wanted, over) {
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (p *pageSource) measure() {
 	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
 }
 
-// expected estimates the uncompressed bytes of n rows of a row group from its
+// Expected estimates the uncompressed bytes of n rows of a row group from its
 // footer: their share of the pages, and whole dictionaries.
 func (p *pageSource) expected(group int, n int64) (bytes int64) {
 	const most = 1 << 40 // keeps the sum in range for any footer
@@ -165,7 +165,7 @@ func (l *leafPages) count() (seen, skipped int) {
 	return l.chunk.Pages()
 }
 
-// pages returns the pages of leaf i of the file for a selection of a row group.
+// Pages returns the pages of leaf i of the file for a selection of a row group.
 func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows *selection, how howCopied) *leafPages {
 	l := &leafPages{rows: rows.len()}
 	if rows.times != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -53,7 +53,7 @@ func TestParquetBloomFilters(t *testing.T) {
 			if err := filter.OrBlocks(0, bits); err != nil {
 				t.Fatal(err)
 			}
-			for rec, err := range output.Read(ctx, tables[0], group, []int{0}) {
+			for rec, err := range rowfilter.Read(ctx, tables[0], group, []int{0}) {
 				if err != nil {
 					t.Fatal(err)
 				}

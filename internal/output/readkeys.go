@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -50,7 +51,7 @@ type KeyOptions struct {
 	// are read. The number of rows must be known beforehand; see [source.File.Rows]. Runs
 	// and FirstPages exclude each other. Rows that fail a file's condition count as rows
 	// without a key. Row groups in which no row can satisfy it, according to the
-	// footer, are left out: see [MostRows].
+	// footer, are left out: see [rowfilter.MostRows].
 	Runs    int
 	RunRows int64
 	// Threads is the number of workers; 0 means GOMAXPROCS.
@@ -158,9 +159,9 @@ type keyWorker struct {
 
 	file    *source.File // that enc, leaf and records belong to
 	enc     *key.Encoder
-	leaf    *leafKeys   // nil: the key is not one leaf
-	records *recordKeys // nil: not needed so far
-	where   *rowFilter  // nil: the file has no condition, or is not Parquet
+	leaf    *leafKeys         // nil: the key is not one leaf
+	records *recordKeys       // nil: not needed so far
+	where   *rowfilter.Filter // nil: the file has no condition, or is not Parquet
 }
 
 func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
@@ -186,7 +187,7 @@ func (w *keyWorker) open(f *source.File) (err error) {
 	w.leaf, w.records, w.where = nil, nil, nil
 	if p := f.Parquet(); p != nil {
 		if f.Where() != nil {
-			w.where = newRowFilter(f, w.buf)
+			w.where = rowfilter.New(f, w.buf)
 		}
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
 			if w.leaf, err = w.newLeaf(f, leaf); err != nil {
@@ -262,7 +263,7 @@ func (w *keyWorker) satisfying(ctx context.Context, r tasks.Range) (some []uint3
 	if w.where == nil {
 		return nil, nil
 	}
-	rows, all, err := w.where.rows(ctx, r, nil)
+	rows, all, err := w.where.Rows(ctx, r, nil)
 	if err != nil || all {
 		return nil, err
 	}

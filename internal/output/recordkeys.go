@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -30,8 +31,8 @@ type recordKeys struct {
 
 	enc    *key.Encoder // of the records' schema; nil before the first one
 	rows   []uint32
-	filter *recordFilter // of a file other than Parquet that has a condition
-	kept   []uint32      // rows of a record that satisfy it
+	filter *rowfilter.Records // of a file other than Parquet that has a condition
+	kept   []uint32           // rows of a record that satisfy it
 }
 
 // each calls fn with the keys of the rows, or of some of them. For files other than
@@ -44,8 +45,8 @@ func (r *recordKeys) each(ctx context.Context, rows tasks.Range, some []uint32, 
 	_, seeks := r.from.(*arrowparquet.Parquet)
 	read := r.read
 	if r.file.Where() != nil && !seeks {
-		r.filter = newRecordFilter(r.file, read)
-		read = r.filter.read
+		r.filter = rowfilter.NewRecords(r.file, read)
+		read = r.filter.Read
 	}
 	if seeks {
 		ctx = parquet.WithTurn(ctx, nil)
@@ -80,7 +81,7 @@ func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) 
 	if r.filter == nil {
 		return r.step(rec, at, fn)
 	}
-	rows, err := r.filter.kept(rec)
+	rows, err := r.filter.Kept(rec)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -106,7 +107,7 @@ func TestRecords(t *testing.T) {
 		t.Errorf("the columns in another order: %v, %v", rows, err)
 	}
 	n := 0
-	for rec, err := range Read(t.Context(), f, 0, []int{}) { // without columns the rows still count
+	for rec, err := range rowfilter.Read(t.Context(), f, 0, []int{}) { // without columns the rows still count
 		if n += int(rec.NumRows()); err != nil || rec.NumCols() != 0 {
 			t.Errorf("%v, %v", rec, err)
 		}
@@ -142,7 +143,7 @@ func TestRecordsOfAnySize(t *testing.T) {
 		func() arrow.Record { return sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{n}}) },
 	}}
 	next, largest := int64(0), int64(0)
-	for rec, err := range Read(t.Context(), g.file("mine", source.RecordsOptions{Rows: n + 1}), 0, nil) {
+	for rec, err := range rowfilter.Read(t.Context(), g.file("mine", source.RecordsOptions{Rows: n + 1}), 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,12 +219,12 @@ func TestRecordsRefusals(t *testing.T) {
 func TestRecordsStop(t *testing.T) {
 	g := batches(t, 5, 2)
 	f := g.file("mine", source.RecordsOptions{})
-	for range Read(t.Context(), f, 0, nil) {
+	for range rowfilter.Read(t.Context(), f, 0, nil) {
 		break
 	}
 	func() {
 		defer func() { sourcetest.Equal(t, "the reader's panic", recover(), "the reader's") }()
-		for range Read(t.Context(), f, 0, nil) {
+		for range rowfilter.Read(t.Context(), f, 0, nil) {
 			panic("the reader's")
 		}
 	}()
@@ -256,7 +257,7 @@ func TestRecordsStop(t *testing.T) {
 		cancel(errEnough)
 		return func(func(arrow.Record, error) bool) {}
 	}, source.RecordsOptions{})
-	for rec, err := range Read(ctx, early, 0, nil) {
+	for rec, err := range rowfilter.Read(ctx, early, 0, nil) {
 		if rec != nil || !errors.Is(err, errEnough) {
 			t.Errorf("%v, %v", rec, err)
 		}

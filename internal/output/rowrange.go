@@ -4,18 +4,19 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
 // groupsWithRows is Groups without row groups that have no row according to
-// [MostRows].
+// [rowfilter.MostRows].
 func groupsWithRows(pieces []source.Piece) (todo []tasks.Task) {
 	most := map[int][]int64{}
 	for _, t := range tasks.Groups(pieces) {
 		p := pieces[t.Piece]
 		if most[t.Piece] == nil {
-			most[t.Piece] = groupsMost(p)
+			most[t.Piece] = rowfilter.GroupsMost(p)
 		}
 		if most[t.Piece][t.Group-p.Lo] > 0 {
 			todo = append(todo, t)
@@ -42,11 +43,11 @@ func firstPagesOf(pieces []source.Piece, n int) (todo []tasks.Task) {
 	return todo
 }
 
-// rowsOfPieces returns the sum of [MostRows], or -1 if it is not known until the
+// rowsOfPieces returns the sum of [rowfilter.MostRows], or -1 if it is not known until the
 // pieces are read.
 func rowsOfPieces(pieces []source.Piece) (total int64) {
 	for _, p := range pieces {
-		n := MostRows(p)
+		n := rowfilter.MostRows(p)
 		if n < 0 {
 			return -1
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -182,14 +183,14 @@ func keyAt(t *testing.T, ids []any, names []string, column string, row int) (str
 func TestEstimateRows(t *testing.T) {
 	dir := t.TempDir()
 	name := sourcetest.Write(t, filepath.Join(dir, "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(25, func(i int) int64 { return int64(i) })}))
-	if n, exact, err := EstimateRows(open(t, source.Opening{}, name)[0]); n != 25 || !exact || err != nil {
+	if n, exact, err := rowfilter.EstimateRows(open(t, source.Opening{}, name)[0]); n != 25 || !exact || err != nil {
 		t.Errorf("Parquet: %d rows, exactly %v, %v", n, exact, err)
 	}
 	in := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: strings.NewReader("1\n")}}, "-")[0]
-	if n, exact, err := EstimateRows(in); n != -1 || exact || err != nil {
+	if n, exact, err := rowfilter.EstimateRows(in); n != -1 || exact || err != nil {
 		t.Errorf("standard input: %d rows, exactly %v, %v", n, exact, err)
 	}
-	if n := PlainBytes(in, 0, 1, nil); n != -1 {
+	if n := rowfilter.PlainBytes(in, 0, 1, nil); n != -1 {
 		t.Errorf("standard input has %d bytes", n)
 	}
 }
@@ -226,10 +227,10 @@ func TestSkippable(t *testing.T) {
 	if s, err := Skippable(t.Context(), source.Split(some, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
 		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
 	}
-	if n, exact, err := EstimateRows(some[0]); n != 100 || exact || err != nil {
+	if n, exact, err := rowfilter.EstimateRows(some[0]); n != 100 || exact || err != nil {
 		t.Errorf("with a condition there are %d rows (exactly: %t), want 100 at most: %v", n, exact, err)
 	}
-	if all, one := PlainBytes(files[0], 2, 3, nil), PlainBytes(some[0], 0, 10, nil); all != one {
+	if all, one := rowfilter.PlainBytes(files[0], 2, 3, nil), rowfilter.PlainBytes(some[0], 0, 10, nil); all != one {
 		t.Errorf("with a condition there are %d bytes, want the %d of one row group", one, all)
 	}
 	path := key.Column{Path: key.Path{"id"}}
@@ -239,7 +240,7 @@ func TestSkippable(t *testing.T) {
 	if _, _, ok := IntegerRange(files, key.Column{Path: key.Path{"x"}}, false); ok {
 		t.Error("a range of a column that is not there")
 	}
-	if all, one := PlainBytes(files[0], 0, 10, nil), PlainBytes(files[0], 0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {
+	if all, one := rowfilter.PlainBytes(files[0], 0, 10, nil), rowfilter.PlainBytes(files[0], 0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {
 		t.Errorf("%d bytes, of one column %d", all, one)
 	}
 }

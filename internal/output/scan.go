@@ -139,7 +139,7 @@ func eachPart(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, left 
 	}
 }
 
-// pages yields the rows that pass as pages. Rows.Piece is the index of the source.
+// Pages yields the rows that pass as pages. Rows.Piece is the index of the source.
 func pages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
 		s.countGroups(piecesOfSources(sources))

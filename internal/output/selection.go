@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
@@ -89,7 +90,7 @@ func paired(p *Pairs, r tasks.Range, m matched) (*selection, error) {
 func unjoined(joined []uint64, r tasks.Range, m matched) []uint32 {
 	of, matched := m.of, m.rows
 	if of == nil {
-		of = list(r, r.Hi)
+		of = rowfilter.List(r, r.Hi)
 	}
 	rows := make([]uint32, 0, len(of))
 	for _, row := range of {

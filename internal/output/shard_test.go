@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -275,7 +276,7 @@ func TestAbsentShards(t *testing.T) {
 			"a loop over the row groups": func() (err error) {
 				for _, p := range source.Split(files, s) {
 					for g := p.Lo; g < p.Hi; g++ {
-						for rec, e := range Read(ctx, p.File, g, nil) {
+						for rec, e := range rowfilter.Read(ctx, p.File, g, nil) {
 							if err = e; e == nil {
 								t.Errorf("got %v", rec)
 							}

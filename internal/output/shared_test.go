@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -162,7 +163,7 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 			_, _, err := ReadRows(ctx, pieces(), columnsOfFiles(t, files, "b"), RowOptions{Key: "a"}, func(*RowBatch) error { return nil })
 			return err
 		},
-		"File.Read":   func() error { return drained(Read(ctx, files[0], 0, nil)) },
+		"File.Read":   func() error { return drained(rowfilter.Read(ctx, files[0], 0, nil)) },
 		"File.Check":  func() error { return files[0].Check(ctx, 0) },
 		"Fingerprint": func() error { _, err := files[0].Fingerprint(); return err },
 		"CountRows":   func() error { _, err := files[0].CountRows(); return err },
@@ -207,7 +208,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := drained(Read(t.Context(), f, 0, nil)); !errors.Is(err, fs.ErrClosed) {
+	if err := drained(rowfilter.Read(t.Context(), f, 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("an Arrow file after Close: %v", err)
 	}
 }
@@ -242,7 +243,7 @@ func TestCloseCountsReaders(t *testing.T) {
 	if err := f.Close(); err == nil || !strings.Contains(err.Error(), "readers at work: 2") {
 		t.Errorf("Close: %v, want that two readers are at work", err)
 	}
-	if err := drained(Read(t.Context(), f, 0, nil)); !errors.Is(err, fs.ErrClosed) {
+	if err := drained(rowfilter.Read(t.Context(), f, 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a reader that begins after Close: %v", err)
 	}
 	for name := range next {
@@ -263,7 +264,7 @@ func TestCloseCountsReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // and again, as long as a reader is at work; a pass of it is no other reader
-		n, stop := iter.Pull2(Read(ctx, held, 0, nil))
+		n, stop := iter.Pull2(rowfilter.Read(ctx, held, 0, nil))
 		_, _, _ = n()
 		if err := held.Close(); !errors.Is(err, storage.ErrAgain) || !strings.Contains(err.Error(), "readers at work: 1") {
 			t.Errorf("Close of a held file: %v", err)
@@ -271,14 +272,14 @@ func TestCloseCountsReaders(t *testing.T) {
 		stop()
 	}
 	for range 2 {
-		if err := drained(Read(ctx, held, 0, nil)); err != nil {
+		if err := drained(rowfilter.Read(ctx, held, 0, nil)); err != nil {
 			t.Errorf("a pass over a held file: %v", err)
 		}
 		inner, done, err := source.KeepOpen(ctx, held)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(drained(Read(inner, held, 0, nil)), done()); err != nil {
+		if err := errors.Join(drained(rowfilter.Read(inner, held, 0, nil)), done()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -286,7 +287,7 @@ func TestCloseCountsReaders(t *testing.T) {
 	if err := errors.Join(err, release(), release()); err != nil {
 		t.Error(err)
 	}
-	if err := drained(Read(nested, held, 0, nil)); err != nil {
+	if err := drained(rowfilter.Read(nested, held, 0, nil)); err != nil {
 		t.Errorf("a pass over a file that is held within what was released: %v", err)
 	}
 	if err := held.Close(); err == nil || !strings.Contains(err.Error(), "readers at work: 1") {
@@ -295,10 +296,10 @@ func TestCloseCountsReaders(t *testing.T) {
 	if err := errors.Join(done(), held.Close()); err != nil {
 		t.Error(err)
 	}
-	if err := drained(Read(nested, held, 0, nil)); !errors.Is(err, fs.ErrClosed) {
+	if err := drained(rowfilter.Read(nested, held, 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("a context that holds nothing any more: %v", err)
 	}
-	if err := drained(Read(t.Context(), held, 0, nil)); !errors.Is(err, fs.ErrClosed) {
+	if err := drained(rowfilter.Read(t.Context(), held, 0, nil)); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after release: %v", err)
 	}
 }
@@ -308,7 +309,7 @@ func TestConsumersPanic(t *testing.T) {
 	names := alike(t, 1, 100_000)
 	for what, read := range map[string]func(*source.File){
 		"File.Read": func(f *source.File) {
-			for range Read(t.Context(), f, 0, nil) {
+			for range rowfilter.Read(t.Context(), f, 0, nil) {
 				panic("the consumer's")
 			}
 		},
@@ -415,11 +416,11 @@ func TestZeroFiles(t *testing.T) {
 	}{
 		"Close of nil":                {source.Close([]*source.File{nil}), "nil"},
 		"Close of a zero File":        {new(source.File).Close(), "not opened"},
-		"Read of a zero File":         {drained(Read(ctx, new(source.File), 0, nil)), "not opened"},
+		"Read of a zero File":         {drained(rowfilter.Read(ctx, new(source.File), 0, nil)), "not opened"},
 		"Check of a zero File":        {new(source.File).Check(ctx, 0), "not opened"},
-		"Read of row group 99":        {drained(Read(ctx, good, 99, nil)), "row group"},
-		"Read of row group -1":        {drained(Read(ctx, good, -1, nil)), "row group"},
-		"Read of column 99":           {drained(Read(ctx, good, 0, []int{99})), "column"},
+		"Read of row group 99":        {drained(rowfilter.Read(ctx, good, 99, nil)), "row group"},
+		"Read of row group -1":        {drained(rowfilter.Read(ctx, good, -1, nil)), "row group"},
+		"Read of column 99":           {drained(rowfilter.Read(ctx, good, 0, []int{99})), "column"},
 		"Check of row group 99":       {good.Check(ctx, 99), "row group"},
 		"Scan of a nil File's pieces": {scan(source.Split([]*source.File{nil}, dataset.Shard{})...), "nil"},
 		"Scan of a zero Piece":        {scan(source.Piece{}), "nil"},
@@ -442,7 +443,7 @@ func TestZeroFiles(t *testing.T) {
 			_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Key: "a"}}})
 			return err
 		}(), "Filter is nil"},
-		"Records without a schema": {drained(Read(ctx, source.Records("r", nil, nil, source.RecordsOptions{}), 0, nil)), "schema"},
+		"Records without a schema": {drained(rowfilter.Read(ctx, source.Records("r", nil, nil, source.RecordsOptions{}), 0, nil)), "schema"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.word) {
 			t.Errorf("%s: %v, want an error with %q", what, c.err, c.word)
@@ -453,7 +454,7 @@ func TestZeroFiles(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if n := PlainBytes(good, 0, 99, nil); n < 16_000 || PlainBytes(good, 5, 2, nil) != -1 || PlainBytes(good, 0, 1, []int{7}) != -1 {
+	if n := rowfilter.PlainBytes(good, 0, 99, nil); n < 16_000 || rowfilter.PlainBytes(good, 5, 2, nil) != -1 || rowfilter.PlainBytes(good, 0, 1, []int{7}) != -1 {
 		t.Errorf("%d bytes", n)
 	}
 	if path, _ := new(Scanner).PathOf(nil); path != "" {
@@ -468,7 +469,7 @@ func TestZeroFiles(t *testing.T) {
 		"Map": func() {
 			_ = drained(Map(none, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, keepRecords))
 		},
-		"Read":     func() { _ = drained(Read(none, good, 0, nil)) },
+		"Read":     func() { _ = drained(rowfilter.Read(none, good, 0, nil)) },
 		"KeepOpen": func() { _, _, _ = source.KeepOpen(none, good) },
 	} {
 		func() {

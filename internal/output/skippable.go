@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -37,7 +38,7 @@ func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most
 	n := min(len(groups), most)
 	var file *source.File
 	var by *prune.Pruner
-	var where *rowFilter
+	var where *rowfilter.Filter
 	for i := range n {
 		p := groups[source.Nth(i, n, int64(len(groups)))]
 		if p.File != file {
@@ -47,7 +48,7 @@ func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most
 			}
 			file, where = p.File, nil
 			if file.Where() != nil {
-				where = newRowFilter(file, nil)
+				where = rowfilter.New(file, nil)
 			}
 		}
 		if err := s.look(ctx, by, where, p); err != nil {
@@ -61,7 +62,7 @@ func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most
 const remoteSkippable = 16
 
 // look counts one row group. After an error the counts are incomplete.
-func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter, p source.Piece) (err error) {
+func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowfilter.Filter, p source.Piece) (err error) {
 	defer func() { err = errors.Join(p.File.Unless(err), p.File.Rest()) }()
 	rows := p.File.GroupRows(p.Lo)
 	s.RowGroups.Add(1)
@@ -72,10 +73,10 @@ func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter
 	}
 	ranges := [][2]int64{{0, rows}}
 	if where != nil { // the key's index is not needed where no row satisfies the condition
-		if err := where.look(ctx, p.Lo); err != nil {
+		if err := where.Look(ctx, p.Lo); err != nil {
 			return err
 		}
-		if len(where.spans) == 0 {
+		if len(where.Spans) == 0 {
 			s.RowGroupsSkipped.Add(1)
 			return nil
 		}
@@ -86,7 +87,7 @@ func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowFilter
 		}
 	}
 	if where != nil {
-		spans, err := where.candidates(ctx, tasks.Range{Group: p.Lo, Hi: rows}, ranges)
+		spans, err := where.Candidates(ctx, tasks.Range{Group: p.Lo, Hi: rows}, ranges)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -120,7 +121,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	optional := foreign(t, filepath.Join(dir, "b.parquet"), schema(true), `{"id":3,"list":[null],"d":null},{"id":null,"list":null,"d":"0.25"}`)
 	arrowFile := filepath.Join(dir, "c.arrow")
 	recordFile := open(t, source.Opening{}, optional)[0]
-	for rec, err := range Read(t.Context(), recordFile, 0, nil) {
+	for rec, err := range rowfilter.Read(t.Context(), recordFile, 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +165,7 @@ func TestRowsStoredOtherwise(t *testing.T) {
 	const int96 = "../../testdata/vectors/pyarrow_int96.parquet"
 	stored := open(t, source.Opening{}, int96)
 	path := filepath.Join(t.TempDir(), "micros.parquet")
-	for rec, err := range Read(t.Context(), stored[0], 0, nil) {
+	for rec, err := range rowfilter.Read(t.Context(), stored[0], 0, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +277,7 @@ func unfamiliar(t testing.TB, path string) string {
 // Columns keep types that Arrow does not have.
 func TestRowsBeyondArrow(t *testing.T) {
 	files := open(t, source.Opening{}, unfamiliar(t, filepath.Join(t.TempDir(), "a.parquet")))
-	for _, err := range Read(t.Context(), files[0], 0, nil) {
+	for _, err := range rowfilter.Read(t.Context(), files[0], 0, nil) {
 		if err == nil {
 			t.Fatal("Arrow has the values")
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -212,7 +213,7 @@ func keysIn(t testing.TB, files []*source.File, columns string, o key.Options) (
 	}
 	for _, f := range files {
 		for g := range f.NumGroups() {
-			for rec, err := range Read(t.Context(), f, g, nil) {
+			for rec, err := range rowfilter.Read(t.Context(), f, g, nil) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -59,7 +59,7 @@ func (w *rowWorker) rowsIn(ctx context.Context, r tasks.Range) (_ []uint32, err 
 		return w.rows, err
 	}
 	if w.where != nil {
-		rows, all, err := w.where.rows(ctx, r, nil)
+		rows, all, err := w.where.Rows(ctx, r, nil)
 		if err != nil || !all {
 			return rows, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
+	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -160,10 +161,10 @@ type rowWorker struct {
 	file   *source.File // to which the rest belongs
 	source *tableSource
 	enc    *key.Encoder
-	leaf   *keyLeaf     // the key is one leaf whose values need no conversion; else nil
-	keys   *keyScan     // nil: all rows pass, or the file is not Parquet
-	where  *rowFilter   // nil: keys, or the file has no condition or is not Parquet
-	ids    *key.Encoder // of records with the key's columns; nil before the first one
+	leaf   *keyLeaf          // the key is one leaf whose values need no conversion; else nil
+	keys   *keyScan          // nil: all rows pass, or the file is not Parquet
+	where  *rowfilter.Filter // nil: keys, or the file has no condition or is not Parquet
+	ids    *key.Encoder      // of records with the key's columns; nil before the first one
 }
 
 func (r *rowReading) newWorker() (tasks.Work[*RowBatch], error) {
@@ -205,7 +206,7 @@ func (w *rowWorker) open(f *source.File) (err error) {
 				return err
 			}
 		} else if f.Where() != nil {
-			w.where = newRowFilter(f, w.buf)
+			w.where = rowfilter.New(f, w.buf)
 		}
 	}
 	w.file = f
@@ -227,7 +228,7 @@ func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(*RowBa
 	if err != nil {
 		return err
 	}
-	for rec, err := range Read(ctx, w.file, group, columns) {
+	for rec, err := range rowfilter.Read(ctx, w.file, group, columns) {
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,13 @@
-package output
+// Package rowfilter finds the rows that satisfy the condition of a file; without one, all do.
+//
+//	file, condition ─► statistics (spans) ─► columns of the condition, the smallest first ─► rows
+//
+// In come a file of package source, which has its bound condition, and ranges of row groups;
+// out come row numbers, ascending, or records of the rows. Statistics only leave out what
+// cannot satisfy the condition; a value decides in any case. A [Filter] is one worker's.
+//
+// Rooms that find keys or make records may use it.
+package rowfilter
 
 import (
 	"cmp"
@@ -14,21 +23,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// rowFilter finds the rows of a Parquet file that satisfy its condition. Statistics of
+// Filter finds the rows of a Parquet file that satisfy its condition. Statistics of
 // row groups and pages decide as many rows as possible (rowspans.go). The columns of the
 // condition are then read for the remaining rows, one column after the other, the
 // smallest one first. A row that fails by the columns read so far is not read in the
 // others. It must not be used concurrently.
-type rowFilter struct {
+type Filter struct {
 	file    *source.File
 	where   *where.Bound
 	columns []filterColumn
 	buf     *parquet.Buffers
 
-	expected map[int]*parquet.Ahead // announced ranges, by leaf
+	Expected map[int]*parquet.Ahead // announced ranges, by leaf
 
 	at    int            // the row group that spans and sets belong to; -1: none
-	spans []rowSpan      // rows of it that may satisfy the condition, ascending
+	Spans []rowSpan      // rows of it that may satisfy the condition, ascending
 	sets  []where.Truths // by predicate: its possible truth values there
 
 	sure, maybe, found []uint32
@@ -39,7 +48,7 @@ type rowFilter struct {
 	tables             [][]where.Truth
 	values             []where.Truth // of a page, without NULLs
 	arrays             recycler      // for the values of a page
-	pages, skipped     int           // of the condition's columns, since they were taken
+	Pages, Skipped     int           // of the condition's columns, since they were taken
 }
 
 // filterColumn is a column of a condition.
@@ -51,8 +60,9 @@ type filterColumn struct {
 	stats *prune.Statistics // nil: none
 }
 
-func newRowFilter(f *source.File, buf *parquet.Buffers) *rowFilter {
-	w := &rowFilter{file: f, where: f.Where(), buf: buf, at: -1}
+// New returns a filter of the rows of a Parquet file, which has a condition.
+func New(f *source.File, buf *parquet.Buffers) *Filter {
+	w := &Filter{file: f, where: f.Where(), buf: buf, at: -1}
 	for _, field := range w.where.Columns() {
 		c := filterColumn{field: field}
 		if c.leaf, c.plain = f.Parquet().Leaf(field.Index); c.plain {
@@ -69,8 +79,8 @@ func newRowFilter(f *source.File, buf *parquet.Buffers) *rowFilter {
 	return w
 }
 
-// size returns the bytes of memory that are kept between row groups.
-func (w *rowFilter) size() int64 {
+// Size returns the bytes of memory that are kept between row groups.
+func (w *Filter) Size() int64 {
 	n := 4*(cap(w.sure)+cap(w.maybe)+cap(w.found)+cap(w.seen)) + cap(w.whole) + cap(w.values)
 	for i := range w.truths {
 		n += cap(w.truths[i]) + cap(w.tables[i])
@@ -78,32 +88,32 @@ func (w *rowFilter) size() int64 {
 	return int64(n) + w.arrays.size()
 }
 
-// shed releases that memory.
-func (w *rowFilter) shed() {
+// Shed releases that memory.
+func (w *Filter) Shed() {
 	w.sure, w.maybe, w.found, w.seen, w.whole, w.values = nil, nil, nil, nil, nil, nil
 	clear(w.truths)
 	clear(w.tables)
 	w.arrays = recycler{}
 }
 
-// rows returns the rows of a range that satisfy the condition, ascending. If all do, it
+// Rows returns the rows of a range that satisfy the condition, ascending. If all do, it
 // returns all instead of a list. within, if not nil, are ascending ranges: rows outside
 // them are not needed. The slice is valid until the next call.
-func (w *rowFilter) rows(ctx context.Context, r tasks.Range, within [][2]int64) (rows []uint32, all bool, err error) {
+func (w *Filter) Rows(ctx context.Context, r tasks.Range, within [][2]int64) (rows []uint32, all bool, err error) {
 	if within != nil && len(within) == 0 {
 		return nil, r.Lo == r.Hi, nil
 	}
-	if err := w.look(ctx, r.Group); err != nil {
+	if err := w.Look(ctx, r.Group); err != nil {
 		return nil, false, err
 	}
 	total := w.file.GroupRows(r.Group)
 	spans := r.Spans(total)
-	if len(w.spans) == 1 && w.spans[0] == (rowSpan{0, total, true}) && (within == nil || len(within) == 1 && within[0] == [2]int64{0, total}) {
+	if len(w.Spans) == 1 && w.Spans[0] == (rowSpan{0, total, true}) && (within == nil || len(within) == 1 && within[0] == [2]int64{0, total}) {
 		return nil, true, nil
 	}
 	w.sure, w.maybe = w.sure[:0], w.maybe[:0]
 	for _, part := range spans {
-		for _, s := range w.spans {
+		for _, s := range w.Spans {
 			lo, hi := max(s.lo, part[0]), min(s.hi, part[1])
 			for _, in := range orAll(within, total) {
 				w.add(max(lo, in[0]), min(hi, in[1]), s.sure)
@@ -122,7 +132,7 @@ func orAll(within [][2]int64, total int64) [][2]int64 {
 }
 
 // add adds rows to those that are to be settled.
-func (w *rowFilter) add(lo, hi int64, sure bool) {
+func (w *Filter) add(lo, hi int64, sure bool) {
 	for row := lo; row < hi; row++ {
 		if sure {
 			w.sure = append(w.sure, uint32(row))
@@ -132,14 +142,14 @@ func (w *rowFilter) add(lo, hi int64, sure bool) {
 	}
 }
 
-// among returns those of the rows of a row group that satisfy the condition. Both are
+// Among returns those of the rows of a row group that satisfy the condition. Both are
 // ascending. The slice is valid until the next call.
-func (w *rowFilter) among(ctx context.Context, group int, rows []uint32) ([]uint32, error) {
-	if err := w.look(ctx, group); err != nil {
+func (w *Filter) Among(ctx context.Context, group int, rows []uint32) ([]uint32, error) {
+	if err := w.Look(ctx, group); err != nil {
 		return nil, err
 	}
 	w.sure, w.maybe = w.sure[:0], w.maybe[:0]
-	spans := w.spans
+	spans := w.Spans
 	for _, row := range rows {
 		for len(spans) > 0 && spans[0].hi <= int64(row) {
 			spans = spans[1:]
@@ -152,7 +162,7 @@ func (w *rowFilter) among(ctx context.Context, group int, rows []uint32) ([]uint
 }
 
 // settle returns the rows of sure, and those of maybe that satisfy the condition.
-func (w *rowFilter) settle(ctx context.Context, group int) ([]uint32, error) {
+func (w *Filter) settle(ctx context.Context, group int) ([]uint32, error) {
 	if len(w.maybe) == 0 {
 		return w.sure, nil
 	}
@@ -179,7 +189,7 @@ func merged(dst, a, b []uint32) []uint32 {
 }
 
 // evaluate reduces maybe to the rows that satisfy the condition.
-func (w *rowFilter) evaluate(ctx context.Context, group int) error {
+func (w *Filter) evaluate(ctx context.Context, group int) error {
 	w.done = w.done[:0]
 	for i := range w.truths {
 		w.truths[i] = w.truths[i][:0]
@@ -215,7 +225,7 @@ func (w *rowFilter) evaluate(ctx context.Context, group int) error {
 
 // undecided returns the columns that statistics of the row group do not settle, the
 // smallest one first.
-func (w *rowFilter) undecided(group int) (todo []*filterColumn) {
+func (w *Filter) undecided(group int) (todo []*filterColumn) {
 	for i := range w.columns {
 		c := &w.columns[i]
 		if slices.ContainsFunc(c.preds, func(p int) bool { return !single(w.sets[p]) }) {
@@ -227,7 +237,7 @@ func (w *rowFilter) undecided(group int) (todo []*filterColumn) {
 }
 
 // Bytes returns the compressed size of a column of a row group.
-func (w *rowFilter) bytes(group int, c *filterColumn) (n int64) {
+func (w *Filter) bytes(group int, c *filterColumn) (n int64) {
 	p := w.file.Parquet()
 	leaves := p.Below(c.field.Index[:1])
 	if c.plain {
@@ -239,10 +249,10 @@ func (w *rowFilter) bytes(group int, c *filterColumn) (n int64) {
 	return n
 }
 
-// cost returns the compressed bytes of the columns that must be read of a row group, whose
+// Cost returns the compressed bytes of the columns that must be read of a row group, whose
 // spans are known.
-func (w *rowFilter) cost(group int) (n int64) {
-	if !slices.ContainsFunc(w.spans, func(s rowSpan) bool { return !s.sure }) {
+func (w *Filter) Cost(group int) (n int64) {
+	if !slices.ContainsFunc(w.Spans, func(s rowSpan) bool { return !s.sure }) {
 		return 0
 	}
 	for _, c := range w.undecided(group) {
@@ -276,7 +286,7 @@ func repeated(dst []where.Truth, t where.Truth, n int) []where.Truth {
 }
 
 // Keep reduces maybe, and the truth values of its rows, to the given positions.
-func (w *rowFilter) keep(positions []uint32) {
+func (w *Filter) keep(positions []uint32) {
 	for i, at := range positions {
 		w.maybe[i] = w.maybe[at]
 	}
@@ -309,7 +319,7 @@ func (k *known) holds(code int, conclude func() bool) bool {
 
 // dropHopeless drops the rows of maybe that fail for every value of the columns that
 // were not read yet.
-func (w *rowFilter) dropHopeless() {
+func (w *Filter) dropHopeless() {
 	if len(w.done) > mostKnown {
 		return
 	}

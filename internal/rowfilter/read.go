@@ -1,4 +1,4 @@
-package output
+package rowfilter
 
 import (
 	"context"
@@ -21,14 +21,14 @@ import (
 
 // A file with a condition, [source.OpenOptions].Where, has only the rows that satisfy it, for
 // each of its readers: rows that fail neither have a key nor are an error. Rows keep
-// the numbers that they have in the stored row group. In Parquet files a [rowFilter]
-// finds the rows, elsewhere a [recordFilter].
+// the numbers that they have in the stored row group. In Parquet files a [Filter]
+// finds the rows, elsewhere a [Records].
 
 // MostRows returns the number of rows of the piece, at most: with a condition, those of
 // row groups that may have one according to the footer. It returns -1 if the number is
 // not known before they are read.
 func MostRows(p source.Piece) (n int64) {
-	for _, rows := range groupsMost(p) {
+	for _, rows := range GroupsMost(p) {
 		if rows < 0 {
 			return -1
 		}
@@ -37,15 +37,15 @@ func MostRows(p source.Piece) (n int64) {
 	return n
 }
 
-// groupsMost is MostRows for each row group.
-func groupsMost(p source.Piece) (rows []int64) {
-	var w *rowFilter
+// GroupsMost is MostRows for each row group.
+func GroupsMost(p source.Piece) (rows []int64) {
+	var w *Filter
 	if p.File.Where() != nil && p.File.Parquet() != nil {
-		w = newRowFilter(p.File, nil)
+		w = New(p.File, nil)
 	}
 	for g := p.Lo; g < p.Hi; g++ {
 		n := p.File.GroupRows(g)
-		if w != nil && !w.group(g).Has(where.True) {
+		if w != nil && !w.Group(g).Has(where.True) {
 			n = 0
 		}
 		rows = append(rows, n)
@@ -57,13 +57,13 @@ func groupsMost(p source.Piece) (rows []int64) {
 // nil means all. A record is valid until yield returns, unless it is retained.
 func Read(ctx context.Context, f *source.File, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return f.Reading(ctx, group, columns, func(ctx context.Context) iter.Seq2[arrow.Record, error] {
-		return readFrom(ctx, f, f.Table(), group, columns, func(int64) {})
+		return ReadFrom(ctx, f, f.Table(), group, columns, func(int64) {})
 	})
 }
 
-// readFrom is Read by a reader of the file. over receives the number of stored rows that
+// ReadFrom is Read by a reader of the file. over receives the number of stored rows that
 // each step has read over.
-func readFrom(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
+func ReadFrom(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	p, _ := from.(*arrowparquet.Parquet)
 	switch {
 	case f.Where() == nil:
@@ -83,20 +83,20 @@ func readFrom(ctx context.Context, f *source.File, from source.Table, group int,
 	return readRecords(ctx, f, from, group, columns, over)
 }
 
-// readParquet is readFrom for a Parquet file with a condition.
+// readParquet is ReadFrom for a Parquet file with a condition.
 func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
-		w := newRowFilter(f, new(parquet.Buffers))
+		w := New(f, new(parquet.Buffers))
 		defer w.buf.Close()
 		for r := range tasks.RangesIn(p.File(), group) {
-			rows, all, err := w.rows(parquet.WithTurn(ctx, nil), r, nil)
+			rows, all, err := w.Rows(parquet.WithTurn(ctx, nil), r, nil)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			over(r.Hi - r.Lo)
 			if all {
-				rows = list(r, p.GroupRows(group))
+				rows = List(r, p.GroupRows(group))
 			}
 			for rec, err := range p.ReadRows(ctx, group, columns, rows) {
 				if !yield(rec, err) || err != nil {
@@ -107,8 +107,8 @@ func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, g
 	}
 }
 
-// list returns the rows of a range.
-func list(r tasks.Range, total int64) (rows []uint32) {
+// List returns the rows of a range.
+func List(r tasks.Range, total int64) (rows []uint32) {
 	rows = []uint32{}
 	for _, s := range r.Spans(total) {
 		for row := s[0]; row < s[1]; row++ {
@@ -118,11 +118,11 @@ func list(r tasks.Range, total int64) (rows []uint32) {
 	return rows
 }
 
-// readRecords is readFrom for another file with a condition.
+// readRecords is ReadFrom for another file with a condition.
 func readRecords(ctx context.Context, f *source.File, from source.Table, group int, columns []int, over func(rows int64)) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
-		w := newRecordFilter(f, columns)
-		for rec, err := range from.Read(ctx, group, w.read) {
+		w := NewRecords(f, columns)
+		for rec, err := range from.Read(ctx, group, w.Read) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -144,45 +144,45 @@ func readRecords(ctx context.Context, f *source.File, from source.Table, group i
 	}
 }
 
-// recordFilter drops the rows of records that fail the condition of a file. It must
+// Records drops the rows of records that fail the condition of a file. It must
 // not be used concurrently.
-type recordFilter struct {
+type Records struct {
 	file    *source.File
 	where   *where.Bound
 	wanted  int   // of the columns that are read: the first ones; -1: all
-	read    []int // top-level columns to read; nil: all
+	Read    []int // top-level columns to read; nil: all
 	columns []int // by column of the condition: where it is in a record
 	truths  [][]where.Truth
 	whole   []where.Truth
 	rows    []int
 }
 
-// newRecordFilter returns a filter of records with the given columns of the file; nil:
+// NewRecords returns a filter of records with the given columns of the file; nil:
 // all. They must be read with the columns that the condition needs, see read.
-func newRecordFilter(f *source.File, columns []int) *recordFilter {
-	w := &recordFilter{file: f, where: f.Where(), wanted: -1, truths: make([][]where.Truth, len(f.Where().Preds()))}
+func NewRecords(f *source.File, columns []int) *Records {
+	w := &Records{file: f, where: f.Where(), wanted: -1, truths: make([][]where.Truth, len(f.Where().Preds()))}
 	if columns != nil {
-		w.wanted, w.read = len(columns), slices.Clone(columns)
+		w.wanted, w.Read = len(columns), slices.Clone(columns)
 	}
 	for _, c := range f.Where().Columns() {
 		at := c.Index[0]
 		if columns != nil {
-			if at = slices.Index(w.read, c.Index[0]); at < 0 {
-				at, w.read = len(w.read), append(w.read, c.Index[0])
+			if at = slices.Index(w.Read, c.Index[0]); at < 0 {
+				at, w.Read = len(w.Read), append(w.Read, c.Index[0])
 			}
 		}
 		w.columns = append(w.columns, at)
 	}
-	if w.read == nil && columns != nil {
-		w.read = []int{}
+	if w.Read == nil && columns != nil {
+		w.Read = []int{}
 	}
 	return w
 }
 
 // record returns the rows of a record that satisfy the condition, with the wanted
 // columns, or nil if there are none. The caller releases it.
-func (w *recordFilter) record(rec arrow.Record) (arrow.Record, error) {
-	rows, err := w.kept(rec)
+func (w *Records) record(rec arrow.Record) (arrow.Record, error) {
+	rows, err := w.Kept(rec)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -202,9 +202,9 @@ func (w *recordFilter) record(rec arrow.Record) (arrow.Record, error) {
 	return kept, nil
 }
 
-// kept returns the rows of a record that satisfy the condition, ascending. They are
+// Kept returns the rows of a record that satisfy the condition, ascending. They are
 // valid until the next call.
-func (w *recordFilter) kept(rec arrow.Record) (rows []int, err error) {
+func (w *Records) Kept(rec arrow.Record) (rows []int, err error) {
 	n := int(rec.NumRows())
 	fields := w.where.Columns()
 	for i, p := range w.where.Preds() {

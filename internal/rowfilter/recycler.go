@@ -1,4 +1,4 @@
-package output
+package rowfilter
 
 import "github.com/apache/arrow/go/v15/arrow/memory"
 

@@ -1,4 +1,4 @@
-package output
+package rowfilter
 
 import (
 	"context"
@@ -20,21 +20,21 @@ type rowSpan struct {
 	sure   bool // all do
 }
 
-// look finds the spans of a row group. It reads page indexes, but no pages.
-func (w *rowFilter) look(ctx context.Context, group int) error {
+// Look finds the spans of a row group. It reads page indexes, but no pages.
+func (w *Filter) Look(ctx context.Context, group int) error {
 	if w.at == group {
 		return nil
 	}
 	if err := stopped.Err(ctx); err != nil {
 		return err
 	}
-	w.at, w.spans = -1, w.spans[:0]
+	w.at, w.Spans = -1, w.Spans[:0]
 	total := w.file.GroupRows(group)
-	possible := w.group(group)
+	possible := w.Group(group)
 	switch {
 	case total == 0 || !possible.Has(where.True):
 	case possible.Only(where.True):
-		w.spans = append(w.spans, rowSpan{0, total, true})
+		w.Spans = append(w.Spans, rowSpan{0, total, true})
 	default:
 		if err := w.byPages(group, total); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (w *rowFilter) look(ctx context.Context, group int) error {
 
 // Group sets the possible truth values of each predicate according to the statistics of a
 // row group, and returns those of the condition.
-func (w *rowFilter) group(group int) where.Truths {
+func (w *Filter) Group(group int) where.Truths {
 	if w.at != group {
 		w.at = -1
 	}
@@ -80,7 +80,7 @@ func (s *columnState) all(k int) where.Truths {
 }
 
 // state returns the state of a column given facts about its values.
-func (w *rowFilter) state(c *filterColumn, of prune.Facts) (s columnState) {
+func (w *Filter) state(c *filterColumn, of prune.Facts) (s columnState) {
 	facts := where.Facts{NoNulls: of.NoNulls, AllNulls: of.AllNulls, NaN: of.NaN}
 	if of.Least != nil {
 		if facts.Range = c.pair(of.Least, of.Most); facts.Range != nil {
@@ -124,7 +124,7 @@ const mostEmpty = 4
 
 // possible returns the possible truth values of the condition, given those of each column.
 // The values of one column are either empty or within its bounds in all predicates.
-func (w *rowFilter) possible(states []columnState) (out where.Truths) {
+func (w *Filter) possible(states []columnState) (out where.Truths) {
 	sets := make([]where.Truths, len(w.sets))
 	var apart []int // columns with empty values
 	for i := range states {
@@ -165,7 +165,7 @@ type columnPages struct {
 
 // byPages finds the spans of a row group by the page indexes of columns that the row
 // group's statistics do not settle.
-func (w *rowFilter) byPages(group int, total int64) error {
+func (w *Filter) byPages(group int, total int64) error {
 	states, walks := make([]columnState, len(w.columns)), make([]columnPages, len(w.columns))
 	for i := range w.columns {
 		c, x := &w.columns[i], &walks[i]
@@ -212,32 +212,32 @@ func (w *rowFilter) byPages(group int, total int64) error {
 	return nil
 }
 
-// candidates returns the rows of a range that may satisfy the condition; within as in
+// Candidates returns the rows of a range that may satisfy the condition; within as in
 // rows.
-func (w *rowFilter) candidates(ctx context.Context, r tasks.Range, within [][2]int64) (spans [][2]int64, err error) {
+func (w *Filter) Candidates(ctx context.Context, r tasks.Range, within [][2]int64) (spans [][2]int64, err error) {
 	if within != nil && len(within) == 0 {
 		return nil, nil
 	}
-	if err := w.look(ctx, r.Group); err != nil {
+	if err := w.Look(ctx, r.Group); err != nil {
 		return nil, err
 	}
 	total := w.file.GroupRows(r.Group)
 	var all [][2]int64
-	for _, s := range w.spans {
+	for _, s := range w.Spans {
 		all = append(all, [2]int64{s.lo, s.hi})
 	}
 	return prune.Intersect(prune.Intersect(all, orAll(within, total)), r.Spans(total)), nil
 }
 
-// announce announces what evaluating the condition for a range will read, of files over
+// Announce announces what evaluating the condition for a range will read, of files over
 // a network, and returns the rows that may satisfy it. Each column is announced for all of
 // them, also those that need it only if others let a row through.
-func (w *rowFilter) announce(ctx context.Context, r tasks.Range, within [][2]int64) (ahead map[int]*parquet.Ahead, spans [][2]int64, err error) {
-	if spans, err = w.candidates(ctx, r, within); err != nil {
+func (w *Filter) Announce(ctx context.Context, r tasks.Range, within [][2]int64) (ahead map[int]*parquet.Ahead, spans [][2]int64, err error) {
+	if spans, err = w.Candidates(ctx, r, within); err != nil {
 		return nil, nil, err
 	}
 	var unsure [][2]int64
-	for _, s := range w.spans {
+	for _, s := range w.Spans {
 		if !s.sure {
 			unsure = append(unsure, [2]int64{s.lo, s.hi})
 		}
@@ -255,10 +255,10 @@ func (w *rowFilter) announce(ctx context.Context, r tasks.Range, within [][2]int
 }
 
 // span adds a span after the others.
-func (w *rowFilter) span(s rowSpan) {
-	if n := len(w.spans); n > 0 && w.spans[n-1].hi == s.lo && w.spans[n-1].sure == s.sure {
-		w.spans[n-1].hi = s.hi
+func (w *Filter) span(s rowSpan) {
+	if n := len(w.Spans); n > 0 && w.Spans[n-1].hi == s.lo && w.Spans[n-1].sure == s.sure {
+		w.Spans[n-1].hi = s.hi
 		return
 	}
-	w.spans = append(w.spans, s)
+	w.Spans = append(w.Spans, s)
 }

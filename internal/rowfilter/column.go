@@ -1,4 +1,4 @@
-package output
+package rowfilter
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // column evaluates the predicates of a column for the rows of maybe. It drops rows whose
 // dictionary shows that they fail.
-func (w *rowFilter) column(ctx context.Context, group int, c *filterColumn) (err error) {
+func (w *Filter) column(ctx context.Context, group int, c *filterColumn) (err error) {
 	w.seen = w.seen[:0]
 	if c.plain {
 		err = w.pagesOf(ctx, group, c)
@@ -38,12 +38,12 @@ func (w *rowFilter) column(ctx context.Context, group int, c *filterColumn) (err
 
 // pagesOf evaluates the predicates of a leaf for the rows of maybe, page by page; entries
 // of a dictionary once. seen has the positions of rows whose page was decoded.
-func (w *rowFilter) pagesOf(ctx context.Context, group int, c *filterColumn) error {
+func (w *Filter) pagesOf(ctx context.Context, group int, c *filterColumn) error {
 	f := w.file.Parquet().File()
 	chunk := f.ChunkIn(w.buf, group, c.leaf.Index())
 	defer w.buf.Rest()
-	if a := w.expected[c.leaf.Index()]; a != nil {
-		delete(w.expected, c.leaf.Index())
+	if a := w.Expected[c.leaf.Index()]; a != nil {
+		delete(w.Expected, c.leaf.Index())
 		chunk.Expect(a)
 	}
 	if int64(len(w.maybe)) < w.file.GroupRows(group) {
@@ -82,12 +82,12 @@ func (w *rowFilter) pagesOf(ctx context.Context, group int, c *filterColumn) err
 		}
 	}
 	seen, skipped := chunk.Pages()
-	w.pages, w.skipped = w.pages+seen, w.skipped+skipped
+	w.Pages, w.Skipped = w.Pages+seen, w.Skipped+skipped
 	return nil
 }
 
 // entries evaluates the predicates of a leaf for the entries of its dictionary.
-func (w *rowFilter) entries(c *filterColumn, dict *parquet.Dictionary) error {
+func (w *Filter) entries(c *filterColumn, dict *parquet.Dictionary) error {
 	values, err := c.leaf.ArrayIn(&w.arrays, &parquet.Page{Values: dict.Len, NonNull: dict.Len, Plain: dict.Plain}, nil)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (w *rowFilter) entries(c *filterColumn, dict *parquet.Dictionary) error {
 
 // hope reports whether the condition may be true for an entry of the dictionary, or for
 // NULL.
-func (w *rowFilter) hope(f *parquet.File, c *filterColumn, entries int) bool {
+func (w *Filter) hope(f *parquet.File, c *filterColumn, entries int) bool {
 	sets := slices.Clone(w.sets)
 	if f.Leaves[c.leaf.Index()].MaxDef > 0 {
 		for _, p := range c.preds {
@@ -134,7 +134,7 @@ func (w *rowFilter) hope(f *parquet.File, c *filterColumn, entries int) bool {
 
 // page evaluates the predicates of a leaf for the entries of a page. full is the
 // definition level of a value.
-func (w *rowFilter) page(c *filterColumn, p *parquet.Page, full uint8) error {
+func (w *Filter) page(c *filterColumn, p *parquet.Page, full uint8) error {
 	if !p.Coded {
 		values, err := c.leaf.ArrayIn(&w.arrays, p, nil)
 		if err != nil {
@@ -175,7 +175,7 @@ func spread(dst []where.Truth, p *parquet.Page, full uint8, values []where.Truth
 
 // recordsOf evaluates the predicates of a column that is not a leaf for the rows of
 // maybe.
-func (w *rowFilter) recordsOf(ctx context.Context, group int, c *filterColumn) error {
+func (w *Filter) recordsOf(ctx context.Context, group int, c *filterColumn) error {
 	for rec, err := range w.file.Parquet().ReadKeys(parquet.WithTurn(ctx, nil), group, c.field.Index[:1], w.maybe) {
 		if err != nil {
 			return err
