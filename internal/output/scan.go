@@ -69,10 +69,7 @@ func Count(ctx context.Context, s *Scanner, pieces []source.Piece) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	s.counted = true
-	s.mu.Lock()
-	s.count = true
-	s.mu.Unlock()
+	s.countOnly()
 	parts, err := partsOf(s, pieces, false)
 	if err != nil {
 		return err
@@ -177,32 +174,4 @@ func newScanWorker(s *Scanner, pieces []source.Piece, way tasks.Flight) (tasks.W
 	return func(ctx context.Context, t tasks.Task, emit func(arrow.Record) error) error {
 		return w.group(ctx, pieces[t.Piece], t.Group, emit)
 	}, err
-}
-
-func (s *Scanner) countGroups(pieces []source.Piece) {
-	for _, p := range pieces {
-		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
-	}
-}
-
-// PathOf returns how the rows of a file were read, and why: "engine" if pages were
-// copied or only keys read, "generic" if Arrow records were made. For pages, why also
-// says which columns' chunks could not be copied whole, as far as the footer shows.
-// It is known once the scan has begun. It may be called while the scan runs.
-func (s *Scanner) PathOf(f *source.File) (path, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case f == nil || f.Table() == nil:
-		return "", ""
-	case f.Format() == dataset.RecordBatches:
-		return "generic", "the rows are given as Arrow records"
-	case f.Parquet() == nil:
-		return "generic", "the input is Arrow, not Parquet"
-	case s.copied[f] != "":
-		return "engine", s.copied[f]
-	case s.count:
-		return "engine", "only keys are read"
-	}
-	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
 }

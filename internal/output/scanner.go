@@ -302,3 +302,52 @@ func checkScanner(s *Scanner) error {
 	}
 	return nil
 }
+
+// setCopied records of which files pages are copied, and how, for PathOf.
+func (s *Scanner) setCopied(copied map[*source.File]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copied = copied
+}
+
+// copiedAs sets what is the same in all scans that write one output.
+func (s *Scanner) copiedAs(first *Scanner) {
+	s.setCopied(first.copied)
+	s.opts.mirrored = first.opts.mirrored
+}
+
+// countOnly makes the scan count rows without keeping any.
+func (s *Scanner) countOnly() {
+	s.counted = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count = true
+}
+
+func (s *Scanner) countGroups(pieces []source.Piece) {
+	for _, p := range pieces {
+		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
+	}
+}
+
+// PathOf returns how the rows of a file were read, and why: "engine" if pages were
+// copied or only keys read, "generic" if Arrow records were made. For pages, why also
+// says which columns' chunks could not be copied whole, as far as the footer shows.
+// It is known once the scan has begun. It may be called while the scan runs.
+func (s *Scanner) PathOf(f *source.File) (path, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case f == nil || f.Table() == nil:
+		return "", ""
+	case f.Format() == dataset.RecordBatches:
+		return "generic", "the rows are given as Arrow records"
+	case f.Parquet() == nil:
+		return "generic", "the input is Arrow, not Parquet"
+	case s.copied[f] != "":
+		return "engine", s.copied[f]
+	case s.count:
+		return "engine", "only keys are read"
+	}
+	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
+}

@@ -156,13 +156,6 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pi
 	return w, err
 }
 
-// setCopied records of which files pages are copied, and how, for PathOf.
-func (s *Scanner) setCopied(copied map[*source.File]string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.copied = copied
-}
-
 // openRest adds the part for rows without a log row.
 func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, log *source.File) error {
 	src, err := o.newPairSource(pairs, source.Piece{File: log}, nil)
@@ -202,8 +195,7 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces 
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.setCopied(w.scanner.copied)
-	s.opts.mirrored = w.scanner.opts.mirrored
+	s.copiedAs(w.scanner)
 	parts, of, err := w.narrowed(pieces)
 	if err != nil {
 		return err
