@@ -19,10 +19,13 @@ import (
 
 // Limits for files over a network.
 const (
-	jobsAhead = 64 // jobs whose keys are announced before their tasks
+	jobsAhead = 64 // jobs or tasks whose keys are announced before they are read
 	scouts    = 32 // goroutines that find ranges to announce
-	openAhead = 6  // further jobs that may be open: the network fetches for some, workers have others
 )
+
+// openAhead is the number of further jobs that may be open over a network, which fetches for
+// some while workers have others.
+const openAhead = 6
 
 // release ends the lookahead, and drops announced ranges that were not read.
 func (e *pageEngine) release() {
