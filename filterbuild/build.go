@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -498,9 +499,9 @@ const maxTries = 8
 // each passes the keys of the plan's pieces to the functions that newWork returns,
 // one per worker.
 func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.Batch) error, error)) error {
-	_, _, err := output.ReadKeys(ctx, p.pieces, p.keyOptions(threads), func() (func(*output.Keys) error, error) {
+	_, _, err := keyscan.Read(ctx, p.pieces, p.keyOptions(threads), func() (func(*keyscan.Keys) error, error) {
 		work, err := newWork()
-		return func(k *output.Keys) error {
+		return func(k *keyscan.Keys) error {
 			if p.opts.Progress != nil {
 				p.opts.Progress(int64(k.Batch.Len))
 			}
@@ -511,8 +512,8 @@ func (p *Plan) each(ctx context.Context, threads int, newWork func() (func(*key.
 }
 
 // keyOptions returns the options for reading the plan's keys.
-func (p *Plan) keyOptions(threads int) output.KeyOptions {
-	return output.KeyOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
+func (p *Plan) keyOptions(threads int) keyscan.ReadOptions {
+	return keyscan.ReadOptions{Key: p.opts.Key, Options: p.opts.keys(p.Spec.Rule), IDs: true, Threads: threads}
 }
 
 // countable reports whether the keys can be read twice and no other filter must

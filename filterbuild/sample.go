@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -41,8 +41,8 @@ func (p *Plan) sparse(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer closePieces()
-	_, _, err = output.ReadKeys(ctx, pieces, o, func() (func(*output.Keys) error, error) {
-		return func(k *output.Keys) error {
+	_, _, err = keyscan.Read(ctx, pieces, o, func() (func(*keyscan.Keys) error, error) {
+		return func(k *keyscan.Keys) error {
 			if k.Piece != page {
 				page, taken = k.Piece, 0
 			}

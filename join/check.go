@@ -1,7 +1,7 @@
 package join
 
 import (
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -46,7 +46,7 @@ func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker 
 
 // check returns the positions of the keys that IDs have, see
 // [dataset.Match].Check, with their entries, and counts their rows.
-func (c *checker) check(k *output.Keys) ([]uint32, error) {
+func (c *checker) check(k *keyscan.Keys) ([]uint32, error) {
 	if c.group != k.Piece {
 		c.group, c.counts, c.asked = k.Piece, c.tally.of(k.Piece), c.asking.Ask()
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/each"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -148,8 +148,8 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 
 // eachExactKey reads the IDs' keys with several workers, in any order.
 func (t *task) eachExactKey(ctx context.Context, fn func(f *source.File, k *key.Batch) error) error {
-	return t.eachIDKey(ctx, 0, func() (func(*output.Keys) error, error) {
-		return func(k *output.Keys) error { return fn(k.Piece.File, k.Batch) }, nil
+	return t.eachIDKey(ctx, 0, func() (func(*keyscan.Keys) error, error) {
+		return func(k *keyscan.Keys) error { return fn(k.Piece.File, k.Batch) }, nil
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
@@ -177,7 +177,7 @@ func (t *task) rangeOfIDs(bounds *key.Bounds) (lo, hi float64, ok bool) {
 		if len(t.keys.ids) != 1 {
 			return 0, 0, false
 		}
-		return output.IntegerRange(t.ids, t.keys.ids[0], t.opts.IgnoreCase)
+		return keyscan.IntegerRange(t.ids, t.keys.ids[0], t.opts.IgnoreCase)
 	}
 	least, most, ok := bounds.Column(0)
 	a, fine := key.Number(key.Integer, least)

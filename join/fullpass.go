@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
@@ -24,7 +25,7 @@ func (p *pass) allRows(ctx context.Context) iter.Seq2[output.Rows, error] {
 				return
 			}
 			columns := func(f *source.File) ([]int, error) { return p.answer.layouts[f].read, nil }
-			newWork := func() (output.Work, error) { return p.newEveryRow(r).work, nil }
+			newWork := func() (keyscan.Work, error) { return p.newEveryRow(r).work, nil }
 			for rows, err := range output.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
 				if err == nil {
 					rows.Piece, err = p.pieceOf(r.pieces[rows.Piece])
@@ -60,7 +61,7 @@ func (p *pass) newEveryRow(r round) *everyRow {
 	}
 }
 
-// work implements [output.Work].
+// work implements [keyscan.Work].
 func (w *everyRow) work(piece source.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
 	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {

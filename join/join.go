@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -27,8 +28,8 @@ type Join struct {
 	mu      sync.Mutex // of what follows
 	task    *task
 	report  Report
-	scanner *output.Scanner // nil: all rows became Arrow records
-	why     string          // the answer is made of records, not of pages
+	scanner *keyscan.Scanner // nil: all rows became Arrow records
+	why     string           // the answer is made of records, not of pages
 }
 
 // begin begins the one run, during which the files stay open. Rows are made unless they
@@ -164,7 +165,7 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[output.Rows,
 		}
 		defer r.held.release()
 		j.once = r.tally
-		for rows, err := range r.rows(ctx, func(s *output.Scanner) { j.note(func() { j.scanner = s }) }) {
+		for rows, err := range r.rows(ctx, func(s *keyscan.Scanner) { j.note(func() { j.scanner = s }) }) {
 			if !yield(rows, err) || err != nil {
 				return
 			}
@@ -206,7 +207,7 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 	if _, err := j.prepared(); err != nil {
 		return dataset.Written{}, err
 	}
-	if err := out.CheckSchemas(ctx, output.Scan{}, nil); err != nil { // before IDs are read
+	if err := out.CheckSchemas(ctx, keyscan.Options{}, nil); err != nil { // before IDs are read
 		return dataset.Written{}, err
 	}
 	ctx, release, err := j.begin(ctx, false)
@@ -257,7 +258,7 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 		return j.report.IDsMatched, j.report.IDsTotal
 	}
 	each := func(w *output.ScanWriter) error {
-		err := r.eachScan(ctx, func(s *output.Scanner, part round) error { return w.Scan(ctx, s, r.pairs(part), part.pieces) })
+		err := r.eachScan(ctx, func(s *keyscan.Scanner, part round) error { return w.Scan(ctx, s, r.pairs(part), part.pieces) })
 		if err != nil {
 			return err
 		}
@@ -297,7 +298,7 @@ func (j *Join) Count(ctx context.Context) (_ int64, err error) {
 		return 0, err
 	}
 	defer r.held.release()
-	err = r.eachScan(ctx, func(s *output.Scanner, part round) error {
+	err = r.eachScan(ctx, func(s *keyscan.Scanner, part round) error {
 		j.note(func() { j.scanner = s })
 		return output.Count(ctx, s, part.pieces)
 	})

@@ -6,7 +6,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -76,14 +76,14 @@ func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *codec.Filter, to
 	if b != nil {
 		opts.Threads = b.Workers()
 	}
-	rows, nulls, err := output.ReadKeys(a.readIDs(ctx), a.idPieces, opts, func() (func(*output.Keys) error, error) {
+	rows, nulls, err := keyscan.Read(a.readIDs(ctx), a.idPieces, opts, func() (func(*keyscan.Keys) error, error) {
 		var times []uint32
 		add, err := adderTo(b)
 		if err != nil {
 			return nil, err
 		}
 		take, err := to.worker()
-		return func(k *output.Keys) error {
+		return func(k *keyscan.Keys) error {
 			if err := a.checkGiven(k); err != nil {
 				return err
 			}
@@ -124,8 +124,8 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to
 	if err != nil {
 		return err
 	}
-	m := output.Predicate{Match: a.keys.match(ofLog, a.keys.idsText)}
-	m.Check = func() func(*output.Keys) ([]uint32, error) { return a.checkIDs }
+	m := keyscan.Predicate{Match: a.keys.match(ofLog, a.keys.idsText)}
+	m.Check = func() func(*keyscan.Keys) ([]uint32, error) { return a.checkIDs }
 	var n int64
 	var all []uint32
 	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *source.File, b table.Batch, k *key.Batch) error {
@@ -170,7 +170,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter
 
 // checkIDs returns the positions of keys that pass the filter. The error says that
 // keys are not valid IDs, or that one is missing in the given filter.
-func (a *attempt) checkIDs(k *output.Keys) ([]uint32, error) {
+func (a *attempt) checkIDs(k *keyscan.Keys) ([]uint32, error) {
 	if !decides(k) {
 		at := fault.At{File: k.Piece.File.Name(), RowGroup: k.Piece.Lo + 1, Column: a.keys.idsText}
 		if err := k.Batch.IDs(at); err != nil {
@@ -184,7 +184,7 @@ func (a *attempt) checkIDs(k *output.Keys) ([]uint32, error) {
 }
 
 // checkGiven returns an error if one of the keys is missing in the given filter.
-func (a *attempt) checkGiven(k *output.Keys) error {
+func (a *attempt) checkGiven(k *keyscan.Keys) error {
 	if a.opts.Filter == nil {
 		return nil
 	}

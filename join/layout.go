@@ -8,7 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -228,10 +228,10 @@ func (a *answer) logNames(f *source.File, withKey bool) []string {
 
 // scanOptions returns the options of a scan that keeps the log's columns of the
 // answer, and with withKey those of the key.
-func (a *answer) scanOptions(f *source.File, withKey bool) output.Scan {
+func (a *answer) scanOptions(f *source.File, withKey bool) keyscan.Options {
 	o := a.opts
-	return output.Scan{
-		ScanOptions: output.ScanOptions{
+	return keyscan.Options{
+		ScanOptions: keyscan.ScanOptions{
 			Columns:    a.logNames(f, withKey),
 			IgnoreCase: o.IgnoreCase,
 			Schema:     o.Schema,

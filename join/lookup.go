@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -67,7 +67,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 		threads = b.Workers()
 	}
 	var total, nulls atomic.Int64
-	err := a.eachIDKey(ctx, threads, func() (func(*output.Keys) error, error) {
+	err := a.eachIDKey(ctx, threads, func() (func(*keyscan.Keys) error, error) {
 		add := func(k *key.Batch, file string) error { return hasAll(h.filter, k, file) }
 		if b != nil {
 			worker, err := b.Worker()
@@ -76,7 +76,7 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 			}
 			add = func(k *key.Batch, _ string) error { return worker.AddBatch(k) }
 		}
-		return func(keys *output.Keys) error {
+		return func(keys *keyscan.Keys) error {
 			k := keys.Batch
 			if err := add(k, keys.Piece.File.Name()); err != nil {
 				return err

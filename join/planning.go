@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
@@ -139,9 +139,9 @@ func (t *task) sample(ctx context.Context, pieces []source.Piece, columns string
 	all := make([]plan.Run, max(runs, groups)) // each is written by one worker
 	o := t.keysOf(columns, 0)
 	o.NullMisfits, o.Runs, o.RunRows = true, runs, int64(rows)
-	_, _, err = output.ReadKeys(ctx, pieces, o, func() (func(*output.Keys) error, error) {
+	_, _, err = keyscan.Read(ctx, pieces, o, func() (func(*keyscan.Keys) error, error) {
 		var hashes []uint64
-		return func(k *output.Keys) error {
+		return func(k *keyscan.Keys) error {
 			r := &all[k.Run]
 			r.Rows += float64(k.Batch.Len)
 			r.Stands = k.Share
@@ -183,13 +183,13 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 	}
 	var mu sync.Mutex
 	var all []*worker
-	err := t.eachIDKey(ctx, 0, func() (func(*output.Keys) error, error) {
+	err := t.eachIDKey(ctx, 0, func() (func(*keyscan.Keys) error, error) {
 		w := &worker{hits: x.NewHits(), bounds: key.NewBounds(t.keys.classes), distinct: plan.NewDistinct()}
 		mu.Lock()
 		all = append(all, w)
 		mu.Unlock()
 		var hashes []uint64
-		return func(k *output.Keys) error {
+		return func(k *keyscan.Keys) error {
 			hashes = k.Batch.Hash(table.Hash, hashes)
 			w.hits.Add(hashes)
 			w.bounds.Add(k.Batch)
@@ -222,7 +222,7 @@ func (t *task) skips(ctx context.Context, bounds *key.Bounds) (*plan.Skips, erro
 	for i := range f.Key {
 		f.Key[i].Min, f.Key[i].Max, _ = bounds.Column(i)
 	}
-	s, err := output.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
+	s, err := keyscan.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
 	if err != nil || s.RowGroups.Load() == 0 {
 		return nil, err
 	}

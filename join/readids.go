@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -41,7 +42,7 @@ func (t *task) recordForm() (*table.RecordForm, error) {
 // eachIDRow calls fn with the rows of the IDs, in order: those that m selects, if it
 // is not nil, else all. rows is the number of rows that were read or skipped, and
 // nulls that of the rows among them that have a NULL in the key.
-func (t *task) eachIDRow(ctx context.Context, m *output.Predicate, fn idRows) (rows, nulls int64, err error) {
+func (t *task) eachIDRow(ctx context.Context, m *keyscan.Predicate, fn idRows) (rows, nulls int64, err error) {
 	switch {
 	case t.answer.pages:
 		return t.eachIDLeaves(ctx, m, fn)
@@ -52,7 +53,7 @@ func (t *task) eachIDRow(ctx context.Context, m *output.Predicate, fn idRows) (r
 }
 
 // eachIDLeaves is eachIDRow for an answer of pages.
-func (t *task) eachIDLeaves(ctx context.Context, m *output.Predicate, fn idRows) (rows, nulls int64, err error) {
+func (t *task) eachIDLeaves(ctx context.Context, m *keyscan.Predicate, fn idRows) (rows, nulls int64, err error) {
 	o := output.RowOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
 	return output.ReadRows(t.readIDs(ctx), t.idPieces, t.answer.ids.leaves, o, func(b *output.RowBatch) error {
 		return fn(b.Piece.File, leafBatch{b}, b.Keys)
@@ -67,7 +68,7 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 		return 0, 0, err
 	}
 	var before int64 // rows of the file
-	retain := func() (output.Work, error) {
+	retain := func() (keyscan.Work, error) {
 		return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			rec.Retain()
 			return emit(rec)
@@ -98,13 +99,13 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 }
 
 // eachPassing is eachIDRow for the rows that pass, as records.
-func (t *task) eachPassing(ctx context.Context, m output.Predicate, fn idRows) (rows, nulls int64, err error) {
+func (t *task) eachPassing(ctx context.Context, m keyscan.Predicate, fn idRows) (rows, nulls int64, err error) {
 	enc, err := t.newIDEncoder()
 	if err != nil {
 		return 0, 0, err
 	}
-	s, err := output.ScannerOf(output.Scan{
-		ScanOptions: output.ScanOptions{
+	s, err := keyscan.New(keyscan.Options{
+		ScanOptions: keyscan.ScanOptions{
 			Match:      []dataset.Match{m.Match},
 			Normalize:  t.opts.Normalize,
 			Columns:    t.answer.ids.names,

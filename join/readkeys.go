@@ -7,22 +7,22 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keyWork returns a worker's function for batches of keys, see
-// [output.ReadKeys].
-type keyWork = func() (func(*output.Keys) error, error)
+// [keyscan.Read].
+type keyWork = func() (func(*keyscan.Keys) error, error)
 
 // keysOf returns the options for reading key columns, t.keys.logText or
 // t.keys.idsText. 0 threads: those of the join.
-func (t *task) keysOf(columns string, threads int) output.KeyOptions {
+func (t *task) keysOf(columns string, threads int) keyscan.ReadOptions {
 	if threads == 0 {
 		threads = t.opts.Threads
 	}
-	return output.KeyOptions{Key: columns, Options: t.keys.options(), Threads: threads}
+	return keyscan.ReadOptions{Key: columns, Options: t.keys.options(), Threads: threads}
 }
 
 // prepares returns a function for progress in reading the IDs, or keys of the log; nil
@@ -43,11 +43,11 @@ func (t *task) readIDs(ctx context.Context) context.Context {
 // IDs, if not nil, answers Keys.Probe.
 func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, threads int, work keyWork) error {
 	ctx = progress.With(ctx, t.prepares(false))
-	_, _, err := output.ReadKeys(ctx, t.pieces, t.logKeys(filter, threads), work)
+	_, _, err := keyscan.Read(ctx, t.pieces, t.logKeys(filter, threads), work)
 	return err
 }
 
-func (t *task) logKeys(filter *codec.Filter, threads int) output.KeyOptions {
+func (t *task) logKeys(filter *codec.Filter, threads int) keyscan.ReadOptions {
 	o := t.keysOf(t.keys.logText, threads)
 	o.Filter, o.Distinct = filter, true
 	return o
@@ -57,13 +57,13 @@ func (t *task) logKeys(filter *codec.Filter, threads int) output.KeyOptions {
 func (t *task) eachIDKey(ctx context.Context, threads int, work keyWork) error {
 	o := t.keysOf(t.keys.idsText, threads)
 	o.IDs = true
-	_, _, err := output.ReadKeys(t.readIDs(ctx), t.idPieces, o, work)
+	_, _, err := keyscan.Read(t.readIDs(ctx), t.idPieces, o, work)
 	return err
 }
 
 // usedHits returns the positions of keys that may be members of the filter and that
 // some row has.
-func usedHits(k *output.Keys) ([]uint32, error) {
+func usedHits(k *keyscan.Keys) ([]uint32, error) {
 	hits, err := k.Probe()
 	if k.Times != nil {
 		hits = slices.DeleteFunc(hits, func(h uint32) bool { return k.Times[h] == 0 })
@@ -73,7 +73,7 @@ func usedHits(k *output.Keys) ([]uint32, error) {
 
 // decides reports whether keys of a dictionary are passed to determine which are
 // members, before it is known how many rows have each.
-func decides(k *output.Keys) bool {
+func decides(k *keyscan.Keys) bool {
 	return k.Times != nil && !slices.ContainsFunc(k.Times, func(n uint32) bool { return n > 0 })
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
@@ -64,8 +64,8 @@ func (a *attempt) idFilter(ctx context.Context) (*codec.Filter, error) {
 	plan := a.idPlan
 	if !plan.Sized() {
 		var n atomic.Uint64
-		err := a.eachIDKey(ctx, 0, func() (func(*output.Keys) error, error) {
-			return func(k *output.Keys) error {
+		err := a.eachIDKey(ctx, 0, func() (func(*keyscan.Keys) error, error) {
+			return func(k *keyscan.Keys) error {
 				n.Add(uint64(len(k.Batch.Rows)))
 				return nil
 			}, nil
@@ -93,9 +93,9 @@ func (a *attempt) logFilter(ctx context.Context, ofIDs *codec.Filter) (*codec.Fi
 		return nil, err
 	}
 	return a.buildBloom(ctx, a.logs, opts, func(b *filterbuild.Builder) error {
-		return a.eachLogKey(ctx, ofIDs, b.Workers(), func() (func(*output.Keys) error, error) {
+		return a.eachLogKey(ctx, ofIDs, b.Workers(), func() (func(*keyscan.Keys) error, error) {
 			add, err := adder(b)
-			return func(k *output.Keys) error {
+			return func(k *keyscan.Keys) error {
 				hits, err := usedHits(k)
 				if err != nil {
 					return err

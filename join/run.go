@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
@@ -47,7 +48,7 @@ func (t *task) scans() bool {
 }
 
 // rows yields the rows of the answer. got is called with each scan, if there are any.
-func (r *running) rows(ctx context.Context, got func(*output.Scanner)) iter.Seq2[output.Rows, error] {
+func (r *running) rows(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[output.Rows, error] {
 	return func(yield func(output.Rows, error) bool) {
 		matched := r.allRows(ctx)
 		if r.scans() {

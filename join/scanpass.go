@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
@@ -37,14 +38,14 @@ func (p *pass) asking(r round) *plan.Filtering {
 // scanner returns the scan that selects the log rows of a round that have an ID, or
 // in an anti join those that have none. If the answer is neither rows of the log nor
 // their number, it makes pairs.
-func (p *pass) scanner(r round) (*output.Scanner, error) {
+func (p *pass) scanner(r round) (*keyscan.Scanner, error) {
 	m := p.keys.match(p.held.filter, p.keys.logText)
 	m.NoMatch = p.opts.Type == Anti
 	countsPairs := p.answer.counts && !p.answer.rowsOfLog()
 	makesRecords := !p.answer.rowsOfLog() && !p.answer.counts && !p.answer.pages
 	opts := p.answer.scanOptions(p.logs[0], makesRecords)
 	opts.Match = []dataset.Match{m}
-	opts.Check = func() func(*output.Keys) ([]uint32, error) {
+	opts.Check = func() func(*keyscan.Keys) ([]uint32, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
 	if p.answer.pages {
@@ -54,16 +55,16 @@ func (p *pass) scanner(r round) (*output.Scanner, error) {
 		opts.CountNulls = p.opts.Type.keepsLog() // whose rows are counted by RowsWhere
 	}
 	if makesRecords {
-		opts.Work = func() (output.Work, error) {
+		opts.Work = func() (keyscan.Work, error) {
 			w := &matchedRows{pairer: newPairer(p.task, r.side, p.tally), encoder: logEncoder{task: p.task}}
 			return w.work, nil
 		}
 	}
-	return output.ScannerOf(opts)
+	return keyscan.New(opts)
 }
 
 // eachScan calls fn with the scan of each round, and counts what it did.
-func (p *pass) eachScan(ctx context.Context, fn func(s *output.Scanner, r round) error) error {
+func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r round) error) error {
 	for r, err := range p.held.each(ctx, p.pieces) {
 		if err != nil {
 			return err
@@ -82,9 +83,9 @@ func (p *pass) eachScan(ctx context.Context, fn func(s *output.Scanner, r round)
 
 // scan yields the rows of the answer that scans make: rows of the log, or pairs. got
 // is called with each scan.
-func (p *pass) scan(ctx context.Context, got func(*output.Scanner)) iter.Seq2[output.Rows, error] {
+func (p *pass) scan(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[output.Rows, error] {
 	return func(yield func(output.Rows, error) bool) {
-		err := p.eachScan(ctx, func(s *output.Scanner, r round) error {
+		err := p.eachScan(ctx, func(s *keyscan.Scanner, r round) error {
 			got(s)
 			for rows, err := range output.ScanRecords(ctx, s, r.pieces) {
 				if err != nil {
@@ -150,7 +151,7 @@ type matchedRows struct {
 	all, members, entries []uint32
 }
 
-// work implements [output.Work].
+// work implements [keyscan.Work].
 func (w *matchedRows) work(piece source.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
 	k, err := w.encoder.keysOf(piece.File, rec)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
@@ -127,7 +127,7 @@ func (d *spilledIDs) close() (err error) {
 func (s *shuffled) spillLog(ctx context.Context) error {
 	var mu sync.Mutex
 	var open []*shuffle.LogWriter
-	err := s.task.eachLogKey(ctx, s.filter, s.task.threads(), func() (func(*output.Keys) error, error) {
+	err := s.task.eachLogKey(ctx, s.filter, s.task.threads(), func() (func(*keyscan.Keys) error, error) {
 		w, err := s.NewLogWriter()
 		if err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func (s *shuffled) spillLog(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		open = append(open, w)
-		return func(k *output.Keys) error {
+		return func(k *keyscan.Keys) error {
 			hits, err := usedHits(k)
 			if err != nil {
 				return err
@@ -233,8 +233,8 @@ func (s *shuffled) group(ctx context.Context, n int, g source.Piece, yield func(
 // keysOf returns the keys of a row group that pass the filter.
 func (s *shuffled) keysOf(ctx context.Context, g source.Piece) (*table.Side, error) {
 	own := table.New(table.Kind{Integers: s.task.keys.integers(), Threads: s.task.threads()}, s.account)
-	_, _, err := output.ReadKeys(ctx, []source.Piece{g}, s.task.logKeys(s.filter, 1), func() (func(*output.Keys) error, error) {
-		return func(k *output.Keys) error {
+	_, _, err := keyscan.Read(ctx, []source.Piece{g}, s.task.logKeys(s.filter, 1), func() (func(*keyscan.Keys) error, error) {
+		return func(k *keyscan.Keys) error {
 			hits, err := usedHits(k)
 			if err != nil {
 				return err

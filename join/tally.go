@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -89,7 +89,7 @@ func (t *tally) measured(p float64) measuredFPR {
 
 // scanned adds what a scan counted. again says that the rows were counted before,
 // answers that the rows that it kept are rows of the answer.
-func (t *tally) scanned(s *output.ScanStats, again, answers bool) {
+func (t *tally) scanned(s *keyscan.Stats, again, answers bool) {
 	if answers {
 		t.rowsOut.Add(s.RowsOut.Load())
 	}

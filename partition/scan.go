@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
@@ -55,10 +56,10 @@ func outerRows(r output.Rows) Rows { return Rows{Piece: r.Piece, Record: r.Recor
 
 // Scanner applies filters to files. It runs one scan: what uses it a second time, by Scan,
 // Count or [Output.WriteScan], gets an error. Stats and PathOf may be called while it runs.
-type Scanner struct{ in *output.Scanner }
+type Scanner struct{ in *keyscan.Scanner }
 
 // room returns the scanner inside; nil if NewScanner did not make it, which is an error there.
-func (s *Scanner) room() *output.Scanner {
+func (s *Scanner) room() *keyscan.Scanner {
 	if s == nil {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (s *Scanner) room() *output.Scanner {
 // column, or has a key that cannot be compared with a filter's. It reads nothing;
 // files that are not given are checked when they are scanned.
 func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
-	s, err := output.NewScanner(output.ScanOptions(opts), each.Slice(files, (*File).in)...)
+	s, err := keyscan.NewScanner(keyscan.ScanOptions(opts), each.Slice(files, (*File).in)...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -133,7 +134,7 @@ func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *inputFlags, 
 
 // writeEmpty writes the output of a log without files: a directory without files, or
 // a file with the schema of --schema-from.
-func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts output.Scan, schemaFrom string) (w dataset.Written, err error) {
+func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts keyscan.Options, schemaFrom string) (w dataset.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
 		files, err := source.Open(ctx, []string{schemaFrom}, source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()})
@@ -168,7 +169,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	case o.count:
 		return w, nil
 	}
-	return c.writeEmpty(ctx, out, output.Scan{ScanOptions: output.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.schemaFrom)
+	return c.writeEmpty(ctx, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.schemaFrom)
 }
 
 // bareNames returns log columns without the prefix "log." that they may have.

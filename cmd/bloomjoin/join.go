@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -205,7 +206,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, sour
 
 // checkLayout checks the flags for the layout against the type of the join.
 func (o *joinFlags) checkLayout(opts *join.Options, out *output.Destination) error {
-	var kept output.Scan
+	var kept keyscan.Options
 	if err := o.layout.check(&kept, out); err != nil {
 		return err
 	}
@@ -294,7 +295,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	r.keep = output.Scan{ScanOptions: output.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
+	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: opts.Columns, Schema: opts.Schema}}
 	layout, err := r.settings(ctx)
 	if err != nil {
 		return err

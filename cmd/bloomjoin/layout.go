@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -46,7 +47,7 @@ func (o *layoutFlags) int96Nanos() (bool, error) {
 
 // check copies the flags other than --columns to the options of the scan and the
 // output, before any input is opened.
-func (o *layoutFlags) check(opts *output.Scan, out *output.Destination) (err error) {
+func (o *layoutFlags) check(opts *keyscan.Options, out *output.Destination) (err error) {
 	opts.Schema = dataset.SchemaMode(o.schema)
 	if o.schema != "" {
 		if err := oneOf("schema", o.schema, string(dataset.PerFile), string(dataset.Strict), string(dataset.Union)); err != nil {
@@ -118,7 +119,7 @@ func (o *layoutFlags) needDir(ctx context.Context, out output.Destination) error
 }
 
 // pin reads the schema of the --schema-from file, which must not be the output.
-func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *output.Scan, out string) (err error) {
+func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *keyscan.Options, out string) (err error) {
 	if o.schemaFrom == "" {
 		return nil
 	}
@@ -130,7 +131,7 @@ func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *output.Scan, out st
 }
 
 // words returns what the flags add to the digest of a run.
-func (o *layoutFlags) words(ctx context.Context, opts *output.Scan, out output.Destination) ([]string, error) {
+func (o *layoutFlags) words(ctx context.Context, opts *keyscan.Options, out output.Destination) ([]string, error) {
 	if err := o.needDir(ctx, out); err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func (c *cli) keyed(o *layoutFlags, files []*source.File, matches []dataset.Matc
 		return files, nil, nil
 	}
 	var without []skippedFile
-	with, err := output.HaveKeys(files, matches, anyMatch, func(f *source.File, why string) {
+	with, err := keyscan.HaveKeys(files, matches, anyMatch, func(f *source.File, why string) {
 		without = append(without, skippedFile{f.Name(), why, f})
 	})
 	return with, without, err

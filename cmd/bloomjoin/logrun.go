@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -34,7 +35,7 @@ type logRun struct {
 	count  bool               // --count: there is no output
 	shard  dataset.Shard
 	layout *layoutFlags
-	keep   output.Scan // rows, columns and schema of the output
+	keep   keyscan.Options // rows, columns and schema of the output
 
 	whole   bool       // each row of the output depends on the whole log
 	digests [][32]byte // of the filters of a scan

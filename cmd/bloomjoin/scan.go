@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -290,7 +291,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err := o.inputs.checkHive(r.all...); err != nil {
 		return err
 	}
-	scanner, err := output.ScannerOf(r.keep, r.files...)
+	scanner, err := keyscan.New(r.keep, r.files...)
 	if err != nil {
 		return err
 	}
@@ -299,7 +300,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	r.keep.Progress = r.showProgress("scanning")
-	if scanner, err = output.ScannerOf(r.keep, r.files...); err != nil { // those that are left
+	if scanner, err = keyscan.New(r.keep, r.files...); err != nil { // those that are left
 		return err
 	}
 	written, err := r.write(ctx, scanner)
@@ -320,7 +321,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 // opened.
 func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
 	r.layout, r.count = &o.layout, o.count
-	r.keep = output.Scan{ScanOptions: output.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}}
+	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}}
 	if _, err := key.ParseRule(o.normalize); err != nil {
 		return open, usagef("--normalize %w", err)
 	}
@@ -390,7 +391,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 
 // write scans into the output, or only counts. It closes the filters after the last
 // row, before the output becomes visible: one may have changed while it was used.
-func (r *logRun) write(ctx context.Context, s *output.Scanner) (written dataset.Written, err error) {
+func (r *logRun) write(ctx context.Context, s *keyscan.Scanner) (written dataset.Written, err error) {
 	switch {
 	case r.count:
 		if err := output.Count(ctx, s, r.pieces()); err != nil {
@@ -409,7 +410,7 @@ func (r *logRun) write(ctx context.Context, s *output.Scanner) (written dataset.
 	return r.out.WriteScan(ctx, s, r.pieces(), r.files, &output.Scans{Each: scan})
 }
 
-func (r *logRun) scanReport(s *output.Scanner, w dataset.Written) scanReport {
+func (r *logRun) scanReport(s *keyscan.Scanner, w dataset.Written) scanReport {
 	st := s.Stats
 	rep := scanReport{
 		RowsIn: st.RowsIn.Load(), RowsOut: st.RowsOut.Load(), KeysNull: st.KeysNull.Load(),

@@ -79,7 +79,7 @@ func newPairLayout(f *source.File, p *Pairs, like *pairLayout) (*pairLayout, err
 	return &l, nil
 }
 
-// of returns the layout for another file.
+// Of returns the layout for another file.
 func (l *pairLayout) of(f *parquet.File) *pairLayout {
 	own := *l
 	own.leaves = slices.Clone(l.leaves)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -28,11 +29,11 @@ func castLog(t testing.TB, name string) string {
 }
 
 // scanError returns the error of a scan of a file.
-func scanError(t testing.TB, name string, opts Scan) error {
+func scanError(t testing.TB, name string, opts keyscan.Options) error {
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: opts.Mem}}, name)
-	s, err := ScannerOf(opts)
+	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestMisfitIsAnError(t *testing.T) {
 			"in a key of two":        {{Filter: bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}})), Key: "k::int64,n"}},
 			"in a key of two, later": {{Filter: bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}})), Key: "n,k::int64"}},
 		} {
-			err := scanError(t, log, Scan{ScanOptions: ScanOptions{Match: match}})
+			err := scanError(t, log, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match}})
 			if !errors.Is(err, key.ErrMisfit) {
 				t.Errorf("%s, %s: %v", name, what, err)
 				continue
@@ -82,7 +83,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 		log := castLog(t, name)
 		for _, id := range []int64{1, 77} {
 			m := dataset.Match{Filter: exactOf("k", id), Key: "k::int64", NullMisfits: true}
-			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}, CountNulls: true}}, dataset.Shard{}, log)
+			got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, CountNulls: true}}, dataset.Shard{}, log)
 			want := 0
 			if id == 1 {
 				want = 8 // of 0 to 39, those with remainder 1 modulo 5, except 13
@@ -91,7 +92,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 				t.Errorf("%s, ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), want)
 			}
 			m.NoMatch = true
-			got, st = scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}}}, dataset.Shard{}, log)
+			got, st = scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}}}, dataset.Shard{}, log)
 			if len(got) != 40-want || st.KeysNull.Load() != 1 {
 				t.Errorf("%s, not ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), 40-want)
 			}
@@ -107,9 +108,9 @@ func TestMisfitInText(t *testing.T) {
 	}
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
-		o := KeyOptions{Key: column, IDs: true, Threads: 1}
-		_, _, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
-			return func(*Keys) error { return nil }, nil
+		o := keyscan.ReadOptions{Key: column, IDs: true, Threads: 1}
+		_, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*keyscan.Keys) error, error) {
+			return func(*keyscan.Keys) error { return nil }, nil
 		})
 		sourcetest.Says(t, column, err, key.ErrMisfit, "ids.csv", "column k")
 		if err != nil && strings.Contains(err.Error(), "row group") {

@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -307,31 +308,31 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 			without++
 		}
 	}
-	keys, nulls = keyCounts(t, pieces, KeyOptions{Key: "id", Threads: threads})
+	keys, nulls = keyCounts(t, pieces, keyscan.ReadOptions{Key: "id", Threads: threads})
 	sourcetest.Equal(t, "keys", keys, want64)
 	sourcetest.Equal(t, "NULL keys", nulls, without)
-	distinct, _ = keyCounts(t, pieces, KeyOptions{Key: "id", Threads: threads, Distinct: true})
+	distinct, _ = keyCounts(t, pieces, keyscan.ReadOptions{Key: "id", Threads: threads, Distinct: true})
 	sourcetest.Equal(t, "keys of dictionaries", distinct, want64)
 
 	// Scans.
 	low := exactOf("id", sourcetest.Numbers(30, func(i int) int64 { return int64(i) })...)
 	pairs := bloomOf(t, "id,s", 256, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{4, 5, 6, 7}}, sourcetest.Col{Name: "s", Values: []string{"a", "b", "NO", ""}}))
 	isLow := func(e event) bool { return e.id != nil && *e.id < 30 }
-	check := func() func(*Keys) ([]uint32, error) {
-		return func(k *Keys) ([]uint32, error) { return k.Probe() }
+	check := func() func(*keyscan.Keys) ([]uint32, error) {
+		return func(k *keyscan.Keys) ([]uint32, error) { return k.Probe() }
 	}
 	for _, c := range []struct {
 		what string
-		opts Scan
+		opts keyscan.Options
 		keep func(e event) bool // nil: a superset of the rows of the filter
 	}{
-		{"a filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}}}, isLow},
-		{"a filter, with NULLs counted", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}, CountNulls: true}}, isLow},
-		{"a check", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}}, Check: check}, isLow},
-		{"no match", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id", NoMatch: true}}}}, func(e event) bool { return !isLow(e) }},
-		{"any of two filters", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row"}}, Any: true}}, func(e event) bool { return isLow(e) || e.row < 30 }},
-		{"two filters", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row", NoMatch: true}}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},
-		{"a composite key", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: pairs, Key: "id,s"}}}}, nil},
+		{"a filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}}}, isLow},
+		{"a filter, with NULLs counted", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}, CountNulls: true}}, isLow},
+		{"a check", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}}, Check: check}, isLow},
+		{"no match", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id", NoMatch: true}}}}, func(e event) bool { return !isLow(e) }},
+		{"any of two filters", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row"}}, Any: true}}, func(e event) bool { return isLow(e) || e.row < 30 }},
+		{"two filters", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row", NoMatch: true}}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},
+		{"a composite key", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: pairs, Key: "id,s"}}}}, nil},
 	} {
 		c.opts.Threads, c.opts.Columns = threads, []string{"row"}
 		want := []int64{}
@@ -358,7 +359,7 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 		}
 		sourcetest.Equal(t, c.what+": rows in", st.RowsIn.Load(), storedRowsOf(t, files[0]))
 
-		s, err := ScannerOf(c.opts, files...)
+		s, err := keyscan.New(c.opts, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -368,7 +369,7 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 		sourcetest.Equal(t, c.what+": counted", s.Stats.RowsOut.Load(), int64(len(want)))
 
 		out := filepath.Join(t.TempDir(), "out.parquet")
-		if s, err = ScannerOf(c.opts, files...); err != nil {
+		if s, err = keyscan.New(c.opts, files...); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := (Destination{Output: Output{Name: out}, Result: source.ResultCandidates}).WriteScan(ctx, s, pieces, files, nil); err != nil {
@@ -397,8 +398,8 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 	// A sample of everything: rows that fail count, but have no key.
 	var mu sync.Mutex
 	sampled, seen := int64(0), int64(0)
-	if _, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "row", Runs: 1000, RunRows: 1000, Threads: threads}, func() (func(*Keys) error, error) {
-		return func(k *Keys) error {
+	if _, _, err := keyscan.Read(ctx, pieces, keyscan.ReadOptions{Key: "row", Runs: 1000, RunRows: 1000, Threads: threads}, func() (func(*keyscan.Keys) error, error) {
+		return func(k *keyscan.Keys) error {
 			mu.Lock()
 			defer mu.Unlock()
 			sampled, seen = sampled+int64(len(k.Batch.Rows)), seen+int64(k.Batch.Len)
@@ -435,12 +436,12 @@ func stringsOf(rows []int64) []string {
 }
 
 // keyCounts reads integer keys, with their numbers of rows.
-func keyCounts(t *testing.T, pieces []source.Piece, o KeyOptions) (rows map[int64]int64, nulls int64) {
+func keyCounts(t *testing.T, pieces []source.Piece, o keyscan.ReadOptions) (rows map[int64]int64, nulls int64) {
 	t.Helper()
 	rows = map[int64]int64{}
 	var mu sync.Mutex
-	_, nulls, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
-		return func(k *Keys) error {
+	_, nulls, err := keyscan.Read(t.Context(), pieces, o, func() (func(*keyscan.Keys) error, error) {
+		return func(k *keyscan.Keys) error {
 			mu.Lock()
 			defer mu.Unlock()
 			ints, _ := k.Batch.Ints()
@@ -461,9 +462,9 @@ func keyCounts(t *testing.T, pieces []source.Piece, o KeyOptions) (rows map[int6
 }
 
 // passing returns the values of the last column of rows that pass a scan.
-func passing(t *testing.T, files []*source.File, o Scan) ([]int64, *ScanStats) {
+func passing(t *testing.T, files []*source.File, o keyscan.Options) ([]int64, *keyscan.Stats) {
 	t.Helper()
-	s, err := ScannerOf(o, files...)
+	s, err := keyscan.New(o, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -542,7 +543,7 @@ func TestWhereNaN(t *testing.T) {
 					want = append(want, int64(row))
 				}
 			}
-			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("row", sourcetest.Numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
+			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("row", sourcetest.Numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
 			got, _ := passing(t, open(t, source.Opening{OpenOptions: source.OpenOptions{Where: text}}, name), opts)
 			sourcetest.Equal(t, fmt.Sprintf("%s of %s", text, dt), got, want)
 		}
@@ -553,10 +554,10 @@ func TestWhereNaN(t *testing.T) {
 func TestWhereMisfits(t *testing.T) {
 	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"1", "x", "3"}}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-	scan := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}}
+	scan := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}}
 	got, _ := passing(t, open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), scan)
 	sourcetest.Equal(t, "rows", got, []int64{0, 2})
-	keys, _ := keyCounts(t, source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), KeyOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
+	keys, _ := keyCounts(t, source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
 	sourcetest.Equal(t, "keys", keys, map[int64]int64{1: 1, 3: 1})
 }
 
@@ -599,7 +600,7 @@ func TestWhereReadsLittle(t *testing.T) {
 	scan := func(name string, where string, m dataset.Match) (bytes int64) {
 		file := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: where}}, name)
 		before := file[0].BytesRead()
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{m}}, file...)
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{m}}, file...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -638,7 +639,7 @@ func TestWherePages(t *testing.T) {
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}}, name)
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -50,8 +51,8 @@ func TestEndOfContext(t *testing.T) {
 					t.Errorf("%s of %s: %v; want %v", what, format, err, c.is)
 				}
 			}
-			_, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
-				return func(*Keys) error { return nil }, nil
+			_, _, err := keyscan.Read(ctx, pieces, keyscan.ReadOptions{Key: "id"}, func() (func(*keyscan.Keys) error, error) {
+				return func(*keyscan.Keys) error { return nil }, nil
 			})
 			check("ReadKeys", err)
 			for _, err := range Map(ctx, pieces, 0, nil, pass) {
@@ -61,8 +62,8 @@ func TestEndOfContext(t *testing.T) {
 			if format == "text" {
 				continue
 			}
-			scanner := func() *Scanner {
-				s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(5000, 3)...)}}})
+			scanner := func() *keyscan.Scanner {
+				s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(5000, 3)...)}}})
 				if err != nil {
 					t.Fatal(err)
 				}

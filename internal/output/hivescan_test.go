@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -98,14 +99,14 @@ func TestHiveColumns(t *testing.T) {
 }
 
 // scanTo writes the rows with even ids of a log.
-func scanTo(t *testing.T, out Destination, opts Scan, files []*source.File) dataset.Written {
+func scanTo(t *testing.T, out Destination, opts keyscan.Options, files []*source.File) dataset.Written {
 	t.Helper()
 	var even []int64
 	for i := range int64(20) {
 		even = append(even, 2*i)
 	}
 	opts.Match = []dataset.Match{{Filter: exactOf("id", even...)}}
-	s, err := ScannerOf(opts, files...)
+	s, err := keyscan.New(opts, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func TestHiveOutputs(t *testing.T) {
 			if c.name == "Arrow files" {
 				out.Format = dataset.ArrowFile
 			}
-			w := scanTo(t, out, Scan{ScanOptions: ScanOptions{Columns: c.columns, Schema: c.schema}}, files)
+			w := scanTo(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: c.columns, Schema: c.schema}}, files)
 			written := out.Name
 			if strings.HasSuffix(out.Name, "/") {
 				written += w.Files[0].Name
@@ -200,7 +201,7 @@ func TestHiveMetadata(t *testing.T) {
 		if name == "o/" {
 			out.Name += "/"
 		}
-		w := scanTo(t, out, Scan{}, files)
+		w := scanTo(t, out, keyscan.Options{}, files)
 		written := out.Name
 		if name == "o/" {
 			written += w.Files[0].Name
@@ -353,7 +354,7 @@ func TestHiveTypesChange(t *testing.T) {
 		if name == "o/" {
 			out.Name += "/"
 		}
-		scanTo(t, out, Scan{}, open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir))
+		scanTo(t, out, keyscan.Options{}, open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir))
 		sourcetest.Write(t, filepath.Join(dir, "hour=08", "x.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
 		out.Run = &Run{Options: []string{"a"}, Log: files}

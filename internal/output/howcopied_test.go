@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -58,7 +59,7 @@ func TestHowPages(t *testing.T) {
 		if c.damage != nil {
 			c.damage(logs[0])
 		}
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}, Schema: c.schema})
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}, Schema: c.schema})
 		if err != nil {
 			t.Fatal(err)
 		}

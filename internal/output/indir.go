@@ -209,7 +209,7 @@ func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *da
 	return err
 }
 
-// entries returns what the state has to say of the inputs that were read. Rows that come
+// Entries returns what the state has to say of the inputs that were read. Rows that come
 // from no input are those of an input without a name.
 func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err error) {
 	placed := map[string]bool{}

@@ -11,12 +11,13 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// ReadKeys passes on the keys that the writer stored, with their rows and multiplicity,
+// Read passes on the keys that the writer stored, with their rows and multiplicity,
 // for every format and shape of the key, by value or by dictionary, and with a filter
 // at least all members.
 func TestReadKeys(t *testing.T) {
@@ -48,14 +49,14 @@ func TestReadKeys(t *testing.T) {
 					continue
 				}
 				what := fmt.Sprintf("%s, key %s, %+v", ending, column, c)
-				o := KeyOptions{Key: column, Distinct: c.distinct, CountNulls: true, Threads: 3}
+				o := keyscan.ReadOptions{Key: column, Distinct: c.distinct, CountNulls: true, Threads: 3}
 				if c.filter {
 					o.Filter = exactOf("id", members...)
 				}
 				times, hits, single := map[string]int64{}, map[string]int64{}, 0
 				var mu sync.Mutex
-				gotRows, gotNulls, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
-					return func(k *Keys) error {
+				gotRows, gotNulls, err := keyscan.Read(t.Context(), pieces, o, func() (func(*keyscan.Keys) error, error) {
+					return func(k *keyscan.Keys) error {
 						mu.Lock()
 						defer mu.Unlock()
 						count := func(i int) int64 {
@@ -120,8 +121,8 @@ func TestReadKeysFails(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
 	pieces := source.Split(open(t, source.Opening{}, name), dataset.Shard{})
 	for _, runs := range []int{0, 5} {
-		_, _, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Runs: runs, RunRows: 3, Threads: 4}, func() (func(*Keys) error, error) {
-			return func(k *Keys) error {
+		_, _, err := keyscan.Read(t.Context(), pieces, keyscan.ReadOptions{Key: "id", Runs: runs, RunRows: 3, Threads: 4}, func() (func(*keyscan.Keys) error, error) {
+			return func(k *keyscan.Keys) error {
 				if k.Piece.Lo >= 3 {
 					panic("here")
 				}
@@ -133,8 +134,8 @@ func TestReadKeysFails(t *testing.T) {
 		}
 	}
 	for range 10 {
-		_, _, err := ReadKeys(t.Context(), pieces, KeyOptions{Key: "id", Threads: 4}, func() (func(*Keys) error, error) {
-			return func(k *Keys) error {
+		_, _, err := keyscan.Read(t.Context(), pieces, keyscan.ReadOptions{Key: "id", Threads: 4}, func() (func(*keyscan.Keys) error, error) {
+			return func(k *keyscan.Keys) error {
 				if k.Piece.Lo >= 3 {
 					return fmt.Errorf("row group %d", k.Piece.Lo)
 				}

@@ -10,6 +10,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -22,7 +23,7 @@ func TestManifestCountsNulls(t *testing.T) {
 	sourcetest.Write(t, filepath.Join(in, "a.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{1, nil, 3, nil, nil}}))
 	sourcetest.Write(t, filepath.Join(in, "b.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{nil, 3}}))
 	files := open(t, source.Opening{}, in)
-	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
+	s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,9 +96,9 @@ func TestNullsOfRanges(t *testing.T) {
 			files := nullableLog(t, ranges, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}})
 			pieces := source.Split(files, dataset.Shard{})
 			for _, distinct := range []bool{false, true} {
-				o := KeyOptions{Key: "id", Filter: filter, Distinct: distinct, CountNulls: true, Threads: 2}
-				_, nulls, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
-					return func(*Keys) error { return nil }, nil
+				o := keyscan.ReadOptions{Key: "id", Filter: filter, Distinct: distinct, CountNulls: true, Threads: 2}
+				_, nulls, err := keyscan.Read(t.Context(), pieces, o, func() (func(*keyscan.Keys) error, error) {
+					return func(*keyscan.Keys) error { return nil }, nil
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -106,15 +107,15 @@ func TestNullsOfRanges(t *testing.T) {
 			}
 			once, twice := []dataset.Match{{Filter: filter}}, []dataset.Match{{Filter: filter}, {Filter: filter}}
 			for _, match := range [][]dataset.Match{once, twice} {
-				o := Scan{ScanOptions: ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: sourcetest.Checked(t)}}
-				skipped := func(what string, s *Scanner) {
+				o := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: sourcetest.Checked(t)}}
+				skipped := func(what string, s *keyscan.Scanner) {
 					t.Helper()
 					if c.apart >= 0 {
 						sourcetest.Equal(t, fmt.Sprintf("%s: row groups skipped by %s", c.name, what), s.Stats.RowGroupsSkipped.Load(), c.apart)
 					}
 				}
-				scanner := func() *Scanner {
-					s, err := ScannerOf(o, files...)
+				scanner := func() *keyscan.Scanner {
+					s, err := keyscan.New(o, files...)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -14,19 +14,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keysOf reads a key with ReadKeys: each key, the number of rows, and the number of
+// keysOf reads a key with Read: each key, the number of rows, and the number of
 // rows without a key.
 func keysOf(t *testing.T, files []*source.File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
 	var mu sync.Mutex
-	o := KeyOptions{Key: column, IDs: true, Threads: 2}
-	gotRows, gotNulls, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
-		return func(k *Keys) error {
+	o := keyscan.ReadOptions{Key: column, IDs: true, Threads: 2}
+	gotRows, gotNulls, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*keyscan.Keys) error, error) {
+		return func(k *keyscan.Keys) error {
 			mu.Lock()
 			defer mu.Unlock()
 			b := k.Batch
@@ -125,14 +126,14 @@ func TestTextKeysEnd(t *testing.T) {
 	full := errors.New("full")
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, c := range []struct {
-		work func(*Keys) error
+		work func(*keyscan.Keys) error
 		want error
 	}{
-		{func(*Keys) error { return full }, full},
-		{func(*Keys) error { cancel(); return nil }, context.Canceled},
+		{func(*keyscan.Keys) error { return full }, full},
+		{func(*keyscan.Keys) error { cancel(); return nil }, context.Canceled},
 	} {
-		o := KeyOptions{Key: "id", IDs: true, Threads: 1}
-		_, _, err := ReadKeys(ctx, source.Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) { return c.work, nil })
+		o := keyscan.ReadOptions{Key: "id", IDs: true, Threads: 1}
+		_, _, err := keyscan.Read(ctx, source.Split(files, dataset.Shard{}), o, func() (func(*keyscan.Keys) error, error) { return c.work, nil })
 		if !errors.Is(err, c.want) {
 			t.Errorf("%v, want %v", err, c.want)
 		}

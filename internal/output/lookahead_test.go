@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -22,7 +23,7 @@ import (
 // being read.
 func TestReadKeysOfManyTextsAhead(t *testing.T) {
 	dir := t.TempDir()
-	const texts = jobsAhead + scouts + 1
+	const texts = keyscan.JobsAhead + keyscan.Scouts + 1
 	for i := range texts {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.csv", i)), []byte("id,name\n1,a\n"), 0o666); err != nil {
 			t.Fatal(err)
@@ -34,8 +35,8 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 		pieces := source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("it hangs"))
 		defer cancel()
-		rows, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: key, Threads: 2}, func() (func(*Keys) error, error) {
-			return func(*Keys) error { return nil }, nil
+		rows, _, err := keyscan.Read(ctx, pieces, keyscan.ReadOptions{Key: key, Threads: 2}, func() (func(*keyscan.Keys) error, error) {
+			return func(*keyscan.Keys) error { return nil }, nil
 		})
 		if err != nil || rows != texts+20 {
 			t.Errorf("%s: %d rows, %v", key, rows, err)
@@ -51,11 +52,11 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 func TestAnnouncePanics(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: panicking{storage.Local{}}}}, name)
-	_, _, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
-		return func(*Keys) error { return nil }, nil
+	_, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), keyscan.ReadOptions{Key: "id"}, func() (func(*keyscan.Keys) error, error) {
+		return func(*keyscan.Keys) error { return nil }, nil
 	})
 	sourcetest.Says(t, "keys", err, nil, "log.parquet", "no room")
-	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
+	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,13 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // pass passes records on unchanged.
-func pass() (Work, error) {
+func pass() (keyscan.Work, error) {
 	return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 		rec.Retain()
 		return emit(rec)
@@ -60,7 +61,7 @@ func TestMapOrder(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(1, uint64(threads)))
 		var mu sync.Mutex
-		work := func() (Work, error) {
+		work := func() (keyscan.Work, error) {
 			busy := atomic.Bool{}
 			return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 				if busy.Swap(true) {
@@ -142,7 +143,7 @@ func TestMapErrors(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		for _, c := range []struct {
 			name  string
-			work  func() (Work, error)
+			work  func() (keyscan.Work, error)
 			edit  func(*sourcetest.Table, *columnsOf)
 			rows  int // before the error; -1: any number
 			kind  error
@@ -150,7 +151,7 @@ func TestMapErrors(t *testing.T) {
 		}{
 			{"in Read", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[5].Err = boom }, 18, boom, nil},
 			{"in two groups", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[4].Err, f.Groups[5].Err = boom, errors.New("later") }, 15, boom, nil},
-			{"in Work", func() (Work, error) {
+			{"in Work", func() (keyscan.Work, error) {
 				return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 6001 {
 						return boom
@@ -159,12 +160,12 @@ func TestMapErrors(t *testing.T) {
 					return emit(rec)
 				}, nil
 			}, nil, 19, boom, nil},
-			{"at the start of a worker", func() (Work, error) { return nil, boom }, nil, 0, boom, nil},
+			{"at the start of a worker", func() (keyscan.Work, error) { return nil, boom }, nil, 0, boom, nil},
 			{"in Columns", pass, func(_ *sourcetest.Table, o *columnsOf) {
 				*o = func(*source.File) ([]int, error) { return nil, boom }
 			}, 0, boom, nil},
 			{"a panic in Read", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[7].Panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
-			{"a panic in Work", func() (Work, error) {
+			{"a panic in Work", func() (keyscan.Work, error) {
 				return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 3000 {
 						var nothing []int

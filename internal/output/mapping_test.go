@@ -15,6 +15,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
@@ -38,7 +39,7 @@ func TestFileChangesMeanwhile(t *testing.T) {
 			dir := t.TempDir()
 			in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{400, 2000, 1, codec})
 			var once sync.Once
-			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 2}}
+			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 2}}
 			opts.Progress = func(int64) {
 				once.Do(func() {
 					if err := change(in); err != nil {

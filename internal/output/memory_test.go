@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -36,8 +37,8 @@ func TestPagesAreCharged(t *testing.T) {
 	}
 	_, err := f.Parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	sourcetest.Says(t, "checking", err, fault.ErrMemory, where...)
-	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}})
+	scanner := func() *keyscan.Scanner {
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +82,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 32 << 20}}, name)
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
 		if err != nil {
 			t.Fatal(err)
 		}

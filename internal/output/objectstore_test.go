@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -45,7 +46,7 @@ func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id 
 	if err != nil {
 		return w, err
 	}
-	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", id)}}})
+	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", id)}}})
 	if err != nil {
 		return w, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -464,7 +465,7 @@ func TestNoNames(t *testing.T) {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
-	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: between(0, 100), Key: "id"}}})
+	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: between(0, 100), Key: "id"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -494,8 +495,8 @@ func TestNegativeOptions(t *testing.T) {
 		_, err = inputs.Find(t.Context(), []string{name}, opts, nil)
 		sourcetest.Says(t, "ListInputs", err, nil, want)
 	}
-	_, err := NewScanner(ScanOptions{Match: match, Threads: -3})
+	_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: match, Threads: -3})
 	sourcetest.Says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
-	_, _, err = ReadKeys(t.Context(), source.Split(open(t, source.Opening{}, name), dataset.Shard{}), KeyOptions{Key: "id", Threads: -3}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
+	_, _, err = keyscan.Read(t.Context(), source.Split(open(t, source.Opening{}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "id", Threads: -3}, func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil })
 	sourcetest.Says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -23,7 +24,7 @@ import (
 // Each worker holds a few batches. An error ends the sequence after everything
 // before it was yielded. When the consumer stops or ctx ends, all goroutines have
 // ended before Map returns.
-func Map(ctx context.Context, pieces []source.Piece, threads int, columns func(*source.File) ([]int, error), newWork func() (Work, error)) iter.Seq2[Rows, error] {
+func Map(ctx context.Context, pieces []source.Piece, threads int, columns func(*source.File) ([]int, error), newWork func() (keyscan.Work, error)) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		if newWork == nil {
 			yield(Rows{}, errors.New("newWork is nil: Map needs work to pass the records through"))
@@ -57,7 +58,7 @@ func Map(ctx context.Context, pieces []source.Piece, threads int, columns func(*
 
 // readGroup passes the records of a row group through work. over receives the number of
 // stored rows that each step reads over.
-func readGroup(ctx context.Context, p source.Piece, group int, columns func(*source.File) ([]int, error), way tasks.Flight, work Work, over func(rows int64), emit func(arrow.Record) error) error {
+func readGroup(ctx context.Context, p source.Piece, group int, columns func(*source.File) ([]int, error), way tasks.Flight, work keyscan.Work, over func(rows int64), emit func(arrow.Record) error) error {
 	var wanted []int
 	var err error
 	if columns != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -26,7 +27,7 @@ type rangeJob struct {
 	done   int
 
 	// Of a file over a network:
-	keys        *keysAhead       // what its key task reads; nil: not looked for
+	keys        *keyscan.Ahead   // what its key task reads; nil: not looked for
 	leavesAhead []*parquet.Ahead // announced for its leaf tasks, by position in source.leaves
 }
 

@@ -4,7 +4,7 @@
 //	Scanner, Pieces ─► Destination.WriteScan ─► parts, one a piece ─┬─ pages  ─┬─► rowWriter ─► sink: file, stream, directory ─► publish
 //	rows ────────────► Destination.Write ───────────────────────────┴─ records ┘
 //
-// In come a [Scanner] with pieces, or rows with the parts that they belong to, and a
+// In come a [keyscan.Scanner] with pieces, or rows with the parts that they belong to, and a
 // [Destination] that says where they go; out goes a [dataset.Written]. Nothing of a file is
 // visible before it is whole. A [Run] is what an output is made from: of equal digests, equal
 // outputs, so that a run which is repeated is recognised.

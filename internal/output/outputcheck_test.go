@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -22,11 +23,11 @@ import (
 
 // oneFile returns a file with the rows 0 to 9 of the column id, and a scanner that passes
 // two of them.
-func oneFile(t *testing.T) (files []*source.File, s *Scanner) {
+func oneFile(t *testing.T) (files []*source.File, s *keyscan.Scanner) {
 	t.Helper()
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: sourcetest.Numbers(10, func(i int) int64 { return int64(i) })}))
 	files = open(t, source.Opening{}, name)
-	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 5)}}}, files...)
+	s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 5)}}}, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func everyCall(t *testing.T, out Destination) map[string]error {
 		"WriteScan":     second(out.WriteScan(t.Context(), s, source.Split(files, dataset.Shard{}), files, nil)),
 		"Pending":       second(out.Pending(t.Context())),
 		"PendingInputs": second(out.PendingInputs(t.Context())),
-		"CheckSchemas":  out.CheckSchemas(t.Context(), Scan{}, nil),
+		"CheckSchemas":  out.CheckSchemas(t.Context(), keyscan.Options{}, nil),
 	}
 }
 
@@ -135,13 +136,13 @@ func TestOutputArguments(t *testing.T) {
 		}
 		for _, c := range []struct {
 			what   string
-			s      *Scanner
+			s      *keyscan.Scanner
 			pieces []source.Piece
 			logs   []*source.File
 			words  string
 		}{
 			{"no scanner", nil, pieces, files, "WriteScan: the Scanner is nil or empty"},
-			{"a zero scanner", new(Scanner), pieces, files, "WriteScan: the Scanner is nil or empty"},
+			{"a zero scanner", new(keyscan.Scanner), pieces, files, "WriteScan: the Scanner is nil or empty"},
 			{"no log", s, pieces, nil, "logs is empty"},
 			{"a nil file", s, pieces, []*source.File{nil}, "logs: file 1 of 1: the File is nil"},
 			{"a zero piece", s, []source.Piece{{}}, files, "piece 1 of 1: the File is nil"},
@@ -233,7 +234,7 @@ func TestNilContext(t *testing.T) {
 		"WriteScan":        func() { _, _ = out.WriteScan(missing, s, source.Split(files, dataset.Shard{}), files, nil) },
 		"Pending":          func() { _, _ = out.Pending(missing) },
 		"PendingInputs":    func() { _, _ = out.PendingInputs(missing) },
-		"CheckSchemas":     func() { _ = out.CheckSchemas(missing, Scan{}, nil) },
+		"CheckSchemas":     func() { _ = out.CheckSchemas(missing, keyscan.Options{}, nil) },
 		"Commit":           func() { _, _ = Commit(missing, out, nil) },
 		"InspectDirectory": func() { _, _ = InspectDirectory(missing, out, false) },
 		"ChangedSince":     func() { _ = new(Run).ChangedSince(missing, storage.Local{}, "o") },

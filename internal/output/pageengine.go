@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -51,7 +52,7 @@ const (
 // pageEngine runs the tasks.
 type pageEngine struct {
 	cancel  context.CancelFunc
-	scanner *Scanner
+	scanner *keyscan.Scanner
 	pairs   *Pairs // nil: rows that pass stand once
 	threads int
 	perRow  int64 // bytes of a row of the table, in a scan with Pairs
@@ -84,7 +85,7 @@ type unfinishedGroup struct {
 
 // copyPages yields the row groups of the output in order of the sources. It begins with the
 // one that is left, and leaves the last one if others continue it.
-func copyPages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[*outGroup, error] {
+func copyPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[*outGroup, error] {
 	return func(yield func(*outGroup, error) bool) {
 		ctx, release, err := source.OpenPieces(ctx, piecesOfSources(sources))
 		if err != nil {
@@ -95,7 +96,7 @@ func copyPages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSou
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		e := &pageEngine{
-			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.continued, threads: tasks.Workers(piecesOfSources(sources), s.opts.Threads), most: tasks.InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
+			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.continued, threads: tasks.Workers(piecesOfSources(sources), s.Options.Threads), most: tasks.InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, unmap: map[*source.File]func() error{},
 		}
 		if pairs != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -137,7 +138,7 @@ func sameClicks(t testing.TB, what string, got, want []click) {
 }
 
 // copyTo scans files into an output and returns the result.
-func copyTo(ctx context.Context, t testing.TB, opts Scan, out Destination, names ...string) (*ScanStats, error) {
+func copyTo(ctx context.Context, t testing.TB, opts keyscan.Options, out Destination, names ...string) (*keyscan.Stats, error) {
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
 	out.Result = source.ResultExact
@@ -146,7 +147,7 @@ func copyTo(ctx context.Context, t testing.TB, opts Scan, out Destination, names
 		t.Fatal(err)
 	}
 	defer source.Close(files)
-	s, err := ScannerOf(opts)
+	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestPagesMetamorphic(t *testing.T) {
 			sums := map[[32]byte]bool{}
 			for _, threads := range []int{1, 2, 5} {
 				out := filepath.Join(dir, fmt.Sprint("out", threads, ".parquet"))
-				stats, err := copyTo(t.Context(), t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: threads}}, Destination{Output: Output{Name: out}}, in...)
+				stats, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: threads}}, Destination{Output: Output{Name: out}}, in...)
 				if err != nil {
 					t.Fatal(what, err)
 				}
@@ -273,7 +274,7 @@ func TestPagesSameBytes(t *testing.T) {
 		sums := map[[32]byte]int{}
 		for i := range 6 {
 			out := filepath.Join(t.TempDir(), "out.parquet")
-			_, err := copyTo(t.Context(), t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: 1 + i}}, Destination{Output: Output{Name: out}}, path)
+			_, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: 1 + i}}, Destination{Output: Output{Name: out}}, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,7 +304,7 @@ func damage(t testing.TB, path string, group, leaf int) {
 // becomes visible, and in a directory no _SUCCESS.
 func TestPagesDamaged(t *testing.T) {
 	rows := clicks(rand.New(rand.NewPCG(7, 8)), 4000, 0)
-	opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 3}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 3}}
 	for leaf, column := range map[int]string{0: "id", 3: "url", 7: "ports"} {
 		dir := t.TempDir()
 		in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{500, 800, 1, pq.Compression(&pq.Zstd)})
@@ -318,7 +319,7 @@ func TestPagesDamaged(t *testing.T) {
 }
 
 // cancelAfter cancels a scan when the given number of rows has been examined.
-func cancelAfter(opts Scan, rows int64, cancel context.CancelCauseFunc, cause error) Scan {
+func cancelAfter(opts keyscan.Options, rows int64, cancel context.CancelCauseFunc, cause error) keyscan.Options {
 	seen := make(chan int64, 1)
 	seen <- 0
 	opts.Progress = func(n int64) {
@@ -339,7 +340,7 @@ func TestPagesCancelled(t *testing.T) {
 	for _, after := range []int64{1, 3000, 7000} {
 		for _, name := range []string{"out.parquet", "dir/"} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			opts := cancelAfter(Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}, Threads: 3}}, after, cancel, why)
+			opts := cancelAfter(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}, Threads: 3}}, after, cancel, why)
 			began := time.Now()
 			_, err := copyTo(ctx, t, opts, Destination{Output: Output{Name: filepath.Join(dir, name)}}, in)
 			cancel(nil)
@@ -363,7 +364,7 @@ func TestPagesForms(t *testing.T) {
 	dir := t.TempDir()
 	in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{600, 700, 1, pq.Compression(&pq.Snappy)})
 	members := ids(1000, 5)
-	opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: 2}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: 2}}
 	want := keep(rows, members)
 	var got []click
 	for i := range 4 {
@@ -380,7 +381,7 @@ func TestPagesForms(t *testing.T) {
 	}
 	sameClicks(t, "directory", readClicks(t, filepath.Join(dir, "out", "log.parquet")), want)
 	files := open(t, source.Opening{}, in)
-	s, err := ScannerOf(opts)
+	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

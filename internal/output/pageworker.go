@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -16,9 +17,9 @@ import (
 type pageWorker struct {
 	engine *pageEngine
 	buf    *parquet.Buffers
-	keys   *keyScan
+	keys   *keyscan.Finder
 	file   *source.File // that keys belongs to
-	checks []check
+	checks []keyscan.Check
 	held   int64 // bytes held after the last task, or expected for this one; guarded by the engine's lock
 }
 
@@ -26,7 +27,7 @@ type pageWorker struct {
 func (w *pageWorker) holds() int64 {
 	n := w.buf.Size()
 	if w.keys != nil {
-		n += w.keys.size()
+		n += w.keys.Size()
 	}
 	return n
 }
@@ -36,7 +37,7 @@ func (w *pageWorker) shed() {
 	w.buf.Close()
 	*w.buf = parquet.Buffers{} // keys holds the pointer
 	if w.keys != nil {
-		w.keys.shed()
+		w.keys.Shed()
 	}
 	w.held = 0
 }
@@ -47,14 +48,14 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 	defer source.Recovered(f, s.Range.Group, &err)
 	if w.file != f {
 		if w.checks == nil {
-			w.checks = e.scanner.checks()
+			w.checks = e.scanner.Checks()
 		}
-		if w.keys, err = newKeyScan(e.scanner, f, w.buf, w.checks); err != nil {
+		if w.keys, err = keyscan.NewFinder(e.scanner, f, w.buf, w.checks); err != nil {
 			return nil, err
 		}
 		w.file = f
 	}
-	if err := w.keys.expect(ctx, s.keys); err != nil {
+	if err := w.keys.Expect(ctx, s.keys); err != nil {
 		return nil, err
 	}
 	rows, err := w.rows(ctx, s)
@@ -76,17 +77,17 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 	}, nil
 }
 
-// rows returns the rows of a job that go to the output.
+// Rows returns the rows of a job that go to the output.
 func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
 	p := w.engine.pairs
 	if p == nil {
-		rows, err := w.keys.scan(ctx, s.Range, nil)
+		rows, err := w.keys.Scan(ctx, s.Range, nil)
 		if err != nil {
 			return nil, err
 		}
 		return selected(s.Range, rows), nil
 	}
-	m, err := w.keys.pairs(ctx, s.Range)
+	m, err := w.keys.Pairs(ctx, s.Range)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,7 @@ import "github.com/bloomjoin/bloomjoin/internal/source"
 
 // Pairs makes a scan write pairs: a row that passes stands once for each partner, a
 // row of a table, with the table's columns beside its own. The Match of the scan must
-// be a single one whose Check sets [Keys.Entries].
+// be a single one whose Check sets [keyscan.Keys.Entries].
 type Pairs struct {
 	// Columns are the columns of the output, for each log file.
 	Columns func(f *source.File) []PairColumn

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -91,7 +92,7 @@ func TestValuesInManifest(t *testing.T) {
 		}
 		for _, size := range []int64{0, 1 << 20} {
 			out := filepath.Join(t.TempDir(), "out")
-			scanTo(t, Destination{Output: Output{Name: out + "/", TargetSize: size}}, Scan{}, open(t, c.opts, name))
+			scanTo(t, Destination{Output: Output{Name: out + "/", TargetSize: size}}, keyscan.Options{}, open(t, c.opts, name))
 			got := map[string]string{}
 			for _, f := range stateOf(t, out).Files {
 				got[filepath.Base(f.Name)] = fmt.Sprint(f.Values)

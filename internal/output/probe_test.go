@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -48,12 +49,12 @@ func BenchmarkProbe(b *testing.B) {
 		f := filterOver([]string{"k"}, classOf(text))
 		f.SetBloom(bits)
 		rec := keyRecord(rows, text)
-		m := Predicate{Match: dataset.Match{Filter: f}}
-		enc, err := m.encoder("log", rec.Schema())
+		m := keyscan.Predicate{Match: dataset.Match{Filter: f}}
+		enc, err := m.Encoder("log", rec.Schema())
 		if err != nil {
 			b.Fatal(err)
 		}
-		k := Keys{Batch: new(key.Batch), filter: f}
+		k := keyscan.Keys{Batch: new(key.Batch), Filter: f}
 		b.Run("class="+string(classOf(text)), func(b *testing.B) {
 			for b.Loop() {
 				if err := enc.EncodeKeys("log", rec, k.Batch); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -63,9 +64,9 @@ func TestLargeRecordBatch(t *testing.T) {
 		}
 	}
 	most := 0
-	o := KeyOptions{Key: "user.id", IDs: true, Threads: 1}
-	_, _, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*Keys) error, error) {
-		return func(k *Keys) error {
+	o := keyscan.ReadOptions{Key: "user.id", IDs: true, Threads: 1}
+	_, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*keyscan.Keys) error, error) {
+		return func(k *keyscan.Keys) error {
 			most = max(most, k.Batch.Len)
 			return nil
 		}, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -294,7 +295,7 @@ func TestRecordsScan(t *testing.T) {
 	bits := bloomOf(t, "k", 3, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{3, 500, 999, 7}}))
 	for _, filter := range []*codec.Filter{exactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
-			opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter, Key: "k"}}, Columns: columns}}
+			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter, Key: "k"}}, Columns: columns}}
 			want := scanText(t, opts, source.Split(open(t, source.Opening{}, whole), dataset.Shard{}))
 			if len(want) < 12 {
 				t.Fatalf("%d rows", len(want))
@@ -308,8 +309,8 @@ func TestRecordsScan(t *testing.T) {
 			}
 		}
 	}
-	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
+	scanner := func() *keyscan.Scanner {
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,9 +340,9 @@ func TestRecordsScan(t *testing.T) {
 	sourcetest.Equal(t, "path", path+": "+why, "generic: the rows are given as Arrow records")
 }
 
-func scanText(t testing.TB, opts Scan, pieces []source.Piece) (rows []string) {
+func scanText(t testing.TB, opts keyscan.Options, pieces []source.Piece) (rows []string) {
 	t.Helper()
-	s, err := ScannerOf(opts)
+	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,8 +365,8 @@ func TestRecordsKeys(t *testing.T) {
 	file := sourcetest.Write(t, filepath.Join(t.TempDir(), "k.parquet"), 1000, made())
 	g := &given{make: []func() arrow.Record{made}}
 	sums := func(f *source.File) (rows, sum uint64) {
-		_, _, err := ReadKeys(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), KeyOptions{Key: "k", Threads: 1}, func() (func(*Keys) error, error) {
-			return func(k *Keys) error {
+		_, _, err := keyscan.Read(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), keyscan.ReadOptions{Key: "k", Threads: 1}, func() (func(*keyscan.Keys) error, error) {
+			return func(k *keyscan.Keys) error {
 				rows += uint64(k.Batch.Len)
 				values, _ := k.Batch.Ints()
 				for _, v := range values {

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -214,7 +215,7 @@ type counter struct {
 	count   map[string]int64
 }
 
-func (c *counter) check(k *Keys) ([]uint32, error) {
+func (c *counter) check(k *keyscan.Keys) ([]uint32, error) {
 	hits, err := k.Probe()
 	var members []uint32
 	for _, h := range hits {
@@ -314,9 +315,9 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 	}{{"match", false, false, in}, {"verified", true, false, in}, {"excluded", true, true, out}} {
 		m := dataset.Match{Filter: filter, Key: column, NoMatch: c.exclude}
 		v := &counter{members: members, count: map[string]int64{}}
-		opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}
+		opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}
 		if c.verify {
-			opts.Check = func() func(*Keys) ([]uint32, error) { return v.check }
+			opts.Check = func() func(*keyscan.Keys) ([]uint32, error) { return v.check }
 		}
 		got, st := scanned(t, opts, dataset.Shard{}, path)
 		if !slices.Equal(got, c.want) {
@@ -370,7 +371,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 			} else {
 				sourcetest.Put(t, path, string(ruledPages(t, rng, rows, false)))
 			}
-			got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: v.rule}}, dataset.Shard{}, path)
+			got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: v.rule}}, dataset.Shard{}, path)
 			if !slices.Equal(got, v.want) || st.RowGroupsSkipped.Load() > 0 {
 				t.Errorf("%s, member %q among %q, file %d: rows %d, want %d; %d row groups skipped", v.rule, v.member, v.rows, seed, got, v.want, st.RowGroupsSkipped.Load())
 			}
@@ -379,7 +380,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 			}
 			// The statistics do exclude the member: without a rule no page is read.
 			plain := newRuledFilter(t, "", []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
-			if got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: plain}}}}, dataset.Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
+			if got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: plain}}}}, dataset.Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
 				t.Errorf("%q among %q, file %d: without a rule rows %d, %d row groups skipped: that is no vector", v.member, v.rows, seed, got, st.RowGroupsSkipped.Load())
 			}
 		}
@@ -406,7 +407,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	for _, name := range []string{"u.parquet", "u.arrow"} {
 		rec := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: a}, sourcetest.Col{Name: "z", Values: sourcetest.Numbers(9, func(i int) int64 { return int64(i) })})
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), name), 4, rec)
-		got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
+		got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, name, got, []int{0, 1, 3, 6, 7})
 		sourcetest.Equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
 	}
@@ -419,7 +420,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	a2 := sorted.NewArray()
 	defer a2.Release()
 	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: a2}, sourcetest.Col{Name: "z", Values: sourcetest.Numbers(8, func(i int) int64 { return int64(i) })}))
-	got, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
+	got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
 	sourcetest.Equal(t, "sorted", got, []int{1})
 	sourcetest.Equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
 }
@@ -453,12 +454,12 @@ func TestRuleIsSaid(t *testing.T) {
 		{"upper", []*codec.Filter{lower}, []string{"want some of trim, lower, uuid"}},
 		{"trim,trim", []*codec.Filter{lower}, []string{"twice"}},
 	} {
-		var opts Scan
+		var opts keyscan.Options
 		opts.Normalize = c.rule
 		for _, f := range c.filters {
 			opts.Match = append(opts.Match, dataset.Match{Filter: f})
 		}
-		_, err := ScannerOf(opts)
+		_, err := keyscan.New(opts)
 		if c.words == nil && err != nil {
 			t.Errorf("%q: %v", c.rule, err)
 		} else if c.words != nil {
@@ -468,16 +469,16 @@ func TestRuleIsSaid(t *testing.T) {
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
 		f := of("", key.Bytes)
 		f.NormalForm, f.Rule = normal, ""
-		_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: f}}, Normalize: "lower"})
+		_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: f}}, Normalize: "lower"})
 		sourcetest.Says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// The error about a log without strings names its class.
 	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: []int64{1}}, sourcetest.Col{Name: "z", Values: []int64{1}}))
-	s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: lower}}, Normalize: "lower"})
+	s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: lower}}, Normalize: "lower"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sourcetest.Says(t, "integers", s.check(open(t, source.Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+	sourcetest.Says(t, "integers", s.Check(open(t, source.Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are not UUIDs are errors that give the place but not the value.
@@ -506,16 +507,16 @@ func TestRuleOfIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
-		work := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
-		o := KeyOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
-		_, _, err = ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, work)
+		work := func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil }
+		o := keyscan.ReadOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
+		_, _, err = keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, work)
 		sourcetest.Says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
 		files = open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		o.Rule = key.Trim
-		if _, _, err := ReadKeys(t.Context(), source.Split(files, dataset.Shard{}), o, work); err != nil {
+		if _, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -30,7 +31,7 @@ func TestRuns(t *testing.T) {
 	f := fakeFile("log", groups...)
 	pieces := []source.Piece{{File: f, Lo: 0, Hi: 1000}, {File: f, Lo: 1000, Hi: 2000}}
 	const n, rows = 13_000, 40
-	runs, err := runsOf(pieces, n, rows)
+	runs, err := keyscan.RunsOf(pieces, n, rows)
 	if err != nil || len(runs) != n {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
@@ -66,18 +67,18 @@ func TestRuns(t *testing.T) {
 		}
 	}
 
-	if again, _ := runsOf(pieces, n, rows); !slices.Equal(again, runs) {
+	if again, _ := keyscan.RunsOf(pieces, n, rows); !slices.Equal(again, runs) {
 		t.Error("the same files give other runs")
 	}
-	runs, err = runsOf(pieces, 1000, 1000)
+	runs, err = keyscan.RunsOf(pieces, 1000, 1000)
 	if err != nil || len(runs) != 1500 {
 		t.Errorf("more than there is: %d runs, %v", len(runs), err)
 	}
 	unknown := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
-	if _, err := runsOf(source.Split(unknown, dataset.Shard{}), 2, 2); err == nil {
+	if _, err := keyscan.RunsOf(source.Split(unknown, dataset.Shard{}), 2, 2); err == nil {
 		t.Error("runs of a text, whose rows nobody knows")
 	}
-	if runs, err := runsOf(nil, 5, 5); len(runs) != 0 || err != nil {
+	if runs, err := keyscan.RunsOf(nil, 5, 5); len(runs) != 0 || err != nil {
 		t.Errorf("of nothing: %v, %v", runs, err)
 	}
 }
@@ -109,7 +110,7 @@ func TestReadKeysOfRuns(t *testing.T) {
 		pieces := source.Split(open(t, source.Opening{}, name), dataset.Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			for _, n := range []int{7, 300} { // a sample, and all
-				runs, err := runsOf(pieces, n, 100)
+				runs, err := keyscan.RunsOf(pieces, n, 100)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,9 +118,9 @@ func TestReadKeysOfRuns(t *testing.T) {
 				seen := make([]int, len(runs))
 				shares := make([]float64, len(runs))
 				var mu sync.Mutex
-				o := KeyOptions{Key: column, Runs: n, RunRows: 100, Threads: 3}
-				rows, _, err := ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
-					return func(k *Keys) error {
+				o := keyscan.ReadOptions{Key: column, Runs: n, RunRows: 100, Threads: 3}
+				rows, _, err := keyscan.Read(t.Context(), pieces, o, func() (func(*keyscan.Keys) error, error) {
+					return func(k *keyscan.Keys) error {
 						mu.Lock()
 						defer mu.Unlock()
 						seen[k.Run] += k.Batch.Len
@@ -211,7 +212,7 @@ func TestSkippable(t *testing.T) {
 	sorted := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 100, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "n", Values: ids}))
 	nulls := sourcetest.Write(t, filepath.Join(dir, "b.parquet"), 100, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []any{5_000, nil}}, sourcetest.Col{Name: "n", Values: ids[:2]}))
 	files := open(t, source.Opening{}, sorted, nulls)
-	s, err := Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000)
+	s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,12 +220,12 @@ func TestSkippable(t *testing.T) {
 	if groups != 11 || skipped != 8 || rows != 1002 || left < 171 || left > 300 {
 		t.Errorf("%d of %d row groups are skipped, %d of %d rows are left", skipped, groups, left, rows)
 	}
-	if s, err := Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 3); err != nil || s.RowGroups.Load() != 3 {
+	if s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 3); err != nil || s.RowGroups.Load() != 3 {
 		t.Errorf("three groups: %v, %v", s, err)
 	}
 	// A condition leaves out more, also of the numbers that the footers give.
 	some := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "n BETWEEN 0 AND 99"}}, sorted, nulls)
-	if s, err := Skippable(t.Context(), source.Split(some, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
+	if s, err := keyscan.Skippable(t.Context(), source.Split(some, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
 		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
 	}
 	if n, exact, err := rowfilter.EstimateRows(some[0]); n != 100 || exact || err != nil {
@@ -234,10 +235,10 @@ func TestSkippable(t *testing.T) {
 		t.Errorf("with a condition there are %d bytes, want the %d of one row group", one, all)
 	}
 	path := key.Column{Path: key.Path{"id"}}
-	if lo, hi, ok := IntegerRange(files, path, false); !ok || lo != -200 || hi != 5000 {
+	if lo, hi, ok := keyscan.IntegerRange(files, path, false); !ok || lo != -200 || hi != 5000 {
 		t.Errorf("range %v to %v, %v", lo, hi, ok)
 	}
-	if _, _, ok := IntegerRange(files, key.Column{Path: key.Path{"x"}}, false); ok {
+	if _, _, ok := keyscan.IntegerRange(files, key.Column{Path: key.Path{"x"}}, false); ok {
 		t.Error("a range of a column that is not there")
 	}
 	if all, one := rowfilter.PlainBytes(files[0], 0, 10, nil), rowfilter.PlainBytes(files[0], 0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -16,9 +17,9 @@ import (
 
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
 // records. The sequence can be used once.
-func ScanRecords(ctx context.Context, s *Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
+func ScanRecords(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
-		if err := s.begin(); err != nil {
+		if err := s.Begin(); err != nil {
 			yield(Rows{}, err)
 			return
 		}
@@ -31,10 +32,10 @@ func ScanRecords(ctx context.Context, s *Scanner, pieces []source.Piece) iter.Se
 }
 
 // scan is Scan for a part of the scan.
-func scanRecords(ctx context.Context, s *Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
+func scanRecords(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ended := true // the consumer has stopped, got an error or panicked
-		if s.opts.Schema == dataset.Union {
+		if s.Options.Schema == dataset.Union {
 			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
 		}
@@ -43,13 +44,13 @@ func scanRecords(ctx context.Context, s *Scanner, pieces []source.Piece) iter.Se
 			yield(Rows{}, err)
 			return
 		}
-		s.countGroups(pieces)
+		s.CountGroups(pieces)
 		defer func() {
 			if err := release(); err != nil && !ended {
 				yield(Rows{}, err)
 			}
 		}()
-		way := tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, s.opts.Threads), func() int64 { return tasks.Need(pieces, s.opts.columns) + rowsNeed(pieces) })
+		way := tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, s.Options.Threads), func() int64 { return tasks.Need(pieces, s.Options.ColumnsOf) + rowsNeed(pieces) })
 		for r, err := range tasks.Map(ctx, tasks.Groups(pieces), way, func() (tasks.Work[arrow.Record], error) { return newScanWorker(s, pieces, way) }) {
 			if !yield(Rows{Piece: r.Piece, Record: r.Value}, err) || err != nil {
 				return
@@ -60,8 +61,8 @@ func scanRecords(ctx context.Context, s *Scanner, pieces []source.Piece) iter.Se
 }
 
 // Count counts the rows of the pieces that pass, in Stats.
-func Count(ctx context.Context, s *Scanner, pieces []source.Piece) (err error) {
-	if err := s.begin(); err != nil {
+func Count(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) (err error) {
+	if err := s.Begin(); err != nil {
 		return err
 	}
 	ctx, release, err := source.OpenPieces(ctx, pieces)
@@ -69,7 +70,7 @@ func Count(ctx context.Context, s *Scanner, pieces []source.Piece) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	s.countOnly()
+	s.CountOnly()
 	parts, err := partsOf(s, pieces, false)
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func Count(ctx context.Context, s *Scanner, pieces []source.Piece) (err error) {
 
 // parts returns one part of an output for each piece. If own is set, each has the
 // schema of the kept columns of its file.
-func partsOf(s *Scanner, pieces []source.Piece, own bool) ([]Part, error) {
+func partsOf(s *keyscan.Scanner, pieces []source.Piece, own bool) ([]Part, error) {
 	if err := source.CheckPieces(pieces); err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func partsOf(s *Scanner, pieces []source.Piece, own bool) ([]Part, error) {
 		part := Part{Piece: p, Schema: p.File.Schema()}
 		if own {
 			var err error
-			if part.Schema, err = s.opts.SchemaOf(p.File); err != nil {
+			if part.Schema, err = s.Options.SchemaOf(p.File); err != nil {
 				return nil, err
 			}
 		}
@@ -110,7 +111,7 @@ func partsOf(s *Scanner, pieces []source.Piece, own bool) ([]Part, error) {
 
 // eachPart yields the rows of the parts that pass: as pages if the part has a
 // pageSource, else as records. Rows.Piece is the index of the part.
-func eachPart(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, left *unfinishedGroup) iter.Seq2[outRows, error] {
+func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, parts []Part, left *unfinishedGroup) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
 		for lo, hi := 0, 0; lo < len(parts); lo = hi {
 			asPages := parts[lo].pages != nil
@@ -137,9 +138,9 @@ func eachPart(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, left 
 }
 
 // Pages yields the rows that pass as pages. Rows.Piece is the index of the source.
-func pages(ctx context.Context, s *Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[outRows, error] {
+func pages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
-		s.countGroups(piecesOfSources(sources))
+		s.CountGroups(piecesOfSources(sources))
 		for g, err := range copyPages(ctx, s, pairs, sources, left) {
 			if err != nil {
 				yield(outRows{}, err)
@@ -165,11 +166,11 @@ func rowsNeed(pieces []source.Piece) (most int64) {
 	return 3 * 4 * min(most, tasks.RangeRows)
 }
 
-func newScanWorker(s *Scanner, pieces []source.Piece, way tasks.Flight) (tasks.Work[arrow.Record], error) {
-	w := &scanWorker{scanner: s, way: way, checks: s.checks(), buf: new(parquet.Buffers)}
+func newScanWorker(s *keyscan.Scanner, pieces []source.Piece, way tasks.Flight) (tasks.Work[arrow.Record], error) {
+	w := &scanWorker{scanner: s, way: way, checks: s.Checks(), buf: new(parquet.Buffers)}
 	var err error
-	if s.opts.Work != nil {
-		w.further, err = s.opts.Work()
+	if s.Options.Work != nil {
+		w.further, err = s.Options.Work()
 	}
 	return func(ctx context.Context, t tasks.Task, emit func(arrow.Record) error) error {
 		return w.group(ctx, pieces[t.Piece], t.Group, emit)

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -113,7 +114,7 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 }
 
 // scanned returns the numbers, from the last column, of the rows that pass.
-func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]int, *ScanStats) {
+func scanned(t testing.TB, opts keyscan.Options, shard dataset.Shard, names ...string) ([]int, *keyscan.Stats) {
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
 	files, err := source.Open(t.Context(), names, source.OpenOptions{Mem: opts.Mem})
@@ -121,12 +122,12 @@ func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]i
 		t.Fatal(err)
 	}
 	defer source.Close(files)
-	s, err := ScannerOf(opts)
+	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if err := s.check(f); err != nil {
+		if err := s.Check(f); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,7 +137,7 @@ func scanned(t testing.TB, opts Scan, shard dataset.Shard, names ...string) ([]i
 		if err != nil {
 			t.Fatal(err)
 		}
-		schema, err := s.opts.SchemaOf(pieces[r.Piece].File)
+		schema, err := s.Options.SchemaOf(pieces[r.Piece].File)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,26 +174,26 @@ func TestScan(t *testing.T) {
 	isPair := func(n, s int64) bool { return n == s && n >= 4 && n <= 6 }
 	for _, c := range []struct {
 		name  string
-		opts  Scan
+		opts  keyscan.Options
 		keep  func(n, s int64) bool
 		exact bool // otherwise a superset is right
 		nulls func(n, s int64) bool
 	}{
-		{"exact", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
-		{"bloom", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, func(n, s int64) bool { return isStr(s) }, false, nil},
-		{"composite", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: pairs}}}}, isPair, false, nil},
-		{"all", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 0 }, true, nil},
-		{"any", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}, Any: true}}, func(n, s int64) bool { return n >= 0 && (n < 200 || n%2 == 0) }, true, nil},
-		{"all of two columns", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
-		{"any of two columns", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 || isStr(s) }, false, nil},
-		{"exclude", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, NoMatch: true}}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
-		{"all but", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
-		{"any but", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
-		{"nothing", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n")}}}}, func(n, s int64) bool { return false }, true, nil},
-		{"all but nothing", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n"), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
-		{"another column", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}}}, nil, true, nil},
-		{"columns without the key", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}, Columns: []string{"row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
-		{"columns in another order", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}, {Filter: low}}, Columns: []string{"n", "row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
+		{"exact", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
+		{"bloom", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, func(n, s int64) bool { return isStr(s) }, false, nil},
+		{"composite", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: pairs}}}}, isPair, false, nil},
+		{"all", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 0 }, true, nil},
+		{"any", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}, Any: true}}, func(n, s int64) bool { return n >= 0 && (n < 200 || n%2 == 0) }, true, nil},
+		{"all of two columns", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
+		{"any of two columns", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 || isStr(s) }, false, nil},
+		{"exclude", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, NoMatch: true}}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
+		{"all but", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"any but", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("n")}}}}, func(n, s int64) bool { return false }, true, nil},
+		{"all but nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("n"), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
+		{"another column", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}}}, nil, true, nil},
+		{"columns without the key", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}}, Columns: []string{"row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
+		{"columns in another order", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs}, {Filter: low}}, Columns: []string{"n", "row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
 	} {
 		want := rowsWhere(rows, func(n, s int64) bool { return c.keep != nil && c.keep(n, s) })
 		if c.keep == nil {
@@ -234,7 +235,7 @@ func TestScan(t *testing.T) {
 func TestScanCountsNULLs(t *testing.T) {
 	dir, rows := visits(t)
 	nulls := len(rowsWhere(rows, func(n, s int64) bool { return n < 0 }))
-	_, st := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1)}}}}, dataset.Shard{}, dir)
+	_, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1)}}}}, dataset.Shard{}, dir)
 	sourcetest.Equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
 }
 
@@ -268,12 +269,12 @@ func TestScanDictionaries(t *testing.T) {
 	for _, name := range []string{"a.arrow", "a.parquet"} {
 		slice.Retain()
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), name), 1000, slice)
-		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
+		got, _ := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, name, got, want)
 		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, path)
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: filter}}, Mem: mem})
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Mem: mem})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +300,7 @@ func TestScanWidths(t *testing.T) {
 	for i, values := range []any{[]int32{-1, 4, 5}, []int64{5, -1, -5}, big} {
 		rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: values}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-		got, _ := scanned(t, Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
+		got, _ := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, fmt.Sprintf("%T", values), got, [][]int{{0, 2}, {0, 1}, {0}}[i])
 	}
 }
@@ -314,42 +315,42 @@ func TestScanRefusals(t *testing.T) {
 	old.NormalForm = "0"
 	for _, c := range []struct {
 		name  string
-		opts  Scan
+		opts  keyscan.Options
 		kind  error
 		words []string
 	}{
-		{"no filter", Scan{}, nil, []string{"filter"}},
-		{"an unsealed filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: openF}}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
-		{"other rules for keys", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: old}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
-		{"excluding by a Bloom filter", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs, NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
+		{"no filter", keyscan.Options{}, nil, []string{"filter"}},
+		{"an unsealed filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: openF}}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
+		{"other rules for keys", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: old}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
+		{"excluding by a Bloom filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs, NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
 	} {
-		_, err := ScannerOf(c.opts)
+		_, err := keyscan.New(c.opts)
 		sourcetest.Says(t, c.name, err, c.kind, c.words...)
 	}
 	extra := sourcetest.Write(t, filepath.Join(dir, "z/other.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []string{"1"}}, sourcetest.Col{Name: "row", Values: []int64{1}}))
 	files := open(t, source.Opening{}, dir)
 	for _, c := range []struct {
 		name  string
-		opts  Scan
+		opts  keyscan.Options
 		kind  error
 		words []string
 	}{
-		{"text against integers", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low}}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
-		{"integers against text", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs, Key: "row"}}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
-		{"a key that one file lacks", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
-		{"a column that one file lacks", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}}, nil, []string{extra, `no column "s"`}},
-		{"a column that is none", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}}, nil, []string{`no column "rwo" (there are n, row)`}},
-		{"one column for a key of two", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row,n"}}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
-		{"a key that is no path", Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: low, Key: "a,,b"}}}}, nil, []string{"empty"}},
+		{"text against integers", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
+		{"integers against text", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs, Key: "row"}}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
+		{"a key that one file lacks", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
+		{"a column that one file lacks", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}}, nil, []string{extra, `no column "s"`}},
+		{"a column that is none", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}}, nil, []string{`no column "rwo" (there are n, row)`}},
+		{"one column for a key of two", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row,n"}}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
+		{"a key that is no path", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "a,,b"}}}}, nil, []string{"empty"}},
 	} {
-		s, err := ScannerOf(c.opts)
+		s, err := keyscan.New(c.opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var checks []string
 		var last error
 		for _, f := range files {
-			if err := s.check(f); err != nil {
+			if err := s.Check(f); err != nil {
 				checks, last = append(checks, f.Rel()), err
 			}
 		}
@@ -371,8 +372,8 @@ func TestScanRefusals(t *testing.T) {
 // number of rows only, and nothing can be written.
 func TestNoColumns(t *testing.T) {
 	f := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1, 2, 3}})))
-	opts := Scan{ScanOptions: ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
-	s, err := ScannerOf(opts)
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
+	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)
 	}

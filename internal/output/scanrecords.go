@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -17,19 +18,19 @@ import (
 
 // scanWorker makes records of the rows that pass, in one goroutine.
 type scanWorker struct {
-	scanner *Scanner
+	scanner *keyscan.Scanner
 	way     tasks.Flight
-	checks  []check
-	further Work // transforms the records; nil: leaves them unchanged
+	checks  []keyscan.Check
+	further keyscan.Work // transforms the records; nil: leaves them unchanged
 
-	keys     *keyScan // for a Parquet file
+	keys     *keyscan.Finder // for a Parquet file
 	keysFile *source.File
 	buf      *parquet.Buffers
 	selected []uint32
 
-	file    *source.File  // that matches belong to
-	matches []*recordKeys // one per match
-	votes   votes
+	file    *source.File          // that matches belong to
+	matches []*keyscan.RecordKeys // one per match
+	votes   keyscan.Votes
 	found   []uint32
 	rows    []int
 }
@@ -43,21 +44,21 @@ func (w *scanWorker) group(ctx context.Context, p source.Piece, group int, emit 
 		work := func(p source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			return w.work(p, group, rec, emit)
 		}
-		return readGroup(ctx, p, group, s.readColumns, w.way, work, w.over, emit)
+		return readGroup(ctx, p, group, s.ReadColumns, w.way, work, w.over, emit)
 	}
 	if w.keysFile != p.File {
-		k, err := newKeyScan(s, p.File, w.buf, w.checks)
+		k, err := keyscan.NewFinder(s, p.File, w.buf, w.checks)
 		if err != nil {
 			return err
 		}
 		w.keys, w.keysFile = k, p.File
 	}
-	columns, err := s.opts.columns(p.File)
+	columns, err := s.Options.ColumnsOf(p.File)
 	if err != nil {
 		return err
 	}
 	for r := range tasks.RangesIn(p.File.Parquet().File(), group) {
-		rows, err := w.keys.scan(ctx, r, w.selected[:0])
+		rows, err := w.keys.Scan(ctx, r, w.selected[:0])
 		if err != nil {
 			return err
 		}
@@ -89,8 +90,8 @@ func (w *scanWorker) transformed(p source.Piece, group int, emit func(arrow.Reco
 // over counts stored rows that were read over.
 func (w *scanWorker) over(rows int64) {
 	w.scanner.Stats.RowsIn.Add(rows)
-	if w.scanner.opts.Progress != nil {
-		w.scanner.opts.Progress(rows)
+	if w.scanner.Options.Progress != nil {
+		w.scanner.Options.Progress(rows)
 	}
 }
 
@@ -105,18 +106,18 @@ func (w *scanWorker) work(p source.Piece, group int, rec arrow.Record, emit func
 	st := w.scanner.Stats
 	st.RowsWhere.Add(rec.NumRows())
 	st.RowsOut.Add(int64(len(rows)))
-	if len(rows) == 0 || w.scanner.counted {
+	if len(rows) == 0 || w.scanner.Counted {
 		return nil
 	}
-	columns, err := w.scanner.opts.columns(p.File)
+	columns, err := w.scanner.Options.ColumnsOf(p.File)
 	if err != nil {
 		return err
 	}
 	if n := len(columns); columns != nil {
-		rec = array.NewRecord(w.scanner.opts.schemaOf(p.File, columns), rec.Columns()[:n], rec.NumRows())
+		rec = array.NewRecord(w.scanner.Options.SchemaWith(p.File, columns), rec.Columns()[:n], rec.NumRows())
 		defer rec.Release()
 	}
-	kept, err := take.Record(w.scanner.opts.Mem, rec, rows)
+	kept, err := take.Record(w.scanner.Options.Mem, rec, rows)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.File.Name(), err)
 	}
@@ -129,44 +130,44 @@ func (w *scanWorker) enter(f *source.File) error {
 		return nil
 	}
 	w.file, w.matches = f, w.matches[:0]
-	for i, m := range w.scanner.match {
-		columns, o, err := m.key()
+	for i, m := range w.scanner.Match {
+		columns, o, err := m.Encoding()
 		if err != nil {
 			return err
 		}
 		if w.checks[i] == nil {
-			w.checks[i] = (*Keys).Probe
+			w.checks[i] = (*keyscan.Keys).Probe
 		}
-		keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
-		w.matches = append(w.matches, &recordKeys{file: f, columns: columns, options: o, filtered: true, keys: keys})
+		keys := &keyscan.Keys{Batch: new(key.Batch), Filter: m.Filter}
+		w.matches = append(w.matches, &keyscan.RecordKeys{File: f, Columns: columns, Options: o, Filtered: true, Keys: keys})
 	}
 	return nil
 }
 
 // pass returns the rows to keep, ascending.
 func (w *scanWorker) pass(rec arrow.Record, group int) ([]int, error) {
-	w.votes.begin(int(rec.NumRows()))
+	w.votes.Begin(int(rec.NumRows()))
 	for i, m := range w.matches {
-		m.keys.Piece = source.Piece{File: w.file, Lo: group, Hi: group + 1}
-		err := m.step(rec, position{}, func() error {
-			members, err := w.checks[i](m.keys)
+		m.Keys.Piece = source.Piece{File: w.file, Lo: group, Hi: group + 1}
+		err := m.Step(rec, keyscan.Position{}, func() error {
+			members, err := w.checks[i](m.Keys)
 			if err != nil {
 				return err
 			}
 			if i == 0 {
-				w.scanner.Stats.addNulls(w.file, group, int64(m.keys.Batch.Nulls()))
+				w.scanner.Stats.AddNulls(w.file, group, int64(m.Keys.Batch.Nulls()))
 			}
 			w.found = w.found[:0]
 			for _, h := range members {
-				w.found = append(w.found, m.keys.Batch.Rows[h])
+				w.found = append(w.found, m.Keys.Batch.Rows[h])
 			}
-			w.votes.add(w.found, 0, w.scanner.match[i].NoMatch)
+			w.votes.Add(w.found, 0, w.scanner.Match[i].NoMatch)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	w.rows = passed(&w.votes, w.rows[:0], 0, w.scanner.opts.Any)
+	w.rows = keyscan.Passed(&w.votes, w.rows[:0], 0, w.scanner.Options.Any)
 	return w.rows, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -115,7 +116,7 @@ var grownRows = map[string][]string{
 var grownFilter = exactOf("user", 1, 3, 5_000_000_000)
 
 // writeScan scans the named files into the output.
-func writeScan(t testing.TB, out Destination, opts Scan, names ...string) (dataset.Written, error) {
+func writeScan(t testing.TB, out Destination, opts keyscan.Options, names ...string) (dataset.Written, error) {
 	t.Helper()
 	if opts.Match == nil {
 		opts.Match = []dataset.Match{{Filter: grownFilter}}
@@ -124,12 +125,12 @@ func writeScan(t testing.TB, out Destination, opts Scan, names ...string) (datas
 		out.Result, out.Run = source.ResultExact, runOf(1)
 	}
 	logs := open(t, source.Opening{}, names...)
-	s, err := ScannerOf(opts)
+	s, err := keyscan.New(opts)
 	if err != nil {
 		return dataset.Written{}, err
 	}
 	for _, f := range logs {
-		if err := s.check(f); err != nil {
+		if err := s.Check(f); err != nil {
 			return dataset.Written{}, err
 		}
 	}
@@ -163,7 +164,7 @@ func TestUnionInOneFile(t *testing.T) {
 	want := slices.Concat(grownRows["2001.parquet"], grownRows["2002.parquet"], grownRows["2003.parquet"])
 	for _, threads := range []int{1, 4} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
-		w, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Threads: threads}}, dir)
+		w, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Threads: threads}}, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func TestUnionInOneFile(t *testing.T) {
 
 func TestUnionInADirectory(t *testing.T) {
 	dir, out := grown(t), filepath.Join(t.TempDir(), "o")+"/"
-	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range grownRows {
@@ -189,7 +190,7 @@ func TestUnionInADirectory(t *testing.T) {
 	}
 	// The output has one schema, so it can be scanned into one file.
 	whole := filepath.Join(t.TempDir(), "whole.parquet")
-	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, Scan{}, out); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, keyscan.Options{}, out); err != nil {
 		t.Error(err)
 	}
 }
@@ -200,7 +201,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 	var parts []string
 	for i := range uint32(shards) {
 		name := filepath.Join(out, fmt.Sprint(i, ".parquet"))
-		if _, err := writeScan(t, Destination{Output: Output{Name: name, Shard: dataset.Shard{Index: i, Of: shards}}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: name, Shard: dataset.Shard{Index: i, Of: shards}}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, name)
@@ -208,7 +209,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 		sourcetest.Equal(t, name, plainTypes(schema), grownTypes)
 	}
 	whole := filepath.Join(t.TempDir(), "whole.parquet")
-	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Strict}}, parts...); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: whole}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Strict}}, parts...); err != nil {
 		t.Fatal(err)
 	}
 	rows, _ := sourcetest.Contents(t, whole)
@@ -217,7 +218,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 
 func TestUnionOfSomeColumns(t *testing.T) {
 	dir, out := grown(t), filepath.Join(t.TempDir(), "o.parquet")
-	opts := Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Columns: []string{"new", "n"}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Columns: []string{"new", "n"}}}
 	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, opts, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -225,9 +226,9 @@ func TestUnionOfSomeColumns(t *testing.T) {
 	sourcetest.Equal(t, "columns", plainTypes(schema), "new list<element: int64, nullable>, n int16")
 	sourcetest.Equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) [1,null]|300 []|-1 (null)|(null) (null)|(null) (null)|(null)")
 
-	_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Columns: []string{"n", "nobody"}}}, dir)
+	_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Columns: []string{"n", "nobody"}}}, dir)
 	sourcetest.Says(t, "a column that no file has", err, fault.ErrMismatch, "nobody")
-	_, err = writeScan(t, Destination{Output: Output{Name: out + "/"}}, Scan{ScanOptions: ScanOptions{Columns: []string{"n"}}}, dir)
+	_, err = writeScan(t, Destination{Output: Output{Name: out + "/"}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: []string{"n"}}}, dir)
 	sourcetest.Says(t, "a column that a file lacks, per file", err, nil, "2003.parquet", `"n"`)
 }
 
@@ -235,7 +236,7 @@ func TestSchemaModes(t *testing.T) {
 	dir := grown(t)
 	for _, mode := range []dataset.SchemaMode{"", dataset.PerFile} {
 		out := filepath.Join(t.TempDir(), "o") + "/"
-		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: mode}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		rows, schema := sourcetest.Contents(t, out+"2002.parquet")
@@ -254,11 +255,11 @@ func TestSchemaModes(t *testing.T) {
 			if name != "-" {
 				out.Name = filepath.Join(t.TempDir(), "x") + name
 			}
-			_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: mode}}, dir)
+			_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: mode}}, dir)
 			sourcetest.Says(t, name+" "+string(mode), err, fault.ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
 		}
 	}
-	_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: "loose"})
+	_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: "loose"})
 	sourcetest.Says(t, "an unknown mode", err, nil, "loose", "union")
 }
 
@@ -269,20 +270,20 @@ func TestUnionRefusals(t *testing.T) {
 		if name != "-" {
 			out.Name = filepath.Join(t.TempDir(), name)
 		}
-		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
+		_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir)
 		sourcetest.Says(t, name, err, fault.ErrUnsupported, "unsupported", "Parquet")
 	}
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	arrowFile := sourcetest.Write(t, filepath.Join(dir, "2004.arrow"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}}))
-	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
+	_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir)
 	sourcetest.Says(t, "an Arrow file", err, fault.ErrUnsupported, "unsupported", "2004.arrow")
 	if err := os.Remove(arrowFile); err != nil {
 		t.Fatal(err)
 	}
 	foreign(t, filepath.Join(dir, "2004.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: textType}), `{"user":1,"n":"1"}`)
-	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir)
+	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir)
 	sourcetest.Says(t, "text and numbers", err, fault.ErrMismatch, "2004.parquet", "column n", "2001.parquet")
-	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Columns: []string{"user", "old"}}}, dir); err != nil {
+	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Columns: []string{"user", "old"}}}, dir); err != nil {
 		t.Errorf("columns that agree: %v", err)
 	}
 	sourcetest.Equal(t, "files left", sourcetest.Tree(t, filepath.Dir(out.Name)), []string{"o.parquet"})
@@ -293,13 +294,13 @@ func TestColumnsOfAnyCase(t *testing.T) {
 	foreign(t, filepath.Join(dir, "1.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int64Type}), `{"user":1,"n":1}`)
 	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true}}, dir)
+	_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, IgnoreCase: true}}, dir)
 	sourcetest.Says(t, "two spellings of a column", err, fault.ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
-	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
+	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
 	sourcetest.Says(t, "one column under two names", err, nil, "user is named twice")
-	_, err = writeScan(t, out, Scan{ScanOptions: ScanOptions{IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
+	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
 	sourcetest.Says(t, "the same without a union", err, nil, "1.parquet", "USER and User are the same column")
-	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER"}}}, dir); err != nil {
+	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER"}}}, dir); err != nil {
 		t.Fatal(err)
 	}
 	_, schema := sourcetest.Contents(t, out.Name)
@@ -321,10 +322,10 @@ func TestUnionOfDurations(t *testing.T) {
 	c, same := file("c.parquet", int64Type), file("d.parquet", arrow.FixedWidthTypes.Duration_s)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	for _, other := range []string{b, c} {
-		_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, a, other)
+		_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, a, other)
 		sourcetest.Says(t, "durations of two units", err, fault.ErrMismatch, "column d", "duration[s]")
 	}
-	if _, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, a, same); err != nil {
+	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, a, same); err != nil {
 		t.Fatal(err)
 	}
 	pf := open(t, source.Opening{}, out.Name)
@@ -352,7 +353,7 @@ func TestStrictWhicheverDiffers(t *testing.T) {
 		}
 		for _, name := range []string{"o.parquet", "o.arrow"} {
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), name)}}
-			_, err := writeScan(t, out, Scan{ScanOptions: ScanOptions{Schema: dataset.Strict}}, dir)
+			_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Strict}}, dir)
 			if c.differs == "" {
 				sourcetest.Equal(t, c.kinds+" into "+name, err, nil)
 				continue
@@ -434,12 +435,12 @@ func TestUnionOfDescriptions(t *testing.T) {
 			return int(f.Rows())
 		}
 		one := filepath.Join(t.TempDir(), "o.parquet")
-		if _, err := writeScan(t, Destination{Output: Output{Name: one}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: one}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		sourcetest.Equal(t, c.kinds+": rows of one file", check(c.kinds+" in one file", one), want)
 		parts := filepath.Join(t.TempDir(), "out") + "/"
-		if _, err := writeScan(t, Destination{Output: Output{Name: parts}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: parts}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		rows := 0
@@ -468,7 +469,7 @@ func TestPinnedSchema(t *testing.T) {
 	full := pin(later, at, user, list, n, old)
 	out := filepath.Join(t.TempDir(), "o.parquet")
 	do := func(p *dataset.PinnedSchema, columns ...string) error {
-		_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Pinned: p, Columns: columns}}, dir)
+		_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Pinned: p, Columns: columns}}, dir)
 		return err
 	}
 	if err := do(full); err != nil {
@@ -495,7 +496,7 @@ func TestPinnedSchema(t *testing.T) {
 	}
 	_, err := ReadSchema(t.Context(), sourcetest.Write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}})), source.Opening{})
 	sourcetest.Says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
-	_, err = NewScanner(ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: dataset.Strict, Pinned: full})
+	_, err = keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: dataset.Strict, Pinned: full})
 	sourcetest.Says(t, "a schema given, and strict", err, nil, "union")
 }
 
@@ -538,7 +539,7 @@ func TestUnionOfManyPages(t *testing.T) {
 	for id := int64(0); id < 101; id += 2 {
 		even = append(even, id)
 	}
-	opts := Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: exactOf("user", even...)}}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: exactOf("user", even...)}}}}
 	first := ""
 	for _, threads := range []int{1, 3, 8} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
@@ -593,7 +594,7 @@ func TestHaveKeys(t *testing.T) {
 		{[]dataset.Match{name("s.a")}, false, []*source.File{deep, other, onlyA, flat}, []*source.File{other, onlyA}},
 	} {
 		var got []*source.File
-		with, err := HaveKeys(c.files, c.match, c.any, func(f *source.File, why string) {
+		with, err := keyscan.HaveKeys(c.files, c.match, c.any, func(f *source.File, why string) {
 			got = append(got, f)
 			if !strings.Contains(why, "no key column") {
 				t.Errorf("%s: %s", f.Name(), why)
@@ -607,7 +608,7 @@ func TestHaveKeys(t *testing.T) {
 			t.Errorf("%v, any %v: %d files without the key, want %d", c.match, c.any, len(got), len(c.without))
 		}
 	}
-	_, err := HaveKeys([]*source.File{onlyA, both}, []dataset.Match{name("c")}, false, func(*source.File, string) {})
+	_, err := keyscan.HaveKeys([]*source.File{onlyA, both}, []dataset.Match{name("c")}, false, func(*source.File, string) {})
 	sourcetest.Says(t, "a column that no file has", err, fault.ErrMismatch, "no key column c")
 }
 
@@ -624,7 +625,7 @@ func TestCompression(t *testing.T) {
 			}
 			out.Compression = text
 		}
-		if _, err := writeScan(t, out, Scan{}, in); err != nil {
+		if _, err := writeScan(t, out, keyscan.Options{}, in); err != nil {
 			t.Fatal(err)
 		}
 		f := open(t, source.Opening{}, out.Name)[0]
@@ -634,7 +635,7 @@ func TestCompression(t *testing.T) {
 			sourcetest.Equal(t, "the format's name", f.Parquet().File().Codec(0, 0).String(), "LZ4_RAW")
 		}
 	}
-	_, err := writeScan(t, Destination{Output: Output{Name: filepath.Join(dir, "lzo.parquet"), Compression: "lzo"}}, Scan{}, in)
+	_, err := writeScan(t, Destination{Output: Output{Name: filepath.Join(dir, "lzo.parquet"), Compression: "lzo"}}, keyscan.Options{}, in)
 	sourcetest.Says(t, "a codec that is not written", err, fault.ErrUnsupported, `"lzo"`)
 	for _, text := range []string{"", "lzo", "ZSTD", "zstd:", "zstd:0", "zstd:23", "zstd:x", "snappy:1", "none:1", "gzip:10", "brotli:12", "zstd:-1"} {
 		if err := CheckCompression(text); err == nil {
@@ -651,7 +652,7 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 	foreign(t, filepath.Join(dir, "b.parquet"), nullable(arrow.Field{Name: "user", Type: int8Type}), `{"user":1},{"user":-1}`)
 	foreign(t, filepath.Join(dir, "c.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":-1},{"user":1},{"user":4294967295}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	opts := Scan{ScanOptions: ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: exactOf("user", -1, 4294967295)}}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: exactOf("user", -1, 4294967295)}}}}
 	if _, err := writeScan(t, out, opts, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -672,7 +673,7 @@ func TestUnionIsWhole(t *testing.T) {
 	var got [2]string
 	for i, mode := range []dataset.SchemaMode{dataset.Strict, dataset.Union} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
-		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, Scan{ScanOptions: ScanOptions{Schema: mode}}, in); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: mode}}, in); err != nil {
 			t.Fatal(err)
 		}
 		got[i] = sourcetest.Get(t, out)

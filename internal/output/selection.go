@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -39,14 +40,14 @@ func selected(r tasks.Range, rows []uint32) *selection {
 }
 
 // paired returns the selection of pairs, given the rows that have partners.
-func paired(p *Pairs, r tasks.Range, m matched) (*selection, error) {
-	s := &selection{of: r, matched: m.rows, entries: m.entries, rows: m.rows}
+func paired(p *Pairs, r tasks.Range, m keyscan.Matched) (*selection, error) {
+	s := &selection{of: r, matched: m.Rows, entries: m.Entries, rows: m.Rows}
 	if s.rows == nil {
 		s.rows = []uint32{} // nil would be all
 	}
 	switch {
 	case p.KeepLog && p.Joined == nil:
-		s.rows = m.of
+		s.rows = m.Of
 	case p.KeepLog:
 		s.rows = unjoined(p.Joined, r, m)
 	}
@@ -87,8 +88,8 @@ func paired(p *Pairs, r tasks.Range, m matched) (*selection, error) {
 }
 
 // unjoined returns the rows of a range that have a partner now or had none before.
-func unjoined(joined []uint64, r tasks.Range, m matched) []uint32 {
-	of, matched := m.of, m.rows
+func unjoined(joined []uint64, r tasks.Range, m keyscan.Matched) []uint32 {
+	of, matched := m.Of, m.Rows
 	if of == nil {
 		of = rowfilter.List(r, r.Hi)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -70,21 +71,21 @@ func TestSelection(t *testing.T) {
 		if p.KeepLog && rng.IntN(2) == 0 {
 			p.Joined = []uint64{rng.Uint64()}
 		}
-		var m matched
+		var m keyscan.Matched
 		if rng.IntN(2) == 0 { // some rows fail a condition
-			m.of = []uint32{}
+			m.Of = []uint32{}
 		}
 		var want []outputRow
 		for row := uint32(r.Lo); row < uint32(r.Hi); row++ {
-			if m.of != nil {
+			if m.Of != nil {
 				if rng.IntN(4) == 0 {
 					continue
 				}
-				m.of = append(m.of, row)
+				m.Of = append(m.Of, row)
 			}
 			if rng.Float64() < share {
 				e := uint32(rng.IntN(len(times)))
-				m.rows, m.entries = append(m.rows, row), append(m.entries, e)
+				m.Rows, m.Entries = append(m.Rows, row), append(m.Entries, e)
 				for i := range times[e] {
 					want = append(want, outputRow{row, e*10 + uint32(i)})
 				}
@@ -109,7 +110,7 @@ func TestSelection(t *testing.T) {
 			divided = append(divided, got...)
 		}
 		if got := outputOf(s, p, total); !slices.Equal(got, want) || !slices.Equal(divided, want) {
-			t.Fatalf("range %v, rows %v, entries %v, times %v:\ngot     %v\ndivided %v\nwant    %v", r, m.rows, m.entries, times, got, divided, want)
+			t.Fatalf("range %v, rows %v, entries %v, times %v:\ngot     %v\ndivided %v\nwant    %v", r, m.Rows, m.Entries, times, got, divided, want)
 		}
 	}
 }
@@ -126,7 +127,7 @@ func TestSelected(t *testing.T) {
 			t.Errorf("%v: lists %v", rows, got)
 		}
 	}
-	if s, err := paired(partnersOf(nil), r, matched{}); err != nil || s.count != 0 || s.whole() {
+	if s, err := paired(partnersOf(nil), r, keyscan.Matched{}); err != nil || s.count != 0 || s.whole() {
 		t.Errorf("no row has a partner: %d rows, whole %t, error %v", s.count, s.whole(), err)
 	}
 }
@@ -186,14 +187,14 @@ func TestKnownLeavesRowsToParts(t *testing.T) {
 	times := []int64{600, 600, 1}
 	p := partnersOf(times)
 	r := tasks.Range{Hi: 3}
-	rows, err := paired(p, r, matched{rows: []uint32{0, 1, 2}, entries: []uint32{0, 1, 2}})
+	rows, err := paired(p, r, keyscan.Matched{Rows: []uint32{0, 1, 2}, Entries: []uint32{0, 1, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := &inputGroup{total: 2, own: true}
 	s := newRangeJob(&pageSource{leaves: []int{0}}, in, r)
 	in.jobs = []*rangeJob{s}
-	e := &pageEngine{scanner: &Scanner{opts: Scan{Entries: true}, Stats: new(ScanStats)}, pairs: p, open: []*rangeJob{s}}
+	e := &pageEngine{scanner: &keyscan.Scanner{Options: keyscan.Options{Entries: true}, Stats: new(keyscan.Stats)}, pairs: p, open: []*rangeJob{s}}
 	e.known(s, rows, rows.divided(1000))
 	if len(e.open) != 2 || slices.Contains(e.open, s) {
 		t.Fatalf("%d open jobs, want the two parts", len(e.open))
@@ -216,11 +217,11 @@ func TestLargePartners(t *testing.T) {
 	}
 	p := partnersOf(times)
 	p.KeepLog, p.Unique = true, true
-	s, err := paired(p, tasks.Range{Hi: n}, matched{rows: rows, entries: entries})
+	s, err := paired(p, tasks.Range{Hi: n}, keyscan.Matched{Rows: rows, Entries: entries})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &pageEngine{scanner: &Scanner{opts: Scan{Entries: true}, Stats: new(ScanStats)}, pairs: p, perRow: 1 << 20}
+	e := &pageEngine{scanner: &keyscan.Scanner{Options: keyscan.Options{Entries: true}, Stats: new(keyscan.Stats)}, pairs: p, perRow: 1 << 20}
 	in := &inputGroup{total: 1, own: true, heavy: e.perRow*n > tableBytes}
 	job := newRangeJob(&pageSource{leaves: []int{0}}, in, s.of)
 	in.jobs, e.open = []*rangeJob{job}, []*rangeJob{job}

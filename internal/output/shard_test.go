@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -214,8 +215,8 @@ func TestAbsentShards(t *testing.T) {
 	}
 	defer in.Close()
 	match := dataset.Match{Filter: between(0, 100), Key: "id"}
-	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{match}, Mem: mem}, files...)
+	scanner := func() *keyscan.Scanner {
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{match}, Mem: mem}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,8 +244,8 @@ func TestAbsentShards(t *testing.T) {
 			"Scan":  func() error { return end(ScanRecords(ctx, scanner(), source.Split(files, s))) },
 			"Count": func() error { return Count(ctx, scanner(), source.Split(files, s)) },
 			"ReadKeys": func() error {
-				_, _, err := ReadKeys(ctx, source.Split(files, s), KeyOptions{Key: "id"}, func() (func(*Keys) error, error) {
-					return func(*Keys) error { t.Error("keys were read"); return nil }, nil
+				_, _, err := keyscan.Read(ctx, source.Split(files, s), keyscan.ReadOptions{Key: "id"}, func() (func(*keyscan.Keys) error, error) {
+					return func(*keyscan.Keys) error { t.Error("keys were read"); return nil }, nil
 				})
 				return err
 			},
@@ -252,7 +253,7 @@ func TestAbsentShards(t *testing.T) {
 				_, _, err := ReadRows(ctx, source.Split(files, s), columns, RowOptions{Key: "id"}, func(*RowBatch) error { t.Error("rows were read"); return nil })
 				return err
 			},
-			"Skippable": func() error { _, err := Skippable(ctx, source.Split(files, s), match, 10); return err },
+			"Skippable": func() error { _, err := keyscan.Skippable(ctx, source.Split(files, s), match, 10); return err },
 			"Unchanged": func() error { return source.Unchanged(source.Split(files, s)) },
 			"WriteScan of pieces": func() error {
 				_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(ctx, scanner(), source.Split(files, s), files, nil)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -109,7 +110,7 @@ func TestMapsOfSharedFiles(t *testing.T) {
 }
 
 // keepRecords returns work that passes records on.
-func keepRecords() (Work, error) {
+func keepRecords() (keyscan.Work, error) {
 	return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 		rec.Retain()
 		return emit(rec)
@@ -134,14 +135,14 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 	ctx, filter := t.Context(), exactOf("a", 1<<56+5, 1<<56+77)
 	match := dataset.Match{Filter: filter, Key: "a"}
 	pieces := func() []source.Piece { return source.Split(files, dataset.Shard{}) }
-	scanner := func() *Scanner {
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{match}})
+	scanner := func() *keyscan.Scanner {
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{match}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	noKeys := func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil }
+	noKeys := func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil }
 	return map[string]func() error{
 		"Map":   func() error { return drained(Map(ctx, pieces(), 2, nil, keepRecords)) },
 		"Scan":  func() error { return drained(ScanRecords(ctx, scanner(), pieces())) },
@@ -152,11 +153,11 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 			return err
 		},
 		"ReadKeys": func() error {
-			_, _, err := ReadKeys(ctx, pieces(), KeyOptions{Key: "a"}, noKeys)
+			_, _, err := keyscan.Read(ctx, pieces(), keyscan.ReadOptions{Key: "a"}, noKeys)
 			return err
 		},
 		"a sample": func() error {
-			_, _, err := ReadKeys(ctx, pieces(), KeyOptions{Key: "a", Runs: 2, RunRows: 10}, noKeys)
+			_, _, err := keyscan.Read(ctx, pieces(), keyscan.ReadOptions{Key: "a", Runs: 2, RunRows: 10}, noKeys)
 			return err
 		},
 		"ReadRows": func() error {
@@ -319,7 +320,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Scan": func(f *source.File) {
-			s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
+			s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -348,16 +349,16 @@ func TestScansOnce(t *testing.T) {
 	files := open(t, source.Opening{}, alike(t, 2, 5000)...)
 	pieces := source.Split(files, dataset.Shard{})
 	dir := t.TempDir()
-	ways := map[string]func(*Scanner) error{
-		"Scan":  func(s *Scanner) error { return drained(ScanRecords(t.Context(), s, pieces)) },
-		"Count": func(s *Scanner) error { return Count(t.Context(), s, pieces) },
-		"WriteScan": func(s *Scanner) error {
+	ways := map[string]func(*keyscan.Scanner) error{
+		"Scan":  func(s *keyscan.Scanner) error { return drained(ScanRecords(t.Context(), s, pieces)) },
+		"Count": func(s *keyscan.Scanner) error { return Count(t.Context(), s, pieces) },
+		"WriteScan": func(s *keyscan.Scanner) error {
 			_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(t.Context(), s, pieces, files, nil)
 			return errors.Join(err, os.RemoveAll(filepath.Join(dir, "out.parquet")))
 		},
 	}
 	for first, run := range ways {
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, files...)
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,18 +397,18 @@ func TestZeroFiles(t *testing.T) {
 	ctx, good := t.Context(), open(t, source.Opening{}, alike(t, 1, 1000)...)[0]
 	match := []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}
 	scan := func(pieces ...source.Piece) error {
-		s, err := NewScanner(ScanOptions{Match: match})
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: match})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return drained(ScanRecords(ctx, s, pieces))
 	}
 	keys := func(pieces ...source.Piece) error {
-		_, _, err := ReadKeys(ctx, pieces, KeyOptions{Key: "a"}, func() (func(*Keys) error, error) { return func(*Keys) error { return nil }, nil })
+		_, _, err := keyscan.Read(ctx, pieces, keyscan.ReadOptions{Key: "a"}, func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil })
 		return err
 	}
 	new_ := func(files ...*source.File) error {
-		_, err := NewScanner(ScanOptions{Match: match}, files...)
+		_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: match}, files...)
 		return err
 	}
 	for what, c := range map[string]struct {
@@ -430,17 +431,17 @@ func TestZeroFiles(t *testing.T) {
 		"ReadKeys of 0 to 99":         {keys(source.Piece{File: good, Hi: 99}), "0 up to 99"},
 		"NewScanner of nil":           {new_(nil), "nil"},
 		"NewScanner of a zero":        {new_(&source.File{}), "not opened"},
-		"a zero Scanner's Scan":       {drained(ScanRecords(ctx, new(Scanner), nil)), "NewScanner"},
-		"a zero Scanner's Count":      {Count(ctx, new(Scanner), nil), "NewScanner"},
-		"a nil Scanner's Scan":        {drained(ScanRecords(ctx, (*Scanner)(nil), nil)), "NewScanner"},
+		"a zero Scanner's Scan":       {drained(ScanRecords(ctx, new(keyscan.Scanner), nil)), "NewScanner"},
+		"a zero Scanner's Count":      {Count(ctx, new(keyscan.Scanner), nil), "NewScanner"},
+		"a nil Scanner's Scan":        {drained(ScanRecords(ctx, (*keyscan.Scanner)(nil), nil)), "NewScanner"},
 		"Map without work":            {drained(Map(ctx, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
 		"ReadKeys without work": {func() error {
-			_, _, err := ReadKeys(ctx, source.Split([]*source.File{good}, dataset.Shard{}), KeyOptions{Key: "a"}, nil)
+			_, _, err := keyscan.Read(ctx, source.Split([]*source.File{good}, dataset.Shard{}), keyscan.ReadOptions{Key: "a"}, nil)
 			return err
 		}(), "newWork"},
-		"ReadKeys without a key": {func() error { _, _, err := ReadKeys(ctx, nil, KeyOptions{}, nil); return err }(), ""},
+		"ReadKeys without a key": {func() error { _, _, err := keyscan.Read(ctx, nil, keyscan.ReadOptions{}, nil); return err }(), ""},
 		"a Match without a filter": {func() error {
-			_, err := NewScanner(ScanOptions{Match: []dataset.Match{{Key: "a"}}})
+			_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Key: "a"}}})
 			return err
 		}(), "Filter is nil"},
 		"Records without a schema": {drained(rowfilter.Read(ctx, source.Records("r", nil, nil, source.RecordsOptions{}), 0, nil)), "schema"},
@@ -457,13 +458,13 @@ func TestZeroFiles(t *testing.T) {
 	if n := rowfilter.PlainBytes(good, 0, 99, nil); n < 16_000 || rowfilter.PlainBytes(good, 5, 2, nil) != -1 || rowfilter.PlainBytes(good, 0, 1, []int{7}) != -1 {
 		t.Errorf("%d bytes", n)
 	}
-	if path, _ := new(Scanner).PathOf(nil); path != "" {
+	if path, _ := new(keyscan.Scanner).PathOf(nil); path != "" {
 		t.Errorf("a path %q", path)
 	}
 	var none context.Context
 	for what, call := range map[string]func(){
 		"Scan": func() {
-			s, _ := NewScanner(ScanOptions{Match: match})
+			s, _ := keyscan.NewScanner(keyscan.ScanOptions{Match: match})
 			_ = drained(ScanRecords(none, s, source.Split([]*source.File{good}, dataset.Shard{})))
 		},
 		"Map": func() {
@@ -489,7 +490,7 @@ func TestZeroFiles(t *testing.T) {
 // TestLogWithoutFiles checks that a directory takes the rows of a log without files.
 func TestLogWithoutFiles(t *testing.T) {
 	for _, name := range []string{"out/", "out.parquet"} {
-		s, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}})
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

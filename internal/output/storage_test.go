@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -35,7 +36,7 @@ func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (dat
 	if err != nil {
 		return dataset.Written{}, err
 	}
-	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids...)}}})
+	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids...)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestStorageChanges(t *testing.T) {
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
 	b, _ := s.Get("in/y=1/c.parquet")
 	s.Put("in/y=1/c.parquet", b)
-	scanner, err := NewScanner(ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 25)}}})
+	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 25)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

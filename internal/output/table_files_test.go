@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -72,7 +73,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 		{own},
 	}
 	members := exactOf("id", -500, -1, 0, 7, 400)
-	for i, m := range []*Predicate{nil, {Match: dataset.Match{Filter: members, Key: "id"}}} {
+	for i, m := range []*keyscan.Predicate{nil, {Match: dataset.Match{Filter: members, Key: "id"}}} {
 		for l, k := range []string{"id", "id,name", "name"} {
 			if m != nil && k != "id" {
 				continue
@@ -325,7 +326,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			}
 			o := RowOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, Threads: 2}
 			if match {
-				o.Match = &Predicate{Match: dataset.Match{Filter: uuids, Key: c.column}}
+				o.Match = &keyscan.Predicate{Match: dataset.Match{Filter: uuids, Key: c.column}}
 			}
 			_, err := hold(t, columnsOfFiles(t, files, "n"), files, o, false)
 			sourcetest.Says(t, fmt.Sprintf("%s, match %t", c.name, match), err, fault.ErrMismatch, c.words...)

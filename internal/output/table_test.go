@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
@@ -293,9 +294,9 @@ func TestReadRows(t *testing.T) {
 			keys := keysIn(t, files, "id", key.Options{})
 			for _, match := range []bool{false, true} {
 				keep := func(_ *source.File, row int) bool { return true }
-				var m *Predicate
+				var m *keyscan.Predicate
 				if match {
-					m = &Predicate{Match: dataset.Match{Filter: members, Key: "id"}}
+					m = &keyscan.Predicate{Match: dataset.Match{Filter: members, Key: "id"}}
 					of := map[string]bool{}
 					for _, id := range []int64{3, 5, 8, 13, 21, 34, 55, 89} {
 						of[integerKey(id)] = true

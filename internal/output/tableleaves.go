@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -55,7 +56,7 @@ func (w *rowWorker) fromLeaves(ctx context.Context, r tasks.Range, emit func(*Ro
 func (w *rowWorker) rowsIn(ctx context.Context, r tasks.Range) (_ []uint32, err error) {
 	w.rows = w.rows[:0]
 	if w.keys != nil {
-		w.rows, err = w.keys.scan(ctx, r, w.rows)
+		w.rows, err = w.keys.Scan(ctx, r, w.rows)
 		return w.rows, err
 	}
 	if w.where != nil {
@@ -122,8 +123,8 @@ func (w *rowWorker) newFill(ctx context.Context, group int, rows []uint32) *rowF
 	f := &rowFill{rowWorker: w, group: group, rows: rows, claim: file.ClaimFor(ctx)}
 	f.claim.Evict = f.evict
 	of := w.source.leaves
-	if w.leaf != nil && !slices.Contains(of, w.leaf.values.Index()) {
-		of = append(slices.Clone(of), w.leaf.values.Index())
+	if w.leaf != nil && !slices.Contains(of, w.leaf.Values.Index()) {
+		of = append(slices.Clone(of), w.leaf.Values.Index())
 	}
 	for _, leaf := range of {
 		f.cursors = append(f.cursors, &leafCursor{file: file, group: group, leaf: &file.Leaves[leaf]})
@@ -234,7 +235,7 @@ func (f *rowFill) byPages(ctx context.Context) error {
 
 // add adds entries that cursor i has read to the block and to the keys.
 func (f *rowFill) add(i int, c *leafCursor, p *parquet.Page, dict *parquet.Dictionary) error {
-	if f.leaf != nil && f.leaf.values.Index() == c.leaf.Index {
+	if f.leaf != nil && f.leaf.Values.Index() == c.leaf.Index {
 		if err := f.addKeys(p, dict); err != nil || i >= len(f.source.leaves) {
 			return err
 		}
@@ -305,14 +306,14 @@ func (f *rowFill) byRecords(ctx context.Context) error {
 
 // addKeys adds the values of a page of the key's leaf.
 func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
-	if err := f.charge(f.columns[0].String(), p.PlainSize(dict, f.leaf.width())); err != nil {
+	if err := f.charge(f.columns[0].String(), p.PlainSize(dict, f.leaf.Width())); err != nil {
 		return err
 	}
 	if f.plain == nil {
-		f.plain = make([]byte, 0, f.n*f.leaf.width())
+		f.plain = make([]byte, 0, f.n*f.leaf.Width())
 	}
 	if p.Coded {
-		f.plain, _ = dict.AppendValues(f.plain, p.Indices[:p.NonNull], f.leaf.width(), math.MaxInt)
+		f.plain, _ = dict.AppendValues(f.plain, p.Indices[:p.NonNull], f.leaf.Width(), math.MaxInt)
 	} else {
 		f.plain = append(f.plain, p.Plain...)
 	}
@@ -320,7 +321,7 @@ func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
 		f.there = upTo32(f.seen)
 	}
 	if f.there != nil {
-		full := uint8(f.file.Parquet().File().Leaves[f.leaf.values.Index()].MaxDef)
+		full := uint8(f.file.Parquet().File().Leaves[f.leaf.Values.Index()].MaxDef)
 		for i := range p.Values {
 			if p.Def == nil || p.Def[i] == full {
 				f.there = append(f.there, uint32(f.seen+i))
@@ -348,12 +349,12 @@ func (f *rowFill) leafKeys() error {
 		n = len(f.there)
 	}
 	k := b.Keys
-	if f.leaf.int > 0 {
-		k.SetInts(f.plain, n, f.leaf.int, f.leaf.signed)
+	if f.leaf.Int > 0 {
+		k.SetInts(f.plain, n, f.leaf.Int, f.leaf.Signed)
 	} else {
 		k.SetBytes(f.plain, n, f.options.Rule)
 	}
-	if err := fit(k, f.file.Name(), f.columns, true); err != nil {
+	if err := keyscan.Fit(k, f.file.Name(), f.columns, true); err != nil {
 		return err
 	}
 	if f.there != nil {
@@ -366,7 +367,7 @@ func (f *rowFill) leafKeys() error {
 	return nil
 }
 
-// recordKeys makes batches of keys of any shape, from records.
+// RecordKeys makes batches of keys of any shape, from records.
 func (f *rowFill) recordKeys(ctx context.Context) error {
 	first := 0
 	for rec, err := range f.way.Table(f.file).(*arrowparquet.Parquet).ReadKeys(parquet.WithTurn(ctx, nil), f.group, f.enc.Columns(), f.rows[:f.n]) {

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -45,11 +46,11 @@ func rowText(format dataset.Format, n int) string {
 }
 
 // idsOf returns the keys of the pieces in ascending order of their text.
-func idsOf(t *testing.T, pieces []source.Piece, o KeyOptions) (ids []string, err error) {
+func idsOf(t *testing.T, pieces []source.Piece, o keyscan.ReadOptions) (ids []string, err error) {
 	t.Helper()
 	var mu sync.Mutex
-	_, _, err = ReadKeys(t.Context(), pieces, o, func() (func(*Keys) error, error) {
-		return func(k *Keys) error {
+	_, _, err = keyscan.Read(t.Context(), pieces, o, func() (func(*keyscan.Keys) error, error) {
+		return func(k *keyscan.Keys) error {
 			mu.Lock()
 			defer mu.Unlock()
 			for i := range k.Batch.Rows {
@@ -76,7 +77,7 @@ func TestTextInShards(t *testing.T) {
 		for n := uint32(1); n <= 40; n += 1 + n/uint32(cases.Count(2, 4, 41)) {
 			size := int64(1 + n*n%59)
 			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}, TextRange: size}, path)
-			o := KeyOptions{Key: "id", IDs: true, Threads: int(n) % 5}
+			o := keyscan.ReadOptions{Key: "id", IDs: true, Threads: int(n) % 5}
 			byRecords := n%3 == 0 && format != dataset.Lines
 			var ids []string
 			groups := 0
@@ -144,7 +145,7 @@ func TestTextRangesNumberLines(t *testing.T) {
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types}, TextRange: 30}, path)
 		var failed []error
 		for i := range n {
-			if _, err := idsOf(t, source.Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true}); err != nil {
+			if _, err := idsOf(t, source.Split(files, dataset.Shard{Index: i, Of: n}), keyscan.ReadOptions{Key: "id", IDs: true}); err != nil {
 				failed = append(failed, err)
 			}
 		}
@@ -154,7 +155,7 @@ func TestTextRangesNumberLines(t *testing.T) {
 		files = open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types, SkipBad: true}, TextRange: 30}, path)
 		rows := 0
 		for i := range n {
-			ids, err := idsOf(t, source.Split(files, dataset.Shard{Index: i, Of: n}), KeyOptions{Key: "id", IDs: true})
+			ids, err := idsOf(t, source.Split(files, dataset.Shard{Index: i, Of: n}), keyscan.ReadOptions{Key: "id", IDs: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +173,7 @@ func TestTextRangesJudgedTogether(t *testing.T) {
 	for bad, ok := range map[int]bool{40: true, 101: false} {
 		path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.ids"), strings.Repeat("x\n", bad)+strings.Repeat("1\n", 100))
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types, SkipBad: true}, TextRange: 10}, path)
-		_, err := idsOf(t, source.Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true})
+		_, err := idsOf(t, source.Split(files, dataset.Shard{}), keyscan.ReadOptions{Key: "id", IDs: true})
 		if ok != (err == nil) {
 			t.Errorf("%d bad lines: %v", bad, err)
 		}
@@ -199,7 +200,7 @@ func TestTextRangesWithLongLines(t *testing.T) {
 	if err != nil || len(ids) != 12 {
 		t.Fatal(len(ids), err)
 	}
-	if ids, err = idsOf(t, source.Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 6}); err != nil || len(ids) != 12 {
+	if ids, err = idsOf(t, source.Split(files, dataset.Shard{}), keyscan.ReadOptions{Key: "id", IDs: true, Threads: 6}); err != nil || len(ids) != 12 {
 		t.Fatal(len(ids), err)
 	}
 }
@@ -224,7 +225,7 @@ func TestTextRangesFar(t *testing.T) {
 			t.Errorf("%s: %d row groups, %q", name, files[0].NumGroups(), files[0].Undivided())
 		}
 		remote.Counts()
-		ids, err := idsOf(t, source.Split(files, dataset.Shard{}), KeyOptions{Key: "id", IDs: true, Threads: 2})
+		ids, err := idsOf(t, source.Split(files, dataset.Shard{}), keyscan.ReadOptions{Key: "id", IDs: true, Threads: 2})
 		if err != nil || len(ids) != rows {
 			t.Fatal(name, len(ids), err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -33,7 +34,7 @@ func (o Destination) schemaMode(ctx context.Context, asked dataset.SchemaMode) d
 // output and the options, or if a field of the output has a wrong value. It reads
 // nothing. logs are all files of the log, whatever the shard; if there are none, only the
 // output is checked.
-func (o Destination) CheckSchemas(ctx context.Context, opts Scan, logs []*source.File) error {
+func (o Destination) CheckSchemas(ctx context.Context, opts keyscan.Options, logs []*source.File) error {
 	if err := o.check(ctx); err != nil || len(logs) == 0 {
 		return err
 	}
@@ -41,7 +42,7 @@ func (o Destination) CheckSchemas(ctx context.Context, opts Scan, logs []*source
 		return err
 	}
 	o.fill()
-	opts.mirrored = o.IsDir(ctx)
+	opts.Mirrored = o.IsDir(ctx)
 	_, err := o.unified(ctx, &opts, logs)
 	return err
 }
@@ -55,7 +56,7 @@ type unified struct {
 
 // unified returns the schema that all Parquet files of the output share, nil if each
 // part keeps its own.
-func (o Destination) unified(ctx context.Context, opts *Scan, logs []*source.File) (*unified, error) {
+func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []*source.File) (*unified, error) {
 	switch o.schemaMode(ctx, opts.Schema) {
 	case dataset.Union:
 		schema, err := o.union(opts, logs)
@@ -93,15 +94,15 @@ func (u *unified) describedBy(f *parquet.File) bool {
 }
 
 // projection returns the columns to keep of a Parquet file.
-func projectionOf(opts *Scan, f *source.File) (parquet.Projection, error) {
-	columns, err := opts.columns(f)
+func projectionOf(opts *keyscan.Options, f *source.File) (parquet.Projection, error) {
+	columns, err := opts.ColumnsOf(f)
 	if err != nil {
 		return parquet.Projection{}, err
 	}
 	return f.Parquet().File().Project(columns), nil
 }
 
-func (o Destination) union(opts *Scan, logs []*source.File) ([]parquet.SchemaElement, error) {
+func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]parquet.SchemaElement, error) {
 	if !o.pagesFit() {
 		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
 			WithHint("write Parquet, or one output for each schema")
@@ -119,7 +120,7 @@ func (o Destination) union(opts *Scan, logs []*source.File) ([]parquet.SchemaEle
 		return nil, err
 	}
 	var mirrored []string
-	if opts.mirrored && columns == nil {
+	if opts.Mirrored && columns == nil {
 		mirrored = source.Mirrored(logs)
 	}
 	if len(mirrored) > 0 && opts.Pinned == nil {
@@ -151,7 +152,7 @@ func (o Destination) union(opts *Scan, logs []*source.File) ([]parquet.SchemaEle
 // spelled returns Columns as the files spell them. With IgnoreCase, two spellings of
 // a column of the union are an error: they would become two columns, each NULL where
 // the other is not.
-func spelled(o *Scan, logs []*source.File) ([]string, error) {
+func spelled(o *keyscan.Options, logs []*source.File) ([]string, error) {
 	if !o.IgnoreCase {
 		return o.Columns, nil
 	}
@@ -188,7 +189,7 @@ func spelled(o *Scan, logs []*source.File) ([]string, error) {
 
 // alike returns an error if a file has another schema than the first: the Parquet
 // schema where pages are copied, or the Arrow schema.
-func (o Destination) alike(opts *Scan, logs []*source.File) error {
+func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 	first := logs[0]
 	want, err := opts.SchemaOf(first)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -15,7 +16,7 @@ import (
 // planPages sets the pageSource of the parts whose rows can be copied as pages. For
 // a single output file these are all parts or none. all is the schema that the
 // parts share; nil: each keeps its own.
-func (o Destination) planPages(ctx context.Context, s *Scanner, pairs *Pairs, parts []Part, all *unified) error {
+func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
 	foreign := func(p Part) bool { return p.Piece.File.Parquet() == nil }
 	if !dir && slices.ContainsFunc(parts, foreign) {
@@ -51,7 +52,7 @@ func (o Destination) planPages(ctx context.Context, s *Scanner, pairs *Pairs, pa
 
 // newPageSource returns the source of a piece. like is the layout of another one, if a
 // scan with Pairs has any.
-func (o Destination) newPageSource(s *Scanner, pairs *Pairs, piece source.Piece, all *unified, like *pairLayout) (*pageSource, error) {
+func (o Destination) newPageSource(s *keyscan.Scanner, pairs *Pairs, piece source.Piece, all *unified, like *pairLayout) (*pageSource, error) {
 	if pairs != nil {
 		return o.newPairSource(pairs, piece, like)
 	}
@@ -68,8 +69,8 @@ func (o Destination) newPageSource(s *Scanner, pairs *Pairs, piece source.Piece,
 		}
 		reshaped = !all.describedBy(f)
 	} else {
-		proj, err = projectionOf(&s.opts, piece.File)
-		reshaped = s.opts.Columns != nil || slices.ContainsFunc(proj.Leaves, f.Constant)
+		proj, err = projectionOf(&s.Options, piece.File)
+		reshaped = s.Options.Columns != nil || slices.ContainsFunc(proj.Leaves, f.Constant)
 	}
 	if err != nil {
 		return nil, err

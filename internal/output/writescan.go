@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -21,7 +22,7 @@ import (
 //
 // If scans is not nil, the rows come from several scans instead, whose columns are those of
 // s. What an error leaves is as of [Destination.Write].
-func (o Destination) WriteScan(ctx context.Context, s *Scanner, pieces []source.Piece, logs []*source.File, scans *Scans) (_ dataset.Written, err error) {
+func (o Destination) WriteScan(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece, logs []*source.File, scans *Scans) (_ dataset.Written, err error) {
 	ctx, release, err := source.OpenPieces(ctx, pieces)
 	if err != nil {
 		return dataset.Written{}, err
@@ -61,7 +62,7 @@ type Scans struct {
 // ScanWriter is an output that is open for scans; see [Destination.WriteScan]. It must not
 // be used concurrently.
 type ScanWriter struct {
-	scanner *Scanner // determines columns and schema
+	scanner *keyscan.Scanner // determines columns and schema
 	parts   []Part
 	at      int           // the part of the piece scanned last; pieces ascend over all scans
 	nulls   map[int]int64 // rows without a key, by part
@@ -75,11 +76,11 @@ type ScanWriter struct {
 
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
 // the ScanWriter, which must be ended with close or abort.
-func (o Destination) openScan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
+func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkScanner(s); err != nil {
+	if err := keyscan.Usable(s); err != nil {
 		return nil, fmt.Errorf("Output.WriteScan: %w", err)
 	}
 	if len(logs) == 0 && len(pieces) > 0 {
@@ -91,7 +92,7 @@ func (o Destination) openScan(ctx context.Context, s *Scanner, pairs *Pairs, pie
 	if err := source.CheckPieces(pieces); err != nil {
 		return nil, fmt.Errorf("Output.WriteScan: %w", err)
 	}
-	if s.opts.Columns != nil && len(s.opts.Columns) == 0 && pairs == nil {
+	if s.Options.Columns != nil && len(s.Options.Columns) == 0 && pairs == nil {
 		return nil, errors.New("no column is named for the output (name some, or leave Columns nil for all)")
 	}
 	if len(logs) == 0 && !o.IsDir(ctx) {
@@ -110,9 +111,9 @@ func (o Destination) openScan(ctx context.Context, s *Scanner, pairs *Pairs, pie
 }
 
 // beginScan is openScan for an output on which begin was called.
-func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
-	s.opts.mirrored = o.IsDir(ctx)
-	all, err := o.unified(ctx, &s.opts, logs)
+func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
+	s.Options.Mirrored = o.IsDir(ctx)
+	all, err := o.unified(ctx, &s.Options, logs)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (o Destination) beginScan(ctx context.Context, s *Scanner, pairs *Pairs, pi
 			return nil, fault.Unsupported(fault.At{File: p.Piece.File.Name()}, "pairs that are not copied from Parquet to Parquet")
 		}
 	}
-	s.setCopied(copied)
+	s.SetCopied(copied)
 	if pairs != nil && pairs.KeepTable {
 		if err := w.openRest(ctx, o, pairs, logs[0]); err != nil {
 			return nil, err
@@ -165,7 +166,7 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, 
 	if !o.IsDir(ctx) {
 		src.layout = w.parts[0].pages.layout
 	}
-	w.rest = &restWriter{source: src, part: len(w.parts), threads: w.scanner.opts.Threads}
+	w.rest = &restWriter{source: src, part: len(w.parts), threads: w.scanner.Options.Threads}
 	w.parts = append(w.parts, Part{Name: restName, Schema: log.Schema(), pages: src})
 	return nil
 }
@@ -174,28 +175,28 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, 
 // its partners, after those that were written before. Each piece must be one of those of WriteScan or a part of one;
 // they must come in ascending order, and the scanner must keep the same columns.
 // After an error nothing more can be written.
-func (w *ScanWriter) Scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []source.Piece) error {
+func (w *ScanWriter) Scan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, pieces []source.Piece) error {
 	if w.failed == nil {
 		w.failed = w.scan(ctx, s, pairs, pieces)
 	}
 	return w.failed
 }
 
-func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces []source.Piece) error {
+func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, pieces []source.Piece) error {
 	source.NeedContext(ctx)
-	if err := checkScanner(s); err != nil {
+	if err := keyscan.Usable(s); err != nil {
 		return fmt.Errorf("ScanWriter.Scan: %w", err)
 	}
 	if err := source.CheckPieces(pieces); err != nil {
 		return fmt.Errorf("ScanWriter.Scan: %w", err)
 	}
-	if !slices.Equal(s.opts.Columns, w.scanner.opts.Columns) || s.opts.IgnoreCase != w.scanner.opts.IgnoreCase {
+	if !slices.Equal(s.Options.Columns, w.scanner.Options.Columns) || s.Options.IgnoreCase != w.scanner.Options.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")
 	}
-	if err := s.begin(); err != nil {
+	if err := s.Begin(); err != nil {
 		return err
 	}
-	s.copiedAs(w.scanner)
+	s.CopiedAs(w.scanner)
 	parts, of, err := w.narrowed(pieces)
 	if err != nil {
 		return err
@@ -226,7 +227,7 @@ func (w *ScanWriter) scan(ctx context.Context, s *Scanner, pairs *Pairs, pieces 
 
 // countNulls adds the rows without a key that a scan of the parts has found. Row groups
 // that are scanned several times count once.
-func (w *ScanWriter) countNulls(s *ScanStats, parts []Part, of []int) {
+func (w *ScanWriter) countNulls(s *keyscan.Stats, parts []Part, of []int) {
 	for i, p := range parts {
 		if w.counted.Contains(p.Piece) && w.counted.Lo < w.counted.Hi {
 			continue
@@ -242,7 +243,7 @@ func (w *ScanWriter) endFilling(ctx context.Context) error {
 	if w.left.group == nil {
 		return nil
 	}
-	last := &Scanner{opts: w.scanner.opts, Stats: new(ScanStats)}
+	last := &keyscan.Scanner{Options: w.scanner.Options, Stats: new(keyscan.Stats)}
 	w.left.continued = false
 	for g, err := range copyPages(ctx, last, nil, nil, &w.left) {
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -22,8 +23,8 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, mat
 	ctx := t.Context()
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t)}}, names...)
 	pieces := source.Split(files, dataset.Shard{})
-	scanner := func(m []dataset.Match) *Scanner {
-		s, err := NewScanner(ScanOptions{Match: m, Threads: threads, Mem: sourcetest.Checked(t)})
+	scanner := func(m []dataset.Match) *keyscan.Scanner {
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: m, Threads: threads, Mem: sourcetest.Checked(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +32,7 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, mat
 	}
 	out.Result = source.ResultExact
 	written, err := out.WriteScan(ctx, scanner(matchOf(pieces[0])), pieces, files, &Scans{Each: func(w *ScanWriter) error {
-		scan := func(s *Scanner, pieces []source.Piece) error { return w.Scan(ctx, s, nil, pieces) }
+		scan := func(s *keyscan.Scanner, pieces []source.Piece) error { return w.Scan(ctx, s, nil, pieces) }
 		for _, p := range pieces {
 			for g := p.Lo; g < p.Hi; {
 				one := source.Piece{File: p.File, Lo: g, Hi: g + 1 + rng.IntN(p.Hi-g)}
@@ -129,8 +130,8 @@ func TestScanOutside(t *testing.T) {
 	files := open(t, source.Opening{}, in)
 	pieces := source.Split(files, dataset.Shard{})
 	all := []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}
-	scanner := func(columns ...string) *Scanner {
-		s, err := NewScanner(ScanOptions{Match: all, Columns: columns})
+	scanner := func(columns ...string) *keyscan.Scanner {
+		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: all, Columns: columns})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +142,7 @@ func TestScanOutside(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			opened := false
 			_, err := Destination{Output: Output{Name: dir + "/" + name}, Result: source.ResultExact}.WriteScan(ctx, scanner(), pieces, files, &Scans{Each: func(w *ScanWriter) error {
-				scan := func(s *Scanner, pieces []source.Piece) error { return w.Scan(ctx, s, nil, pieces) }
+				scan := func(s *keyscan.Scanner, pieces []source.Piece) error { return w.Scan(ctx, s, nil, pieces) }
 				opened = true
 				p := pieces[0]
 				switch how {

@@ -42,7 +42,7 @@ func asOut(seq iter.Seq2[Rows, error]) iter.Seq2[outRows, error] {
 	return each.Seq(seq, func(r Rows) outRows { return outRows{Rows: r} })
 }
 
-// of returns the numbers of rows by part.
+// Of returns the numbers of rows by part.
 func (r outRows) of() []partRows {
 	if r.group != nil {
 		return r.group.from

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -78,7 +79,7 @@ func idFile(path string, n int64) (err error) {
 	f := source.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(rec, nil) }
 	}, source.RecordsOptions{})
-	rows := output.Map(context.Background(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, func() (output.Work, error) {
+	rows := output.Map(context.Background(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, func() (keyscan.Work, error) {
 		return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			half := rec.NumRows() / 2
 			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))
@@ -182,7 +183,7 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 
 // count returns the number of IDs that pass.
 func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error) {
-	s, err := output.NewScanner(output.ScanOptions{
+	s, err := keyscan.NewScanner(keyscan.ScanOptions{
 		Match: []dataset.Match{{Filter: f, Key: v.key}}, Threads: 2, Normalize: f.Rule,
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 // recordScan is a matchScan for a key of any shape. It reads Arrow records.
 type recordScan struct {
-	recordKeys
-	check check
+	RecordKeys
+	check Check
 	pairs bool
 	found []uint32
 	of    []uint32
@@ -20,8 +20,8 @@ type recordScan struct {
 // be in flight.
 const keyBatches = 64
 
-func newRecordScan(f *source.File, m Predicate, read []int, keys *Keys, c check, pairs bool) (*recordScan, error) {
-	columns, o, err := m.key()
+func newRecordScan(f *source.File, m Predicate, read []int, keys *Keys, c Check, pairs bool) (*recordScan, error) {
+	columns, o, err := m.Encoding()
 	from := f.Parquet()
 	if f.InFlight() > 0 {
 		from = from.InBatches(max(f.InFlight()/keyBatches, tasks.LeastBatch))
@@ -29,8 +29,8 @@ func newRecordScan(f *source.File, m Predicate, read []int, keys *Keys, c check,
 	if c == nil {
 		c = (*Keys).Probe
 	}
-	r := recordKeys{file: f, from: from, columns: columns, options: o, filtered: true, read: read, keys: keys}
-	return &recordScan{recordKeys: r, check: c, pairs: pairs}, err
+	r := RecordKeys{File: f, from: from, Columns: columns, Options: o, Filtered: true, read: read, Keys: keys}
+	return &recordScan{RecordKeys: r, check: c, pairs: pairs}, err
 }
 
 func (r *recordScan) none() { r.found, r.of = r.found[:0], r.of[:0] }
@@ -49,15 +49,15 @@ func (r *recordScan) shed() { r.rows, r.found, r.of = nil, nil, nil }
 
 func (r *recordScan) hits(ctx context.Context, rows tasks.Range, some []uint32) (_ []uint32, nulls int64, err error) {
 	r.found, r.of = r.found[:0], r.of[:0]
-	r.keys.Piece = source.Piece{File: r.file, Lo: rows.Group, Hi: rows.Group + 1}
+	r.Keys.Piece = source.Piece{File: r.File, Lo: rows.Group, Hi: rows.Group + 1}
 	err = r.each(ctx, rows, some, func() error {
-		nulls += int64(r.keys.Batch.Nulls())
-		members, err := r.check(r.keys)
+		nulls += int64(r.Keys.Batch.Nulls())
+		members, err := r.check(r.Keys)
 		for _, m := range members {
-			r.found = append(r.found, r.keys.place.row(r.keys.Batch.Rows[m]))
+			r.found = append(r.found, r.Keys.place.row(r.Keys.Batch.Rows[m]))
 		}
 		if r.pairs {
-			r.of = append(r.of, r.keys.Entries[:len(members)]...)
+			r.of = append(r.of, r.Keys.Entries[:len(members)]...)
 		}
 		return err
 	})

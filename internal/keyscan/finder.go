@@ -1,4 +1,16 @@
-package output
+// Package keyscan reads keys of rows, and says which rows have a key that passes.
+//
+//	Pieces ── Read ──► batches of Keys, for a function of the caller
+//	Scanner (filters, checks) ── Finder ─┬─ leaves of Parquet ─┬─► rows that pass, by number
+//	                                     └─ Arrow records     ─┘
+//
+// In come files, and filters or a [Predicate].Check that decides; out go keys, or numbers of
+// rows, ascending within a row group. Statistics and Bloom filters of the files only leave
+// out what cannot pass. A key with a NULL passes no filter, except one with NoMatch. A
+// [Scanner] may be asked what it does while it runs; a [Finder] is one worker's.
+//
+// Rooms that bring rows out, joins, builds of filters and the command may use it.
+package keyscan
 
 import (
 	"context"
@@ -13,13 +25,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keyScan finds the rows of a Parquet file that pass all filters. It reads only the
+// Finder finds the rows of a Parquet file that pass all filters. It reads only the
 // key columns and must not be used concurrently.
-type keyScan struct {
+type Finder struct {
 	scanner *Scanner
-	file    *source.File
-	matches []matchScan // one per filter
-	votes   votes
+	File    *source.File
+	Matches []matchScan // one per filter
+	votes   Votes
 	where   *rowfilter.Filter // the condition on the file's rows; nil: none
 	base    []uint32          // rows of the last range that satisfy it; nil: all
 	pruned  bool              // no page was read for the last rows
@@ -46,42 +58,42 @@ type matchScan interface {
 	// they must not be read before it is known which rows count, since a key may be
 	// NULL, or take more than reading them.
 	before(group int) (bytes int64, ok bool)
-	// size and shed are those of keyScan.
+	// size and shed are those of Finder.
 	size() int64
 	shed()
 }
 
-// size returns the bytes of memory that are kept between row groups.
-func (k *keyScan) size() int64 {
+// Size returns the bytes of memory that are kept between row groups.
+func (k *Finder) Size() int64 {
 	n := k.votes.size() + 4*int64(cap(k.base))
 	if k.where != nil {
 		n += k.where.Size()
 	}
-	for _, m := range k.matches {
+	for _, m := range k.Matches {
 		n += m.size()
 	}
 	return n
 }
 
-// shed releases that memory.
-func (k *keyScan) shed() {
-	k.votes, k.base = votes{}, nil
+// Shed releases that memory.
+func (k *Finder) Shed() {
+	k.votes, k.base = Votes{}, nil
 	if k.where != nil {
 		k.where.Shed()
 	}
-	for _, m := range k.matches {
+	for _, m := range k.Matches {
 		m.shed()
 	}
 }
 
-// newKeyScan prepares to scan the file. checks has one function per match; nil
+// NewFinder prepares to scan the file. checks has one function per match; nil
 // means that the filter alone decides.
-func newKeyScan(s *Scanner, f *source.File, buf *parquet.Buffers, checks []check) (*keyScan, error) {
-	k := &keyScan{scanner: s, file: f}
+func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check) (*Finder, error) {
+	k := &Finder{scanner: s, File: f}
 	if f.Where() != nil {
 		k.where = rowfilter.New(f, buf)
 	}
-	for i, m := range s.match {
+	for i, m := range s.Match {
 		if strict, err := m.mayFail(); err != nil {
 			return nil, err
 		} else if i > 0 && strict {
@@ -91,32 +103,32 @@ func newKeyScan(s *Scanner, f *source.File, buf *parquet.Buffers, checks []check
 		if err != nil {
 			return nil, err
 		}
-		k.matches = append(k.matches, one)
+		k.Matches = append(k.Matches, one)
 	}
 	return k, nil
 }
 
 // newMatchScan returns the matchScan that suits the match's key.
-func (s *Scanner) newMatchScan(f *source.File, m Predicate, buf *parquet.Buffers, c check) (matchScan, error) {
-	columns, o, err := m.key()
+func (s *Scanner) newMatchScan(f *source.File, m Predicate, buf *parquet.Buffers, c Check) (matchScan, error) {
+	columns, o, err := m.Encoding()
 	if err != nil {
 		return nil, err
 	}
-	enc, err := newKeyEncoder(f.Name(), f.Schema(), columns, o, true)
+	enc, err := NewEncoder(f.Name(), f.Schema(), columns, o, true)
 	if err != nil {
 		return nil, err
 	}
-	keys := &Keys{Batch: new(key.Batch), filter: m.Filter}
+	keys := &Keys{Batch: new(key.Batch), Filter: m.Filter}
 	leaf, ok := f.Parquet().Leaf(enc.Index())
 	if !ok {
-		return newRecordScan(f, m, enc.Columns(), keys, c, s.opts.Entries)
+		return newRecordScan(f, m, enc.Columns(), keys, c, s.Options.Entries)
 	}
-	l := &leafScan{
+	l := &LeafScan{
 		leafKeys: leafKeys{
-			file: f, columns: columns, leaf: newKeyLeaf(f, leaf, columns[0].Cast, o), buf: buf,
-			keys: keys, countNulls: s.opts.CountNulls,
+			file: f, columns: columns, leaf: NewLeaf(f, leaf, columns[0].Cast, o), buf: buf,
+			keys: keys, countNulls: s.Options.CountNulls,
 		},
-		check: c, counts: c != nil, pairs: s.opts.Entries, stats: s.Stats, nullMisfits: m.NullMisfits,
+		check: c, counts: c != nil, pairs: s.Options.Entries, stats: s.Stats, nullMisfits: m.NullMisfits,
 	}
 	if c == nil {
 		l.check = (*Keys).Probe
@@ -128,9 +140,9 @@ func (s *Scanner) newMatchScan(f *source.File, m Predicate, buf *parquet.Buffers
 	return l, l.prune(m)
 }
 
-// scan appends to dst the rows of the range that pass, ascending, and updates the
+// Scan appends to dst the rows of the range that pass, ascending, and updates the
 // statistics.
-func (k *keyScan) scan(ctx context.Context, r tasks.Range, dst []uint32) ([]uint32, error) {
+func (k *Finder) Scan(ctx context.Context, r tasks.Range, dst []uint32) ([]uint32, error) {
 	before := len(dst)
 	dst, err := k.rows(ctx, r, dst)
 	if err != nil {
@@ -141,18 +153,18 @@ func (k *keyScan) scan(ctx context.Context, r tasks.Range, dst []uint32) ([]uint
 		st.RowGroupsSkipped.Add(1)
 	}
 	st.RowsIn.Add(r.Hi - r.Lo)
-	if !k.scanner.opts.Entries { // otherwise rows multiply
+	if !k.scanner.Options.Entries { // otherwise rows multiply
 		st.RowsOut.Add(int64(len(dst) - before))
 	}
-	if k.scanner.opts.Progress != nil {
-		k.scanner.opts.Progress(r.Hi - r.Lo)
+	if k.scanner.Options.Progress != nil {
+		k.scanner.Options.Progress(r.Hi - r.Lo)
 	}
 	return dst, nil
 }
 
-// rows appends to dst the rows of the range that satisfy the file's condition and pass
+// Rows appends to dst the rows of the range that satisfy the file's condition and pass
 // the filters.
-func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint32, error) {
+func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint32, error) {
 	st := k.scanner.Stats
 	if k.where == nil {
 		st.RowsWhere.Add(r.Hi - r.Lo)
@@ -203,7 +215,7 @@ func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint
 	st.RowsWhere.Add(int64(len(rows)))
 	if len(rows) == 0 {
 		k.base, k.pruned = []uint32{}, k.where.Pages == 0
-		for _, m := range k.matches {
+		for _, m := range k.Matches {
 			m.none()
 		}
 		return dst, nil
@@ -214,37 +226,37 @@ func (k *keyScan) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint
 // within returns rows of a row group outside of which no row passes, according to
 // statistics of the key, or nil. If rows without a key are counted, all count. There are
 // none if the row group's statistics settle that no row satisfies the condition.
-func (k *keyScan) within(ctx context.Context, r tasks.Range) ([][2]int64, error) {
+func (k *Finder) within(ctx context.Context, r tasks.Range) ([][2]int64, error) {
 	if !k.where.Group(r.Group).Has(where.True) {
 		return [][2]int64{}, nil
 	}
-	opts := &k.scanner.opts
-	if len(k.matches) > 1 || k.scanner.match[0].NoMatch || opts.CountNulls || opts.KeepLog {
+	opts := &k.scanner.Options
+	if len(k.Matches) > 1 || k.scanner.Match[0].NoMatch || opts.CountNulls || opts.KeepLog {
 		return nil, nil
 	}
 	if err := k.where.Look(ctx, r.Group); err != nil || len(k.where.Spans) == 0 { // then the key's index is not needed
 		return nil, err
 	}
-	return k.matches[0].within(ctx, r.Group)
+	return k.Matches[0].within(ctx, r.Group)
 }
 
 // keyFirst reports whether the keys of a row group are read before the condition's
 // columns, because they are smaller. A Check must not see keys of rows that fail the
 // condition, and NULLs and misfits of such rows do not count.
-func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (bool, error) {
-	if k.scanner.opts.CountNulls || within != nil && len(within) == 0 {
+func (k *Finder) keyFirst(ctx context.Context, group int, within [][2]int64) (bool, error) {
+	if k.scanner.Options.CountNulls || within != nil && len(within) == 0 {
 		return false, nil
 	}
 	if err := k.where.Look(ctx, group); err != nil {
 		return false, err
 	}
 	keys := int64(0)
-	for i, m := range k.matches {
+	for i, m := range k.Matches {
 		n, ok := m.before(group)
-		if !ok || k.scanner.match[i].Check != nil {
+		if !ok || k.scanner.Match[i].Check != nil {
 			return false, nil
 		}
-		if fails, err := k.scanner.match[i].mayFail(); fails || err != nil || k.scanner.match[i].NullMisfits {
+		if fails, err := k.scanner.Match[i].mayFail(); fails || err != nil || k.scanner.Match[i].NullMisfits {
 			return false, err
 		}
 		keys += n
@@ -253,32 +265,32 @@ func (k *keyScan) keyFirst(ctx context.Context, group int, within [][2]int64) (b
 }
 
 // passing appends to dst the rows of the range, or some of them, that pass the filters.
-func (k *keyScan) passing(ctx context.Context, r tasks.Range, some, dst []uint32) ([]uint32, error) {
-	opts := &k.scanner.opts
-	if len(k.matches) == 1 && !k.scanner.match[0].NoMatch {
-		rows, nulls, err := k.matches[0].hits(ctx, r, some)
-		k.scanner.Stats.addNulls(k.file, r.Group, nulls)
-		k.pruned = k.matches[0].pruned() && k.unread()
+func (k *Finder) passing(ctx context.Context, r tasks.Range, some, dst []uint32) ([]uint32, error) {
+	opts := &k.scanner.Options
+	if len(k.Matches) == 1 && !k.scanner.Match[0].NoMatch {
+		rows, nulls, err := k.Matches[0].hits(ctx, r, some)
+		k.scanner.Stats.AddNulls(k.File, r.Group, nulls)
+		k.pruned = k.Matches[0].pruned() && k.unread()
 		return append(dst, rows...), err
 	}
 	k.pruned = k.unread()
-	k.votes.begin(int(r.Hi - r.Lo))
-	for i, m := range k.matches {
+	k.votes.Begin(int(r.Hi - r.Lo))
+	for i, m := range k.Matches {
 		rows, nulls, err := m.hits(ctx, r, some)
 		if err != nil {
 			return nil, err
 		}
 		if i == 0 {
-			k.scanner.Stats.addNulls(k.file, r.Group, nulls)
+			k.scanner.Stats.AddNulls(k.File, r.Group, nulls)
 		}
 		k.pruned = k.pruned && m.pruned()
-		if len(rows) == 0 && !opts.Any && !k.scanner.match[i].NoMatch && !k.strict {
+		if len(rows) == 0 && !opts.Any && !k.scanner.Match[i].NoMatch && !k.strict {
 			return dst, nil // no other filter can let a row through
 		}
-		k.votes.add(rows, r.Lo, k.scanner.match[i].NoMatch)
+		k.votes.Add(rows, r.Lo, k.scanner.Match[i].NoMatch)
 	}
 	before := len(dst)
-	dst = passed(&k.votes, dst, uint32(r.Lo), opts.Any)
+	dst = Passed(&k.votes, dst, uint32(r.Lo), opts.Any)
 	if some != nil {
 		dst = append(dst[:before], common(dst[before:], some)...)
 	}
@@ -286,7 +298,7 @@ func (k *keyScan) passing(ctx context.Context, r tasks.Range, some, dst []uint32
 }
 
 // unread reports whether no page of the condition's columns was read for the last rows.
-func (k *keyScan) unread() bool { return k.where == nil || k.where.Pages == 0 }
+func (k *Finder) unread() bool { return k.where == nil || k.where.Pages == 0 }
 
 // common reduces a list to the rows that are in another. Both are ascending.
 func common(list, other []uint32) []uint32 {
@@ -302,21 +314,21 @@ func common(list, other []uint32) []uint32 {
 	return out
 }
 
-// matched are the rows of a range that have partners in a scan with Pairs.
-type matched struct {
-	of      []uint32 // rows of the range that satisfy the file's condition; nil: all
-	rows    []uint32 // those with partners, ascending
-	entries []uint32 // [Keys].Entries of each of rows
+// Matched are the rows of a range that have partners in a scan with Pairs.
+type Matched struct {
+	Of      []uint32 // rows of the range that satisfy the file's condition; nil: all
+	Rows    []uint32 // those with partners, ascending
+	Entries []uint32 // [Keys].Entries of each of rows
 }
 
-// pairs returns the rows of the range that pass, and updates the statistics.
-func (k *keyScan) pairs(ctx context.Context, r tasks.Range) (m matched, err error) {
-	if m.rows, err = k.scan(ctx, r, nil); err != nil {
+// Pairs returns the rows of the range that pass, and updates the statistics.
+func (k *Finder) Pairs(ctx context.Context, r tasks.Range) (m Matched, err error) {
+	if m.Rows, err = k.Scan(ctx, r, nil); err != nil {
 		return m, err
 	}
-	m.of, m.entries = slices.Clone(k.base), slices.Clone(k.matches[0].entries())
-	if len(m.entries) != len(m.rows) {
-		return m, fmt.Errorf("internal error: %d entries for %d rows that pass", len(m.entries), len(m.rows))
+	m.Of, m.Entries = slices.Clone(k.base), slices.Clone(k.Matches[0].entries())
+	if len(m.Entries) != len(m.Rows) {
+		return m, fmt.Errorf("internal error: %d entries for %d rows that pass", len(m.Entries), len(m.Rows))
 	}
 	return m, nil
 }

@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"errors"
@@ -32,23 +32,23 @@ type ScanOptions struct {
 	Progress   func(rows int64)
 }
 
-// Scan is [ScanOptions] with what joins and the command set beside them.
-type Scan struct {
+// Options is [ScanOptions] with what joins and the command set beside them.
+type Options struct {
 	ScanOptions
 	// Check, if not nil, decides in place of the first filter, as [Predicate].Check does.
 	Check func() func(*Keys) (members []uint32, err error)
 	// Work, if not nil, transforms surviving records on the goroutine that read
-	// them, before [ScanRecords] yields them. It is called once by each worker.
+	// them, before [output.ScanRecords] yields them. It is called once by each worker.
 	Work func() (Work, error)
-	// Entries makes a scan for [Pairs]: Check sets [Keys.Entries] for each member. KeepLog
+	// Entries makes a scan for [output.Pairs]: Check sets [Keys.Entries] for each member. KeepLog
 	// says that rows without a member are kept, too.
 	Entries, KeepLog bool
 
-	mirrored bool // see Mirrored: they are columns to keep only if Columns names them
+	Mirrored bool // see Mirrored: they are columns to keep only if Columns names them
 }
 
-// ScanStats counts the work of a scan. It is complete when the scan has ended.
-type ScanStats struct {
+// Stats counts the work of a scan. It is complete when the scan has ended.
+type Stats struct {
 	RowsIn, RowsOut atomic.Int64
 	// RowsWhere counts the rows that were found to satisfy [source.OpenOptions].Where; without
 	// a condition all of RowsIn. Rows that the filters were found to drop before are not
@@ -64,10 +64,10 @@ type ScanStats struct {
 }
 
 // KeysNullOf returns what KeysNull has of a piece.
-func (s *ScanStats) KeysNullOf(p source.Piece) int64 { return s.nulls.of(p) }
+func (s *Stats) KeysNullOf(p source.Piece) int64 { return s.nulls.of(p) }
 
-// addNulls counts n rows of a row group that have a NULL in the first filter's key.
-func (s *ScanStats) addNulls(f *source.File, group int, n int64) {
+// AddNulls counts n rows of a row group that have a NULL in the first filter's key.
+func (s *Stats) AddNulls(f *source.File, group int, n int64) {
 	s.KeysNull.Add(n)
 	s.nulls.add(f, group, n)
 }
@@ -100,24 +100,24 @@ func (c *nullCounts) of(p source.Piece) (n int64) {
 }
 
 // Scanner applies filters to files. It runs one scan: what uses it a second time, by
-// [ScanRecords], [Count], [ScanWriter.Scan] or [Destination.WriteScan], gets an error.
+// [output.ScanRecords], [output.Count], [output.ScanWriter.Scan] or [output.Destination.WriteScan], gets an error.
 // A scan may run while others ask for PathOf and Stats.
 type Scanner struct {
-	opts    Scan
-	match   []Predicate
-	Stats   *ScanStats
+	Options Options
+	Match   []Predicate
+	Stats   *Stats
 	used    atomic.Bool // a scan has begun
-	counted bool        // rows are counted, not kept
+	Counted bool        // rows are counted, not kept
 
 	mu     sync.Mutex              // of what PathOf reads
 	copied map[*source.File]string // files whose pages are copied, and how; not changed any more
 	count  bool                    // Count has begun
 }
 
-// ScannerOf returns a scanner. It returns an error if one of the files lacks a
+// New returns a scanner. It returns an error if one of the files lacks a
 // column, or has a key that cannot be compared with a filter's. It reads nothing;
 // files that are not given are checked when they are scanned.
-func ScannerOf(opts Scan, files ...*source.File) (*Scanner, error) {
+func New(opts Options, files ...*source.File) (*Scanner, error) {
 	if len(opts.Match) == 0 {
 		return nil, fmt.Errorf("a scan needs a filter")
 	}
@@ -147,12 +147,12 @@ func ScannerOf(opts Scan, files ...*source.File) (*Scanner, error) {
 	if err := opts.checkRules(); err != nil {
 		return nil, err
 	}
-	s := &Scanner{opts: opts, match: match, Stats: new(ScanStats)}
+	s := &Scanner{Options: opts, Match: match, Stats: new(Stats)}
 	if err := source.CheckFiles("NewScanner", files); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		if err := s.check(f); err != nil {
+		if err := s.Check(f); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +160,7 @@ func ScannerOf(opts Scan, files ...*source.File) (*Scanner, error) {
 }
 
 // predicates returns what decides, one for each of Match.
-func (o *Scan) predicates() (all []Predicate) {
+func (o *Options) predicates() (all []Predicate) {
 	for _, m := range o.Match {
 		all = append(all, Predicate{Match: m})
 	}
@@ -170,10 +170,10 @@ func (o *Scan) predicates() (all []Predicate) {
 	return all
 }
 
-// begin begins the one scan.
-func (s *Scanner) begin() error {
+// Begin begins the one scan.
+func (s *Scanner) Begin() error {
 	switch {
-	case s == nil || len(s.match) == 0:
+	case s == nil || len(s.Match) == 0:
 		return errors.New("a Scanner that NewScanner has not made")
 	case s.used.Swap(true):
 		return errors.New("the Scanner has run already: it runs one scan (make another with NewScanner)")
@@ -183,7 +183,7 @@ func (s *Scanner) begin() error {
 
 // Result returns ResultExact if every filter is exact, else ResultCandidates.
 func (s *Scanner) Result() string {
-	for _, m := range s.match {
+	for _, m := range s.Match {
 		if !m.exact() {
 			return source.ResultCandidates
 		}
@@ -191,26 +191,26 @@ func (s *Scanner) Result() string {
 	return source.ResultExact
 }
 
-// check returns an error if the file lacks a column, or if its key cannot be
+// Check returns an error if the file lacks a column, or if its key cannot be
 // compared with a filter's. It reads nothing.
-func (s *Scanner) check(f *source.File) error {
-	if s.opts.Schema != dataset.Union {
-		if _, err := s.opts.SchemaOf(f); err != nil {
+func (s *Scanner) Check(f *source.File) error {
+	if s.Options.Schema != dataset.Union {
+		if _, err := s.Options.SchemaOf(f); err != nil {
 			return err
 		}
 	}
-	for _, m := range s.match {
-		if _, err := m.encoder(f.Name(), f.Schema()); err != nil {
+	for _, m := range s.Match {
+		if _, err := m.Encoder(f.Name(), f.Schema()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checks returns one worker's check for each match; nil if only the filter decides.
-func (s *Scanner) checks() []check {
-	all := make([]check, len(s.match))
-	for i, m := range s.match {
+// Checks returns one worker's check for each match; nil if only the filter decides.
+func (s *Scanner) Checks() []Check {
+	all := make([]Check, len(s.Match))
+	for i, m := range s.Match {
 		if m.Check != nil {
 			all[i] = m.Check()
 		}
@@ -219,16 +219,16 @@ func (s *Scanner) checks() []check {
 }
 
 // SchemaOf returns the schema of the columns to keep, with the file's own types.
-func (o *Scan) SchemaOf(f *source.File) (*arrow.Schema, error) {
-	cols, err := o.columns(f)
+func (o *Options) SchemaOf(f *source.File) (*arrow.Schema, error) {
+	cols, err := o.ColumnsOf(f)
 	if err != nil {
 		return nil, err
 	}
-	return o.schemaOf(f, cols), nil
+	return o.SchemaWith(f, cols), nil
 }
 
 // SchemaOf is SchemaOf for what columns returns.
-func (o *Scan) schemaOf(f *source.File, cols []int) *arrow.Schema {
+func (o *Options) SchemaWith(f *source.File, cols []int) *arrow.Schema {
 	switch {
 	case o.Columns != nil:
 		return source.Project(f.Schema(), cols)
@@ -239,8 +239,8 @@ func (o *Scan) schemaOf(f *source.File, cols []int) *arrow.Schema {
 }
 
 // Columns returns the positions of the columns to keep; nil means all.
-func (o *Scan) columns(f *source.File) ([]int, error) {
-	if o.Columns == nil && o.mirrored {
+func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
+	if o.Columns == nil && o.Mirrored {
 		return f.Besides(f.Mirrored()), nil
 	}
 	if o.Columns == nil {
@@ -260,18 +260,18 @@ func (o *Scan) columns(f *source.File) ([]int, error) {
 	return cols, nil
 }
 
-// readColumns returns the columns to keep (none if rows are only counted) and then
+// ReadColumns returns the columns to keep (none if rows are only counted) and then
 // those that only the keys need.
-func (s *Scanner) readColumns(f *source.File) ([]int, error) {
-	cols, err := s.opts.columns(f)
-	if s.counted {
+func (s *Scanner) ReadColumns(f *source.File) ([]int, error) {
+	cols, err := s.Options.ColumnsOf(f)
+	if s.Counted {
 		cols = []int{}
 	}
 	if cols == nil || err != nil {
 		return nil, err
 	}
-	for _, m := range s.match {
-		enc, err := m.encoder(f.Name(), f.Schema())
+	for _, m := range s.Match {
+		enc, err := m.Encoder(f.Name(), f.Schema())
 		if err != nil {
 			return nil, err
 		}
@@ -285,7 +285,7 @@ func (s *Scanner) readColumns(f *source.File) ([]int, error) {
 }
 
 // checkSchema refuses options that contradict each other.
-func (opts *Scan) checkSchema() error {
+func (opts *Options) checkSchema() error {
 	switch {
 	case !slices.Contains([]dataset.SchemaMode{"", dataset.PerFile, dataset.Strict, dataset.Union}, opts.Schema):
 		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, dataset.PerFile, dataset.Strict, dataset.Union)
@@ -295,36 +295,36 @@ func (opts *Scan) checkSchema() error {
 	return nil
 }
 
-// checkScanner returns an error if the scanner was not made by [ScannerOf].
-func checkScanner(s *Scanner) error {
+// Usable returns an error if the scanner was not made by [New].
+func Usable(s *Scanner) error {
 	if s == nil || s.Stats == nil {
 		return errors.New("the Scanner is nil or empty (make it with NewScanner)")
 	}
 	return nil
 }
 
-// setCopied records of which files pages are copied, and how, for PathOf.
-func (s *Scanner) setCopied(copied map[*source.File]string) {
+// SetCopied records of which files pages are copied, and how, for PathOf.
+func (s *Scanner) SetCopied(copied map[*source.File]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.copied = copied
 }
 
-// copiedAs sets what is the same in all scans that write one output.
-func (s *Scanner) copiedAs(first *Scanner) {
-	s.setCopied(first.copied)
-	s.opts.mirrored = first.opts.mirrored
+// CopiedAs sets what is the same in all scans that write one output.
+func (s *Scanner) CopiedAs(first *Scanner) {
+	s.SetCopied(first.copied)
+	s.Options.Mirrored = first.Options.Mirrored
 }
 
-// countOnly makes the scan count rows without keeping any.
-func (s *Scanner) countOnly() {
-	s.counted = true
+// CountOnly makes the scan count rows without keeping any.
+func (s *Scanner) CountOnly() {
+	s.Counted = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count = true
 }
 
-func (s *Scanner) countGroups(pieces []source.Piece) {
+func (s *Scanner) CountGroups(pieces []source.Piece) {
 	for _, p := range pieces {
 		s.Stats.RowGroups.Add(int64(p.Hi - p.Lo))
 	}
@@ -351,3 +351,14 @@ func (s *Scanner) PathOf(f *source.File) (path, why string) {
 	}
 	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
 }
+
+// NewScanner returns a scanner, as [New] does.
+func NewScanner(opts ScanOptions, files ...*source.File) (*Scanner, error) {
+	return New(Options{ScanOptions: opts}, files...)
+}
+
+// Work transforms one record that was read. One goroutine calls it at a time. It
+// passes any number of records to emit, which takes ownership of one reference to
+// each. An error of emit means that the consumer has stopped; Work returns it. rec
+// is released after the call.
+type Work func(piece source.Piece, rec arrow.Record, emit func(arrow.Record) error) error

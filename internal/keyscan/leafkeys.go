@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 type leafKeys struct {
 	file       *source.File
 	columns    []key.Column // the key's, for errors
-	leaf       *keyLeaf
+	leaf       *Leaf
 	buf        *parquet.Buffers
 	pruner     *prune.Pruner     // nil: every row is examined
 	countNulls bool              // pages whose NULLs are unknown are read
@@ -56,7 +56,7 @@ func (l *leafKeys) size() int64 {
 func (l *leafKeys) shed() { l.ranges, l.there, l.uses, l.plain, l.dict = nil, nil, nil, nil, nil }
 
 // Number is the leaf's number in the file.
-func (l *leafKeys) number() int { return l.leaf.values.Index() }
+func (l *leafKeys) Number() int { return l.leaf.Values.Index() }
 
 // chunk opens the leaf's column chunk for those of some rows of a range that may hold a
 // member; nil: of all its rows. It returns nil if there are none. outside counts rows
@@ -83,12 +83,12 @@ func (l *leafKeys) chunk(ctx context.Context, r tasks.Range, some []uint32) (c *
 		}
 	}
 	if len(l.ranges) == 0 && (some != nil || !n.all) {
-		n.release()
+		n.Release()
 		return nil, n.nulls, nil
 	}
-	c = l.file.Parquet().File().ChunkIn(l.buf, r.Group, l.number())
-	if n.ahead != nil {
-		c.Expect(n.ahead)
+	c = l.file.Parquet().File().ChunkIn(l.buf, r.Group, l.Number())
+	if n.Ahead != nil {
+		c.Expect(n.Ahead)
 	}
 	if len(l.ranges) > 0 {
 		c.Select(l.ranges)
@@ -182,11 +182,11 @@ func (l *leafKeys) each(ctx context.Context, group int, c *parquet.Chunk, fn fun
 }
 
 // placeOf returns the place of a page whose entries are consecutive rows.
-func (l *leafKeys) placeOf(p *parquet.Page) position {
-	at := position{first: uint32(p.FirstRow)}
+func (l *leafKeys) placeOf(p *parquet.Page) Position {
+	at := Position{first: uint32(p.FirstRow)}
 	if p.NonNull < p.Values {
 		at.nulls, at.buf = p, &l.there
-		at.full = uint8(l.file.Parquet().File().Leaves[l.number()].MaxDef)
+		at.full = uint8(l.file.Parquet().File().Leaves[l.Number()].MaxDef)
 	}
 	return at
 }
@@ -211,7 +211,7 @@ func (l *leafKeys) values(ctx context.Context, r tasks.Range, some []uint32) (ro
 // firstPage passes on the keys of the first page of a row group.
 func (l *leafKeys) firstPage(ctx context.Context, r tasks.Range, _ []uint32) (rows, nulls int64, err error) {
 	defer l.buf.Rest()
-	c := l.file.Parquet().File().ChunkIn(l.buf, r.Group, l.number())
+	c := l.file.Parquet().File().ChunkIn(l.buf, r.Group, l.Number())
 	p, err := c.Next(ctx)
 	if errors.Is(err, io.EOF) {
 		return 0, 0, nil
@@ -229,7 +229,7 @@ func (l *leafKeys) page(p *parquet.Page, dict *parquet.Dictionary) (nulls int64,
 	if p.NonNull == 0 || l.leaf.bits() {
 		return l.step(p)
 	}
-	indices, plain, width := p.Indices, p.Plain, l.leaf.width()
+	indices, plain, width := p.Indices, p.Plain, l.leaf.Width()
 	without := p.Values - p.NonNull
 	for left := p.NonNull; left > 0; {
 		var n int
@@ -273,7 +273,7 @@ func firstValues(plain []byte, n, width int) (some []byte, values int) {
 // step passes on the keys of a page without dictionary indices.
 func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 	err = l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
-		if err := fit(b, l.file.Name(), l.columns, l.ids); err != nil {
+		if err := Fit(b, l.file.Name(), l.columns, l.ids); err != nil {
 			return err
 		}
 		b.Len = p.Values
@@ -283,7 +283,7 @@ func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 	return nulls, err
 }
 
-// entries passes on the keys of dictionary pages once, with their number of rows,
+// Entries passes on the keys of dictionary pages once, with their number of rows,
 // and those of other pages row by row.
 func (l *leafKeys) entries(ctx context.Context, r tasks.Range, some []uint32) (rows, nulls int64, err error) {
 	rows = r.Rows(some)
@@ -328,7 +328,7 @@ func (l *leafKeys) tallied() (misfits int64, err error) {
 	}
 	err = l.leaf.fill(l.keys.Batch, l.asPage(), func(b *key.Batch) error {
 		b.Keep(func(e uint32) bool { return l.uses[e] > 0 })
-		if err := fit(b, l.file.Name(), l.columns, l.ids); err != nil {
+		if err := Fit(b, l.file.Name(), l.columns, l.ids); err != nil {
 			return err
 		}
 		for _, e := range b.Misfits() {

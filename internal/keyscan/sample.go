@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"fmt"
@@ -56,14 +56,14 @@ func rowsOfPieces(pieces []source.Piece) (total int64) {
 	return total
 }
 
-// runsOf returns the runs of a sample; see [KeyOptions.Runs].
+// RunsOf returns the runs of a sample; see [ReadOptions.Runs].
 //
 // The rows, in order, are divided into n parts of equal size. In each part a row is
 // chosen at random as the beginning of a run. Because a run continues at the
 // beginning of its row group, each row of a row group is equally likely to be in a
 // run, and the mean over runs of the mean over a run's rows is the mean over all
 // rows. The choice depends on the number of rows alone.
-func runsOf(pieces []source.Piece, n int, rows int64) (runs []tasks.Task, err error) {
+func RunsOf(pieces []source.Piece, n int, rows int64) (runs []tasks.Task, err error) {
 	total := rowsOfPieces(pieces)
 	if total < 0 {
 		return nil, fmt.Errorf("a sample of rows whose number is not known")

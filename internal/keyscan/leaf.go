@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"fmt"
@@ -13,24 +13,24 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// keyLeaf makes keys from the values of a leaf that is the whole key.
-type keyLeaf struct {
+// Leaf makes keys from the values of a leaf that is the whole key.
+type Leaf struct {
 	file    *source.File
-	values  arrowparquet.LeafValues
+	Values  arrowparquet.LeafValues
 	schema  *arrow.Schema // of a record with only the leaf, as column "key"
 	column  key.Column    // the column in that schema
 	options key.Options
 	enc     *key.Encoder // nil: values are already keys, or none was needed yet
-	int     int          // size of integers that are already keys; 0: other values
-	signed  bool
-	strings bool // byte arrays that are keys, with the rule
+	Int     int          // size of integers that are already keys; 0: other values
+	Signed  bool
+	Strings bool // byte arrays that are keys, with the rule
 }
 
-// keyName is the name of the column in a keyLeaf's schema.
+// keyName is the name of the column in a Leaf's schema.
 const keyName = "key"
 
-func newKeyLeaf(f *source.File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *keyLeaf {
-	l := &keyLeaf{file: f, values: leaf, options: o, column: key.Column{Path: key.Path{keyName}, Cast: cast}}
+func NewLeaf(f *source.File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *Leaf {
+	l := &Leaf{file: f, Values: leaf, options: o, column: key.Column{Path: key.Path{keyName}, Cast: cast}}
 	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
 	if enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, o); err != nil || !enc.AsStored() {
 		return l // fill returns the error
@@ -38,38 +38,38 @@ func newKeyLeaf(f *source.File, leaf arrowparquet.LeafValues, cast arrow.DataTyp
 	if leaf.Plain() {
 		switch leaf.Type().ID() {
 		case arrow.INT32:
-			l.int, l.signed = 4, true
+			l.Int, l.Signed = 4, true
 		case arrow.UINT32:
-			l.int = 4
+			l.Int = 4
 		case arrow.INT64:
-			l.int, l.signed = 8, true
+			l.Int, l.Signed = 8, true
 		case arrow.UINT64:
-			l.int = 8
+			l.Int = 8
 		}
 	}
 	switch leaf.Type().ID() {
 	case arrow.STRING, arrow.LARGE_STRING, arrow.BINARY, arrow.LARGE_BINARY:
-		l.strings = f.Parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
+		l.Strings = f.Parquet().File().Leaves[leaf.Index()].Type == format.ByteArray
 	}
 	return l
 }
 
-// width is the number of bytes of a PLAIN value; 0 for byte arrays.
-func (l *keyLeaf) width() int { return l.file.Parquet().File().Leaves[l.values.Index()].Width() }
+// Width is the number of bytes of a PLAIN value; 0 for byte arrays.
+func (l *Leaf) Width() int { return l.file.Parquet().File().Leaves[l.Values.Index()].Width() }
 
 // bits reports whether PLAIN values are single bits.
-func (l *keyLeaf) bits() bool {
-	return l.file.Parquet().File().Leaves[l.values.Index()].Type == format.Boolean
+func (l *Leaf) bits() bool {
+	return l.file.Parquet().File().Leaves[l.Values.Index()].Type == format.Boolean
 }
 
 // fill calls f with the keys of a page without dictionary indices, in b. They are
 // valid until f returns.
-func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) error {
+func (l *Leaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) error {
 	switch {
-	case l.int > 0:
-		b.SetInts(p.Plain, p.NonNull, l.int, l.signed)
+	case l.Int > 0:
+		b.SetInts(p.Plain, p.NonNull, l.Int, l.Signed)
 		return f(b)
-	case l.strings:
+	case l.Strings:
 		b.SetBytes(p.Plain, p.NonNull, l.options.Rule)
 		return f(b)
 	}
@@ -80,7 +80,7 @@ func (l *keyLeaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) 
 		}
 		l.enc = enc
 	}
-	values, err := l.values.Array(p, nil)
+	values, err := l.Values.Array(p, nil)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"slices"
@@ -29,8 +29,8 @@ type Predicate struct {
 	Check func() func(*Keys) (members []uint32, err error)
 }
 
-// check is what Predicate.Check returns.
-type check = func(*Keys) ([]uint32, error)
+// Check is what Predicate.Check returns.
+type Check = func(*Keys) ([]uint32, error)
 
 // exact reports whether the match passes only members.
 func (m *Predicate) exact() bool {
@@ -61,9 +61,9 @@ func (m Predicate) keyColumns() ([]key.Column, error) {
 	return columns, nil
 }
 
-// key returns the key columns, and the options for turning their values into keys
+// Encoding returns the key columns, and the options for turning their values into keys
 // that the filter can be probed with.
-func (m Predicate) key() (columns []key.Column, o key.Options, err error) {
+func (m Predicate) Encoding() (columns []key.Column, o key.Options, err error) {
 	if columns, err = m.keyColumns(); err != nil {
 		return nil, o, err
 	}
@@ -72,19 +72,19 @@ func (m Predicate) key() (columns []key.Column, o key.Options, err error) {
 	return columns, o, err
 }
 
-// encoder finds the key columns in the schema of a file and compares their classes
+// Encoder finds the key columns in the schema of a file and compares their classes
 // with the filter's.
-func (m Predicate) encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
-	columns, o, err := m.key()
+func (m Predicate) Encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
+	columns, o, err := m.Encoding()
 	if err != nil {
 		return nil, err
 	}
-	return newKeyEncoder(file, schema, columns, o, true)
+	return NewEncoder(file, schema, columns, o, true)
 }
 
 // pruner returns a Pruner for a Parquet file, or nil if nothing can be pruned.
 func (m Predicate) pruner(f *source.File) (*prune.Pruner, error) {
-	columns, o, err := m.key()
+	columns, o, err := m.Encoding()
 	if err != nil {
 		return nil, err
 	}

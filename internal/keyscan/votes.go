@@ -1,21 +1,21 @@
-package output
+package keyscan
 
 import "slices"
 
-// votes combines the results of several filters for the same rows.
-type votes struct {
+// Votes combines the results of several filters for the same rows.
+type Votes struct {
 	yes    []int16 // filters that the row passed
 	barred []bool  // rows that a filter with NoMatch drops
 	need   int16   // filters that were probed, without those with NoMatch
 }
 
-// begin starts with n rows.
-func (v *votes) begin(n int) {
+// Begin starts with n rows.
+func (v *Votes) Begin(n int) {
 	v.yes, v.barred, v.need = zeroed(v.yes, n), zeroed(v.barred, n), 0
 }
 
-// add counts the rows that passed a filter. They are numbered from first.
-func (v *votes) add(rows []uint32, first int64, noMatch bool) {
+// Add counts the rows that passed a filter. They are numbered from first.
+func (v *Votes) Add(rows []uint32, first int64, noMatch bool) {
 	if noMatch {
 		for _, r := range rows {
 			v.barred[int64(r)-first] = true
@@ -28,9 +28,9 @@ func (v *votes) add(rows []uint32, first int64, noMatch bool) {
 	}
 }
 
-// passed appends the rows to keep to dst, numbered from first: those that passed
+// Passed appends the rows to keep to dst, numbered from first: those that passed
 // all filters or, with anyOf, one of them, and that no filter drops.
-func passed[T int | uint32](v *votes, dst []T, first T, anyOf bool) []T {
+func Passed[T int | uint32](v *Votes, dst []T, first T, anyOf bool) []T {
 	need := v.need
 	if anyOf {
 		need = min(need, 1)
@@ -44,7 +44,7 @@ func passed[T int | uint32](v *votes, dst []T, first T, anyOf bool) []T {
 }
 
 // size returns the bytes of memory that are kept between calls.
-func (v *votes) size() int64 { return int64(2*cap(v.yes) + cap(v.barred)) }
+func (v *Votes) size() int64 { return int64(2*cap(v.yes) + cap(v.barred)) }
 
 // zeroed returns n zeros, in the memory of s if it suffices.
 func zeroed[T any](s []T, n int) []T {

@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
@@ -25,14 +26,14 @@ import (
 )
 
 // RowOptions says which rows [ReadRows] reads. Key and Options are those of
-// [KeyOptions].
+// [keyscan.ReadOptions].
 type RowOptions struct {
 	Key string
 	key.Options
 	// Match, if not nil, selects rows: those whose key passes its Filter or, if set,
 	// its Check. Other rows, and those without a key, are not read. Nil: all rows
 	// are read, with and without a key.
-	Match *Predicate
+	Match *keyscan.Predicate
 	// Threads is the number of workers; 0 means GOMAXPROCS.
 	Threads int
 }
@@ -92,30 +93,30 @@ type rowReading struct {
 	options RowOptions
 	columns []key.Column
 	way     tasks.Flight
-	scanner *Scanner // nil: all rows are read
+	scanner *keyscan.Scanner // nil: all rows are read
 
 	progress    func(rows int64) // may be nil
 	read, nulls atomic.Int64     // rows that were read; without a scanner, which counts its own
 }
 
 // newScanner returns a scanner whose match also checks that the keys are IDs.
-func (r *rowReading) newScanner(m Predicate) (*Scanner, error) {
-	newCheck := func() func(*Keys) ([]uint32, error) {
-		members := (*Keys).Probe
+func (r *rowReading) newScanner(m keyscan.Predicate) (*keyscan.Scanner, error) {
+	newCheck := func() func(*keyscan.Keys) ([]uint32, error) {
+		members := (*keyscan.Keys).Probe
 		if m.Check != nil {
 			members = m.Check()
 		}
-		return func(k *Keys) ([]uint32, error) {
-			if !k.undecided() {
-				if err := k.Batch.IDs(atColumns(k.Piece.File.Name(), r.columns)); err != nil {
+		return func(k *keyscan.Keys) ([]uint32, error) {
+			if !k.Undecided() {
+				if err := k.Batch.IDs(keyscan.AtColumns(k.Piece.File.Name(), r.columns)); err != nil {
 					return nil, err
 				}
 			}
 			return members(k)
 		}
 	}
-	return ScannerOf(Scan{
-		ScanOptions: ScanOptions{
+	return keyscan.New(keyscan.Options{
+		ScanOptions: keyscan.ScanOptions{
 			Match:      []dataset.Match{m.Match},
 			Normalize:  r.options.Rule.String(),
 			IgnoreCase: r.options.IgnoreCase,
@@ -127,16 +128,10 @@ func (r *rowReading) newScanner(m Predicate) (*Scanner, error) {
 	})
 }
 
-// undecided reports whether the keys are entries of a dictionary of which no row is
-// known yet.
-func (k *Keys) undecided() bool {
-	return k.Times != nil && !slices.ContainsFunc(k.Times, func(n uint32) bool { return n > 0 })
-}
-
 // needed returns the columns of a file that are read: those of the table, then those
 // that only the key needs.
 func (r *rowReading) needed(f *source.File) ([]int, error) {
-	enc, err := newKeyEncoder(f.Name(), f.Schema(), r.columns, r.options.Options, false)
+	enc, err := keyscan.NewEncoder(f.Name(), f.Schema(), r.columns, r.options.Options, false)
 	if err != nil {
 		return []int{}, err
 	}
@@ -161,8 +156,8 @@ type rowWorker struct {
 	file   *source.File // to which the rest belongs
 	source *tableSource
 	enc    *key.Encoder
-	leaf   *keyLeaf          // the key is one leaf whose values need no conversion; else nil
-	keys   *keyScan          // nil: all rows pass, or the file is not Parquet
+	leaf   *keyscan.Leaf     // the key is one leaf whose values need no conversion; else nil
+	keys   *keyscan.Finder   // nil: all rows pass, or the file is not Parquet
 	where  *rowfilter.Filter // nil: keys, or the file has no condition or is not Parquet
 	ids    *key.Encoder      // of records with the key's columns; nil before the first one
 }
@@ -170,7 +165,7 @@ type rowWorker struct {
 func (r *rowReading) newWorker() (tasks.Work[*RowBatch], error) {
 	w := &rowWorker{rowReading: r, buf: new(parquet.Buffers), builder: leaves.NewBuilder(r.table.leaves)}
 	if r.scanner != nil {
-		w.scan = &scanWorker{scanner: r.scanner, way: r.way, checks: r.scanner.checks(), buf: w.buf}
+		w.scan = &scanWorker{scanner: r.scanner, way: r.way, checks: r.scanner.Checks(), buf: w.buf}
 	}
 	return w.work, nil
 }
@@ -191,18 +186,18 @@ func (w *rowWorker) open(f *source.File) (err error) {
 	if w.file == f {
 		return nil
 	}
-	if w.enc, err = newKeyEncoder(f.Name(), f.Schema(), w.columns, w.options.Options, false); err != nil {
+	if w.enc, err = keyscan.NewEncoder(f.Name(), f.Schema(), w.columns, w.options.Options, false); err != nil {
 		return err
 	}
 	w.source, w.leaf, w.keys, w.where, w.ids = w.table.sources[f], nil, nil, nil, nil
 	if p := f.Parquet(); p != nil {
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
-			if l := newKeyLeaf(f, leaf, w.columns[0].Cast, w.options.Options); l.int > 0 || l.strings {
+			if l := keyscan.NewLeaf(f, leaf, w.columns[0].Cast, w.options.Options); l.Int > 0 || l.Strings {
 				w.leaf = l
 			}
 		}
 		if w.scan != nil {
-			if w.keys, err = newKeyScan(w.scanner, f, w.buf, w.scan.checks); err != nil {
+			if w.keys, err = keyscan.NewFinder(w.scanner, f, w.buf, w.scan.checks); err != nil {
 				return err
 			}
 		} else if f.Where() != nil {
@@ -312,7 +307,7 @@ func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
 // encode sets b to the keys of a record, which must be IDs.
 func (w *rowWorker) encode(rec arrow.Record, b *key.Batch) (err error) {
 	if w.ids == nil {
-		if w.ids, err = newKeyEncoder(w.file.Name(), rec.Schema(), w.columns, w.options.Options, false); err != nil {
+		if w.ids, err = keyscan.NewEncoder(w.file.Name(), rec.Schema(), w.columns, w.options.Options, false); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 // user does not know about.
 
 // checkRules compares the rule of the options with the filters' rules.
-func (o *Scan) checkRules() error {
+func (o *Options) checkRules() error {
 	got, err := key.ParseRule(o.Normalize)
 	if err != nil {
 		return err

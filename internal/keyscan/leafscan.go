@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// leafScan is a matchScan for a key that is one leaf, not repeated. It probes the
+// LeafScan is a matchScan for a key that is one leaf, not repeated. It probes the
 // values of each page, and a dictionary only once.
-type leafScan struct {
+type LeafScan struct {
 	leafKeys
-	check       check
+	check       Check
 	counts      bool // check counts keys, those of a dictionary after its pages
-	stats       *ScanStats
+	stats       *Stats
 	nullMisfits bool // a value that does not fit its cast is a NULL
 
 	pairs   bool     // the check sets Keys.Entries
@@ -29,34 +29,34 @@ type leafScan struct {
 	of      []uint32 // in a scan with pairs: an entry for each of found
 }
 
-func (l *leafScan) none() { l.found, l.of, l.apart = l.found[:0], l.of[:0], true }
+func (l *LeafScan) none() { l.found, l.of, l.apart = l.found[:0], l.of[:0], true }
 
-func (l *leafScan) pruned() bool { return l.apart }
+func (l *LeafScan) pruned() bool { return l.apart }
 
-func (l *leafScan) within(ctx context.Context, group int) ([][2]int64, error) {
+func (l *LeafScan) within(ctx context.Context, group int) ([][2]int64, error) {
 	ranges, _, err := l.prunedRows(ctx, group)
 	return ranges, err
 }
 
-func (l *leafScan) before(group int) (bytes int64, ok bool) {
+func (l *LeafScan) before(group int) (bytes int64, ok bool) {
 	f := l.file.Parquet().File()
-	md := &f.Metadata.RowGroups[group].Columns[l.number()].MetaData
+	md := &f.Metadata.RowGroups[group].Columns[l.Number()].MetaData
 	nulls := md.Statistics.NullCount
-	return md.TotalCompressedSize, f.Leaves[l.number()].MaxDef == 0 || nulls.Valid && nulls.V == 0
+	return md.TotalCompressedSize, f.Leaves[l.Number()].MaxDef == 0 || nulls.Valid && nulls.V == 0
 }
 
-func (l *leafScan) entries() []uint32 { return l.of }
+func (l *LeafScan) entries() []uint32 { return l.of }
 
-func (l *leafScan) size() int64 {
+func (l *LeafScan) size() int64 {
 	return l.leafKeys.size() + int64(cap(l.entry)+4*(cap(l.found)+cap(l.partner)+cap(l.of)))
 }
 
-func (l *leafScan) shed() {
+func (l *LeafScan) shed() {
 	l.leafKeys.shed()
 	l.entry, l.partner, l.found, l.of = nil, nil, nil, nil
 }
 
-func (l *leafScan) hits(ctx context.Context, r tasks.Range, some []uint32) (_ []uint32, nulls int64, err error) {
+func (l *LeafScan) hits(ctx context.Context, r tasks.Range, some []uint32) (_ []uint32, nulls int64, err error) {
 	l.found, l.of, l.nulls, l.dict = l.found[:0], l.of[:0], 0, nil
 	l.keys.Piece = source.Piece{File: l.file, Lo: r.Group, Hi: r.Group + 1}
 	c, outside, err := l.chunk(ctx, r, some)
@@ -85,8 +85,8 @@ func (l *leafScan) hits(ctx context.Context, r tasks.Range, some []uint32) (_ []
 	return l.found, l.nulls + outside, nil
 }
 
-// match appends the rows of a page that pass.
-func (l *leafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
+// Match appends the rows of a page that pass.
+func (l *LeafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 	at := &l.keys.place
 	at.list()
 	if !p.Coded {
@@ -120,9 +120,9 @@ func (l *leafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 }
 
 // matchPlain is match for a page without dictionary indices.
-func (l *leafScan) matchPlain(p *parquet.Page) error {
+func (l *LeafScan) matchPlain(p *parquet.Page) error {
 	return l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
-		if err := fit(b, l.file.Name(), l.columns, false); err != nil {
+		if err := Fit(b, l.file.Name(), l.columns, false); err != nil {
 			return err
 		}
 		l.nulls += int64(len(b.Misfits()))
@@ -139,7 +139,7 @@ func (l *leafScan) matchPlain(p *parquet.Page) error {
 
 // misfits returns an error if a dictionary entry at indices does not fit its cast
 // or, if nullMisfits is set, counts such entries as NULLs.
-func (l *leafScan) misfits(indices []uint32) error {
+func (l *LeafScan) misfits(indices []uint32) error {
 	for _, e := range indices {
 		switch {
 		case !l.bad[e]:
@@ -155,8 +155,8 @@ func (l *leafScan) misfits(indices []uint32) error {
 // dictionaryDenies reports whether the chunk has a dictionary without an entry that
 // passes, so that its indices need not be decoded. It returns false if rows are
 // counted by key, or if NULLs must be counted.
-func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
-	f, leaf := l.file.Parquet().File(), l.number()
+func (l *LeafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group int) (none bool, err error) {
+	f, leaf := l.file.Parquet().File(), l.Number()
 	nulls := f.Metadata.RowGroups[group].Columns[leaf].MetaData.Statistics.NullCount
 	switch {
 	case l.counts || f.Leaves[leaf].MaxDef > 0 && !(nulls.Valid && nulls.V == 0):
@@ -176,7 +176,7 @@ func (l *leafScan) dictionaryDenies(ctx context.Context, c *parquet.Chunk, group
 
 // probeDictionary probes each entry of a dictionary, unless it has done so before.
 // The entries have no rows yet.
-func (l *leafScan) probeDictionary(dict *parquet.Dictionary) error {
+func (l *LeafScan) probeDictionary(dict *parquet.Dictionary) error {
 	if dict == l.dict || dict == nil { // without one, no page has an index
 		return nil
 	}

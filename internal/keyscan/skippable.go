@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 // that are left, Pages those of the key column, where there is a page index. It reads no
 // page. Of more than most row groups it samples most of them, evenly spread, and fewer if
 // they are read over a network, where each may take a request.
-func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most int) (_ *ScanStats, err error) {
+func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most int) (_ *Stats, err error) {
 	ctx, release, err := source.OpenPieces(ctx, pieces)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	s := new(ScanStats)
+	s := new(Stats)
 	var groups []source.Piece
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
@@ -62,7 +62,7 @@ func Skippable(ctx context.Context, pieces []source.Piece, m dataset.Match, most
 const remoteSkippable = 16
 
 // look counts one row group. After an error the counts are incomplete.
-func (s *ScanStats) look(ctx context.Context, by *prune.Pruner, where *rowfilter.Filter, p source.Piece) (err error) {
+func (s *Stats) look(ctx context.Context, by *prune.Pruner, where *rowfilter.Filter, p source.Piece) (err error) {
 	defer func() { err = errors.Join(p.File.Unless(err), p.File.Rest()) }()
 	rows := p.File.GroupRows(p.Lo)
 	s.RowGroups.Add(1)

@@ -1,7 +1,8 @@
-package output
+package keyscan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -22,19 +23,19 @@ type Keys struct {
 	// Times holds the number of rows that have each key, by position in
 	// Batch.Rows. Nil means one row each.
 	Times []uint32
-	// Entries is set by a [dataset.Match].Check for a scan with [Pairs]: a number for each
+	// Entries is set by a [dataset.Match].Check for a scan with [output.Pairs]: a number for each
 	// member that it returns, such as that of an entry of a hash table. It stays valid
 	// as long as the members do.
 	Entries []uint32
-	// Run and Share describe the run that the keys belong to, if [KeyOptions] asks
+	// Run and Share describe the run that the keys belong to, if [ReadOptions] asks
 	// for runs: its number, counted from 0 in input order, and the share of all
 	// rows that it represents. The shares of all runs add up to 1.
 	Run   int
 	Share float64
 
-	filter *codec.Filter // nil: every key may be a member
+	Filter *codec.Filter // nil: every key may be a member
 	hits   []uint32      // of Probe
-	place  position
+	place  Position
 }
 
 // Probe returns the positions in Batch.Rows of the keys that may be members of the
@@ -42,22 +43,22 @@ type Keys struct {
 // as long as the Keys are. It returns an error if the filter can no longer be read.
 func (k *Keys) Probe() ([]uint32, error) {
 	k.hits = k.hits[:0]
-	if k.filter == nil {
+	if k.Filter == nil {
 		for i := range k.Batch.Rows {
 			k.hits = append(k.hits, uint32(i))
 		}
 		return k.hits, nil
 	}
 	var err error
-	if k.hits, err = k.filter.ProbeBatch(k.Batch, k.hits); err != nil {
+	if k.hits, err = k.Filter.ProbeBatch(k.Batch, k.hits); err != nil {
 		return nil, fmt.Errorf("%s: %w", k.Piece.File.Name(), err)
 	}
 	return k.hits, nil
 }
 
-// newKeyEncoder finds the key columns in a schema. With filtered, the classes in
+// NewEncoder finds the key columns in a schema. With filtered, the classes in
 // the options are those of a filter, which the columns must be comparable to.
-func newKeyEncoder(file string, schema *arrow.Schema, columns []key.Column, o key.Options, filtered bool) (*key.Encoder, error) {
+func NewEncoder(file string, schema *arrow.Schema, columns []key.Column, o key.Options, filtered bool) (*key.Encoder, error) {
 	enc, err := key.NewEncoder(schema, columns, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -65,11 +66,11 @@ func newKeyEncoder(file string, schema *arrow.Schema, columns []key.Column, o ke
 	if !filtered {
 		return enc, nil
 	}
-	return enc, key.Match(atColumns(file, columns), key.Side{Classes: o.Classes}, enc.Side())
+	return enc, key.Match(AtColumns(file, columns), key.Side{Classes: o.Classes}, enc.Side())
 }
 
-// position maps the values of a page, or of a record, to rows.
-type position struct {
+// Position maps the values of a page, or of a record, to rows.
+type Position struct {
 	first uint32        // row of entry 0, if rows is nil
 	rows  []uint32      // by entry
 	nulls *parquet.Page // the page, if it has NULLs
@@ -79,7 +80,7 @@ type position struct {
 }
 
 // list finds the entries that have a value. row needs them.
-func (p *position) list() {
+func (p *Position) list() {
 	if p.nulls == nil || p.there != nil {
 		return
 	}
@@ -93,7 +94,7 @@ func (p *position) list() {
 }
 
 // row returns the row of value i.
-func (p *position) row(i uint32) uint32 {
+func (p *Position) row(i uint32) uint32 {
 	if p.there != nil {
 		i = p.there[i]
 	}
@@ -103,19 +104,25 @@ func (p *position) row(i uint32) uint32 {
 	return p.rows[i]
 }
 
-// fit returns an error if a value does not fit its cast or, if ids is set, is not
+// Fit returns an error if a value does not fit its cast or, if ids is set, is not
 // an ID.
-func fit(b *key.Batch, file string, columns []key.Column, ids bool) error {
+func Fit(b *key.Batch, file string, columns []key.Column, ids bool) error {
 	if _, faulty := b.Faulty(); !faulty {
 		return nil
 	}
 	if err := b.Fit(fault.At{File: file}, columns); err != nil || !ids {
 		return err
 	}
-	return b.IDs(atColumns(file, columns))
+	return b.IDs(AtColumns(file, columns))
 }
 
-// atColumns returns the place of key columns in a file.
-func atColumns(file string, columns []key.Column) fault.At {
+// AtColumns returns the place of key columns in a file.
+func AtColumns(file string, columns []key.Column) fault.At {
 	return fault.At{File: file, Column: key.ColumnsString(columns)}
+}
+
+// Undecided reports whether the keys are entries of a dictionary of which no row is
+// known yet.
+func (k *Keys) Undecided() bool {
+	return k.Times != nil && !slices.ContainsFunc(k.Times, func(n uint32) bool { return n > 0 })
 }

@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// KeyOptions says which keys [ReadKeys] reads.
-type KeyOptions struct {
+// ReadOptions says which keys [Read] reads.
+type ReadOptions struct {
 	// Key names the key columns as [key.ParseColumns] reads them.
 	Key string
 	// Options says how values become keys. With a Filter, its rule and classes
@@ -58,7 +58,7 @@ type KeyOptions struct {
 	Threads int
 }
 
-// ReadKeys reads the keys of the pieces with several workers, and nothing else.
+// Read reads the keys of the pieces with several workers, and nothing else.
 // newWork is called once by each worker; the function that it returns receives
 // the worker's batches, one at a time. Within a row group, batches come in the
 // order of the rows, except those with Times. Row groups come in any order
@@ -70,7 +70,7 @@ type KeyOptions struct {
 //
 // rows is the number of rows that were read or skipped, and nulls that of the rows
 // among them that have a NULL in the key.
-func ReadKeys(ctx context.Context, pieces []source.Piece, o KeyOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
+func Read(ctx context.Context, pieces []source.Piece, o ReadOptions, newWork func() (func(*Keys) error, error)) (rows, nulls int64, err error) {
 	ctx, release, err := source.OpenPieces(ctx, pieces)
 	if err != nil {
 		return 0, 0, err
@@ -121,10 +121,10 @@ func ReadKeys(ctx context.Context, pieces []source.Piece, o KeyOptions, newWork 
 }
 
 // tasks divides the work of reading the pieces.
-func (o *KeyOptions) tasks(pieces []source.Piece) ([]tasks.Task, error) {
+func (o *ReadOptions) tasks(pieces []source.Piece) ([]tasks.Task, error) {
 	switch {
 	case o.Runs > 0:
-		return runsOf(pieces, o.Runs, o.RunRows)
+		return RunsOf(pieces, o.Runs, o.RunRows)
 	case o.FirstPages > 0:
 		return firstPagesOf(pieces, o.FirstPages), nil
 	case o.narrowed():
@@ -134,11 +134,11 @@ func (o *KeyOptions) tasks(pieces []source.Piece) ([]tasks.Task, error) {
 }
 
 // narrowed reports whether batches may have fewer rows than are read.
-func (o *KeyOptions) narrowed() bool { return o.Distinct || o.Filter != nil }
+func (o *ReadOptions) narrowed() bool { return o.Distinct || o.Filter != nil }
 
-// keyReading is what the workers of one ReadKeys call share.
+// keyReading is what the workers of one Read call share.
 type keyReading struct {
-	options KeyOptions
+	options ReadOptions
 	columns []key.Column
 	way     tasks.Flight
 	parsers int         // goroutines that parse a text file
@@ -160,7 +160,7 @@ type keyWorker struct {
 	file    *source.File // that enc, leaf and records belong to
 	enc     *key.Encoder
 	leaf    *leafKeys         // nil: the key is not one leaf
-	records *recordKeys       // nil: not needed so far
+	records *RecordKeys       // nil: not needed so far
 	where   *rowfilter.Filter // nil: the file has no condition, or is not Parquet
 }
 
@@ -172,7 +172,7 @@ func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
 			return work(k)
 		}
 	}
-	w.keys = Keys{Batch: &w.batch, filter: r.options.Filter}
+	w.keys = Keys{Batch: &w.batch, Filter: r.options.Filter}
 	return w
 }
 
@@ -181,7 +181,7 @@ func (w *keyWorker) open(f *source.File) (err error) {
 	if w.file == f {
 		return nil
 	}
-	if w.enc, err = newKeyEncoder(f.Name(), f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
+	if w.enc, err = NewEncoder(f.Name(), f.Schema(), w.columns, w.options.Options, w.options.Filter != nil); err != nil {
 		return err
 	}
 	w.leaf, w.records, w.where = nil, nil, nil
@@ -203,7 +203,7 @@ func (w *keyWorker) open(f *source.File) (err error) {
 func (w *keyWorker) newLeaf(f *source.File, leaf arrowparquet.LeafValues) (*leafKeys, error) {
 	o := &w.options
 	l := &leafKeys{
-		file: f, columns: w.columns, leaf: newKeyLeaf(f, leaf, w.columns[0].Cast, o.Options), buf: w.buf,
+		file: f, columns: w.columns, leaf: NewLeaf(f, leaf, w.columns[0].Cast, o.Options), buf: w.buf,
 		keys: &w.keys, work: w.work, ids: o.IDs, countNulls: o.CountNulls,
 	}
 	if o.Filter == nil {
@@ -223,7 +223,7 @@ func (w *keyWorker) read(ctx context.Context, t tasks.Task, _ func(nothing) erro
 	if err != nil {
 		return err
 	}
-	defer expected.release()
+	defer expected.Release()
 	if err := w.open(t.File); err != nil {
 		return err
 	}
@@ -296,9 +296,9 @@ func (w *keyWorker) readRecords(ctx context.Context, f *source.File, t tasks.Tas
 		return nil
 	}
 	if w.records == nil {
-		w.records = &recordKeys{
-			file: f, from: w.way.Table(f), columns: w.columns, options: w.options.Options,
-			filtered: w.options.Filter != nil, ids: w.options.IDs, read: w.enc.Columns(), keys: &w.keys,
+		w.records = &RecordKeys{
+			File: f, from: w.way.Table(f), Columns: w.columns, Options: w.options.Options,
+			Filtered: w.options.Filter != nil, ids: w.options.IDs, read: w.enc.Columns(), Keys: &w.keys,
 			failing: w.options.Runs > 0,
 		}
 	}
@@ -349,7 +349,7 @@ func (w *keyWorker) text(ctx context.Context, t *text.Table, groups tasks.Task, 
 			w.batch.SetInts(v.Plain, v.NonNull, 8, kind == text.Signed)
 		}
 		w.batch.Len = v.Rows
-		if err := fit(&w.batch, w.file.Name(), w.columns, w.options.IDs); err != nil {
+		if err := Fit(&w.batch, w.file.Name(), w.columns, w.options.IDs); err != nil {
 			return err
 		}
 		if err := w.pass(); err != nil {

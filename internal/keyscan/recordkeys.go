@@ -1,4 +1,4 @@
-package output
+package keyscan
 
 import (
 	"context"
@@ -16,18 +16,18 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// recordKeys reads keys of any shape from Arrow records of a file. It must not be
+// RecordKeys reads keys of any shape from Arrow records of a file. It must not be
 // used concurrently.
-type recordKeys struct {
-	file     *source.File
+type RecordKeys struct {
+	File     *source.File
 	from     source.Table // the file's reader
-	columns  []key.Column
-	options  key.Options
-	filtered bool  // the options' classes are a filter's
+	Columns  []key.Column
+	Options  key.Options
+	Filtered bool  // the options' classes are a filter's
 	ids      bool  // a value that is not an ID is an error
 	failing  bool  // rows that fail the file's condition are passed on as rows without a key
 	read     []int // columns to read
-	keys     *Keys // handed on
+	Keys     *Keys // handed on
 
 	enc    *key.Encoder // of the records' schema; nil before the first one
 	rows   []uint32
@@ -38,14 +38,14 @@ type recordKeys struct {
 // each calls fn with the keys of the rows, or of some of them. For files other than
 // Parquet, it reads the whole row group, and leaves out rows that fail the file's
 // condition.
-func (r *recordKeys) each(ctx context.Context, rows tasks.Range, some []uint32, fn func() error) error {
+func (r *RecordKeys) each(ctx context.Context, rows tasks.Range, some []uint32, fn func() error) error {
 	r.list(rows, some)
 	first := int64(0) // of the record, within the row group
 	picked := r.rows
 	_, seeks := r.from.(*arrowparquet.Parquet)
 	read := r.read
-	if r.file.Where() != nil && !seeks {
-		r.filter = rowfilter.NewRecords(r.file, read)
+	if r.File.Where() != nil && !seeks {
+		r.filter = rowfilter.NewRecords(r.File, read)
 		read = r.filter.Read
 	}
 	if seeks {
@@ -57,7 +57,7 @@ func (r *recordKeys) each(ctx context.Context, rows tasks.Range, some []uint32, 
 		}
 		n := rec.NumRows()
 		for _, s := range within(r.rows, first, n, seeks) {
-			at := position{first: uint32(first + s[0])}
+			at := Position{first: uint32(first + s[0])}
 			if seeks && r.rows != nil {
 				at.rows = picked[s[0]:]
 			}
@@ -65,7 +65,7 @@ func (r *recordKeys) each(ctx context.Context, rows tasks.Range, some []uint32, 
 			err := r.satisfying(some, at, fn)
 			some.Release()
 			if err != nil {
-				return source.InGroup(err, r.file, rows.Group)
+				return source.InGroup(err, r.File, rows.Group)
 			}
 		}
 		if seeks && r.rows != nil {
@@ -77,16 +77,16 @@ func (r *recordKeys) each(ctx context.Context, rows tasks.Range, some []uint32, 
 }
 
 // satisfying passes on the keys of those rows of a record that satisfy the condition.
-func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) error {
+func (r *RecordKeys) satisfying(rec arrow.Record, at Position, fn func() error) error {
 	if r.filter == nil {
-		return r.step(rec, at, fn)
+		return r.Step(rec, at, fn)
 	}
 	rows, err := r.filter.Kept(rec)
 	if err != nil {
 		return err
 	}
 	if failing := int(rec.NumRows()) - len(rows); r.failing && failing > 0 {
-		r.keys.without(failing)
+		r.Keys.without(failing)
 		if err := fn(); err != nil {
 			return err
 		}
@@ -100,15 +100,15 @@ func (r *recordKeys) satisfying(rec arrow.Record, at position, fn func() error) 
 	}
 	some, err := take.Record(memory.DefaultAllocator, rec, rows)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.file.Name(), err)
+		return fmt.Errorf("%s: %w", r.File.Name(), err)
 	}
 	defer some.Release()
-	return r.step(some, position{rows: r.kept}, fn)
+	return r.Step(some, Position{rows: r.kept}, fn)
 }
 
 // list lists the rows, or some of them; nil for the whole row group.
-func (r *recordKeys) list(rows tasks.Range, some []uint32) {
-	total := r.file.GroupRows(rows.Group)
+func (r *RecordKeys) list(rows tasks.Range, some []uint32) {
+	total := r.File.GroupRows(rows.Group)
 	if some != nil {
 		r.rows = append(r.rows[:0], some...)
 		if r.rows == nil {
@@ -131,10 +131,10 @@ func (r *recordKeys) list(rows tasks.Range, some []uint32) {
 	}
 }
 
-// step passes on the keys of a record.
-func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err error) {
+// Step passes on the keys of a record.
+func (r *RecordKeys) Step(rec arrow.Record, at Position, fn func() error) (err error) {
 	if r.enc == nil {
-		if r.enc, err = newKeyEncoder(r.file.Name(), rec.Schema(), r.columns, r.options, r.filtered); err != nil {
+		if r.enc, err = NewEncoder(r.File.Name(), rec.Schema(), r.Columns, r.Options, r.Filtered); err != nil {
 			return err
 		}
 	}
@@ -142,10 +142,10 @@ func (r *recordKeys) step(rec arrow.Record, at position, fn func() error) (err e
 	if r.ids {
 		encode = r.enc.EncodeIDs
 	}
-	if err := encode(r.file.Name(), rec, r.keys.Batch); err != nil {
+	if err := encode(r.File.Name(), rec, r.Keys.Batch); err != nil {
 		return err
 	}
-	r.keys.place = at
+	r.Keys.place = at
 	return fn()
 }
 
