@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -17,16 +17,16 @@ import (
 )
 
 // allRows yields the answer's rows for all log rows, with and without an ID.
-func (p *pass) allRows(ctx context.Context) iter.Seq2[output.Rows, error] {
-	return func(yield func(output.Rows, error) bool) {
+func (p *pass) allRows(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
 		for r, err := range p.held.each(ctx, p.pieces) {
 			if err != nil {
-				yield(output.Rows{}, err)
+				yield(arraycopy.Rows{}, err)
 				return
 			}
 			columns := func(f *source.File) ([]int, error) { return p.answer.layouts[f].read, nil }
 			newWork := func() (keyscan.Work, error) { return p.newEveryRow(r).work, nil }
-			for rows, err := range output.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
+			for rows, err := range arraycopy.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
 				if err == nil {
 					rows.Piece, err = p.pieceOf(r.pieces[rows.Piece])
 				}

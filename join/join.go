@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -128,21 +129,21 @@ var errNoColumns = errors.New("no column of the answer is named (name some, leav
 // Run yields the rows of the answer. An error ends the sequence; requirements are
 // checked when all rows have been yielded. The sequence can be used once.
 func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
-	return each.Seq(j.answer(ctx), func(r output.Rows) partition.Rows { return partition.Rows{Piece: r.Piece, Record: r.Record} })
+	return each.Seq(j.answer(ctx), func(r arraycopy.Rows) partition.Rows { return partition.Rows{Piece: r.Piece, Record: r.Record} })
 }
 
 // answer is Run, with the rows as they are inside.
-func (j *Join) answer(ctx context.Context) iter.Seq2[output.Rows, error] {
-	return func(yield func(output.Rows, error) bool) {
+func (j *Join) answer(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
 		ctx, release, err := j.begin(ctx, false)
 		if err != nil {
-			yield(output.Rows{}, err)
+			yield(arraycopy.Rows{}, err)
 			return
 		}
 		ended := true // the consumer has stopped, got an error or panicked
 		defer func() {
 			if err := release(); err != nil && !ended {
-				yield(output.Rows{}, err)
+				yield(arraycopy.Rows{}, err)
 			}
 		}()
 		for rows, err := range j.run(ctx, nil) {
@@ -156,11 +157,11 @@ func (j *Join) answer(ctx context.Context) iter.Seq2[output.Rows, error] {
 
 // run is Run once it has begun. end, if not nil, is called when all input has been read and the
 // requirements are met; its error is the join's.
-func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[output.Rows, error] {
-	return func(yield func(output.Rows, error) bool) {
+func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
 		r, err := j.task.start(ctx)
 		if err != nil {
-			yield(output.Rows{}, err)
+			yield(arraycopy.Rows{}, err)
 			return
 		}
 		defer r.held.release()
@@ -171,7 +172,7 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[output.Rows,
 			}
 		}
 		if err := j.conclude(ctx, r, end); err != nil {
-			yield(output.Rows{}, err)
+			yield(arraycopy.Rows{}, err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -204,7 +205,7 @@ func TestPayloadWritten(t *testing.T) {
 			}
 			out := output.Destination{Output: output.Output{Name: filepath.Join(t.TempDir(), "out."+string(format)), Format: format}}
 			parts := each.Slice(j.Parts(), func(p dataset.Part) output.Part { return output.Part{Name: p.Name, Schema: p.Schema} })
-			answer := each.Seq(j.Run(t.Context()), func(r partition.Rows) output.Rows { return output.Rows{Piece: r.Piece, Record: r.Record} })
+			answer := each.Seq(j.Run(t.Context()), func(r partition.Rows) arraycopy.Rows { return arraycopy.Rows{Piece: r.Piece, Record: r.Record} })
 			if _, err := out.Write(t.Context(), parts, answer); err != nil {
 				t.Errorf("%s to %s: %v", typ, format, err)
 				continue

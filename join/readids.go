@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -74,7 +75,7 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 			return emit(rec)
 		}, nil
 	}
-	for r, err := range output.Map(ctx, t.idPieces, t.opts.Threads, t.answer.ids.read, retain) {
+	for r, err := range arraycopy.Map(ctx, t.idPieces, t.opts.Threads, t.answer.ids.read, retain) {
 		if err != nil {
 			return 0, 0, err
 		}
@@ -120,7 +121,7 @@ func (t *task) eachPassing(ctx context.Context, m keyscan.Predicate, fn idRows) 
 	if err != nil {
 		return 0, 0, err
 	}
-	for r, err := range output.ScanRecords(ctx, s, t.idPieces) {
+	for r, err := range arraycopy.Scan(ctx, s, t.idPieces) {
 		if err != nil {
 			return 0, 0, err
 		}

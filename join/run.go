@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 )
@@ -48,8 +48,8 @@ func (t *task) scans() bool {
 }
 
 // rows yields the rows of the answer. got is called with each scan, if there are any.
-func (r *running) rows(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[output.Rows, error] {
-	return func(yield func(output.Rows, error) bool) {
+func (r *running) rows(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
 		matched := r.allRows(ctx)
 		if r.scans() {
 			matched = r.scan(ctx, got)

@@ -10,8 +10,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -83,11 +83,11 @@ func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r round
 
 // scan yields the rows of the answer that scans make: rows of the log, or pairs. got
 // is called with each scan.
-func (p *pass) scan(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[output.Rows, error] {
-	return func(yield func(output.Rows, error) bool) {
+func (p *pass) scan(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
 		err := p.eachScan(ctx, func(s *keyscan.Scanner, r round) error {
 			got(s)
-			for rows, err := range output.ScanRecords(ctx, s, r.pieces) {
+			for rows, err := range arraycopy.Scan(ctx, s, r.pieces) {
 				if err != nil {
 					return err
 				}
@@ -106,7 +106,7 @@ func (p *pass) scan(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[o
 			return nil
 		})
 		if err != nil && !errors.Is(err, errStop) {
-			yield(output.Rows{}, err)
+			yield(arraycopy.Rows{}, err)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -19,8 +19,8 @@ var errStop = errors.New("stop")
 
 // unmatched yields the IDs whose key no log row has, and those with a NULL key, in
 // the ID set's order, as rows of the answer.
-func (p *pass) unmatched(ctx context.Context) iter.Seq2[output.Rows, error] {
-	return func(yield func(output.Rows, error) bool) {
+func (p *pass) unmatched(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
 		l := p.answer.layouts[p.logs[0]]
 		one := func(rec arrow.Record, rows []int) error {
 			out, err := p.withoutLog(ctx, l, rec, rows)
@@ -28,13 +28,13 @@ func (p *pass) unmatched(ctx context.Context) iter.Seq2[output.Rows, error] {
 				return err
 			}
 			p.tally.rowsOut.Add(int64(len(rows)))
-			if !yield(output.Rows{Piece: len(p.pieces), Record: out}, nil) {
+			if !yield(arraycopy.Rows{Piece: len(p.pieces), Record: out}, nil) {
 				return errStop
 			}
 			return nil
 		}
 		if err := p.unmatchedRecords(ctx, one); err != nil && !errors.Is(err, errStop) {
-			yield(output.Rows{}, err)
+			yield(arraycopy.Rows{}, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -52,7 +53,7 @@ type Rows struct {
 	Record arrow.Record
 }
 
-func outerRows(r output.Rows) Rows { return Rows{Piece: r.Piece, Record: r.Record} }
+func outerRows(r arraycopy.Rows) Rows { return Rows{Piece: r.Piece, Record: r.Record} }
 
 // Scanner applies filters to files. It runs one scan: what uses it a second time, by Scan,
 // Count or [Output.WriteScan], gets an error. Stats and PathOf may be called while it runs.
@@ -80,7 +81,7 @@ func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
 // records. The sequence can be used once.
 func (s *Scanner) Scan(ctx context.Context, pieces []Piece) iter.Seq2[Rows, error] {
-	return each.Seq(output.ScanRecords(ctx, s.room(), each.Slice(pieces, Piece.in)), outerRows)
+	return each.Seq(arraycopy.Scan(ctx, s.room(), each.Slice(pieces, Piece.in)), outerRows)
 }
 
 // Count counts the rows of the pieces that pass, in Stats.

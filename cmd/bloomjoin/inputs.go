@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -153,7 +154,7 @@ func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts keysc
 		}
 		parts = []output.Part{{Schema: schema}}
 	}
-	return out.Write(ctx, parts, func(func(output.Rows, error) bool) {})
+	return out.Write(ctx, parts, func(func(arraycopy.Rows, error) bool) {})
 }
 
 // joinEmpty writes the answer of a join whose log has no files.

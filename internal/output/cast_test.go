@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -37,7 +38,7 @@ func scanError(t testing.TB, name string, opts keyscan.Options) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range ScanRecords(t.Context(), s, source.Split(files, dataset.Shard{})) {
+	for r, err := range arraycopy.Scan(t.Context(), s, source.Split(files, dataset.Shard{})) {
 		if err != nil {
 			return err
 		}

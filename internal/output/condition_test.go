@@ -22,6 +22,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
@@ -469,7 +470,7 @@ func passing(t *testing.T, files []*source.File, o keyscan.Options) ([]int64, *k
 		t.Fatal(err)
 	}
 	got := []int64{}
-	for r, err := range ScanRecords(t.Context(), s, source.Split(files, dataset.Shard{})) {
+	for r, err := range arraycopy.Scan(t.Context(), s, source.Split(files, dataset.Shard{})) {
 		if err != nil {
 			t.Fatal(err)
 		}

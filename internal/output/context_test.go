@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -55,7 +56,7 @@ func TestEndOfContext(t *testing.T) {
 				return func(*keyscan.Keys) error { return nil }, nil
 			})
 			check("ReadKeys", err)
-			for _, err := range Map(ctx, pieces, 0, nil, pass) {
+			for _, err := range arraycopy.Map(ctx, pieces, 0, nil, pass) {
 				check("Map", err)
 				break
 			}
@@ -70,7 +71,7 @@ func TestEndOfContext(t *testing.T) {
 				return s
 			}
 			check("Count", Count(ctx, scanner(), pieces))
-			for _, err := range ScanRecords(ctx, scanner(), pieces) {
+			for _, err := range arraycopy.Scan(ctx, scanner(), pieces) {
 				check("Scan", err)
 				break
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -21,14 +22,14 @@ func TestHold(t *testing.T) {
 	in := logs(t)
 	boom := errors.New("boom")
 	dir := t.TempDir() + "/out/"
-	failing := func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-		return func(yield func(Rows, error) bool) {
+	failing := func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
+		return func(yield func(arraycopy.Rows, error) bool) {
 			for r, err := range rows {
 				if !yield(r, err) {
 					return
 				}
 			}
-			yield(Rows{}, boom)
+			yield(arraycopy.Rows{}, boom)
 		}
 	}
 	held := job{[]string{in}, Destination{Output: Output{Name: dir, Hold: true}, Run: runOf(1)}}
@@ -65,7 +66,7 @@ func TestHold(t *testing.T) {
 	// What a rival has written in the meantime stays.
 	fresh := t.TempDir() + "/out/"
 	held.out.Force, held.out.Name, other.out.Name = false, fresh, fresh
-	_, err = held.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+	_, err = held.doWith(t, func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
 		if _, err := other.do(t); err != nil {
 			t.Fatal(err)
 		}
@@ -77,9 +78,9 @@ func TestHold(t *testing.T) {
 
 // watch checks that the directory is unchanged until the last row, and that no file is
 // open at the end.
-func watch(t *testing.T, dir, before string) func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-	return func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-		return func(yield func(Rows, error) bool) {
+func watch(t *testing.T, dir, before string) func(iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
+	return func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
+		return func(yield func(arraycopy.Rows, error) bool) {
 			for r, err := range rows {
 				sourcetest.Equal(t, "the directory meanwhile", snapshot(t, dir), before)
 				if !yield(r, err) {
@@ -140,9 +141,9 @@ func TestHoldCancelled(t *testing.T) {
 	for _, p := range source.Split(files, dataset.Shard{}) {
 		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 	}
-	rows := func(yield func(Rows, error) bool) {
+	rows := func(yield func(arraycopy.Rows, error) bool) {
 		n := 0
-		for r, err := range Map(ctx, source.Split(files, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range arraycopy.Map(ctx, source.Split(files, dataset.Shard{}), 0, nil, pass) {
 			if n++; n == 5 {
 				cancel()
 			}

@@ -10,6 +10,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -128,7 +129,7 @@ func TestNullsOfRanges(t *testing.T) {
 				sourcetest.Equal(t, fmt.Sprintf("%s: NULLs of a count by %d filters", what, len(match)), counted.Stats.KeysNull.Load(), c.nulls)
 				skipped("a count", counted)
 				read := scanner()
-				for r, err := range ScanRecords(t.Context(), read, pieces) {
+				for r, err := range arraycopy.Scan(t.Context(), read, pieces) {
 					if err != nil {
 						t.Fatal(err)
 					}

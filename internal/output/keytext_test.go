@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -52,7 +53,7 @@ func keysByRecords(t *testing.T, files []*source.File, column string) (all []str
 		t.Fatal(err)
 	}
 	var b key.Batch
-	for r, err := range Map(t.Context(), source.Split(files, dataset.Shard{}), 0, nil, pass) {
+	for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), 0, nil, pass) {
 		if err != nil {
 			return all, rows, null, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -60,7 +61,7 @@ func TestAnnouncePanics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err = range ScanRecords(t.Context(), scanner, source.Split(files, dataset.Shard{})) {
+	for _, err = range arraycopy.Scan(t.Context(), scanner, source.Split(files, dataset.Shard{})) {
 		if err != nil {
 			break
 		}

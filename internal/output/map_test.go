@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -83,7 +84,7 @@ func TestMapOrder(t *testing.T) {
 			}, nil
 		}
 		var got []string
-		for r, err := range Map(t.Context(), pieces, threads, nil, work) {
+		for r, err := range arraycopy.Map(t.Context(), pieces, threads, nil, work) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +100,7 @@ func TestMapStops(t *testing.T) {
 	for after := range 12 {
 		f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 30, 4)
 		seen := 0
-		for r, err := range Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, 4, nil, pass) {
+		for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, 4, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +121,7 @@ func TestMapWaitsForTheConsumer(t *testing.T) {
 		table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
 		f := some(table, 2000, batches)
 		first := true
-		for r, err := range Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 2000}}, threads, nil, pass) {
+		for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 2000}}, threads, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +184,7 @@ func TestMapErrors(t *testing.T) {
 				c.edit(table, &columns)
 			}
 			rows, ended := 0, false
-			for r, err := range Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 12}}, threads, columns, c.work) {
+			for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 12}}, threads, columns, c.work) {
 				if ended {
 					t.Errorf("%s: the sequence goes on after its error", c.name)
 				}
@@ -211,7 +212,7 @@ func TestMapCancel(t *testing.T) {
 			cancel(why)
 		}
 		rows, failed := 0, error(nil)
-		for r, err := range Map(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, 3, nil, pass) {
+		for r, err := range arraycopy.Map(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, 3, nil, pass) {
 			if err != nil {
 				failed = err
 				continue
@@ -232,11 +233,11 @@ func TestMapCancel(t *testing.T) {
 }
 
 func TestMapOfNothing(t *testing.T) {
-	for range Map(t.Context(), nil, 0, nil, pass) {
+	for range arraycopy.Map(t.Context(), nil, 0, nil, pass) {
 		t.Error("something came of nothing")
 	}
 	f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 3, 0)
-	for range Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 3}}, 8, nil, pass) {
+	for range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 3}}, 8, nil, pass) {
 		t.Error("rows came of empty groups")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -90,7 +91,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
 		}
 		rows := int64(0)
-		for r, err := range Map(t.Context(), source.Split(files, dataset.Shard{}), threads, nil, pass) {
+		for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), threads, nil, pass) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -302,7 +303,7 @@ func TestOpenStandardInput(t *testing.T) {
 		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), sourcetest.Checked(t)
 		f := open(t, c.opts, "-")[0]
 		rows := 0
-		for r, err := range Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, pass) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}

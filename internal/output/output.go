@@ -29,6 +29,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -324,7 +325,7 @@ func (o Destination) metadata() map[string]string {
 // at all. A directory does not: files that were complete by then stay, without _SUCCESS,
 // which comes last, and the same run goes on from there. With Hold, all of its files become
 // visible at the end. What was written to a stream remains there.
-func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[Rows, error]) (w dataset.Written, err error) {
+func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[arraycopy.Rows, error]) (w dataset.Written, err error) {
 	if err := o.check(ctx); err != nil {
 		return w, err
 	}

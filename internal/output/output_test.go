@@ -22,6 +22,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -36,10 +37,10 @@ type job struct {
 // do checks and writes as the command does.
 func (j job) do(t testing.TB) (dataset.Written, error) {
 	t.Helper()
-	return j.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] { return rows })
+	return j.doWith(t, func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] { return rows })
 }
 
-func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error]) (dataset.Written, error) {
+func (j job) doWith(t testing.TB, through func(iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error]) (dataset.Written, error) {
 	t.Helper()
 	files, err := source.Open(t.Context(), j.inputs, source.OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff})
 	if err != nil {
@@ -64,7 +65,7 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[Rows, error]) iter.Seq2
 	if len(parts) == 0 && !j.out.IsDir(t.Context()) {
 		parts = append(parts, Part{Name: "empty", Schema: files[0].Schema()})
 	}
-	return j.out.Write(t.Context(), parts, through(Map(t.Context(), pieces, 0, nil, pass)))
+	return j.out.Write(t.Context(), parts, through(arraycopy.Map(t.Context(), pieces, 0, nil, pass)))
 }
 
 // logs writes three log files of 10 rows each and returns their directory.
@@ -204,9 +205,9 @@ func TestOutputStreamFails(t *testing.T) {
 	defer column.Release()
 	for _, failed := range []error{nil, errors.New("a bad page")} {
 		var b bytes.Buffer
-		_, err := Destination{Output: Output{Name: "-", Stdout: &b}}.Write(t.Context(), []Part{{Name: "in", Schema: schema}}, func(yield func(Rows, error) bool) {
-			if yield(Rows{Record: array.NewRecord(schema, []arrow.Array{column}, 2)}, nil) && failed != nil {
-				yield(Rows{}, failed)
+		_, err := Destination{Output: Output{Name: "-", Stdout: &b}}.Write(t.Context(), []Part{{Name: "in", Schema: schema}}, func(yield func(arraycopy.Rows, error) bool) {
+			if yield(arraycopy.Rows{Record: array.NewRecord(schema, []arrow.Array{column}, 2)}, nil) && failed != nil {
+				yield(arraycopy.Rows{}, failed)
 			}
 		})
 		if !errors.Is(err, failed) {
@@ -285,7 +286,7 @@ func TestOutputRival(t *testing.T) {
 	for _, rival := range []byte{1, 2} {
 		path := filepath.Join(t.TempDir(), "out.parquet")
 		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(1)}}
-		_, err := j.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+		_, err := j.doWith(t, func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
 			other := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(rival)}}
 			if _, err := other.do(t); err != nil {
 				t.Fatal(err)
@@ -307,14 +308,14 @@ func TestOutputRival(t *testing.T) {
 func TestOutputFailure(t *testing.T) {
 	in := logs(t)
 	boom := errors.New("boom")
-	failing := func(after int) func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-		return func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-			return func(yield func(Rows, error) bool) {
+	failing := func(after int) func(iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
+		return func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
+			return func(yield func(arraycopy.Rows, error) bool) {
 				n := 0
 				for r, err := range rows {
 					if n++; n > after {
 						r.Record.Release()
-						yield(Rows{}, boom)
+						yield(arraycopy.Rows{}, boom)
 						return
 					}
 					if !yield(r, err) {
@@ -586,7 +587,9 @@ func TestOutputNames(t *testing.T) {
 
 func TestOutputOfNothing(t *testing.T) {
 	in := logs(t)
-	none := func(iter.Seq2[Rows, error]) iter.Seq2[Rows, error] { return func(func(Rows, error) bool) {} }
+	none := func(iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
+		return func(func(arraycopy.Rows, error) bool) {}
+	}
 	for _, name := range []string{"out.parquet", "out.arrow"} {
 		path := filepath.Join(t.TempDir(), name)
 		w, err := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(1)}}.doWith(t, none)
@@ -612,7 +615,7 @@ func TestOutputOfNothing(t *testing.T) {
 		sourcetest.Says(t, "the same run", err, ErrDone)
 	}
 	for _, name := range []string{"-", filepath.Join(t.TempDir(), "out.parquet")} {
-		_, err := Destination{Output: Output{Name: name, Stdout: &bytes.Buffer{}}}.Write(t.Context(), nil, func(func(Rows, error) bool) {})
+		_, err := Destination{Output: Output{Name: name, Stdout: &bytes.Buffer{}}}.Write(t.Context(), nil, func(func(arraycopy.Rows, error) bool) {})
 		sourcetest.Says(t, "no part, and so no schema", err, nil, "schema")
 	}
 }
@@ -641,9 +644,9 @@ func TestOutputOutOfOrder(t *testing.T) {
 	}
 	for _, pieces := range [][]int{{1, 0}, {0, 3}, {5}} {
 		dir := t.TempDir() + "/out/"
-		_, err := Destination{Output: Output{Name: dir}, Run: runOf(1)}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
+		_, err := Destination{Output: Output{Name: dir}, Run: runOf(1)}.Write(t.Context(), parts, func(yield func(arraycopy.Rows, error) bool) {
 			for _, i := range pieces {
-				if !yield(Rows{Piece: i, Record: sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "text", Values: []string{""}})}, nil) {
+				if !yield(arraycopy.Rows{Piece: i, Record: sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "text", Values: []string{""}})}, nil) {
 					return
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -35,7 +36,7 @@ func oneFile(t *testing.T) (files []*source.File, s *keyscan.Scanner) {
 }
 
 // none yields no rows.
-func none(func(Rows, error) bool) {}
+func none(func(arraycopy.Rows, error) bool) {}
 
 // Each wrong field of an output is an error that names it, in every call that takes the
 // output, and nothing is written.
@@ -120,14 +121,14 @@ func TestOutputArguments(t *testing.T) {
 		for _, c := range []struct {
 			what  string
 			parts []Part
-			rows  iter.Seq2[Rows, error]
+			rows  iter.Seq2[arraycopy.Rows, error]
 			words string
 		}{
 			{"nil rows", part, nil, "the sequence of rows is nil"},
 			{"no schema", []Part{{Piece: pieces[0]}}, none, "part 1 of 1: its Schema is nil"},
 			{"a zero file", []Part{part[0], {Piece: source.Piece{File: new(source.File)}, Schema: schema}}, none, "part 2 of 2: its Piece: the File was not opened"},
 			{"row groups", []Part{{Piece: source.Piece{File: files[0], Lo: 0, Hi: 9}, Schema: schema}}, none, "row groups from 0 up to 9: want a range within 0 to 1"},
-			{"a nil record", part, func(yield func(Rows, error) bool) { yield(Rows{}, nil) }, "Rows.Record is nil"},
+			{"a nil record", part, func(yield func(arraycopy.Rows, error) bool) { yield(arraycopy.Rows{}, nil) }, "Rows.Record is nil"},
 			{"a part before the first", part, oneRecord(t, -1), "rows out of order: want a part from 0 to 0, got -1"},
 			{"a part after the last", part, oneRecord(t, 1), "rows out of order: want a part from 0 to 0, got 1"},
 		} {
@@ -165,9 +166,9 @@ func TestOutputArguments(t *testing.T) {
 }
 
 // oneRecord yields one record as rows of a part.
-func oneRecord(t *testing.T, part int) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		yield(Rows{Piece: part, Record: sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}})}, nil)
+func oneRecord(t *testing.T, part int) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
+		yield(arraycopy.Rows{Piece: part, Record: sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}})}, nil)
 	}
 }
 
@@ -276,13 +277,13 @@ func TestLeftByAnError(t *testing.T) {
 		for _, p := range source.Split(files, dataset.Shard{}) {
 			parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 		}
-		_, err := Destination{Output: Output{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}}.Write(t.Context(), parts, func(yield func(Rows, error) bool) {
+		_, err := Destination{Output: Output{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}}.Write(t.Context(), parts, func(yield func(arraycopy.Rows, error) bool) {
 			for i := range 2 {
-				if !yield(Rows{Piece: i, Record: one()}, nil) {
+				if !yield(arraycopy.Rows{Piece: i, Record: one()}, nil) {
 					return
 				}
 			}
-			yield(Rows{}, errAborted)
+			yield(arraycopy.Rows{}, errAborted)
 		})
 		sourcetest.Says(t, c.name, err, errAborted)
 		var left []string

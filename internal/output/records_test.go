@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -80,7 +81,7 @@ func (g *given) file(name string, opts source.RecordsOptions) *source.File {
 // rowsRead reads all rows of the files with Map.
 func rowsRead(ctx context.Context, columns []int, files ...*source.File) (rows []string, err error) {
 	wanted := func(*source.File) ([]int, error) { return columns, nil }
-	for r, err := range Map(ctx, source.Split(files, dataset.Shard{}), 3, wanted, pass) {
+	for r, err := range arraycopy.Map(ctx, source.Split(files, dataset.Shard{}), 3, wanted, pass) {
 		if err != nil {
 			return rows, err
 		}
@@ -237,7 +238,7 @@ func TestRecordsStop(t *testing.T) {
 		if at == 0 {
 			cancel(errEnough)
 		}
-		for r, err := range Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range arraycopy.Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, pass) {
 			if last = err; err != nil {
 				break
 			}
@@ -346,7 +347,7 @@ func scanText(t testing.TB, opts keyscan.Options, pieces []source.Piece) (rows [
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range ScanRecords(t.Context(), s, pieces) {
+	for r, err := range arraycopy.Scan(t.Context(), s, pieces) {
 		if err != nil {
 			t.Fatal(err)
 		}

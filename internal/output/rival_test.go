@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -46,12 +47,12 @@ func TestTwoRunsInOneDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err := first.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
+		_, err := first.doWith(t, func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
 			if when == "before the first file" {
 				rival()
 				return rows
 			}
-			return func(yield func(Rows, error) bool) {
+			return func(yield func(arraycopy.Rows, error) bool) {
 				rival()
 				rows(yield)
 			}
@@ -159,8 +160,8 @@ func TestStaleSuccess(t *testing.T) {
 	_, err := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(2)}}.do(t)
 	sourcetest.Says(t, "a manifest without its files", err, ErrExists, "a.parquet does not come from these inputs and options")
 	sourcetest.Put(t, out+publish.Success, "")
-	_, err = job{[]string{in}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}.doWith(t, func(rows iter.Seq2[Rows, error]) iter.Seq2[Rows, error] {
-		return func(yield func(Rows, error) bool) {
+	_, err = job{[]string{in}, Destination{Output: Output{Name: out, Force: true}, Run: runOf(2)}}.doWith(t, func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
+		return func(yield func(arraycopy.Rows, error) bool) {
 			for r, err := range rows {
 				if now := sourcetest.Tree(t, out); slices.Contains(now, publish.Success) && slices.Contains(now, "a.parquet") {
 					t.Error("a file stands beside another run's mark of success")

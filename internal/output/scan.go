@@ -5,60 +5,10 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
-	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
-
-// Scan yields the rows of the pieces that pass, in input order, as Arrow
-// records. The sequence can be used once.
-func ScanRecords(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		if err := s.Begin(); err != nil {
-			yield(Rows{}, err)
-			return
-		}
-		for r, err := range scanRecords(ctx, s, pieces) {
-			if !yield(r, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// scan is Scan for a part of the scan.
-func scanRecords(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
-		ended := true // the consumer has stopped, got an error or panicked
-		if s.Options.Schema == dataset.Union {
-			yield(Rows{}, fault.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
-			return
-		}
-		ctx, release, err := source.MapPieces(ctx, pieces)
-		if err != nil {
-			yield(Rows{}, err)
-			return
-		}
-		s.CountGroups(pieces)
-		defer func() {
-			if err := release(); err != nil && !ended {
-				yield(Rows{}, err)
-			}
-		}()
-		way := tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, s.Options.Threads), func() int64 { return tasks.Need(pieces, s.Options.ColumnsOf) + rowsNeed(pieces) })
-		for r, err := range tasks.Map(ctx, tasks.Groups(pieces), way, func() (tasks.Work[arrow.Record], error) { return newScanWorker(s, pieces, way) }) {
-			if !yield(Rows{Piece: r.Piece, Record: r.Value}, err) || err != nil {
-				return
-			}
-		}
-		ended = false
-	}
-}
 
 // Count counts the rows of the pieces that pass, in Stats.
 func Count(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) (err error) {
@@ -123,7 +73,7 @@ func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, parts []Par
 				}
 				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
 			}
-			rows := asOut(scanRecords(ctx, s, pieces))
+			rows := asOut(arraycopy.ScanPart(ctx, s, pieces))
 			if asPages {
 				rows = pages(ctx, s, pairs, sources, left)
 			}
@@ -146,33 +96,9 @@ func pages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []*pag
 				yield(outRows{}, err)
 				return
 			}
-			if !yield(outRows{Rows{Piece: g.source}, g}, nil) {
+			if !yield(outRows{arraycopy.Rows{Piece: g.source}, g}, nil) {
 				return
 			}
 		}
 	}
-}
-
-// rowsNeed returns the maximum number of bytes needed to find the rows that pass:
-// for their numbers, and those of the rows to examine.
-func rowsNeed(pieces []source.Piece) (most int64) {
-	for _, p := range pieces {
-		if f := p.File.Parquet(); f != nil {
-			for g := p.Lo; g < p.Hi; g++ {
-				most = max(most, f.GroupRows(g))
-			}
-		}
-	}
-	return 3 * 4 * min(most, tasks.RangeRows)
-}
-
-func newScanWorker(s *keyscan.Scanner, pieces []source.Piece, way tasks.Flight) (tasks.Work[arrow.Record], error) {
-	w := &scanWorker{scanner: s, way: way, checks: s.Checks(), buf: new(parquet.Buffers)}
-	var err error
-	if s.Options.Work != nil {
-		w.further, err = s.Options.Work()
-	}
-	return func(ctx context.Context, t tasks.Task, emit func(arrow.Record) error) error {
-		return w.group(ctx, pieces[t.Piece], t.Group, emit)
-	}, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -133,7 +134,7 @@ func scanned(t testing.TB, opts keyscan.Options, shard dataset.Shard, names ...s
 	}
 	pieces := source.Split(files, shard)
 	var got []int
-	for r, err := range ScanRecords(t.Context(), s, pieces) {
+	for r, err := range arraycopy.Scan(t.Context(), s, pieces) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +280,7 @@ func TestScanDictionaries(t *testing.T) {
 			t.Fatal(err)
 		}
 		pieces := source.Split(files, dataset.Shard{})
-		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, ScanRecords(t.Context(), s, pieces)); err != nil {
+		if _, err := (Destination{Output: Output{Name: out}}).Write(t.Context(), []Part{{Piece: pieces[0], Schema: files[0].Schema()}}, arraycopy.Scan(t.Context(), s, pieces)); err != nil {
 			t.Fatal(err)
 		}
 		rows, _ := sourcetest.Contents(t, out)
@@ -359,7 +360,7 @@ func TestScanRefusals(t *testing.T) {
 			t.Errorf("%s: %v", c.name, last)
 		}
 		// Without the check the scan ends with the error; no row is lost.
-		for _, err := range ScanRecords(t.Context(), s, source.Split(files, dataset.Shard{})) {
+		for _, err := range arraycopy.Scan(t.Context(), s, source.Split(files, dataset.Shard{})) {
 			if last = err; err != nil {
 				break
 			}
@@ -378,7 +379,7 @@ func TestNoColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows int64
-	for r, err := range ScanRecords(t.Context(), s, source.Split(f, dataset.Shard{})) {
+	for r, err := range arraycopy.Scan(t.Context(), s, source.Split(f, dataset.Shard{})) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -226,7 +227,7 @@ func TestAbsentShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := func(rows iter.Seq2[Rows, error]) (err error) {
+	end := func(rows iter.Seq2[arraycopy.Rows, error]) (err error) {
 		for r, e := range rows {
 			if err = e; e == nil {
 				t.Error("a row was read")
@@ -239,9 +240,9 @@ func TestAbsentShards(t *testing.T) {
 	for s, text := range absent {
 		for what, call := range map[string]func() error{
 			"Map": func() error {
-				return end(Map(ctx, source.Split(files, s), 1, nil, pass))
+				return end(arraycopy.Map(ctx, source.Split(files, s), 1, nil, pass))
 			},
-			"Scan":  func() error { return end(ScanRecords(ctx, scanner(), source.Split(files, s))) },
+			"Scan":  func() error { return end(arraycopy.Scan(ctx, scanner(), source.Split(files, s))) },
 			"Count": func() error { return Count(ctx, scanner(), source.Split(files, s)) },
 			"ReadKeys": func() error {
 				_, _, err := keyscan.Read(ctx, source.Split(files, s), keyscan.ReadOptions{Key: "id"}, func() (func(*keyscan.Keys) error, error) {
@@ -271,7 +272,7 @@ func TestAbsentShards(t *testing.T) {
 			},
 			"Write into a directory": func() error {
 				out := Destination{Output: Output{Name: filepath.Join(dir, "out") + "/", Shard: s}, Run: &Run{Options: []string{"x"}, Log: files}}
-				_, err := out.Write(ctx, nil, func(func(Rows, error) bool) {})
+				_, err := out.Write(ctx, nil, func(func(arraycopy.Rows, error) bool) {})
 				return err
 			},
 			"a loop over the row groups": func() (err error) {
@@ -287,7 +288,7 @@ func TestAbsentShards(t *testing.T) {
 				return err
 			},
 			"Map of no files": func() error {
-				return end(Map(ctx, source.Split(nil, s), 1, nil, pass))
+				return end(arraycopy.Map(ctx, source.Split(nil, s), 1, nil, pass))
 			},
 			"Share": func() error { _, err := in.Share(ctx, s); return err },
 		} {

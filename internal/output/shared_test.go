@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
@@ -72,7 +73,7 @@ func TestMapsOfSharedFiles(t *testing.T) {
 	files := open(t, source.Opening{}, alike(t, 4, rows)...)
 	read := func(i int) error {
 		row := int64(0)
-		for r, err := range Map(t.Context(), source.Split(files[i:i+1], dataset.Shard{}), 2, nil, keepRecords) {
+		for r, err := range arraycopy.Map(t.Context(), source.Split(files[i:i+1], dataset.Shard{}), 2, nil, keepRecords) {
 			if err != nil {
 				return err
 			}
@@ -120,7 +121,7 @@ func keepRecords() (keyscan.Work, error) {
 // drained returns the first error of a sequence.
 func drained[T any](seq iter.Seq2[T, error]) error {
 	for v, err := range seq {
-		if r, ok := any(v).(Rows); ok {
+		if r, ok := any(v).(arraycopy.Rows); ok {
 			outRows{Rows: r}.release()
 		}
 		if err != nil {
@@ -144,8 +145,8 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 	}
 	noKeys := func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil }
 	return map[string]func() error{
-		"Map":   func() error { return drained(Map(ctx, pieces(), 2, nil, keepRecords)) },
-		"Scan":  func() error { return drained(ScanRecords(ctx, scanner(), pieces())) },
+		"Map":   func() error { return drained(arraycopy.Map(ctx, pieces(), 2, nil, keepRecords)) },
+		"Scan":  func() error { return drained(arraycopy.Scan(ctx, scanner(), pieces())) },
 		"Count": func() error { return Count(ctx, scanner(), pieces()) },
 		"WriteScan": func() error {
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "out.parquet")}}
@@ -220,9 +221,9 @@ func TestCloseCountsReaders(t *testing.T) {
 	names := alike(t, 1, 5000)
 	before := storagetest.Descriptors(t)
 	f := open(t, source.Opening{}, names...)[0]
-	next := map[string]func() (Rows, error, bool){}
+	next := map[string]func() (arraycopy.Rows, error, bool){}
 	for _, name := range []string{"first", "second"} {
-		n, stop := iter.Pull2(Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords))
+		n, stop := iter.Pull2(arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords))
 		defer stop()
 		next[name] = n
 	}
@@ -315,7 +316,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Map": func(f *source.File) {
-			for range Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords) {
+			for range arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords) {
 				panic("the consumer's")
 			}
 		},
@@ -324,7 +325,7 @@ func TestConsumersPanic(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range ScanRecords(t.Context(), s, source.Split([]*source.File{f}, dataset.Shard{})) {
+			for range arraycopy.Scan(t.Context(), s, source.Split([]*source.File{f}, dataset.Shard{})) {
 				panic("the consumer's")
 			}
 		},
@@ -350,7 +351,7 @@ func TestScansOnce(t *testing.T) {
 	pieces := source.Split(files, dataset.Shard{})
 	dir := t.TempDir()
 	ways := map[string]func(*keyscan.Scanner) error{
-		"Scan":  func(s *keyscan.Scanner) error { return drained(ScanRecords(t.Context(), s, pieces)) },
+		"Scan":  func(s *keyscan.Scanner) error { return drained(arraycopy.Scan(t.Context(), s, pieces)) },
 		"Count": func(s *keyscan.Scanner) error { return Count(t.Context(), s, pieces) },
 		"WriteScan": func(s *keyscan.Scanner) error {
 			_, err := Destination{Output: Output{Name: filepath.Join(dir, "out.parquet")}}.WriteScan(t.Context(), s, pieces, files, nil)
@@ -401,7 +402,7 @@ func TestZeroFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return drained(ScanRecords(ctx, s, pieces))
+		return drained(arraycopy.Scan(ctx, s, pieces))
 	}
 	keys := func(pieces ...source.Piece) error {
 		_, _, err := keyscan.Read(ctx, pieces, keyscan.ReadOptions{Key: "a"}, func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil })
@@ -431,10 +432,10 @@ func TestZeroFiles(t *testing.T) {
 		"ReadKeys of 0 to 99":         {keys(source.Piece{File: good, Hi: 99}), "0 up to 99"},
 		"NewScanner of nil":           {new_(nil), "nil"},
 		"NewScanner of a zero":        {new_(&source.File{}), "not opened"},
-		"a zero Scanner's Scan":       {drained(ScanRecords(ctx, new(keyscan.Scanner), nil)), "NewScanner"},
+		"a zero Scanner's Scan":       {drained(arraycopy.Scan(ctx, new(keyscan.Scanner), nil)), "NewScanner"},
 		"a zero Scanner's Count":      {Count(ctx, new(keyscan.Scanner), nil), "NewScanner"},
-		"a nil Scanner's Scan":        {drained(ScanRecords(ctx, (*keyscan.Scanner)(nil), nil)), "NewScanner"},
-		"Map without work":            {drained(Map(ctx, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
+		"a nil Scanner's Scan":        {drained(arraycopy.Scan(ctx, (*keyscan.Scanner)(nil), nil)), "NewScanner"},
+		"Map without work":            {drained(arraycopy.Map(ctx, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
 		"ReadKeys without work": {func() error {
 			_, _, err := keyscan.Read(ctx, source.Split([]*source.File{good}, dataset.Shard{}), keyscan.ReadOptions{Key: "a"}, nil)
 			return err
@@ -465,10 +466,10 @@ func TestZeroFiles(t *testing.T) {
 	for what, call := range map[string]func(){
 		"Scan": func() {
 			s, _ := keyscan.NewScanner(keyscan.ScanOptions{Match: match})
-			_ = drained(ScanRecords(none, s, source.Split([]*source.File{good}, dataset.Shard{})))
+			_ = drained(arraycopy.Scan(none, s, source.Split([]*source.File{good}, dataset.Shard{})))
 		},
 		"Map": func() {
-			_ = drained(Map(none, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, keepRecords))
+			_ = drained(arraycopy.Map(none, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, keepRecords))
 		},
 		"Read":     func() { _ = drained(rowfilter.Read(none, good, 0, nil)) },
 		"KeepOpen": func() { _, _, _ = source.KeepOpen(none, good) },

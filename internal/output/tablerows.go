@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
@@ -69,7 +70,7 @@ func ReadRows(ctx context.Context, pieces []source.Piece, c *TableColumns, o Row
 			return 0, 0, err
 		}
 	}
-	r.way = tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, o.Threads), func() int64 { return tasks.Need(pieces, r.needed) + rowsNeed(pieces) })
+	r.way = tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, o.Threads), func() int64 { return tasks.Need(pieces, r.needed) + arraycopy.RowsNeed(pieces) })
 	for got, err := range tasks.Map(ctx, tasks.Ranges(pieces), r.way, r.newWorker) {
 		if err == nil {
 			err = fn(got.Value)
@@ -150,7 +151,7 @@ type rowWorker struct {
 	buf     *parquet.Buffers
 	builder *leaves.Builder
 	shred   *arrowparquet.Shredder // nil: not needed so far
-	scan    *scanWorker            // finds the rows that pass; nil: all rows pass
+	scan    *arraycopy.Worker      // finds the rows that pass; nil: all rows pass
 	rows    []uint32
 
 	file   *source.File // to which the rest belongs
@@ -165,7 +166,7 @@ type rowWorker struct {
 func (r *rowReading) newWorker() (tasks.Work[*RowBatch], error) {
 	w := &rowWorker{rowReading: r, buf: new(parquet.Buffers), builder: leaves.NewBuilder(r.table.leaves)}
 	if r.scanner != nil {
-		w.scan = &scanWorker{scanner: r.scanner, way: r.way, checks: r.scanner.Checks(), buf: w.buf}
+		w.scan = &arraycopy.Worker{Scanner: r.scanner, Way: r.way, Checks: r.scanner.Checks(), Buf: w.buf}
 	}
 	return w.work, nil
 }
@@ -197,7 +198,7 @@ func (w *rowWorker) open(f *source.File) (err error) {
 			}
 		}
 		if w.scan != nil {
-			if w.keys, err = keyscan.NewFinder(w.scanner, f, w.buf, w.scan.checks); err != nil {
+			if w.keys, err = keyscan.NewFinder(w.scanner, f, w.buf, w.scan.Checks); err != nil {
 				return err
 			}
 		} else if f.Where() != nil {
@@ -286,10 +287,10 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
 
 // passing returns the rows of a record that pass, or nil if there are none.
 func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
-	if err := w.scan.enter(w.file); err != nil {
+	if err := w.scan.Enter(w.file); err != nil {
 		return nil, err
 	}
-	rows, err := w.scan.pass(rec, group)
+	rows, err := w.scan.Pass(rec, group)
 	if err != nil {
 		return nil, err
 	}

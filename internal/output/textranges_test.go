@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -110,7 +111,7 @@ func TestTextInShards(t *testing.T) {
 
 // mapped returns the first column of the pieces, which are read as records, in order.
 func mapped(pieces []source.Piece, threads int) (ids []string, err error) {
-	for r, err := range Map(context.Background(), pieces, threads, nil, pass) {
+	for r, err := range arraycopy.Map(context.Background(), pieces, threads, nil, pass) {
 		if err != nil {
 			return nil, err
 		}

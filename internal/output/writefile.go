@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -56,7 +57,7 @@ func (w plainWriter) Write(r outRows) error {
 	if err != nil {
 		return err
 	}
-	return w.writer.Write(outRows{Rows: Rows{Piece: r.Piece, Record: plain}})
+	return w.writer.Write(outRows{Rows: arraycopy.Rows{Piece: r.Piece, Record: plain}})
 }
 
 // newWriter begins a file of the part's schema; shared: rows of other parts are written to

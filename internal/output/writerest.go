@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -122,5 +123,5 @@ func (w *ScanWriter) endRest() error {
 		g.leaves = append(g.leaves, &outLeaf{chunk: chunk})
 	}
 	r.chunks, r.rows = nil, 0
-	return w.rows.write(outRows{Rows{Piece: r.part}, g})
+	return w.rows.write(outRows{arraycopy.Rows{Piece: r.part}, g})
 }

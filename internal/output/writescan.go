@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -249,7 +250,7 @@ func (w *ScanWriter) endFilling(ctx context.Context) error {
 		if err != nil {
 			return w.rows.fail(err)
 		}
-		if err := w.rows.write(outRows{Rows{Piece: g.part}, g}); err != nil {
+		if err := w.rows.write(outRows{arraycopy.Rows{Piece: g.part}, g}); err != nil {
 			return err
 		}
 	}

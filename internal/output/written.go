@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -27,7 +28,7 @@ type partRows struct {
 
 // outRows are rows on their way to an output: a record, or rows copied as pages in its place.
 type outRows struct {
-	Rows
+	arraycopy.Rows
 	group *outGroup
 }
 
@@ -38,8 +39,8 @@ func (r outRows) release() {
 }
 
 // asOut returns records on their way to an output.
-func asOut(seq iter.Seq2[Rows, error]) iter.Seq2[outRows, error] {
-	return each.Seq(seq, func(r Rows) outRows { return outRows{Rows: r} })
+func asOut(seq iter.Seq2[arraycopy.Rows, error]) iter.Seq2[outRows, error] {
+	return each.Seq(seq, func(r arraycopy.Rows) outRows { return outRows{Rows: r} })
 }
 
 // Of returns the numbers of rows by part.

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
@@ -79,7 +80,7 @@ func idFile(path string, n int64) (err error) {
 	f := source.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(rec, nil) }
 	}, source.RecordsOptions{})
-	rows := output.Map(context.Background(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, func() (keyscan.Work, error) {
+	rows := arraycopy.Map(context.Background(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, func() (keyscan.Work, error) {
 		return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			half := rec.NumRows() / 2
 			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))
@@ -190,7 +191,7 @@ func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error
 		return 0, err
 	}
 	rows := int64(0)
-	for r, err := range output.ScanRecords(ctx, s, source.Split([]*source.File{v.ids}, dataset.Shard{})) {
+	for r, err := range arraycopy.Scan(ctx, s, source.Split([]*source.File{v.ids}, dataset.Shard{})) {
 		if err != nil {
 			return 0, err
 		}

@@ -1,4 +1,4 @@
-package output
+package arraycopy
 
 import (
 	"context"
@@ -75,4 +75,10 @@ func readGroup(ctx context.Context, p source.Piece, group int, columns func(*sou
 		}
 	}
 	return nil
+}
+
+// Rows is a record batch with its origin. The receiver releases the record.
+type Rows struct {
+	Piece  int // position among the pieces that were read
+	Record arrow.Record
 }

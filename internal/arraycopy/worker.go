@@ -1,4 +1,4 @@
-package output
+package arraycopy
 
 import (
 	"context"
@@ -16,16 +16,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// scanWorker makes records of the rows that pass, in one goroutine.
-type scanWorker struct {
-	scanner *keyscan.Scanner
-	way     tasks.Flight
-	checks  []keyscan.Check
+// Worker makes records of the rows that pass, in one goroutine.
+type Worker struct {
+	Scanner *keyscan.Scanner
+	Way     tasks.Flight
+	Checks  []keyscan.Check
 	further keyscan.Work // transforms the records; nil: leaves them unchanged
 
 	keys     *keyscan.Finder // for a Parquet file
 	keysFile *source.File
-	buf      *parquet.Buffers
+	Buf      *parquet.Buffers
 	selected []uint32
 
 	file    *source.File          // that matches belong to
@@ -37,17 +37,17 @@ type scanWorker struct {
 
 // Group scans a row group. In Parquet files it reads the keys first and then the
 // rows that pass, in others all rows.
-func (w *scanWorker) group(ctx context.Context, p source.Piece, group int, emit func(arrow.Record) error) error {
-	s := w.scanner
+func (w *Worker) group(ctx context.Context, p source.Piece, group int, emit func(arrow.Record) error) error {
+	s := w.Scanner
 	emit = w.transformed(p, group, emit)
 	if p.File.Parquet() == nil {
 		work := func(p source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			return w.work(p, group, rec, emit)
 		}
-		return readGroup(ctx, p, group, s.ReadColumns, w.way, work, w.over, emit)
+		return readGroup(ctx, p, group, s.ReadColumns, w.Way, work, w.over, emit)
 	}
 	if w.keysFile != p.File {
-		k, err := keyscan.NewFinder(s, p.File, w.buf, w.checks)
+		k, err := keyscan.NewFinder(s, p.File, w.Buf, w.Checks)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (w *scanWorker) group(ctx context.Context, p source.Piece, group int, emit 
 			return err
 		}
 		w.selected = rows
-		for rec, err := range w.way.Table(p.File).(*arrowparquet.Parquet).ReadRows(ctx, group, columns, rows) {
+		for rec, err := range w.Way.Table(p.File).(*arrowparquet.Parquet).ReadRows(ctx, group, columns, rows) {
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func (w *scanWorker) group(ctx context.Context, p source.Piece, group int, emit 
 }
 
 // transformed returns a function that transforms records before it emits them.
-func (w *scanWorker) transformed(p source.Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
+func (w *Worker) transformed(p source.Piece, group int, emit func(arrow.Record) error) func(arrow.Record) error {
 	if w.further == nil {
 		return emit
 	}
@@ -88,55 +88,55 @@ func (w *scanWorker) transformed(p source.Piece, group int, emit func(arrow.Reco
 }
 
 // over counts stored rows that were read over.
-func (w *scanWorker) over(rows int64) {
-	w.scanner.Stats.RowsIn.Add(rows)
-	if w.scanner.Options.Progress != nil {
-		w.scanner.Options.Progress(rows)
+func (w *Worker) over(rows int64) {
+	w.Scanner.Stats.RowsIn.Add(rows)
+	if w.Scanner.Options.Progress != nil {
+		w.Scanner.Options.Progress(rows)
 	}
 }
 
-func (w *scanWorker) work(p source.Piece, group int, rec arrow.Record, emit func(arrow.Record) error) error {
-	if err := w.enter(p.File); err != nil {
+func (w *Worker) work(p source.Piece, group int, rec arrow.Record, emit func(arrow.Record) error) error {
+	if err := w.Enter(p.File); err != nil {
 		return err
 	}
-	rows, err := w.pass(rec, group)
+	rows, err := w.Pass(rec, group)
 	if err != nil {
 		return err
 	}
-	st := w.scanner.Stats
+	st := w.Scanner.Stats
 	st.RowsWhere.Add(rec.NumRows())
 	st.RowsOut.Add(int64(len(rows)))
-	if len(rows) == 0 || w.scanner.Counted {
+	if len(rows) == 0 || w.Scanner.Counted {
 		return nil
 	}
-	columns, err := w.scanner.Options.ColumnsOf(p.File)
+	columns, err := w.Scanner.Options.ColumnsOf(p.File)
 	if err != nil {
 		return err
 	}
 	if n := len(columns); columns != nil {
-		rec = array.NewRecord(w.scanner.Options.SchemaWith(p.File, columns), rec.Columns()[:n], rec.NumRows())
+		rec = array.NewRecord(w.Scanner.Options.SchemaWith(p.File, columns), rec.Columns()[:n], rec.NumRows())
 		defer rec.Release()
 	}
-	kept, err := take.Record(w.scanner.Options.Mem, rec, rows)
+	kept, err := take.Record(w.Scanner.Options.Mem, rec, rows)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.File.Name(), err)
 	}
 	return emit(kept)
 }
 
-// enter prepares for the batches of a file.
-func (w *scanWorker) enter(f *source.File) error {
+// Enter prepares for the batches of a file.
+func (w *Worker) Enter(f *source.File) error {
 	if w.file == f {
 		return nil
 	}
 	w.file, w.matches = f, w.matches[:0]
-	for i, m := range w.scanner.Match {
+	for i, m := range w.Scanner.Match {
 		columns, o, err := m.Encoding()
 		if err != nil {
 			return err
 		}
-		if w.checks[i] == nil {
-			w.checks[i] = (*keyscan.Keys).Probe
+		if w.Checks[i] == nil {
+			w.Checks[i] = (*keyscan.Keys).Probe
 		}
 		keys := &keyscan.Keys{Batch: new(key.Batch), Filter: m.Filter}
 		w.matches = append(w.matches, &keyscan.RecordKeys{File: f, Columns: columns, Options: o, Filtered: true, Keys: keys})
@@ -144,30 +144,30 @@ func (w *scanWorker) enter(f *source.File) error {
 	return nil
 }
 
-// pass returns the rows to keep, ascending.
-func (w *scanWorker) pass(rec arrow.Record, group int) ([]int, error) {
+// Pass returns the rows to keep, ascending.
+func (w *Worker) Pass(rec arrow.Record, group int) ([]int, error) {
 	w.votes.Begin(int(rec.NumRows()))
 	for i, m := range w.matches {
 		m.Keys.Piece = source.Piece{File: w.file, Lo: group, Hi: group + 1}
 		err := m.Step(rec, keyscan.Position{}, func() error {
-			members, err := w.checks[i](m.Keys)
+			members, err := w.Checks[i](m.Keys)
 			if err != nil {
 				return err
 			}
 			if i == 0 {
-				w.scanner.Stats.AddNulls(w.file, group, int64(m.Keys.Batch.Nulls()))
+				w.Scanner.Stats.AddNulls(w.file, group, int64(m.Keys.Batch.Nulls()))
 			}
 			w.found = w.found[:0]
 			for _, h := range members {
 				w.found = append(w.found, m.Keys.Batch.Rows[h])
 			}
-			w.votes.Add(w.found, 0, w.scanner.Match[i].NoMatch)
+			w.votes.Add(w.found, 0, w.Scanner.Match[i].NoMatch)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	w.rows = keyscan.Passed(&w.votes, w.rows[:0], 0, w.scanner.Options.Any)
+	w.rows = keyscan.Passed(&w.votes, w.rows[:0], 0, w.Scanner.Options.Any)
 	return w.rows, nil
 }
