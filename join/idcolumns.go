@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -27,8 +27,8 @@ type idColumns struct {
 	all    *arrow.Schema // of the first file
 	of     map[int]int   // position in all → position in held
 
-	leaves *output.TableColumns // of an answer of pages: the columns to hold, in leaves
-	leafOf []uint32             // position in held → position in leaves
+	leaves *tables.Columns // of an answer of pages: the columns to hold, in leaves
+	leafOf []uint32        // position in held → position in leaves
 
 	ignoreCase bool // of names
 }

@@ -1,14 +1,14 @@
 package join
 
 import (
-	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // leafForm is the form of ID rows as leaves, for an answer whose pages are copied.
-type leafForm struct{ columns *output.TableColumns }
+type leafForm struct{ columns *tables.Columns }
 
 // NewRows implements [table.Form].
 func (f leafForm) NewRows(of *budget.Share) table.Rows {
@@ -22,10 +22,10 @@ func (f leafForm) Parse(src []byte, at int) (table.Batch, error) {
 }
 
 // leafBatch is a batch of leafForm.
-type leafBatch struct{ *output.RowBatch }
+type leafBatch struct{ *tables.Batch }
 
 // Keys implements [table.Batch].
-func (b leafBatch) Keys() (*key.Batch, error) { return b.RowBatch.Keys, nil }
+func (b leafBatch) Keys() (*key.Batch, error) { return b.Batch.Keys, nil }
 
 // Append implements [table.Batch].
 func (b leafBatch) Append(dst []byte, rows []uint32) ([]byte, error) { return b.AppendTo(dst, rows) }
@@ -34,11 +34,11 @@ func (b leafBatch) Append(dst []byte, rows []uint32) ([]byte, error) { return b.
 func (b leafBatch) Release() {}
 
 // leafRows holds rows of leafForm.
-type leafRows struct{ table *output.Table }
+type leafRows struct{ table *tables.Table }
 
 // Add implements [table.Rows].
 func (r *leafRows) Add(b table.Batch, rows []uint32) error {
-	return r.table.Append(b.(leafBatch).RowBatch, rows)
+	return r.table.Append(b.(leafBatch).Batch, rows)
 }
 
 // Seal implements [table.Rows].

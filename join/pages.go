@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -53,7 +54,7 @@ func (c *idColumns) asLeaves(files []*source.File) (_ *idColumns, err error) {
 			out.leafOf[i] = uint32(at)
 		}
 	}
-	out.leaves, err = output.NewTableColumns(files, names, c.ignoreCase)
+	out.leaves, err = tables.NewColumns(files, names, c.ignoreCase)
 	return &out, err
 }
 
@@ -149,7 +150,7 @@ func (p *pass) writeRest(ctx context.Context, w *output.ScanWriter) error {
 			return w.Rest(ctx, held, rows)
 		})
 	}
-	rest := p.newRest(func(t *output.Table) error {
+	rest := p.newRest(func(t *tables.Table) error {
 		p.tally.rowsOut.Add(int64(t.Len()))
 		return w.Rest(ctx, t, table.UpTo(nil, t.Len()))
 	})
@@ -185,14 +186,14 @@ func eachMissing(set []uint64, n int, fn func(rows []uint32) error) error {
 // rest holds ID rows without a log row that were read, until there are enough to
 // write. One goroutine uses it.
 type rest struct {
-	columns *output.TableColumns
+	columns *tables.Columns
 	share   *budget.Share
 	most    int64 // bytes to hold
-	write   func(*output.Table) error
-	table   *output.Table
+	write   func(*tables.Table) error
+	table   *tables.Table
 }
 
-func (p *pass) newRest(write func(*output.Table) error) *rest {
+func (p *pass) newRest(write func(*tables.Table) error) *rest {
 	of := p.held.account
 	r := &rest{columns: p.answer.ids.leaves, share: of.Share("IDs without a log row"), most: 4 << 20, write: write}
 	if of.Limit() > 0 {
@@ -204,7 +205,7 @@ func (p *pass) newRest(write func(*output.Table) error) *rest {
 
 // add adds rows of a batch, a part at a time if they exceed the bound.
 func (r *rest) add(b leafBatch, rows []uint32) error {
-	perRow := b.Bytes()/max(int64(b.RowBatch.Keys.Len), 1) + 1
+	perRow := b.Bytes()/max(int64(b.Batch.Keys.Len), 1) + 1
 	part := int(min(max(r.most/perRow, 1), restRows))
 	for some := range slices.Chunk(rows, part) {
 		if r.table.Len()+len(some) > restRows || r.table.Bytes()+perRow*int64(len(some)) > r.most {
@@ -212,7 +213,7 @@ func (r *rest) add(b leafBatch, rows []uint32) error {
 				return err
 			}
 		}
-		if err := r.table.Append(b.RowBatch, some); err != nil {
+		if err := r.table.Append(b.Batch, some); err != nil {
 			return err
 		}
 	}

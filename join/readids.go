@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -55,8 +55,8 @@ func (t *task) eachIDRow(ctx context.Context, m *keyscan.Predicate, fn idRows) (
 
 // eachIDLeaves is eachIDRow for an answer of pages.
 func (t *task) eachIDLeaves(ctx context.Context, m *keyscan.Predicate, fn idRows) (rows, nulls int64, err error) {
-	o := output.RowOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
-	return output.ReadRows(t.readIDs(ctx), t.idPieces, t.answer.ids.leaves, o, func(b *output.RowBatch) error {
+	o := tables.ReadOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
+	return tables.Read(t.readIDs(ctx), t.idPieces, t.answer.ids.leaves, o, func(b *tables.Batch) error {
 		return fn(b.Piece.File, leafBatch{b}, b.Keys)
 	})
 }

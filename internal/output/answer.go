@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -53,7 +54,7 @@ func newPairLayout(f *source.File, p *Pairs, like *pairLayout) (*pairLayout, err
 	a.schema[0].NumChildren = thrift.New(int32(len(a.columns)))
 	a.changed = len(a.columns) != f.StoredColumns()
 	a.own = a.from.Project(nil)
-	a.spans = spansOf(a.own.Schema)
+	a.spans = tables.SpansOf(a.own.Schema)
 	fields := make([]arrow.Field, len(a.columns))
 	for i, c := range a.columns {
 		var err error
@@ -98,7 +99,7 @@ type pairPlan struct {
 	p       *Pairs
 	from    *parquet.File
 	own     parquet.Projection // all columns of the file
-	spans   []tableSpan        // of these
+	spans   []tables.TableSpan // of these
 	changed bool               // the columns are not exactly the file's
 	ofIDs   []int              // elements of schema that come from the table
 }
@@ -106,7 +107,7 @@ type pairPlan struct {
 // ofLog adds a column of the log file.
 func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
 	span, raised := a.spans[c.Log], false
-	elements := a.own.Schema[span.element:span.endElement]
+	elements := a.own.Schema[span.Element:span.EndElement]
 	if a.p.KeepTable {
 		switch elements[0].RepetitionType.V {
 		case format.Repeated:
@@ -116,14 +117,14 @@ func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
 		}
 		a.changed = a.changed || raised
 	}
-	for l := span.leaf; l < span.endLeaf; l++ {
+	for l := span.Leaf; l < span.EndLeaf; l++ {
 		leaf := pairLeaf{log: l, table: -1, rest: restLeaf{table: -1}}
 		if raised {
 			leaf.adapt = a.from.Optional(l)
 		}
 		a.leaves = append(a.leaves, leaf)
 	}
-	a.schema, a.orders = append(a.schema, elements...), append(a.orders, a.own.Orders[span.leaf:span.endLeaf]...)
+	a.schema, a.orders = append(a.schema, elements...), append(a.orders, a.own.Orders[span.Leaf:span.EndLeaf]...)
 
 	field := a.f.Schema().Field(c.Log)
 	if !a.p.KeepTable {
@@ -142,8 +143,8 @@ func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
 // schema only.
 func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
 	of := a.p.Of
-	span := of.spans[c.Table]
-	elements := slices.Clone(of.elements[span.element:span.endElement])
+	span := of.Spans[c.Table]
+	elements := slices.Clone(of.Elements[span.Element:span.EndElement])
 	elements[0].Name = c.Name
 	for i := range elements {
 		elements[i].FieldID = thrift.Null[int32]{}
@@ -157,8 +158,8 @@ func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
 			elements[0].RepetitionType, shift = thrift.New(format.Optional), 1
 		}
 	}
-	for l := span.leaf; l < span.endLeaf; l++ {
-		as := leaves.Shape{Shift: shift, MaxDef: of.leaves[l].MaxDef + int(shift)}
+	for l := span.Leaf; l < span.EndLeaf; l++ {
+		as := leaves.Shape{Shift: shift, MaxDef: of.Leaves[l].MaxDef + int(shift)}
 		a.leaves = append(a.leaves, pairLeaf{log: -1, table: l, as: as, rest: restLeaf{table: l, as: as}})
 		a.orders = append(a.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
 	}
@@ -167,7 +168,7 @@ func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
 	}
 	a.schema = append(a.schema, elements...)
 
-	field := take.WithoutFieldKeys(of.schema.Field(c.Table), take.FieldID)
+	field := take.WithoutFieldKeys(of.Schema.Field(c.Table), take.FieldID)
 	field.Name, field.Nullable = c.Name, field.Nullable || a.p.KeepLog
 	return field, nil
 }
@@ -234,7 +235,7 @@ func (a *pairPlan) keepMetadata() error {
 
 // tableStores reports whether a file of the table stores an Arrow schema.
 func (a *pairPlan) tableStores() bool {
-	for f := range a.p.Of.sources {
+	for f := range a.p.Of.Sources {
 		if f.StoredSchema() != "" {
 			return true
 		}

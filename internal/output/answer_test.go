@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // Schemas as text: a line per element, indented by depth, with repetition, physical
@@ -172,13 +173,13 @@ func emptyFile(t testing.TB, schema []parquet.SchemaElement, orders []format.Col
 // the key that both have. ID columns have the suffix _ids.
 func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File) *Pairs {
 	t.Helper()
-	of, err := NewTableColumns(ids, nil, false)
+	of, err := tables.NewColumns(ids, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &Pairs{Of: of, Columns: func(f *source.File) (list []PairColumn) {
 		key := -1
-		for i, c := range of.schema.Fields() {
+		for i, c := range of.Schema.Fields() {
 			if c.Name == shared {
 				key = i
 			}
@@ -190,7 +191,7 @@ func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File)
 			}
 			list = append(list, col)
 		}
-		for i, c := range of.schema.Fields() {
+		for i, c := range of.Schema.Fields() {
 			if i != key {
 				list = append(list, PairColumn{Log: -1, Table: i, Name: c.Name + "_ids"})
 			}
@@ -318,7 +319,7 @@ func checkLeaves(t *testing.T, l *pairLayout, out, log *parquet.File, p *Pairs) 
 				sourcetest.Equal(t, to.Dotted+": may be NULL", to.MaxDef > 0, true)
 			}
 		} else {
-			from, shift = p.Of.leaves[leaf.table], int(leaf.as.Shift)
+			from, shift = p.Of.Leaves[leaf.table], int(leaf.as.Shift)
 			sourcetest.Equal(t, to.Dotted+": levels", leaf.as.MaxDef, to.MaxDef)
 			sourcetest.Equal(t, to.Dotted+": the rest", leaf.rest.table, leaf.table)
 		}

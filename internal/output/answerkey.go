@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -32,17 +33,17 @@ type castValue func(dst, v []byte) ([]byte, bool)
 
 // shareKey lets the last leaf, a key of the log, have the keys of the table in rows
 // without a log row.
-func (a *pairPlan) shareKey(c PairColumn, log tableSpan, field arrow.Field) error {
-	span, of := a.p.Of.spans[c.Table], a.p.Of.schema.Field(c.Table)
+func (a *pairPlan) shareKey(c PairColumn, log tables.TableSpan, field arrow.Field) error {
+	span, of := a.p.Of.Spans[c.Table], a.p.Of.Schema.Field(c.Table)
 	to, from := take.PlainType(field.Type), take.PlainType(of.Type)
 	unfit := fmt.Errorf("the key %s is %s in the log and %s in the IDs", c.Name, to, from)
-	src, dst := &a.p.Of.leaves[span.leaf], &a.from.Leaves[log.leaf]
+	src, dst := &a.p.Of.Leaves[span.Leaf], &a.from.Leaves[log.Leaf]
 	value, ok := castOf(src, dst, from, to)
 	if !ok || len(src.Path) > 1 || len(dst.Path) > 1 || src.MaxRep+dst.MaxRep > 0 {
 		return unfit
 	}
 	rest := &a.leaves[len(a.leaves)-1].rest
-	rest.table, rest.as = span.leaf, leaves.Shape{Shift: uint8(1 - src.MaxDef), MaxDef: 1}
+	rest.table, rest.as = span.Leaf, leaves.Shape{Shift: uint8(1 - src.MaxDef), MaxDef: 1}
 	if value == nil {
 		return nil
 	}

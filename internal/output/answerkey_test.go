@@ -106,7 +106,7 @@ func checkSharedKey(t *testing.T, log, ids *source.File, values [][2]string, unf
 	rest := l.leaves[0].rest
 	sourcetest.Equal(t, "leaf", rest.table, 0)
 	sourcetest.Equal(t, "highest level", rest.as.MaxDef, 1)
-	sourcetest.Equal(t, "shift", int(rest.as.Shift), 1-p.Of.leaves[0].MaxDef)
+	sourcetest.Equal(t, "shift", int(rest.as.Shift), 1-p.Of.Leaves[0].MaxDef)
 	if rest.cast == nil {
 		for _, v := range values {
 			sourcetest.Equal(t, "a key", v[1], v[0])

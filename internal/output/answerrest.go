@@ -5,6 +5,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // restLeaf says what a leaf of the output has in rows of a table without a log row:
@@ -18,14 +19,14 @@ type restLeaf struct {
 
 // restPages yields the leaf's entries for rows of a table without a log row. A page is
 // valid until the next one.
-func (l *pairLeaf) restPages(t *Table, rows []uint32) iter.Seq2[*parquet.Page, error] {
+func (l *pairLeaf) restPages(t *tables.Table, rows []uint32) iter.Seq2[*parquet.Page, error] {
 	switch r := &l.rest; {
 	case r.table < 0:
 		return r.nulls(len(rows))
 	case r.cast == nil:
-		return t.store.Pages(r.table, rows, r.as)
+		return t.Store.Pages(r.table, rows, r.as)
 	default:
-		return r.cast.pages(t.store.Pages(r.table, rows, r.as))
+		return r.cast.pages(t.Store.Pages(r.table, rows, r.as))
 	}
 }
 

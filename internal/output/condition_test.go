@@ -28,6 +28,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -383,7 +384,7 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 	// Rows in memory.
 	table := columnsOfFiles(t, files, "row")
 	var held []int64
-	read, _, err := ReadRows(ctx, pieces, table, RowOptions{Key: "row", Threads: threads}, func(b *RowBatch) error {
+	read, _, err := tables.Read(ctx, pieces, table, tables.ReadOptions{Key: "row", Threads: threads}, func(b *tables.Batch) error {
 		ints, _ := b.Keys.Ints()
 		for _, v := range ints {
 			held = append(held, int64(v))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -71,8 +72,8 @@ func geoColumns(value string, has map[string]bool) (_ string, ok bool) {
 // topLevel returns the names of a schema's top-level columns.
 func topLevel(schema []parquet.SchemaElement) map[string]bool {
 	names := map[string]bool{}
-	for _, s := range spansOf(schema) {
-		names[schema[s.element].Name] = true
+	for _, s := range tables.SpansOf(schema) {
+		names[schema[s.Element].Name] = true
 	}
 	return names
 }
@@ -87,7 +88,7 @@ func (a *pairPlan) keepSystems() {
 	for _, i := range a.ofIDs {
 		e := &a.schema[i]
 		name, ok := strings.CutPrefix(crsOf(e), crsEntry)
-		value, found := a.p.Of.metadata(name)
+		value, found := a.p.Of.Metadata(name)
 		if !ok || !found {
 			continue
 		}
@@ -125,22 +126,4 @@ func setCRS(e *parquet.SchemaElement, crs string) {
 		v = &format.GeographyType{CRS: crs, Algorithm: t.Algorithm}
 	}
 	e.LogicalType = thrift.New(format.LogicalType{Value: v})
-}
-
-// metadata returns the value of a key in the metadata of the columns' files: of the
-// first by name that has it.
-func (c *TableColumns) metadata(key string) (value string, ok bool) {
-	first := ""
-	for f := range c.sources {
-		p := f.Parquet()
-		if p == nil || ok && f.Name() >= first {
-			continue
-		}
-		for _, e := range p.File().Metadata.KeyValueMetadata {
-			if e.Key == key {
-				value, ok, first = e.Value, true, f.Name()
-			}
-		}
-	}
-	return value, ok
 }

@@ -100,7 +100,7 @@ func copyPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []
 			more: true, unmap: map[*source.File]func() error{},
 		}
 		if pairs != nil {
-			e.perRow = pairs.Of.perRow()
+			e.perRow = pairs.Of.PerRow()
 		}
 		if e.filling = left.group; e.filling != nil {
 			e.ready, left.group = []*outGroup{e.filling}, nil

@@ -191,7 +191,7 @@ func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows *selection, 
 // called when they are no longer needed.
 func (p *pageSource) partners(of *Pairs, i int, rows *selection) (next nextPage, stop func()) {
 	leaf := &p.pairs.leaves[i]
-	more, stop := iter.Pull2(of.Table.store.Pages(leaf.table, rows.partners(of), leaf.as))
+	more, stop := iter.Pull2(of.Table.Store.Pages(leaf.table, rows.partners(of), leaf.as))
 	return func() (*parquet.Page, *parquet.Dictionary, error) {
 		page, err, ok := more()
 		if !ok {

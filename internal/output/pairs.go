@@ -1,6 +1,9 @@
 package output
 
-import "github.com/bloomjoin/bloomjoin/internal/source"
+import (
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
+)
 
 // Pairs makes a scan write pairs: a row that passes stands once for each partner, a
 // row of a table, with the table's columns beside its own. The Match of the scan must
@@ -10,9 +13,9 @@ type Pairs struct {
 	Columns func(f *source.File) []PairColumn
 	// Table holds the partners. Nil: the output has no column of a table, and only
 	// their number matters.
-	Table *Table
+	Table *tables.Table
 	// Of describes the columns of Table; nil without a table.
-	Of *TableColumns
+	Of *tables.Columns
 	// Times returns how many partners an entry has, at least one. It is safe for
 	// concurrent use.
 	Times func(entry uint32) int64

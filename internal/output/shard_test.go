@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // fakeFiles makes files with row groups of random sizes, some without row groups.
@@ -223,7 +224,7 @@ func TestAbsentShards(t *testing.T) {
 		}
 		return s
 	}
-	columns, err := NewTableColumns(files, []string{"id"}, false)
+	columns, err := tables.NewColumns(files, []string{"id"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +252,7 @@ func TestAbsentShards(t *testing.T) {
 				return err
 			},
 			"ReadRows": func() error {
-				_, _, err := ReadRows(ctx, source.Split(files, s), columns, RowOptions{Key: "id"}, func(*RowBatch) error { t.Error("rows were read"); return nil })
+				_, _, err := tables.Read(ctx, source.Split(files, s), columns, tables.ReadOptions{Key: "id"}, func(*tables.Batch) error { t.Error("rows were read"); return nil })
 				return err
 			},
 			"Skippable": func() error { _, err := keyscan.Skippable(ctx, source.Split(files, s), match, 10); return err },

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -162,7 +163,7 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 			return err
 		},
 		"ReadRows": func() error {
-			_, _, err := ReadRows(ctx, pieces(), columnsOfFiles(t, files, "b"), RowOptions{Key: "a"}, func(*RowBatch) error { return nil })
+			_, _, err := tables.Read(ctx, pieces(), columnsOfFiles(t, files, "b"), tables.ReadOptions{Key: "a"}, func(*tables.Batch) error { return nil })
 			return err
 		},
 		"File.Read":   func() error { return drained(rowfilter.Read(ctx, files[0], 0, nil)) },

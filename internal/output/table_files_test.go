@@ -28,6 +28,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -82,7 +83,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 				if names != nil && k != "id" {
 					continue
 				}
-				o := RowOptions{Key: k, Match: m, Threads: 2}
+				o := tables.ReadOptions{Key: k, Match: m, Threads: 2}
 				c := columnsOfFiles(t, want, names...)
 				first, err := hold(t, c, want, o, false)
 				if err != nil {
@@ -149,7 +150,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 			files = append(files, open(t, source.Opening{}, name)...)
 		}
 		columns := columnsOfFiles(t, files)
-		h, err := hold(t, columns, files, RowOptions{Key: "id", Threads: 3}, true)
+		h, err := hold(t, columns, files, tables.ReadOptions{Key: "id", Threads: 3}, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,20 +176,20 @@ func TestRowsStoredOtherwise(t *testing.T) {
 	}
 	files := append(stored, open(t, source.Opening{}, path)...)
 	c := columnsOfFiles(t, files)
-	if c.leaves[1].Type != format.Int64 || c.sources[files[0]].leaves != nil || c.sources[files[1]].leaves == nil {
-		t.Fatalf("leaves %+v, of the files %v and %v", c.leaves, c.sources[files[0]].leaves, c.sources[files[1]].leaves)
+	if c.Leaves[1].Type != format.Int64 || c.Sources[files[0]].Leaves != nil || c.Sources[files[1]].Leaves == nil {
+		t.Fatalf("leaves %+v, of the files %v and %v", c.Leaves, c.Sources[files[0]].Leaves, c.Sources[files[1]].Leaves)
 	}
 	want := []string{ // microseconds, as the vector lists them
 		"0:0=0000000000000000 | 0:1=" + micros(253402214400000000), "0:0=0100000000000000 | 0:1=" + micros(-62135596800000000),
 		"0:0=0200000000000000 | 0:0", "0:0=0300000000000000 | 0:1=" + micros(-1),
 	}
 	for i := range want {
-		if c.leaves[0].MaxDef > 0 {
+		if c.Leaves[0].MaxDef > 0 {
 			want[i] = strings.Replace(want[i], "0:0=", "0:1=", 1)
 		}
 	}
 	want = slices.Concat(want, want)
-	h, err := hold(t, c, files, RowOptions{Key: "t", Threads: 2}, true)
+	h, err := hold(t, c, files, tables.ReadOptions{Key: "t", Threads: 2}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,23 +214,23 @@ func TestTableColumnsDiffer(t *testing.T) {
 	b := sourcetest.Write(t, filepath.Join(dir, "b.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "n", Values: []string{"x"}}))
 	c := sourcetest.Write(t, filepath.Join(dir, "c.arrow"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "ID", Values: []int64{1}}, sourcetest.Col{Name: "m", Values: []int32{1}}))
 	files := open(t, source.Opening{}, a, b, c)
-	_, err := NewTableColumns(files[:2], nil, false)
+	_, err := tables.NewColumns(files[:2], nil, false)
 	sourcetest.Says(t, "types", err, fault.ErrMismatch, "b.parquet", "columns of the ID files", "as in "+a, "int32", "utf8", "give the files the same columns")
-	_, err = NewTableColumns([]*source.File{files[0], files[2]}, []string{"id", "n"}, true)
+	_, err = tables.NewColumns([]*source.File{files[0], files[2]}, []string{"id", "n"}, true)
 	var missing *key.NotFoundError
 	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "c.arrow") {
 		t.Errorf("a missing column: %v", err)
 	}
 	for _, names := range [][]string{{"id"}, {}} {
-		if _, err := NewTableColumns(files, names, true); err != nil {
+		if _, err := tables.NewColumns(files, names, true); err != nil {
 			t.Errorf("columns %v: %v", names, err)
 		}
 	}
-	if _, err := NewTableColumns(files, []string{"id"}, false); err == nil {
+	if _, err := tables.NewColumns(files, []string{"id"}, false); err == nil {
 		t.Error("ID is id although case matters")
 	}
 	columns := columnsOfFiles(t, files[:1])
-	_, _, err = ReadRows(t.Context(), source.Split(files[1:2], dataset.Shard{}), columns, RowOptions{Key: "id"}, func(*RowBatch) error { return nil })
+	_, _, err = tables.Read(t.Context(), source.Split(files[1:2], dataset.Shard{}), columns, tables.ReadOptions{Key: "id"}, func(*tables.Batch) error { return nil })
 	sourcetest.Says(t, "another file", err, nil, b, "not one of the files")
 }
 
@@ -284,9 +285,9 @@ func TestRowsBeyondArrow(t *testing.T) {
 		}
 	}
 	c := columnsOfFiles(t, files, "t", "odd")
-	compareRows(t, "beyond Arrow", c, files, RowOptions{Key: "id"}, all)
+	compareRows(t, "beyond Arrow", c, files, tables.ReadOptions{Key: "id"}, all)
 	was, err := files[0].Parquet().File().Metadata.Schema[3].Annotation()
-	is, err2 := c.elements[2].Annotation()
+	is, err2 := c.Elements[2].Annotation()
 	if err != nil || err2 != nil || len(was) == 0 || !bytes.Equal(was, is) {
 		t.Errorf("annotation %x of the file, %x of the table, %v, %v", was, is, err, err2)
 	}
@@ -324,7 +325,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 				}
 				files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
 			}
-			o := RowOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, Threads: 2}
+			o := tables.ReadOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, Threads: 2}
 			if match {
 				o.Match = &keyscan.Predicate{Match: dataset.Match{Filter: uuids, Key: c.column}}
 			}
@@ -336,7 +337,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 		}
 	}
 	misfit := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
-	_, err := hold(t, columnsOfFiles(t, misfit), misfit, RowOptions{Key: "k::int64"}, false)
+	_, err := hold(t, columnsOfFiles(t, misfit), misfit, tables.ReadOptions{Key: "k::int64"}, false)
 	sourcetest.Says(t, "a misfit", err, key.ErrMisfit, "m.parquet: row group 1: column k")
 }
 
@@ -360,7 +361,7 @@ func TestReadRowsStops(t *testing.T) {
 			c.edit(table)
 		}
 		rows := 0
-		_, _, err := ReadRows(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, columnsOfFiles(t, []*source.File{f}), RowOptions{Key: "id", Threads: 3}, func(b *RowBatch) error {
+		_, _, err := tables.Read(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, columnsOfFiles(t, []*source.File{f}), tables.ReadOptions{Key: "id", Threads: 3}, func(b *tables.Batch) error {
 			if rows += b.Keys.Len; rows == 18 && c.fn != nil {
 				return c.fn()
 			}
@@ -377,7 +378,7 @@ func TestReadRowsStops(t *testing.T) {
 		}
 		f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 50, 3)
 		rows := 0
-		_, _, err := ReadRows(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, columnsOfFiles(t, []*source.File{f}), RowOptions{Key: "id", Threads: 3}, func(b *RowBatch) error {
+		_, _, err := tables.Read(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, columnsOfFiles(t, []*source.File{f}), tables.ReadOptions{Key: "id", Threads: 3}, func(b *tables.Batch) error {
 			if rows += b.Keys.Len; rows == after {
 				cancel(why)
 			}
@@ -398,7 +399,7 @@ func TestReadRowsStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := open(t, source.Opening{}, name)
-	_, err := hold(t, columnsOfFiles(t, files), files, RowOptions{Key: "id", Threads: 2}, false)
+	_, err := hold(t, columnsOfFiles(t, files), files, tables.ReadOptions{Key: "id", Threads: 2}, false)
 	sourcetest.Says(t, "a damaged page", err, fault.ErrCorrupt, name, "row group")
 }
 
@@ -418,8 +419,8 @@ func TestParseRows(t *testing.T) {
 		o   key.Options
 	}{{"d", integer}, {"n", key.Options{}}, {"s", key.Options{}}, {"d,s", key.Options{}}} {
 		columns := columnsOfFiles(t, files, "n", "s")
-		compareRows(t, c.key, columns, files, RowOptions{Key: c.key, Options: c.o}, all)
-		_, _, err := ReadRows(t.Context(), source.Split(files, dataset.Shard{}), columns, RowOptions{Key: c.key, Options: c.o}, func(b *RowBatch) error {
+		compareRows(t, c.key, columns, files, tables.ReadOptions{Key: c.key, Options: c.o}, all)
+		_, _, err := tables.Read(t.Context(), source.Split(files, dataset.Shard{}), columns, tables.ReadOptions{Key: c.key, Options: c.o}, func(b *tables.Batch) error {
 			stored, err := b.AppendTo(nil, nil)
 			if err != nil {
 				return err

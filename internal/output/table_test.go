@@ -26,6 +26,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -83,18 +84,18 @@ func (r *leafRows) add(t testing.TB, p *parquet.Page, dict *parquet.Dictionary, 
 
 // directly reads the leaves of the columns from the pages of Parquet files, and
 // returns the rendered rows that keep lets through, or the first error.
-func directly(t testing.TB, c *TableColumns, files []*source.File, keep func(f *source.File, row int) bool) ([]string, error) {
+func directly(t testing.TB, c *tables.Columns, files []*source.File, keep func(f *source.File, row int) bool) ([]string, error) {
 	t.Helper()
 	var out []string
 	for _, f := range files {
-		src, file := c.sources[f], f.Parquet().File()
+		src, file := c.Sources[f], f.Parquet().File()
 		shapes := make([]map[int]parquet.Shape, f.NumGroups())
-		if src.leaves == nil {
+		if src.Leaves == nil {
 			t.Fatalf("%s: pages are not read", f.Name())
 		}
-		all := make([]leafRows, len(src.leaves))
-		for i, leaf := range src.leaves {
-			all[i].leaf = &c.leaves[i]
+		all := make([]leafRows, len(src.Leaves))
+		for i, leaf := range src.Leaves {
+			all[i].leaf = &c.Leaves[i]
 			for g := range f.NumGroups() {
 				chunk := file.Chunk(g, leaf)
 				for {
@@ -106,7 +107,7 @@ func directly(t testing.TB, c *TableColumns, files []*source.File, keep func(f *
 						chunk.Close()
 						return nil, err
 					}
-					all[i].add(t, p, chunk.Dictionary(), c.leaves[i].MaxDef-file.Leaves[leaf].MaxDef)
+					all[i].add(t, p, chunk.Dictionary(), c.Leaves[i].MaxDef-file.Leaves[leaf].MaxDef)
 				}
 				chunk.Close()
 				if shapes[g] == nil {
@@ -138,12 +139,12 @@ func across(all []leafRows, row int) string {
 }
 
 // rendered returns the rows of a table.
-func rendered(t testing.TB, c *TableColumns, table *Table) []string {
+func rendered(t testing.TB, c *tables.Columns, table *tables.Table) []string {
 	t.Helper()
-	all := make([]leafRows, len(c.leaves))
-	for i := range c.leaves {
-		all[i].leaf = &c.leaves[i]
-		for p, err := range table.store.Pages(i, upTo32(table.Len()), leaves.Shape{MaxDef: c.leaves[i].MaxDef}) {
+	all := make([]leafRows, len(c.Leaves))
+	for i := range c.Leaves {
+		all[i].leaf = &c.Leaves[i]
+		for p, err := range table.Store.Pages(i, tables.UpTo32(table.Len()), leaves.Shape{MaxDef: c.Leaves[i].MaxDef}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,9 +158,9 @@ func rendered(t testing.TB, c *TableColumns, table *Table) []string {
 	return out
 }
 
-// heldRows is what ReadRows has read.
+// heldRows is what Read has read.
 type heldRows struct {
-	table       *Table
+	table       *tables.Table
 	keys        []string // by row: the bytes of the key, or "NULL"
 	batches     int
 	rows, nulls int64
@@ -176,16 +177,16 @@ func keyText(k *key.Batch) []string {
 
 // hold reads rows into a table: as they come, or by way of their stored form, in two
 // parts.
-func hold(t testing.TB, c *TableColumns, files []*source.File, o RowOptions, stored bool) (h heldRows, err error) {
+func hold(t testing.TB, c *tables.Columns, files []*source.File, o tables.ReadOptions, stored bool) (h heldRows, err error) {
 	t.Helper()
 	h.table = c.NewTable(nil)
-	h.rows, h.nulls, err = ReadRows(t.Context(), source.Split(files, dataset.Shard{}), c, o, func(b *RowBatch) error {
+	h.rows, h.nulls, err = tables.Read(t.Context(), source.Split(files, dataset.Shard{}), c, o, func(b *tables.Batch) error {
 		h.batches++
 		if !stored {
 			h.keys = append(h.keys, keyText(b.Keys)...)
 			return h.table.Append(b, nil)
 		}
-		all := upTo32(b.Keys.Len)
+		all := tables.UpTo32(b.Keys.Len)
 		for _, some := range [][]uint32{all[:len(all)/3], all[len(all)/3:]} {
 			bytes, err := b.AppendTo([]byte("before"), some)
 			if err != nil {
@@ -287,7 +288,7 @@ func TestReadRows(t *testing.T) {
 				continue
 			}
 			files := open(t, source.Opening{InFlight: inFlight}, name)
-			c, err := NewTableColumns(files, nil, false)
+			c, err := tables.NewColumns(files, nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -309,7 +310,7 @@ func TestReadRows(t *testing.T) {
 				}
 				for _, threads := range []int{1, 4} {
 					what := fmt.Sprintf("%s, in flight %d, match %t, threads %d", filepath.Base(name), inFlight, match, threads)
-					h, err := hold(t, c, files, RowOptions{Key: "id", Match: m, Threads: threads}, threads == 4)
+					h, err := hold(t, c, files, tables.ReadOptions{Key: "id", Match: m, Threads: threads}, threads == 4)
 					if err != nil {
 						t.Fatalf("%s: %v", what, err)
 					}
@@ -349,7 +350,7 @@ func all(*source.File, int) bool { return true }
 
 // compareRows reads rows with and without their stored form, and compares them with
 // those of the pages.
-func compareRows(t testing.TB, what string, c *TableColumns, files []*source.File, o RowOptions, keep func(*source.File, int) bool) heldRows {
+func compareRows(t testing.TB, what string, c *tables.Columns, files []*source.File, o tables.ReadOptions, keep func(*source.File, int) bool) heldRows {
 	t.Helper()
 	want, err := directly(t, c, files, keep)
 	if err != nil {
@@ -365,9 +366,9 @@ func compareRows(t testing.TB, what string, c *TableColumns, files []*source.Fil
 	return h
 }
 
-func columnsOfFiles(t testing.TB, files []*source.File, names ...string) *TableColumns {
+func columnsOfFiles(t testing.TB, files []*source.File, names ...string) *tables.Columns {
 	t.Helper()
-	c, err := NewTableColumns(files, names, false)
+	c, err := tables.NewColumns(files, names, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +404,7 @@ func TestRowsInBlocks(t *testing.T) {
 				files := open(t, source.Opening{InFlight: inFlight}, path)
 				c := columnsOfFiles(t, files, columns...)
 				what := fmt.Sprintf("columns %v, key %s, in flight %d", columns, k, inFlight)
-				h := compareRows(t, what, c, files, RowOptions{Key: k, Threads: 2}, all)
+				h := compareRows(t, what, c, files, tables.ReadOptions{Key: k, Threads: 2}, all)
 				sameRows(t, what+": keys", h.keys, keysIn(t, files, k, key.Options{}))
 				if columns == nil && inFlight > 0 && h.batches <= max(batches, 2) {
 					t.Errorf("%s: %d batches, %d without a limit", what, h.batches, batches)
@@ -430,11 +431,11 @@ func TestLeafCursor(t *testing.T) {
 			var all []leafRows
 			chosen := map[int]bool{}
 			for i := range file.Leaves {
-				all = append(all, leafRows{leaf: &c.leaves[i]})
+				all = append(all, leafRows{leaf: &c.Leaves[i]})
 			}
 			first := 0
 			for g := range f.NumGroups() {
-				rows := upTo32(int(f.GroupRows(g)))
+				rows := tables.UpTo32(int(f.GroupRows(g)))
 				if try%2 == 1 {
 					rows = slices.DeleteFunc(rows, func(uint32) bool { return rng.IntN(3) > 0 })
 				}
@@ -443,25 +444,25 @@ func TestLeafCursor(t *testing.T) {
 				}
 				first += int(f.GroupRows(g))
 				for i := range file.Leaves {
-					cursor := &leafCursor{file: file, group: g, leaf: &file.Leaves[i]}
+					cursor := &tables.LeafCursor{File: file, Group: g, Leaf: &file.Leaves[i]}
 					for left := rows; len(left) > 0; {
 						n := min(1+rng.IntN(300), len(left))
 						var some []uint32
 						if len(left) < int(f.GroupRows(g)) {
 							some = left
 						}
-						cursor.open(file.ClaimFor(t.Context()), nil, some)
-						if err := cursor.take(t.Context(), n, n == len(left), func(p *parquet.Page, dict *parquet.Dictionary) error {
+						cursor.Open(file.ClaimFor(t.Context()), nil, some)
+						if err := cursor.Take(t.Context(), n, n == len(left), func(p *parquet.Page, dict *parquet.Dictionary) error {
 							all[i].add(t, p, dict, 0)
 							return nil
 						}); err != nil {
 							t.Fatal(err)
 						}
 						if left = left[n:]; rng.IntN(4) == 0 {
-							cursor.rest()
+							cursor.Rest()
 						}
 					}
-					cursor.rest()
+					cursor.Rest()
 				}
 			}
 			rows, err := directly(t, c, []*source.File{f}, func(_ *source.File, row int) bool { return chosen[row] })
@@ -483,8 +484,8 @@ func TestLongRowsAreCut(t *testing.T) {
 	c := columnsOfFiles(t, f)
 	stop := errors.New("enough")
 	rows := 0
-	_, _, err := ReadRows(t.Context(), source.Split(f, dataset.Shard{}), c, RowOptions{Key: c.schema.Field(0).Name, Threads: 2}, func(b *RowBatch) error {
-		if n := b.block.Bytes(); n > 8<<20 {
+	_, _, err := tables.Read(t.Context(), source.Split(f, dataset.Shard{}), c, tables.ReadOptions{Key: c.Schema.Field(0).Name, Threads: 2}, func(b *tables.Batch) error {
+		if n := b.Block.Bytes(); n > 8<<20 {
 			t.Fatalf("a block of %d bytes", n)
 		}
 		if rows += b.Keys.Len; rows > 100 {
@@ -497,7 +498,7 @@ func TestLongRowsAreCut(t *testing.T) {
 	}
 	f = open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, longList)
 	c = columnsOfFiles(t, f)
-	_, _, err = ReadRows(t.Context(), source.Split(f, dataset.Shard{}), c, RowOptions{Key: "user", Threads: 2}, func(b *RowBatch) error { return nil })
+	_, _, err = tables.Read(t.Context(), source.Split(f, dataset.Shard{}), c, tables.ReadOptions{Key: "user", Threads: 2}, func(b *tables.Batch) error { return nil })
 	sourcetest.Says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
 }
 
@@ -515,12 +516,12 @@ func TestRowsOfVectors(t *testing.T) {
 		}
 		c := columnsOfFiles(t, files)
 		want, wantErr := directly(t, c, files, all)
-		for _, f := range c.schema.Fields() {
+		for _, f := range c.Schema.Fields() {
 			if _, err := key.ClassOf(f.Type); err != nil {
 				continue
 			}
 			k := key.Path{f.Name}.String()
-			h, err := hold(t, c, files, RowOptions{Key: k}, false)
+			h, err := hold(t, c, files, tables.ReadOptions{Key: k}, false)
 			if (wantErr == nil) != (err == nil) {
 				t.Errorf("%s: key %s: %v; directly: %v", path, k, err, wantErr)
 			}

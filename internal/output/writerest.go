@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
@@ -34,14 +35,14 @@ type restWriter struct {
 // Rest writes rows of a table without a log row, after all rows of the log: NULLs in
 // the log's columns, unless [PairColumn] says otherwise. The rows must have the columns
 // of the scanner's Pairs, whose KeepTable must be set.
-func (w *ScanWriter) Rest(ctx context.Context, t *Table, rows []uint32) error {
+func (w *ScanWriter) Rest(ctx context.Context, t *tables.Table, rows []uint32) error {
 	if w.failed == nil {
 		w.failed = w.restRows(ctx, t, rows)
 	}
 	return w.failed
 }
 
-func (w *ScanWriter) restRows(ctx context.Context, t *Table, rows []uint32) error {
+func (w *ScanWriter) restRows(ctx context.Context, t *tables.Table, rows []uint32) error {
 	r := w.rest
 	if r == nil {
 		return errors.New("rows without a log row for an output that keeps none")
@@ -68,7 +69,7 @@ func (w *ScanWriter) restRows(ctx context.Context, t *Table, rows []uint32) erro
 }
 
 // add adds rows to the row group.
-func (r *restWriter) add(t *Table, rows []uint32) error {
+func (r *restWriter) add(t *tables.Table, rows []uint32) error {
 	if r.chunks == nil {
 		for i := range r.source.leaves {
 			c := r.source.layout.Chunk(i)

@@ -1,4 +1,4 @@
-package output
+package tables
 
 import (
 	"encoding/binary"
@@ -13,20 +13,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// RowBatch is consecutive rows, or some rows in order, of a row group, with their
+// Batch is consecutive rows, or some rows in order, of a row group, with their
 // keys. It is valid until the function that received it returns.
-type RowBatch struct {
+type Batch struct {
 	Piece source.Piece // the row group; without a File if the batch was parsed
 	Keys  *key.Batch   // of the rows; Keys.Rows number rows of the batch, Keys.Len counts them
 
-	block  *leaves.Block
+	Block  *leaves.Block
 	first  int          // row of block with which the batch begins
 	record arrow.Record // holds the memory of the keys; nil: they have their own
 	rows   []uint32     // memory for AppendTo
 }
 
 // Release releases the memory of the batch.
-func (b *RowBatch) Release() {
+func (b *Batch) Release() {
 	if b.record != nil {
 		b.record.Release()
 		b.record = nil
@@ -34,14 +34,14 @@ func (b *RowBatch) Release() {
 }
 
 // Bytes returns the approximate memory of the batch.
-func (b *RowBatch) Bytes() int64 {
-	return b.block.Bytes() * int64(b.Keys.Len) / int64(max(b.block.Len(), 1))
+func (b *Batch) Bytes() int64 {
+	return b.Block.Bytes() * int64(b.Keys.Len) / int64(max(b.Block.Len(), 1))
 }
 
 // inBlock returns rows of the batch, all if rows is nil, as rows of its block: nil for
 // all. It may use the memory of buf.
-func (b *RowBatch) inBlock(buf *[]uint32, rows []uint32) []uint32 {
-	if b.first == 0 && (rows != nil || b.Keys.Len == b.block.Len()) {
+func (b *Batch) inBlock(buf *[]uint32, rows []uint32) []uint32 {
+	if b.first == 0 && (rows != nil || b.Keys.Len == b.Block.Len()) {
 		return rows
 	}
 	out := (*buf)[:0]
@@ -68,8 +68,8 @@ const (
 )
 
 // AppendTo appends rows of the batch, all if rows is nil, with their keys to dst, in
-// a form that [TableColumns.Parse] reads.
-func (b *RowBatch) AppendTo(dst []byte, rows []uint32) ([]byte, error) {
+// a form that [Columns.Parse] reads.
+func (b *Batch) AppendTo(dst []byte, rows []uint32) ([]byte, error) {
 	n := b.Keys.Len
 	if rows != nil {
 		n = len(rows)
@@ -89,7 +89,7 @@ func (b *RowBatch) AppendTo(dst []byte, rows []uint32) ([]byte, error) {
 	dst = binary.AppendUvarint(dst, uint64(n))
 	dst = append(dst, has...)
 	dst = appendKeys(dst, b.Keys, at)
-	return b.block.Append(dst, b.inBlock(&b.rows, rows)), nil
+	return b.Block.Append(dst, b.inBlock(&b.rows, rows)), nil
 }
 
 // positionOf finds a row in an ascending list of rows.
@@ -149,8 +149,8 @@ func appendKeys(dst []byte, k *key.Batch, at []uint32) []byte {
 // errBatch means that bytes are not those of a batch of rows.
 var errBatch = errors.New("not a batch of rows")
 
-// Parse reads what [RowBatch.AppendTo] has written. The batch refers to src.
-func (c *TableColumns) Parse(src []byte) (*RowBatch, error) {
+// Parse reads what [Batch.AppendTo] has written. The batch refers to src.
+func (c *Columns) Parse(src []byte) (*Batch, error) {
 	rows, n := binary.Uvarint(src)
 	if n <= 0 || rows/8 > uint64(len(src)) {
 		return nil, errBatch
@@ -164,7 +164,7 @@ func (c *TableColumns) Parse(src []byte) (*RowBatch, error) {
 	if n <= 0 || size > uint64(len(rest)-n) {
 		return nil, errBatch
 	}
-	b := &RowBatch{Keys: new(key.Batch)}
+	b := &Batch{Keys: new(key.Batch)}
 	var with []uint32 // rows with a key
 	for row := range uint32(rows) {
 		if has[row/8]>>(row%8)&1 != 0 {
@@ -177,11 +177,11 @@ func (c *TableColumns) Parse(src []byte) (*RowBatch, error) {
 	copy(b.Keys.Rows, with)
 	b.Keys.Len = int(rows)
 	var err error
-	if b.block, err = leaves.Parse(c.leaves, rest[n+int(size):]); err != nil {
+	if b.Block, err = leaves.Parse(c.Leaves, rest[n+int(size):]); err != nil {
 		return nil, err
 	}
-	if b.block.Len() != int(rows) {
-		return nil, fmt.Errorf("%w: keys of %d rows, and %d rows", errBatch, rows, b.block.Len())
+	if b.Block.Len() != int(rows) {
+		return nil, fmt.Errorf("%w: keys of %d rows, and %d rows", errBatch, rows, b.Block.Len())
 	}
 	return b, nil
 }

@@ -1,4 +1,4 @@
-package output
+package tables
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 )
 
 // fromLeaves emits the rows of a range of a Parquet file in blocks of bounded size.
-func (w *rowWorker) fromLeaves(ctx context.Context, r tasks.Range, emit func(*RowBatch) error) error {
+func (w *rowWorker) fromLeaves(ctx context.Context, r tasks.Range, emit func(*Batch) error) error {
 	rows, err := w.rowsIn(ctx, r)
 	if err != nil || len(rows) == 0 {
 		return err
@@ -100,15 +100,15 @@ type rowFill struct {
 	*rowWorker
 	group   int
 	rows    []uint32 // still to be read
-	cursors []*leafCursor
+	cursors []*LeafCursor
 	claim   *parquet.Claim // for the pages of all cursors
-	reading *leafCursor
+	reading *LeafCursor
 	again   bool // pages are read again for each block
 
 	// The block that is being read.
 	n       int // rows
 	bytes   int64
-	batches []*RowBatch
+	batches []*Batch
 	shapes  map[int]parquet.Shape
 	plain   []byte   // values of the key's leaf
 	there   []uint32 // the rows that have them; nil: all rows
@@ -122,12 +122,12 @@ func (w *rowWorker) newFill(ctx context.Context, group int, rows []uint32) *rowF
 	file := w.file.Parquet().File()
 	f := &rowFill{rowWorker: w, group: group, rows: rows, claim: file.ClaimFor(ctx)}
 	f.claim.Evict = f.evict
-	of := w.source.leaves
+	of := w.source.Leaves
 	if w.leaf != nil && !slices.Contains(of, w.leaf.Values.Index()) {
 		of = append(slices.Clone(of), w.leaf.Values.Index())
 	}
 	for _, leaf := range of {
-		f.cursors = append(f.cursors, &leafCursor{file: file, group: group, leaf: &file.Leaves[leaf]})
+		f.cursors = append(f.cursors, &LeafCursor{File: file, Group: group, Leaf: &file.Leaves[leaf]})
 	}
 	return f
 }
@@ -143,7 +143,7 @@ func (f *rowFill) close() {
 func (f *rowFill) evict() {
 	for _, c := range f.cursors {
 		if c != f.reading {
-			c.rest()
+			c.Rest()
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (f *rowFill) drop() {
 }
 
 // emit emits the batches of the block.
-func (f *rowFill) emit(emit func(*RowBatch) error) error {
+func (f *rowFill) emit(emit func(*Batch) error) error {
 	for len(f.batches) > 0 {
 		b := f.batches[0]
 		f.batches = f.batches[1:]
@@ -171,14 +171,14 @@ func (f *rowFill) emit(emit func(*RowBatch) error) error {
 	return nil
 }
 
-// block reads the next n rows into one block, which has one batch or several. The
+// Block reads the next n rows into one block, which has one batch or several. The
 // error is errLarge if there are several rows and the block would take more than twice
 // the limit; then it can be called again with fewer.
 func (f *rowFill) block(ctx context.Context, n int) error {
 	f.n, f.bytes, f.shapes = n, 0, map[int]parquet.Shape{}
 	f.plain, f.there, f.seen = nil, nil, 0
 	err := f.byPages(ctx)
-	if err == nil && f.source.leaves == nil {
+	if err == nil && f.source.Leaves == nil {
 		err = f.byRecords(ctx)
 	}
 	if err == nil && f.leaf != nil {
@@ -188,7 +188,7 @@ func (f *rowFill) block(ctx context.Context, n int) error {
 	}
 	if err != nil {
 		f.close()
-		f.builder = leaves.NewBuilder(f.table.leaves)
+		f.builder = leaves.NewBuilder(f.table.Leaves)
 		return source.InGroup(err, f.file, f.group)
 	}
 	block, err := f.builder.Block(n)
@@ -196,7 +196,7 @@ func (f *rowFill) block(ctx context.Context, n int) error {
 		return f.placed(f.group, err)
 	}
 	for _, b := range f.batches {
-		b.block = block
+		b.Block = block
 	}
 	return nil
 }
@@ -215,16 +215,16 @@ func (f *rowFill) byPages(ctx context.Context) error {
 	open := int64(0)
 	for i, c := range f.cursors {
 		f.reading = c
-		c.open(f.claim, buf, rows)
-		err := c.take(ctx, f.n, last, func(p *parquet.Page, dict *parquet.Dictionary) error {
-			f.shapes[c.leaf.Index] = file.AddShape(f.shapes[c.leaf.Index], c.leaf.Index, p)
+		c.Open(f.claim, buf, rows)
+		err := c.Take(ctx, f.n, last, func(p *parquet.Page, dict *parquet.Dictionary) error {
+			f.shapes[c.Leaf.Index] = file.AddShape(f.shapes[c.Leaf.Index], c.Leaf.Index, p)
 			return f.add(i, c, p, dict)
 		})
 		if err != nil {
 			return err
 		}
 		if size := c.buf.Size(); last || f.claim.Crowded() || open+size > keptBytes {
-			c.rest()
+			c.Rest()
 			f.again = f.again || !last
 		} else {
 			open += size
@@ -234,9 +234,9 @@ func (f *rowFill) byPages(ctx context.Context) error {
 }
 
 // add adds entries that cursor i has read to the block and to the keys.
-func (f *rowFill) add(i int, c *leafCursor, p *parquet.Page, dict *parquet.Dictionary) error {
-	if f.leaf != nil && f.leaf.Values.Index() == c.leaf.Index {
-		if err := f.addKeys(p, dict); err != nil || i >= len(f.source.leaves) {
+func (f *rowFill) add(i int, c *LeafCursor, p *parquet.Page, dict *parquet.Dictionary) error {
+	if f.leaf != nil && f.leaf.Values.Index() == c.Leaf.Index {
+		if err := f.addKeys(p, dict); err != nil || i >= len(f.source.Leaves) {
 			return err
 		}
 	}
@@ -245,7 +245,7 @@ func (f *rowFill) add(i int, c *leafCursor, p *parquet.Page, dict *parquet.Dicti
 
 // addLeaf adds entries of a leaf of the table to the block.
 func (f *rowFill) addLeaf(leaf int, p *parquet.Page, dict *parquet.Dictionary) error {
-	l := &f.table.leaves[leaf]
+	l := &f.table.Leaves[leaf]
 	n := p.PlainSize(dict, l.Width()) + int64(4*p.Values)
 	if l.Width() > 0 && l.MaxRep == 0 {
 		n = int64(p.Values) * int64(l.Width()) // NULLs take as much
@@ -318,7 +318,7 @@ func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
 		f.plain = append(f.plain, p.Plain...)
 	}
 	if p.NonNull < p.Values && f.there == nil {
-		f.there = upTo32(f.seen)
+		f.there = UpTo32(f.seen)
 	}
 	if f.there != nil {
 		full := uint8(f.file.Parquet().File().Leaves[f.leaf.Values.Index()].MaxDef)
@@ -332,8 +332,8 @@ func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
 	return nil
 }
 
-// upTo32 returns the numbers below n, in a slice that is not nil.
-func upTo32(n int) []uint32 {
+// UpTo32 returns the numbers below n, in a slice that is not nil.
+func UpTo32(n int) []uint32 {
 	s := make([]uint32, n)
 	for i := range s {
 		s[i] = uint32(i)

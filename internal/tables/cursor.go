@@ -1,4 +1,4 @@
-package output
+package tables
 
 import (
 	"bytes"
@@ -13,12 +13,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
-// leafCursor reads rows of a leaf of a row group, some at a time. Its page may be
+// LeafCursor reads rows of a leaf of a row group, some at a time. Its page may be
 // dropped between any two calls; it is then read again.
-type leafCursor struct {
-	file  *parquet.File
-	group int
-	leaf  *parquet.Leaf
+type LeafCursor struct {
+	File  *parquet.File
+	Group int
+	Leaf  *parquet.Leaf
 
 	buf   *parquet.Buffers // nil: not open
 	lent  bool             // buf serves others afterwards
@@ -34,7 +34,7 @@ type leafCursor struct {
 
 // Open opens the chunk with buf, or with own memory if buf is nil. rows are the rows that
 // the cursor has left, or nil for the whole row group.
-func (c *leafCursor) open(claim *parquet.Claim, buf *parquet.Buffers, rows []uint32) {
+func (c *LeafCursor) Open(claim *parquet.Claim, buf *parquet.Buffers, rows []uint32) {
 	if c.buf != nil {
 		return
 	}
@@ -42,14 +42,14 @@ func (c *leafCursor) open(claim *parquet.Claim, buf *parquet.Buffers, rows []uin
 		c.buf = new(parquet.Buffers)
 	}
 	c.buf.ChargeTo(claim)
-	c.chunk = c.file.ChunkIn(c.buf, c.group, c.leaf.Index)
+	c.chunk = c.File.ChunkIn(c.buf, c.Group, c.Leaf.Index)
 	if rows != nil {
 		c.chunk.Select(rows)
 	}
 }
 
-// rest closes the chunk and frees its memory.
-func (c *leafCursor) rest() {
+// Rest closes the chunk and frees its memory.
+func (c *LeafCursor) Rest() {
 	if c.buf == nil {
 		return
 	}
@@ -63,11 +63,11 @@ func (c *leafCursor) rest() {
 	c.buf, c.chunk, c.page = nil, nil, nil
 }
 
-// take passes the entries of the next n rows to add, page by page. The cursor must be
+// Take passes the entries of the next n rows to add, page by page. The cursor must be
 // open. last says that n rows are all that is left.
-func (c *leafCursor) take(ctx context.Context, n int, last bool, add func(*parquet.Page, *parquet.Dictionary) error) error {
+func (c *LeafCursor) Take(ctx context.Context, n int, last bool, add func(*parquet.Page, *parquet.Dictionary) error) error {
 	for taken := 0; ; {
-		if taken == n && c.leaf.MaxRep == 0 && !last {
+		if taken == n && c.Leaf.MaxRep == 0 && !last {
 			return nil
 		}
 		more, err := c.advance(ctx)
@@ -78,7 +78,7 @@ func (c *leafCursor) take(ctx context.Context, n int, last bool, add func(*parqu
 		if more {
 			entries, begun = c.span(n - taken)
 		}
-		switch at := (fault.At{File: c.file.Name, RowGroup: c.group + 1, Column: c.leaf.Dotted}); {
+		switch at := (fault.At{File: c.File.Name, RowGroup: c.Group + 1, Column: c.Leaf.Dotted}); {
 		case entries > 0:
 			taken += begun
 			if err := add(c.next(entries, begun), c.chunk.Dictionary()); err != nil {
@@ -96,7 +96,7 @@ func (c *leafCursor) take(ctx context.Context, n int, last bool, add func(*parqu
 
 // advance makes sure that the page has an entry left. It returns false at the end of
 // the chunk.
-func (c *leafCursor) advance(ctx context.Context) (bool, error) {
+func (c *LeafCursor) advance(ctx context.Context) (bool, error) {
 	for c.page == nil || c.entry == c.page.Values {
 		p, err := c.chunk.Next(ctx)
 		c.page, c.entry, c.value, c.plain = p, 0, 0, 0
@@ -113,7 +113,7 @@ func (c *leafCursor) advance(ctx context.Context) (bool, error) {
 
 // span returns the number of entries of the page that belong to the row that has begun
 // and the next n rows, and the number of rows that begin among them.
-func (c *leafCursor) span(n int) (entries, begun int) {
+func (c *LeafCursor) span(n int) (entries, begun int) {
 	p := c.page
 	if p.Rep == nil {
 		n = min(n, p.Values-c.entry)
@@ -133,7 +133,7 @@ func (c *leafCursor) span(n int) (entries, begun int) {
 
 // next returns the next entries of the page, among which the given number of rows
 // begins. They are valid until the page is left.
-func (c *leafCursor) next(entries, rows int) *parquet.Page {
+func (c *LeafCursor) next(entries, rows int) *parquet.Page {
 	p := c.page
 	from, to := c.entry, c.entry+entries
 	c.entry = to
@@ -149,17 +149,17 @@ func (c *leafCursor) next(entries, rows int) *parquet.Page {
 	if p.Def != nil {
 		q.Def = p.Def[from:to]
 		if p.NonNull < p.Values {
-			q.NonNull = bytes.Count(q.Def, []byte{uint8(c.leaf.MaxDef)})
+			q.NonNull = bytes.Count(q.Def, []byte{uint8(c.Leaf.MaxDef)})
 		}
 	}
 	at := c.value
 	c.value += q.NonNull
-	switch width := c.leaf.Width(); {
+	switch width := c.Leaf.Width(); {
 	case p.Coded:
 		q.Indices = p.Indices[at:c.value]
 	case width > 0:
 		q.Plain = p.Plain[at*width : c.value*width]
-	case c.leaf.Type == format.Boolean:
+	case c.Leaf.Type == format.Boolean:
 		q.Plain = c.booleans(p.Plain, at, q.NonNull)
 	default:
 		start := c.plain
@@ -172,7 +172,7 @@ func (c *leafCursor) next(entries, rows int) *parquet.Page {
 }
 
 // booleans returns n booleans from position at on, eight to a byte.
-func (c *leafCursor) booleans(packed []byte, at, n int) []byte {
+func (c *LeafCursor) booleans(packed []byte, at, n int) []byte {
 	if at%8 == 0 {
 		return packed[at/8 : (at+n+7)/8]
 	}

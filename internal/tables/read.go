@@ -1,4 +1,4 @@
-package output
+package tables
 
 import (
 	"context"
@@ -26,9 +26,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// RowOptions says which rows [ReadRows] reads. Key and Options are those of
+// ReadOptions says which rows [Read] reads. Key and Options are those of
 // [keyscan.ReadOptions].
-type RowOptions struct {
+type ReadOptions struct {
 	Key string
 	key.Options
 	// Match, if not nil, selects rows: those whose key passes its Filter or, if set,
@@ -39,11 +39,11 @@ type RowOptions struct {
 	Threads int
 }
 
-// ReadRows calls fn with the rows of the pieces, in order, on the calling goroutine.
+// Read calls fn with the rows of the pieces, in order, on the calling goroutine.
 // The pieces are of the files with which c was made. Values that are not IDs under the
 // rule are an error. rows is the number of rows that were read or skipped, and nulls
 // that of the rows among them that have a NULL in the key.
-func ReadRows(ctx context.Context, pieces []source.Piece, c *TableColumns, o RowOptions, fn func(*RowBatch) error) (rows, nulls int64, err error) {
+func Read(ctx context.Context, pieces []source.Piece, c *Columns, o ReadOptions, fn func(*Batch) error) (rows, nulls int64, err error) {
 	ctx, release, err := source.MapPieces(ctx, pieces)
 	if err != nil {
 		return 0, 0, err
@@ -61,7 +61,7 @@ func ReadRows(ctx context.Context, pieces []source.Piece, c *TableColumns, o Row
 		return 0, 0, err
 	}
 	for _, p := range pieces {
-		if c.sources[p.File] == nil {
+		if c.Sources[p.File] == nil {
 			return 0, 0, fmt.Errorf("%s: not one of the files of these columns", p.File.Name())
 		}
 	}
@@ -88,10 +88,10 @@ func ReadRows(ctx context.Context, pieces []source.Piece, c *TableColumns, o Row
 	return r.read.Load(), r.nulls.Load(), nil
 }
 
-// rowReading is what the workers of one ReadRows call share.
+// rowReading is what the workers of one Read call share.
 type rowReading struct {
-	table   *TableColumns
-	options RowOptions
+	table   *Columns
+	options ReadOptions
 	columns []key.Column
 	way     tasks.Flight
 	scanner *keyscan.Scanner // nil: all rows are read
@@ -136,7 +136,7 @@ func (r *rowReading) needed(f *source.File) ([]int, error) {
 	if err != nil {
 		return []int{}, err
 	}
-	columns := append([]int{}, r.table.sources[f].columns...)
+	columns := append([]int{}, r.table.Sources[f].columns...)
 	for _, c := range enc.Columns() {
 		if !slices.Contains(columns, c) {
 			columns = append(columns, c)
@@ -163,8 +163,8 @@ type rowWorker struct {
 	ids    *key.Encoder      // of records with the key's columns; nil before the first one
 }
 
-func (r *rowReading) newWorker() (tasks.Work[*RowBatch], error) {
-	w := &rowWorker{rowReading: r, buf: new(parquet.Buffers), builder: leaves.NewBuilder(r.table.leaves)}
+func (r *rowReading) newWorker() (tasks.Work[*Batch], error) {
+	w := &rowWorker{rowReading: r, buf: new(parquet.Buffers), builder: leaves.NewBuilder(r.table.Leaves)}
 	if r.scanner != nil {
 		w.scan = &arraycopy.Worker{Scanner: r.scanner, Way: r.way, Checks: r.scanner.Checks(), Buf: w.buf}
 	}
@@ -172,7 +172,7 @@ func (r *rowReading) newWorker() (tasks.Work[*RowBatch], error) {
 }
 
 // work implements Work.
-func (w *rowWorker) work(ctx context.Context, t tasks.Task, emit func(*RowBatch) error) error {
+func (w *rowWorker) work(ctx context.Context, t tasks.Task, emit func(*Batch) error) error {
 	if err := w.open(t.File); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (w *rowWorker) open(f *source.File) (err error) {
 	if w.enc, err = keyscan.NewEncoder(f.Name(), f.Schema(), w.columns, w.options.Options, false); err != nil {
 		return err
 	}
-	w.source, w.leaf, w.keys, w.where, w.ids = w.table.sources[f], nil, nil, nil, nil
+	w.source, w.leaf, w.keys, w.where, w.ids = w.table.Sources[f], nil, nil, nil, nil
 	if p := f.Parquet(); p != nil {
 		if leaf, ok := p.Leaf(w.enc.Index()); ok {
 			if l := keyscan.NewLeaf(f, leaf, w.columns[0].Cast, w.options.Options); l.Int > 0 || l.Strings {
@@ -219,7 +219,7 @@ func (w *rowWorker) count(rows, nulls int64) {
 }
 
 // fromRecords emits the rows of a row group of a file that is not Parquet.
-func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(*RowBatch) error) error {
+func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(*Batch) error) error {
 	columns, err := w.needed(w.file)
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func (w *rowWorker) fromRecords(ctx context.Context, group int, emit func(*RowBa
 
 // record returns the rows of a record that pass, as a batch, or nil if there are none.
 // The columns of the record are those that are needed.
-func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
+func (w *rowWorker) record(group int, rec arrow.Record) (*Batch, error) {
 	before := rec.NumRows()
 	if w.scan != nil {
 		kept, err := w.passing(group, rec)
@@ -275,10 +275,10 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*RowBatch, error) {
 	own := array.NewRecord(source.Project(plain.Schema(), source.UpTo(n)), plain.Columns()[:n], plain.NumRows())
 	defer own.Release()
 	if err = w.shredded(own, w.builder.Add); err == nil {
-		b.block, err = w.builder.Block(int(plain.NumRows()))
+		b.Block, err = w.builder.Block(int(plain.NumRows()))
 	}
 	if err != nil {
-		w.builder = leaves.NewBuilder(w.table.leaves)
+		w.builder = leaves.NewBuilder(w.table.Leaves)
 		b.Release()
 		return nil, w.placed(group, err)
 	}
@@ -318,7 +318,7 @@ func (w *rowWorker) encode(rec arrow.Record, b *key.Batch) (err error) {
 // shredded passes the leaves of a record's rows to add.
 func (w *rowWorker) shredded(rec arrow.Record, add func(leaf int, p *parquet.Page, _ *parquet.Dictionary) error) (err error) {
 	if w.shred == nil {
-		if w.shred, err = arrowparquet.NewShredder(w.table.schema); err != nil {
+		if w.shred, err = arrowparquet.NewShredder(w.table.Schema); err != nil {
 			return err
 		}
 	}
@@ -326,8 +326,8 @@ func (w *rowWorker) shredded(rec arrow.Record, add func(leaf int, p *parquet.Pag
 }
 
 // batchOf returns a batch of rows of a row group, without rows.
-func (w *rowWorker) batchOf(group int) *RowBatch {
-	return &RowBatch{Piece: source.Piece{File: w.file, Lo: group, Hi: group + 1}, Keys: new(key.Batch)}
+func (w *rowWorker) batchOf(group int) *Batch {
+	return &Batch{Piece: source.Piece{File: w.file, Lo: group, Hi: group + 1}, Keys: new(key.Batch)}
 }
 
 // placed adds the place of a row group to an error, unless it has one.

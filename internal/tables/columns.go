@@ -1,4 +1,4 @@
-package output
+package tables
 
 import (
 	"fmt"
@@ -16,55 +16,55 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// TableColumns are columns of files that are held in a [Table]: those with the given
+// Columns are columns of files that are held in a [Table]: those with the given
 // names, in that order. It is immutable.
-type TableColumns struct {
-	schema *arrow.Schema // as Arrow records would have them
+type Columns struct {
+	Schema *arrow.Schema // as Arrow records would have them
 	// elements are the columns' Parquet schema, depth first, the root first: that of
 	// the Parquet files if all files are such and store the columns alike, else the
 	// one in which the columns of schema would be written.
-	elements []parquet.SchemaElement
+	Elements []parquet.SchemaElement
 	orders   []format.ColumnOrder // of the leaves
-	leaves   []parquet.Leaf
-	spans    []tableSpan // of the columns
-	sources  map[*source.File]*tableSource
+	Leaves   []parquet.Leaf
+	Spans    []TableSpan // of the columns
+	Sources  map[*source.File]*tableSource
 }
 
-// tableSpan is the part of a schema that is below a top-level column: elements and
+// TableSpan is the part of a schema that is below a top-level column: elements and
 // leaves from, to, exclusive.
-type tableSpan struct{ element, endElement, leaf, endLeaf int }
+type TableSpan struct{ Element, EndElement, Leaf, EndLeaf int }
 
 // tableSource is a file that has the columns of a table.
 type tableSource struct {
 	columns []int   // positions among the file's top-level columns
-	leaves  []int   // of the file, one per leaf of the table; nil: rows are read as records
+	Leaves  []int   // of the file, one per leaf of the table; nil: rows are read as records
 	shift   []uint8 // by leaf of the table: added to definition levels
 }
 
-// NewTableColumns returns the named top-level columns of the files, nil: all. The
+// NewColumns returns the named top-level columns of the files, nil: all. The
 // files must agree in them, except that values may be optional in some.
-func NewTableColumns(files []*source.File, names []string, ignoreCase bool) (*TableColumns, error) {
-	c := &TableColumns{sources: map[*source.File]*tableSource{}}
+func NewColumns(files []*source.File, names []string, ignoreCase bool) (*Columns, error) {
+	c := &Columns{Sources: map[*source.File]*tableSource{}}
 	if err := c.unify(files, names, ignoreCase); err != nil {
 		return nil, err
 	}
-	c.elements, c.orders = c.stored(files)
-	alike := c.elements != nil
+	c.Elements, c.orders = c.stored(files)
+	alike := c.Elements != nil
 	if !alike {
-		s, err := arrowparquet.NewShredder(c.schema)
+		s, err := arrowparquet.NewShredder(c.Schema)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", files[0].Name(), err)
 		}
-		c.elements = s.Schema()
+		c.Elements = s.Schema()
 	}
 	var err error
-	if c.leaves, err = parquet.LeavesOf(c.elements); err != nil {
+	if c.Leaves, err = parquet.LeavesOf(c.Elements); err != nil {
 		return nil, fmt.Errorf("%s: %w", files[0].Name(), err)
 	}
-	for len(c.orders) < len(c.leaves) {
+	for len(c.orders) < len(c.Leaves) {
 		c.orders = append(c.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
 	}
-	c.spans = spansOf(c.elements)
+	c.Spans = SpansOf(c.Elements)
 	for _, f := range files {
 		c.findLeaves(f, alike)
 	}
@@ -73,14 +73,14 @@ func NewTableColumns(files []*source.File, names []string, ignoreCase bool) (*Ta
 
 // unify sets the Arrow schema, in which the files must agree, and finds the columns
 // in each file.
-func (c *TableColumns) unify(files []*source.File, names []string, ignoreCase bool) error {
+func (c *Columns) unify(files []*source.File, names []string, ignoreCase bool) error {
 	var fields []arrow.Field
 	for i, f := range files {
 		at, err := columnsNamed(f, names, ignoreCase)
 		if err != nil {
 			return err
 		}
-		c.sources[f] = &tableSource{columns: at}
+		c.Sources[f] = &tableSource{columns: at}
 		got := make([]arrow.Field, len(at))
 		for k, col := range at {
 			got[k] = f.Schema().Field(col)
@@ -100,7 +100,7 @@ func (c *TableColumns) unify(files []*source.File, names []string, ignoreCase bo
 		}
 	}
 	md := files[0].Schema().Metadata()
-	c.schema = arrow.NewSchema(fields, &md)
+	c.Schema = arrow.NewSchema(fields, &md)
 	return nil
 }
 
@@ -128,20 +128,20 @@ func columnsNamed(f *source.File, names []string, ignoreCase bool) ([]int, error
 
 // stored returns the schema in which the files store the columns, optional where one
 // file has them optional; nil if a file is not Parquet or stores them otherwise.
-func (c *TableColumns) stored(files []*source.File) ([]parquet.SchemaElement, []format.ColumnOrder) {
+func (c *Columns) stored(files []*source.File) ([]parquet.SchemaElement, []format.ColumnOrder) {
 	first := files[0].Parquet()
 	if first == nil {
 		return nil, nil
 	}
-	p := first.File().Project(c.sources[files[0]].columns)
-	for i, s := range spansOf(p.Schema) {
-		if e := &p.Schema[s.element]; e.RepetitionType.V == format.Required && c.schema.Field(i).Nullable {
+	p := first.File().Project(c.Sources[files[0]].columns)
+	for i, s := range SpansOf(p.Schema) {
+		if e := &p.Schema[s.Element]; e.RepetitionType.V == format.Required && c.Schema.Field(i).Nullable {
 			e.RepetitionType.V = format.Optional
 		}
 	}
 	for _, f := range files[1:] {
 		own := f.Parquet()
-		if own == nil || !parquet.SameLayout(own.File().Project(c.sources[f].columns).Schema, p.Schema) {
+		if own == nil || !parquet.SameLayout(own.File().Project(c.Sources[f].columns).Schema, p.Schema) {
 			return nil, nil
 		}
 	}
@@ -150,30 +150,30 @@ func (c *TableColumns) stored(files []*source.File) ([]parquet.SchemaElement, []
 
 // findLeaves finds the table's leaves in a Parquet file. alike says that the file
 // stores them as the table does; else it finds none if the file does not.
-func (c *TableColumns) findLeaves(f *source.File, alike bool) {
-	own, src := f.Parquet(), c.sources[f]
+func (c *Columns) findLeaves(f *source.File, alike bool) {
+	own, src := f.Parquet(), c.Sources[f]
 	if own == nil {
 		return
 	}
 	p := own.File().Project(src.columns)
-	if !alike && !parquet.SameLayout(p.Schema, c.elements) {
+	if !alike && !parquet.SameLayout(p.Schema, c.Elements) {
 		return
 	}
-	src.leaves, src.shift = append([]int{}, p.Leaves...), make([]uint8, len(p.Leaves))
-	for i, s := range spansOf(p.Schema) {
-		if p.Schema[s.element].RepetitionType.V != c.elements[c.spans[i].element].RepetitionType.V {
-			for l := s.leaf; l < s.endLeaf; l++ {
+	src.Leaves, src.shift = append([]int{}, p.Leaves...), make([]uint8, len(p.Leaves))
+	for i, s := range SpansOf(p.Schema) {
+		if p.Schema[s.Element].RepetitionType.V != c.Elements[c.Spans[i].Element].RepetitionType.V {
+			for l := s.Leaf; l < s.EndLeaf; l++ {
 				src.shift[l] = 1
 			}
 		}
 	}
 }
 
-// spansOf returns the spans of the top-level columns of a schema.
-func spansOf(elements []parquet.SchemaElement) (spans []tableSpan) {
+// SpansOf returns the spans of the top-level columns of a schema.
+func SpansOf(elements []parquet.SchemaElement) (spans []TableSpan) {
 	at, leaf := 1, 0
 	for at < len(elements) {
-		s := tableSpan{element: at, leaf: leaf}
+		s := TableSpan{Element: at, Leaf: leaf}
 		for left := 1; left > 0; left-- {
 			if e := &elements[at]; e.Type.Valid && e.NumChildren.V <= 0 {
 				leaf++
@@ -182,7 +182,7 @@ func spansOf(elements []parquet.SchemaElement) (spans []tableSpan) {
 			}
 			at++
 		}
-		s.endElement, s.endLeaf = at, leaf
+		s.EndElement, s.EndLeaf = at, leaf
 		spans = append(spans, s)
 	}
 	return spans
@@ -196,15 +196,15 @@ const fewBytes = 1 << 20
 // footer says it.
 const textBytes = 32
 
-// perRow estimates the bytes of the values of a row of the table, 0 if all rows have
+// PerRow estimates the bytes of the values of a row of the table, 0 if all rows have
 // few. It depends on the files alone, not on which rows a table holds, because row
 // groups are cut by it.
-func (c *TableColumns) perRow() int64 {
+func (c *Columns) PerRow() int64 {
 	if c == nil {
 		return 0
 	}
 	var bytes, rows int64
-	for f, src := range c.sources {
+	for f, src := range c.Sources {
 		n := f.Rows()
 		if bytes < 0 || n < 0 || f.Parquet() == nil {
 			bytes = -1
@@ -224,12 +224,30 @@ func (c *TableColumns) perRow() int64 {
 		return bytes / rows
 	}
 	bytes = 0
-	for i := range c.leaves {
-		if w := c.leaves[i].Width(); w > 0 {
+	for i := range c.Leaves {
+		if w := c.Leaves[i].Width(); w > 0 {
 			bytes += int64(w)
 		} else {
 			bytes += textBytes
 		}
 	}
 	return bytes
+}
+
+// Metadata returns the value of a key in the metadata of the columns' files: of the
+// first by name that has it.
+func (c *Columns) Metadata(key string) (value string, ok bool) {
+	first := ""
+	for f := range c.Sources {
+		p := f.Parquet()
+		if p == nil || ok && f.Name() >= first {
+			continue
+		}
+		for _, e := range p.File().Metadata.KeyValueMetadata {
+			if e.Key == key {
+				value, ok, first = e.Value, true, f.Name()
+			}
+		}
+	}
+	return value, ok
 }
