@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
@@ -71,12 +72,12 @@ func (c *idColumns) ambiguous(names []string, files []*source.File) bool {
 
 // pairs returns what a scan of a round makes of a log row and its IDs; nil if it makes no
 // pairs of pages. Of an empty round only columns count.
-func (t *task) pairs(r round) *output.Pairs {
+func (t *task) pairs(r round) *pagecopy.Pairs {
 	if !t.answer.pages {
 		return nil
 	}
 	typ, ids := t.opts.Type, t.answer.ids
-	p := &output.Pairs{
+	p := &pagecopy.Pairs{
 		Columns: t.pairColumns, KeepTable: typ.keepsIDs(),
 		KeepLog: typ.keepsLog() && (r.portion == nil || r.portion.last),
 	}
@@ -124,11 +125,11 @@ func timesOf(side *table.Side) func(entry uint32) int64 {
 }
 
 // pairColumns implements [partition.Pairs].Columns.
-func (t *task) pairColumns(f *source.File) []output.PairColumn {
+func (t *task) pairColumns(f *source.File) []pagecopy.PairColumn {
 	l := t.answer.layouts[f]
-	out := make([]output.PairColumn, len(l.columns))
+	out := make([]pagecopy.PairColumn, len(l.columns))
 	for i, c := range l.columns {
-		to := output.PairColumn{Log: c.log, Table: -1, Name: l.schema.Field(i).Name}
+		to := pagecopy.PairColumn{Log: c.log, Table: -1, Name: l.schema.Field(i).Name}
 		if c.log >= 0 && l.read != nil {
 			to.Log = l.read[c.log]
 		}

@@ -120,6 +120,7 @@ var order = []struct{ pkg, imports string }{
 	{"internal/keyscan", "dataset codec storage key bloom exact fault internal"},
 	{"internal/arraycopy", "dataset codec storage key bloom exact fault internal"},
 	{"internal/tables", "dataset codec storage key bloom exact fault internal"},
+	{"internal/pagecopy", "dataset codec storage key bloom exact fault internal"},
 	{"internal/output", "dataset codec storage key bloom exact fault internal"},
 	{"partition", "partition dataset codec storage key bloom exact fault internal"},
 	{"filterbuild", "filterbuild partition dataset codec storage key bloom exact fault internal"},

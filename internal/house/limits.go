@@ -12,7 +12,6 @@ type Limit struct {
 // says so here, in the line of the limit.
 var Limits = []Limit{
 	{Of: "files in any other package", Max: 30, Fixed: true, Why: "who looks for something reads the list of files"},
-	{Of: "files in internal/output", Max: 33, Why: "opens, reads keys, scans and writes; each is to be a package of its own"},
 	{Of: "files in internal/parquet", Max: 58, Why: "reads and writes pages; bytes, metadata and conversions are to be packages of their own"},
 	{Of: "files in cmd/bloomjoin", Max: 40, Why: "flags and words of all verbs beside the verbs"},
 	{Of: "files in join", Max: 36, Why: "joins of pages and of records, two ways for one thing"},

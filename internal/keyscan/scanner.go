@@ -40,7 +40,7 @@ type Options struct {
 	// Work, if not nil, transforms surviving records on the goroutine that read
 	// them, before [arraycopy.Scan] yields them. It is called once by each worker.
 	Work func() (Work, error)
-	// Entries makes a scan for [output.Pairs]: Check sets [Keys.Entries] for each member. KeepLog
+	// Entries makes a scan for [pagecopy.Pairs]: Check sets [Keys.Entries] for each member. KeepLog
 	// says that rows without a member are kept, too.
 	Entries, KeepLog bool
 

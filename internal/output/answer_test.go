@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -171,13 +172,13 @@ func emptyFile(t testing.TB, schema []parquet.SchemaElement, orders []format.Col
 
 // pairsOf returns Pairs of all columns of a log and of IDs, except that shared names
 // the key that both have. ID columns have the suffix _ids.
-func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File) *Pairs {
+func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File) *pagecopy.Pairs {
 	t.Helper()
 	of, err := tables.NewColumns(ids, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Pairs{Of: of, Columns: func(f *source.File) (list []PairColumn) {
+	return &pagecopy.Pairs{Of: of, Columns: func(f *source.File) (list []pagecopy.PairColumn) {
 		key := -1
 		for i, c := range of.Schema.Fields() {
 			if c.Name == shared {
@@ -185,7 +186,7 @@ func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File)
 			}
 		}
 		for i, c := range f.Schema().Fields() {
-			col := PairColumn{Log: i, Table: -1, Name: c.Name}
+			col := pagecopy.PairColumn{Log: i, Table: -1, Name: c.Name}
 			if c.Name == shared {
 				col.Table = key
 			}
@@ -193,7 +194,7 @@ func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File)
 		}
 		for i, c := range of.Schema.Fields() {
 			if i != key {
-				list = append(list, PairColumn{Log: -1, Table: i, Name: c.Name + "_ids"})
+				list = append(list, pagecopy.PairColumn{Log: -1, Table: i, Name: c.Name + "_ids"})
 			}
 		}
 		return list
@@ -201,9 +202,9 @@ func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File)
 }
 
 // layoutOf returns the layout of pairs, and an output without rows that has it.
-func layoutOf(t testing.TB, log *source.File, p *Pairs) (*pairLayout, *source.File) {
+func layoutOf(t testing.TB, log *source.File, p *pagecopy.Pairs) (*pagecopy.PairLayout, *source.File) {
 	t.Helper()
-	l, err := newPairLayout(log, p, nil)
+	l, err := pagecopy.NewPairLayout(log, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func layoutOf(t testing.TB, log *source.File, p *Pairs) (*pairLayout, *source.Fi
 	if err := o.prepare(t.Context(), []*source.File{log}); err != nil {
 		t.Fatal(err)
 	}
-	return l, emptyFile(t, l.schema, l.orders, o.keyValues(l.kept))
+	return l, emptyFile(t, l.Schema, l.Orders, o.keyValues(l.Kept))
 }
 
 // TestAnswerSchema: columns of the log keep all that their schema says, and columns of
@@ -287,10 +288,10 @@ func TestAnswerSchema(t *testing.T) {
 			p := pairsOf(t, log, "k", ids)
 			p.KeepLog, p.KeepTable = c.log, c.ids
 			l, out := layoutOf(t, log, p)
-			sourcetest.Equal(t, "schema", textOf(t, l.schema), c.want)
+			sourcetest.Equal(t, "schema", textOf(t, l.Schema), c.want)
 			sourcetest.Equal(t, "schema as written", textOf(t, out.Parquet().File().Metadata.Schema), c.want)
-			if !out.Schema().Equal(l.arrow) {
-				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.arrow)
+			if !out.Schema().Equal(l.Arrow) {
+				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.Arrow)
 			}
 			checkLeaves(t, l, out.Parquet().File(), log.Parquet().File(), p)
 		})
@@ -298,35 +299,35 @@ func TestAnswerSchema(t *testing.T) {
 }
 
 // checkLeaves compares the sources of a layout's leaves with the leaves of the schema.
-func checkLeaves(t *testing.T, l *pairLayout, out, log *parquet.File, p *Pairs) {
+func checkLeaves(t *testing.T, l *pagecopy.PairLayout, out, log *parquet.File, p *pagecopy.Pairs) {
 	t.Helper()
-	sourcetest.Equal(t, "leaves", len(l.leaves), len(out.Leaves))
-	sourcetest.Equal(t, "column orders", len(l.orders), len(out.Leaves))
-	for i, leaf := range l.leaves {
+	sourcetest.Equal(t, "leaves", len(l.Leaves), len(out.Leaves))
+	sourcetest.Equal(t, "column orders", len(l.Orders), len(out.Leaves))
+	for i, leaf := range l.Leaves {
 		to := out.Leaves[i]
-		if (leaf.log < 0) == (leaf.table < 0) {
-			t.Errorf("%s: leaf %d of the log and %d of the table", to.Dotted, leaf.log, leaf.table)
+		if (leaf.Log < 0) == (leaf.Table < 0) {
+			t.Errorf("%s: leaf %d of the log and %d of the table", to.Dotted, leaf.Log, leaf.Table)
 			continue
 		}
 		var from parquet.Leaf
 		shift := 0
-		if leaf.log >= 0 {
-			from = log.Leaves[leaf.log]
-			if leaf.adapt != nil {
+		if leaf.Log >= 0 {
+			from = log.Leaves[leaf.Log]
+			if leaf.Adapt != nil {
 				shift = 1
 			}
 			if p.KeepTable {
 				sourcetest.Equal(t, to.Dotted+": may be NULL", to.MaxDef > 0, true)
 			}
 		} else {
-			from, shift = p.Of.Leaves[leaf.table], int(leaf.as.Shift)
-			sourcetest.Equal(t, to.Dotted+": levels", leaf.as.MaxDef, to.MaxDef)
-			sourcetest.Equal(t, to.Dotted+": the rest", leaf.rest.table, leaf.table)
+			from, shift = p.Of.Leaves[leaf.Table], int(leaf.As.Shift)
+			sourcetest.Equal(t, to.Dotted+": levels", leaf.As.MaxDef, to.MaxDef)
+			sourcetest.Equal(t, to.Dotted+": the rest", leaf.Rest.Table, leaf.Table)
 		}
 		sourcetest.Equal(t, to.Dotted+": levels", to.MaxDef, from.MaxDef+shift)
 		sourcetest.Equal(t, to.Dotted+": repetition", to.MaxRep, from.MaxRep)
 		sourcetest.Equal(t, to.Dotted+": type", to.Type, from.Type)
-		sourcetest.Equal(t, to.Dotted+": repeated", leaf.rest.repeated, to.MaxRep > 0)
+		sourcetest.Equal(t, to.Dotted+": repeated", leaf.Rest.Repeated, to.MaxRep > 0)
 	}
 }
 
@@ -367,10 +368,10 @@ func answersOf(t *testing.T, f *source.File) (n int) {
 		n++
 		l, out := layoutOf(t, f, p)
 		checkLeaves(t, l, out.Parquet().File(), own, p)
-		if !out.Schema().Equal(l.arrow) {
-			t.Errorf("%s: the output reads as %s\nwant %s", f.Name(), out.Schema(), l.arrow)
+		if !out.Schema().Equal(l.Arrow) {
+			t.Errorf("%s: the output reads as %s\nwant %s", f.Name(), out.Schema(), l.Arrow)
 		}
-		log, all := textOf(t, own.Metadata.Schema), textOf(t, l.schema)
+		log, all := textOf(t, own.Metadata.Schema), textOf(t, l.Schema)
 		if !p.KeepTable && !strings.HasPrefix(all, log) {
 			t.Errorf("%s: the output has the schema\n%s\nwant first\n%s", f.Name(), all, log)
 		}
@@ -386,19 +387,19 @@ func TestSharedLayout(t *testing.T) {
 	logs := open(t, source.Opening{}, names...)
 	p := pairsOf(t, logs[0], "k", logs[0])
 	p.KeepTable = true
-	var layouts []*pairLayout
-	var like *pairLayout
+	var layouts []*pagecopy.PairLayout
+	var like *pagecopy.PairLayout
 	for _, f := range logs {
-		l, err := newPairLayout(f, p, like)
+		l, err := pagecopy.NewPairLayout(f, p, like)
 		if err != nil {
 			t.Fatal(err)
 		}
 		layouts, like = append(layouts, l), l
 	}
-	sourcetest.Equal(t, "the same schema", &layouts[0].schema[0] == &layouts[1].schema[0], true)
-	sourcetest.Equal(t, "the same leaf", layouts[0].leaves[0].adapt == layouts[1].leaves[0].adapt, false)
-	sourcetest.Equal(t, "leaves of another file", len(layouts[2].leaves), 2)
-	sourcetest.Equal(t, "leaves", len(layouts[1].leaves), 3)
+	sourcetest.Equal(t, "the same schema", &layouts[0].Schema[0] == &layouts[1].Schema[0], true)
+	sourcetest.Equal(t, "the same leaf", layouts[0].Leaves[0].Adapt == layouts[1].Leaves[0].Adapt, false)
+	sourcetest.Equal(t, "leaves of another file", len(layouts[2].Leaves), 2)
+	sourcetest.Equal(t, "leaves", len(layouts[1].Leaves), 3)
 }
 
 // openBytes opens a Parquet file with the given content.

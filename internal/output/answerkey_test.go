@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -95,7 +96,7 @@ func checkSharedKey(t *testing.T, log, ids *source.File, values [][2]string, unf
 	t.Helper()
 	p := pairsOf(t, log, "k", ids)
 	p.KeepTable = true
-	l, err := newPairLayout(log, p, nil)
+	l, err := pagecopy.NewPairLayout(log, p, nil)
 	if unfit {
 		sourcetest.Says(t, "a key", err, nil, "the key k is")
 		return
@@ -103,11 +104,11 @@ func checkSharedKey(t *testing.T, log, ids *source.File, values [][2]string, unf
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := l.leaves[0].rest
-	sourcetest.Equal(t, "leaf", rest.table, 0)
-	sourcetest.Equal(t, "highest level", rest.as.MaxDef, 1)
-	sourcetest.Equal(t, "shift", int(rest.as.Shift), 1-p.Of.Leaves[0].MaxDef)
-	if rest.cast == nil {
+	rest := l.Leaves[0].Rest
+	sourcetest.Equal(t, "leaf", rest.Table, 0)
+	sourcetest.Equal(t, "highest level", rest.As.MaxDef, 1)
+	sourcetest.Equal(t, "shift", int(rest.As.Shift), 1-p.Of.Leaves[0].MaxDef)
+	if rest.Cast == nil {
 		for _, v := range values {
 			sourcetest.Equal(t, "a key", v[1], v[0])
 		}
@@ -123,12 +124,12 @@ func checkSharedKey(t *testing.T, log, ids *source.File, values [][2]string, unf
 	}
 	fits := true
 	for _, v := range values {
-		page.Plain = append(page.Plain, plain(rest.cast.from, v[0])...)
+		page.Plain = append(page.Plain, plain(rest.Cast.From, v[0])...)
 		if fits = v[1] != misfit; fits {
-			want += plain(rest.cast.to, v[1])
+			want += plain(rest.Cast.To, v[1])
 		}
 	}
-	for got, err := range rest.cast.pages(func(yield func(*parquet.Page, error) bool) { yield(page, nil) }) {
+	for got, err := range rest.Cast.Pages(func(yield func(*parquet.Page, error) bool) { yield(page, nil) }) {
 		if !fits {
 			if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "an ID's key of type") {
 				t.Errorf("a key that does not fit: %v", err)

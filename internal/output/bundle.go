@@ -9,6 +9,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -39,7 +40,7 @@ func (o Destination) share(a, b Part) bool {
 	if a.pages == nil {
 		return a.Piece.File.StoredSchema() == b.Piece.File.StoredSchema()
 	}
-	_, same := parquet.SameSchema(a.pages.layout.Schema(), b.pages.layout.Schema())
+	_, same := parquet.SameSchema(a.pages.Layout.Schema(), b.pages.Layout.Schema())
 	return same
 }
 
@@ -50,7 +51,7 @@ func (o Destination) bundles(parts []Part) []int {
 		a, b := parts[i-1], parts[i]
 		same := o.TargetSize > 0
 		if a.pages != nil && b.pages != nil {
-			same = same && a.pages.layout == b.pages.layout
+			same = same && a.pages.Layout == b.pages.Layout
 		} else {
 			same = same && o.share(a, b)
 		}
@@ -108,16 +109,16 @@ func (b *bundler) finish(ctx context.Context) error {
 }
 
 // place makes the open file the one that rows from some parts go to.
-func (b *bundler) place(ctx context.Context, from []partRows) error {
-	first, fresh := from[0].part, -1
+func (b *bundler) place(ctx context.Context, from []pagecopy.PartRows) error {
+	first, fresh := from[0].Part, -1
 	for _, f := range from {
-		if f.part < b.last || f.part >= len(b.parts) || b.parts[f.part].onlySchema() { // rows must never be lost silently
-			return fmt.Errorf("%s: rows of part %d of %d came out of order", b.out.Name, f.part, len(b.parts))
+		if f.Part < b.last || f.Part >= len(b.parts) || b.parts[f.Part].onlySchema() { // rows must never be lost silently
+			return fmt.Errorf("%s: rows of part %d of %d came out of order", b.out.Name, f.Part, len(b.parts))
 		}
-		if fresh < 0 && f.part > b.last {
-			fresh = f.part
+		if fresh < 0 && f.Part > b.last {
+			fresh = f.Part
 		}
-		b.last = f.part
+		b.last = f.Part
 	}
 	if f := b.open; f != nil && (b.bundle[first] != f.bundle || fresh >= 0 && b.out.TargetSize > 0 && f.writer.Size() >= b.out.TargetSize) {
 		if err := b.close(ctx); err != nil {
@@ -133,8 +134,8 @@ func (b *bundler) place(ctx context.Context, from []partRows) error {
 		}
 	}
 	for _, f := range from {
-		if n := len(b.open.parts); n == 0 || b.open.parts[n-1] != f.part {
-			b.open.parts = append(b.open.parts, f.part)
+		if n := len(b.open.parts); n == 0 || b.open.parts[n-1] != f.Part {
+			b.open.parts = append(b.open.parts, f.Part)
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -60,27 +61,27 @@ func TestAnswerMetadata(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		log       *source.File
-		columns   []PairColumn
+		columns   []pagecopy.PairColumn
 		keepTable bool
 		want, geo string
 	}{
-		{"columns of the log", log, []PairColumn{{0, -1, "k"}, {1, -1, "g"}, {2, -1, "h"}}, false, all, geoMetadata},
-		{"that are optional anyway", nullable, []PairColumn{{0, 0, "k"}, {1, -1, "g"}, {2, -1, "h"}}, true, all, geoMetadata},
-		{"that become optional", log, []PairColumn{{0, 0, "k"}, {1, -1, "g"}, {2, -1, "h"}}, true, ofGeo, geoMetadata},
-		{"in another order", log, []PairColumn{{1, -1, "g"}, {0, -1, "k"}, {2, -1, "h"}}, false, ofGeo, geoMetadata},
-		{"with one of the IDs", log, []PairColumn{{0, -1, "k"}, {1, -1, "g"}, {2, -1, "h"}, {-1, 1, "g_ids"}}, false, ofGeo, geoMetadata},
-		{"without a shape", log, []PairColumn{{0, -1, "k"}, {1, -1, "g"}}, false, ofGeo, `{"columns":{"g":{"encoding":"WKB"}},"primary_column":"g","version":"1.1.0"}`},
-		{"without the primary shape", log, []PairColumn{{0, -1, "k"}, {2, -1, "h"}, {-1, 1, "g"}}, false, some + " bloomjoin.result", ""},
+		{"columns of the log", log, []pagecopy.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, false, all, geoMetadata},
+		{"that are optional anyway", nullable, []pagecopy.PairColumn{{Log: 0, Table: 0, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, true, all, geoMetadata},
+		{"that become optional", log, []pagecopy.PairColumn{{Log: 0, Table: 0, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, true, ofGeo, geoMetadata},
+		{"in another order", log, []pagecopy.PairColumn{{Log: 1, Table: -1, Name: "g"}, {Log: 0, Table: -1, Name: "k"}, {Log: 2, Table: -1, Name: "h"}}, false, ofGeo, geoMetadata},
+		{"with one of the IDs", log, []pagecopy.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}, {Log: -1, Table: 1, Name: "g_ids"}}, false, ofGeo, geoMetadata},
+		{"without a shape", log, []pagecopy.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}}, false, ofGeo, `{"columns":{"g":{"encoding":"WKB"}},"primary_column":"g","version":"1.1.0"}`},
+		{"without the primary shape", log, []pagecopy.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 2, Table: -1, Name: "h"}, {Log: -1, Table: 1, Name: "g"}}, false, some + " bloomjoin.result", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := pairsOf(t, c.log, "k", ids)
-			p.Columns, p.KeepTable = func(*source.File) []PairColumn { return c.columns }, c.keepTable
+			p.Columns, p.KeepTable = func(*source.File) []pagecopy.PairColumn { return c.columns }, c.keepTable
 			l, out := layoutOf(t, c.log, p)
 			o := Destination{Result: source.ResultExact}
 			if err := o.prepare(t.Context(), []*source.File{c.log}); err != nil {
 				t.Fatal(err)
 			}
-			kv := o.keyValues(l.kept)
+			kv := o.keyValues(l.Kept)
 			sourcetest.Equal(t, "keys", keyNames(kv), c.want)
 			sourcetest.Equal(t, "result", kv[len(kv)-1].Value, source.ResultExact)
 			sourcetest.Equal(t, "owner", kv[0].Value, "me")
@@ -91,13 +92,13 @@ func TestAnswerMetadata(t *testing.T) {
 				}
 			}
 			sourcetest.Equal(t, "geo", got, c.geo)
-			if !out.Schema().Equal(l.arrow) {
-				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.arrow)
+			if !out.Schema().Equal(l.Arrow) {
+				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.Arrow)
 			}
 		})
 	}
 	for _, value := range []string{"", "{}", "[]", `{"columns":{}}`, `{"primary_column":"g"}`, `{"primary_column":"g","columns":[]}`} {
-		if kv := keptMetadata([]parquet.KeyValue{{Key: "geo", Value: value}}, map[string]bool{"g": true}); len(kv) > 0 {
+		if kv := pagecopy.KeptMetadata([]parquet.KeyValue{{Key: "geo", Value: value}}, map[string]bool{"g": true}); len(kv) > 0 {
 			t.Errorf("%q is kept as %v", value, kv)
 		}
 	}
@@ -123,8 +124,8 @@ func TestAnswerKeepsSystems(t *testing.T) {
 		{shapes("g", "srid:1", here), shapes("g", "projjson:missing", there), "projjson:missing", "crs"},
 	} {
 		l, out := layoutOf(t, c.log, pairsOf(t, c.log, "", c.ids))
-		sourcetest.Equal(t, "keys", keyNames(l.kept), c.keys)
-		sourcetest.Equal(t, "system", crsOf(&l.schema[2]), c.crs)
+		sourcetest.Equal(t, "keys", keyNames(l.Kept), c.keys)
+		sourcetest.Equal(t, "system", pagecopy.CrsOf(&l.Schema[2]), c.crs)
 		shape := func(f arrow.Field) string {
 			v, _ := f.Metadata.GetValue("ARROW:extension:metadata")
 			return v
@@ -211,8 +212,8 @@ func TestAnswerStoresTypes(t *testing.T) {
 			p := pairsOf(t, c.log, "k", c.ids)
 			p.KeepLog, p.KeepTable = c.outer, c.outer
 			l, out := layoutOf(t, c.log, p)
-			if !out.Schema().Equal(l.arrow) {
-				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.arrow)
+			if !out.Schema().Equal(l.Arrow) {
+				t.Errorf("the output reads as %s\nwant %s", out.Schema(), l.Arrow)
 			}
 			stored := out.StoredSchema()
 			if c.want == nil {

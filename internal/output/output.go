@@ -31,6 +31,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -108,7 +109,7 @@ type Part struct {
 	Name   string       // file name without extension, if Piece.File is nil
 	Schema *arrow.Schema
 
-	pages *pageSource // nil: its rows come as records, not as pages
+	pages *pagecopy.Source // nil: its rows come as records, not as pages
 }
 
 // Name identifies the part in messages.

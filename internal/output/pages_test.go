@@ -72,7 +72,7 @@ func clicks(rng *rand.Rand, n, first int) []click {
 	return out
 }
 
-// layout is a way to write a log.
+// Layout is a way to write a log.
 type layout struct {
 	group   int64 // rows
 	page    int   // bytes

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -27,10 +28,10 @@ func Count(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) (err 
 	}
 	for i := range parts {
 		if p := &parts[i]; p.Piece.File.Parquet() != nil {
-			p.pages = &pageSource{piece: p.Piece}
+			p.pages = &pagecopy.Source{Piece: p.Piece}
 		}
 	}
-	for r, err := range eachPart(ctx, s, nil, parts, new(unfinishedGroup)) {
+	for r, err := range eachPart(ctx, s, nil, parts, new(pagecopy.Unfinished)) {
 		if err != nil {
 			return err
 		}
@@ -60,16 +61,16 @@ func partsOf(s *keyscan.Scanner, pieces []source.Piece, own bool) ([]Part, error
 }
 
 // eachPart yields the rows of the parts that pass: as pages if the part has a
-// pageSource, else as records. Rows.Piece is the index of the part.
-func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, parts []Part, left *unfinishedGroup) iter.Seq2[outRows, error] {
+// Source, else as records. Rows.Piece is the index of the part.
+func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, parts []Part, left *pagecopy.Unfinished) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
 		for lo, hi := 0, 0; lo < len(parts); lo = hi {
 			asPages := parts[lo].pages != nil
 			var pieces []source.Piece
-			var sources []*pageSource
+			var sources []*pagecopy.Source
 			for hi = lo; hi < len(parts) && (parts[hi].pages != nil) == asPages; hi++ {
 				if asPages {
-					parts[hi].pages.number = hi - lo
+					parts[hi].pages.Number = hi - lo
 				}
 				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
 			}
@@ -88,15 +89,15 @@ func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, parts []Par
 }
 
 // Pages yields the rows that pass as pages. Rows.Piece is the index of the source.
-func pages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[outRows, error] {
+func pages(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, sources []*pagecopy.Source, left *pagecopy.Unfinished) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
-		s.CountGroups(piecesOfSources(sources))
-		for g, err := range copyPages(ctx, s, pairs, sources, left) {
+		s.CountGroups(pagecopy.PiecesOf(sources))
+		for g, err := range pagecopy.Copy(ctx, s, pairs, sources, left) {
 			if err != nil {
 				yield(outRows{}, err)
 				return
 			}
-			if !yield(outRows{arraycopy.Rows{Piece: g.source}, g}, nil) {
+			if !yield(outRows{arraycopy.Rows{Piece: g.Source}, g}, nil) {
 				return
 			}
 		}

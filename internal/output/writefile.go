@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -111,7 +112,7 @@ func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *so
 	if in != nil && in.Owns(schema) {
 		stored = in.StoredSchema()
 	}
-	schema = take.WithoutKeys(schema, ownKeys...) // the input may itself be an output
+	schema = take.WithoutKeys(schema, pagecopy.OwnKeys...) // the input may itself be an output
 	switch o.Format {
 	case dataset.Parquet:
 		c, err := o.compression(in)

@@ -9,20 +9,21 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// planPages sets the pageSource of the parts whose rows can be copied as pages. For
+// planPages sets the Source of the parts whose rows can be copied as pages. For
 // a single output file these are all parts or none. all is the schema that the
 // parts share; nil: each keeps its own.
-func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, parts []Part, all *unified) error {
+func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
 	foreign := func(p Part) bool { return p.Piece.File.Parquet() == nil }
 	if !dir && slices.ContainsFunc(parts, foreign) {
 		return nil
 	}
-	var like *pairLayout
+	var like *pagecopy.PairLayout
 	for i := range parts {
 		if foreign(parts[i]) {
 			continue
@@ -31,19 +32,19 @@ func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *P
 		if err != nil {
 			return err
 		}
-		parts[i].pages, like = src, src.pairs
+		parts[i].pages, like = src, src.Pairs
 		if i > 0 && (!dir || o.share(parts[i-1], parts[i])) {
-			src.layout, src.sink = parts[i-1].pages.layout, parts[i-1].pages.sink
+			src.Layout, src.Sink = parts[i-1].pages.Layout, parts[i-1].pages.Sink
 		}
 	}
 	for i, p := range parts {
 		with := func(j int) bool {
-			return j >= 0 && j < len(parts) && parts[j].pages != nil && parts[j].pages.layout == p.pages.layout
+			return j >= 0 && j < len(parts) && parts[j].pages != nil && parts[j].pages.Layout == p.pages.Layout
 		}
 		if p.pages != nil {
-			p.pages.own = !with(i-1) && !with(i+1)
-			if dir && !p.pages.own {
-				p.pages.most = min(groupBytes, o.TargetSize)
+			p.pages.Own = !with(i-1) && !with(i+1)
+			if dir && !p.pages.Own {
+				p.pages.Most = min(pagecopy.GroupBytes, o.TargetSize)
 			}
 		}
 	}
@@ -52,12 +53,12 @@ func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *P
 
 // newPageSource returns the source of a piece. like is the layout of another one, if a
 // scan with Pairs has any.
-func (o Destination) newPageSource(s *keyscan.Scanner, pairs *Pairs, piece source.Piece, all *unified, like *pairLayout) (*pageSource, error) {
+func (o Destination) newPageSource(s *keyscan.Scanner, pairs *pagecopy.Pairs, piece source.Piece, all *unified, like *pagecopy.PairLayout) (*pagecopy.Source, error) {
 	if pairs != nil {
 		return o.newPairSource(pairs, piece, like)
 	}
 	f := piece.File.Parquet().File()
-	src := &pageSource{piece: piece, sink: new(relay), most: groupBytes}
+	src := &pagecopy.Source{Piece: piece, Sink: new(pagecopy.Relay), Most: pagecopy.GroupBytes}
 	proj, reshaped, err := parquet.Projection{}, false, error(nil)
 	if all != nil {
 		var adapt *parquet.Adapter
@@ -65,7 +66,7 @@ func (o Destination) newPageSource(s *keyscan.Scanner, pairs *Pairs, piece sourc
 			return nil, err
 		}
 		for i := range adapt.Leaves {
-			src.adapt = append(src.adapt, &adapt.Leaves[i])
+			src.Adapt = append(src.Adapt, &adapt.Leaves[i])
 		}
 		reshaped = !all.describedBy(f)
 	} else {
@@ -77,33 +78,33 @@ func (o Destination) newPageSource(s *keyscan.Scanner, pairs *Pairs, piece sourc
 	}
 	var columns map[string]bool // if they are not exactly the file's
 	if reshaped {
-		columns = topLevel(proj.Schema)
+		columns = pagecopy.TopLevel(proj.Schema)
 	}
-	src.leaves = proj.Leaves
-	return src, o.openLayout(src, proj.Schema, proj.Orders, o.keyValues(keptMetadata(f.Metadata.KeyValueMetadata, columns)))
+	src.Leaves = proj.Leaves
+	return src, o.openLayout(src, proj.Schema, proj.Orders, o.keyValues(pagecopy.KeptMetadata(f.Metadata.KeyValueMetadata, columns)))
 }
 
 // newPairSource is newPageSource for a scan with Pairs.
-func (o Destination) newPairSource(pairs *Pairs, piece source.Piece, like *pairLayout) (*pageSource, error) {
-	l, err := newPairLayout(piece.File, pairs, like)
+func (o Destination) newPairSource(pairs *pagecopy.Pairs, piece source.Piece, like *pagecopy.PairLayout) (*pagecopy.Source, error) {
+	l, err := pagecopy.NewPairLayout(piece.File, pairs, like)
 	if err != nil {
 		return nil, err
 	}
-	src := &pageSource{piece: piece, sink: new(relay), most: groupBytes, pairs: l}
-	for _, leaf := range l.leaves {
-		src.leaves, src.adapt = append(src.leaves, leaf.log), append(src.adapt, leaf.adapt)
+	src := &pagecopy.Source{Piece: piece, Sink: new(pagecopy.Relay), Most: pagecopy.GroupBytes, Pairs: l}
+	for _, leaf := range l.Leaves {
+		src.Leaves, src.Adapt = append(src.Leaves, leaf.Log), append(src.Adapt, leaf.Adapt)
 	}
-	return src, o.openLayout(src, l.schema, l.orders, o.keyValues(l.kept))
+	return src, o.openLayout(src, l.Schema, l.Orders, o.keyValues(l.Kept))
 }
 
 // openLayout begins the Parquet file of a source.
-func (o Destination) openLayout(src *pageSource, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) error {
-	src.measure()
-	compression, err := o.compression(src.piece.File)
+func (o Destination) openLayout(src *pagecopy.Source, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) error {
+	src.Measure()
+	compression, err := o.compression(src.Piece.File)
 	if err != nil {
 		return err
 	}
-	src.layout, err = parquet.NewWriter(src.sink, schema, orders, parquet.WriterOptions{
+	src.Layout, err = parquet.NewWriter(src.Sink, schema, orders, parquet.WriterOptions{
 		Compression: compression.ofPages(), KeyValue: kv, Pool: o.pool,
 	})
 	return err
@@ -113,23 +114,23 @@ func (o Destination) openLayout(src *pageSource, schema []parquet.SchemaElement,
 type pageWriter struct{ layout *parquet.Writer }
 
 // newPageWriter begins a file of a source's layout. The one before must be closed.
-func newPageWriter(dst io.Writer, src *pageSource) (writer, error) {
-	if src.sink.w == nil {
-		return pageWriter{src.layout}, src.sink.to(dst)
+func newPageWriter(dst io.Writer, src *pagecopy.Source) (writer, error) {
+	if src.Sink.W == nil {
+		return pageWriter{src.Layout}, src.Sink.To(dst)
 	}
-	src.sink.w = dst
-	return pageWriter{src.layout}, src.layout.Restart(src.sink)
+	src.Sink.W = dst
+	return pageWriter{src.Layout}, src.Layout.Restart(src.Sink)
 }
 
 func (w pageWriter) Size() int64 { return w.layout.Size() }
 
 func (w pageWriter) Write(r outRows) error {
 	var chunks []*parquet.EncodedChunk
-	for _, l := range r.group.leaves {
-		chunks = append(chunks, l.chunk)
+	for _, l := range r.group.Leaves {
+		chunks = append(chunks, l.Chunk)
 	}
-	err := w.layout.RowGroup(r.group.rows, chunks)
-	if f := r.group.file; f != nil { // chunks may have been read from it
+	err := w.layout.RowGroup(r.group.Rows, chunks)
+	if f := r.group.File; f != nil { // chunks may have been read from it
 		err = errors.Join(f.Unless(err), f.Rest())
 	}
 	return err
@@ -144,7 +145,7 @@ func (w pageWriter) Abort() {} // it holds nothing but memory
 func (o Destination) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
 	kept = slices.Clip(kept)
 	md := o.metadata()
-	for _, k := range ownKeys {
+	for _, k := range pagecopy.OwnKeys {
 		if v, ok := md[k]; ok {
 			kept = append(kept, parquet.KeyValue{Key: k, Value: v})
 		}
@@ -155,11 +156,11 @@ func (o Destination) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
 // PairsFit reports whether a scan with Pairs can copy pages of the log files to the
 // output; with nil Pairs, whether it can as far as the formats decide. why is the reason
 // if it cannot, or empty.
-func (o Destination) PairsFit(p *Pairs, logs []*source.File) (why string) {
+func (o Destination) PairsFit(p *pagecopy.Pairs, logs []*source.File) (why string) {
 	if o.fill(); !o.pagesFit() {
 		return "the output is not Parquet"
 	}
-	var like *pairLayout
+	var like *pagecopy.PairLayout
 	for _, f := range logs {
 		if f.Parquet() == nil {
 			return "the log is not all Parquet"
@@ -168,7 +169,7 @@ func (o Destination) PairsFit(p *Pairs, logs []*source.File) (why string) {
 			continue
 		}
 		var err error
-		if like, err = newPairLayout(f, p, like); err != nil {
+		if like, err = pagecopy.NewPairLayout(f, p, like); err != nil {
 			return err.Error()
 		}
 	}

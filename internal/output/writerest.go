@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
@@ -25,7 +26,7 @@ const restStep = 16 << 10
 
 // restWriter makes row groups of rows of a table without a log row.
 type restWriter struct {
-	source  *pageSource
+	source  *pagecopy.Source
 	part    int // index of the output's part
 	threads int
 	chunks  []*parquet.ChunkWriter // of the row group that is being filled; nil: none is
@@ -33,7 +34,7 @@ type restWriter struct {
 }
 
 // Rest writes rows of a table without a log row, after all rows of the log: NULLs in
-// the log's columns, unless [PairColumn] says otherwise. The rows must have the columns
+// the log's columns, unless [pagecopy.PairColumn] says otherwise. The rows must have the columns
 // of the scanner's Pairs, whose KeepTable must be set.
 func (w *ScanWriter) Rest(ctx context.Context, t *tables.Table, rows []uint32) error {
 	if w.failed == nil {
@@ -71,8 +72,8 @@ func (w *ScanWriter) restRows(ctx context.Context, t *tables.Table, rows []uint3
 // add adds rows to the row group.
 func (r *restWriter) add(t *tables.Table, rows []uint32) error {
 	if r.chunks == nil {
-		for i := range r.source.leaves {
-			c := r.source.layout.Chunk(i)
+		for i := range r.source.Leaves {
+			c := r.source.Layout.Chunk(i)
 			c.UseDictionary()
 			r.chunks = append(r.chunks, c)
 		}
@@ -81,7 +82,7 @@ func (r *restWriter) add(t *tables.Table, rows []uint32) error {
 	group.SetLimit(tasks.Processors(r.threads))
 	for i, c := range r.chunks {
 		group.Go(func() error {
-			for p, err := range r.source.pairs.leaves[i].restPages(t, rows) {
+			for p, err := range r.source.Pairs.Leaves[i].RestPages(t, rows) {
 				if err != nil {
 					return err
 				}
@@ -106,7 +107,7 @@ func (r *restWriter) full() bool {
 	for _, c := range r.chunks {
 		bytes += c.Encoded()
 	}
-	return r.rows >= groupRows || bytes >= groupBytes
+	return r.rows >= pagecopy.GroupRows || bytes >= pagecopy.GroupBytes
 }
 
 // endRest writes the row group of rows without a log row, if there is one.
@@ -115,13 +116,13 @@ func (w *ScanWriter) endRest() error {
 	if r == nil || r.rows == 0 {
 		return nil
 	}
-	g := &outGroup{source: r.part, layout: r.source.layout, rows: r.rows, from: []partRows{{r.part, r.rows, 0}}}
+	g := &pagecopy.Group{Source: r.part, Layout: r.source.Layout, Rows: r.rows, From: []pagecopy.PartRows{{Part: r.part, Rows: r.rows, Kept: 0}}}
 	for _, c := range r.chunks {
 		chunk, err := c.Finish()
 		if err != nil {
 			return err
 		}
-		g.leaves = append(g.leaves, &outLeaf{chunk: chunk})
+		g.Leaves = append(g.Leaves, &pagecopy.Leaf{Chunk: chunk})
 	}
 	r.chunks, r.rows = nil, 0
 	return w.rows.write(outRows{arraycopy.Rows{Piece: r.part}, g})

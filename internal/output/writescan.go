@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -29,7 +30,7 @@ func (o Destination) WriteScan(ctx context.Context, s *keyscan.Scanner, pieces [
 		return dataset.Written{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	var pairs *Pairs
+	var pairs *pagecopy.Pairs
 	if scans != nil {
 		pairs = scans.Pairs
 	}
@@ -53,7 +54,7 @@ func (o Destination) WriteScan(ctx context.Context, s *keyscan.Scanner, pieces [
 type Scans struct {
 	// Pairs has the columns of the pairs that all scans make; nil: they make none. It is for
 	// scanners with Entries, and only from Parquet to Parquet.
-	Pairs *Pairs
+	Pairs *pagecopy.Pairs
 	// Each is called once. It calls [ScanWriter.Scan] with each scanner and its pieces, in
 	// ascending order. Each of these is one of WriteScan's pieces or a part of one. Nothing
 	// of a single file is visible before Each returns nil; its error is WriteScan's.
@@ -70,14 +71,14 @@ type ScanWriter struct {
 	counted source.Piece  // the last one of which nulls has the rows
 	rows    *rowWriter
 	rest    *restWriter // nil: the output has no rows but the log's
-	left    unfinishedGroup
+	left    pagecopy.Unfinished
 	end     func() error // releases what the writers share
 	failed  error        // the first error of a method, whatever its caller does with it
 }
 
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
 // the ScanWriter, which must be ended with close or abort.
-func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
+func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *Pa
 }
 
 // beginScan is openScan for an output on which begin was called.
-func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
+func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	s.Options.Mirrored = o.IsDir(ctx)
 	all, err := o.unified(ctx, &s.Options, logs)
 	if err != nil {
@@ -133,7 +134,7 @@ func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *P
 	copied := map[*source.File]string{}
 	for _, p := range w.parts {
 		if p.pages != nil {
-			copied[p.Piece.File] = p.pages.howPages()
+			copied[p.Piece.File] = p.pages.HowPages()
 		} else if pairs != nil {
 			return nil, fault.Unsupported(fault.At{File: p.Piece.File.Name()}, "pairs that are not copied from Parquet to Parquet")
 		}
@@ -159,13 +160,13 @@ func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *P
 }
 
 // openRest adds the part for rows without a log row.
-func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, log *source.File) error {
+func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *pagecopy.Pairs, log *source.File) error {
 	src, err := o.newPairSource(pairs, source.Piece{File: log}, nil)
 	if err != nil {
 		return err
 	}
 	if !o.IsDir(ctx) {
-		src.layout = w.parts[0].pages.layout
+		src.Layout = w.parts[0].pages.Layout
 	}
 	w.rest = &restWriter{source: src, part: len(w.parts), threads: w.scanner.Options.Threads}
 	w.parts = append(w.parts, Part{Name: restName, Schema: log.Schema(), pages: src})
@@ -176,14 +177,14 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *Pairs, 
 // its partners, after those that were written before. Each piece must be one of those of WriteScan or a part of one;
 // they must come in ascending order, and the scanner must keep the same columns.
 // After an error nothing more can be written.
-func (w *ScanWriter) Scan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, pieces []source.Piece) error {
+func (w *ScanWriter) Scan(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pieces []source.Piece) error {
 	if w.failed == nil {
 		w.failed = w.scan(ctx, s, pairs, pieces)
 	}
 	return w.failed
 }
 
-func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, pieces []source.Piece) error {
+func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pieces []source.Piece) error {
 	source.NeedContext(ctx)
 	if err := keyscan.Usable(s); err != nil {
 		return fmt.Errorf("ScanWriter.Scan: %w", err)
@@ -208,13 +209,13 @@ func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *Pairs,
 			return err
 		}
 	}
-	w.left.continued = asPages
+	w.left.Continued = asPages
 	for r, err := range eachPart(ctx, s, pairs, parts, &w.left) {
 		if err != nil {
 			return w.rows.fail(err)
 		}
 		if r.group != nil {
-			r.Piece = r.group.part
+			r.Piece = r.group.Part
 		} else {
 			r.Piece = of[r.Piece]
 		}
@@ -241,16 +242,16 @@ func (w *ScanWriter) countNulls(s *keyscan.Stats, parts []Part, of []int) {
 // endFilling writes the row group that the last scan has left unfinished, if there is
 // one.
 func (w *ScanWriter) endFilling(ctx context.Context) error {
-	if w.left.group == nil {
+	if w.left.Group == nil {
 		return nil
 	}
 	last := &keyscan.Scanner{Options: w.scanner.Options, Stats: new(keyscan.Stats)}
-	w.left.continued = false
-	for g, err := range copyPages(ctx, last, nil, nil, &w.left) {
+	w.left.Continued = false
+	for g, err := range pagecopy.Copy(ctx, last, nil, nil, &w.left) {
 		if err != nil {
 			return w.rows.fail(err)
 		}
-		if err := w.rows.write(outRows{arraycopy.Rows{Piece: g.part}, g}); err != nil {
+		if err := w.rows.write(outRows{arraycopy.Rows{Piece: g.Part}, g}); err != nil {
 			return err
 		}
 	}
@@ -271,7 +272,7 @@ func (w *ScanWriter) narrowed(pieces []source.Piece) (parts []Part, of []int, er
 		part.Piece = p
 		if part.pages != nil {
 			own := *part.pages
-			own.piece, own.part = p, w.at
+			own.Piece, own.Part = p, w.at
 			part.pages = &own
 		}
 		parts, of = append(parts, part), append(of, w.at)

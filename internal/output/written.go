@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -20,16 +21,10 @@ func writtenInputs(pieces []source.Piece) (inputs []dataset.WrittenInput) {
 	return inputs
 }
 
-// partRows is a number of rows of one part of an output, and of the log rows in them.
-type partRows struct {
-	part       int
-	rows, kept int64
-}
-
 // outRows are rows on their way to an output: a record, or rows copied as pages in its place.
 type outRows struct {
 	arraycopy.Rows
-	group *outGroup
+	group *pagecopy.Group
 }
 
 func (r outRows) release() {
@@ -44,12 +39,12 @@ func asOut(seq iter.Seq2[arraycopy.Rows, error]) iter.Seq2[outRows, error] {
 }
 
 // Of returns the numbers of rows by part.
-func (r outRows) of() []partRows {
+func (r outRows) of() []pagecopy.PartRows {
 	if r.group != nil {
-		return r.group.from
+		return r.group.From
 	}
 	n := r.Record.NumRows()
-	return []partRows{{r.Piece, n, n}}
+	return []pagecopy.PartRows{{Part: r.Piece, Rows: n, Kept: n}}
 }
 
 // rowWriter writes rows to an output that is open. It must be ended with close, fail or
@@ -122,9 +117,9 @@ func (w *rowWriter) write(r outRows) error {
 		return w.fail(err)
 	}
 	for _, f := range r.of() {
-		if i, ok := w.at[f.part]; ok {
-			w.written.Inputs[i].RowsOut += f.rows
-			w.written.Inputs[i].RowsKept += f.kept
+		if i, ok := w.at[f.Part]; ok {
+			w.written.Inputs[i].RowsOut += f.Rows
+			w.written.Inputs[i].RowsKept += f.Kept
 		}
 	}
 	if err := w.sink.write(w.ctx, r); err != nil {

@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"encoding/binary"
@@ -21,8 +21,8 @@ import (
 // keyCast converts keys of a table to the type of the log's key column, which has both
 // in an output with [Pairs].KeepTable.
 type keyCast struct {
-	from   *parquet.Leaf
-	to     *parquet.Leaf
+	From   *parquet.Leaf
+	To     *parquet.Leaf
 	value  castValue
 	misfit error
 }
@@ -42,19 +42,19 @@ func (a *pairPlan) shareKey(c PairColumn, log tables.TableSpan, field arrow.Fiel
 	if !ok || len(src.Path) > 1 || len(dst.Path) > 1 || src.MaxRep+dst.MaxRep > 0 {
 		return unfit
 	}
-	rest := &a.leaves[len(a.leaves)-1].rest
-	rest.table, rest.as = span.Leaf, leaves.Shape{Shift: uint8(1 - src.MaxDef), MaxDef: 1}
+	rest := &a.Leaves[len(a.Leaves)-1].Rest
+	rest.Table, rest.As = span.Leaf, leaves.Shape{Shift: uint8(1 - src.MaxDef), MaxDef: 1}
 	if value == nil {
 		return nil
 	}
 	misfit := fault.Unsupported(fault.At{Column: field.Name}, "an ID's key of type %s in the log's column of type %s", from, to).
 		WithHint("rename the ID's column and write {On %s=NAME}, so that each side keeps its own", field.Name)
-	rest.cast = &keyCast{from: src, to: dst, value: value, misfit: misfit}
+	rest.Cast = &keyCast{From: src, To: dst, value: value, misfit: misfit}
 	return nil
 }
 
 // Pages converts pages, none of which has a dictionary.
-func (k *keyCast) pages(in iter.Seq2[*parquet.Page, error]) iter.Seq2[*parquet.Page, error] {
+func (k *keyCast) Pages(in iter.Seq2[*parquet.Page, error]) iter.Seq2[*parquet.Page, error] {
 	return func(yield func(*parquet.Page, error) bool) {
 		var plain []byte
 		for p, err := range in {
@@ -74,7 +74,7 @@ func (k *keyCast) pages(in iter.Seq2[*parquet.Page, error]) iter.Seq2[*parquet.P
 
 // appendPlain appends the converted values of a page in PLAIN form.
 func (k *keyCast) appendPlain(dst []byte, p *parquet.Page) ([]byte, error) {
-	w := k.from.Width()
+	w := k.From.Width()
 	for i := range p.NonNull {
 		var v []byte
 		if w > 0 {
@@ -83,14 +83,14 @@ func (k *keyCast) appendPlain(dst []byte, p *parquet.Page) ([]byte, error) {
 			v = p.Bytes(i, nil)
 		}
 		start := len(dst)
-		if k.to.Type == format.ByteArray {
+		if k.To.Type == format.ByteArray {
 			dst = append(dst, 0, 0, 0, 0)
 		}
 		var ok bool
 		if dst, ok = k.value(dst, v); !ok {
 			return nil, k.misfit
 		}
-		if k.to.Type == format.ByteArray {
+		if k.To.Type == format.ByteArray {
 			binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
 		}
 	}

@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 const openAhead = 6
 
 // release ends the lookahead, and drops announced ranges that were not read.
-func (e *pageEngine) release() {
+func (e *engine) release() {
 	e.scouts.stop()
 	for _, s := range slices.Concat(e.open, e.coming) {
 		s.release()
@@ -24,7 +24,7 @@ func (e *pageEngine) release() {
 
 // nextJob returns the next job of the input, and passes those that follow to the
 // scouts.
-func (e *pageEngine) nextJob() (*rangeJob, bool) {
+func (e *engine) nextJob() (*rangeJob, bool) {
 	if !e.remote {
 		return e.next()
 	}
@@ -33,7 +33,7 @@ func (e *pageEngine) nextJob() (*rangeJob, bool) {
 		if !ok {
 			break
 		}
-		if s.source.piece.File.Remote() {
+		if s.source.Piece.File.Remote() {
 			e.scouts.add(s)
 		}
 		e.coming = append(e.coming, s)
@@ -48,7 +48,7 @@ func (e *pageEngine) nextJob() (*rangeJob, bool) {
 
 // keeps returns the number of bytes that a chunk of a file over a network may have to
 // stay in memory from its check until it is written.
-func (e *pageEngine) keeps() int64 {
+func (e *engine) keeps() int64 {
 	const most = 32 << 20
 	if e.most == 0 {
 		return most
@@ -91,8 +91,8 @@ func (l *lookahead) scout(ctx context.Context) {
 	var k *keyscan.Finder
 	for s := range l.jobs {
 		if ctx.Err() == nil {
-			if k == nil || k.File != s.source.piece.File {
-				k, _ = keyscan.NewFinder(l.scanner, s.source.piece.File, buf, make([]keyscan.Check, len(l.scanner.Match))) // the task returns the error again
+			if k == nil || k.File != s.source.Piece.File {
+				k, _ = keyscan.NewFinder(l.scanner, s.source.Piece.File, buf, make([]keyscan.Check, len(l.scanner.Match))) // the task returns the error again
 			}
 			if k != nil {
 				s.announceKeys(ctx, k)
@@ -115,7 +115,7 @@ func (s *rangeJob) announceKeys(ctx context.Context, k *keyscan.Finder) {
 // they stay until it is known which of them are copied.
 func (s *rangeJob) announceAgain(k *keyscan.Finder) {
 	again := func(leaf int, a *parquet.Ahead) {
-		if slices.Contains(s.source.leaves, leaf) {
+		if slices.Contains(s.source.Leaves, leaf) {
 			s.keys.Again = append(s.keys.Again, s.source.file().Again(a))
 		}
 	}
@@ -156,15 +156,15 @@ func (s *rangeJob) release() {
 
 // announceLeaves announces the pages that the leaf tasks of a job will read.
 func (s *rangeJob) announceLeaves(rows *selection) {
-	f := s.source.piece.File
+	f := s.source.Piece.File
 	if !f.Remote() || rows.len() == 0 {
 		return
 	}
-	s.leavesAhead = make([]*parquet.Ahead, len(s.source.leaves))
+	s.leavesAhead = make([]*parquet.Ahead, len(s.source.Leaves))
 	list := rows.list(f.GroupRows(s.Range.Group))
 	for _, i := range s.source.order {
-		if s.source.leaves[i] >= 0 && !s.source.ofTable(i) && !(s.source.adapt != nil && s.source.adapt[i] != nil && s.source.adapt[i].Missing) {
-			s.leavesAhead[i] = s.source.file().Ahead(s.Range.Group, s.source.leaves[i], list)
+		if s.source.Leaves[i] >= 0 && !s.source.ofTable(i) && !(s.source.Adapt != nil && s.source.Adapt[i] != nil && s.source.Adapt[i].Missing) {
+			s.leavesAhead[i] = s.source.file().Ahead(s.Range.Group, s.source.Leaves[i], list)
 		}
 	}
 }

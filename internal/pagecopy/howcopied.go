@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"fmt"
@@ -16,13 +16,13 @@ const (
 // mostNamed is the maximum number of columns that a reason names.
 const mostNamed = 8
 
-// howPages says, by the footer, which of the piece's chunks may be copied as they are
+// HowPages says, by the footer, which of the piece's chunks may be copied as they are
 // stored, and why others may not.
-func (p *pageSource) howPages() string {
+func (p *Source) HowPages() string {
 	var groups []int // that may become row groups of the output
 	rows := int64(0)
-	for g := p.piece.Lo; g < p.piece.Hi; g++ {
-		rows += p.piece.File.GroupRows(g)
+	for g := p.Piece.Lo; g < p.Piece.Hi; g++ {
+		rows += p.Piece.File.GroupRows(g)
 		if p.ownGroup(g) {
 			groups = append(groups, g)
 		}
@@ -30,14 +30,14 @@ func (p *pageSource) howPages() string {
 	switch {
 	case rows == 0:
 		return "pages are copied"
-	case len(groups) == 0 && p.own:
+	case len(groups) == 0 && p.Own:
 		return pagesOnly + "row groups below " + show.Size(leastOwn) + " are merged"
 	case len(groups) == 0:
 		return pagesOnly + "row groups below " + show.Size(leastCopied) + " are merged in an output of several files"
 	}
 	whole, byWhy := false, map[string][]string{}
 	var whys []string // in the order of the columns
-	for i, l := range p.leaves {
+	for i, l := range p.Leaves {
 		if l < 0 {
 			continue // not of the file
 		}
@@ -71,16 +71,16 @@ func (p *pageSource) howPages() string {
 
 // whyInPages says why chunks of leaf i of the row groups are not copied as they are
 // stored. It returns "" if all may be.
-func (p *pageSource) whyInPages(groups []int, i int) string {
+func (p *Source) whyInPages(groups []int, i int) string {
 	switch {
-	case !p.unchanged(i) && p.pairs != nil:
+	case !p.unchanged(i) && p.Pairs != nil:
 		return "the output's column is optional"
 	case !p.unchanged(i):
 		return "the output's column has another type"
 	}
 	n, first := 0, ""
 	for _, g := range groups {
-		why := p.layout.MayCopy(p.file(), g, p.leaves[i], i)
+		why := p.Layout.MayCopy(p.file(), g, p.Leaves[i], i)
 		if why == "" {
 			continue
 		}

@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 // howCopied is how the chunks of an input row group reach the output.
 type howCopied uint8
@@ -38,7 +38,7 @@ type inputGroup struct {
 	heavy bool        // a job is divided if all of its rows have partners
 	some  bool        // the file has a condition, so rows may be dropped
 	how   howCopied
-	group *outGroup // its own
+	group *Group // its own
 }
 
 // decide decides how the row group is copied. It returns undecided while that depends

@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"math/rand/v2"
@@ -192,9 +192,9 @@ func TestKnownLeavesRowsToParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := &inputGroup{total: 2, own: true}
-	s := newRangeJob(&pageSource{leaves: []int{0}}, in, r)
+	s := newRangeJob(&Source{Leaves: []int{0}}, in, r)
 	in.jobs = []*rangeJob{s}
-	e := &pageEngine{scanner: &keyscan.Scanner{Options: keyscan.Options{Entries: true}, Stats: new(keyscan.Stats)}, pairs: p, open: []*rangeJob{s}}
+	e := &engine{scanner: &keyscan.Scanner{Options: keyscan.Options{Entries: true}, Stats: new(keyscan.Stats)}, pairs: p, open: []*rangeJob{s}}
 	e.known(s, rows, rows.divided(1000))
 	if len(e.open) != 2 || slices.Contains(e.open, s) {
 		t.Fatalf("%d open jobs, want the two parts", len(e.open))
@@ -221,9 +221,9 @@ func TestLargePartners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &pageEngine{scanner: &keyscan.Scanner{Options: keyscan.Options{Entries: true}, Stats: new(keyscan.Stats)}, pairs: p, perRow: 1 << 20}
+	e := &engine{scanner: &keyscan.Scanner{Options: keyscan.Options{Entries: true}, Stats: new(keyscan.Stats)}, pairs: p, perRow: 1 << 20}
 	in := &inputGroup{total: 1, own: true, heavy: e.perRow*n > tableBytes}
-	job := newRangeJob(&pageSource{leaves: []int{0}}, in, s.of)
+	job := newRangeJob(&Source{Leaves: []int{0}}, in, s.of)
 	in.jobs, e.open = []*rangeJob{job}, []*rangeJob{job}
 	if got := in.decide(p); got != undecided {
 		t.Errorf("copied as %d before its rows are known", got)

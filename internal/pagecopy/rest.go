@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"iter"
@@ -11,22 +11,22 @@ import (
 // restLeaf says what a leaf of the output has in rows of a table without a log row:
 // values of the table, or NULL.
 type restLeaf struct {
-	table    int          // leaf of the table; -1: NULL
-	as       leaves.Shape // of that leaf
-	cast     *keyCast     // converts its values; nil: they stay as they are
-	repeated bool         // the output's leaf has repetition levels
+	Table    int          // leaf of the table; -1: NULL
+	As       leaves.Shape // of that leaf
+	Cast     *keyCast     // converts its values; nil: they stay as they are
+	Repeated bool         // the output's leaf has repetition levels
 }
 
-// restPages yields the leaf's entries for rows of a table without a log row. A page is
+// RestPages yields the leaf's entries for rows of a table without a log row. A page is
 // valid until the next one.
-func (l *pairLeaf) restPages(t *tables.Table, rows []uint32) iter.Seq2[*parquet.Page, error] {
-	switch r := &l.rest; {
-	case r.table < 0:
+func (l *pairLeaf) RestPages(t *tables.Table, rows []uint32) iter.Seq2[*parquet.Page, error] {
+	switch r := &l.Rest; {
+	case r.Table < 0:
 		return r.nulls(len(rows))
-	case r.cast == nil:
-		return t.Store.Pages(r.table, rows, r.as)
+	case r.Cast == nil:
+		return t.Store.Pages(r.Table, rows, r.As)
 	default:
-		return r.cast.pages(t.Store.Pages(r.table, rows, r.as))
+		return r.Cast.Pages(t.Store.Pages(r.Table, rows, r.As))
 	}
 }
 
@@ -37,7 +37,7 @@ func (r *restLeaf) nulls(rows int) iter.Seq2[*parquet.Page, error] {
 		for n := 0; rows > 0; rows -= n {
 			n = min(rows, nullRows)
 			p := &parquet.Page{Values: n, Rows: n, Def: levels[:n]}
-			if r.repeated {
+			if r.Repeated {
 				p.Rep = levels[:n]
 			}
 			if !yield(p, nil) {

@@ -1,22 +1,5 @@
-package output
-
-import (
-	"context"
-	"errors"
-	"iter"
-	"runtime/debug"
-	"slices"
-	"sync"
-
-	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/stopped"
-	"github.com/bloomjoin/bloomjoin/internal/tasks"
-)
-
-// The page engine copies surviving rows of Parquet files from page to page. It
-// never makes rows or arrays of them:
+// Package pagecopy copies selected rows of Parquet files from page to page; it never makes rows
+// or arrays of them.
 //
 //	pieces ──► jobs ── key task ──► selected rows ── leaf task, for each leaf ──► output leaves ──► row groups, in order
 //
@@ -36,11 +19,33 @@ import (
 //
 // How jobs are cut and row groups filled depends on the footers and on the rows that
 // pass, never on timing.
+//
+// In come a [keyscan.Scanner], perhaps [Pairs] with a table, and a [Source] for each piece; out
+// come [Group]s of encoded chunks, in order, for a [parquet.Writer]. A damaged page that a
+// row needs is an error, never a row less.
+//
+// Package output and joins use it.
+package pagecopy
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/tasks"
+)
 
 // Limits of what the engine holds at once.
 const (
-	groupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
-	groupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers; see also pageSource.most
+	GroupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
+	GroupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers; see also Source.most
 	parkBytes  = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
 	tableBytes = 96 << 20 // maximum estimated bytes of partners of a job, before it is divided
 
@@ -49,8 +54,8 @@ const (
 	encodedBytes = 48 << 20
 )
 
-// pageEngine runs the tasks.
-type pageEngine struct {
+// engine runs the tasks.
+type engine struct {
 	cancel  context.CancelFunc
 	scanner *keyscan.Scanner
 	pairs   *Pairs // nil: rows that pass stand once
@@ -68,26 +73,26 @@ type pageEngine struct {
 	coming  []*rangeJob                   // in order: passed to the scouts, not begun
 	unmap   map[*source.File]func() error // of files with open jobs
 	open    []*rangeJob                   // in order: begun and not finished
-	filling *outGroup                     // the row group that the next job may go to
+	filling *Group                        // the row group that the next job may go to
 	goesOn  bool                          // other scans continue it
-	ready   []*outGroup                   // in order: begun and not taken by the consumer
-	workers []*pageWorker
+	ready   []*Group                      // in order: begun and not taken by the consumer
+	workers []*worker
 	active  int // workers that have a task
 	err     error
 	stop    bool
 }
 
-// unfinishedGroup is the row group that a scan has left unfinished, for the next one.
-type unfinishedGroup struct {
-	group     *outGroup
-	continued bool // the scan leaves one, too, since others continue it
+// Unfinished is the row group that a scan has left unfinished, for the next one.
+type Unfinished struct {
+	Group     *Group
+	Continued bool // the scan leaves one, too, since others continue it
 }
 
-// copyPages yields the row groups of the output in order of the sources. It begins with the
+// Copy yields the row groups of the output in order of the sources. It begins with the
 // one that is left, and leaves the last one if others continue it.
-func copyPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []*pageSource, left *unfinishedGroup) iter.Seq2[*outGroup, error] {
-	return func(yield func(*outGroup, error) bool) {
-		ctx, release, err := source.OpenPieces(ctx, piecesOfSources(sources))
+func Copy(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []*Source, left *Unfinished) iter.Seq2[*Group, error] {
+	return func(yield func(*Group, error) bool) {
+		ctx, release, err := source.OpenPieces(ctx, PiecesOf(sources))
 		if err != nil {
 			yield(nil, err)
 			return
@@ -95,18 +100,18 @@ func copyPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []
 		defer func() { _ = release() }() // the files of jobs that have ended were checked then
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		e := &pageEngine{
-			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.continued, threads: tasks.Workers(piecesOfSources(sources), s.Options.Threads), most: tasks.InFlight(piecesOfSources(sources)) / 4 * 3, // the rest is for memory that is not counted
+		e := &engine{
+			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.Continued, threads: tasks.Workers(PiecesOf(sources), s.Options.Threads), most: tasks.InFlight(PiecesOf(sources)) / 4 * 3, // the rest is for memory that is not counted
 			more: true, unmap: map[*source.File]func() error{},
 		}
 		if pairs != nil {
 			e.perRow = pairs.Of.PerRow()
 		}
-		if e.filling = left.group; e.filling != nil {
-			e.ready, left.group = []*outGroup{e.filling}, nil
-			e.pool = e.filling.layout.Pool()
-		} else if len(sources) > 0 && sources[0].layout != nil {
-			e.pool = sources[0].layout.Pool()
+		if e.filling = left.Group; e.filling != nil {
+			e.ready, left.Group = []*Group{e.filling}, nil
+			e.pool = e.filling.Layout.Pool()
+		} else if len(sources) > 0 && sources[0].Layout != nil {
+			e.pool = sources[0].Layout.Pool()
 		}
 		e.changed = sync.NewCond(&e.mu)
 		next, stop := iter.Pull(e.allJobs(sources))
@@ -114,7 +119,7 @@ func copyPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []
 		e.next = next
 		var workers sync.WaitGroup
 		for _, src := range sources {
-			e.remote = e.remote || src.piece.File.Remote()
+			e.remote = e.remote || src.Piece.File.Remote()
 		}
 		if e.remote {
 			e.scouts = newLookahead(ctx, s)
@@ -139,7 +144,7 @@ func copyPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []
 				return
 			}
 			if g == nil {
-				left.group = e.filling
+				left.Group = e.filling
 				return
 			}
 			if !yield(g, nil) {
@@ -149,20 +154,20 @@ func copyPages(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []
 	}
 }
 
-func piecesOfSources(sources []*pageSource) []source.Piece {
+func PiecesOf(sources []*Source) []source.Piece {
 	pieces := make([]source.Piece, len(sources))
 	for i, s := range sources {
-		pieces[i] = s.piece
+		pieces[i] = s.Piece
 	}
 	return pieces
 }
 
-func (e *pageEngine) allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
+func (e *engine) allJobs(sources []*Source) iter.Seq[*rangeJob] {
 	return func(yield func(*rangeJob) bool) {
 		for _, src := range sources {
-			for g := src.piece.Lo; g < src.piece.Hi; g++ {
+			for g := src.Piece.Lo; g < src.Piece.Hi; g++ {
 				ranges := slices.Collect(tasks.RangesIn(src.file(), g))
-				in := &inputGroup{total: len(ranges), own: src.ownGroup(g), some: src.piece.File.Where() != nil}
+				in := &inputGroup{total: len(ranges), own: src.ownGroup(g), some: src.Piece.File.Where() != nil}
 				for _, r := range ranges {
 					in.heavy = in.heavy || e.perRow*(r.Hi-r.Lo) > tableBytes
 				}
@@ -178,13 +183,13 @@ func (e *pageEngine) allJobs(sources []*pageSource) iter.Seq[*rangeJob] {
 	}
 }
 
-func (e *pageEngine) wake() {
+func (e *engine) wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.changed.Broadcast()
 }
 
-func (e *pageEngine) halt() {
+func (e *engine) halt() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stop = true
@@ -193,7 +198,7 @@ func (e *pageEngine) halt() {
 }
 
 // take waits for the next row group. It returns nil after the last one.
-func (e *pageEngine) take(ctx context.Context) (*outGroup, error) {
+func (e *engine) take(ctx context.Context) (*Group, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.changed.Broadcast() // what the consumer has written takes no memory any more
@@ -217,8 +222,8 @@ func (e *pageEngine) take(ctx context.Context) (*outGroup, error) {
 }
 
 // work is the main loop of a worker.
-func (e *pageEngine) work(ctx context.Context) {
-	w := &pageWorker{engine: e, buf: new(parquet.Buffers)}
+func (e *engine) work(ctx context.Context) {
+	w := &worker{engine: e, buf: new(parquet.Buffers)}
 	defer func() { w.buf.Close() }()
 	debug.SetPanicOnFault(true) // in mapped pages; see recovered
 	e.mu.Lock()
@@ -255,7 +260,7 @@ func (e *pageEngine) work(ctx context.Context) {
 
 // done reports whether nothing is left to do. A row group may be left for the next
 // scan to continue.
-func (e *pageEngine) done() bool {
+func (e *engine) done() bool {
 	return !e.more && len(e.open) == 0 && (len(e.ready) == 0 || e.goesOn && e.filling == e.ready[0])
 }
 
@@ -264,12 +269,12 @@ func (e *pageEngine) done() bool {
 type pageTask = func(context.Context) (settle func(), err error)
 
 // pick chooses the next task, oldest first; nil if there is none now.
-func (e *pageEngine) pick(w *pageWorker) pageTask {
+func (e *engine) pick(w *worker) pageTask {
 	for _, g := range e.ready {
 		if !g.closed {
 			break
 		}
-		for _, l := range g.leaves {
+		for _, l := range g.Leaves {
 			if !l.finishing && l.turn.Load() == g.jobs {
 				l.finishing = true
 				return func(context.Context) (func(), error) { return w.finish(g, l) }
@@ -291,7 +296,7 @@ func (e *pageEngine) pick(w *pageWorker) pageTask {
 			break // row groups that are further on can do with less
 		}
 		for _, i := range s.source.order {
-			l := s.group.leaves[i]
+			l := s.group.Leaves[i]
 			if s.taken[i] || l.turn.Load() != s.number && (s.bytes > park || l.whole == perhapsWhole) {
 				continue
 			}
@@ -310,7 +315,7 @@ func (e *pageEngine) pick(w *pageWorker) pageTask {
 		e.changed.Broadcast()
 		return e.pick(w)
 	}
-	if f := s.source.piece.File; e.unmap[f] == nil {
+	if f := s.source.Piece.File; e.unmap[f] == nil {
 		e.unmap[f] = f.MapPages()
 	}
 	e.open = append(e.open, s)
@@ -318,7 +323,7 @@ func (e *pageEngine) pick(w *pageWorker) pageTask {
 }
 
 // room reports whether another job may be begun.
-func (e *pageEngine) room() bool {
+func (e *engine) room() bool {
 	waiting := 0
 	for _, g := range e.ready {
 		if g.complete() {
@@ -343,11 +348,11 @@ func (e *pageEngine) room() bool {
 
 // undecided reports whether the oldest job waits for the others of its input row
 // group, which must therefore be begun.
-func (e *pageEngine) undecided() bool { return len(e.open) > 0 && e.open[0].waits() }
+func (e *engine) undecided() bool { return len(e.open) > 0 && e.open[0].waits() }
 
 // admits reports whether a worker may take another task: if the bytes of a task
 // fit, or no other worker has one, so that at least one worker makes progress.
-func (e *pageEngine) admits(w *pageWorker) bool {
+func (e *engine) admits(w *worker) bool {
 	if e.most == 0 || e.active == 0 {
 		return true
 	}
@@ -355,7 +360,7 @@ func (e *pageEngine) admits(w *pageWorker) bool {
 }
 
 // taskNeed estimates the bytes that a task needs: those of the largest so far.
-func (e *pageEngine) taskNeed() int64 {
+func (e *engine) taskNeed() int64 {
 	need := int64(leastTask)
 	for _, w := range e.workers {
 		need = max(need, w.held)
@@ -368,7 +373,7 @@ func (e *pageEngine) taskNeed() int64 {
 const leastTask = 3 << 20
 
 // held estimates the bytes in flight.
-func (e *pageEngine) held() (n int64) {
+func (e *engine) held() (n int64) {
 	for _, w := range e.workers {
 		n += w.held
 	}
@@ -378,7 +383,7 @@ func (e *pageEngine) held() (n int64) {
 		}
 	}
 	for _, g := range e.ready {
-		for _, l := range g.leaves {
+		for _, l := range g.Leaves {
 			n += l.held.Load()
 		}
 	}
@@ -390,10 +395,10 @@ func (e *pageEngine) held() (n int64) {
 
 // anotherNeed estimates the bytes that another job adds: the pages that are begun
 // in another row group, and its row numbers.
-func (e *pageEngine) anotherNeed() (n int64) {
+func (e *engine) anotherNeed() (n int64) {
 	for _, g := range e.ready {
 		var leaves int64
-		for _, l := range g.leaves {
+		for _, l := range g.Leaves {
 			leaves += l.held.Load()
 		}
 		n = max(n, leaves)
@@ -406,7 +411,7 @@ func (e *pageEngine) anotherNeed() (n int64) {
 }
 
 // decide assigns the open jobs whose rows are known to row groups, in order.
-func (e *pageEngine) decide() {
+func (e *engine) decide() {
 	for _, s := range e.open {
 		if s.group != nil || s.rows != nil && s.begun == len(s.taken) {
 			continue
@@ -424,13 +429,13 @@ func (e *pageEngine) decide() {
 		}
 		s.group, s.number = g, g.jobs
 		g.jobs++
-		g.rows += s.rows.count
-		g.from = append(g.from, partRows{s.source.part, s.rows.count, s.rows.kept})
+		g.Rows += s.rows.count
+		g.From = append(g.From, PartRows{s.source.Part, s.rows.count, s.rows.kept})
 		g.bytes += s.bytes
 		if in := s.within; how != someRows && len(in.jobs) == in.total && s == in.jobs[in.total-1] {
 			g.closed = true
 		}
-		if g == e.filling && g.bytes > s.source.most { // so no other job fits, and its leaves can be finished now
+		if g == e.filling && g.bytes > s.source.Most { // so no other job fits, and its leaves can be finished now
 			e.endFilling()
 		}
 	}
@@ -441,12 +446,12 @@ func (e *pageEngine) decide() {
 
 // groupFor returns the row group for the rows of s, nil if too many row groups are
 // begun.
-func (e *pageEngine) groupFor(s *rangeJob, how howCopied) *outGroup {
+func (e *engine) groupFor(s *rangeJob, how howCopied) *Group {
 	s.bytes = s.source.expected(s.Range.Group, s.rows.count) + e.perRow*s.rows.pairs()
 	if how != someRows && s.within.group != nil {
 		return s.within.group
 	}
-	if g := e.filling; g != nil && (how != someRows || g.layout != s.source.layout || g.rows+s.rows.count > groupRows || g.bytes+s.bytes > s.source.most) {
+	if g := e.filling; g != nil && (how != someRows || g.Layout != s.source.Layout || g.Rows+s.rows.count > GroupRows || g.bytes+s.bytes > s.source.Most) {
 		e.endFilling()
 	}
 	if e.filling != nil {
@@ -466,7 +471,7 @@ func (e *pageEngine) groupFor(s *rangeJob, how howCopied) *outGroup {
 }
 
 // endFilling closes the row group that is being filled.
-func (e *pageEngine) endFilling() {
+func (e *engine) endFilling() {
 	if e.filling != nil {
 		e.filling.closed = true
 		e.filling = nil
@@ -474,17 +479,17 @@ func (e *pageEngine) endFilling() {
 }
 
 // Close removes a job all of whose tasks are done.
-func (e *pageEngine) close(s *rangeJob) {
+func (e *engine) close(s *rangeJob) {
 	e.open = slices.DeleteFunc(e.open, func(o *rangeJob) bool { return o == s })
 	s.release()
 	if s.group != nil {
 		s.group.ended++
 	}
-	f := s.source.piece.File
-	if slices.ContainsFunc(e.open, func(o *rangeJob) bool { return o.source.piece.File == f }) {
+	f := s.source.Piece.File
+	if slices.ContainsFunc(e.open, func(o *rangeJob) bool { return o.source.Piece.File == f }) {
 		return
 	}
-	if !slices.ContainsFunc(e.coming, func(o *rangeJob) bool { return o.source.piece.File == f }) {
+	if !slices.ContainsFunc(e.coming, func(o *rangeJob) bool { return o.source.Piece.File == f }) {
 		f.Passed()
 	}
 	err := errors.Join(e.unmap[f](), f.Rest())

@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"fmt"
@@ -211,7 +211,7 @@ func appendNone(dst []uint32, n int) []uint32 {
 	return dst
 }
 
-// pairs returns the number of rows of the output that have a partner.
+// Pairs returns the number of rows of the output that have a partner.
 func (s *selection) pairs() int64 { return s.count - int64(s.len()-len(s.matched)) }
 
 // Bytes returns the memory that the selection takes.

@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"bytes"
@@ -12,30 +12,30 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// pageSource is a piece whose pages are copied.
-type pageSource struct {
-	number int // among the sources that are read together
-	part   int // of the output
-	piece  source.Piece
-	leaves []int                 // of the file, in the output's order; -1: the file lacks it
-	adapt  []*parquet.LeafSource // converts them to the output's schema; nil: not needed
-	pairs  *pairLayout           // of a scan with Pairs, else nil
-	own    bool                  // the output's file has no other source
-	most   int64                 // bytes of a row group of the output, uncompressed, as estimated from the footers
+// Source is a piece whose pages are copied.
+type Source struct {
+	Number int // among the sources that are read together
+	Part   int // of the output
+	Piece  source.Piece
+	Leaves []int                 // of the file, in the output's order; -1: the file lacks it
+	Adapt  []*parquet.LeafSource // converts them to the output's schema; nil: not needed
+	Pairs  *PairLayout           // of a scan with Pairs, else nil
+	Own    bool                  // the output's file has no other source
+	Most   int64                 // bytes of a row group of the output, uncompressed, as estimated from the footers
 	order  []int                 // positions in leaves, largest first
-	layout *parquet.Writer
-	sink   *relay
+	Layout *parquet.Writer
+	Sink   *Relay
 }
 
 // File is the Parquet file.
-func (p *pageSource) file() *parquet.File { return p.piece.File.Parquet().File() }
+func (p *Source) file() *parquet.File { return p.Piece.File.Parquet().File() }
 
-// measure orders the leaves by size.
-func (p *pageSource) measure() {
-	sizes := make([]int64, len(p.leaves))
-	for i, l := range p.leaves {
+// Measure orders the leaves by size.
+func (p *Source) Measure() {
+	sizes := make([]int64, len(p.Leaves))
+	for i, l := range p.Leaves {
 		p.order = append(p.order, i)
-		for g := p.piece.Lo; g < p.piece.Hi && l >= 0; g++ {
+		for g := p.Piece.Lo; g < p.Piece.Hi && l >= 0; g++ {
 			sizes[i] += p.file().Metadata.RowGroups[g].Columns[l].MetaData.TotalCompressedSize
 		}
 	}
@@ -44,10 +44,10 @@ func (p *pageSource) measure() {
 
 // Expected estimates the uncompressed bytes of n rows of a row group from its
 // footer: their share of the pages, and whole dictionaries.
-func (p *pageSource) expected(group int, n int64) (bytes int64) {
+func (p *Source) expected(group int, n int64) (bytes int64) {
 	const most = 1 << 40 // keeps the sum in range for any footer
 	rg := &p.file().Metadata.RowGroups[group]
-	for _, l := range p.leaves {
+	for _, l := range p.Leaves {
 		if l < 0 {
 			continue // NULLs take almost none
 		}
@@ -60,55 +60,55 @@ func (p *pageSource) expected(group int, n int64) (bytes int64) {
 	return bytes
 }
 
-// relay buffers what is written until its destination is known.
-type relay struct {
-	w    io.Writer // nil: not known yet
+// Relay buffers what is written until its destination is known.
+type Relay struct {
+	W    io.Writer // nil: not known yet
 	held bytes.Buffer
 }
 
-func (r *relay) Write(p []byte) (int, error) {
-	if r.w == nil {
+func (r *Relay) Write(p []byte) (int, error) {
+	if r.W == nil {
 		return r.held.Write(p)
 	}
-	return r.w.Write(p)
+	return r.W.Write(p)
 }
 
-func (r *relay) to(w io.Writer) error {
-	r.w = w
+func (r *Relay) To(w io.Writer) error {
+	r.W = w
 	_, err := r.held.WriteTo(w)
 	return err
 }
 
 // ofTable reports whether leaf i is one of the table of a scan with Pairs.
-func (p *pageSource) ofTable(i int) bool { return p.pairs != nil && p.pairs.leaves[i].log < 0 }
+func (p *Source) ofTable(i int) bool { return p.Pairs != nil && p.Pairs.Leaves[i].Log < 0 }
 
 // unchanged reports whether leaf i is a leaf of the file whose pages stay as they are.
-func (p *pageSource) unchanged(i int) bool {
-	return p.leaves[i] >= 0 && (p.adapt == nil || p.adapt[i] == nil || p.adapt[i].Identity())
+func (p *Source) unchanged(i int) bool {
+	return p.Leaves[i] >= 0 && (p.Adapt == nil || p.Adapt[i] == nil || p.Adapt[i].Identity())
 }
 
 // mayCopy reports whether, by the footer, the chunk of leaf i of a row group can be
 // copied as it is stored.
-func (p *pageSource) mayCopy(group, i int) bool {
-	return p.unchanged(i) && p.layout.MayCopy(p.file(), group, p.leaves[i], i) == ""
+func (p *Source) mayCopy(group, i int) bool {
+	return p.unchanged(i) && p.Layout.MayCopy(p.file(), group, p.Leaves[i], i) == ""
 }
 
 // ownGroup reports whether an input row group may become a row group of the output.
-func (p *pageSource) ownGroup(group int) bool {
-	rows, bytes := p.piece.File.GroupRows(group), int64(0)
-	for _, l := range p.leaves {
+func (p *Source) ownGroup(group int) bool {
+	rows, bytes := p.Piece.File.GroupRows(group), int64(0)
+	for _, l := range p.Leaves {
 		if l >= 0 {
 			bytes += p.file().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize
 		}
 	}
 	least := int64(leastCopied)
 	switch {
-	case p.own && p.piece.File.NumGroups() == 1:
+	case p.Own && p.Piece.File.NumGroups() == 1:
 		least = 0
-	case p.own:
+	case p.Own:
 		least = leastOwn
 	}
-	return rows > 0 && len(p.leaves) > 0 && bytes >= least
+	return rows > 0 && len(p.Leaves) > 0 && bytes >= least
 }
 
 // leafPages are the pages of one leaf of a job, in the output's form.
@@ -166,19 +166,19 @@ func (l *leafPages) count() (seen, skipped int) {
 }
 
 // Pages returns the pages of leaf i of the file for a selection of a row group.
-func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows *selection, how howCopied) *leafPages {
+func (p *Source) pages(buf *parquet.Buffers, group, i int, rows *selection, how howCopied) *leafPages {
 	l := &leafPages{rows: rows.len()}
 	if rows.times != nil {
-		l.repeat = parquet.NewRepeater(&p.layout.Leaves()[i], rows.times)
+		l.repeat = parquet.NewRepeater(&p.Layout.Leaves()[i], rows.times)
 	}
-	if p.adapt != nil && p.adapt[i] != nil && !p.adapt[i].Identity() {
-		l.adapt = p.adapt[i].Pages(group)
-		if p.adapt[i].Missing {
+	if p.Adapt != nil && p.Adapt[i] != nil && !p.Adapt[i].Identity() {
+		l.adapt = p.Adapt[i].Pages(group)
+		if p.Adapt[i].Missing {
 			return l
 		}
 	}
-	l.chunk = p.file().ChunkIn(buf, group, p.leaves[i])
-	if list := rows.list(p.piece.File.GroupRows(group)); list != nil {
+	l.chunk = p.file().ChunkIn(buf, group, p.Leaves[i])
+	if list := rows.list(p.Piece.File.GroupRows(group)); list != nil {
 		l.chunk.Select(list)
 	}
 	if how == mostRows && p.mayCopy(group, i) {
@@ -189,9 +189,9 @@ func (p *pageSource) pages(buf *parquet.Buffers, group, i int, rows *selection, 
 
 // partners returns the pages of leaf i of the table for a selection. stop must be
 // called when they are no longer needed.
-func (p *pageSource) partners(of *Pairs, i int, rows *selection) (next nextPage, stop func()) {
-	leaf := &p.pairs.leaves[i]
-	more, stop := iter.Pull2(of.Table.Store.Pages(leaf.table, rows.partners(of), leaf.as))
+func (p *Source) partners(of *Pairs, i int, rows *selection) (next nextPage, stop func()) {
+	leaf := &p.Pairs.Leaves[i]
+	more, stop := iter.Pull2(of.Table.Store.Pages(leaf.Table, rows.partners(of), leaf.As))
 	return func() (*parquet.Page, *parquet.Dictionary, error) {
 		page, err, ok := more()
 		if !ok {
@@ -203,9 +203,9 @@ func (p *pageSource) partners(of *Pairs, i int, rows *selection) (next nextPage,
 
 // leavesDictionary reports whether the file's writer gave up the dictionary of leaf
 // i of a row group, so the output's writer should as well.
-func (p *pageSource) leavesDictionary(group, i int) bool {
-	if p.leaves[i] < 0 || p.adapt != nil && p.adapt[i] != nil && p.adapt[i].LevelsOnly {
+func (p *Source) leavesDictionary(group, i int) bool {
+	if p.Leaves[i] < 0 || p.Adapt != nil && p.Adapt[i] != nil && p.Adapt[i].LevelsOnly {
 		return false
 	}
-	return p.file().LeavesDictionary(group, p.leaves[i])
+	return p.file().LeavesDictionary(group, p.Leaves[i])
 }

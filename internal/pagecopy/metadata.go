@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"encoding/json"
@@ -14,17 +14,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// ownKeys are the metadata keys in which an output says what it is.
-var ownKeys = []string{source.MetaResult, source.MetaFilter, source.MetaRun, source.MetaHive}
+// OwnKeys are the metadata keys in which an output says what it is.
+var OwnKeys = []string{source.MetaResult, source.MetaFilter, source.MetaRun, source.MetaHive}
 
-// keptMetadata returns the entries of a file's metadata that hold for an output.
+// KeptMetadata returns the entries of a file's metadata that hold for an output.
 // columns are the top-level columns of the file that the output has; nil: its columns
 // are exactly the file's. Entries about values, such as the calendar of Spark's dates,
 // always hold.
-func keptMetadata(entries []parquet.KeyValue, columns map[string]bool) (kept []parquet.KeyValue) {
+func KeptMetadata(entries []parquet.KeyValue, columns map[string]bool) (kept []parquet.KeyValue) {
 	for _, e := range entries {
 		switch {
-		case slices.Contains(ownKeys, e.Key): // the input is itself an output
+		case slices.Contains(OwnKeys, e.Key): // the input is itself an output
 			continue
 		case columns != nil && slices.Contains(take.Describing, e.Key):
 			continue
@@ -69,8 +69,8 @@ func geoColumns(value string, has map[string]bool) (_ string, ok bool) {
 	return string(b), err == nil
 }
 
-// topLevel returns the names of a schema's top-level columns.
-func topLevel(schema []parquet.SchemaElement) map[string]bool {
+// TopLevel returns the names of a schema's top-level columns.
+func TopLevel(schema []parquet.SchemaElement) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range tables.SpansOf(schema) {
 		names[schema[s.Element].Name] = true
@@ -86,19 +86,19 @@ const crsEntry = "projjson:"
 // new name.
 func (a *pairPlan) keepSystems() {
 	for _, i := range a.ofIDs {
-		e := &a.schema[i]
-		name, ok := strings.CutPrefix(crsOf(e), crsEntry)
+		e := &a.Schema[i]
+		name, ok := strings.CutPrefix(CrsOf(e), crsEntry)
 		value, found := a.p.Of.Metadata(name)
 		if !ok || !found {
 			continue
 		}
 		to := name
 		for {
-			at := slices.IndexFunc(a.kept, func(o parquet.KeyValue) bool { return o.Key == to })
+			at := slices.IndexFunc(a.Kept, func(o parquet.KeyValue) bool { return o.Key == to })
 			if at < 0 {
-				a.kept = append(a.kept, parquet.KeyValue{Key: to, Value: value})
+				a.Kept = append(a.Kept, parquet.KeyValue{Key: to, Value: value})
 			}
-			if at < 0 || a.kept[at].Value == value {
+			if at < 0 || a.Kept[at].Value == value {
 				break
 			}
 			to += "_ids"
@@ -109,8 +109,8 @@ func (a *pairPlan) keepSystems() {
 	}
 }
 
-// crsOf returns the coordinate reference system of a column of shapes, else "".
-func crsOf(e *parquet.SchemaElement) string {
+// CrsOf returns the coordinate reference system of a column of shapes, else "".
+func CrsOf(e *parquet.SchemaElement) string {
 	switch t := e.LogicalType.V.Value.(type) {
 	case *format.GeometryType:
 		return t.CRS

@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// pageWorker is one goroutine of the engine, with the memory that it reuses.
-type pageWorker struct {
-	engine *pageEngine
+// worker is one goroutine of the engine, with the memory that it reuses.
+type worker struct {
+	engine *engine
 	buf    *parquet.Buffers
 	keys   *keyscan.Finder
 	file   *source.File // that keys belongs to
@@ -24,7 +24,7 @@ type pageWorker struct {
 }
 
 // holds returns the bytes that the worker keeps for its next task.
-func (w *pageWorker) holds() int64 {
+func (w *worker) holds() int64 {
 	n := w.buf.Size()
 	if w.keys != nil {
 		n += w.keys.Size()
@@ -33,7 +33,7 @@ func (w *pageWorker) holds() int64 {
 }
 
 // shed releases what an idle worker keeps.
-func (w *pageWorker) shed() {
+func (w *worker) shed() {
 	w.buf.Close()
 	*w.buf = parquet.Buffers{} // keys holds the pointer
 	if w.keys != nil {
@@ -43,8 +43,8 @@ func (w *pageWorker) shed() {
 }
 
 // selectRows is the key task of a job.
-func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func(), err error) {
-	e, f := w.engine, s.source.piece.File
+func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), err error) {
+	e, f := w.engine, s.source.Piece.File
 	defer source.Recovered(f, s.Range.Group, &err)
 	if w.file != f {
 		if w.checks == nil {
@@ -78,7 +78,7 @@ func (w *pageWorker) selectRows(ctx context.Context, s *rangeJob) (settle func()
 }
 
 // Rows returns the rows of a job that go to the output.
-func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
+func (w *worker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
 	p := w.engine.pairs
 	if p == nil {
 		rows, err := w.keys.Scan(ctx, s.Range, nil)
@@ -95,7 +95,7 @@ func (w *pageWorker) rows(ctx context.Context, s *rangeJob) (*selection, error) 
 }
 
 // known records the rows of a job, which is divided into jobs for the parts of them.
-func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
+func (e *engine) known(s *rangeJob, rows *selection, parts []*selection) {
 	s.rows = rows
 	var joined []uint64
 	if e.pairs != nil {
@@ -129,11 +129,11 @@ func (e *pageEngine) known(s *rangeJob, rows *selection, parts []*selection) {
 }
 
 // copyLeaf is the task of one leaf of a job.
-func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(), err error) {
-	e, f := w.engine, s.source.piece.File
+func (w *worker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(), err error) {
+	e, f := w.engine, s.source.Piece.File
 	defer source.Recovered(f, s.Range.Group, &err)
 	defer w.buf.Rest()
-	l := s.group.leaves[i]
+	l := s.group.Leaves[i]
 	var shape parquet.Shape
 	whole, err := w.decideWhole(ctx, s, i, l)
 	if err != nil {
@@ -168,7 +168,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 	}
 	return func() {
 		if shape != nil {
-			s.shapes[s.source.leaves[i]] = shape
+			s.shapes[s.source.Leaves[i]] = shape
 		}
 		if s.done++; s.done == len(s.taken) {
 			if err := s.source.file().CheckShapes(s.Range.Group, s.shapes); err != nil && e.err == nil {
@@ -183,7 +183,7 @@ func (w *pageWorker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle f
 
 // decideWhole returns whether the chunk of a leaf is copied as it is stored. The first
 // job decides it before its turn ends, since others continue then.
-func (w *pageWorker) decideWhole(ctx context.Context, s *rangeJob, i int, l *outLeaf) (whole wholeChunk, err error) {
+func (w *worker) decideWhole(ctx context.Context, s *rangeJob, i int, l *Leaf) (whole wholeChunk, err error) {
 	mu := &w.engine.mu
 	mu.Lock()
 	whole = l.whole
@@ -202,13 +202,13 @@ func (w *pageWorker) decideWhole(ctx context.Context, s *rangeJob, i int, l *out
 
 // copyChunk prepares to copy the chunk of a leaf as it is stored. It returns inPages
 // if the chunk cannot be copied so.
-func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLeaf) (wholeChunk, error) {
+func (w *worker) copyChunk(ctx context.Context, s *rangeJob, i int, l *Leaf) (wholeChunk, error) {
 	src := s.source
 	o := parquet.CopyOptions{Ahead: s.leafAhead(i)}
-	if src.piece.File.Remote() {
+	if src.Piece.File.Remote() {
 		o.Keep = w.engine.keeps()
 	}
-	chunk, why, err := src.layout.CopyChunk(ctx, src.file(), s.Range.Group, src.leaves[i], i, o)
+	chunk, why, err := src.Layout.CopyChunk(ctx, src.file(), s.Range.Group, src.Leaves[i], i, o)
 	if err != nil {
 		return inPages, err
 	}
@@ -218,7 +218,7 @@ func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLe
 		}
 		return inPages, nil
 	}
-	l.chunk = chunk
+	l.Chunk = chunk
 	l.held.Store(chunk.Size())
 	pages := chunk.Pages()
 	w.engine.scanner.Stats.Pages.Add(pages)
@@ -227,7 +227,7 @@ func (w *pageWorker) copyChunk(ctx context.Context, s *rangeJob, i int, l *outLe
 }
 
 // finish completes a leaf to which all jobs have added their pages.
-func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) {
+func (w *worker) finish(g *Group, l *Leaf) (settle func(), err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("internal error: %v\n%s", r, debug.Stack())
@@ -238,12 +238,12 @@ func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) 
 		return nil, err
 	}
 	kept := int64(0)
-	if l.chunk != nil {
-		kept = l.chunk.Size()
+	if l.Chunk != nil {
+		kept = l.Chunk.Size()
 	}
 	return func() {
-		if l.chunk == nil { // not copied as it was stored
-			l.chunk = chunk
+		if l.Chunk == nil { // not copied as it was stored
+			l.Chunk = chunk
 		}
 		l.w = nil
 		l.held.Store(kept)
@@ -254,13 +254,13 @@ func (w *pageWorker) finish(g *outGroup, l *outLeaf) (settle func(), err error) 
 // mostOf returns the maximum number of rows of the output for one job. A job is divided
 // if its rows multiply, or if their partners are large: it would be any number of times
 // larger than its input. A row group of which a job is divided is copied as someRows.
-func (e *pageEngine) mostOf(s *selection) int64 {
+func (e *engine) mostOf(s *selection) int64 {
 	most := s.count
 	if s.times != nil {
-		most = groupRows
+		most = GroupRows
 	}
 	if bytes := e.perRow * s.pairs(); bytes > tableBytes {
-		most = min(most, max(int64(float64(s.count)*groupBytes/float64(bytes)), 1))
+		most = min(most, max(int64(float64(s.count)*GroupBytes/float64(bytes)), 1))
 	}
 	return most
 }

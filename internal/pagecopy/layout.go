@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"fmt"
@@ -16,42 +16,42 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// pairLayout says how pages of a log file and of a table become an output with [Pairs].
+// PairLayout says how pages of a log file and of a table become an output with [Pairs].
 // It is immutable.
-type pairLayout struct {
+type PairLayout struct {
 	log     *arrow.Schema // of the file; files share it with their schema and metadata
 	columns []PairColumn
 
-	schema []parquet.SchemaElement
-	orders []format.ColumnOrder
-	leaves []pairLeaf         // one per leaf of schema
-	arrow  *arrow.Schema      // the columns as records would have them
-	kept   []parquet.KeyValue // metadata, other than what the output says of itself
+	Schema []parquet.SchemaElement
+	Orders []format.ColumnOrder
+	Leaves []pairLeaf         // one per leaf of schema
+	Arrow  *arrow.Schema      // the columns as records would have them
+	Kept   []parquet.KeyValue // metadata, other than what the output says of itself
 }
 
 // pairLeaf is the source of a leaf of the output: a leaf of the log file or of the
 // table.
 type pairLeaf struct {
-	log   int                 // leaf of the file; -1: none
-	adapt *parquet.LeafSource // of a leaf of the file: changes levels; nil: pages stay as they are
-	table int                 // leaf of the table; -1: none
-	as    leaves.Shape        // of a leaf of the table
-	rest  restLeaf
+	Log   int                 // leaf of the file; -1: none
+	Adapt *parquet.LeafSource // of a leaf of the file: changes levels; nil: pages stay as they are
+	Table int                 // leaf of the table; -1: none
+	As    leaves.Shape        // of a leaf of the table
+	Rest  restLeaf
 }
 
-// newPairLayout returns the layout of an output of the pairs of a Parquet file. An
+// NewPairLayout returns the layout of an output of the pairs of a Parquet file. An
 // error says why it can have no such output. like, if not nil, is the layout of another
 // file with the same p: all but what depends on the file is shared if its schema and
 // metadata are this file's.
-func newPairLayout(f *source.File, p *Pairs, like *pairLayout) (*pairLayout, error) {
+func NewPairLayout(f *source.File, p *Pairs, like *PairLayout) (*PairLayout, error) {
 	columns := p.Columns(f)
 	if like != nil && like.log == f.Schema() && slices.Equal(like.columns, columns) {
 		return like.of(f.Parquet().File()), nil
 	}
 	a := pairPlan{f: f, p: p, from: f.Parquet().File()}
 	a.log, a.columns = f.Schema(), columns
-	a.schema = []parquet.SchemaElement{a.from.Metadata.Schema[0]}
-	a.schema[0].NumChildren = thrift.New(int32(len(a.columns)))
+	a.Schema = []parquet.SchemaElement{a.from.Metadata.Schema[0]}
+	a.Schema[0].NumChildren = thrift.New(int32(len(a.columns)))
 	a.changed = len(a.columns) != f.StoredColumns()
 	a.own = a.from.Project(nil)
 	a.spans = tables.SpansOf(a.own.Schema)
@@ -70,31 +70,31 @@ func newPairLayout(f *source.File, p *Pairs, like *pairLayout) (*pairLayout, err
 		}
 	}
 	md := f.Schema().Metadata()
-	if a.arrow = arrow.NewSchema(fields, &md); a.changed {
-		a.arrow = take.WithoutKeys(a.arrow, take.Describing...)
+	if a.Arrow = arrow.NewSchema(fields, &md); a.changed {
+		a.Arrow = take.WithoutKeys(a.Arrow, take.Describing...)
 	}
 	if err := a.complete(); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	l := a.pairLayout // without what was needed to make it
+	l := a.PairLayout // without what was needed to make it
 	return &l, nil
 }
 
 // Of returns the layout for another file.
-func (l *pairLayout) of(f *parquet.File) *pairLayout {
+func (l *PairLayout) of(f *parquet.File) *PairLayout {
 	own := *l
-	own.leaves = slices.Clone(l.leaves)
-	for i, leaf := range own.leaves {
-		if leaf.adapt != nil {
-			own.leaves[i].adapt = f.Optional(leaf.log)
+	own.Leaves = slices.Clone(l.Leaves)
+	for i, leaf := range own.Leaves {
+		if leaf.Adapt != nil {
+			own.Leaves[i].Adapt = f.Optional(leaf.Log)
 		}
 	}
 	return &own
 }
 
-// pairPlan is a pairLayout that is being made.
+// pairPlan is a PairLayout that is being made.
 type pairPlan struct {
-	pairLayout
+	PairLayout
 	f       *source.File
 	p       *Pairs
 	from    *parquet.File
@@ -118,13 +118,13 @@ func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
 		a.changed = a.changed || raised
 	}
 	for l := span.Leaf; l < span.EndLeaf; l++ {
-		leaf := pairLeaf{log: l, table: -1, rest: restLeaf{table: -1}}
+		leaf := pairLeaf{Log: l, Table: -1, Rest: restLeaf{Table: -1}}
 		if raised {
-			leaf.adapt = a.from.Optional(l)
+			leaf.Adapt = a.from.Optional(l)
 		}
-		a.leaves = append(a.leaves, leaf)
+		a.Leaves = append(a.Leaves, leaf)
 	}
-	a.schema, a.orders = append(a.schema, elements...), append(a.orders, a.own.Orders[span.Leaf:span.EndLeaf]...)
+	a.Schema, a.Orders = append(a.Schema, elements...), append(a.Orders, a.own.Orders[span.Leaf:span.EndLeaf]...)
 
 	field := a.f.Schema().Field(c.Log)
 	if !a.p.KeepTable {
@@ -160,13 +160,13 @@ func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
 	}
 	for l := span.Leaf; l < span.EndLeaf; l++ {
 		as := leaves.Shape{Shift: shift, MaxDef: of.Leaves[l].MaxDef + int(shift)}
-		a.leaves = append(a.leaves, pairLeaf{log: -1, table: l, as: as, rest: restLeaf{table: l, as: as}})
-		a.orders = append(a.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
+		a.Leaves = append(a.Leaves, pairLeaf{Log: -1, Table: l, As: as, Rest: restLeaf{Table: l, As: as}})
+		a.Orders = append(a.Orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
 	}
 	for i := range elements {
-		a.ofIDs = append(a.ofIDs, len(a.schema)+i)
+		a.ofIDs = append(a.ofIDs, len(a.Schema)+i)
 	}
-	a.schema = append(a.schema, elements...)
+	a.Schema = append(a.Schema, elements...)
 
 	field := take.WithoutFieldKeys(of.Schema.Field(c.Table), take.FieldID)
 	field.Name, field.Nullable = c.Name, field.Nullable || a.p.KeepLog
@@ -180,12 +180,12 @@ func cannotBeNull(column, side string) error {
 
 // complete checks the schema and sets the metadata.
 func (a *pairPlan) complete() error {
-	of, err := parquet.LeavesOf(a.schema)
+	of, err := parquet.LeavesOf(a.Schema)
 	if err != nil {
 		return err
 	}
-	for i := range a.leaves {
-		a.leaves[i].rest.repeated = of[i].MaxRep > 0
+	for i := range a.Leaves {
+		a.Leaves[i].Rest.Repeated = of[i].MaxRep > 0
 	}
 	return a.keepMetadata()
 }
@@ -195,7 +195,7 @@ func (a *pairPlan) complete() error {
 func (a *pairPlan) keepMetadata() error {
 	own := a.from.Metadata.KeyValueMetadata
 	if !a.changed {
-		a.kept = keptMetadata(own, nil)
+		a.Kept = KeptMetadata(own, nil)
 		return nil
 	}
 	names := map[string]bool{}
@@ -204,9 +204,9 @@ func (a *pairPlan) keepMetadata() error {
 			names[c.Name] = true
 		}
 	}
-	a.kept = keptMetadata(own, names)
+	a.Kept = KeptMetadata(own, names)
 	a.keepSystems()
-	fields, more, err := arrowparquet.Infer(a.schema, a.kept, a.arrow.Fields())
+	fields, more, err := arrowparquet.Infer(a.Schema, a.Kept, a.Arrow.Fields())
 	if err != nil {
 		return err
 	}
@@ -221,15 +221,15 @@ func (a *pairPlan) keepMetadata() error {
 		case c.Log >= 0:
 			list[i].Stored, list[i].At = stored, c.Log
 		case ofIDs:
-			list[i].Field = a.arrow.Field(i)
+			list[i].Field = a.Arrow.Field(i)
 		}
 	}
 	md := own // which is what Arrow readers show without a stored schema
 	if stored != "" {
 		md = a.f.Parquet().StoredMetadata()
 	}
-	encoded, err := arrowparquet.StoreFields(list, keptMetadata(md, names))
-	a.kept = append(a.kept, parquet.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
+	encoded, err := arrowparquet.StoreFields(list, KeptMetadata(md, names))
+	a.Kept = append(a.Kept, parquet.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
 	return err
 }
 

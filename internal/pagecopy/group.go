@@ -1,4 +1,4 @@
-package output
+package pagecopy
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 // rangeJob is the work on one range of rows.
 type rangeJob struct {
 	tasks.Range
-	source *pageSource
+	source *Source
 	within *inputGroup
 	rows   *selection            // that go to the output; nil: not known yet
-	group  *outGroup             // output row group of its rows, once decided
+	group  *Group                // output row group of its rows, once decided
 	bytes  int64                 // of its rows, uncompressed, estimated
 	number int64                 // its number among the group's jobs
 	taken  []bool                // leaf tasks begun, by position in source.leaves
@@ -31,8 +31,8 @@ type rangeJob struct {
 	leavesAhead []*parquet.Ahead // announced for its leaf tasks, by position in source.leaves
 }
 
-func newRangeJob(src *pageSource, in *inputGroup, r tasks.Range) *rangeJob {
-	return &rangeJob{Range: r, source: src, within: in, taken: make([]bool, len(src.leaves)), shapes: map[int]parquet.Shape{}}
+func newRangeJob(src *Source, in *inputGroup, r tasks.Range) *rangeJob {
+	return &rangeJob{Range: r, source: src, within: in, taken: make([]bool, len(src.Leaves)), shapes: map[int]parquet.Shape{}}
 }
 
 // waits reports whether the job's rows are known, and it is not, because of other jobs
@@ -41,33 +41,33 @@ func (s *rangeJob) waits() bool {
 	return s.rows != nil && s.group == nil && s.begun < len(s.taken) && s.within.how == undecided
 }
 
-// outGroup is an output row group that is being filled.
-type outGroup struct {
-	source   int          // number of the source of its first rows
-	part     int          // of the output
-	file     *source.File // nil: its rows come from no file of the log
-	layout   *parquet.Writer
+// Group is an output row group that is being filled.
+type Group struct {
+	Source   int          // number of the source of its first rows
+	Part     int          // of the output
+	File     *source.File // nil: its rows come from no file of the log
+	Layout   *parquet.Writer
 	how      howCopied
-	rows     int64
-	from     []partRows // of each job, in order
+	Rows     int64
+	From     []PartRows // of each job, in order
 	bytes    int64      // uncompressed, estimated
 	jobs     int64
 	ended    int64 // jobs all of whose tasks are done
 	begun    bool  // some leaf task was begun
 	closed   bool  // no more jobs will be added
-	leaves   []*outLeaf
+	Leaves   []*Leaf
 	finished int // leaves
 }
 
 // complete reports whether the row group can be written: all of its chunks are
 // done, and the input files were unchanged.
-func (g *outGroup) complete() bool {
-	return g.closed && g.finished == len(g.leaves) && g.ended == g.jobs
+func (g *Group) complete() bool {
+	return g.closed && g.finished == len(g.Leaves) && g.ended == g.jobs
 }
 
-// outLeaf is a leaf of an outGroup. Jobs add to it one after the other; pages that
+// Leaf is a leaf of an Group. Jobs add to it one after the other; pages that
 // come early are parked.
-type outLeaf struct {
+type Leaf struct {
 	w    *parquet.ChunkWriter
 	turn atomic.Int64 // number of the job that may add now
 	held atomic.Int64 // bytes of memory, without encoded pages
@@ -78,7 +78,7 @@ type outLeaf struct {
 	parked map[int64][]parkedPage
 
 	finishing bool                  // guarded by the engine's lock
-	chunk     *parquet.EncodedChunk // when all jobs have had their turn, or copied by the first job
+	Chunk     *parquet.EncodedChunk // when all jobs have had their turn, or copied by the first job
 }
 
 // wholeChunk says whether the leaf is a chunk of the input, copied as it is stored.
@@ -97,7 +97,7 @@ type parkedPage struct {
 }
 
 // add adds the pages of job n to the leaf.
-func (l *outLeaf) add(n int64, next nextPage) error {
+func (l *Leaf) add(n int64, next nextPage) error {
 	var early []parkedPage
 	var last, held *parquet.Dictionary // of early pages, and its copy
 	for {
@@ -134,7 +134,7 @@ func (e *addError) Unwrap() error { return e.error }
 
 // end ends the turn of job n, whose early pages have not been added yet, and adds
 // the pages that waited for it.
-func (l *outLeaf) end(n int64, early []parkedPage) error {
+func (l *Leaf) end(n int64, early []parkedPage) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.parked == nil {
@@ -162,11 +162,11 @@ func (l *outLeaf) end(n int64, early []parkedPage) error {
 type nextPage = func() (*parquet.Page, *parquet.Dictionary, error)
 
 // newOutGroup begins a row group with the rows of s.
-func newOutGroup(s *rangeJob, how howCopied) *outGroup {
+func newOutGroup(s *rangeJob, how howCopied) *Group {
 	src := s.source
-	g := &outGroup{source: src.number, part: src.part, file: src.piece.File, layout: src.layout, how: how}
-	for i := range src.leaves {
-		l := &outLeaf{w: src.layout.Chunk(i)}
+	g := &Group{Source: src.Number, Part: src.Part, File: src.Piece.File, Layout: src.Layout, how: how}
+	for i := range src.Leaves {
+		l := &Leaf{w: src.Layout.Chunk(i)}
 		switch {
 		case src.ofTable(i):
 			l.w.UseDictionary()
@@ -177,7 +177,13 @@ func newOutGroup(s *rangeJob, how howCopied) *outGroup {
 		case src.leavesDictionary(s.Range.Group, i): // so the output should not, either
 			l.w.NoDictionary()
 		}
-		g.leaves = append(g.leaves, l)
+		g.Leaves = append(g.Leaves, l)
 	}
 	return g
+}
+
+// PartRows is a number of rows of one part of an output, and of the log rows in them.
+type PartRows struct {
+	Part       int
+	Rows, Kept int64
 }
