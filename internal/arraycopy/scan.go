@@ -40,7 +40,7 @@ func Scan(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.S
 	}
 }
 
-// scan is Scan for a part of the scan.
+// ScanPart is [Scan] for a part of a scan that has begun.
 func ScanPart(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ended := true // the consumer has stopped, got an error or panicked

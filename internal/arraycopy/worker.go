@@ -35,7 +35,7 @@ type Worker struct {
 	rows    []int
 }
 
-// Group scans a row group. In Parquet files it reads the keys first and then the
+// group scans a row group. In Parquet files it reads the keys first and then the
 // rows that pass, in others all rows.
 func (w *Worker) group(ctx context.Context, p source.Piece, group int, emit func(arrow.Record) error) error {
 	s := w.Scanner

@@ -59,7 +59,7 @@ func Find(ctx context.Context, names []string, opts source.Opening, old *List) (
 	return list.open(ctx)
 }
 
-// FormatByName returns the inputs of a list, which may be nil, by their names.
+// byName returns the inputs of a list, which may be nil, by their names.
 func (in *List) byName(ctx context.Context) (map[string]*Input, error) {
 	if in == nil {
 		return nil, nil
@@ -74,7 +74,7 @@ func (in *List) byName(ctx context.Context) (map[string]*Input, error) {
 	return known, nil
 }
 
-// describe returns an input for a listed object. If the object is certainly not data,
+// describeObject returns an input for a listed object. If the object is certainly not data,
 // it returns the reason.
 func describeObject(ctx context.Context, o *source.Opening, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
 	if old := known[e.Name]; old != nil && old.Size == e.Size && old.identity != "" && old.identity == e.Identity && sameFormat(o, old) {
@@ -94,7 +94,7 @@ func sameFormat(o *source.Opening, old *Input) bool {
 	return !old.Format.IsText() || o.Text && o.TextFormat == "" && o.Encoding == ""
 }
 
-// again returns what was known of a file that has not changed, as it would be listed
+// describeAgain returns what was known of a file that has not changed, as it would be listed
 // now.
 func describeAgain(o *source.Opening, e storage.Object, in Input) (_ Input, why string, err error) {
 	listed := e.Rel

@@ -60,7 +60,7 @@ func (in *Input) rows() int64 {
 	return n
 }
 
-// described describes the file. It reads what the fingerprint needs: of small files and
+// describedOf describes the file. It reads what the fingerprint needs: of small files and
 // local text, all bytes. Standard input and records have no fingerprint.
 func describedOf(f *source.File) (in Input, err error) {
 	if in, err = BriefOf(f); err != nil {
@@ -78,7 +78,7 @@ func describedOf(f *source.File) (in Input, err error) {
 	return in, f.Rest()
 }
 
-// schemaDigest returns what [Input].Schema is.
+// schemaDigestOf returns what [Input].Schema is.
 func schemaDigestOf(f *source.File) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", f.Format())
@@ -141,7 +141,7 @@ func (in *Input) published() publish.Input {
 	}
 }
 
-// input describes the file for the state of a directory.
+// PublishedOf describes the file for the state of a directory.
 func PublishedOf(f *source.File) (publish.Input, error) {
 	in, err := BriefOf(f)
 	one := in.published()

@@ -64,7 +64,7 @@ func (in *List) Open(ctx context.Context, pieces []Piece, opts source.Opening) (
 	return files, of, nil
 }
 
-// Open opens one file.
+// open opens one file.
 func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound *where.Bound) (*source.File, error) {
 	e := storage.Object{Name: of.Name, Rel: of.Rel}
 	src, err := opts.Store.Open(ctx, e)

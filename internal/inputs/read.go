@@ -390,7 +390,7 @@ func (l *inputFile) input(b []byte) (in Input, err error) {
 	return in, nil
 }
 
-// Values returns the values of the columns of paths.
+// values returns the values of the columns of paths.
 func (l *inputFile) values(texts []*string) (values []dataset.PartitionValue) {
 	for i, text := range texts {
 		v := dataset.PartitionValue{Name: l.hive[i].Name, Type: l.hive[i].Type, Null: text == nil}

@@ -285,7 +285,7 @@ func (l *inputList) add(in Input) error {
 	return err
 }
 
-// Open returns the list as a reader of its file would have it. Its lines stay in the
+// open returns the list as a reader of its file would have it. Its lines stay in the
 // spool.
 func (l *inputList) open(ctx context.Context) (*List, error) {
 	err := l.spool.Flush()

@@ -162,7 +162,7 @@ func (k *Finder) Scan(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 	return dst, nil
 }
 
-// Rows appends to dst the rows of the range that satisfy the file's condition and pass
+// rows appends to dst the rows of the range that satisfy the file's condition and pass
 // the filters.
 func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint32, error) {
 	st := k.scanner.Stats

@@ -191,7 +191,7 @@ func (l *leafKeys) placeOf(p *parquet.Page) Position {
 	return at
 }
 
-// Values passes on the key of every row, or of some rows.
+// values passes on the key of every row, or of some rows.
 func (l *leafKeys) values(ctx context.Context, r tasks.Range, some []uint32) (rows, nulls int64, err error) {
 	rows = r.Rows(some)
 	c, outside, err := l.chunk(ctx, r, some)
@@ -283,7 +283,7 @@ func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
 	return nulls, err
 }
 
-// Entries passes on the keys of dictionary pages once, with their number of rows,
+// entries passes on the keys of dictionary pages once, with their number of rows,
 // and those of other pages row by row.
 func (l *leafKeys) entries(ctx context.Context, r tasks.Range, some []uint32) (rows, nulls int64, err error) {
 	rows = r.Rows(some)

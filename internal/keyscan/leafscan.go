@@ -85,7 +85,7 @@ func (l *LeafScan) hits(ctx context.Context, r tasks.Range, some []uint32) (_ []
 	return l.found, l.nulls + outside, nil
 }
 
-// Match appends the rows of a page that pass.
+// match appends the rows of a page that pass.
 func (l *LeafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 	at := &l.keys.place
 	at.list()

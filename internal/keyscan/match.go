@@ -37,7 +37,7 @@ func (m *Predicate) exact() bool {
 	return m.Check != nil || m.Filter.Kind() == codec.KindExact
 }
 
-// Columns names the key columns, for messages.
+// columns names the key columns, for messages.
 func (m Predicate) columns() string {
 	if m.Key != "" {
 		return m.Key

@@ -176,7 +176,7 @@ func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
 	return w
 }
 
-// Open finds the key in a file, unless it is the file that was read last.
+// open finds the key in a file, unless it is the file that was read last.
 func (w *keyWorker) open(f *source.File) (err error) {
 	if w.file == f {
 		return nil
@@ -217,7 +217,7 @@ type nothing struct{}
 
 func (nothing) Release() {}
 
-// Batches implements Work.
+// read implements Work.
 func (w *keyWorker) read(ctx context.Context, t tasks.Task, _ func(nothing) error) error {
 	expected, err := w.ahead.begin(ctx, t.Number)
 	if err != nil {

@@ -227,7 +227,7 @@ func (o *Options) SchemaOf(f *source.File) (*arrow.Schema, error) {
 	return o.SchemaWith(f, cols), nil
 }
 
-// SchemaOf is SchemaOf for what columns returns.
+// SchemaWith is [Options.SchemaOf] for what ColumnsOf returns.
 func (o *Options) SchemaWith(f *source.File, cols []int) *arrow.Schema {
 	switch {
 	case o.Columns != nil:
@@ -238,7 +238,7 @@ func (o *Options) SchemaWith(f *source.File, cols []int) *arrow.Schema {
 	return f.SchemaOf(cols)
 }
 
-// Columns returns the positions of the columns to keep; nil means all.
+// ColumnsOf returns the positions of the columns to keep; nil means all.
 func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
 	if o.Columns == nil && o.Mirrored {
 		return f.Besides(f.Mirrored()), nil

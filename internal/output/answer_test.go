@@ -40,7 +40,7 @@ var physicalNames = map[string]format.Type{
 	"float": format.Float, "double": format.Double, "binary": format.ByteArray, "fixed": format.FixedLenByteArray,
 }
 
-// SchemaOf parses a schema.
+// schemaOf parses a schema.
 func schemaOf(t testing.TB, text string) []parquet.SchemaElement {
 	t.Helper()
 	elements := []parquet.SchemaElement{{Name: "root", NumChildren: thrift.New[int32](0)}}

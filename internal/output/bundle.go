@@ -162,7 +162,7 @@ func (b *bundler) shared(part int) bool {
 	return part > 0 && b.bundle[part-1] == of || part+1 < len(b.bundle) && b.bundle[part+1] == of
 }
 
-// Close completes the open file, if there is one.
+// close completes the open file, if there is one.
 func (b *bundler) close(ctx context.Context) error {
 	f := b.open
 	if f == nil {

@@ -47,7 +47,7 @@ func settled(t testing.TB, dir string) {
 	}
 }
 
-// Open opens files for the test, if they may be in mixed directories.
+// open opens files for the test, if they may be in mixed directories.
 func open(t testing.TB, opts source.Opening, names ...string) []*source.File {
 	t.Helper()
 	if opts.Hive == "" {

@@ -209,7 +209,7 @@ func (o Destination) finishDir(ctx context.Context, files *publish.Writer, w *da
 	return err
 }
 
-// Entries returns what the state has to say of the inputs that were read. Rows that come
+// entries returns what the state has to say of the inputs that were read. Rows that come
 // from no input are those of an input without a name.
 func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err error) {
 	placed := map[string]bool{}
@@ -239,7 +239,7 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 	return entries, nil
 }
 
-// Rows returns the number of rows of an output, as its footer has it.
+// rowsOf returns the number of rows of an output, as its footer has it.
 func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err error) {
 	opts := source.Opening{OpenOptions: source.OpenOptions{Store: o.Store, Mem: o.mem}}
 	if err := opts.Fill(); err != nil {

@@ -112,7 +112,7 @@ type Part struct {
 	pages *pagecopy.Source // nil: its rows come as records, not as pages
 }
 
-// Name identifies the part in messages.
+// name identifies the part in messages.
 func (p Part) name() string {
 	if p.Piece.File != nil {
 		return p.Piece.File.Name()

@@ -102,7 +102,7 @@ func (j job) recipe(t testing.TB) string {
 	return fmt.Sprintf("%x", sum)
 }
 
-// Options returns the digest of the job's options in hexadecimal.
+// options returns the digest of the job's options in hexadecimal.
 func (j job) options(t testing.TB) string {
 	t.Helper()
 	return fmt.Sprintf("%x", j.out.Run.options())

@@ -72,7 +72,7 @@ func clicks(rng *rand.Rand, n, first int) []click {
 	return out
 }
 
-// Layout is a way to write a log.
+// layout is a way to write a log.
 type layout struct {
 	group   int64 // rows
 	page    int   // bytes

@@ -58,7 +58,7 @@ func lend(rec arrow.Record, yield func(arrow.Record, error) bool) bool {
 	return yield(rec, nil)
 }
 
-// Batches returns n batches of rows each: k counts from 0, s is k as text.
+// batches returns n batches of rows each: k counts from 0, s is k as text.
 func batches(t testing.TB, n, rows int) *given {
 	mem := sourcetest.Checked(t)
 	g := &given{}

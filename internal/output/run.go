@@ -186,7 +186,7 @@ func (r *Run) recipe() (sum [32]byte, known bool, err error) {
 	return sum, known, nil
 }
 
-// Options returns the digest of the options, and of the types of the log's partition
+// options returns the digest of the options, and of the types of the log's partition
 // columns.
 func (r *Run) options() [32]byte {
 	d := inputs.NewDigest()

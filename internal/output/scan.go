@@ -40,7 +40,7 @@ func Count(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) (err 
 	return nil
 }
 
-// parts returns one part of an output for each piece. If own is set, each has the
+// partsOf returns one part of an output for each piece. If own is set, each has the
 // schema of the kept columns of its file.
 func partsOf(s *keyscan.Scanner, pieces []source.Piece, own bool) ([]Part, error) {
 	if err := source.CheckPieces(pieces); err != nil {
@@ -88,7 +88,7 @@ func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pa
 	}
 }
 
-// Pages yields the rows that pass as pages. Rows.Piece is the index of the source.
+// pages yields the rows that pass as pages. Rows.Piece is the index of the source.
 func pages(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, sources []*pagecopy.Source, left *pagecopy.Unfinished) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
 		s.CountGroups(pagecopy.PiecesOf(sources))

@@ -93,7 +93,7 @@ func (u *unified) describedBy(f *parquet.File) bool {
 	return same && u.stored && len(f.Root.Children) == f.StoredColumns()
 }
 
-// projection returns the columns to keep of a Parquet file.
+// projectionOf returns the columns to keep of a Parquet file.
 func projectionOf(opts *keyscan.Options, f *source.File) (parquet.Projection, error) {
 	columns, err := opts.ColumnsOf(f)
 	if err != nil {

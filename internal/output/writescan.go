@@ -280,7 +280,7 @@ func (w *ScanWriter) narrowed(pieces []source.Piece) (parts []Part, of []int, er
 	return parts, of, nil
 }
 
-// Close makes the output visible and returns what was written.
+// close makes the output visible and returns what was written.
 func (w *ScanWriter) close(ctx context.Context) (dataset.Written, error) {
 	if err := errors.Join(w.endFilling(ctx), w.endRest()); err != nil {
 		return dataset.Written{}, err

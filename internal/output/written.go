@@ -38,7 +38,7 @@ func asOut(seq iter.Seq2[arraycopy.Rows, error]) iter.Seq2[outRows, error] {
 	return each.Seq(seq, func(r arraycopy.Rows) outRows { return outRows{Rows: r} })
 }
 
-// Of returns the numbers of rows by part.
+// of returns the numbers of rows by part.
 func (r outRows) of() []pagecopy.PartRows {
 	if r.group != nil {
 		return r.group.From
@@ -140,7 +140,7 @@ func (w *rowWriter) fail(err error) error {
 // abort discards what was written, unless the output has ended.
 func (w *rowWriter) abort() { _ = w.fail(errAborted) }
 
-// Close completes the output and returns what was written.
+// close completes the output and returns what was written.
 func (w *rowWriter) close() (dataset.Written, error) {
 	if w.ended {
 		return dataset.Written{}, w.err

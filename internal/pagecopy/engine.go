@@ -478,7 +478,7 @@ func (e *engine) endFilling() {
 	}
 }
 
-// Close removes a job all of whose tasks are done.
+// close removes a job all of whose tasks are done.
 func (e *engine) close(s *rangeJob) {
 	e.open = slices.DeleteFunc(e.open, func(o *rangeJob) bool { return o == s })
 	s.release()

@@ -80,7 +80,7 @@ func NewPairLayout(f *source.File, p *Pairs, like *PairLayout) (*PairLayout, err
 	return &l, nil
 }
 
-// Of returns the layout for another file.
+// of returns the layout for another file.
 func (l *PairLayout) of(f *parquet.File) *PairLayout {
 	own := *l
 	own.Leaves = slices.Clone(l.Leaves)

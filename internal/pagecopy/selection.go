@@ -211,10 +211,10 @@ func appendNone(dst []uint32, n int) []uint32 {
 	return dst
 }
 
-// Pairs returns the number of rows of the output that have a partner.
+// pairs returns the number of rows of the output that have a partner.
 func (s *selection) pairs() int64 { return s.count - int64(s.len()-len(s.matched)) }
 
-// Bytes returns the memory that the selection takes.
+// bytes returns the memory that the selection takes.
 func (s *selection) bytes() int64 {
 	n := int64(cap(s.rows) + cap(s.matched) + cap(s.entries) + cap(s.times))
 	if s.entries != nil {

@@ -27,7 +27,7 @@ type Source struct {
 	Sink   *Relay
 }
 
-// File is the Parquet file.
+// file is the Parquet file.
 func (p *Source) file() *parquet.File { return p.Piece.File.Parquet().File() }
 
 // Measure orders the leaves by size.
@@ -42,7 +42,7 @@ func (p *Source) Measure() {
 	slices.SortStableFunc(p.order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
 }
 
-// Expected estimates the uncompressed bytes of n rows of a row group from its
+// expected estimates the uncompressed bytes of n rows of a row group from its
 // footer: their share of the pages, and whole dictionaries.
 func (p *Source) expected(group int, n int64) (bytes int64) {
 	const most = 1 << 40 // keeps the sum in range for any footer
@@ -165,7 +165,7 @@ func (l *leafPages) count() (seen, skipped int) {
 	return l.chunk.Pages()
 }
 
-// Pages returns the pages of leaf i of the file for a selection of a row group.
+// pages returns the pages of leaf i of the file for a selection of a row group.
 func (p *Source) pages(buf *parquet.Buffers, group, i int, rows *selection, how howCopied) *leafPages {
 	l := &leafPages{rows: rows.len()}
 	if rows.times != nil {

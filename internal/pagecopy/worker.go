@@ -77,7 +77,7 @@ func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), er
 	}, nil
 }
 
-// Rows returns the rows of a job that go to the output.
+// rows returns the rows of a job that go to the output.
 func (w *worker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
 	p := w.engine.pairs
 	if p == nil {

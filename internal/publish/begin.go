@@ -55,7 +55,7 @@ func (r *Run) Gone() []string { return r.gone }
 // SetRequire sets the conditions that are checked at the commit.
 func (r *Run) SetRequire(q Require) { r.dir.Require = q }
 
-// id identifies the run among those that write to the directory.
+// runID identifies the run among those that write to the directory.
 func (d *Dir) runID(in Inputs) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %t %t %s ", d.Recipe.Options, d.Recipe.IDs, d.Force, d.Prune, d.IDsChanged)

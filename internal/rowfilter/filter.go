@@ -236,7 +236,7 @@ func (w *Filter) undecided(group int) (todo []*filterColumn) {
 	return todo
 }
 
-// Bytes returns the compressed size of a column of a row group.
+// bytes returns the compressed size of a column of a row group.
 func (w *Filter) bytes(group int, c *filterColumn) (n int64) {
 	p := w.file.Parquet()
 	leaves := p.Below(c.field.Index[:1])
@@ -285,7 +285,7 @@ func repeated(dst []where.Truth, t where.Truth, n int) []where.Truth {
 	return dst
 }
 
-// Keep reduces maybe, and the truth values of its rows, to the given positions.
+// keep reduces maybe, and the truth values of its rows, to the given positions.
 func (w *Filter) keep(positions []uint32) {
 	for i, at := range positions {
 		w.maybe[i] = w.maybe[at]

@@ -54,7 +54,7 @@ func (r *readers) end(part bool) error {
 	return r.freed()
 }
 
-// Close closes the file: no reader begins any more. It returns the number of those that
+// close closes the file: no reader begins any more. It returns the number of those that
 // are at work, of which the last one then releases the file.
 func (r *readers) close() (atWork int, err error) {
 	r.mu.Lock()

@@ -81,7 +81,7 @@ type Opening struct {
 	include, exclude []glob.Rule   // Include, Exclude
 }
 
-// Like is the Parquet file that was opened last. Files that follow share its schema
+// like is the Parquet file that was opened last. Files that follow share its schema
 // if it is the same, and the condition on the columns of the schema.
 type like struct {
 	table atomic.Pointer[arrowparquet.Parquet]
@@ -115,7 +115,7 @@ const (
 	leastRead = 256 << 10 // with a small memory budget
 )
 
-// Open opens the reader of the file's format.
+// open opens the reader of the file's format.
 func (f *File) open(ctx context.Context, opts Opening) (err error) {
 	constants, err := f.constants()
 	if err != nil {

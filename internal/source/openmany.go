@@ -88,7 +88,7 @@ func openMany[T any](ctx context.Context, o *Opening, name string, entries []sto
 	return p
 }
 
-// Open opens entry i.
+// open opens entry i.
 func (p *opening[T]) open(ctx context.Context, i int) {
 	r := &p.results[i%len(p.results)]
 	r.file, r.why, r.err = p.by.Open(ctx, p.entries[i])

@@ -182,7 +182,7 @@ func (w *rowWorker) work(ctx context.Context, t tasks.Task, emit func(*Batch) er
 	return w.fromLeaves(ctx, t.Range, emit)
 }
 
-// Open finds the key in a file, unless it is the file that was read last.
+// open finds the key in a file, unless it is the file that was read last.
 func (w *rowWorker) open(f *source.File) (err error) {
 	if w.file == f {
 		return nil

@@ -132,7 +132,7 @@ func (w *rowWorker) newFill(ctx context.Context, group int, rows []uint32) *rowF
 	return f
 }
 
-// Close frees all pages.
+// close frees all pages.
 func (f *rowFill) close() {
 	f.drop()
 	f.reading = nil
@@ -171,7 +171,7 @@ func (f *rowFill) emit(emit func(*Batch) error) error {
 	return nil
 }
 
-// Block reads the next n rows into one block, which has one batch or several. The
+// block reads the next n rows into one block, which has one batch or several. The
 // error is errLarge if there are several rows and the block would take more than twice
 // the limit; then it can be called again with fewer.
 func (f *rowFill) block(ctx context.Context, n int) error {
@@ -367,7 +367,7 @@ func (f *rowFill) leafKeys() error {
 	return nil
 }
 
-// RecordKeys makes batches of keys of any shape, from records.
+// recordKeys makes batches of keys of any shape, from records.
 func (f *rowFill) recordKeys(ctx context.Context) error {
 	first := 0
 	for rec, err := range f.way.Table(f.file).(*arrowparquet.Parquet).ReadKeys(parquet.WithTurn(ctx, nil), f.group, f.enc.Columns(), f.rows[:f.n]) {
