@@ -100,7 +100,7 @@ func (t *Tree) Upward() (wrong []string) {
 }
 
 // order says what each package may import of this module, bottom first. It is that
-// of CONTRIBUTING.md. A name stands for the packages below its directory, too,
+// of docs/architecture.md. A name stands for the packages below its directory, too,
 // except those with a line of their own. The linter holds finer rules, and holds
 // tests to them.
 var order = []struct{ pkg, imports string }{

@@ -41,7 +41,7 @@ var Limits = []Limit{
 	{Of: "packages of other modules in the command", Max: 734, Why: "74 are what joins need; all are compiled and have to be audited; doublestar, and charmap of x/text"},
 	{Of: "marks in comments: TODO, FIXME, XXX", Max: 0, Fixed: true, Why: "what is worth doing is done, or an issue"},
 
-	{Of: "words of Markdown", Max: 57750, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md; errors.md has the new errors"},
+	{Of: "words of Markdown", Max: 58447, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md; errors.md has the new errors; architecture.md follows a join through the rooms"},
 	{Of: HelpWords, Max: 4645, Why: "what help of all commands prints; rare rules are in docs/; two flags more in each verb that reads"},
 	{Of: "words of doc comments on exported names", Max: 23200, Why: "what go doc prints of the public packages; options of what was added"},
 	{Of: "lines of code in testdata/outside/filter/main.go", Max: 25, Why: "building and asking a filter fits on a page"},

@@ -133,7 +133,7 @@ func New(opts Options, files ...*source.File) (*Scanner, error) {
 	match := opts.predicates()
 	for i, m := range match {
 		if m.Filter == nil {
-			return nil, fmt.Errorf("Match %d of %d: Filter is nil", i+1, len(opts.Match))
+			return nil, fmt.Errorf("filter %d of %d is nil", i+1, len(opts.Match))
 		}
 		at := fault.At{Column: m.columns()}
 		if err := m.Filter.Usable(at); err != nil {

@@ -445,7 +445,7 @@ func TestZeroFiles(t *testing.T) {
 		"a Match without a filter": {func() error {
 			_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Key: "a"}}})
 			return err
-		}(), "Filter is nil"},
+		}(), "filter 1 of 1 is nil"},
 		"Records without a schema": {drained(rowfilter.Read(ctx, source.Records("r", nil, nil, source.RecordsOptions{}), 0, nil)), "schema"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.word) {
