@@ -186,7 +186,7 @@ func TestWrongOutputs(t *testing.T) {
 // Filters that would lose rows, and keys that a filter cannot hold, are refused.
 func TestRefusals(t *testing.T) {
 	ctx := t.Context()
-	half := filterbuild.Options{Key: "iata::string", Capacity: 9, Identity: []byte("x"), Shard: dataset.Shard{Of: 2}}
+	half := filterbuild.Options{Key: "iata::string", Expect: 9, Identity: []byte("x"), Shard: dataset.Shard{Of: 2}}
 	partial, err := bloomjoin.Build(ctx, half, key.Strings([]string{"DFW"}))
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestAbsentShards(t *testing.T) {
 	ctx := t.Context()
 	out := filepath.Join(t.TempDir(), "out.parquet")
 	for _, s := range []dataset.Shard{{Index: 3, Of: 3}, {Index: 5, Of: 3}, {Index: 7, Of: 1}, {Index: 1}} {
-		build := filterbuild.Options{Key: "iata::string", Capacity: 9, Identity: []byte("x"), Shard: s}
+		build := filterbuild.Options{Key: "iata::string", Expect: 9, Identity: []byte("x"), Shard: s}
 		on := join.Options{On: "origin=iata", Shard: s}
 		_, values := bloomjoin.Build(ctx, build, key.Strings([]string{"DFW"}))
 		_, files := bloomjoin.BuildFiles(ctx, airports, build)
@@ -265,7 +265,7 @@ func TestNilContext(t *testing.T) {
 		"Merge": func() { _, _ = bloomjoin.Merge(none, f) },
 		"Save":  func() { _ = bloomjoin.Save(none, filepath.Join(t.TempDir(), "f"), f) },
 		"Build": func() {
-			_, _ = bloomjoin.Build(none, filterbuild.Options{Key: "id::int64", Capacity: 5, Kind: codec.WantBloom}, key.Int64s([]int64{1}))
+			_, _ = bloomjoin.Build(none, filterbuild.Options{Key: "id::int64", Expect: 5, Kind: codec.WantBloom}, key.Int64s([]int64{1}))
 		},
 	}
 	for name, call := range calls(t, none, airports, flights, f) {

@@ -65,7 +65,7 @@ func ExampleMerge() {
 	for i, ids := range [][]int64{{2, 4, 6}, {1, 3, 5}} {
 		f, err := bloomjoin.Build(ctx, filterbuild.Options{
 			Key:      "user_id::int64",
-			Capacity: 6, // of both
+			Expect:   6, // of both
 			Identity: []byte("users of 2024-05-01"),
 			Shard:    dataset.Shard{Index: uint32(i), Of: 2},
 		}, key.Int64s(ids))

@@ -12,7 +12,7 @@ import (
 // braces with an optional value: "raise {Memory}", "build all with {Kind exact}",
 // "raise {Memory to 88MiB} or more". Braces that are part of the message are
 // doubled: {{ and }}. The name is that of a field in an Options struct or of a
-// parameter; {Capacity+Room} names two that are set together.
+// parameter; {Expect+Room} names two that are set together.
 //
 // String returns the message for a Go program, and Word for another front end.
 type Text string

@@ -25,7 +25,7 @@ func TestText(t *testing.T) {
 		{"raise {Memory}", "raise Memory", "raise MEMORY", []string{"Memory="}},
 		{"{Kind exact}", "Kind exact", "KIND exact", []string{"Kind=exact"}},
 		{"{Memory to 88MiB} or {A} more", "Memory to 88MiB or A more", "MEMORY to 88MiB or A more", []string{"Memory=88MiB", "A="}},
-		{"{Capacity+Room}{A}", "Capacity+RoomA", "CAPACITY+ROOMA", []string{"Capacity+Room=", "A="}},
+		{"{Expect+Room}{A}", "Expect+RoomA", "EXPECT+ROOMA", []string{"Expect+Room=", "A="}},
 		{"{On a b=NAME}", "On a b=NAME", "ON a b=NAME", []string{"On=a b=NAME"}},
 		{"{On a}}{{b}}}", "On a}{b}", "ON a}{b}", []string{"On=a}{b}"}},
 		{"{{Memory}}", "{Memory}", "{Memory}", nil},

@@ -133,7 +133,7 @@ func (l *backlog) toDisk() error {
 }
 
 // waitsOnDisk describes the file in errors.
-const waitsOnDisk fault.Text = "keys that wait on disk until their number is known (say {Capacity N}, raise {Memory}, or name a directory with room by {TempDir})"
+const waitsOnDisk fault.Text = "keys that wait on disk until their number is known (say {Expect N}, raise {Memory}, or name a directory with room by {TempDir})"
 
 // load returns the keys of a block. Those on disk are read into buf.
 func (x block) load(buf *[]uint64, raw *[]byte) ([]uint64, error) {

@@ -57,5 +57,5 @@ func (s *share) bits(p bloom.Params) error {
 }
 
 func overBudget(most uint64, p bloom.Params) error {
-	return fault.Errorf("%w of %s: the filter takes %s, sized for {Capacity} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(p.Bytes())))
+	return fault.Errorf("%w of %s: the filter takes %s, sized for {Expect} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(p.Bytes())))
 }

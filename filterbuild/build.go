@@ -69,14 +69,14 @@ type Options struct {
 	// Seed of the hash. Use another seed if the keys were preselected by a
 	// Bloom filter; otherwise both filters share their false positives.
 	Seed uint64
-	// Capacity is an upper bound on the number of keys. 0: the number of rows,
+	// Expect is an upper bound on the number of keys. 0: the number of rows,
 	// or, where that is not known in advance (text files, keys from a program),
 	// the number of keys, which then wait until all are read.
-	Capacity uint64
+	Expect uint64
 	// Uncounted means that an unknown part of the rows is added, so the number
-	// of keys is counted while they are added. Capacity is then ignored.
+	// of keys is counted while they are added. Expect is then ignored.
 	Uncounted bool
-	// Room keeps the sealed filter at the size for Capacity distinct keys, so
+	// Room keeps the sealed filter at the size for Expect distinct keys, so
 	// that unions can add keys of later sets.
 	Room bool
 	// NoKeyRange omits the smallest and the largest key from the filter. Scans
@@ -276,7 +276,7 @@ func newPlan(opts Options) (*Plan, []key.Column, error) {
 	p := &Plan{opts: opts}
 	p.Spec = Spec{
 		Rule: rule,
-		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: opts.Geometry, Capacity: opts.Capacity,
+		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: opts.Geometry, Capacity: opts.Expect,
 		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: opts.Kind, NoRange: opts.NoKeyRange,
 	}
 	for _, c := range columns {
@@ -379,7 +379,7 @@ func (p *Plan) capacity() error {
 		}
 		if n < 0 {
 			if !p.opts.Shard.Whole() {
-				return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", f.Name(), ErrCapacity)
+				return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", f.Name(), ErrCapacity)
 			}
 			p.unsized = true
 			p.Spec.Capacity = 0

@@ -21,7 +21,7 @@
 // A sealed filter is folded to the size that its keys need. Filters of two sets
 // therefore seldom have the same size, and their union is too full for either
 // size. Use Options.Room for sets that grow by unions: such filters keep the
-// size for Options.Capacity distinct keys, and filters with the same capacity
+// size for Options.Expect distinct keys, and filters with the same capacity
 // and rate have the same size. An exact set is used while it is smaller than
 // the bits; [Combine] turns it into bits once it is not. [Check] reports when
 // the room is used up.
@@ -94,7 +94,7 @@ func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 	params.Blocks = params.Geometry.Blocks(keys, fpr)
 	if got := params.Geometry.FPR(params.Blocks, keys); s.MaxSize == 0 && got > bloom.FoldLimit(fpr) {
 		return params, 0, fault.Unsupported(fault.At{}, "a false-positive rate of %.2g for %d keys; the largest filter has %.2g", fpr, keys, got).
-			WithHint("lower {Capacity}, raise {FPR}, or set the size with {MaxSize}")
+			WithHint("lower {Expect}, raise {FPR}, or set the size with {MaxSize}")
 	}
 	if s.MaxSize == 0 || params.Bytes() <= s.MaxSize {
 		return params, fpr, nil

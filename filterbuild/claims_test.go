@@ -59,7 +59,7 @@ func TestClaimedRows(t *testing.T) {
 			s.put("ids", claim(t, whole, c.groups, c.rows))
 			for _, opts := range []Options{
 				{Memory: 64 << 20}, {Memory: 64 << 20, Kind: codec.WantBloom}, {Memory: 1 << 30, Threads: 4},
-				{Memory: 64 << 20, Shard: dataset.Shard{Index: 1, Of: 2}}, {Memory: 64 << 20, Kind: codec.WantBloom, Capacity: 1000},
+				{Memory: 64 << 20, Shard: dataset.Shard{Index: 1, Of: 2}}, {Memory: 64 << 20, Kind: codec.WantBloom, Expect: 1000},
 			} {
 				opts.Key = "id"
 				said := fmt.Sprintf("%s, %d groups of %d rows, %+v", name, c.groups, c.rows, opts)

@@ -132,7 +132,7 @@ func compareMembers(a *exact.Set, b *codec.Filter, name string) (c bloom.Compari
 		r := registersOf(b)
 		if r == nil {
 			return c, "", fault.Mismatch(fault.At{File: name}, "filter to compare", "a filter with clear bits in every block, or of 64 KiB and more",
-				"a small one with a full block").WithHint("build it again with a larger {Capacity} or {Capacity+Room}")
+				"a small one with a full block").WithHint("build it again with a larger {Expect} or {Expect+Room}")
 		}
 		return registersOfMembers(a, b.Params.Hash).Compare(r), Sketched, nil
 	}

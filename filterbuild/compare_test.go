@@ -46,7 +46,7 @@ func TestCompare(t *testing.T) {
 	const runs = 3
 	exact := Options{Kind: codec.WantExact}
 	bits := func(fpr float64, capacity uint64, g bloom.Geometry) Options {
-		return Options{Kind: codec.WantBloom, FPR: fpr, Capacity: capacity, Geometry: g}
+		return Options{Kind: codec.WantBloom, FPR: fpr, Expect: capacity, Geometry: g}
 	}
 	for _, c := range []struct {
 		name string
@@ -180,7 +180,7 @@ func TestCompareRefusals(t *testing.T) {
 // registers can, if it has them.
 func TestCompareFull(t *testing.T) {
 	const a, b, both = 40_000, 30_000, 12_000
-	s := pair(t, 5, a, b, both, Options{Kind: codec.WantExact}, Options{Kind: codec.WantBloom, FPR: 0.9, Capacity: 20})
+	s := pair(t, 5, a, b, both, Options{Kind: codec.WantExact}, Options{Kind: codec.WantBloom, FPR: 0.9, Expect: 20})
 	_, _, err := Compare(t.Context(), s, "a", "b", codec.Limits{})
 	refused(t, "a full filter", err, fault.ErrMismatch, "b: ", "clear bits in every block", "a full block")
 	f, err := codec.Load(t.Context(), s, "b", codec.Limits{})

@@ -59,7 +59,7 @@ func TestMembersPass(t *testing.T) {
 		}
 		n := 1 + rng.IntN(3000)
 		if rng.IntN(2) == 0 { // more keys than expected, or fewer
-			opts.Capacity = uint64(1 + rng.IntN(2*n))
+			opts.Expect = uint64(1 + rng.IntN(2*n))
 		}
 		width := 1 + rng.IntN(63)
 		ints := numbers(n, func(int) int64 { return int64(rng.Uint64()) >> width })
@@ -140,16 +140,16 @@ func TestSealedBitsAreTheDefinition(t *testing.T) {
 		hashes []uint64
 		opts   Options
 	}{
-		{"integers", ints, hashes, Options{Capacity: n}},
-		{"integers, much less than expected", ints, hashes, Options{Capacity: 64 * n}},
-		{"integers, more than expected", ints, hashes, Options{Capacity: n / 3}},
-		{"strings", strs, stringHashes, Options{Capacity: n}},
+		{"integers", ints, hashes, Options{Expect: n}},
+		{"integers, much less than expected", ints, hashes, Options{Expect: 64 * n}},
+		{"integers, more than expected", ints, hashes, Options{Expect: n / 3}},
+		{"strings", strs, stringHashes, Options{Expect: n}},
 	} {
 		c.opts.Key, c.opts.FPR, c.opts.Kind = "id", fpr, codec.WantBloom
 		s := newStore()
 		putColumn(t, s, "ids", c.values)
 		got, _ := build(t, s, []string{"ids"}, c.opts)
-		model, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: bloom.Split256.Blocks(c.opts.Capacity, fpr)})
+		model, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: bloom.Split256.Blocks(c.opts.Expect, fpr)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestRateIsAsAsked(t *testing.T) {
 	strangers := numbers(probes, func(int) uint64 { return rng.Uint64() &^ 1 })
 	for _, asked := range []float64{0.1, 0.01, 0.001} {
 		for _, capacity := range []uint64{0, 2 * n, 7 * n} {
-			f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: asked, Capacity: capacity, Kind: codec.WantBloom})
+			f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: asked, Expect: capacity, Kind: codec.WantBloom})
 			predicted := f.FPR()
 			if predicted > 1.03*asked || capacity == 0 && predicted < 0.7*asked {
 				t.Errorf("asked for %v with capacity %d, predicted %v", asked, capacity, predicted)

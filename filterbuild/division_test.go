@@ -81,10 +81,10 @@ func idSets() []idSet {
 		{"registers and blocks of 256 bits", Options{Key: "id", FPR: 1e-9, Geometry: bloom.Split256}, bloomOnly, one(func(rng *rand.Rand) any {
 			return numbers(setRows, func(int) string { return fmt.Sprintf("user-%d", rng.Uint64N(5000)) })
 		})},
-		{"room", Options{Key: "id", FPR: 0.01, Capacity: 20_000, Room: true}, anyKind, one(func(rng *rand.Rand) any {
+		{"room", Options{Key: "id", FPR: 0.01, Expect: 20_000, Room: true}, anyKind, one(func(rng *rand.Rand) any {
 			return numbers(setRows, func(int) int64 { return int64(rng.Uint64N(1 << 40)) })
 		})},
-		{"room that is too small", Options{Key: "id", FPR: 0.001, Capacity: 900, Room: true}, anyKind, one(func(rng *rand.Rand) any {
+		{"room that is too small", Options{Key: "id", FPR: 0.001, Expect: 900, Room: true}, anyKind, one(func(rng *rand.Rand) any {
 			return numbers(setRows, func(int) int64 { return int64(rng.Uint64N(1 << 20)) })
 		})},
 		{"composite", Options{Key: "n,s", FPR: 0.01}, bloomOnly, func(t *testing.T, s *memStore) []string {
@@ -113,7 +113,7 @@ func idSets() []idSet {
 			putParquet(t, s, "c.parquet", 1000, c)
 			return []string{"c.parquet", "b.arrow", "a.parquet"}
 		}},
-		{"text with a capacity", Options{Key: "id", Capacity: 4000}, bloomOnly, func(t *testing.T, s *memStore) []string {
+		{"text with a capacity", Options{Key: "id", Expect: 4000}, bloomOnly, func(t *testing.T, s *memStore) []string {
 			var csv, lines strings.Builder
 			csv.WriteString("name,id\n")
 			for i := range 1500 {

@@ -86,7 +86,7 @@ func ExampleMerge() {
 	for i := range uint32(3) {
 		b, err := filterbuild.NewBuilder(filterbuild.Options{
 			Key: "email::string", Normalize: "trim,lower",
-			Capacity: 10_000, Identity: []byte("newsletter 2026-11-22"), Shard: dataset.Shard{Index: i, Of: 3},
+			Expect: 10_000, Identity: []byte("newsletter 2026-11-22"), Shard: dataset.Shard{Index: i, Of: 3},
 		})
 		if err != nil {
 			log.Fatal(err)

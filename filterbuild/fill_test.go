@@ -43,12 +43,12 @@ func TestSharing(t *testing.T) {
 		}
 		names := []string{"ids0", "ids1", "ids2", "ids3", "ids4", "ids5"}
 		for i, kind := range []codec.Want{codec.WantAuto, codec.WantBloom} {
-			opts := Options{Key: "id", FPR: 0.01, Capacity: 12e6, Threads: 1, Kind: kind}
+			opts := Options{Key: "id", FPR: 0.01, Expect: 12e6, Threads: 1, Kind: kind}
 			want, rep := build(t, s, names, opts)
 			if rep.Sharing != Alone || rep.Workers != 1 || rep.Passes != 1 {
 				t.Fatalf("%s: %+v", name, rep)
 			}
-			params, _, err := Spec{Capacity: opts.Capacity, FPR: opts.FPR, Hash: bloom.Hash{ID: bloom.XXH3}}.size()
+			params, _, err := Spec{Capacity: opts.Expect, FPR: opts.FPR, Hash: bloom.Hash{ID: bloom.XXH3}}.size()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestSharing(t *testing.T) {
 					t.Errorf("%s, %d threads, %d bytes: %+v, want %s, %d passes", name, c.threads, c.memory, rep, c.sharing, c.passes)
 				}
 			}
-			opts.Capacity, opts.Threads, opts.Memory = 120_000, 3, 0
+			opts.Expect, opts.Threads, opts.Memory = 120_000, 3, 0
 			if _, rep := build(t, s, names, opts); rep.Sharing != Private || rep.Workers != 3 {
 				t.Errorf("%s, small: %+v", name, rep)
 			}
@@ -126,9 +126,9 @@ func TestBacklog(t *testing.T) {
 			return f, rep
 		}
 		dir := t.TempDir()
-		opts := Options{Key: "id", FPR: 0.01, Threads: 2, Capacity: uint64(n), TempDir: dir}
+		opts := Options{Key: "id", FPR: 0.01, Threads: 2, Expect: uint64(n), TempDir: dir}
 		want, _ := run(opts)
-		opts.Capacity = 0
+		opts.Expect = 0
 		for _, memory := range []int64{0, 1 << 30, int64(8 * n), int64(3 * n)} {
 			opts.Memory = memory
 			got, rep := run(opts)
@@ -163,7 +163,7 @@ func TestUnionTurns(t *testing.T) {
 	s := newStore()
 	ids := numbers(600_000, func(int) int64 { return rng.Int64N(1 << 36) })
 	putArrow(t, s, "ids", 200_000, record(t, column{"id", ids}))
-	opts := Options{Key: "id", FPR: 0.01, Capacity: 40e6, Threads: 1}
+	opts := Options{Key: "id", FPR: 0.01, Expect: 40e6, Threads: 1}
 	want, _ := build(t, s, []string{"ids"}, opts)
 	whole := encoded(t, want)
 	if want.Exact() != nil {

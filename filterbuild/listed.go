@@ -148,7 +148,7 @@ func (p *Plan) listedCapacity() error {
 				break
 			}
 		}
-		return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", name, ErrCapacity)
+		return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", name, ErrCapacity)
 	default:
 		p.unsized = true
 	}

@@ -119,7 +119,7 @@ func TestCombineWhileClosed(t *testing.T) {
 // built returns a filter of 1000 integers.
 func built(t testing.TB, kind codec.Want) *codec.Filter {
 	t.Helper()
-	b, err := NewBuilder(Options{Key: "k::int64", Kind: kind, Capacity: 1000})
+	b, err := NewBuilder(Options{Key: "k::int64", Kind: kind, Expect: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

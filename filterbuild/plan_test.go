@@ -180,7 +180,7 @@ func TestBuildID(t *testing.T) {
 	differ("a size", id(dir(both), Options{Key: "id", MaxSize: 4096}))
 	differ("another size", id(dir(both), Options{Key: "id", MaxSize: 8192}))
 	differ("the default rate", id(dir(both), Options{Key: "id"}))
-	differ("a capacity", id(dir(both), Options{Key: "id", FPR: 0.01, Capacity: 1000}))
+	differ("a capacity", id(dir(both), Options{Key: "id", FPR: 0.01, Expect: 1000}))
 	differ("bloom", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.WantBloom}))
 	differ("exact", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.WantExact}))
 	differ("a key twice", id(dir(both), Options{Key: "id,id", FPR: 0.01}))
@@ -189,7 +189,7 @@ func TestBuildID(t *testing.T) {
 	text := []byte("n,id\n" + strings.Repeat("1,2\n", 100_000))
 	changed := slices.Clone(text)
 	changed[len(text)/2&^3+1] = '9'
-	opts := Options{Key: "id", Capacity: 10}
+	opts := Options{Key: "id", Expect: 10}
 	differ("text", id(dir(map[string][]byte{"a.csv": text}), opts))
 	differ("text changed in the middle", id(dir(map[string][]byte{"a.csv": changed}), opts))
 	opts.Key = "n"
@@ -220,7 +220,7 @@ func TestStandardInput(t *testing.T) {
 		t.Error("a member is missing")
 	}
 	for _, capacity := range []uint64{0, 100} {
-		_, err = NewPlan(open(strings.NewReader("a\n")), Options{Key: "id", Capacity: capacity, Shard: dataset.Shard{Index: 0, Of: 2}})
+		_, err = NewPlan(open(strings.NewReader("a\n")), Options{Key: "id", Expect: capacity, Shard: dataset.Shard{Index: 0, Of: 2}})
 		refused(t, "a shard of standard input", err, ErrCapacity, "standard input")
 	}
 }
@@ -248,7 +248,7 @@ func TestUnsizedInputs(t *testing.T) {
 	if string(encoded(t, got)) != string(encoded(t, want)) {
 		t.Error("the number of threads matters")
 	}
-	sized, _ := build(t, s, names, Options{Key: "id", FPR: 0.01, Capacity: 20_000})
+	sized, _ := build(t, s, names, Options{Key: "id", FPR: 0.01, Expect: 20_000})
 	if string(bitsOf(sized.Bloom())) != string(bitsOf(want.Bloom())) {
 		t.Error("the bits are not those of a build that knew the number of keys")
 	}
@@ -259,7 +259,7 @@ func TestUnsizedInputs(t *testing.T) {
 func TestMemoryBudget(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 1000))
-	opts := Options{Key: "id", Capacity: 10_000_000, FPR: 0.01, Threads: 8, Kind: codec.WantBloom}
+	opts := Options{Key: "id", Expect: 10_000_000, FPR: 0.01, Threads: 8, Kind: codec.WantBloom}
 	p, err := plan(t, s, []string{"ids"}, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -385,9 +385,9 @@ func TestTooManyKeys(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 10))
 	for _, opts := range []Options{
-		{Key: "id", Capacity: 1e15},
-		{Key: "id", Capacity: math.MaxUint64, FPR: 0.5},
-		{Key: "id", Capacity: 1e12, FPR: 1e-4, Kind: codec.WantBloom},
+		{Key: "id", Expect: 1e15},
+		{Key: "id", Expect: math.MaxUint64, FPR: 0.5},
+		{Key: "id", Expect: 1e12, FPR: 1e-4, Kind: codec.WantBloom},
 	} {
 		p, err := plan(t, s, []string{"ids"}, opts)
 		if err != nil {

@@ -63,7 +63,7 @@ func TestRuleBuilds(t *testing.T) {
 		for _, name := range []string{"ids.parquet", "ids.arrow", "ids.csv", "ids.txt"} {
 			opts := Options{Key: "id", FPR: 0.001, Normalize: rule}
 			if strings.Contains(name, ".csv") || strings.Contains(name, ".txt") {
-				opts.Capacity = 3000
+				opts.Expect = 3000
 			}
 			got, rep := build(t, s, []string{name}, opts)
 			want.BuildID = got.BuildID
@@ -124,7 +124,7 @@ func TestRuleRefusals(t *testing.T) {
 		{"strings.parquet", "n,id", "uuid", fault.ErrMismatch, []string{"strings.parquet: row group 2: column n,id: "}},
 		{"strings.txt", "id", "trim,uuid", fault.ErrMismatch, []string{"strings.txt: line 3: column id: ", "want a UUID"}},
 	} {
-		p, err := plan(t, s, []string{c.name}, Options{Key: c.key, Normalize: c.rule, Capacity: 10})
+		p, err := plan(t, s, []string{c.name}, Options{Key: c.key, Normalize: c.rule, Expect: 10})
 		if err == nil {
 			_, _, err = p.Build(t.Context())
 		}
@@ -155,8 +155,8 @@ func TestRuleTellsFiltersApart(t *testing.T) {
 	values := []string{"Anna", "anna", " anna"}
 	putParquet(t, s, "ids", 9, record(t, column{"id", values}))
 	for _, rule := range []string{"", "lower", "trim,lower"} {
-		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3})
-		part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Capacity: 3, Shard: dataset.Shard{Index: uint32(len(rule) % 2), Of: 2}})
+		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Expect: 3})
+		part, _ := build(t, s, []string{"ids"}, Options{Key: "id", Normalize: rule, Expect: 3, Shard: dataset.Shard{Index: uint32(len(rule) % 2), Of: 2}})
 		for name, f := range map[string]*codec.Filter{"filter " + rule: f, "part " + rule: part} {
 			if _, err := codec.Save(t.Context(), s, name, f, codec.Options{Replace: true}); err != nil {
 				t.Fatal(err)

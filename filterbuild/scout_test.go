@@ -45,7 +45,7 @@ func TestSparseKeysOfALargeBuild(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", numbers(300_000, func(int) int64 { return int64(rng.Uint64()) }))
 	for _, threads := range []int{1, 2} {
-		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 40_000_000, Threads: threads})
+		f, _ := build(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Expect: 40_000_000, Threads: threads})
 		if f.Kind() != codec.KindBloom || f.FPR() > 0.0102 {
 			t.Errorf("%s filter, rate %g", f.Kind(), f.FPR())
 		}

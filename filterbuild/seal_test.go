@@ -85,17 +85,17 @@ func TestMemoryOfExactFilters(t *testing.T) {
 		opts      Options
 		words     []string // in the error; nil: none
 	}{
-		{"exact", "dense", Options{Kind: codec.WantExact, Capacity: 1e9, Memory: 1 << 20}, nil},
-		{"auto, and the set is small", "dense", Options{Capacity: 1e9, Memory: 1 << 20}, nil},
-		{"exact, and the set is too large", "sparse", Options{Kind: codec.WantExact, Capacity: 1e9, Memory: 1 << 20},
+		{"exact", "dense", Options{Kind: codec.WantExact, Expect: 1e9, Memory: 1 << 20}, nil},
+		{"auto, and the set is small", "dense", Options{Expect: 1e9, Memory: 1 << 20}, nil},
+		{"exact, and the set is too large", "sparse", Options{Kind: codec.WantExact, Expect: 1e9, Memory: 1 << 20},
 			[]string{"budget of 1 MiB", "exact set takes more", "Memory"}},
-		{"auto, and the keys are counted first", "sparse", Options{Capacity: 1e7, FPR: 0.01, Memory: 1 << 20}, nil},
-		{"auto, and the set turns into bits", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 100_000}, nil},
-		{"auto, bits, and too many keys", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 20_000},
+		{"auto, and the keys are counted first", "sparse", Options{Expect: 1e7, FPR: 0.01, Memory: 1 << 20}, nil},
+		{"auto, and the set turns into bits", "sparse", Options{Expect: 1e5, FPR: 0.01, Memory: 100_000}, nil},
+		{"auto, bits, and too many keys", "sparse", Options{Expect: 1e5, FPR: 0.01, Memory: 20_000},
 			[]string{"budget of 19.53 KiB", "the filter takes", "MaxSize"}},
-		{"auto, with room for one", "sparse", Options{Capacity: 1e5, FPR: 0.01, Memory: 200_000}, nil},
-		{"bits", "dense", Options{Kind: codec.WantBloom, Capacity: 1e7, Memory: 1 << 20}, nil},
-		{"bits, and too many keys", "dense", Options{Kind: codec.WantBloom, Capacity: 1e7, FPR: 0.01, Memory: 10_000}, []string{"the filter takes"}},
+		{"auto, with room for one", "sparse", Options{Expect: 1e5, FPR: 0.01, Memory: 200_000}, nil},
+		{"bits", "dense", Options{Kind: codec.WantBloom, Expect: 1e7, Memory: 1 << 20}, nil},
+		{"bits, and too many keys", "dense", Options{Kind: codec.WantBloom, Expect: 1e7, FPR: 0.01, Memory: 10_000}, []string{"the filter takes"}},
 	} {
 		for _, threads := range []int{1, 4} {
 			c.opts.Key, c.opts.Threads = "id", threads
@@ -131,7 +131,7 @@ func TestWorkersOfExactFilters(t *testing.T) {
 		memory int64
 		want   int
 	}{{codec.WantExact, 1 << 20, 8}, {codec.WantAuto, 1 << 20, 8}, {codec.WantAuto, 15 << 20, 1}, {codec.WantAuto, 30 << 20, 1}, {codec.WantAuto, 60 << 20, 2}, {codec.WantBloom, 30 << 20, 8}, {codec.WantBloom, 13 << 20, 1}} {
-		p, err := plan(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 1e7, Threads: 8, Kind: c.kind, Memory: c.memory})
+		p, err := plan(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Expect: 1e7, Threads: 8, Kind: c.kind, Memory: c.memory})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -148,10 +148,10 @@ func checkRate(op SetOp, out *codec.Filter, parts []part) error {
 		return nil
 	}
 	how := "folded to a common size"
-	hint := fault.Text("build one filter from all ID sets, or build each with the same {Capacity+Room}, enough for all")
+	hint := fault.Text("build one filter from all ID sets, or build each with the same {Expect+Room}, enough for all")
 	if _, exacts := byKind(parts); len(exacts) > 0 {
 		how = "with exact ones turned into bits"
-		hint = "build one filter from all ID sets, or build all with {Kind exact} or with the same {Capacity+Room}, enough for all"
+		hint = "build one filter from all ID sets, or build all with {Kind exact} or with the same {Expect+Room}, enough for all"
 	}
 	if op == Intersect {
 		hint = "scan with both, {Filter} and {Match}, which needs no common size"
@@ -294,7 +294,7 @@ func keepRoom(op SetOp, out *codec.Filter, parts []part) error {
 		p := &deciding[i]
 		if p.about.Capacity != first.about.Capacity || p.about.Params.Geometry != first.about.Params.Geometry {
 			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about)).
-				WithHint("build all with the same {Capacity+Room}, {FPR} or {MaxSize}, and {Geometry}"))
+				WithHint("build all with the same {Expect+Room}, {FPR} or {MaxSize}, and {Geometry}"))
 		}
 	}
 	f := &first.about

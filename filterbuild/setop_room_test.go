@@ -45,7 +45,7 @@ func TestDailyUnions(t *testing.T) {
 		{1 << 30, Options{MaxSize: 64_000}},
 	} {
 		const capacity, perDay = 36_000, 4_000
-		c.opts.Capacity, c.opts.Room = capacity, true
+		c.opts.Expect, c.opts.Room = capacity, true
 		all := filterOf(t, day(0, perDay, c.every), c.opts)
 		want := all.Capacity
 		ids := day(0, perDay, c.every)
@@ -104,18 +104,18 @@ func TestDailyUnions(t *testing.T) {
 // it is refused. Exact filters fit any capacity.
 func TestUnionKeepsRoom(t *testing.T) {
 	of := func(lo, hi int, opts Options) *codec.Filter {
-		opts.Room = opts.Capacity > 0
+		opts.Room = opts.Expect > 0
 		return filterOf(t, span(lo, hi), opts)
 	}
-	bits := Options{FPR: 0.01, Kind: codec.WantBloom, Capacity: 40_000}
-	sets := Options{FPR: 0.01, Capacity: 40_000}
+	bits := Options{FPR: 0.01, Kind: codec.WantBloom, Expect: 40_000}
+	sets := Options{FPR: 0.01, Expect: 40_000}
 	smaller, none := bits, bits
-	smaller.Capacity, none.Capacity = 20_000, 0
+	smaller.Expect, none.Expect = 20_000, 0
 	a, b := of(0, 3000, bits), of(2000, 9000, bits)
 	small, without := of(0, 3000, smaller), of(0, 3000, none)
 	few := of(9000, 9100, sets)
 	fewNone := of(9000, 9100, Options{FPR: 0.5, Kind: codec.WantExact})
-	fewSmaller := of(9000, 9100, Options{FPR: 0.01, Capacity: 20_000})
+	fewSmaller := of(9000, 9100, Options{FPR: 0.01, Expect: 20_000})
 	if few.Kind() != codec.KindExact || fewSmaller.Kind() != codec.KindExact {
 		t.Fatal("100 keys are no exact filter")
 	}
@@ -132,7 +132,7 @@ func TestUnionKeepsRoom(t *testing.T) {
 		{"with an exact one of other room", []*codec.Filter{fewSmaller, b}, a.Capacity, 0.01, nil},
 		{"exact ones", []*codec.Filter{few, fewNone}, a.Capacity, 0.01, nil},
 		{"exact ones without room", []*codec.Filter{fewNone, fewNone}, codec.Capacity{}, 0.5, nil},
-		{"smaller", []*codec.Filter{a, small}, codec.Capacity{}, 0, []string{"2: mismatch: room", "want that for 40000 keys", "as in 1", "got that for 20000 keys", "Capacity+Room"}},
+		{"smaller", []*codec.Filter{a, small}, codec.Capacity{}, 0, []string{"2: mismatch: room", "want that for 40000 keys", "as in 1", "got that for 20000 keys", "Expect+Room"}},
 		{"none", []*codec.Filter{a, without, b}, codec.Capacity{}, 0, []string{"2: mismatch: room", "got none"}},
 		{"none, and an exact one with room", []*codec.Filter{without, few}, codec.Capacity{}, 0, []string{"1: mismatch: room", "as in 2, got none"}},
 		{"exact ones of different room", []*codec.Filter{few, fewSmaller}, codec.Capacity{}, 0, []string{"2: mismatch: room"}},
@@ -167,7 +167,7 @@ func TestUnionKeepsRoom(t *testing.T) {
 // The result of a difference may have gaps and be larger than the Bloom filter of
 // its capacity. It stays exact nevertheless.
 func TestDifferenceStaysExact(t *testing.T) {
-	opts := Options{MaxSize: 4 << 10, Capacity: 100_000, Room: true}
+	opts := Options{MaxSize: 4 << 10, Expect: 100_000, Room: true}
 	run := filterOf(t, numbers(100_000, func(i int) int64 { return int64(i) }), opts)
 	var gone []int64
 	var want uint64

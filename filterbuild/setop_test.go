@@ -186,8 +186,8 @@ func TestCombineRefusals(t *testing.T) {
 // A union or intersection of one filter is that filter, with whatever it records; so is
 // one of a filter and its copy.
 func TestCombineOne(t *testing.T) {
-	room := filterOf(t, span(0, 900), Options{Kind: codec.WantBloom, FPR: 0.01, Capacity: 5000, Room: true})
-	union, err := combine(t, Union, []*codec.Filter{room, filterOf(t, span(900, 1000), Options{Kind: codec.WantBloom, FPR: 0.01, Capacity: 5000, Room: true})}, []string{"a", "b"})
+	room := filterOf(t, span(0, 900), Options{Kind: codec.WantBloom, FPR: 0.01, Expect: 5000, Room: true})
+	union, err := combine(t, Union, []*codec.Filter{room, filterOf(t, span(900, 1000), Options{Kind: codec.WantBloom, FPR: 0.01, Expect: 5000, Room: true})}, []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,18 +40,18 @@ func Check(f *codec.Filter, rep Report) error {
 	}
 	var errs []error
 	if p := f.FPR(); p > rateSlack*f.FPRAsked {
-		hint := fault.Text("build it again with a larger {Capacity} or {MaxSize}")
+		hint := fault.Text("build it again with a larger {Expect} or {MaxSize}")
 		switch {
 		case f.Capacity.Keys > 0:
-			hint = "build it again with a larger {Capacity+Room}"
+			hint = "build it again with a larger {Expect+Room}"
 		case len(f.Parents) > 0:
-			hint = "build one filter from all ID sets, or build each with the same {Capacity+Room}, enough for all"
+			hint = "build one filter from all ID sets, or build each with the same {Expect+Room}, enough for all"
 		}
 		errs = append(errs, fault.Errorf("%w: want a rate of %.2g, got %.2g: it holds more keys than fit its size (%s)",
 			ErrRate, f.FPRAsked, p, hint))
 	}
 	if n := f.Capacity.Keys; n > 0 && surely(f, rep) > float64(n) {
-		errs = append(errs, fault.Errorf("%w: want at most %d distinct keys, got %d (build one filter from all ID sets, with a larger {Capacity+Room})", ErrFull, n, rep.Distinct))
+		errs = append(errs, fault.Errorf("%w: want at most %d distinct keys, got %d (build one filter from all ID sets, with a larger {Expect+Room})", ErrFull, n, rep.Distinct))
 	}
 	if len(errs) == 2 {
 		return fmt.Errorf("%w; %w", errs[0], errs[1])

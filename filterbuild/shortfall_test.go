@@ -19,7 +19,7 @@ func sparse(seed uint64, n int) []int64 {
 // The size of a filter with room depends on the capacity and the rate, not on the
 // keys. Without room it is as small as the keys allow.
 func TestRoom(t *testing.T) {
-	opts := Options{FPR: 0.01, Capacity: 50_000, Room: true, Kind: codec.WantBloom}
+	opts := Options{FPR: 0.01, Expect: 50_000, Room: true, Kind: codec.WantBloom}
 	blocks := bloom.Split256.Blocks(50_000, 0.01)
 	for _, n := range []int{0, 1, 700, 50_000, 80_000} {
 		f := filterOf(t, sparse(1, n), opts)
@@ -35,7 +35,7 @@ func TestRoom(t *testing.T) {
 		t.Errorf("without room: %d blocks, capacity %+v", f.Params.Blocks, f.Capacity)
 	}
 	// By size: the rate is that of the capacity in this size.
-	opts = Options{MaxSize: 32_000, Geometry: bloom.Split256, Capacity: 50_000, Room: true, Kind: codec.WantBloom}
+	opts = Options{MaxSize: 32_000, Geometry: bloom.Split256, Expect: 50_000, Room: true, Kind: codec.WantBloom}
 	f := filterOf(t, sparse(1, 700), opts)
 	if got := bloom.Split256.FPR(f.Params.Blocks, 50_000); f.Params.Bytes() > 32_000 || f.Params.Bytes() < 20_000 || math.Abs(got-f.FPRAsked) > 1e-9 {
 		t.Errorf("by size: %d bytes, rate %g, want %g", f.Params.Bytes(), f.FPRAsked, got)
@@ -50,7 +50,7 @@ func TestRoom(t *testing.T) {
 // Auto: exact as long as that is smaller than the Bloom filter of the capacity.
 func TestRoomOfExactFilters(t *testing.T) {
 	for n, want := range map[int]codec.Kind{200: codec.KindExact, 20_000: codec.KindBloom} {
-		f := filterOf(t, sparse(2, n), Options{FPR: 0.01, Capacity: 50_000, Room: true})
+		f := filterOf(t, sparse(2, n), Options{FPR: 0.01, Expect: 50_000, Room: true})
 		if f.Kind() != want || f.Capacity != (codec.Capacity{Keys: 50_000, Blocks: bloom.Split256.Blocks(50_000, 0.01)}) {
 			t.Errorf("%d keys of 50,000: %s, capacity %+v; want %s", n, f.Kind(), f.Capacity, want)
 		}
@@ -62,7 +62,7 @@ func TestRoomIsInTheBuildID(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", sparse(1, 100))
 	ids := map[[32]byte]bool{}
-	for _, opts := range []Options{{Capacity: 1000}, {Capacity: 1000, Room: true}, {Capacity: 1001, Room: true}} {
+	for _, opts := range []Options{{Expect: 1000}, {Expect: 1000, Room: true}, {Expect: 1001, Room: true}} {
 		opts.Key = "id"
 		p, err := plan(t, s, []string{"ids"}, opts)
 		if err != nil {
@@ -82,16 +82,16 @@ func TestCheck(t *testing.T) {
 		opts Options
 		want []error
 	}{
-		{"as many as expected", 20_000, Options{Capacity: 20_000, Kind: codec.WantBloom}, nil},
-		{"more than expected", 45_000, Options{Capacity: 20_000, Kind: codec.WantBloom}, []error{ErrRate}},
-		{"more than expected, exact", 30_000, Options{Capacity: 20_000, Kind: codec.WantExact}, nil},
-		{"room is left", 100, Options{Capacity: 20_000, Room: true, Kind: codec.WantBloom}, nil},
-		{"just full", 20_000, Options{Capacity: 20_000, Room: true, Kind: codec.WantBloom}, nil},
-		{"over the capacity", 45_000, Options{Capacity: 20_000, Room: true, Kind: codec.WantBloom}, []error{ErrRate, ErrFull}},
-		{"hardly over the capacity", 20_700, Options{Capacity: 20_000, Room: true, Kind: codec.WantBloom}, []error{ErrFull}},
-		{"over the capacity, exact", 20_001, Options{Capacity: 20_000, Room: true, Kind: codec.WantExact}, []error{ErrFull}},
-		{"full blocks", 60_000, Options{Capacity: 9_000, Room: true, Kind: codec.WantBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
-		{"full blocks and registers", 900_000, Options{Capacity: 150_000, Room: true, Kind: codec.WantBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
+		{"as many as expected", 20_000, Options{Expect: 20_000, Kind: codec.WantBloom}, nil},
+		{"more than expected", 45_000, Options{Expect: 20_000, Kind: codec.WantBloom}, []error{ErrRate}},
+		{"more than expected, exact", 30_000, Options{Expect: 20_000, Kind: codec.WantExact}, nil},
+		{"room is left", 100, Options{Expect: 20_000, Room: true, Kind: codec.WantBloom}, nil},
+		{"just full", 20_000, Options{Expect: 20_000, Room: true, Kind: codec.WantBloom}, nil},
+		{"over the capacity", 45_000, Options{Expect: 20_000, Room: true, Kind: codec.WantBloom}, []error{ErrRate, ErrFull}},
+		{"hardly over the capacity", 20_700, Options{Expect: 20_000, Room: true, Kind: codec.WantBloom}, []error{ErrFull}},
+		{"over the capacity, exact", 20_001, Options{Expect: 20_000, Room: true, Kind: codec.WantExact}, []error{ErrFull}},
+		{"full blocks", 60_000, Options{Expect: 9_000, Room: true, Kind: codec.WantBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
+		{"full blocks and registers", 900_000, Options{Expect: 150_000, Room: true, Kind: codec.WantBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
 	} {
 		if c.opts.FPR == 0 {
 			c.opts.FPR = 0.01
@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 	}
 	s := newStore()
 	putColumn(t, s, "ids", sparse(3, 30_000))
-	f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Capacity: 20_000, Shard: dataset.Shard{Index: 0, Of: 1}})
+	f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Expect: 20_000, Shard: dataset.Shard{Index: 0, Of: 1}})
 	if err := Check(f, rep); err != nil {
 		t.Errorf("a partial filter: %v", err)
 	}

@@ -72,7 +72,7 @@ func TestTextInShards(t *testing.T) {
 			s := newStore()
 			s.put(name, []byte(content))
 			key := "id::int64"
-			opts := Options{Key: key, Kind: codec.WantExact, Capacity: uint64(len(ids)), Threads: 1}
+			opts := Options{Key: key, Kind: codec.WantExact, Expect: uint64(len(ids)), Threads: 1}
 			whole, rep := build(t, s, []string{name}, opts)
 			if rep.Rows != int64(len(ids)) || !bytes.Equal(marshalled(t, whole.Exact()), marshalled(t, want)) {
 				t.Fatalf("%d rows, %d distinct; want %d, %d", rep.Rows, rep.Distinct, len(ids), want.Len())
@@ -112,7 +112,7 @@ func TestTextDivisionsDoNotMix(t *testing.T) {
 	_, files := textIDs(300_000)
 	s := newStore()
 	s.put("a.csv", []byte(files["a.csv"]))
-	opts := Options{Key: "id::int64", Capacity: 1_000_000}
+	opts := Options{Key: "id::int64", Expect: 1_000_000}
 	var parts []*codec.Filter
 	for i := range uint32(2) {
 		opts.Shard = dataset.Shard{Index: i, Of: 2}

@@ -18,8 +18,8 @@ import (
 // Keys may come from slices, a channel or a queue: each goroutine has a [Worker] and
 // passes it some thousand keys at a time.
 //
-// Without o.Capacity, keys wait until Finish, when their number is known: in memory
-// or, above o.Memory, on disk. With o.Shard the filter is partial; o.Capacity and
+// Without o.Expect, keys wait until Finish, when their number is known: in memory
+// or, above o.Memory, on disk. With o.Shard the filter is partial; o.Expect and
 // o.Identity are then required, and must be equal for all shards.
 //
 // A filter depends on the union of its keys and on the options, not on the number of
@@ -40,13 +40,13 @@ func NewBuilder(o Options) (*Builder, error) {
 	}
 	if !sealing(o.Shard) {
 		switch {
-		case o.Capacity == 0 || o.Uncounted:
-			return nil, fault.Errorf("%w, so the shards' filters would differ in size (give an upper bound, {Capacity N})", ErrCapacity)
+		case o.Expect == 0 || o.Uncounted:
+			return nil, fault.Errorf("%w, so the shards' filters would differ in size (give an upper bound, {Expect N})", ErrCapacity)
 		case len(o.Identity) == 0:
 			return nil, errors.New("a partial filter needs Options.Identity: only filters with the same one are merged")
 		}
 	}
-	p.unsized = o.Capacity == 0 || o.Uncounted
+	p.unsized = o.Expect == 0 || o.Uncounted
 	if p.unsized {
 		p.Spec.Capacity = 0
 	}

@@ -90,8 +90,8 @@ func TestBuilderAsFromFiles(t *testing.T) {
 		{"integers", []column{{"k", ids}}, Options{Key: "k"}, []string{"integer"}, ints(ids)},
 		{"dense integers", []column{{"k", dense}}, Options{Key: "k"}, []string{"integer"}, ints(dense)},
 		{"exact by wish", []column{{"k", ids}}, Options{Key: "k", Kind: codec.WantExact}, []string{"integer"}, ints(ids)},
-		{"bits by wish, with a capacity", []column{{"k", dense}}, Options{Key: "k", Kind: codec.WantBloom, Capacity: 2 * n, FPR: 0.001}, []string{"integer"}, ints(dense)},
-		{"room", []column{{"k", ids}}, Options{Key: "k", Room: true, Capacity: 3 * n, Kind: codec.WantBloom}, []string{"integer"}, ints(ids)},
+		{"bits by wish, with a capacity", []column{{"k", dense}}, Options{Key: "k", Kind: codec.WantBloom, Expect: 2 * n, FPR: 0.001}, []string{"integer"}, ints(dense)},
+		{"room", []column{{"k", ids}}, Options{Key: "k", Room: true, Expect: 3 * n, Kind: codec.WantBloom}, []string{"integer"}, ints(ids)},
 		{"a size, no range, a seed", []column{{"k", ids}}, Options{Key: "k", MaxSize: 30_000, NoKeyRange: true, Seed: 7, Kind: codec.WantBloom}, []string{"integer"}, ints(ids)},
 		{"strings under a rule", []column{{"k", words}}, Options{Key: "k", Normalize: "lower,trim"}, []string{"bytes"}, func(lo, hi int) key.Values { return key.Strings(words[lo:hi]) }},
 		{"bytes", []column{{"k", words}}, Options{Key: "k"}, []string{"bytes"}, func(lo, hi int) key.Values { return key.ByteSlices(raw[lo:hi]) }},
@@ -109,8 +109,8 @@ func TestBuilderAsFromFiles(t *testing.T) {
 		o.Classes, o.Identity = c.classes, []byte("these")
 		for _, workers := range []int{1, 4} {
 			o.Threads = workers
-			for _, capacity := range []uint64{c.opts.Capacity, max(c.opts.Capacity, n)} { // n is what a build from files uses
-				o.Capacity = capacity
+			for _, capacity := range []uint64{c.opts.Expect, max(c.opts.Expect, n)} { // n is what a build from files uses
+				o.Expect = capacity
 				f, rep := given(t, o, workers, n, c.values)
 				if id := f.BuildID; id == want.BuildID || id == [32]byte{} {
 					t.Errorf("%s: build id %x", c.name, id)
@@ -122,7 +122,7 @@ func TestBuilderAsFromFiles(t *testing.T) {
 			}
 		}
 		// Shards in memory, merged at once and in steps.
-		o.Capacity = max(c.opts.Capacity, n)
+		o.Expect = max(c.opts.Expect, n)
 		var parts []*codec.Filter
 		for i := range uint32(5) {
 			o.Shard = dataset.Shard{Index: i, Of: 5}
@@ -184,9 +184,9 @@ func TestBuilderRefuses(t *testing.T) {
 		"less than no thread":    {Options{Key: "a::int64", Threads: -1}, nil, "Threads: want 0 (GOMAXPROCS) or more, got -1"},
 		"less than no memory":    {Options{Key: "a::int64", Memory: -1}, nil, "Memory: want 0 (no limit) or more, got -1"},
 		"a shard, unsized":       {Options{Key: "a::int64", Shard: shard, Identity: []byte{1}}, ErrCapacity, "Capacity"},
-		"a shard of who knows":   {Options{Key: "a::int64", Shard: shard, Capacity: 10}, nil, "Options.Identity"},
-		"more than the memory":   {Options{Key: "a::string", Capacity: 1e9, Memory: 1 << 20}, fault.ErrMemory, "budget"},
-		"a rate below any other": {Options{Key: "a::string", Capacity: 1e12, FPR: 1e-12}, fault.ErrUnsupported, "rate"},
+		"a shard of who knows":   {Options{Key: "a::int64", Shard: shard, Expect: 10}, nil, "Options.Identity"},
+		"more than the memory":   {Options{Key: "a::string", Expect: 1e9, Memory: 1 << 20}, fault.ErrMemory, "budget"},
+		"a rate below any other": {Options{Key: "a::string", Expect: 1e12, FPR: 1e-12}, fault.ErrUnsupported, "rate"},
 	} {
 		_, err := NewBuilder(c.o)
 		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
@@ -202,7 +202,7 @@ func TestNothingAfterTheEnd(t *testing.T) {
 	null := nulls.NewArray()
 	defer null.Release()
 	finish := func(b *Builder) error { _, _, err := b.Finish(t.Context()); return err }
-	for _, o := range []Options{{Key: "k::int64"}, {Key: "k::int64", Capacity: 10}, {Key: "k::int64", Capacity: 10, Kind: codec.WantBloom}} {
+	for _, o := range []Options{{Key: "k::int64"}, {Key: "k::int64", Expect: 10}, {Key: "k::int64", Expect: 10, Kind: codec.WantBloom}} {
 		for how, end := range map[string]func(*Builder) error{"Finish": finish, "Close": (*Builder).Close} {
 			b, err := NewBuilder(o)
 			if err != nil {
@@ -433,7 +433,7 @@ func TestBuilderWaits(t *testing.T) {
 // A merge in memory follows the same rules as a merge of files.
 func TestMergeRefuses(t *testing.T) {
 	part := func(name string, i, of uint32, change func(*Options)) *codec.Filter {
-		o := Options{Key: "a::int64", Capacity: 1000, Shard: dataset.Shard{Index: i, Of: of}, Identity: []byte(name)}
+		o := Options{Key: "a::int64", Expect: 1000, Shard: dataset.Shard{Index: i, Of: of}, Identity: []byte(name)}
 		if change != nil {
 			change(&o)
 		}
@@ -476,7 +476,7 @@ func TestCombineInMemory(t *testing.T) {
 	var filters []*codec.Filter
 	var names []string
 	for i, o := range []Options{{Kind: codec.WantExact}, {Kind: codec.WantExact}, {Kind: codec.WantBloom}, {Kind: codec.WantBloom}} {
-		o.Key, o.Capacity, o.Room, o.FPR = "a::int64", 50_000, i >= 2, 0.001
+		o.Key, o.Expect, o.Room, o.FPR = "a::int64", 50_000, i >= 2, 0.001
 		ids := numbers(9000, func(j int) int64 { return int64(i*3000 + j) })
 		f, _ := given(t, o, 2, len(ids), func(lo, hi int) key.Values { return key.Int64s(ids[lo:hi]) })
 		filters, names = append(filters, f), append(names, fmt.Sprint("f", i))
@@ -513,7 +513,7 @@ func TestBuilderEnds(t *testing.T) {
 	ctx := t.Context()
 	for _, capacity := range []uint64{0, 100} {
 		for _, close := range []bool{false, true} {
-			b, err := NewBuilder(Options{Key: "id::int64", Capacity: capacity})
+			b, err := NewBuilder(Options{Key: "id::int64", Expect: capacity})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -565,7 +565,7 @@ func TestFinishEnded(t *testing.T) {
 	cancel()
 	for _, capacity := range []uint64{0, 100} {
 		for range 50 { // a select between two ready channels takes either
-			b, err := NewBuilder(Options{Key: "id::int64", Capacity: capacity})
+			b, err := NewBuilder(Options{Key: "id::int64", Expect: capacity})
 			if err != nil {
 				t.Fatal(err)
 			}

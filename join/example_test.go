@@ -113,7 +113,7 @@ func buildPart(ctx context.Context, shard dataset.Shard, name string) error {
 		return err
 	}
 	defer partition.Close(ids)
-	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "iata", Capacity: 4000, Shard: shard})
+	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "iata", Expect: 4000, Shard: shard})
 	if err != nil {
 		return err
 	}

@@ -123,14 +123,14 @@ func (t *task) logFilterOptions() (filterbuild.Options, error) {
 			}
 		}
 		if n < 0 {
-			opts.Capacity, opts.Uncounted = 0, true
+			opts.Expect, opts.Uncounted = 0, true
 			return opts, nil
 		}
-		opts.Capacity += uint64(n)
+		opts.Expect += uint64(n)
 	}
-	opts.Capacity = max(opts.Capacity, 1)
+	opts.Expect = max(opts.Expect, 1)
 	g, most := bloom.GeometryFor(plan.LogFPR), uint64(t.filterBudget())
-	if most > 0 && g.Blocks(opts.Capacity, plan.LogFPR)*uint64(g.BlockBytes()) > most {
+	if most > 0 && g.Blocks(opts.Expect, plan.LogFPR)*uint64(g.BlockBytes()) > most {
 		opts.FPR, opts.MaxSize = 0, most // enough if keys repeat
 	}
 	return opts, nil

@@ -81,7 +81,7 @@ func (t *task) counting() *task {
 // determine it.
 func (t *task) newIDPlan(capacity uint64) (*filterbuild.Plan, error) {
 	opts := t.filterOptions(t.keys.idsText)
-	opts.FPR, opts.Capacity = t.opts.FPR, capacity
+	opts.FPR, opts.Expect = t.opts.FPR, capacity
 	return filterbuild.NewPlan(each.Slice(t.ids, outer), opts)
 }
 

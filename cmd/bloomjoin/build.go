@@ -94,9 +94,9 @@ const (
 
 // buildOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, source.Opening, error) {
-	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Capacity: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
+	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Expect: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
-		opts.Capacity, opts.Room = o.capacity, true
+		opts.Expect, opts.Room = o.capacity, true
 	}
 	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.stdin}}
 	var err error

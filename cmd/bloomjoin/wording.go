@@ -29,8 +29,7 @@ func asFlag(o fault.Option) string {
 // flags are the options whose flags are spelled differently, some only with one
 // value.
 var flags = map[string]string{
-	"Capacity":         "--expect",
-	"Capacity+Room":    "--capacity",
+	"Expect+Room":      "--capacity",
 	"Hive":             "--hive-partitioning",
 	"Int96Nanos false": "--int96 us",
 	"Int96Nanos true":  "--int96 ns",

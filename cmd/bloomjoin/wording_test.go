@@ -24,7 +24,7 @@ func TestAsFlag(t *testing.T) {
 		"raise {Memory to 88MiB} or more":                                    "raise --memory to 88MiB or more",
 		"set {MaxSize}, {NoMatch}":                                           "set --max-size, --no-match",
 		"{Kind exact} or {Schema union}":                                     "--kind exact or --schema union",
-		"{Capacity N} or {Capacity+Room}":                                    "--expect N or --capacity",
+		"{Expect N} or {Expect+Room}":                                        "--expect N or --capacity",
 		"{TextFormat csv} and {Types}":                                       "--ids-format csv and --key-type",
 		"write to {Output OUT/}":                                             "write to -o OUT/",
 		"{NullMisfits}, {Int96Nanos true}, {Int96Nanos false}, {IgnoreCase}": "--cast-errors null, --int96 ns, --int96 us, --ignore-case",

@@ -51,7 +51,7 @@ var recipes = []recipe{
 	{"mapped", "id", 3000, filterbuild.Options{Kind: codec.WantBloom}, codec.Options{Uncompressed: true}},
 	{"text", "text", 3000, filterbuild.Options{Normalize: "trim,lower"}, codec.Options{}},
 	{"two", "id,text", 3000, filterbuild.Options{}, codec.Options{}},
-	{"room", "id", 1000, filterbuild.Options{Kind: codec.WantBloom, Room: true, Capacity: 20_000}, codec.Options{}},
+	{"room", "id", 1000, filterbuild.Options{Kind: codec.WantBloom, Room: true, Expect: 20_000}, codec.Options{}},
 	{"dense", "row", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{}},
 	{"sparse", "id", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{}},
 	{"raw", "id", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{Uncompressed: true}},

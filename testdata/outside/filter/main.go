@@ -21,7 +21,7 @@ func main() {
 	var jobs sync.WaitGroup
 	for i, ids := range [][]int64{{3, 6}, {9, 12}, {15}, {18}} {
 		jobs.Go(func() {
-			opts := filterbuild.Options{Key: "user_id::int64", Capacity: 6, Identity: []byte("users"), Shard: dataset.Shard{Index: uint32(i), Of: 4}}
+			opts := filterbuild.Options{Key: "user_id::int64", Expect: 6, Identity: []byte("users"), Shard: dataset.Shard{Index: uint32(i), Of: 4}}
 			partials[i] = must(bloomjoin.Build(ctx, opts, key.Int64s(ids)))
 		})
 	}
