@@ -37,6 +37,7 @@
 //	codec        the filter, and its file
 //	filterbuild  filters from files or values; merge, union, intersection
 //	partition    files and records as tables: open, divide, scan, write
+//	dataset      their values: formats, shards, matches
 //	join         exact joins: options, strategies, records in memory, reports
 //	storage      where files are: the local file system, or what a program provides
 //	fault        errors, with the place in the file and what to do

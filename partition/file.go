@@ -56,7 +56,7 @@ func (f *File) Schema() *arrow.Schema { return f.in().Schema() }
 func (f *File) Partitions() []dataset.PartitionValue { return f.in().Partitions() }
 
 // Rows returns the number of stored rows, or -1 if it is unknown before they are read.
-// With a condition the file has at most as many; see [Opening].
+// With a condition the file has at most as many; see [OpenOptions].Where.
 func (f *File) Rows() int64 { return f.in().Rows() }
 
 // CountRows is Rows, with the error if the number could not be read.

@@ -80,7 +80,7 @@ type OpenOptions struct {
 // Open opens all files that the names match, in ascending order of Rel, which is
 // the same in every process. A name is a file, a glob, a directory, an object's URL
 // or "-". The caller closes the files; see [Close]. The error for no names, or for
-// names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
+// names without data, wraps [storage.ErrNoFiles].
 func Open(ctx context.Context, names []string, opts OpenOptions) ([]*File, error) {
 	files, err := source.Open(ctx, names, source.OpenOptions(opts))
 	return each.Slice(files, outer), err

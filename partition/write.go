@@ -25,7 +25,7 @@ type Output struct {
 	Format dataset.Format
 	// Compression is the codec of Parquet files (snappy, zstd, gzip, brotli, lz4 for
 	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:
-	// the codec of the first input. See package output.
+	// the codec of the first input. Anything else is an error.
 	Compression string
 	Shard       dataset.Shard // the worker that writes
 	// Force writes completed outputs again, and replaces what another run has

@@ -43,7 +43,7 @@ var Limits = []Limit{
 
 	{Of: "words of Markdown", Max: 58447, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md; errors.md has the new errors; architecture.md follows a join through the rooms"},
 	{Of: HelpWords, Max: 4645, Why: "what help of all commands prints; rare rules are in docs/; two flags more in each verb that reads"},
-	{Of: "words of doc comments on exported names", Max: 23200, Why: "what go doc prints of the public packages; options of what was added"},
+	{Of: "words of doc comments on exported names", Max: 23204, Why: "what go doc prints of the public packages; options of what was added"},
 	{Of: "lines of code in testdata/outside/filter/main.go", Max: 25, Why: "building and asking a filter fits on a page"},
 	{Of: "lines of code in testdata/outside/http/web.go", Max: 53, Why: "implementing a storage fits on two pages"},
 	{Of: "lines of code in testdata/outside/stores/main.go", Max: 19, Why: "a join over object stores needs no more than one of local files"},
