@@ -253,7 +253,7 @@ func TestUnsizedInputs(t *testing.T) {
 		t.Error("the bits are not those of a build that knew the number of keys")
 	}
 	_, err := plan(t, s, names, Options{Key: "id", Shard: dataset.Shard{Index: 1, Of: 3}})
-	refused(t, "a shard of inputs without a size", err, ErrCapacity, "ids0.csv", "Capacity")
+	refused(t, "a shard of inputs without a size", err, ErrCapacity, "ids0.csv", "Expect")
 }
 
 func TestMemoryBudget(t *testing.T) {
@@ -394,6 +394,6 @@ func TestTooManyKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = p.Build(t.Context())
-		refused(t, "too many keys", err, fault.ErrUnsupported, "MaxSize", "Capacity")
+		refused(t, "too many keys", err, fault.ErrUnsupported, "MaxSize", "Expect")
 	}
 }

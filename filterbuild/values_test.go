@@ -183,7 +183,7 @@ func TestBuilderRefuses(t *testing.T) {
 		"a rate below zero":      {Options{Key: "a::int64", FPR: -1}, nil, "false-positive rate -1"},
 		"less than no thread":    {Options{Key: "a::int64", Threads: -1}, nil, "Threads: want 0 (GOMAXPROCS) or more, got -1"},
 		"less than no memory":    {Options{Key: "a::int64", Memory: -1}, nil, "Memory: want 0 (no limit) or more, got -1"},
-		"a shard, unsized":       {Options{Key: "a::int64", Shard: shard, Identity: []byte{1}}, ErrCapacity, "Capacity"},
+		"a shard, unsized":       {Options{Key: "a::int64", Shard: shard, Identity: []byte{1}}, ErrCapacity, "Expect"},
 		"a shard of who knows":   {Options{Key: "a::int64", Shard: shard, Expect: 10}, nil, "Options.Identity"},
 		"more than the memory":   {Options{Key: "a::string", Expect: 1e9, Memory: 1 << 20}, fault.ErrMemory, "budget"},
 		"a rate below any other": {Options{Key: "a::string", Expect: 1e12, FPR: 1e-12}, fault.ErrUnsupported, "rate"},
