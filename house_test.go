@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -144,6 +145,66 @@ func TestAPI(t *testing.T) {
 	m.check("names in all public packages", sum.Total())
 	m.check("types of internal packages in exported names", len(hidden), hidden...)
 	m.complete(func(unit string) bool { return unit == "names" || unit == "types" })
+}
+
+// TestArchitecture checks that each package of the table in docs/architecture.md imports only
+// those above it, and that the table has all packages but the helpers and the command.
+func TestArchitecture(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(checkout, "docs/architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		cell, ok := strings.CutPrefix(line, "| ")
+		if cell, _, _ = strings.Cut(cell, " | "); !ok || strings.Contains(cell, "](") {
+			continue
+		}
+		first, n := "", len(at)
+		for i, name := range strings.Split(strings.Replace(cell, "(root)", "`.`", 1), "`") {
+			if i%2 == 0 { // outside of quotes
+				continue
+			}
+			if first == "" {
+				first = name
+			} else if !strings.Contains(name, "/") && strings.Contains(first, "/") {
+				name = path.Join(path.Dir(first), name)
+			}
+			if at[name] == 0 {
+				at[name] = n + 1
+			}
+		}
+	}
+	tree, err := house.ReadTree(checkout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for _, f := range tree.Files {
+		own := at[f.Package()]
+		if own == 0 {
+			continue
+		}
+		known++
+		for _, imported := range f.Imports {
+			if at[imported] > own {
+				t.Errorf("%s imports %s, which stands below it in docs/architecture.md", f.Path, imported)
+			}
+		}
+	}
+	if known < 400 {
+		t.Errorf("the table has the packages of %d files only", known)
+	}
+	if pkgs, err := house.Public(checkout); err != nil {
+		t.Error(err)
+	} else {
+		for _, pkg := range pkgs {
+			if name := cmp.Or(strings.TrimPrefix(strings.TrimPrefix(pkg.Path(), house.Module), "/"), "."); at[name] == 0 {
+				t.Errorf("docs/architecture.md has no line for %s", name)
+			}
+		}
+	}
 }
 
 // TestDoor checks that programs see nothing of what is behind a handle but the methods that

@@ -18,7 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -176,7 +176,7 @@ type Plan struct {
 // NewPlan finds the key in all files, compares their classes and fixes what all
 // workers of the build agree on. The error for no files wraps [storage.ErrNoFiles].
 func NewPlan(inputs []*partition.File, opts Options) (*Plan, error) {
-	files := each.Slice(inputs, inner)
+	files := door.In(inputs)
 	p, columns, err := newPlan(opts)
 	if err != nil {
 		return nil, err

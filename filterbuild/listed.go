@@ -7,7 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -81,16 +81,10 @@ func NewPlanOf(ctx context.Context, list *partition.Inputs, opts Options) (_ *Pl
 }
 
 // Files returns the files that are open for the build.
-func (p *Plan) Files() []*partition.File { return each.Slice(p.files, outer) }
+func (p *Plan) Files() []*partition.File { return door.Out(p.files) }
 
 // Pieces returns what the build reads of them.
-func (p *Plan) Pieces() []partition.Piece {
-	return each.Slice(p.pieces, func(q source.Piece) partition.Piece { return partition.Piece{File: outer(q.File), Lo: q.Lo, Hi: q.Hi} })
-}
-
-func outer(f *source.File) *partition.File { return (*partition.File)(f) }
-
-func inner(f *partition.File) *source.File { return (*source.File)(f) }
+func (p *Plan) Pieces() []partition.Piece { return door.PiecesOut(p.pieces) }
 
 // Close closes the files that [NewPlanOf] has opened. Those of [NewPlan] are the
 // caller's.

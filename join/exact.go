@@ -12,7 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -77,7 +77,7 @@ func (a *attempt) buildExact(ctx context.Context) (*held, error) {
 	if a.opts.Strategy == Auto {
 		opts.Kind = codec.WantAuto
 	}
-	plan, err := filterbuild.NewPlan(each.Slice(a.ids, outer), opts)
+	plan, err := filterbuild.NewPlan(door.Out(a.ids), opts)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -104,7 +104,7 @@ func (a *attempt) build(ctx context.Context, plan *filterbuild.Plan, fill func(*
 // adds.
 func (a *attempt) buildBloom(ctx context.Context, files []*source.File, opts filterbuild.Options, fill func(*filterbuild.Builder) error) (*codec.Filter, error) {
 	opts.Kind = codec.WantBloom
-	plan, err := filterbuild.NewPlan(each.Slice(files, outer), opts)
+	plan, err := filterbuild.NewPlan(door.Out(files), opts)
 	if err != nil {
 		return nil, err
 	}

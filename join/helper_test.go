@@ -26,7 +26,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -385,11 +384,6 @@ func written(t testing.TB, ids, logs []*partition.File, opts join.Options) []byt
 func once(t testing.TB, column string, text io.Reader) []*partition.File {
 	t.Helper()
 	return open(t, partition.OpenOptions{Text: true, Stdin: text, Column: column}, "-")
-}
-
-// doors returns files as programs have them.
-func doors(files []*source.File) []*partition.File {
-	return each.Slice(files, func(f *source.File) *partition.File { return (*partition.File)(f) })
 }
 
 // job returns a job that writes an exact answer, and calls end before it becomes visible.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -80,16 +81,12 @@ func (j *Join) note(set func()) {
 // New examines the inputs: it finds the keys, compares their classes and determines
 // the schema of the answer for each log file. It reads footers only.
 func New(ids, logs []*partition.File, opts Options) (*Join, error) {
-	t, err := newTask(each.Slice(ids, inner), each.Slice(logs, inner), opts, opts.Columns != nil && len(opts.Columns) == 0)
+	t, err := newTask(door.In(ids), door.In(logs), opts, opts.Columns != nil && len(opts.Columns) == 0)
 	if err != nil {
 		return nil, err
 	}
 	return &Join{task: t}, nil
 }
-
-func inner(f *partition.File) *source.File { return (*source.File)(f) }
-
-func outer(f *source.File) *partition.File { return (*partition.File)(f) }
 
 // Plan estimates what the join will come to and what each strategy would take. It
 // reads footers, indexes, samples of the log's keys, and the IDs' keys, and writes
@@ -198,6 +195,9 @@ func (j *Join) Write(ctx context.Context, out partition.Output) (dataset.Written
 
 // WriteJob is [Join.Write] for a job of the command.
 func (j *Join) WriteJob(ctx context.Context, job *partition.Job) (dataset.Written, error) {
+	if job == nil {
+		return dataset.Written{}, errors.New("Join.WriteJob: the job is nil (use Write)")
+	}
 	out, end := (*output.Job)(job).Parts()
 	return j.write(ctx, out, end)
 }
@@ -322,7 +322,7 @@ func (j *Join) PathOf(f *partition.File) (path, why string) {
 	defer j.mu.Unlock()
 	path, why = "generic", "all rows are joined as Arrow records"
 	if j.scanner != nil {
-		path, why = j.scanner.PathOf(inner(f))
+		path, why = j.scanner.PathOf((*source.File)(f))
 	}
 	if j.why != "" {
 		why += ", since " + j.why

@@ -70,6 +70,12 @@ func (c *idColumns) ambiguous(names []string, files []*source.File) bool {
 	})
 }
 
+// keepsLogIn reports whether a round keeps log rows without a partner: the last one of a row
+// group does.
+func (t *task) keepsLogIn(r round) bool {
+	return t.opts.Type.keepsLog() && (r.portion == nil || r.portion.last)
+}
+
 // pairs returns what a scan of a round makes of a log row and its IDs; nil if it makes no
 // pairs of pages. Of an empty round only columns count.
 func (t *task) pairs(r round) *pagecopy.Pairs {
@@ -79,7 +85,7 @@ func (t *task) pairs(r round) *pagecopy.Pairs {
 	typ, ids := t.opts.Type, t.answer.ids
 	p := &pagecopy.Pairs{
 		Columns: t.pairColumns, KeepTable: typ.keepsIDs(),
-		KeepLog: typ.keepsLog() && (r.portion == nil || r.portion.last),
+		KeepLog: t.keepsLogIn(r),
 	}
 	if r.portion != nil && typ.keepsLog() {
 		p.Joined = *r.portion.joined

@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -93,17 +94,17 @@ func TestRemote(t *testing.T) {
 				t.Run(fmt.Sprint(ids, "/", typ, "/", strategy), func(t *testing.T) {
 					run := func(store storage.Storage, memory int64, name string) []byte {
 						open := source.Opening{OpenOptions: source.OpenOptions{Store: store, Text: true, Memory: memory}, InFlight: memory / 2}
-						all, err := source.OpenFiles(t.Context(), []string{filepath.Join(dir, ids)}, open)
+						all, err := source.Open(t.Context(), []string{filepath.Join(dir, ids)}, open)
 						if err != nil {
 							t.Fatal(err)
 						}
 						defer source.Close(all)
-						log, err := source.OpenFiles(t.Context(), []string{filepath.Join(dir, "log")}, open)
+						log, err := source.Open(t.Context(), []string{filepath.Join(dir, "log")}, open)
 						if err != nil {
 							t.Fatal(err)
 						}
 						defer source.Close(log)
-						j, err := join.New(doors(all), doors(log), join.Options{On: "id", Type: typ, Strategy: strategy, Memory: memory})
+						j, err := join.New(door.Out(all), door.Out(log), join.Options{On: "id", Type: typ, Strategy: strategy, Memory: memory})
 						if err != nil {
 							t.Fatal(err)
 						}

@@ -49,7 +49,7 @@ func (p *pass) scanner(r round) (*keyscan.Scanner, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
 	if p.answer.pages {
-		opts.Entries, opts.KeepLog, opts.CountNulls = true, p.pairs(r).KeepLog, p.opts.Type.keepsLog()
+		opts.Entries, opts.KeepLog, opts.CountNulls = true, p.keepsLogIn(r), p.opts.Type.keepsLog()
 	}
 	if p.answer.counts && p.filtered() {
 		opts.CountNulls = p.opts.Type.keepsLog() // whose rows are counted by RowsWhere

@@ -10,12 +10,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -54,11 +53,11 @@ func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error)
 	if t.idPlan, err = t.newIDPlan(0); err != nil {
 		return nil, err
 	}
-	copy(ids, each.Slice(t.idPlan.Files(), inner))
+	copy(ids, door.In(t.idPlan.Files()))
 	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}
-	t.pieces = each.Slice(t.opts.Pieces, func(p partition.Piece) source.Piece { return source.Piece{File: inner(p.File), Lo: p.Lo, Hi: p.Hi} })
+	t.pieces = door.PiecesIn(t.opts.Pieces)
 	if t.pieces == nil {
 		t.pieces = source.Split(logs, t.opts.Shard)
 	} else if err := source.Unchanged(t.pieces); err != nil { // also if Split found no such shard
@@ -82,7 +81,7 @@ func (t *task) counting() *task {
 func (t *task) newIDPlan(capacity uint64) (*filterbuild.Plan, error) {
 	opts := t.filterOptions(t.keys.idsText)
 	opts.FPR, opts.Expect = t.opts.FPR, capacity
-	return filterbuild.NewPlan(each.Slice(t.ids, outer), opts)
+	return filterbuild.NewPlan(door.Out(t.ids), opts)
 }
 
 // filterOptions returns the options of a filter over key columns that is built

@@ -5,7 +5,7 @@
 //	records of a program ── Records ──► File                                └─ Output.WriteScan ──► Parquet or Arrow
 //
 // A [Piece] is a range of a file's row groups. Results come out in input order, whatever
-// the number of workers. A [Scanner] without filters passes every row.
+// the number of workers. [File.Read] yields all rows.
 //
 // A scan of a Parquet file reads the key columns first, and of the other columns only what
 // belongs to rows that pass. On the way to a Parquet file these rows are copied from page to

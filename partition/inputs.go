@@ -6,7 +6,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
-	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // Inputs is a list of inputs that `bloomjoin inputs` wrote: what is to be read is known
@@ -24,7 +23,7 @@ func ReadInputs(ctx context.Context, name string, opts OpenOptions) (*Inputs, er
 	if err != nil {
 		return nil, err
 	}
-	return (*Inputs)(in.With(source.Opening{OpenOptions: source.OpenOptions(opts), InFlight: opts.Memory / 2})), nil
+	return (*Inputs)(in.With(opts.in())), nil
 }
 
 // Close closes the list.

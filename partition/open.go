@@ -77,18 +77,24 @@ type OpenOptions struct {
 	Where string
 }
 
+// in returns the options of the room. Half of the memory is for what is between the files and
+// a consumer.
+func (o OpenOptions) in() source.Opening {
+	return source.Opening{OpenOptions: source.OpenOptions(o), InFlight: o.Memory / 2}
+}
+
 // Open opens all files that the names match, in ascending order of Rel, which is
 // the same in every process. A name is a file, a glob, a directory, an object's URL
 // or "-". The caller closes the files; see [Close]. The error for no names, or for
 // names without data, wraps [storage.ErrNoFiles].
 func Open(ctx context.Context, names []string, opts OpenOptions) ([]*File, error) {
-	files, err := source.Open(ctx, names, source.OpenOptions(opts))
+	files, err := source.Open(ctx, names, opts.in())
 	return each.Slice(files, outer), err
 }
 
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
 func ReadSchema(ctx context.Context, name string, opts OpenOptions) (*dataset.PinnedSchema, error) {
-	return output.ReadSchema(ctx, name, source.Opening{OpenOptions: source.OpenOptions(opts)})
+	return output.ReadSchema(ctx, name, opts.in())
 }
 
 // RecordsOptions describes rows that a program provides.

@@ -71,7 +71,7 @@ func (s *Scanner) room() *keyscan.Scanner {
 // column, or has a key that cannot be compared with a filter's. It reads nothing;
 // files that are not given are checked when they are scanned.
 func NewScanner(opts ScanOptions, files ...*File) (*Scanner, error) {
-	s, err := keyscan.NewScanner(keyscan.ScanOptions(opts), each.Slice(files, (*File).in)...)
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions(opts)}, each.Slice(files, (*File).in)...)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,12 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 // copied or only keys read, "generic" if Arrow records were made. For pages, why also
 // says which columns' chunks could not be copied whole, as far as the footer shows.
 // It is known once the scan has begun. It may be called while the scan runs.
-func (s *Scanner) PathOf(f *File) (path, why string) { return s.room().PathOf(f.in()) }
+func (s *Scanner) PathOf(f *File) (path, why string) {
+	if s.room() == nil {
+		return "", ""
+	}
+	return s.room().PathOf(f.in())
+}
 
 // ScanStats are the figures of a scan.
 type ScanStats struct {
@@ -111,6 +116,9 @@ type ScanStats struct {
 
 // Stats returns the figures so far.
 func (s *Scanner) Stats() ScanStats {
+	if s.room() == nil {
+		return ScanStats{}
+	}
 	c := s.room().Stats
 	return ScanStats{
 		RowsIn: c.RowsIn.Load(), RowsOut: c.RowsOut.Load(), RowsWhere: c.RowsWhere.Load(), KeysNull: c.KeysNull.Load(),

@@ -19,7 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/address"
-	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -290,7 +290,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	files := insides(plan.Files())
+	files := door.In(plan.Files())
 	defer source.Close(files)
 	run := &output.Run{Log: files, List: list}
 	notes := []string{textKeys(files, o.ids.keyType, plan.Spec.Classes), undivided(files, opts.Shard)}
@@ -299,7 +299,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	} else if done {
 		return c.done(ctx, "build", o.out, start, output.ErrDone)
 	}
-	add, end := c.progress("reading IDs", each.Slice(plan.Pieces(), insidePiece))
+	add, end := c.progress("reading IDs", door.PiecesIn(plan.Pieces()))
 	plan.SetProgress(add)
 	f, rep, err := plan.Build(ctx)
 	end()
@@ -409,7 +409,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 	if err != nil {
 		return nil, err
 	}
-	if err = o.ids.apply(insides(plan.Files())); err == nil {
+	if err = o.ids.apply(door.In(plan.Files())); err == nil {
 		err = checkType(o.ids.keyType, opts.Key, open.Types, plan)
 	}
 	if err != nil {
@@ -430,7 +430,7 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts filterbuild.Op
 	if err := c.spare(o.out, names...); err != nil {
 		return nil, err
 	}
-	plan, err := filterbuild.NewPlan(doors(files), opts)
+	plan, err := filterbuild.NewPlan(door.Out(files), opts)
 	if err != nil {
 		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
 			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)

@@ -328,7 +328,7 @@ func (c *cli) open(cmd *cobra.Command, names []string, opts source.Opening) ([]*
 	if err := c.budgets(&opts); err != nil {
 		return nil, err
 	}
-	return source.OpenFiles(cmd.Context(), names, opts)
+	return source.Open(cmd.Context(), names, opts)
 }
 
 // budgets completes the options for opening files.

@@ -73,7 +73,7 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open source.Opening) (
 		if name == "-" {
 			continue
 		}
-		files, err := source.OpenFiles(ctx, []string{name}, open)
+		files, err := source.Open(ctx, []string{name}, open)
 		if err != nil {
 			continue
 		}

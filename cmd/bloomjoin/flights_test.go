@@ -157,7 +157,7 @@ func counted(t *testing.T, names ...string) (rows, distance int64) {
 // ownTable reads a file with the reader of this module.
 func ownTable(t *testing.T, name string) arrow.Table {
 	t.Helper()
-	files, err := source.Open(t.Context(), []string{name}, source.OpenOptions{})
+	files, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{}})
 	if err != nil {
 		t.Fatal(err)
 	}

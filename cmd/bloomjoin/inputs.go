@@ -138,7 +138,7 @@ func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *inputFlags, 
 func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts keyscan.Options, schemaFrom string) (w dataset.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := source.Open(ctx, []string{schemaFrom}, source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()})
+		files, err := source.Open(ctx, []string{schemaFrom}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()}})
 		if err != nil {
 			return w, err
 		}

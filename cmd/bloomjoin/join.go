@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -307,18 +307,18 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	r.out.Result, r.out.Require = source.ResultExact, opts.Require
 	r.whole = opts.Type == join.Right || opts.Type == join.Full
 	if len(r.files) > 0 { // before the output is looked at
-		if _, err := join.New(doors(r.ids), doors(r.files), opts); err != nil {
+		if _, err := join.New(door.Out(r.ids), door.Out(r.files), opts); err != nil {
 			return err
 		}
 	}
 	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
-	opts.Pieces = each.Slice(r.own, doorPiece)
+	opts.Pieces = door.PiecesOut(r.own)
 	r.showPhases(&opts)
 	var j *join.Join // nil: nothing is to be read
 	if len(r.files) > 0 {
-		if j, err = join.New(doors(r.ids), doors(r.files), opts); err != nil {
+		if j, err = join.New(door.Out(r.ids), door.Out(r.files), opts); err != nil {
 			return err
 		}
 	}

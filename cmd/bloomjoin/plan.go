@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 )
@@ -110,8 +110,8 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err := r.openOwn(ctx); err != nil {
 		return err
 	}
-	opts.Pieces = each.Slice(r.own, doorPiece)
-	j, err := join.New(doors(r.ids), doors(r.files), opts)
+	opts.Pieces = door.PiecesOut(r.own)
+	j, err := join.New(door.Out(r.ids), door.Out(r.files), opts)
 	if err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 // prepare finds the key columns, and checks the rules of the filter as a scan does.
 func (p *prober) prepare(o *probeFlags) (err error) {
 	m := dataset.Match{Filter: p.filter, Key: o.key, IgnoreCase: o.keys.ignoreCase, NullMisfits: o.keys.nullMisfits()}
-	if _, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: o.normalize}); err != nil {
+	if _, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: o.normalize}}); err != nil {
 		return err
 	}
 	if o.key != "" {

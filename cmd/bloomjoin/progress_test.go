@@ -26,7 +26,7 @@ func TestProgressLines(t *testing.T) {
 		n++
 		return n, n < 1000
 	})
-	files, err := source.Open(t.Context(), []string{log}, source.OpenOptions{})
+	files, err := source.Open(t.Context(), []string{log}, source.Opening{OpenOptions: source.OpenOptions{}})
 	if err != nil {
 		t.Fatal(err)
 	}

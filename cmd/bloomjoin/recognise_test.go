@@ -101,7 +101,7 @@ func otherBytes(out string) bool { return out == "inner.parquet" || strings.HasS
 // recordsOf reads a file.
 func recordsOf(t *testing.T, name string) (out []arrow.Record) {
 	t.Helper()
-	files, err := source.Open(t.Context(), []string{name}, source.OpenOptions{Uncommitted: true})
+	files, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Uncommitted: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,6 +123,7 @@ var order = []struct{ pkg, imports string }{
 	{"internal/pagecopy", "dataset codec storage key bloom exact fault internal"},
 	{"internal/output", "dataset codec storage key bloom exact fault internal"},
 	{"partition", "partition dataset codec storage key bloom exact fault internal"},
+	{"internal/door", "partition internal"},
 	{"filterbuild", "filterbuild partition dataset codec storage key bloom exact fault internal"},
 	{"join/internal", "join/internal dataset codec storage key bloom exact fault internal"},
 	{"join", "join join/internal filterbuild partition dataset codec storage key bloom exact fault internal"},

@@ -11,7 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Find lists what the names stand for, as [source.OpenFiles] finds it, and describes each
+// Find lists what the names stand for, as [source.Open] finds it, and describes each
 // file. Files are closed once they are described. The caller closes the list, since a long
 // one is in a temporary file. If old is not nil, files that it has with the same name, size
 // and identity are not opened; files of which the storage knows no identity always are. As

@@ -75,7 +75,7 @@ func openList(t testing.TB, name string) *List {
 // openFiles opens files for the test.
 func openFiles(t testing.TB, opts source.Opening, names ...string) []*source.File {
 	t.Helper()
-	files, err := source.OpenFiles(context.Background(), names, opts)
+	files, err := source.Open(context.Background(), names, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

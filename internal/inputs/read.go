@@ -50,7 +50,11 @@ func (in *List) With(opts source.Opening) *List {
 
 // Opened opens files as With says; see [List.Open].
 func (in *List) Opened(ctx context.Context, pieces []Piece) (files []*source.File, of []source.Piece, err error) {
-	return in.Open(ctx, pieces, in.how)
+	var how source.Opening
+	if in != nil {
+		how = in.how
+	}
+	return in.Open(ctx, pieces, how)
 }
 
 // noInputs is what an Inputs has that is nil, or that no function has returned.

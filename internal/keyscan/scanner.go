@@ -352,11 +352,6 @@ func (s *Scanner) PathOf(f *source.File) (path, why string) {
 	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
 }
 
-// NewScanner returns a scanner, as [New] does.
-func NewScanner(opts ScanOptions, files ...*source.File) (*Scanner, error) {
-	return New(Options{ScanOptions: opts}, files...)
-}
-
 // Work transforms one record that was read. One goroutine calls it at a time. It
 // passes any number of records to emit, which takes ownership of one reference to
 // each. An error of emit means that the consumer has stopped; Work returns it. rec

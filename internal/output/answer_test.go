@@ -342,7 +342,7 @@ func TestAnswerOfCorpora(t *testing.T) {
 		if err != nil || filepath.Ext(name) != ".parquet" {
 			return err
 		}
-		opened, err := source.Open(t.Context(), []string{name}, source.OpenOptions{})
+		opened, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{}})
 		if err != nil {
 			return nil // other tests see that broken files are refused
 		}

@@ -27,7 +27,7 @@ func TestCheckReadsIndexes(t *testing.T) {
 				b[at] ^= 0xff
 				sourcetest.Put(t, name, string(b))
 			}
-			files, err := source.Open(t.Context(), []string{name}, source.OpenOptions{})
+			files, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -81,7 +81,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 		out, filepath.Dir(out), out + "/a.parquet", filepath.Dir(out) + "/o*", filepath.Dir(out) + "/**", filepath.Dir(out) + "/{out,x}",
 		farm, farm + "/*", filepath.Join(root, "one"), root,
 	} {
-		_, err := source.Open(t.Context(), []string{name}, source.OpenOptions{Hive: dataset.HiveOff})
+		_, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
 		sourcetest.Says(t, name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
 		open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}}, name)
 	}
@@ -104,7 +104,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 	}
 	open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, out)
 	sourcetest.Put(t, filepath.Join(out, "y=1/stray.parquet"), sourcetest.Get(t, filepath.Join(out, "a.parquet")))
-	_, err := source.Open(t.Context(), []string{out}, source.OpenOptions{Hive: dataset.HiveOff})
+	_, err := source.Open(t.Context(), []string{out}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
 	sourcetest.Says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
 }
 

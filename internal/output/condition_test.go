@@ -573,7 +573,7 @@ func TestWhereErrors(t *testing.T) {
 		{"n = ", name, "character 5"},
 		{"n = 1", sourcetest.Put(t, filepath.Join(dir, "ids.txt"), "1\n"), "unsupported"},
 	} {
-		files, err := source.Open(t.Context(), []string{c.name}, source.OpenOptions{Where: c.where, Text: true})
+		files, err := source.Open(t.Context(), []string{c.name}, source.Opening{OpenOptions: source.OpenOptions{Where: c.where, Text: true}})
 		if err == nil {
 			t.Errorf("%s: no error", c.where)
 			source.Close(files)
@@ -602,7 +602,7 @@ func TestWhereReadsLittle(t *testing.T) {
 	scan := func(name string, where string, m dataset.Match) (bytes int64) {
 		file := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: where}}, name)
 		before := file[0].BytesRead()
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{m}}, file...)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}}}, file...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -641,7 +641,7 @@ func TestWherePages(t *testing.T) {
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}}, name)
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}, files...)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -692,7 +692,7 @@ func TestWhereExcludes(t *testing.T) {
 		}
 		sourcetest.Equal(t, c.where+": rows", rows, c.rows)
 	}
-	_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{Where: "country = 'SE'"})
+	_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Where: "country = 'SE'"}})
 	sourcetest.Says(t, "a file that is not excluded", err, nil, "dt=2024-01-02/country=SE/a.parquet")
 }
 
@@ -704,7 +704,7 @@ func TestWhereExcludesByTheFilesType(t *testing.T) {
 		n := int64(hour[0]-'0')*10 + int64(hour[1]-'0')
 		sourcetest.Write(t, filepath.Join(dir, "hour="+hour, "a.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "hour", Values: []int64{n}}))
 	}
-	_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{Where: "hour < '1'"}) // "08" is, "10" is not; 8 and 10 are not
+	_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Where: "hour < '1'"}}) // "08" is, "10" is not; 8 and 10 are not
 	sourcetest.Says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
 	sourcetest.Equal(t, "files", len(files), 1)

@@ -64,7 +64,7 @@ func TestEndOfContext(t *testing.T) {
 				continue
 			}
 			scanner := func() *keyscan.Scanner {
-				s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(5000, 3)...)}}})
+				s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(5000, 3)...)}}}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -53,7 +53,7 @@ func open(t testing.TB, opts source.Opening, names ...string) []*source.File {
 	if opts.Hive == "" {
 		opts.Hive = dataset.HiveOff
 	}
-	files, err := source.OpenFiles(t.Context(), names, opts)
+	files, err := source.Open(t.Context(), names, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

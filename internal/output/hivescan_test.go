@@ -234,7 +234,7 @@ func TestHiveAgrees(t *testing.T) {
 		} {
 			dir := t.TempDir()
 			sourcetest.Write(t, filepath.Join(dir, c.dir, "a"+ext), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: c.values}))
-			files, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{Mem: sourcetest.Checked(t)})
+			files, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t)}})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s %v: %v, want %q", c.dir, c.values, err, c.want)
 			}
@@ -244,7 +244,7 @@ func TestHiveAgrees(t *testing.T) {
 			want := []string{"k"}
 			if c.dir[0] == 'K' {
 				want = append(want, "K")
-				_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{IgnoreCase: true})
+				_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{IgnoreCase: true}})
 				sourcetest.Says(t, "another case", err, nil, `want "5"`)
 			}
 			var got []string
@@ -276,7 +276,7 @@ func TestHiveStoredType(t *testing.T) {
 			sourcetest.Write(t, filepath.Join(dir, name, "a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: c.values(5 + i)}))
 		}
 		excluded := 0
-		files, err := source.OpenFiles(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}, Excluded: func(string) { excluded++ }})
+		files, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}, Excluded: func(string) { excluded++ }})
 		if c.want != "" {
 			sourcetest.Says(t, c.where, err, fault.ErrMismatch, c.want)
 		} else if err != nil || excluded != 1 || len(files) != 1 {
@@ -327,7 +327,7 @@ func TestHiveDigest(t *testing.T) {
 			if c.Base != "" {
 				c.Base = filepath.Join(dir, name)
 			}
-			files, err := source.OpenFiles(t.Context(), []string{filepath.Join(dir, name)}, c)
+			files, err := source.Open(t.Context(), []string{filepath.Join(dir, name)}, c)
 			if err != nil {
 				t.Fatal(err)
 			}

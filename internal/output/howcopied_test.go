@@ -59,7 +59,7 @@ func TestHowPages(t *testing.T) {
 		if c.damage != nil {
 			c.damage(logs[0])
 		}
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}, Schema: c.schema})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}, Schema: c.schema}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func TestAnnouncePanics(t *testing.T) {
 		return func(*keyscan.Keys) error { return nil }, nil
 	})
 	sourcetest.Says(t, "keys", err, nil, "log.parquet", "no room")
-	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

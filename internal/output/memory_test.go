@@ -39,7 +39,7 @@ func TestPagesAreCharged(t *testing.T) {
 	_, err := f.Parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	sourcetest.Says(t, "checking", err, fault.ErrMemory, where...)
 	scanner := func() *keyscan.Scanner {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 32 << 20}}, name)
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestArrowSchemasAreCharged(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"a.arrow": file.String(), "a.arrows": stream.String()} {
 		path := sourcetest.Put(t, filepath.Join(dir, name), content)
-		_, err := source.Open(t.Context(), []string{path}, source.OpenOptions{Memory: 16 << 20})
+		_, err := source.Open(t.Context(), []string{path}, source.Opening{OpenOptions: source.OpenOptions{Memory: 16 << 20}})
 		sourcetest.Says(t, name, err, fault.ErrMemory, path, "Memory")
 		open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 128 << 20}}, path)
 	}

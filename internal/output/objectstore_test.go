@@ -35,7 +35,7 @@ func bucket(t *testing.T) *storagetest.Memory {
 
 // scanBucket scans the logs of a bucket into an output directory.
 func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id int64) (w dataset.Written, err error) {
-	files, err := source.Open(ctx, []string{"s3://b/in"}, source.OpenOptions{Store: s, Hive: dataset.HiveOff})
+	files, err := source.Open(ctx, []string{"s3://b/in"}, source.Opening{OpenOptions: source.OpenOptions{Store: s, Hive: dataset.HiveOff}})
 	if err != nil {
 		return w, err
 	}
@@ -46,7 +46,7 @@ func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id 
 	if err != nil {
 		return w, err
 	}
-	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", id)}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", id)}}}})
 	if err != nil {
 		return w, err
 	}

@@ -12,7 +12,7 @@ import (
 // ReadSchema reads the schema of a Parquet file, such as an earlier output.
 func ReadSchema(ctx context.Context, name string, opts source.Opening) (p *dataset.PinnedSchema, err error) {
 	opts.Hive, opts.Uncommitted = dataset.HiveOff, true // the schema is that of the file
-	files, err := source.OpenFiles(ctx, []string{name}, opts)
+	files, err := source.Open(ctx, []string{name}, opts)
 	if err != nil {
 		return nil, err
 	}

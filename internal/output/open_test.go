@@ -82,7 +82,7 @@ func TestOpenFormats(t *testing.T) {
 		if f.Format() != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.Size() != int64(len(c.content)) || f.Rel() != c.name || f.Once() {
 			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.Format(), f.Rows(), f.NumGroups(), f.Size())
 		}
-		_, err := source.Open(t.Context(), []string{name}, source.OpenOptions{})
+		_, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{}})
 		if c.format.IsText() {
 			sourcetest.Says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
 		}
@@ -99,7 +99,7 @@ func TestOpenRefusals(t *testing.T) {
 	} {
 		path := sourcetest.Put(t, filepath.Join(dir, name), content)
 		for _, text := range []bool{false, true} {
-			files, err := source.Open(t.Context(), []string{path}, source.OpenOptions{Text: text})
+			files, err := source.Open(t.Context(), []string{path}, source.Opening{OpenOptions: source.OpenOptions{Text: text}})
 			if !errors.Is(err, fault.ErrCorrupt) && !errors.Is(err, fault.ErrUnsupported) && (text || !errors.Is(err, source.ErrNoData)) || files != nil {
 				t.Errorf("%s, text allowed: %v: %v", name, text, err)
 				continue
@@ -107,11 +107,11 @@ func TestOpenRefusals(t *testing.T) {
 			sourcetest.Says(t, name, err, nil, path)
 		}
 	}
-	_, err := source.Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, source.OpenOptions{})
+	_, err := source.Open(t.Context(), []string{filepath.Join(dir, "nowhere.parquet")}, source.Opening{OpenOptions: source.OpenOptions{}})
 	sourcetest.Says(t, "no file", err, fs.ErrNotExist, "nowhere.parquet")
-	_, err = source.Open(t.Context(), []string{"s3://bucket/logs/"}, source.OpenOptions{})
+	_, err = source.Open(t.Context(), []string{"s3://bucket/logs/"}, source.Opening{OpenOptions: source.OpenOptions{}})
 	sourcetest.Says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
-	_, err = source.Open(t.Context(), []string{"-"}, source.OpenOptions{})
+	_, err = source.Open(t.Context(), []string{"-"}, source.Opening{OpenOptions: source.OpenOptions{}})
 	sourcetest.Says(t, "standard input as a log", err, nil, "standard input", "name a file")
 }
 
@@ -136,7 +136,7 @@ func TestOpenDirectory(t *testing.T) {
 	// Files that may be data are not skipped: they may have rows.
 	for _, name := range []string{"part-00001", "rest.csv", "more.orc", "day2.txt", "notes.md", "x.xml", "y=1/make.py", "page.html", "README2", "license.csv", "y=1/Notice.jsonl.gz"} {
 		sourcetest.Put(t, filepath.Join(dir, name), "damaged, or in another format")
-		_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{})
+		_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{}})
 		sourcetest.Says(t, "a stray file", err, nil, name, "Exclude "+filepath.Base(name))
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -156,14 +156,14 @@ func TestOpenDirectory(t *testing.T) {
 	for _, name := range []string{"readme.md", "b.x", "c", "d", "e"} {
 		sourcetest.Put(t, filepath.Join(none, name), "no data")
 	}
-	_, err := source.Open(t.Context(), []string{none}, source.OpenOptions{})
+	_, err := source.Open(t.Context(), []string{none}, source.Opening{OpenOptions: source.OpenOptions{}})
 	sourcetest.Says(t, "a directory without data", err, nil, none, "Parquet or Arrow", "b.x, c, d, …")
-	_, err = source.Open(t.Context(), []string{none}, source.OpenOptions{Text: true})
+	_, err = source.Open(t.Context(), []string{none}, source.Opening{OpenOptions: source.OpenOptions{Text: true}})
 	sourcetest.Says(t, "a directory without IDs", err, nil, none, "CSV")
 	if err := os.WriteFile(filepath.Join(dir, "y=1/bad.parquet"), []byte("PAR1 cut"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = source.Open(t.Context(), []string{dir}, source.OpenOptions{})
+	_, err = source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{}})
 	sourcetest.Says(t, "a damaged file in a directory", err, fault.ErrCorrupt, "bad.parquet")
 }
 
@@ -198,11 +198,11 @@ func TestIncludeExclude(t *testing.T) {
 		slices.Sort(passed)
 		sourcetest.Equal(t, fmt.Sprint(c.include, c.exclude, ": passed over"), passed, c.passed)
 	}
-	_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{Include: []string{"*.csv"}})
+	_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Include: []string{"*.csv"}}})
 	sourcetest.Says(t, "text that is included", err, nil, "rest.csv", "Parquet or Arrow")
-	_, err = source.Open(t.Context(), []string{dir}, source.OpenOptions{Exclude: []string{"*"}})
+	_, err = source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*"}}})
 	sourcetest.Says(t, "all is excluded", err, storage.ErrNoFiles, dir)
-	_, err = source.Open(t.Context(), []string{dir}, source.OpenOptions{Exclude: []string{"["}})
+	_, err = source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"["}}})
 	sourcetest.Says(t, "no pattern", err, path.ErrBadPattern, "[")
 	if files := open(t, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
 		t.Error("a file that was named is left out by a pattern")
@@ -243,7 +243,7 @@ func TestBase(t *testing.T) {
 		sourcetest.Equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
 	}
 	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
-		_, err := source.OpenFiles(t.Context(), []string{"logs/dt=1"}, source.Opening{Base: base})
+		_, err := source.Open(t.Context(), []string{"logs/dt=1"}, source.Opening{Base: base})
 		sourcetest.Says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
 	}
 }
@@ -255,7 +255,7 @@ func TestTableFormats(t *testing.T) {
 		sourcetest.Write(t, filepath.Join(dir, "t/dt=1/a.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 		sourcetest.Put(t, filepath.Join(dir, "t", mark), "{}")
 		for _, name := range []string{dir + "/t", dir, dir + "/t/", dir + "/t/dt=1", dir + "/*"} {
-			_, err := source.Open(t.Context(), []string{name}, source.OpenOptions{Exclude: []string{"*.json"}})
+			_, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*.json"}}})
 			sourcetest.Says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
 		open(t, source.Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
@@ -318,9 +318,9 @@ func TestOpenStandardInput(t *testing.T) {
 			t.Errorf("%s: has a fingerprint", c.name)
 		}
 	}
-	_, err := source.Open(t.Context(), []string{"-"}, source.OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")})
+	_, err := source.Open(t.Context(), []string{"-"}, source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: strings.NewReader("PAR1....")}})
 	sourcetest.Says(t, "Parquet on standard input", err, fault.ErrUnsupported, "name the file")
-	_, err = source.Open(t.Context(), []string{"-"}, source.OpenOptions{Stdin: strings.NewReader("1\n")})
+	_, err = source.Open(t.Context(), []string{"-"}, source.Opening{OpenOptions: source.OpenOptions{Stdin: strings.NewReader("1\n")}})
 	sourcetest.Says(t, "text on standard input as a log", err, nil, "standard input")
 }
 
@@ -421,14 +421,14 @@ func TestForeignFiles(t *testing.T) {
 	} {
 		path := write(c.name, c.text)
 		for _, text := range []bool{false, true} {
-			_, err := source.Open(t.Context(), []string{path}, source.OpenOptions{Text: text})
+			_, err := source.Open(t.Context(), []string{path}, source.Opening{OpenOptions: source.OpenOptions{Text: text}})
 			sourcetest.Says(t, c.name, err, nil, append(c.want, path)...)
 		}
-		_, err := source.Open(t.Context(), []string{"-"}, source.OpenOptions{Text: true, Stdin: strings.NewReader(c.text)})
+		_, err := source.Open(t.Context(), []string{"-"}, source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: strings.NewReader(c.text)}})
 		sourcetest.Says(t, c.name, err, nil, append(c.want, "standard input")...)
 	}
 	for _, text := range []string{"ORCHID\nORC-7\n", "ORC\nElf\n", "BZh9\n", "PK\n"} {
-		files, err := source.Open(t.Context(), []string{write("ids", text)}, source.OpenOptions{Text: true})
+		files, err := source.Open(t.Context(), []string{write("ids", text)}, source.Opening{OpenOptions: source.OpenOptions{Text: true}})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -436,7 +436,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 	// --ids-format applies to .txt too, but not to names that determine a format.
 	csv := "user_id,name\n7,a\n"
-	files, err := source.Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, source.OpenOptions{Text: true, TextFormat: dataset.CSV})
+	files, err := source.Open(t.Context(), []string{write("a.txt", csv), write("b.csv", csv)}, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.CSV}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +446,7 @@ func TestForeignFiles(t *testing.T) {
 			t.Errorf("%s: %s with %v", f.Name(), f.Format(), f.Schema())
 		}
 	}
-	_, err = source.Open(t.Context(), []string{write("c.txt", csv)}, source.OpenOptions{Text: true, Column: "user_id"})
+	_, err = source.Open(t.Context(), []string{write("c.txt", csv)}, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "user_id"}})
 	sourcetest.Says(t, "c.txt", err, fault.ErrMismatch, "c.txt: line 1", "looks like a CSV header", "TextFormat csv")
 }
 
@@ -455,18 +455,18 @@ func TestForeignFiles(t *testing.T) {
 func TestNoNames(t *testing.T) {
 	ctx := t.Context()
 	for _, names := range [][]string{nil, {}} {
-		_, err := source.Open(ctx, names, source.OpenOptions{})
+		_, err := source.Open(ctx, names, source.Opening{OpenOptions: source.OpenOptions{}})
 		sourcetest.Says(t, "Open", err, storage.ErrNoFiles, "no inputs were named")
 		_, err = inputs.Find(ctx, names, source.Opening{}, nil)
 		sourcetest.Says(t, "ListInputs", err, storage.ErrNoFiles, "no inputs were named")
-		if files, err := source.OpenFiles(ctx, names, source.Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
+		if files, err := source.Open(ctx, names, source.Opening{AllowEmpty: true}); err != nil || len(files) > 0 {
 			t.Errorf("Open with AllowEmpty: %v, %v", files, err)
 		}
 		if in, err := inputs.Find(ctx, names, source.Opening{AllowEmpty: true}, nil); err != nil || in.Len() > 0 {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
-	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: between(0, 100), Key: "id"}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: between(0, 100), Key: "id"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -491,12 +491,12 @@ func TestNegativeOptions(t *testing.T) {
 		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},
 		`Hive "on": want auto or off`:                 {OpenOptions: source.OpenOptions{Hive: "on"}},
 	} {
-		_, err := source.OpenFiles(t.Context(), []string{name}, opts)
+		_, err := source.Open(t.Context(), []string{name}, opts)
 		sourcetest.Says(t, "Open", err, nil, want)
 		_, err = inputs.Find(t.Context(), []string{name}, opts, nil)
 		sourcetest.Says(t, "ListInputs", err, nil, want)
 	}
-	_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: match, Threads: -3})
+	_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match, Threads: -3}})
 	sourcetest.Says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 	_, _, err = keyscan.Read(t.Context(), source.Split(open(t, source.Opening{}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "id", Threads: -3}, func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil })
 	sourcetest.Says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")

@@ -42,7 +42,7 @@ func (j job) do(t testing.TB) (dataset.Written, error) {
 
 func (j job) doWith(t testing.TB, through func(iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error]) (dataset.Written, error) {
 	t.Helper()
-	files, err := source.Open(t.Context(), j.inputs, source.OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff})
+	files, err := source.Open(t.Context(), j.inputs, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func copyTo(ctx context.Context, t testing.TB, opts keyscan.Options, out Destina
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
 	out.Result = source.ResultExact
-	files, err := source.Open(t.Context(), names, source.OpenOptions{Mem: opts.Mem})
+	files, err := source.Open(t.Context(), names, source.Opening{OpenOptions: source.OpenOptions{Mem: opts.Mem}})
 	if err != nil {
 		t.Fatal(err)
 	}

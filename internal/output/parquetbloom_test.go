@@ -33,7 +33,7 @@ func TestParquetBloomFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables, err := source.Open(ctx, []string{path}, source.OpenOptions{})
+		tables, err := source.Open(ctx, []string{path}, source.Opening{OpenOptions: source.OpenOptions{}})
 		if err != nil {
 			t.Fatal(err)
 		}

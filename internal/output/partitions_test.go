@@ -46,15 +46,15 @@ func TestPartitions(t *testing.T) {
 		{source.Opening{HiveTypes: "c:int64"}, []string{dir}, []string{"c=NO/a.parquet: column c", `want a value of type int64, got "NO"`, "HiveTypes"}},
 		{source.Opening{}, []string{hiveTree(t, "a=1/b=2/a=3/x.parquet")}, []string{"a=1/b=2/a=3/x.parquet: column a", "two directories"}},
 	} {
-		_, err := source.OpenFiles(t.Context(), c.names, c.opts)
+		_, err := source.Open(t.Context(), c.names, c.opts)
 		sourcetest.Says(t, fmt.Sprint(c.names), err, nil, c.words...)
 	}
 	sourcetest.Put(t, filepath.Join(dir, "log/notes.html"), "<html>")
-	_, err := source.Open(t.Context(), []string{dir}, source.OpenOptions{})
+	_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{}})
 	sourcetest.Says(t, "a file that is no data", err, source.ErrNoData, "notes.html")
-	_, err = source.OpenFiles(t.Context(), []string{dir}, source.Opening{HiveTypes: "c"})
+	_, err = source.Open(t.Context(), []string{dir}, source.Opening{HiveTypes: "c"})
 	sourcetest.Says(t, "bad types", err, nil, "HiveTypes", "NAME:TYPE")
-	_, err = source.Open(t.Context(), []string{dir}, source.OpenOptions{Hive: "on"})
+	_, err = source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Hive: "on"}})
 	sourcetest.Says(t, "bad mode", err, nil, "want auto or off")
 }
 

@@ -311,7 +311,7 @@ func TestRecordsScan(t *testing.T) {
 		}
 	}
 	scanner := func() *keyscan.Scanner {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("k", 3, 500, 999, 7)}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("k", 3, 500, 999, 7)}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

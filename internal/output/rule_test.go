@@ -469,12 +469,12 @@ func TestRuleIsSaid(t *testing.T) {
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
 		f := of("", key.Bytes)
 		f.NormalForm, f.Rule = normal, ""
-		_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: f}}, Normalize: "lower"})
+		_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: f}}, Normalize: "lower"}})
 		sourcetest.Says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// The error about a log without strings names its class.
 	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: []int64{1}}, sourcetest.Col{Name: "z", Values: []int64{1}}))
-	s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: lower}}, Normalize: "lower"})
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: lower}}, Normalize: "lower"}})
 	if err != nil {
 		t.Fatal(err)
 	}

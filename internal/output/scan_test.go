@@ -118,7 +118,7 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 func scanned(t testing.TB, opts keyscan.Options, shard dataset.Shard, names ...string) ([]int, *keyscan.Stats) {
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
-	files, err := source.Open(t.Context(), names, source.OpenOptions{Mem: opts.Mem})
+	files, err := source.Open(t.Context(), names, source.Opening{OpenOptions: source.OpenOptions{Mem: opts.Mem}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestScanDictionaries(t *testing.T) {
 		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, path)
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Mem: mem})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Mem: mem}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -259,7 +259,7 @@ func TestSchemaModes(t *testing.T) {
 			sourcetest.Says(t, name+" "+string(mode), err, fault.ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
 		}
 	}
-	_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: "loose"})
+	_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: "loose"}})
 	sourcetest.Says(t, "an unknown mode", err, nil, "loose", "union")
 }
 
@@ -496,7 +496,7 @@ func TestPinnedSchema(t *testing.T) {
 	}
 	_, err := ReadSchema(t.Context(), sourcetest.Write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}})), source.Opening{})
 	sourcetest.Says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
-	_, err = keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: dataset.Strict, Pinned: full})
+	_, err = keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: dataset.Strict, Pinned: full}})
 	sourcetest.Says(t, "a schema given, and strict", err, nil, "union")
 }
 

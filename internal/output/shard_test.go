@@ -218,7 +218,7 @@ func TestAbsentShards(t *testing.T) {
 	defer in.Close()
 	match := dataset.Match{Filter: between(0, 100), Key: "id"}
 	scanner := func() *keyscan.Scanner {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{match}, Mem: mem}, files...)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{match}, Mem: mem}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -138,7 +138,7 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 	match := dataset.Match{Filter: filter, Key: "a"}
 	pieces := func() []source.Piece { return source.Split(files, dataset.Shard{}) }
 	scanner := func() *keyscan.Scanner {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{match}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{match}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +322,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Scan": func(f *source.File) {
-			s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, f)
+			s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}}, f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -360,7 +360,7 @@ func TestScansOnce(t *testing.T) {
 		},
 	}
 	for first, run := range ways {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}, files...)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +399,7 @@ func TestZeroFiles(t *testing.T) {
 	ctx, good := t.Context(), open(t, source.Opening{}, alike(t, 1, 1000)...)[0]
 	match := []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}
 	scan := func(pieces ...source.Piece) error {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: match})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -410,7 +410,7 @@ func TestZeroFiles(t *testing.T) {
 		return err
 	}
 	new_ := func(files ...*source.File) error {
-		_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: match}, files...)
+		_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match}}, files...)
 		return err
 	}
 	for what, c := range map[string]struct {
@@ -443,7 +443,7 @@ func TestZeroFiles(t *testing.T) {
 		}(), "newWork"},
 		"ReadKeys without a key": {func() error { _, _, err := keyscan.Read(ctx, nil, keyscan.ReadOptions{}, nil); return err }(), ""},
 		"a Match without a filter": {func() error {
-			_, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Key: "a"}}})
+			_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Key: "a"}}}})
 			return err
 		}(), "filter 1 of 1 is nil"},
 		"Records without a schema": {drained(rowfilter.Read(ctx, source.Records("r", nil, nil, source.RecordsOptions{}), 0, nil)), "schema"},
@@ -466,7 +466,7 @@ func TestZeroFiles(t *testing.T) {
 	var none context.Context
 	for what, call := range map[string]func(){
 		"Scan": func() {
-			s, _ := keyscan.NewScanner(keyscan.ScanOptions{Match: match})
+			s, _ := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match}})
 			_ = drained(arraycopy.Scan(none, s, source.Split([]*source.File{good}, dataset.Shard{})))
 		},
 		"Map": func() {
@@ -492,7 +492,7 @@ func TestZeroFiles(t *testing.T) {
 // TestLogWithoutFiles checks that a directory takes the rows of a log without files.
 func TestLogWithoutFiles(t *testing.T) {
 	for _, name := range []string{"out/", "out.parquet"} {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

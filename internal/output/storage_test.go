@@ -36,7 +36,7 @@ func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (dat
 	if err != nil {
 		return dataset.Written{}, err
 	}
-	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids...)}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids...)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestStorageChanges(t *testing.T) {
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
 	b, _ := s.Get("in/y=1/c.parquet")
 	s.Put("in/y=1/c.parquet", b)
-	scanner, err := keyscan.NewScanner(keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 25)}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 25)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -510,7 +510,7 @@ func TestRowsOfVectors(t *testing.T) {
 	}
 	held := 0
 	for _, path := range paths {
-		files, err := source.Open(t.Context(), []string{path}, source.OpenOptions{})
+		files, err := source.Open(t.Context(), []string{path}, source.Opening{OpenOptions: source.OpenOptions{}})
 		if err != nil {
 			continue // which others test
 		}

@@ -17,6 +17,24 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
+// WriteScan writes the rows of the pieces that pass the scanner; see
+// [Destination.Write] for what of it an error leaves. logs are all files of the log,
+// whatever the shard. The output records what its rows are and, if the scanner has one
+// filter, which they have passed. An output that exists is an error that wraps
+// [ErrExists], unless Force is set.
+func (o Output) WriteScan(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece, logs []*source.File) (w dataset.Written, err error) {
+	if err := keyscan.Usable(s); err != nil {
+		return w, err
+	}
+	d := Destination{Output: o, Result: s.Result()}
+	if len(s.Match) == 1 {
+		if d.Filter, err = s.Match[0].Filter.Digest(); err != nil {
+			return w, err
+		}
+	}
+	return d.WriteScan(ctx, s, pieces, logs, nil)
+}
+
 // WriteScan writes the rows of the pieces that pass the scanner. Parquet files that
 // become Parquet files are copied page by page; others are written as Arrow records.
 // logs are all files of the log, from which the output takes its schema if the
@@ -191,6 +209,9 @@ func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *pageco
 	}
 	if err := source.CheckPieces(pieces); err != nil {
 		return fmt.Errorf("ScanWriter.Scan: %w", err)
+	}
+	if s.Options.Entries != (pairs != nil) {
+		return errors.New("internal error: a scan has entries if, and only if, it makes pairs")
 	}
 	if !slices.Equal(s.Options.Columns, w.scanner.Options.Columns) || s.Options.IgnoreCase != w.scanner.Options.IgnoreCase {
 		return errors.New("a scan that keeps other columns than the output was opened for (give all scanners the same Columns)")

@@ -24,7 +24,7 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, mat
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t)}}, names...)
 	pieces := source.Split(files, dataset.Shard{})
 	scanner := func(m []dataset.Match) *keyscan.Scanner {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: m, Threads: threads, Mem: sourcetest.Checked(t)})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: m, Threads: threads, Mem: sourcetest.Checked(t)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestScanOutside(t *testing.T) {
 	pieces := source.Split(files, dataset.Shard{})
 	all := []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}
 	scanner := func(columns ...string) *keyscan.Scanner {
-		s, err := keyscan.NewScanner(keyscan.ScanOptions{Match: all, Columns: columns})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: all, Columns: columns}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 // Package source turns names into open files: it lists, finds out formats and the columns of
 // name=value directories, opens readers, and divides files among workers.
 //
-//	names ── OpenFiles ──► find (lists, patterns, excludes) ──► choose (read once) ──► detect (format) ──► File
+//	names ── Open ──► find (lists, patterns, excludes) ──► choose (read once) ──► detect (format) ──► File
 //	records of a program ── Records ──► File                                         Files ── Split(shard) ──► Pieces
 //
 // In come names, a [storage.Source] and an [Opening]; out go [File]s, ordered by Rel as in
@@ -48,7 +48,7 @@ type Table interface {
 // File is an open file of a table: what its footer says, and what identifies it.
 // Nothing that is done with it changes it, so any number of scans, joins and builds may
 // use it at the same time, and its methods may be called from many goroutines. A File
-// comes from [OpenFiles], [inputs.List.Open] or [Records].
+// comes from [Open], [inputs.List.Open] or [Records].
 type File struct {
 	name   string
 	rel    string

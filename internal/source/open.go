@@ -20,11 +20,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// OpenFiles opens all files that the names match, in ascending order of Rel, which is
+// Open opens all files that the names match, in ascending order of Rel, which is
 // the same in every process. A name is a file, a glob, a directory, an object's URL
 // or "-". The caller closes the files; see [Close]. The error for no names, or for
 // names without data, wraps [storage.ErrNoFiles], unless opts.AllowEmpty is set.
-func OpenFiles(ctx context.Context, names []string, opts Opening) (files []*File, err error) {
+func Open(ctx context.Context, names []string, opts Opening) (files []*File, err error) {
 	NeedContext(ctx)
 	if err := opts.Fill(); err != nil {
 		return nil, err
@@ -184,10 +184,4 @@ func openStdin(opts Opening) (*File, error) {
 		err = f.setWhere(&opts)
 	}
 	return f, err
-}
-
-// Open opens all files that the names match, as [OpenFiles] does, with half of the memory for
-// what is between the files and a consumer.
-func Open(ctx context.Context, names []string, opts OpenOptions) (files []*File, err error) {
-	return OpenFiles(ctx, names, Opening{OpenOptions: opts, InFlight: opts.Memory / 2})
 }

@@ -17,8 +17,7 @@ import (
 // each. An error of emit means that the consumer has stopped; the work returns it.
 type Work[T Released] func(ctx context.Context, t Task, emit func(T) error) error
 
-// Released is what is to be released when it is no longer used: the last receiver of a
-// result does it.
+// Released is a result that its last receiver releases.
 type Released interface{ Release() }
 
 // Result is a result of a task.

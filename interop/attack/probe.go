@@ -184,9 +184,9 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 
 // count returns the number of IDs that pass.
 func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error) {
-	s, err := keyscan.NewScanner(keyscan.ScanOptions{
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{
 		Match: []dataset.Match{{Filter: f, Key: v.key}}, Threads: 2, Normalize: f.Rule,
-	})
+	}})
 	if err != nil {
 		return 0, err
 	}

@@ -77,7 +77,7 @@ func tableVictims(dir, copies string, files []string, take func([]byte) (mutable
 func door(f *source.File) *partition.File { return (*partition.File)(f) }
 
 func open(ctx context.Context, path string) (*source.File, error) {
-	files, err := source.OpenFiles(ctx, []string{path}, source.Opening{OpenOptions: source.OpenOptions{Memory: budget}, InFlight: budget / 4})
+	files, err := source.Open(ctx, []string{path}, source.Opening{OpenOptions: source.OpenOptions{Memory: budget}, InFlight: budget / 4})
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,10 @@ package shuffle
 import (
 	"bytes"
 	"encoding/binary"
-	"github.com/bloomjoin/bloomjoin/join/internal/table"
 	"math/bits"
 	"math/rand/v2"
+
+	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
 // logKeys is a hash table of distinct keys of the log, each with the set of tags of
