@@ -102,7 +102,7 @@ func Save(ctx context.Context, name string, filter *codec.Filter) error {
 // all its shards, in any order. The partial filters do not change.
 func Merge(ctx context.Context, partials ...*codec.Filter) (*codec.Filter, error) {
 	stopped.Needs(ctx, "bloomjoin.Merge")
-	return filterbuild.Merge(ctx, partials, false)
+	return filterbuild.Merge(ctx, partials...)
 }
 
 // errNoKeys is the error of a Build without keys.
@@ -154,11 +154,7 @@ func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, partition.Close(files)) }()
-	plan, err := filterbuild.NewPlan(files, opts)
-	if err != nil {
-		return nil, err
-	}
-	f, _, err = plan.Build(ctx)
+	f, _, err = filterbuild.Build(ctx, files, opts)
 	return f, err
 }
 

@@ -199,10 +199,10 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: want fault.ErrMismatch, got %v", name, err)
 		}
 	}
-	if f, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}, key.Int64s(nil)); err != nil || f.Keys != 0 {
+	if f, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64"}, key.Int64s(nil)); err != nil || f.Added() != 0 {
 		t.Errorf("a filter of nothing: got %v, %v", f, err)
 	}
-	if f, err := bloomjoin.Build(ctx, half); err != nil || f.Keys != 0 {
+	if f, err := bloomjoin.Build(ctx, half); err != nil || f.Added() != 0 {
 		t.Errorf("a shard of nothing: got %v, %v", f, err)
 	}
 }

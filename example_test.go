@@ -52,7 +52,7 @@ func ExampleBuildFiles() {
 		log.Fatal(err)
 	}
 	members, err := f.Contains(key.Strings([]string{"DFW", "JFK"}), nil)
-	fmt.Println(f.Keys, "airports:", members, err)
+	fmt.Println(f.Added(), "airports:", members, err)
 	// Output:
 	// 209 airports: [true false] <nil>
 }
@@ -79,7 +79,7 @@ func ExampleMerge() {
 		log.Fatal(err)
 	}
 	rows, err := f.Probe(key.Int64s([]int64{0, 1, 2, 7}), nil)
-	fmt.Println(f.Keys, "keys; rows that match:", rows, err)
+	fmt.Println(f.Added(), "keys; rows that match:", rows, err)
 	// Output:
 	// 6 keys; rows that match: [1 2] <nil>
 }
@@ -118,7 +118,7 @@ func ExampleLoad() {
 		log.Fatal(err)
 	}
 	defer f.Close()
-	fmt.Println(f.Kind(), f.KeyNames(), f.KeyClasses(), f.Keys)
+	fmt.Println(f.Kind(), f.KeyNames(), f.KeyClasses(), f.Added())
 	// Output:
 	// bloom [iata] [bytes] 209
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/house"
 	// The clouds' SDKs are compiled before this test, not again by the builds in it.
-	_ "github.com/bloomjoin/bloomjoin/store" //nolint:depguard // programs may name it
+	_ "github.com/bloomjoin/bloomjoin/storage/cloud" //nolint:depguard // programs may name it
 )
 
 // program is a program in a separate module, like those of users.

@@ -54,11 +54,7 @@ func ExampleScan() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	plan, err := filterbuild.NewPlan([]*partition.File{ids}, filterbuild.Options{Key: "user"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	filter, _, err := plan.Build(ctx)
+	filter, _, err := filterbuild.Build(ctx, []*partition.File{ids}, filterbuild.Options{Key: "user"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -124,11 +124,7 @@ func TestScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := filterbuild.NewPlan([]*partition.File{file}, filterbuild.Options{Key: "user"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	filter, _, err := plan.Build(t.Context())
+	filter, _, err := filterbuild.Build(t.Context(), []*partition.File{file}, filterbuild.Options{Key: "user"})
 	if err != nil {
 		t.Fatal(err)
 	}

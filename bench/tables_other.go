@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 )
 
 func filterSpeed() *Table {

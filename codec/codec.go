@@ -1,277 +1,225 @@
 // Package codec has the filter as one value, and its file.
 //
-// A [Filter] is a Bloom filter or an exact set, together with what its file
-// says about it. It answers which keys may be members ([Filter.Probe],
-// [Filter.Contains], [Filter.ProbeBatch]) without the caller having to know its
-// kind. [Load] and [Save] read and write its file in a [storage.Storage].
+// A [Filter] is a Bloom filter or an exact set, together with what its file says about it. It
+// answers which keys may be members ([Filter.Probe], [Filter.Contains]) without the caller
+// having to know its kind. [Load] and [Save] read and write its file in a [storage.Storage],
+// [Encode] and [Decode] with a writer and a reader; FORMAT.md specifies the bytes.
 //
-// FORMAT.md specifies the bytes of the file:
+// Nothing in a file is trusted before it is checked: against a checksum, against the size of
+// the file and, before the payload is allocated, against [Limits]. Errors about the bytes of
+// a file are *fault.Error values, which name the file, what is wrong, what was wanted and
+// found, and what to do. They wrap [fault.ErrCorrupt], [ErrVersion], [ErrLimit] or
+// fault.ErrUnsupported. A failed read is reported as it is, with the file's name.
 //
-//	prologue   magic, format version, minimum reader version, header size, checksum
-//	header     typed sections, each with its length, a critical flag and a checksum
-//	payload    the set in chunks of 1 MiB, each raw on a page boundary, or zstd
-//	chunks     one more section: stored size, coding and checksum of every chunk
-//	trailer    the file's size and a checksum over all
-//
-// [DecodeHeader] reads everything except the payload; [Decode] reads the whole
-// file. Nothing in a file is trusted before it is checked: against a checksum,
-// against the size of the file and, before the payload is allocated, against
-// [Limits].
-//
-// # Errors
-//
-// Errors about the bytes of a file are *fault.Error values, which name the
-// file, what is wrong, what was wanted and found, and what to do. They wrap
-// [fault.ErrCorrupt], [ErrVersion], [ErrLimit] or fault.ErrUnsupported. A
-// failed read is reported as it is, with the file's name.
-//
-// # Memory
-//
-// In addition to the filter, reading and writing need a few dozen MiB, however
-// large it is, since chunks go through a small ring of buffers. [OrInto] merges
-// files without a second filter. [Header.LoadMapped] uses an uncompressed Bloom
-// filter in place.
-//
-// # Concurrency
-//
-// A filter may be asked by many goroutines at once, and encoded and closed at the
-// same time. Functions here may run concurrently on different filters. They use up
-// to eight goroutines, which have ended when they return.
+// In addition to the filter, reading and writing need a few dozen MiB, however large it is,
+// and up to eight goroutines, which have ended when the function returns. A filter may be
+// asked by many goroutines at once, and encoded and closed at the same time.
 package codec
 
 import (
-	"fmt"
+	"context"
+	"io"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/codec/bloom"
+	"github.com/bloomjoin/bloomjoin/codec/exact"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// DefaultMaxBytes is the limit where Limits gives none: 64 GiB, enough for 40 billion keys at
+// 1 %.
+const DefaultMaxBytes = filters.DefaultMaxBytes
+
+// Sentinels, for errors.Is.
+var (
+	// ErrVersion: the file needs a newer reader. It wraps fault.ErrUnsupported.
+	ErrVersion = filters.ErrVersion
+	// ErrLimit: the payload would take more memory than the caller allows.
+	ErrLimit = filters.ErrLimit
+	// ErrInvalid: the filter breaks a rule of the format and cannot be written.
+	ErrInvalid = filters.ErrInvalid
+	// ErrExists: the name of an output is taken by another file.
+	ErrExists = filters.ErrExists
 )
 
 // Kind is what a filter's payload is. The value is part of the format.
 type Kind uint8
 
+// The kinds.
 const (
-	KindBloom Kind = 1 // bits of a Bloom filter
-	KindExact Kind = 2 // an exact set of integers
+	KindBloom = Kind(filters.KindBloom) // bits of a Bloom filter
+	KindExact = Kind(filters.KindExact) // an exact set of integers
 )
 
 // String returns the name used in reports.
-func (k Kind) String() string {
-	switch k {
-	case KindBloom:
-		return "bloom"
-	case KindExact:
-		return "exact"
-	}
-	return fmt.Sprintf("kind %d", uint8(k))
-}
+func (k Kind) String() string { return filters.Kind(k).String() }
 
-// Want is the requested kind of filter. Merging and sealing need it to come to
-// the same decision everywhere. The value is part of the format.
+// Want is the requested kind of filter. Merging and sealing need it to come to the same
+// decision everywhere. The value is part of the format.
 type Want uint8
 
+// What may be requested.
 const (
-	WantAuto  Want = 0 // the smaller one
-	WantBloom Want = 1
-	WantExact Want = 2
+	WantAuto  = Want(filters.WantAuto) // the smaller one
+	WantBloom = Want(filters.WantBloom)
+	WantExact = Want(filters.WantExact)
 )
 
 // String returns the name used on the command line.
-func (w Want) String() string {
-	switch w {
-	case WantAuto:
-		return "auto"
-	case WantBloom:
-		return "bloom"
-	case WantExact:
-		return "exact"
-	}
-	return fmt.Sprintf("want %d", uint8(w))
+func (w Want) String() string { return filters.Want(w).String() }
+
+// Limits limits what a reader accepts from a file.
+type Limits struct {
+	// MaxBytes limits the payload in memory, in bytes; 0: DefaultMaxBytes, or the address
+	// space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
+	// allocated.
+	MaxBytes uint64
 }
 
-// KeyColumn is one part of the key.
-type KeyColumn struct {
-	Name  string // as the data names it; a dotted path, or empty where the data has no name
-	Class string // one of the classes in FORMAT.md, such as "integer" or "fixed[16]"
-	// Min and Max are inclusive bounds of the non-NULL, non-NaN values, in the
-	// class's form as a part of a composite key: an integer takes 9 bytes, the
-	// last of which is 1 if it is negative. Both are nil when left out.
-	Min, Max []byte
-	// HasNaN is true if NaN is among the keys of a column of class "float".
-	// Without bounds it means nothing.
-	HasNaN bool
+// Options says how a filter is written. The content does not depend on them.
+type Options struct {
+	// Uncompressed stores every chunk raw: the payload is contiguous and starts on a page
+	// boundary, so that processes can share one mapped copy.
+	Uncompressed bool
+	// Replace lets Save replace a file of the same name, whatever it holds.
+	Replace bool
 }
 
-// Partial is the part of a build that a filter holds.
-type Partial struct {
-	Of   uint32   // number of shards of the build, 1 to MaxShards
-	Held []uint32 // shards in this filter, ascending, from 0
-	// Division is a digest of the pieces into which the build divided its inputs, if
-	// the inputs alone do not tell; else zero.
-	Division [32]byte
+// Load reads and verifies a filter file. If the storage supports it, an uncompressed Bloom
+// filter is mapped rather than read; all processes on a machine then share its memory. If
+// lim sets a limit, an exact filter may use the rest of it for a faster index.
+//
+// The caller must close the filter, and must do so before publishing results that depend on
+// it: an error of [Filter.Close] means that the file changed in the meantime.
+func Load(ctx context.Context, store storage.Source, name string, lim Limits) (*Filter, error) {
+	f, err := filters.Load(ctx, store, name, filters.Limits(lim))
+	return (*Filter)(f), err
 }
 
-// Capacity is the room of a filter for further keys. With Blocks blocks, it has at
-// most the requested false-positive rate for up to Keys distinct keys.
-type Capacity struct {
-	Keys   uint64 // distinct keys, at least 1
-	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into
+// Save writes a filter file and returns its size. If the storage has users, only the owner
+// may read the file, because an exact filter contains the IDs themselves.
+//
+// Unless opts.Replace is set, Save leaves an existing file with that name alone. If that file
+// holds the same filter and is not compressed although Uncompressed is set, Save returns its
+// size and no error, because two workers may do the same work. Otherwise the error wraps
+// [ErrExists]. Save removes temporary files of earlier attempts whose processes have ended.
+func Save(ctx context.Context, store storage.Storage, name string, f *Filter, opts Options) (size int64, err error) {
+	return filters.Save(ctx, store, name, f.in(), filters.Options(opts))
 }
 
-// MaxShards limits the number of shards of a build.
-const MaxShards = 1 << 20
-
-// RegisterCount is the number of registers of a HyperLogLog sketch.
-const RegisterCount = 1 << 14
-
-// MaxRegister is the largest value of a register.
-const MaxRegister = 64 - 14 + 1
-
-// Filter is a filter with everything that its file says. Programs get one from
-// [Load] or package filterbuild. Set the payload with SetBloom or SetExact.
-type Filter struct {
-	Key []KeyColumn
-	// NormalForm names the rules that turn keys into bytes, such as "1".
-	// Filters of different rules have different hashes.
-	NormalForm string
-	// Rule names the rules applied to strings before that: some of "trim",
-	// "lower" and "uuid", in this order, separated by commas; empty: none.
-	// Filters of different rules have different hashes.
-	Rule string
-	// Params are the parameters of the Bloom payload; in an exact partial filter,
-	// those of the Bloom filter it may turn into; in a sealed exact filter, Blocks
-	// is 0.
-	Params   bloom.Params
-	Keys     uint64  // non-NULL keys added, duplicates counted
-	FPRAsked float64 // between 0 and 1
-	Want     Want
-	// BuildID identifies the build. Zero: none; a partial filter has one.
-	BuildID [32]byte
-	// Registers are RegisterCount dense HyperLogLog registers over the hashes
-	// of Params.Hash, each at most MaxRegister, or nil.
-	Registers []byte
-	Partial   *Partial   // nil when sealed
-	Parents   [][32]byte // digests of the filters that a set operation made this from
-	Capacity  Capacity   // zero: the size is for the keys that are in
-
-	kind Kind
-	held *payload // nil: of a header alone
-
-	mapping *mapping // the file that a payload was mapped from; nil: none
+// Encode writes the file of a filter and returns its size, or the number of bytes written
+// before an error. The same filter and options give the same bytes, whatever the number of
+// processors. In addition to the filter, Encode needs less than 64 MiB (about 6 MiB for
+// each of at most 8 goroutines) and, for an exact set, its bytes.
+//
+// It does not sync or close the file, nor remove an incomplete one.
+func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
+	return filters.Encode(w, f.in(), filters.Options(opts))
 }
 
-// payload returns the payload, nil if there is none.
-func (f *Filter) payload() *payload {
-	if f == nil {
-		return nil
-	}
-	return f.held
+// Decode reads a whole filter from the size bytes of r, and verifies all checksums. name is
+// for errors. Memory holds the payload, less than 32 MiB in addition and, while an exact set
+// is read, its bytes.
+func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error) {
+	f, err := filters.Decode(r, size, name, filters.Limits(lim))
+	return (*Filter)(f), err
 }
 
-// SetBloom makes b the payload and takes over its parameters. b must not change
-// afterwards. If b is nil or has no blocks, the filter has no payload afterwards.
-// On a nil filter, SetBloom does nothing.
-func (f *Filter) SetBloom(b *bloom.Filter) {
-	if f == nil {
-		return
-	}
-	if b.Params().Blocks == 0 {
-		f.kind, f.held = 0, nil
-		return
-	}
-	f.kind, f.held = KindBloom, &payload{bits: b}
-	f.Params = b.Params()
-}
+// IsFilter reports whether a file that starts with the given bytes is a filter file, complete
+// or not. Eight bytes are enough.
+func IsFilter(first []byte) bool { return filters.IsFilter(first) }
 
-// SetExact makes s the payload, which must not change afterwards. Params stay
-// as they are; a sealed filter needs Params.Blocks to be 0. If s is nil, the filter
-// has no payload afterwards. On a nil filter, SetExact does nothing.
-func (f *Filter) SetExact(s *exact.Set) {
-	if f == nil {
-		return
-	}
-	if s == nil {
-		f.kind, f.held = 0, nil
-		return
-	}
-	f.kind, f.held = KindExact, &payload{set: s}
-}
+// Filter is a filter with everything that its file says. Programs get one from [Load] or
+// package filterbuild. Its methods may be called concurrently.
+type Filter filters.Filter
 
-// Header returns a copy of what the filter's file says before the payload. It
-// has a [Filter.Kind], but cannot be asked about keys. The header of a nil filter
-// is nil.
-func (f *Filter) Header() *Filter {
-	if f == nil {
-		return nil
-	}
-	h := f.clone()
-	h.held, h.mapping = nil, nil
-	return h
-}
+func (f *Filter) in() *filters.Filter { return (*filters.Filter)(f) }
 
 // Kind returns what the payload is, or 0 if it is not known.
-func (f *Filter) Kind() Kind {
-	if f == nil {
-		return 0
-	}
-	return f.kind
-}
-
-// Bloom returns the payload of a Bloom filter, else nil. A mapped payload
-// ([Filter.Mapped]) must not be used after Close. If another goroutine may call Close,
-// use the payload only between [Filter.KeepOpen] and its release.
-func (f *Filter) Bloom() *bloom.Filter {
-	p := f.payload()
-	if p == nil || p.mapping.gone() {
-		return nil
-	}
-	return p.bits
-}
-
-// Exact returns the payload of an exact filter, else nil.
-func (f *Filter) Exact() *exact.Set {
-	p := f.payload()
-	if p == nil {
-		return nil
-	}
-	return p.set
-}
-
-// Sealed reports whether the filter is complete. Others cannot be probed.
-func (f *Filter) Sealed() bool { return f != nil && f.Partial == nil }
+func (f *Filter) Kind() Kind { return Kind(f.in().Kind()) }
 
 // KeyNames returns the names of the key columns.
-func (f *Filter) KeyNames() []string {
-	if f == nil {
-		return nil
-	}
-	names := make([]string, len(f.Key))
-	for i, k := range f.Key {
-		names[i] = k.Name
-	}
-	return names
+func (f *Filter) KeyNames() []string { return f.in().KeyNames() }
+
+// KeyClasses returns the classes of the key columns, which FORMAT.md lists: "integer",
+// "bytes", ….
+func (f *Filter) KeyClasses() []string { return f.in().KeyClasses() }
+
+// Normalize returns the rules that are applied to strings: some of "trim", "lower" and
+// "uuid", in this order, separated by commas; empty: none.
+func (f *Filter) Normalize() string { return f.in().Facts().Rule }
+
+// Added returns the number of keys that were added, duplicates counted.
+func (f *Filter) Added() uint64 { return f.in().Facts().Keys }
+
+// Sealed reports whether the filter is complete. One that is not is part of a build, and
+// can be merged and saved, not asked.
+func (f *Filter) Sealed() bool { return f.in().Sealed() }
+
+// Probe appends to rows the rows of v that may be members, in ascending order, and returns
+// it. All others are certainly not in the set; for an exact filter, all that are returned
+// certainly are. Strings are normalized by the filter's rules, and numbers are compared by
+// value, whatever their types. A row with a NULL, or with a value that has no equal in the
+// filter's class, is not a member.
+//
+// Values of another class or with another number of columns than the key are an error, and
+// so is a filter that is not sealed.
+func (f *Filter) Probe(v key.Values, rows []uint32) ([]uint32, error) {
+	return f.in().Probe(keys.Values(v), rows)
 }
 
-// KeyClasses returns the classes of the key columns.
-func (f *Filter) KeyClasses() []string {
-	if f == nil {
-		return nil
-	}
-	classes := make([]string, len(f.Key))
-	for i, k := range f.Key {
-		classes[i] = k.Class
-	}
-	return classes
+// Contains sets mask[i] to whether row i of v may be a member according to [Filter.Probe]. It
+// returns mask with one entry for each row of v, reallocated if its capacity is too small.
+func (f *Filter) Contains(v key.Values, mask []bool) ([]bool, error) {
+	return f.in().Contains(keys.Values(v), mask)
 }
 
-// Normal returns the name of the rules that turn keys into bytes: NormalForm
-// and, after a plus sign, Rule, if there is one. The keys to probe must be made
-// by the same rules.
-func (f *Filter) Normal() string {
-	if f == nil {
-		return ""
-	}
-	if f.Rule == "" {
-		return f.NormalForm
-	}
-	return f.NormalForm + "+" + f.Rule
-}
+// Count returns the number of distinct keys: the number of members of an exact set, else an
+// estimate from the bits, which is +Inf if they are too full or are in a mapped file that
+// was truncated; NaN without a payload, as after Close of a mapped one.
+func (f *Filter) Count() bloom.Estimate { return bloom.Estimate(f.in().Count()) }
+
+// FPR returns the predicted false-positive rate: that of the Bloom filter's bits, 0 for an
+// exact set, NaN without a payload, as after Close of a mapped one.
+func (f *Filter) FPR() float64 { return f.in().FPR() }
+
+// Bytes returns the size of the payload in memory, for an exact set with its index.
+func (f *Filter) Bytes() uint64 { return f.in().Bytes() }
+
+// Digest returns the identity of the filter. Two filters have the same digest exactly if
+// their files say the same, including the payload, however it is compressed. It protects
+// against mistakes, not against a second filter that is made for the same digest.
+//
+// The first call reads the payload, unless the filter was loaded from a file or written to
+// one before.
+func (f *Filter) Digest() ([32]byte, error) { return f.in().Digest() }
+
+// Bloom returns the payload of a Bloom filter, else nil. The hashes are those that FORMAT.md
+// specifies. If the filter is loaded from a file, use the payload only between
+// [Filter.KeepOpen] and its release, as another goroutine may call Close.
+func (f *Filter) Bloom() *bloom.Filter { return (*bloom.Filter)(f.in().Bloom()) }
+
+// Exact returns the payload of an exact filter, else nil.
+func (f *Filter) Exact() *exact.Set { return (*exact.Set)(f.in().Exact()) }
+
+// KeepOpen keeps a mapped file from being released until release is called, which must happen
+// once. It serves callers that read what Bloom returns. Other methods hold the file by
+// themselves. After Close the error wraps fs.ErrClosed; for a nil filter it wraps
+// [ErrInvalid]. Filters that are not mapped need no KeepOpen, but allow it.
+func (f *Filter) KeepOpen() (release func(), err error) { return f.in().KeepOpen() }
+
+// Close releases a mapped file. An error means that the file has changed while it was in use,
+// so that the answers of the filter cannot be trusted, or that this is not known yet.
+//
+// Close may be called while other goroutines use the filter, and never waits for them. Calls
+// that are at work finish with right answers, and the last of them releases the file; Close
+// then returns an error that wraps storage.ErrAgain. Call it again once they have ended,
+// before their answers are published, to learn whether the file has changed. Calls that
+// begin after Close return an error that wraps fs.ErrClosed, and methods without an error
+// answer as those of a filter without a payload do.
+//
+// For filters that are not mapped or nil, and once it has returned anything else than an
+// error that wraps storage.ErrAgain, Close does nothing.
+func (f *Filter) Close() error { return f.in().Close() }

@@ -105,9 +105,9 @@ func ExampleMerge() {
 		}
 		parts = append(parts, f)
 	}
-	_, err := filterbuild.Merge(ctx, parts[:2], false)
+	_, err := filterbuild.Merge(ctx, parts[:2]...)
 	fmt.Println(err)
-	all, err := filterbuild.Merge(ctx, parts, false)
+	all, err := filterbuild.Merge(ctx, parts...)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -119,18 +119,14 @@ func ExampleMerge() {
 }
 
 // A filter built from a file of IDs.
-func ExampleNewPlan() {
+func ExampleBuild() {
 	ctx := context.Background()
 	ids, err := partition.Open(ctx, []string{"../testdata/flights/airports-tx.csv"}, partition.OpenOptions{Text: true})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer partition.Close(ids)
-	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "iata", FPR: 0.001})
-	if err != nil {
-		log.Fatal(err)
-	}
-	f, report, err := plan.Build(ctx)
+	f, report, err := filterbuild.Build(ctx, ids, filterbuild.Options{Key: "iata", FPR: 0.001})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // castKey converts the keys of IDs to the type of the log's key column. A key that
@@ -37,10 +37,10 @@ func castKey(ctx context.Context, mem memory.Allocator, key arrow.Array, f arrow
 
 // sameKeys reports whether two arrays hold the same keys in the same rows.
 func sameKeys(a, b arrow.Array) bool {
-	var batches [2]key.Batch
+	var batches [2]keys.Batch
 	for i, col := range []arrow.Array{a, b} {
 		schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: col.DataType(), Nullable: true}}, nil)
-		enc, err := key.NewEncoder(schema, []key.Column{{Path: key.Path{"key"}}}, key.Options{}) // both of one class, whatever the join compares
+		enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"key"}}}, keys.Options{}) // both of one class, whatever the join compares
 		if err != nil {
 			return false
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -49,7 +50,7 @@ func (f *restlessFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.Reader.ReadAt(p, off)
 }
 
-func (f *restlessFile) Changed() error { return storage.Changed(f.Reader) }
+func (f *restlessFile) Changed() error { return objects.Changed(f.Reader) }
 
 // TestChangedWhileRead: all strategies but one read a side several times. If it changes
 // between or during these reads, the join fails and publishes nothing.

@@ -1,17 +1,17 @@
 package join
 
 import (
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // members answers which keys IDs have, and records which of them the log has. It is
 // safe for concurrent use.
 type members interface {
-	Find(k *key.Batch, hits, members, entries []uint32) (found, of []uint32)
+	Find(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32)
 	Mark(entry uint32)
 }
 
@@ -70,7 +70,7 @@ func (c *checker) check(k *keyscan.Keys) ([]uint32, error) {
 
 // count counts the rows of a batch of keys, after Find. hits are the positions of the
 // candidates, rows is how many rows have each key; nil: one.
-func (c *checker) count(k *key.Batch, hits, rows []uint32) error {
+func (c *checker) count(k *keys.Batch, hits, rows []uint32) error {
 	members := c.found
 	all, candidates, matched := int64(len(k.Rows)), int64(0), int64(0)
 	if rows != nil {
@@ -127,7 +127,7 @@ func (c *checker) countMatched(n int64) {
 
 // inPortions returns, in the last portion, how many rows have an ID in any of them,
 // and 0 before.
-func (c *checker) inPortions(p *portion, k *key.Batch, hits, members, rows []uint32) (n int64) {
+func (c *checker) inPortions(p *portion, k *keys.Batch, hits, members, rows []uint32) (n int64) {
 	c.hasKey, c.own = p.keys.Find(k, members, c.hasKey, c.own)
 	for _, e := range c.own {
 		p.keys.Mark(e)
@@ -145,7 +145,7 @@ func (c *checker) inPortions(p *portion, k *key.Batch, hits, members, rows []uin
 }
 
 // countUnmatched counts the rows whose key is in no ID.
-func (c *checker) countUnmatched(k *key.Batch, members, rows []uint32) {
+func (c *checker) countUnmatched(k *keys.Batch, members, rows []uint32) {
 	c.hashes = k.Hash(table.Hash, c.hashes)
 	for i, h := range c.hashes {
 		if len(members) > 0 && members[0] == uint32(i) {

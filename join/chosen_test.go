@@ -16,9 +16,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -144,7 +144,7 @@ func TestColumnsThatCannotBe(t *testing.T) {
 		refused(t, fmt.Sprint(c.typ, c.columns), ids, logs, join.Options{On: "k", Type: c.typ, Columns: c.columns}, c.says...)
 	}
 	// The error knows which column is meant by an ID column's name in the answer.
-	var e *key.NotFoundError
+	var e *keys.NotFoundError
 	err := refused(t, "an answer's name", ids, logs, join.Options{On: "k", Type: join.Inner, Columns: []string{"x_ids"}})
 	if !errors.As(err, &e) || e.Name != "x_ids" || e.Meant.String() != "ids.x" {
 		t.Errorf("x_ids: %v, want one that means ids.x", err)
@@ -369,7 +369,7 @@ func TestCountWithAFilter(t *testing.T) {
 	for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
 		for _, typ := range types {
 			other := filterOf(t, files(t, 1, 1, ints("k", "1", "3")), "k", kind, 0.01)
-			j, err := join.New(ids, logs, join.Options{On: "k", Type: typ, Filter: other, Columns: []string{}})
+			j, err := join.New(ids, logs, join.Options{On: "k", Type: typ, Filter: (*codec.Filter)(other), Columns: []string{}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // Sides of a join, as a column of the answer names them.
@@ -26,9 +26,9 @@ type wanted struct {
 // String returns the column as parseColumns reads it.
 func (w wanted) String() string {
 	if w.side == "" {
-		return key.Path{w.name}.String()
+		return keys.Path{w.name}.String()
 	}
-	return key.Path{w.side, w.name}.String()
+	return keys.Path{w.side, w.name}.String()
 }
 
 // parseColumns parses the columns of an answer, each NAME, log.NAME or ids.NAME,
@@ -42,7 +42,7 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 	}
 	out := []wanted{}
 	for _, c := range columns {
-		paths, err := key.ParsePaths(c)
+		paths, err := keys.ParsePaths(c)
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (c *chooser) find(w wanted) (chosen, error) {
 	if ofIDs {
 		schema = c.ids
 	}
-	f, err := key.Path{w.name}.Resolve(schema, c.ignoreCase) // which rejects ambiguous names
+	f, err := keys.Path{w.name}.Resolve(schema, c.ignoreCase) // which rejects ambiguous names
 	if err != nil {
 		return chosen{}, err
 	}
@@ -169,9 +169,9 @@ func (c *chooser) find(w wanted) (chosen, error) {
 // columns that exist, each as it would be written. Meant is the ID column that has
 // the name in the answer.
 func (c *chooser) notFound(w wanted) error {
-	e := &key.NotFoundError{Path: key.Path{w.side, w.name}, Name: w.name, Err: fmt.Errorf("no column %s", w)}
+	e := &keys.NotFoundError{Path: keys.Path{w.side, w.name}, Name: w.name, Err: fmt.Errorf("no column %s", w)}
 	if w.side == "" {
-		e.Path, e.Err = key.Path{w.name}, fmt.Errorf("no column %q", w.name)
+		e.Path, e.Err = keys.Path{w.name}, fmt.Errorf("no column %q", w.name)
 	}
 	if dotted := w.side + "." + w.name; w.side != "" && (c.log.HasField(dotted) || c.ids.HasField(dotted)) {
 		e.Err = fault.WithHint(e.Err, `the column of that very name is written '"%s"'`, dotted)
@@ -179,11 +179,11 @@ func (c *chooser) notFound(w wanted) error {
 	}
 	add := func(side string, schema, other *arrow.Schema) {
 		for _, f := range schema.Fields() {
-			path := key.Path{f.Name}
+			path := keys.Path{f.Name}
 			if isKey := slices.ContainsFunc(c.shared, func(s sharedKey) bool { return c.same(s.name, f.Name) }); isKey && side == idsSide {
 				continue
 			} else if c.has(other, f.Name) && !isKey && c.typ.columnsOfIDs() {
-				path = key.Path{side, f.Name}
+				path = keys.Path{side, f.Name}
 			}
 			e.Have = append(e.Have, path)
 			if path[0] == idsSide && len(path) > 1 && w.name == f.Name+c.suffix {

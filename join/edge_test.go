@@ -18,8 +18,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -195,22 +196,22 @@ func TestOtherFilter(t *testing.T) {
 	for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 		for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
 			for _, typ := range types {
-				opts := join.Options{On: "k", Type: typ, Strategy: strategy, Filter: filterOf(t, others, "k", kind, 0.001)}
+				opts := join.Options{On: "k", Type: typ, Strategy: strategy, Filter: (*codec.Filter)(filterOf(t, others, "k", kind, 0.001))}
 				err := refused(t, "other IDs", ids, logs, opts, "built from other IDs", "1 of 500 missing", ids[0].Name())
 				if !errors.Is(err, fault.ErrMismatch) {
 					t.Errorf("%v is no mismatch", err)
 				}
-				opts.Filter = filterOf(t, more, "k", kind, 0.001) // has more keys, which are checked exactly
+				opts.Filter = (*codec.Filter)(filterOf(t, more, "k", kind, 0.001)) // has more keys, which are checked exactly
 				if got, err := run(t, ids, logs, opts); err != nil || got.report.IDsMatched != 10 {
 					t.Errorf("%s %s with a filter of more IDs: %v, %+v", typ, strategy, err, got.report)
 				}
 				// The missing IDs are outside the range of the candidates.
-				opts.Filter = filterOf(t, few, "k", kind, 0.001)
+				opts.Filter = (*codec.Filter)(filterOf(t, few, "k", kind, 0.001))
 				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "100 of 100 missing", apart[1].Name())
 			}
 		}
-		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: filterOf(t, text, "k", codec.WantBloom, 0.01)}, "mismatch", "integer", "text or binary")
-		plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "k", Shard: dataset.Shard{Index: 0, Of: 2}})
+		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: (*codec.Filter)(filterOf(t, text, "k", codec.WantBloom, 0.01))}, "mismatch", "integer", "text or binary")
+		plan, err := builds.NewPlan(door.In(ids), builds.Options{Key: "k", Shard: dataset.Shard{Index: 0, Of: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,10 +219,10 @@ func TestOtherFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, "partial", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: part}, "finished", "partial")
+		refused(t, "partial", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: (*codec.Filter)(part)}, "finished", "partial")
 	}
 	for _, typ := range []join.Type{join.Semi, join.Anti} { // the filter alone would decide
-		opts := join.Options{On: "k", Type: typ, Strategy: join.Exact, Filter: filterOf(t, more, "k", codec.WantExact, 0.001)}
+		opts := join.Options{On: "k", Type: typ, Strategy: join.Exact, Filter: (*codec.Filter)(filterOf(t, more, "k", codec.WantExact, 0.001))}
 		refused(t, "a filter of more IDs", ids, logs, opts, "number of distinct IDs in it: want 500, got 605", "built from other IDs")
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // errNotExact says that there is no exact filter of just these IDs, or none whose
@@ -72,12 +72,12 @@ func (a *attempt) buildExact(ctx context.Context) (*held, error) {
 	}
 	defer room.GiveAll()
 	opts := a.keys.filterOptions(a.keys.idsText)
-	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.WantExact, a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
+	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.Want(filters.WantExact), a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
 	opts.Progress = a.prepares(true)
 	if a.opts.Strategy == Auto {
-		opts.Kind = codec.WantAuto
+		opts.Kind = codec.Want(filters.WantAuto)
 	}
-	plan, err := filterbuild.NewPlan(door.Out(a.ids), opts)
+	plan, err := builds.NewPlan(a.ids, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +109,12 @@ func (a *attempt) newMarks(set *exact.Set) (*table.Marks, error) {
 
 // checkExact compares the given filter with the IDs: both must have the same keys.
 func (a *attempt) checkExact(ctx context.Context) (*held, error) {
-	set := a.opts.Filter.Exact()
+	set := a.opts.filter().Exact()
 	if set == nil {
 		return nil, fault.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
 			WithHint("build it with {Kind exact}, or leave {Strategy} out")
 	}
-	if err := a.holdFilter(a.opts.Filter); err != nil {
+	if err := a.holdFilter(a.opts.filter()); err != nil {
 		return nil, err
 	}
 	seen, err := a.newMarks(set)
@@ -122,8 +122,8 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 		return nil, err
 	}
 	var total atomic.Int64
-	err = a.eachExactKey(ctx, func(f *source.File, k *key.Batch) error {
-		if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
+	err = a.eachExactKey(ctx, func(f *source.File, k *keys.Batch) error {
+		if err := hasAll(a.opts.filter(), k, f.Name()); err != nil {
 			return err
 		}
 		values, _ := k.Ints()
@@ -143,11 +143,11 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 			WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 	}
 	seen.Reset()
-	return &held{filter: a.opts.Filter, marks: seen, idsTotal: total.Load()}, nil
+	return &held{filter: a.opts.filter(), marks: seen, idsTotal: total.Load()}, nil
 }
 
 // eachExactKey reads the IDs' keys with several workers, in any order.
-func (t *task) eachExactKey(ctx context.Context, fn func(f *source.File, k *key.Batch) error) error {
+func (t *task) eachExactKey(ctx context.Context, fn func(f *source.File, k *keys.Batch) error) error {
 	return t.eachIDKey(ctx, 0, func() (func(*keyscan.Keys) error, error) {
 		return func(k *keyscan.Keys) error { return fn(k.Piece.File, k.Batch) }, nil
 	})
@@ -160,7 +160,7 @@ func (t *task) exactMatched(ctx context.Context, h *held) (int64, error) {
 		return n, nil
 	}
 	var all atomic.Int64 // IDs that share a key all count
-	err := t.eachExactKey(ctx, func(_ *source.File, k *key.Batch) error {
+	err := t.eachExactKey(ctx, func(_ *source.File, k *keys.Batch) error {
 		values, _ := k.Ints()
 		for _, v := range values {
 			if h.marks.Marked(h.marks.Entry(v)) {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -80,11 +82,11 @@ func pipeline(ctx context.Context, dir string) error {
 		}
 		parts = append(parts, name)
 	}
-	filter, err := filterbuild.MergeFiles(ctx, storage.Local{}, parts, false, codec.Limits{})
+	filter, err := builds.MergeFiles(ctx, storage.Local{}, parts, false, filters.Limits{})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("filter: %s over %d keys\n", filter.Kind(), filter.Keys)
+	fmt.Printf("filter: %s over %d keys\n", filter.Kind(), filter.Facts().Keys)
 
 	logs, err := partition.Open(ctx, []string{flights + "logs/2001-q1.parquet"}, partition.OpenOptions{})
 	if err != nil {
@@ -92,7 +94,7 @@ func pipeline(ctx context.Context, dir string) error {
 	}
 	defer partition.Close(logs)
 	scanner, err := partition.NewScanner(partition.ScanOptions{
-		Match: []dataset.Match{{Filter: filter, Key: "origin"}},
+		Match: []dataset.Match{{Filter: (*codec.Filter)(filter), Key: "origin"}},
 	})
 	if err != nil {
 		return err
@@ -113,7 +115,7 @@ func buildPart(ctx context.Context, shard dataset.Shard, name string) error {
 		return err
 	}
 	defer partition.Close(ids)
-	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: "iata", Expect: 4000, Shard: shard})
+	plan, err := builds.NewPlan(door.In(ids), builds.Options{Key: "iata", Expect: 4000, Shard: shard})
 	if err != nil {
 		return err
 	}
@@ -121,6 +123,6 @@ func buildPart(ctx context.Context, shard dataset.Shard, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = codec.Save(ctx, storage.Local{}, name, f, codec.Options{})
+	_, err = filters.Save(ctx, storage.Local{}, name, f, filters.Options{})
 	return err
 }

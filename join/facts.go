@@ -5,11 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // idRows returns the number of ID rows, or an estimate; -1 if it is unknown.
@@ -137,7 +137,7 @@ func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
 	if names := t.answer.logNames(t.logs[0], false); names != nil {
 		kept = []int{}
 		for _, name := range names {
-			if field, err := (key.Path{name}).Resolve(f.Schema(), t.opts.IgnoreCase); err == nil { // else it is in another file of a union
+			if field, err := (keys.Path{name}).Resolve(f.Schema(), t.opts.IgnoreCase); err == nil { // else it is in another file of a union
 				kept = append(kept, field.Index[0])
 			}
 		}
@@ -150,9 +150,9 @@ func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
 // evenly over their range; otherwise they take even fewer. The range is that of
 // bounds or, if they are nil, of the statistics. spread is the number of integers
 // in it; 0: unknown.
-func (t *task) comesOutExact(n float64, bounds *key.Bounds) (exact bool, spread float64) {
+func (t *task) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread float64) {
 	if t.opts.Filter != nil {
-		set := t.opts.Filter.Exact()
+		set := t.opts.filter().Exact()
 		if set == nil {
 			return false, 0
 		}
@@ -172,7 +172,7 @@ func (t *task) comesOutExact(n float64, bounds *key.Bounds) (exact bool, spread 
 
 // rangeOfIDs returns the least and the greatest of integer IDs, according to bounds
 // or, if they are nil, to statistics.
-func (t *task) rangeOfIDs(bounds *key.Bounds) (lo, hi float64, ok bool) {
+func (t *task) rangeOfIDs(bounds *keys.Bounds) (lo, hi float64, ok bool) {
 	if bounds == nil {
 		if len(t.keys.ids) != 1 {
 			return 0, 0, false
@@ -180,8 +180,8 @@ func (t *task) rangeOfIDs(bounds *key.Bounds) (lo, hi float64, ok bool) {
 		return keyscan.IntegerRange(t.ids, t.keys.ids[0], t.opts.IgnoreCase)
 	}
 	least, most, ok := bounds.Column(0)
-	a, fine := key.Number(key.Integer, least)
-	b, known := key.Number(key.Integer, most)
+	a, fine := keys.Number(keys.Integer, least)
+	b, known := keys.Number(keys.Integer, most)
 	if !ok || !fine || !known {
 		return 0, 0, false
 	}

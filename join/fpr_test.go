@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )

@@ -7,13 +7,13 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // allRows yields the answer's rows for all log rows, with and without an ID.
@@ -41,7 +41,7 @@ func (p *pass) allRows(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 // everyRow joins all rows of log batches of a round. One goroutine uses it.
 type everyRow struct {
 	*pairer
-	filter  *codec.Filter
+	filter  *filters.Filter
 	portion *portion
 	spread  *spread
 	asking  *plan.Filtering
@@ -92,7 +92,7 @@ func (w *everyRow) work(piece source.Piece, rec arrow.Record, emit func(arrow.Re
 }
 
 // count counts the rows of a batch, of which candidates passed the filter.
-func (w *everyRow) count(k *key.Batch, candidates int64) {
+func (w *everyRow) count(k *keys.Batch, candidates int64) {
 	w.tally.rowsIn.Add(int64(k.Len))
 	w.tally.rowsWhere.Add(int64(k.Len))
 	w.tally.keysNull.Add(int64(k.Nulls()))
@@ -111,7 +111,7 @@ func (w *everyRow) count(k *key.Batch, candidates int64) {
 
 // rows adds the answer's rows for each row of the log batch, in order. hits are the
 // positions in the batch of keys that passed the filter.
-func (w *everyRow) rows(k *key.Batch, hits []uint32) error {
+func (w *everyRow) rows(k *keys.Batch, hits []uint32) error {
 	w.members, w.entries = w.side.Find(k, hits, w.members, w.entries)
 	matched := int64(0)
 	defer func() {

@@ -6,18 +6,18 @@ import (
 	"iter"
 
 	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // held is what the log is joined with: a filter that drops most of its rows, and
 // the IDs, in one of three forms. Release it after use.
 type held struct {
-	filter *codec.Filter
+	filter *filters.Filter
 
 	side   *table.Side  // the IDs in a table
 	whole  bool         // all of them
@@ -81,7 +81,7 @@ func (a *attempt) newSide() *table.Side {
 
 // build builds a planned filter from the keys that fill adds. While it is built,
 // the most that it may take is on the account.
-func (a *attempt) build(ctx context.Context, plan *filterbuild.Plan, fill func(*filterbuild.Builder) error) (_ *codec.Filter, err error) {
+func (a *attempt) build(ctx context.Context, plan *builds.Plan, fill func(*builds.Builder) error) (_ *filters.Filter, err error) {
 	room := a.account.Share("a filter")
 	if err := room.Take(a.filterBudget()); err != nil {
 		return nil, err
@@ -102,9 +102,9 @@ func (a *attempt) build(ctx context.Context, plan *filterbuild.Plan, fill func(*
 
 // buildBloom builds a Bloom filter over keys of files, or some of them, that fill
 // adds.
-func (a *attempt) buildBloom(ctx context.Context, files []*source.File, opts filterbuild.Options, fill func(*filterbuild.Builder) error) (*codec.Filter, error) {
-	opts.Kind = codec.WantBloom
-	plan, err := filterbuild.NewPlan(door.Out(files), opts)
+func (a *attempt) buildBloom(ctx context.Context, files []*source.File, opts builds.Options, fill func(*builds.Builder) error) (*filters.Filter, error) {
+	opts.Kind = codec.Want(filters.WantBloom)
+	plan, err := builds.NewPlan(files, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -112,16 +112,16 @@ func (a *attempt) buildBloom(ctx context.Context, files []*source.File, opts fil
 }
 
 // holdFilter puts a filter on the account until the join ends.
-func (a *attempt) holdFilter(f *codec.Filter) error {
+func (a *attempt) holdFilter(f *filters.Filter) error {
 	return a.account.Share("the filter").Take(int64(f.Bytes()))
 }
 
 // adder returns a function that adds the keys at the positions in some, or all if
 // some is nil, to a filter. One goroutine uses it.
-func adder(b *filterbuild.Builder) (func(k *key.Batch, some []uint32) error, error) {
+func adder(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) {
 	w, err := b.Worker()
-	var picked key.Batch
-	return func(k *key.Batch, some []uint32) error {
+	var picked keys.Batch
+	return func(k *keys.Batch, some []uint32) error {
 		if some == nil || len(some) == len(k.Rows) {
 			return w.AddBatch(k)
 		}
@@ -131,9 +131,9 @@ func adder(b *filterbuild.Builder) (func(k *key.Batch, some []uint32) error, err
 }
 
 // adderTo is adder for a filter that may not be wanted: b may be nil.
-func adderTo(b *filterbuild.Builder) (func(k *key.Batch, some []uint32) error, error) {
+func adderTo(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) {
 	if b == nil {
-		return func(*key.Batch, []uint32) error { return nil }, nil
+		return func(*keys.Batch, []uint32) error { return nil }, nil
 	}
 	return adder(b)
 }

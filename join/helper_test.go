@@ -22,10 +22,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -165,9 +167,9 @@ func open(t testing.TB, opts partition.OpenOptions, names ...string) []*partitio
 }
 
 // filterOf builds a filter of the IDs.
-func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Want, fpr float64, rule ...string) *codec.Filter {
+func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Want, fpr float64, rule ...string) *filters.Filter {
 	t.Helper()
-	plan, err := filterbuild.NewPlan(ids, filterbuild.Options{Key: key, Kind: kind, FPR: fpr, Normalize: strings.Join(rule, ",")})
+	plan, err := builds.NewPlan(door.In(ids), builds.Options{Key: key, Kind: kind, FPR: fpr, Normalize: strings.Join(rule, ",")})
 	if err != nil {
 		t.Fatal(err)
 	}

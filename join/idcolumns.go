@@ -8,11 +8,11 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // idColumns are the columns of the ID files that a join reads, and those that it
@@ -161,7 +161,7 @@ func (c *idColumns) read(f *source.File) ([]int, error) {
 	}
 	at := []int{}
 	for _, name := range c.names {
-		field, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
+		field, err := keys.Path{name}.Resolve(f.Schema(), c.ignoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}

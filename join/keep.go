@@ -3,33 +3,33 @@ package join
 import (
 	"context"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keeper takes the IDs that pass a filter of the log.
 type keeper interface {
 	// worker returns a function that takes the keys at the positions in some, for
 	// one goroutine, if no rows are needed.
-	worker() (func(k *key.Batch, some []uint32) error, error)
+	worker() (func(k *keys.Batch, some []uint32) error, error)
 	// addRows takes ID rows: those of the batch whose keys, k, are at the ascending
 	// positions in some. first is the number of its first row: among all ID rows in
 	// joins that keep IDs without a log row, else among the rows of the batches
 	// passed in. One goroutine calls it, in the IDs' order.
-	addRows(b table.Batch, k *key.Batch, some []uint32, first int64) error
+	addRows(b table.Batch, k *keys.Batch, some []uint32, first int64) error
 }
 
 // heldIDs keeps IDs in memory.
 type heldIDs struct{ side *table.Side }
 
-func (h heldIDs) worker() (func(*key.Batch, []uint32) error, error) { return h.side.AddKeysAt, nil }
+func (h heldIDs) worker() (func(*keys.Batch, []uint32) error, error) { return h.side.AddKeysAt, nil }
 
-func (h heldIDs) addRows(b table.Batch, k *key.Batch, some []uint32, _ int64) error {
+func (h heldIDs) addRows(b table.Batch, k *keys.Batch, some []uint32, _ int64) error {
 	if len(some) == k.Len {
 		return h.side.AddRows(b)
 	}
@@ -38,7 +38,7 @@ func (h heldIDs) addRows(b table.Batch, k *key.Batch, some []uint32, _ int64) er
 
 // keep reads the IDs and hands those that pass a filter of the log to a keeper. If
 // no filter of the IDs is given, it builds one of those.
-func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *codec.Filter, to keeper) (*held, error) {
+func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *filters.Filter, to keeper) (*held, error) {
 	share := a.account.Share("the filter of the log")
 	defer share.GiveAll()
 	if err := share.Take(int64(ofLog.Bytes())); err != nil {
@@ -59,7 +59,7 @@ func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *codec.Filter, to keepe
 	opts := a.filterOptions(a.keys.idsText)
 	opts.FPR, opts.Uncounted, opts.Squeeze = a.opts.FPR, true, true
 	var err error
-	h.filter, err = a.buildBloom(ctx, a.ids, opts, func(b *filterbuild.Builder) error {
+	h.filter, err = a.buildBloom(ctx, a.ids, opts, func(b *builds.Builder) error {
 		return read(ctx, h, ofLog, to, b)
 	})
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *codec.Filter, to keepe
 
 // keepKeys is keep if no rows are needed. b, if not nil, builds a filter of the
 // keys that are kept.
-func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *codec.Filter, to keeper, b *filterbuild.Builder) error {
+func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
 	opts := a.keysOf(a.keys.idsText, 0)
 	opts.Filter, opts.IDs, opts.Distinct, opts.CountNulls = ofLog, true, true, true
 	if b != nil {
@@ -119,7 +119,7 @@ func repeated(dst, hits, rows []uint32) []uint32 {
 }
 
 // keepRows is keep of rows.
-func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to keeper, b *filterbuild.Builder) error {
+func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
 	add, err := adderTo(b)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to
 	m.Check = func() func(*keyscan.Keys) ([]uint32, error) { return a.checkIDs }
 	var n int64
 	var all []uint32
-	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *source.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *source.File, b table.Batch, k *keys.Batch) error {
 		if err := add(k, nil); err != nil {
 			return err
 		}
@@ -141,17 +141,17 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *codec.Filter, to
 }
 
 // keepNumbered is keep of rows that are numbered among all IDs.
-func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *codec.Filter, to keeper, b *filterbuild.Builder) error {
+func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
 	add, err := adderTo(b)
 	if err != nil {
 		return err
 	}
 	var n int64
 	var hits []uint32
-	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *keys.Batch) error {
 		defer func() { n += int64(k.Len) }()
 		if a.opts.Filter != nil {
-			if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
+			if err := hasAll(a.opts.filter(), k, f.Name()); err != nil {
 				return err
 			}
 		}
@@ -188,5 +188,5 @@ func (a *attempt) checkGiven(k *keyscan.Keys) error {
 	if a.opts.Filter == nil {
 		return nil
 	}
-	return hasAll(a.opts.Filter, k.Batch, k.Piece.File.Name())
+	return hasAll(a.opts.filter(), k.Batch, k.Piece.File.Name())
 }

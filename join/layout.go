@@ -8,10 +8,10 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // answer describes the rows that a join returns: their columns, and where each
@@ -262,7 +262,7 @@ func (a *answer) chooser(ids *idColumns, log *arrow.Schema) *chooser {
 // sameClass reports whether keys of two types are of one class, before any rule is
 // applied.
 func sameClass(a, b arrow.DataType) bool {
-	c, err := key.ClassOf(a)
-	d, err2 := key.ClassOf(b)
-	return err == nil && err2 == nil && (c == d || c == key.Null || d == key.Null)
+	c, err := keys.ClassOf(a)
+	d, err2 := keys.ClassOf(b)
+	return err == nil && err2 == nil && (c == d || c == keys.Null || d == keys.Null)
 }

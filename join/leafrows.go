@@ -1,10 +1,10 @@
 package join
 
 import (
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // leafForm is the form of ID rows as leaves, for an answer whose pages are copied.
@@ -25,7 +25,7 @@ func (f leafForm) Parse(src []byte, at int) (table.Batch, error) {
 type leafBatch struct{ *tables.Batch }
 
 // Keys implements [table.Batch].
-func (b leafBatch) Keys() (*key.Batch, error) { return b.Batch.Keys, nil }
+func (b leafBatch) Keys() (*keys.Batch, error) { return b.Batch.Keys, nil }
 
 // Append implements [table.Batch].
 func (b leafBatch) Append(dst []byte, rows []uint32) ([]byte, error) { return b.AppendTo(dst, rows) }

@@ -4,16 +4,16 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // lookup reads all IDs into a table, and into a filter unless one was given.
 func (a *attempt) lookup(ctx context.Context) (*held, error) {
-	h := &held{filter: a.opts.Filter, side: a.newSide(), whole: true}
+	h := &held{filter: a.opts.filter(), side: a.newSide(), whole: true}
 	read := a.lookupKeys
 	if a.answer.ids.rows {
 		read = a.lookupRows
@@ -21,7 +21,7 @@ func (a *attempt) lookup(ctx context.Context) (*held, error) {
 	var err error
 	if h.filter != nil {
 		err = read(ctx, h, nil)
-	} else if h.filter, err = a.build(ctx, a.idPlan, func(b *filterbuild.Builder) error { return read(ctx, h, b) }); err == nil {
+	} else if h.filter, err = a.build(ctx, a.idPlan, func(b *builds.Builder) error { return read(ctx, h, b) }); err == nil {
 		err = a.holdFilter(h.filter)
 	}
 	if err == nil {
@@ -36,16 +36,16 @@ func (a *attempt) lookup(ctx context.Context) (*held, error) {
 
 // lookupRows reads the IDs' rows into the table. Their keys go into a new filter, or
 // are checked against the given one.
-func (a *attempt) lookupRows(ctx context.Context, h *held, b *filterbuild.Builder) error {
-	add := func(k *key.Batch, file string) error { return hasAll(h.filter, k, file) }
+func (a *attempt) lookupRows(ctx context.Context, h *held, b *builds.Builder) error {
+	add := func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }
 	if b != nil {
 		w, err := b.Worker()
 		if err != nil {
 			return err
 		}
-		add = func(k *key.Batch, _ string) error { return w.AddBatch(k) }
+		add = func(k *keys.Batch, _ string) error { return w.AddBatch(k) }
 	}
-	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *key.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *keys.Batch) error {
 		if err := add(k, f.Name()); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (a *attempt) lookupRows(ctx context.Context, h *held, b *filterbuild.Builde
 }
 
 // lookupKeys is lookupRows for an answer that needs keys only.
-func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builder) error {
+func (a *attempt) lookupKeys(ctx context.Context, h *held, b *builds.Builder) error {
 	var n int64
 	for _, f := range a.ids {
 		n += max(f.Rows(), 0)
@@ -68,13 +68,13 @@ func (a *attempt) lookupKeys(ctx context.Context, h *held, b *filterbuild.Builde
 	}
 	var total, nulls atomic.Int64
 	err := a.eachIDKey(ctx, threads, func() (func(*keyscan.Keys) error, error) {
-		add := func(k *key.Batch, file string) error { return hasAll(h.filter, k, file) }
+		add := func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }
 		if b != nil {
 			worker, err := b.Worker()
 			if err != nil {
 				return nil, err
 			}
-			add = func(k *key.Batch, _ string) error { return worker.AddBatch(k) }
+			add = func(k *keys.Batch, _ string) error { return worker.AddBatch(k) }
 		}
 		return func(keys *keyscan.Keys) error {
 			k := keys.Batch

@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -329,12 +330,12 @@ type inputs struct {
 	log, id   arrow.Record // the log's rows that satisfy the condition
 	rows      int64        // of the log, with and without them
 	wanted    map[join.Type]*naive
-	filters   map[string]*codec.Filter
+	filters   map[string]*filters.Filter
 }
 
 // store writes both tables and opens them.
 func (c *recipe) store(t testing.TB, logs, ids columnar) *inputs {
-	in := &inputs{c: c, wanted: map[join.Type]*naive{}, filters: map[string]*codec.Filter{}}
+	in := &inputs{c: c, wanted: map[join.Type]*naive{}, filters: map[string]*filters.Filter{}}
 	in.log, in.id = c.where.rows(logs).record(t), ids.record(t)
 	in.rows = int64(logs.rows)
 	t.Cleanup(in.log.Release)
@@ -355,7 +356,7 @@ func (in *inputs) want(t testing.TB, typ join.Type) *naive {
 }
 
 // filter returns a filter of the IDs, or nil if none is wanted.
-func (in *inputs) filter(t testing.TB, name string) *codec.Filter {
+func (in *inputs) filter(t testing.TB, name string) *filters.Filter {
 	if name == "none" || in.filters[name] != nil {
 		return in.filters[name]
 	}
@@ -493,7 +494,7 @@ func (in *inputs) shard(t *testing.T, w way, i int, files map[string][]byte) (go
 		opts.Columns, opts.Suffix = w.spelled, w.suffix
 	}
 	if in.c.refusal(&w) == "" || w.filter == "exact" {
-		opts.Filter = in.filter(t, w.filter)
+		opts.Filter = (*codec.Filter)(in.filter(t, w.filter))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

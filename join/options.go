@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -176,3 +177,6 @@ func (o Options) filled() (Options, error) {
 	}
 	return o, checkRequire(o.Require, o.Type)
 }
+
+// filter returns the given filter as rooms have it.
+func (o *Options) filter() *filters.Filter { return (*filters.Filter)(o.Filter) }

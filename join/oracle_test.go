@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -195,9 +196,9 @@ func TestEveryWay(t *testing.T) {
 			logs := open(t, partition.OpenOptions{}, writeTable(t, log, 2, 3, c.format))
 			ids := open(t, partition.OpenOptions{}, writeTable(t, idTable, 2, 2, ""))
 			_, idKey := c.paths()
-			filters := []*codec.Filter{nil, filterOf(t, ids, strings.Join(idKey, ","), codec.WantBloom, 0.3, c.rule)}
+			operands := []*filters.Filter{nil, filterOf(t, ids, strings.Join(idKey, ","), codec.WantBloom, 0.3, c.rule)}
 			if c.integer() {
-				filters = append(filters, filterOf(t, ids, idKey[0], codec.WantExact, 0))
+				operands = append(operands, filterOf(t, ids, idKey[0], codec.WantExact, 0))
 			}
 			for a, typ := range types {
 				if c.noRight && (typ == join.Right || typ == join.Full) {
@@ -208,8 +209,8 @@ func TestEveryWay(t *testing.T) {
 						if (i+a+2*b+k)%cases.Count(8, 4, 1) != 0 {
 							continue
 						}
-						for _, f := range filters[:min(threads, len(filters))] { // with one thread only the first
-							check(t, c, oracle{log: log, ids: idTable}, ids, logs, join.Options{On: c.on, Type: typ, Strategy: strategy, Threads: threads, Filter: f})
+						for _, f := range operands[:min(threads, len(operands))] { // with one thread only the first
+							check(t, c, oracle{log: log, ids: idTable}, ids, logs, join.Options{On: c.on, Type: typ, Strategy: strategy, Threads: threads, Filter: (*codec.Filter)(f)})
 						}
 					}
 				}
@@ -249,7 +250,7 @@ func TestRandom(t *testing.T) {
 			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 				opts := join.Options{On: c.on, Type: typ, Strategy: strategy, Normalize: c.rule, Threads: 1 + r.IntN(4), FPR: []float64{0, 0.5}[r.IntN(2)]}
 				if r.IntN(2) == 0 {
-					opts.Filter = filterOf(t, ids, strings.Join(idKey, ","), codec.WantAuto, 0.5, c.rule)
+					opts.Filter = (*codec.Filter)(filterOf(t, ids, strings.Join(idKey, ","), codec.WantAuto, 0.5, c.rule))
 				}
 				check(t, c, oracle{log: log, ids: idTable}, ids, logs, opts)
 				b := written(t, ids, logs, opts)

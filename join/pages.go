@@ -4,13 +4,13 @@ import (
 	"context"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // An answer with columns of both sides is written without records where the log and
@@ -64,7 +64,7 @@ func (c *idColumns) asLeaves(files []*source.File) (_ *idColumns, err error) {
 func (c *idColumns) ambiguous(names []string, files []*source.File) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return slices.ContainsFunc(files, func(f *source.File) bool {
-			_, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
+			_, err := keys.Path{name}.Resolve(f.Schema(), c.ignoreCase)
 			return err != nil
 		})
 	})

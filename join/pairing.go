@@ -10,19 +10,20 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // pairing says which columns of both sides are the key, and how their values
 // become comparable. It is immutable.
 type pairing struct {
-	log, ids []key.Column
+	log, ids []keys.Column
 	logText  string // log and ids as text
 	idsText  string
-	rule     key.Rule
-	classes  []key.Class // in which both sides are compared
+	rule     keys.Rule
+	classes  []keys.Class // in which both sides are compared
 
 	normalize   string // the rule as the options name it
 	ignoreCase  bool
@@ -34,13 +35,13 @@ type pairing struct {
 func newPairing(o *Options, ids, logs []*source.File) (*pairing, error) {
 	p := &pairing{normalize: o.Normalize, ignoreCase: o.IgnoreCase, nullMisfits: o.NullMisfits}
 	var err error
-	if p.log, p.ids, err = key.ParsePairs(o.On); err != nil {
+	if p.log, p.ids, err = keys.ParsePairs(o.On); err != nil {
 		return nil, err
 	}
-	if p.rule, err = key.ParseRule(o.Normalize); err != nil {
+	if p.rule, err = keys.ParseRule(o.Normalize); err != nil {
 		return nil, err
 	}
-	p.logText, p.idsText = key.ColumnsString(p.log), key.ColumnsString(p.ids)
+	p.logText, p.idsText = keys.ColumnsString(p.log), keys.ColumnsString(p.ids)
 	if !o.KeepTypes {
 		if err := p.typeText(ids, logs); err != nil {
 			return nil, err
@@ -51,20 +52,20 @@ func newPairing(o *Options, ids, logs []*source.File) (*pairing, error) {
 }
 
 // options returns how columns of either side become keys.
-func (p *pairing) options() key.Options {
-	return key.Options{Rule: p.rule, Classes: p.classes, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+func (p *pairing) options() keys.Options {
+	return keys.Options{Rule: p.rule, Classes: p.classes, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
 }
 
 // match returns a filter and the key columns, p.logText or p.idsText, that it is
 // applied to.
-func (p *pairing) match(f *codec.Filter, columns string) dataset.Match {
-	return dataset.Match{Filter: f, Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+func (p *pairing) match(f *filters.Filter, columns string) dataset.Match {
+	return dataset.Match{Filter: (*codec.Filter)(f), Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
 }
 
 // filterOptions returns the options of a filter over key columns, p.logText or
 // p.idsText.
-func (p *pairing) filterOptions(columns string) filterbuild.Options {
-	o := filterbuild.Options{Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+func (p *pairing) filterOptions(columns string) builds.Options {
+	o := builds.Options{Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
 	for _, c := range p.classes {
 		o.Classes = append(o.Classes, string(c))
 	}
@@ -72,11 +73,11 @@ func (p *pairing) filterOptions(columns string) filterbuild.Options {
 }
 
 // integers reports whether the key is one column of integers.
-func (p *pairing) integers() bool { return len(p.classes) == 1 && p.classes[0] == key.Integer }
+func (p *pairing) integers() bool { return len(p.classes) == 1 && p.classes[0] == keys.Integer }
 
 // keyColumns returns the positions of the columns of an ID file that the key needs.
 func (p *pairing) keyColumns(f *source.File) ([]int, error) {
-	enc, err := key.NewEncoder(f.Schema(), p.ids, p.options())
+	enc, err := keys.NewEncoder(f.Schema(), p.ids, p.options())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
@@ -84,8 +85,8 @@ func (p *pairing) keyColumns(f *source.File) ([]int, error) {
 }
 
 // meet returns the classes in which the keys are compared: those of the given
-// filter, or else those that [key.Meet] finds for the files of both sides.
-func (p *pairing) meet(o *Options, ids, logs []*source.File) ([]key.Class, error) {
+// filter, or else those that [keys.Meet] finds for the files of both sides.
+func (p *pairing) meet(o *Options, ids, logs []*source.File) ([]keys.Class, error) {
 	ofIDs, err := p.classesOf(ids, p.ids)
 	if err != nil {
 		return nil, err
@@ -94,20 +95,20 @@ func (p *pairing) meet(o *Options, ids, logs []*source.File) ([]key.Class, error
 	if err != nil {
 		return nil, err
 	}
-	all := make([]key.Class, len(p.log))
+	all := make([]keys.Class, len(p.log))
 	for c := range all {
 		var ok bool
-		if all[c], ok = key.Meet(classesIn(ofIDs, c), classesIn(ofLogs, c)); !ok {
+		if all[c], ok = keys.Meet(classesIn(ofIDs, c), classesIn(ofLogs, c)); !ok {
 			return nil, p.mismatch(o.Type, c, classed{ids, ofIDs}, classed{logs, ofLogs})
 		}
 	}
 	if o.Filter == nil {
 		return all, nil
 	}
-	of := key.ClassesOf(o.Filter.KeyClasses())
+	of := keys.ClassesOf(o.Filter.KeyClasses())
 	for i, f := range ids {
 		at := fault.At{File: f.Name(), Column: p.idsText}
-		if err := key.Match(at, key.Side{Classes: of}, key.Side{Columns: p.ids, Classes: ofIDs[i], IDs: true}); err != nil {
+		if err := keys.Match(at, keys.Side{Classes: of}, keys.Side{Columns: p.ids, Classes: ofIDs[i], IDs: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +118,7 @@ func (p *pairing) meet(o *Options, ids, logs []*source.File) ([]key.Class, error
 // classed are the files of one side with the classes of their key columns.
 type classed struct {
 	files   []*source.File
-	classes [][]key.Class
+	classes [][]keys.Class
 }
 
 // mismatch returns an error that names the first two files in which key column c
@@ -138,13 +139,13 @@ func (p *pairing) mismatch(t Type, c int, ids, logs classed) error {
 
 // matchColumn compares the classes of key column c. If one column of the answer
 // holds the keys of both sides, a cast alone does not help.
-func (p *pairing) matchColumn(at fault.At, t Type, c int, ids, log key.Class) error {
+func (p *pairing) matchColumn(at fault.At, t Type, c int, ids, log keys.Class) error {
 	left, right := p.log[c], p.ids[c]
 	once := t.keepsIDs() && slices.Equal(left.Path, right.Path)
 	if once {
-		right.Path = key.Path{"NAME"}
+		right.Path = keys.Path{"NAME"}
 	}
-	err := key.Match(at, key.Side{Columns: []key.Column{right}, Classes: []key.Class{ids}}, key.Side{Columns: []key.Column{left}, Classes: []key.Class{log}})
+	err := keys.Match(at, keys.Side{Columns: []keys.Column{right}, Classes: []keys.Class{ids}}, keys.Side{Columns: []keys.Column{left}, Classes: []keys.Class{log}})
 	var e *fault.Error
 	if once && errors.As(err, &e) {
 		e.Hint = "give the ID's column another name, so that each side keeps its own, and " + e.Hint
@@ -153,12 +154,12 @@ func (p *pairing) matchColumn(at fault.At, t Type, c int, ids, log key.Class) er
 }
 
 // classesOf returns the classes of the key in each file.
-func (p *pairing) classesOf(files []*source.File, columns []key.Column) ([][]key.Class, error) {
+func (p *pairing) classesOf(files []*source.File, columns []keys.Column) ([][]keys.Class, error) {
 	options := p.options()
 	options.Classes = nil
-	var out [][]key.Class
+	var out [][]keys.Class
 	for _, f := range files {
-		enc, err := key.NewEncoder(f.Schema(), columns, options)
+		enc, err := keys.NewEncoder(f.Schema(), columns, options)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
@@ -168,7 +169,7 @@ func (p *pairing) classesOf(files []*source.File, columns []key.Column) ([][]key
 }
 
 // classesIn returns the class that column c has in each file.
-func classesIn(files [][]key.Class, c int) (classes []key.Class) {
+func classesIn(files [][]keys.Class, c int) (classes []keys.Class) {
 	for _, f := range files {
 		classes = append(classes, f[c])
 	}
@@ -202,7 +203,7 @@ func (p *pairing) typeText(ids, logs []*source.File) error {
 // before float32. If some files have signed and some unsigned 64-bit integers, which no
 // integer type covers, it
 // is a decimal.
-func (p *pairing) logType(c key.Column, logs []*source.File) (t arrow.DataType, err error) {
+func (p *pairing) logType(c keys.Column, logs []*source.File) (t arrow.DataType, err error) {
 	var signed, unsigned bool
 	for _, f := range logs {
 		field, err := c.Resolve(f.Schema(), p.ignoreCase)
@@ -224,20 +225,20 @@ func (p *pairing) logType(c key.Column, logs []*source.File) (t arrow.DataType, 
 }
 
 func isInteger(t arrow.DataType) bool {
-	c, err := key.ClassOf(t)
-	return err == nil && c == key.Integer
+	c, err := keys.ClassOf(t)
+	return err == nil && c == keys.Integer
 }
 
 func isFloat(t arrow.DataType) bool {
-	c, err := key.ClassOf(t)
-	return err == nil && c == key.Float
+	c, err := keys.ClassOf(t)
+	return err == nil && c == keys.Float
 }
 
 // readsAsUUID reports whether text compared with columns of type t stays text,
 // because the rule turns it into UUIDs.
 func (p *pairing) readsAsUUID(t arrow.DataType) bool {
-	c, err := key.ClassOf(t)
-	return err == nil && c == key.Fixed(16) && p.rule&key.UUID != 0
+	c, err := keys.ClassOf(t)
+	return err == nil && c == keys.Fixed(16) && p.rule&keys.UUID != 0
 }
 
 // textType returns the type as which text is read to be compared with a column of
@@ -253,20 +254,20 @@ func textType(t arrow.DataType) arrow.DataType {
 			break
 		}
 	}
-	switch c, err := key.ClassOf(t); {
-	case c == key.Bytes && t.ID() != arrow.STRING && t.ID() != arrow.LARGE_STRING && t.ID() != arrow.STRING_VIEW:
+	switch c, err := keys.ClassOf(t); {
+	case c == keys.Bytes && t.ID() != arrow.STRING && t.ID() != arrow.LARGE_STRING && t.ID() != arrow.STRING_VIEW:
 		return arrow.BinaryTypes.Binary
-	case err != nil, c == key.Bytes, c == key.Null:
+	case err != nil, c == keys.Bytes, c == keys.Null:
 		return nil
-	case c == key.Integer && t.ID() == arrow.UINT64:
+	case c == keys.Integer && t.ID() == arrow.UINT64:
 		return t
-	case c == key.Integer:
+	case c == keys.Integer:
 		return arrow.PrimitiveTypes.Int64
-	case c == key.Float && t.ID() == arrow.FLOAT32:
+	case c == keys.Float && t.ID() == arrow.FLOAT32:
 		return t
-	case c == key.Float:
+	case c == keys.Float:
 		return arrow.PrimitiveTypes.Float64
-	case c == key.Date:
+	case c == keys.Date:
 		return arrow.FixedWidthTypes.Date32
 	}
 	return t

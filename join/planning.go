@@ -6,12 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // PlanOptions describe the machines that a plan is for. The zero value is usable.
@@ -161,7 +161,7 @@ func (t *task) sample(ctx context.Context, pieces []source.Piece, columns string
 // compare compares the log's sample with all IDs, about idRows, or, if these are
 // too many, with a sample of them. Nil: the IDs cannot be sampled. bounds are those
 // of all IDs; nil: unknown.
-func (t *task) compare(ctx context.Context, x *plan.Index, idRows float64, o plan.Options) (*plan.Matches, *key.Bounds, error) {
+func (t *task) compare(ctx context.Context, x *plan.Index, idRows float64, o plan.Options) (*plan.Matches, *keys.Bounds, error) {
 	if idRows > float64(o.IDRows) {
 		runs := max(2, int(min(o.IDRows/int64(o.RunRows), math.MaxInt32)))
 		ids, ok, err := t.sample(ctx, t.idPieces, t.keys.idsText, runs, o.RunRows)
@@ -175,16 +175,16 @@ func (t *task) compare(ctx context.Context, x *plan.Index, idRows float64, o pla
 }
 
 // compareAll reads all IDs and counts those whose key is in the log's sample.
-func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *key.Bounds, error) {
+func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *keys.Bounds, error) {
 	type worker struct {
 		hits     *plan.Hits
-		bounds   *key.Bounds
+		bounds   *keys.Bounds
 		distinct *plan.Distinct
 	}
 	var mu sync.Mutex
 	var all []*worker
 	err := t.eachIDKey(ctx, 0, func() (func(*keyscan.Keys) error, error) {
-		w := &worker{hits: x.NewHits(), bounds: key.NewBounds(t.keys.classes), distinct: plan.NewDistinct()}
+		w := &worker{hits: x.NewHits(), bounds: keys.NewBounds(t.keys.classes), distinct: plan.NewDistinct()}
 		mu.Lock()
 		all = append(all, w)
 		mu.Unlock()
@@ -201,7 +201,7 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 		return nil, nil, err
 	}
 	distinct := plan.NewDistinct()
-	bounds := key.NewBounds(t.keys.classes)
+	bounds := keys.NewBounds(t.keys.classes)
 	var hits []*plan.Hits
 	for _, w := range all {
 		hits = append(hits, w.hits)
@@ -213,14 +213,14 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 
 // skips returns what the log's statistics let a scan skip, given the bounds of the
 // IDs.
-func (t *task) skips(ctx context.Context, bounds *key.Bounds) (*plan.Skips, error) {
+func (t *task) skips(ctx context.Context, bounds *keys.Bounds) (*plan.Skips, error) {
 	if bounds == nil {
 		return nil, nil
 	}
 	const groups = 256
 	f := t.idPlan.Spec.Header()
-	for i := range f.Key {
-		f.Key[i].Min, f.Key[i].Max, _ = bounds.Column(i)
+	for i := range f.Facts().Key {
+		f.Facts().Key[i].Min, f.Facts().Key[i].Max, _ = bounds.Column(i)
 	}
 	s, err := keyscan.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
 	if err != nil || s.RowGroups.Load() == 0 {

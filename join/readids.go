@@ -10,17 +10,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // idRows receives a batch of ID rows in the form of task.idForm. The batch is valid
 // until it returns.
-type idRows = func(f *source.File, b table.Batch, k *key.Batch) error
+type idRows = func(f *source.File, b table.Batch, k *keys.Batch) error
 
 // idForm returns the form in which rows of the IDs are held.
 func (t *task) idForm() (table.Form, error) {
@@ -36,7 +36,7 @@ func (t *task) idForm() (table.Form, error) {
 
 func (t *task) recordForm() (*table.RecordForm, error) {
 	ids := t.answer.ids
-	enc, err := key.NewEncoder(ids.schema, t.keys.ids, t.keys.options())
+	enc, err := keys.NewEncoder(ids.schema, t.keys.ids, t.keys.options())
 	return &table.RecordForm{Schema: ids.schema, Held: ids.held, Encoder: enc, Mem: t.opts.Mem}, err
 }
 
@@ -83,7 +83,7 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 		if f != enc.file {
 			before = 0
 		}
-		err = enc.with(f, r.Record, func(b table.Batch, k *key.Batch) error {
+		err = enc.with(f, r.Record, func(b table.Batch, k *keys.Batch) error {
 			before += int64(k.Len)
 			if t.opts.Prepares != nil {
 				t.opts.Prepares(true, int64(k.Len))
@@ -126,7 +126,7 @@ func (t *task) eachPassing(ctx context.Context, m keyscan.Predicate, fn idRows) 
 			return 0, 0, err
 		}
 		f := t.idPieces[r.Piece].File
-		err = enc.with(f, r.Record, func(b table.Batch, k *key.Batch) error { return fn(f, b, k) })
+		err = enc.with(f, r.Record, func(b table.Batch, k *keys.Batch) error { return fn(f, b, k) })
 		r.Record.Release()
 		if err != nil {
 			return 0, 0, err
@@ -137,7 +137,7 @@ func (t *task) eachPassing(ctx context.Context, m keyscan.Predicate, fn idRows) 
 
 // inGroup adds the row group to an error about the keys of a batch that has before
 // rows of the file before it.
-func inGroup(err error, f *source.File, before int64, batch *key.Batch) error {
+func inGroup(err error, f *source.File, before int64, batch *keys.Batch) error {
 	var e *fault.Error
 	first, faulty := batch.Faulty()
 	if !faulty || !errors.As(err, &e) {
@@ -164,8 +164,8 @@ type idEncoder struct {
 	*task
 	form  *table.RecordForm
 	file  *source.File
-	enc   *key.Encoder
-	batch key.Batch
+	enc   *keys.Encoder
+	batch keys.Batch
 }
 
 func (t *task) newIDEncoder() (*idEncoder, error) {
@@ -174,14 +174,14 @@ func (t *task) newIDEncoder() (*idEncoder, error) {
 }
 
 // with calls fn with the record, dictionaries replaced by values, and its keys.
-func (e *idEncoder) with(f *source.File, rec arrow.Record, fn func(table.Batch, *key.Batch) error) error {
+func (e *idEncoder) with(f *source.File, rec arrow.Record, fn func(table.Batch, *keys.Batch) error) error {
 	plain, err := take.PlainRecord(e.opts.Mem, rec)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	defer plain.Release()
 	if e.file != f {
-		if e.enc, err = key.NewEncoder(plain.Schema(), e.keys.ids, e.keys.options()); err != nil {
+		if e.enc, err = keys.NewEncoder(plain.Schema(), e.keys.ids, e.keys.options()); err != nil {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		e.file = f

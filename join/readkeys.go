@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keyWork returns a worker's function for batches of keys, see
@@ -41,13 +41,13 @@ func (t *task) readIDs(ctx context.Context) context.Context {
 
 // eachLogKey reads the keys of the log, each key of a dictionary once. A filter of the
 // IDs, if not nil, answers Keys.Probe.
-func (t *task) eachLogKey(ctx context.Context, filter *codec.Filter, threads int, work keyWork) error {
+func (t *task) eachLogKey(ctx context.Context, filter *filters.Filter, threads int, work keyWork) error {
 	ctx = progress.With(ctx, t.prepares(false))
 	_, _, err := keyscan.Read(ctx, t.pieces, t.logKeys(filter, threads), work)
 	return err
 }
 
-func (t *task) logKeys(filter *codec.Filter, threads int) keyscan.ReadOptions {
+func (t *task) logKeys(filter *filters.Filter, threads int) keyscan.ReadOptions {
 	o := t.keysOf(t.keys.logText, threads)
 	o.Filter, o.Distinct = filter, true
 	return o
@@ -79,7 +79,7 @@ func decides(k *keyscan.Keys) bool {
 
 // hasAll returns an error if a key of the batch is missing in the filter: it was built from
 // other IDs, and would lose their rows.
-func hasAll(filter *codec.Filter, batch *key.Batch, file string) error {
+func hasAll(filter *filters.Filter, batch *keys.Batch, file string) error {
 	passed, err := filter.ProbeBatch(batch, nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // If the IDs are too many to hold, the log determines which of them are needed:
@@ -25,7 +25,7 @@ import (
 // are held needlessly; they do not change the answer.
 
 // logSeed is the seed of the hash of a filter of the log. A filter of the IDs that
-// pass it has another, see [filterbuild.Options]; otherwise both would share their
+// pass it has another, see [builds.Options]; otherwise both would share their
 // false positives.
 const logSeed = 1
 
@@ -34,19 +34,19 @@ const logSeed = 1
 // serves for the scan. With Reverse the filter of the log has all of its keys, and
 // a filter of the IDs held serves for the scan.
 func (a *attempt) reduce(ctx context.Context, s Strategy) (*held, error) {
-	filter := a.opts.Filter
+	filter := a.opts.filter()
 	if s == Broadcast && filter == nil {
 		var err error
 		if filter, err = a.idFilter(ctx); err != nil {
 			return nil, err
 		}
 	}
-	ofLog, err := a.logFilter(ctx, filter)
+	ofLog, err := a.logFilter(ctx, (*filters.Filter)(filter))
 	if err != nil {
 		return nil, err
 	}
 	side := a.newSide()
-	h, err := a.keep(ctx, ofLog, filter, heldIDs{side})
+	h, err := a.keep(ctx, ofLog, (*filters.Filter)(filter), heldIDs{side})
 	if err == nil {
 		err = side.Seal()
 	}
@@ -60,7 +60,7 @@ func (a *attempt) reduce(ctx context.Context, s Strategy) (*held, error) {
 
 // idFilter builds the filter of all IDs in a pass of its own, after one that counts
 // the IDs if the files do not say how many there are.
-func (a *attempt) idFilter(ctx context.Context) (*codec.Filter, error) {
+func (a *attempt) idFilter(ctx context.Context) (*filters.Filter, error) {
 	plan := a.idPlan
 	if !plan.Sized() {
 		var n atomic.Uint64
@@ -87,12 +87,12 @@ func (a *attempt) idFilter(ctx context.Context) (*codec.Filter, error) {
 
 // logFilter returns a filter of the log's keys: of all, or of those that pass a
 // filter of the IDs.
-func (a *attempt) logFilter(ctx context.Context, ofIDs *codec.Filter) (*codec.Filter, error) {
+func (a *attempt) logFilter(ctx context.Context, ofIDs *filters.Filter) (*filters.Filter, error) {
 	opts, err := a.logFilterOptions()
 	if err != nil {
 		return nil, err
 	}
-	return a.buildBloom(ctx, a.logs, opts, func(b *filterbuild.Builder) error {
+	return a.buildBloom(ctx, a.logs, opts, func(b *builds.Builder) error {
 		return a.eachLogKey(ctx, ofIDs, b.Workers(), func() (func(*keyscan.Keys) error, error) {
 			add, err := adder(b)
 			return func(k *keyscan.Keys) error {
@@ -107,12 +107,12 @@ func (a *attempt) logFilter(ctx context.Context, ofIDs *codec.Filter) (*codec.Fi
 }
 
 // logFilterOptions returns how the filter of the log is built.
-func (t *task) logFilterOptions() (filterbuild.Options, error) {
+func (t *task) logFilterOptions() (builds.Options, error) {
 	opts := t.filterOptions(t.keys.logText)
 	opts.FPR, opts.Seed = plan.LogFPR, logSeed
 	// IDs outside the range of the log's keys must be read all the same if each is
 	// checked: against the given filter, by the rule, or by a cast.
-	cast := slices.ContainsFunc(t.keys.ids, func(c key.Column) bool { return c.Cast != nil })
+	cast := slices.ContainsFunc(t.keys.ids, func(c keys.Column) bool { return c.Cast != nil })
 	opts.NoKeyRange = t.opts.Filter != nil || t.keys.rule != 0 || cast
 	for _, f := range t.logs {
 		n := rowfilter.MostRows(source.Piece{File: f, Hi: f.NumGroups()})

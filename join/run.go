@@ -37,7 +37,7 @@ func (t *task) start(ctx context.Context) (*running, error) {
 	}
 	return &running{
 		pass: pass{task: t, held: h, model: &plan.Model{Sizes: sizes, Limits: t.limits()}, tally: new(tally)},
-		plan: p, strategy: strategy, fprAsked: h.filter.FPRAsked, fprPredicted: h.filter.FPR(),
+		plan: p, strategy: strategy, fprAsked: h.filter.Facts().FPRAsked, fprPredicted: h.filter.FPR(),
 	}, nil
 }
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/plan"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // pass joins the log with the IDs held, and counts.
@@ -127,15 +127,15 @@ func (t *task) pieceOf(part source.Piece) (int, error) {
 type logEncoder struct {
 	*task
 	file  *source.File
-	enc   *key.Encoder
-	batch key.Batch
+	enc   *keys.Encoder
+	batch keys.Batch
 }
 
 // keysOf returns the keys of a record, valid until the next call.
-func (e *logEncoder) keysOf(f *source.File, rec arrow.Record) (*key.Batch, error) {
+func (e *logEncoder) keysOf(f *source.File, rec arrow.Record) (*keys.Batch, error) {
 	if e.file != f {
 		var err error
-		if e.enc, err = key.NewEncoder(rec.Schema(), e.keys.log, e.keys.options()); err != nil {
+		if e.enc, err = keys.NewEncoder(rec.Schema(), e.keys.log, e.keys.options()); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		e.file = f

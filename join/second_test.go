@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -92,7 +93,7 @@ func TestKeysWithinASecond(t *testing.T) {
 		filter := filterOf(t, idFiles, "k", codec.WantBloom, 1e-9)
 		for layout, logs := range layouts {
 			what := fmt.Sprintf("%s in %s", dt, layout)
-			s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: filter}}}, logs...)
+			s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}}, logs...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,10 +113,10 @@ func TestKeysWithinASecond(t *testing.T) {
 			if skipped := s.Stats().RowGroupsSkipped + s.Stats().PagesSkipped; dt.ID() == arrow.TIMESTAMP && skipped == 0 {
 				t.Errorf("%s: the scan skips nothing", what)
 			}
-			var given *codec.Filter
+			var given *filters.Filter
 			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle, join.Lookup} {
 				for typ, want := range map[join.Type][]string{join.Anti: others, join.Inner: members} {
-					got, err := run(t, idFiles, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Filter: given, Threads: 2})
+					got, err := run(t, idFiles, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Filter: (*codec.Filter)(given), Threads: 2})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -21,9 +21,11 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -89,7 +91,7 @@ func sharedInputs(t testing.TB, codec string) (ids, logs string) {
 // shared are opened files that several uses have at the same time.
 type shared struct {
 	ids, logs []*partition.File
-	filter    *codec.Filter
+	filter    *filters.Filter
 	dir       string
 }
 
@@ -128,7 +130,7 @@ func uses() []use {
 			return fmt.Sprint(sc.Stats().RowsIn, sc.Stats().RowsOut), err
 		}},
 		{"build", func(ctx context.Context, s *shared, _ int) (string, error) {
-			p, err := filterbuild.NewPlan(s.ids, filterbuild.Options{Key: "id", Kind: codec.WantBloom})
+			p, err := builds.NewPlan(door.In(s.ids), builds.Options{Key: "id", Kind: codec.WantBloom})
 			if err != nil {
 				return "", err
 			}
@@ -222,7 +224,7 @@ func uses() []use {
 }
 
 func (s *shared) scanner() (*partition.Scanner, error) {
-	return partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: s.filter, Key: "user"}}, Threads: 2}, s.logs...)
+	return partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(s.filter), Key: "user"}}, Threads: 2}, s.logs...)
 }
 
 func (s *shared) join(o join.Options) (*join.Join, error) {
@@ -269,7 +271,7 @@ func TestSharedFiles(t *testing.T) {
 	all, dir := uses(), t.TempDir()
 	for _, compression := range []string{"snappy", "none"} {
 		idDir, logDir := sharedInputs(t, compression)
-		var filter *codec.Filter
+		var filter *filters.Filter
 		var want []string // of each use alone, of local files
 		for _, store := range []storage.Source{storage.Local{}, unmapped{}} {
 			opened := func() *shared {
@@ -285,7 +287,7 @@ func TestSharedFiles(t *testing.T) {
 			}
 			if want == nil {
 				alone := opened()
-				plan, err := filterbuild.NewPlan(alone.ids, filterbuild.Options{Key: "id"})
+				plan, err := builds.NewPlan(door.In(alone.ids), builds.Options{Key: "id"})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,15 +7,15 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/shuffle"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // shuffled holds IDs on disk, from which it yields rounds: pieces of the log, each
@@ -24,15 +24,15 @@ type shuffled struct {
 	*shuffle.Shuffle
 	task    *task
 	account *budget.Account
-	filter  *codec.Filter  // of the IDs on disk
-	groups  []source.Piece // of one row group each
+	filter  *filters.Filter // of the IDs on disk
+	groups  []source.Piece  // of one row group each
 	first   map[*source.File]int
 }
 
 // shuffle puts what the log and the IDs have in common on disk, by key, if even the
 // IDs that the log has exceed the memory.
 func (a *attempt) shuffle(ctx context.Context) (_ *held, err error) {
-	ofLog, err := a.logFilter(ctx, a.opts.Filter)
+	ofLog, err := a.logFilter(ctx, a.opts.filter())
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (a *attempt) shuffle(ctx context.Context) (_ *held, err error) {
 		}
 	}()
 	ids := &spilledIDs{to: s.Shuffle}
-	h, err := a.keep(ctx, ofLog, a.opts.Filter, ids)
+	h, err := a.keep(ctx, ofLog, a.opts.filter(), ids)
 	if err := cmp.Or(err, ids.close()); err != nil {
 		return nil, err
 	}
@@ -87,12 +87,12 @@ type spilledIDs struct {
 }
 
 // worker implements keeper.
-func (d *spilledIDs) worker() (func(k *key.Batch, some []uint32) error, error) {
+func (d *spilledIDs) worker() (func(k *keys.Batch, some []uint32) error, error) {
 	w, err := d.writer()
 	if err != nil {
 		return nil, err
 	}
-	return func(k *key.Batch, some []uint32) error { return w.Add(nil, k, some, 0) }, nil
+	return func(k *keys.Batch, some []uint32) error { return w.Add(nil, k, some, 0) }, nil
 }
 
 func (d *spilledIDs) writer() (*shuffle.IDWriter, error) {
@@ -107,7 +107,7 @@ func (d *spilledIDs) writer() (*shuffle.IDWriter, error) {
 }
 
 // addRows implements keeper.
-func (d *spilledIDs) addRows(b table.Batch, k *key.Batch, some []uint32, first int64) (err error) {
+func (d *spilledIDs) addRows(b table.Batch, k *keys.Batch, some []uint32, first int64) (err error) {
 	if d.rows == nil {
 		if d.rows, err = d.writer(); err != nil {
 			return err
@@ -255,7 +255,7 @@ func (s *shuffled) keysOf(ctx context.Context, g source.Piece) (*table.Side, err
 func (s *shuffled) eachUnmatched(ctx context.Context, fn func(b table.Batch, rows []uint32) error) error {
 	matched, n := s.MatchedRows(), int64(0)
 	var rows []uint32
-	_, _, err := s.task.eachIDRow(ctx, nil, func(_ *source.File, b table.Batch, k *key.Batch) error {
+	_, _, err := s.task.eachIDRow(ctx, nil, func(_ *source.File, b table.Batch, k *keys.Batch) error {
 		rows = rows[:0]
 		for row := range k.Len {
 			has, err := matched.Has(n)

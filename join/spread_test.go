@@ -43,7 +43,7 @@ func TestSpreadOfRepeatedKeys(t *testing.T) {
 		logs := open(t, partition.OpenOptions{}, writeTable(t, rec, 1, 1, format))
 		for _, typ := range types {
 			for _, strategy := range []join.Strategy{join.Lookup, join.Shuffle} {
-				got, err := run(t, idFiles, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Filter: filter, Threads: 2})
+				got, err := run(t, idFiles, logs, join.Options{On: "k", Type: typ, Strategy: strategy, Filter: (*codec.Filter)(filter), Threads: 2})
 				if err != nil {
 					t.Fatal(err)
 				}

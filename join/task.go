@@ -9,12 +9,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -28,7 +28,7 @@ type task struct {
 	idPieces []source.Piece
 	keys     *pairing
 	answer   *answer
-	idPlan   *filterbuild.Plan // of a filter of the IDs
+	idPlan   *builds.Plan // of a filter of the IDs
 }
 
 // newTask prepares a join. With counts, rows of the answer are counted, not made.
@@ -53,7 +53,7 @@ func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error)
 	if t.idPlan, err = t.newIDPlan(0); err != nil {
 		return nil, err
 	}
-	copy(ids, door.In(t.idPlan.Files()))
+	copy(ids, t.idPlan.Files())
 	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}
@@ -78,15 +78,15 @@ func (t *task) counting() *task {
 
 // newIDPlan plans the filter of the IDs. capacity bounds their number; 0: the files
 // determine it.
-func (t *task) newIDPlan(capacity uint64) (*filterbuild.Plan, error) {
+func (t *task) newIDPlan(capacity uint64) (*builds.Plan, error) {
 	opts := t.filterOptions(t.keys.idsText)
 	opts.FPR, opts.Expect = t.opts.FPR, capacity
-	return filterbuild.NewPlan(door.Out(t.ids), opts)
+	return builds.NewPlan(t.ids, opts)
 }
 
 // filterOptions returns the options of a filter over key columns that is built
 // within its part of the memory.
-func (t *task) filterOptions(columns string) filterbuild.Options {
+func (t *task) filterOptions(columns string) builds.Options {
 	opts := t.keys.filterOptions(columns)
 	opts.Normalize = t.opts.Normalize
 	opts.Threads, opts.Memory, opts.TempDir, opts.Mem = t.opts.Threads, t.filterBudget(), t.opts.TempDir, t.opts.Mem
@@ -134,7 +134,7 @@ func (t *task) bothRereadable() error {
 
 // checkFilter compares the rule of the given filter with the join's.
 func (t *task) checkFilter() error {
-	rule, err := key.RuleOf(t.opts.Filter.Normal())
+	rule, err := keys.RuleOf(t.opts.filter().Normal())
 	if err != nil {
 		return err
 	}

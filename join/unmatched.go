@@ -8,10 +8,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // errStop ends an iteration whose consumer wants no more.
@@ -68,7 +68,7 @@ func (p *pass) eachUnmatched(ctx context.Context, fn func(b table.Batch, rows []
 	}
 	side := p.held.side
 	var all, members, entries, rows []uint32
-	_, _, err := p.eachIDRow(ctx, nil, func(_ *source.File, b table.Batch, k *key.Batch) error {
+	_, _, err := p.eachIDRow(ctx, nil, func(_ *source.File, b table.Batch, k *keys.Batch) error {
 		all = table.UpTo(all, len(k.Rows))
 		members, entries = side.Find(k, all, members, entries)
 		rows = rows[:0]

@@ -25,9 +25,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -180,12 +180,12 @@ func compareRows(t *testing.T, what string, rec arrow.Record, columns []string, 
 }
 
 // keyPaths returns the paths of the columns that can be keys.
-func keyPaths(fields []arrow.Field, above key.Path) (out []key.Path) {
+func keyPaths(fields []arrow.Field, above keys.Path) (out []keys.Path) {
 	for _, f := range fields {
 		path := append(slices.Clone(above), f.Name)
 		if st, ok := f.Type.(*arrow.StructType); ok {
 			out = append(out, keyPaths(st.Fields(), path)...)
-		} else if c, err := key.ClassOf(f.Type); err == nil && c != key.Null { // no ID is of type null
+		} else if c, err := keys.ClassOf(f.Type); err == nil && c != keys.Null { // no ID is of type null
 			out = append(out, path)
 		}
 	}
@@ -193,7 +193,7 @@ func keyPaths(fields []arrow.Field, above key.Path) (out []key.Path) {
 }
 
 // keyOf returns the key of an expected row, "null" if it has none.
-func (v vector) keyOf(row []any, schema *arrow.Schema, path key.Path) string {
+func (v vector) keyOf(row []any, schema *arrow.Schema, path keys.Path) string {
 	at := schema.FieldIndices(path[0])[0]
 	value, dt := row[at], schema.Field(at).Type
 	for _, name := range path[1:] {
@@ -212,11 +212,11 @@ func (v vector) keyOf(row []any, schema *arrow.Schema, path key.Path) string {
 
 // filter builds filters from the column. They must let through all of its rows that
 // have a key.
-func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
+func (v vector) filter(t *testing.T, f *partition.File, path keys.Path) {
 	if dt := typeAt(t, f.Schema(), path); dt.ID() == arrow.NULL {
 		return // there are no IDs
 	}
-	column := key.Column{Path: path}.String()
+	column := keys.Column{Path: path}.String()
 	var want int64
 	for _, row := range v.Rows {
 		if v.keyOf(row, f.Schema(), path) != "null" {
@@ -224,7 +224,7 @@ func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 		}
 	}
 	filter := filterOf(t, []*partition.File{f}, column, codec.WantBloom, 1e-6)
-	s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: filter, Key: column}}})
+	s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter), Key: column}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,8 +237,8 @@ func (v vector) filter(t *testing.T, f *partition.File, path key.Path) {
 }
 
 // joins joins on the column, with every other of its values as IDs.
-func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path key.Path) {
-	column := key.Column{Path: path}.String()
+func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path keys.Path) {
+	column := keys.Column{Path: path}.String()
 	numbers := map[string]int{} // of the IDs
 	var places []int            // rows with these keys
 	seen := map[string]bool{"null": true}
@@ -283,7 +283,7 @@ func (v vector) joins(t *testing.T, f *partition.File, rec arrow.Record, path ke
 	}
 }
 
-func typeAt(t *testing.T, schema *arrow.Schema, path key.Path) arrow.DataType {
+func typeAt(t *testing.T, schema *arrow.Schema, path keys.Path) arrow.DataType {
 	t.Helper()
 	field, err := path.Resolve(schema, false)
 	if err != nil {
@@ -294,7 +294,7 @@ func typeAt(t *testing.T, schema *arrow.Schema, path key.Path) arrow.DataType {
 
 // idsOf returns an ID set of the keys of some rows, and their numbers. For a column
 // without a type, which has no keys, the set consists of integers.
-func idsOf(t *testing.T, rec arrow.Record, path key.Path, rows []int) *partition.File {
+func idsOf(t *testing.T, rec arrow.Record, path keys.Path, rows []int) *partition.File {
 	t.Helper()
 	column := rec.Column(rec.Schema().FieldIndices(path[0])[0])
 	for _, name := range path[1:] {
@@ -383,7 +383,7 @@ func (v vector) refused(t *testing.T) {
 	_, err = whole(t, files[0])
 	check("read", err)
 	for _, path := range keyPaths(files[0].Schema().Fields(), nil) {
-		column := key.Column{Path: path}.String()
+		column := keys.Column{Path: path}.String()
 		schema := files[0].Schema()
 		none := array.NewRecord(schema, nullArrays(t, schema), 1)
 		t.Cleanup(none.Release)

@@ -1,57 +1,50 @@
 package key_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// Values of different types compare by value: they become keys of the requested
-// class.
-func ExampleValueEncoder() {
-	enc := key.NewValueEncoder(key.Options{Classes: []key.Class{key.Integer}})
-	show := func(_ int, b *key.Batch) error {
-		ints, _ := b.Ints()
-		fmt.Println(ints)
-		return nil
+// filterOf returns a filter of keys.
+func filterOf(columns string, v key.Values) *codec.Filter {
+	b, err := filterbuild.NewBuilder(filterbuild.Options{Key: columns})
+	if err != nil {
+		log.Fatal(err)
 	}
-	for _, v := range []key.Values{key.Int64s([]int64{1, 2}), key.Uint64s([]uint64{1 << 63})} {
-		if err := enc.Encode(v, show); err != nil {
-			log.Fatal(err)
-		}
+	defer b.Close()
+	w, err := b.Worker()
+	if err != nil {
+		log.Fatal(err)
 	}
-	fmt.Println(enc.Encode(key.Strings([]string{"1"}), show))
+	if err := w.Add(v); err != nil {
+		log.Fatal(err)
+	}
+	f, _, err := b.Finish(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return f
+}
+
+// Values of different types compare by value.
+func Example() {
+	f := filterOf("id::int64", key.Int64s([]int64{1, 2}))
+	fmt.Println(f.Probe(key.Uint64s([]uint64{2, 1 << 63}), nil))
+	fmt.Println(f.Probe(key.Strings([]string{"1"}), nil))
 	// Output:
-	// [1 2]
-	// [9223372036854775808]
-	// mismatch: key class: want integer, got text or binary (convert the values to the class of the key)
+	// [0] <nil>
+	// [] mismatch: key class: want integer, got text or binary (convert the values to the class of the key)
 }
 
 // A composite key has one column of values per part.
 func ExampleColumns() {
-	users, days := []int64{7, 7}, []string{"Mon", "Tue"}
-	v := key.Columns(key.Int64s(users), key.Strings(days))
-	enc := key.NewValueEncoder(key.Options{Classes: []key.Class{key.Integer, key.Bytes}})
-	err := enc.Encode(v, func(_ int, b *key.Batch) error {
-		fmt.Println(len(b.Rows), "keys, equal:", string(b.Append(nil, 0)) == string(b.Append(nil, 1)))
-		return nil
-	})
-	fmt.Println(err)
+	f := filterOf("user::int64,day::string", key.Columns(key.Int64s([]int64{7}), key.Strings([]string{"Mon"})))
+	fmt.Println(f.Contains(key.Columns(key.Int64s([]int64{7, 7}), key.Strings([]string{"Mon", "Tue"})), nil))
 	// Output:
-	// 2 keys, equal: false
-	// <nil>
-}
-
-// A column is named by a path, and may have a cast.
-func ExampleParseColumns() {
-	columns, err := key.ParseColumns(`user.id::int64,"a.b"`)
-	for _, c := range columns {
-		fmt.Println(len(c.Path), c, c.Cast)
-	}
-	fmt.Println(err)
-	// Output:
-	// 2 user.id::int64 int64
-	// 1 "a.b" <nil>
-	// <nil>
+	// [true false] <nil>
 }

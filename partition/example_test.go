@@ -14,16 +14,17 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 const flights = "../testdata/flights/logs"
 
 // airports returns a filter of some airports.
-func airports(ctx context.Context, iata ...string) *codec.Filter {
-	b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "iata::string", FPR: 1e-6})
+func airports(ctx context.Context, iata ...string) *filters.Filter {
+	b, err := builds.NewBuilder(builds.Options{Key: "iata::string", FPR: 1e-6})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func airports(ctx context.Context, iata ...string) *codec.Filter {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := w.Add(key.Strings(iata)); err != nil {
+	if err := w.Add(keys.Strings(iata)); err != nil {
 		log.Fatal(err)
 	}
 	f, _, err := b.Finish(ctx)
@@ -52,7 +53,7 @@ func Example() {
 	}
 	defer partition.Close(files)
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match:   []dataset.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
+		Match:   []dataset.Match{{Filter: (*codec.Filter)(airports(ctx, "DFW", "IAH")), Key: "origin"}},
 		Columns: []string{"date", "origin"},
 	}, files...)
 	if err != nil {
@@ -86,7 +87,7 @@ func ExampleOutput_WriteScan() {
 	}
 	defer partition.Close(files)
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []dataset.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
+		Match: []dataset.Match{{Filter: (*codec.Filter)(airports(ctx, "DFW", "IAH")), Key: "origin"}},
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -117,7 +118,7 @@ func ExampleRecords() {
 	file := partition.Records("queue", schema, read, partition.RecordsOptions{})
 	ctx := context.Background()
 	s, err := partition.NewScanner(partition.ScanOptions{
-		Match: []dataset.Match{{Filter: airports(ctx, "DFW", "IAH"), Key: "origin"}},
+		Match: []dataset.Match{{Filter: (*codec.Filter)(airports(ctx, "DFW", "IAH")), Key: "origin"}},
 	})
 	if err != nil {
 		log.Fatal(err)

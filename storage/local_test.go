@@ -358,7 +358,7 @@ func TestLocalOpen(t *testing.T) {
 		return string(b[:n]), err
 	}
 	rest := func() {
-		if err := Rest(src); err != nil {
+		if err := src.(Rester).Rest(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -387,16 +387,6 @@ func TestLocalOpen(t *testing.T) {
 	says(t, "a file that was replaced", err, ErrChanged)
 	if err := src.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestLocalIsDir(t *testing.T) {
-	dir := t.TempDir()
-	file := put(t, filepath.Join(dir, "file"), "")
-	for name, want := range map[string]bool{dir: true, file: false, dir + "/new": false, dir + "/new/": true} {
-		if got := IsDir(t.Context(), Local{}, name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }
 

@@ -37,10 +37,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/glob"
+
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
@@ -222,80 +222,6 @@ type Resolver interface {
 	// Resolve returns the one name that all names of an object or directory have
 	// in common. It need not exist.
 	Resolve(name string) string
-}
-
-// Rest calls [Rester.Rest] if r has that method.
-func Rest(r Reader) error {
-	if r, ok := r.(Rester); ok {
-		return r.Rest()
-	}
-	return nil
-}
-
-// Prefetch calls [Prefetcher.Prefetch] if r has that method.
-func Prefetch(r Reader, ranges []Range) (release func()) {
-	if r, ok := r.(Prefetcher); ok && len(ranges) > 0 {
-		return r.Prefetch(ranges)
-	}
-	return func() {}
-}
-
-// Concurrency calls [Concurrent.Concurrency] if s has that method, else it returns 1.
-func Concurrency(s Source, name string) int {
-	if s, ok := s.(Concurrent); ok {
-		return max(s.Concurrency(name), 1)
-	}
-	return 1
-}
-
-// Changed calls [Checker.Changed] if r has that method.
-func Changed(r Reader) error {
-	if r, ok := r.(Checker); ok {
-		return r.Changed()
-	}
-	return nil
-}
-
-// Finish calls [Finisher.Finish] if w has that method.
-func Finish(w Writer) error {
-	if w, ok := w.(Finisher); ok {
-		return w.Finish()
-	}
-	return nil
-}
-
-// Sweep calls [Sweeper.Sweep] if s has that method.
-func Sweep(ctx context.Context, s Storage, name string) error {
-	if s, ok := s.(Sweeper); ok {
-		return s.Sweep(ctx, name)
-	}
-	return nil
-}
-
-// RemoveDir calls [DirRemover.RemoveDir] if s has that method.
-func RemoveDir(ctx context.Context, s Storage, name string) error {
-	if s, ok := s.(DirRemover); ok {
-		return s.RemoveDir(ctx, name)
-	}
-	return nil
-}
-
-// Resolve calls [Resolver.Resolve] if s has that method, else it returns name.
-func Resolve(s Source, name string) string {
-	if s, ok := s.(Resolver); ok {
-		return s.Resolve(name)
-	}
-	return name
-}
-
-// IsDir reports whether name is a directory, or must be one because it ends in
-// a slash.
-func IsDir(ctx context.Context, s Source, name string) bool {
-	if name != "" && os.IsPathSeparator(name[len(name)-1]) {
-		return true
-	}
-	o, err := s.Stat(ctx, name)
-	return err == nil && o.Type.IsDir()
 }
 
 // ManifestLister is implemented by sources that see, while they list, which directories are

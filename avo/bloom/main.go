@@ -1,6 +1,6 @@
 // Command bloom writes the kernels of package bloom, in AVX2 and AVX-512:
 //
-//	go run ./bloom -out ../bloom/split_amd64.s -stubs ../bloom/split_amd64.go -pkg bloom
+//	go run ./bloom -out ../internal/bloom/split_amd64.s -stubs ../internal/bloom/split_amd64.go -pkg bloom
 //
 // Each kernel runs over a batch of hashes. For the first `far` of them it also
 // prefetches the block of the hash `ahead` positions later: the loads of a filter

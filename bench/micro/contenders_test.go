@@ -13,7 +13,7 @@ import (
 	parquet "github.com/parquet-go/parquet-go/bloom"
 	"github.com/zeebo/xxh3"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 )
 
 // filter is a measured filter. Keys are integers; both methods include hashing.

@@ -8,8 +8,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/bloomjoin/bloomjoin/bench/internal/keyset"
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
 )
 
 // exactSet and roaringSet are exact sets of integers; the latter is the most common Go

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -150,7 +150,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 	log := a.log(with(unmatched(5000), 500, 2))
 	name := a.build()
 	tampered := func(change func(*bloom.Filter)) string {
-		f, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
+		f, err := filters.Load(t.Context(), storage.Local{}, name, filters.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +159,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		change(bits)
 		f.SetBloom(bits)
 		other := filepath.Join(t.TempDir(), "tampered.bjf")
-		if _, err := codec.Save(t.Context(), storage.Local{}, other, f, codec.Options{}); err != nil {
+		if _, err := filters.Save(t.Context(), storage.Local{}, other, f, filters.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		a.must("inspect", "--check", "--json", other) // the file is valid
@@ -213,7 +213,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 func TestNoAlarmOfAHeavyKey(t *testing.T) {
 	a := newAlarms(t)
 	name := a.build()
-	f, err := codec.Load(t.Context(), storage.Local{}, name, codec.Limits{})
+	f, err := filters.Load(t.Context(), storage.Local{}, name, filters.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

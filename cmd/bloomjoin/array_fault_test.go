@@ -29,7 +29,7 @@ func TestArrayKilled(t *testing.T) {
 func TestS3ArrayKilled(t *testing.T) {
 	g := storetest.S3(t)
 	g.Setenv(t)
-	killedOften(t, objects{t, g}, kills(t, cases.Count(3, 6, 200)))
+	killedOften(t, inBucket{t, g}, kills(t, cases.Count(3, 6, 200)))
 	if left := g.Uploads(t); len(left) > 0 {
 		t.Errorf("unfinished: %q", left)
 	}
@@ -39,7 +39,7 @@ func TestS3ArrayKilled(t *testing.T) {
 func TestS3ArrayFaults(t *testing.T) {
 	g := storetest.S3(t)
 	g.Setenv(t)
-	for i, a := range arrays(t, objects{t, g}, cases.Count(3, 3, 8)) {
+	for i, a := range arrays(t, inBucket{t, g}, cases.Count(3, 3, 8)) {
 		for k, f := range []slowproxy.Faults{{Fail: 0.3}, {Fail: 0.2, Cut: 0.1}}[:cases.Count(1, 1, 2)] {
 			what := fmt.Sprintf("%+v", f)
 			f.Seed = uint64(2*i + k)

@@ -64,16 +64,16 @@ func (f folder) files() map[string]string {
 	return withoutInputs(snapshotOf(f.T, f.dir))
 }
 
-// objects is a place in a bucket.
-type objects struct {
+// inBucket is a place in a bucket.
+type inBucket struct {
 	*testing.T
 	*storetest.Gateway
 }
 
-func (o objects) name(rel string) string  { return o.Gateway.Name(rel) }
-func (o objects) put(rel, content string) { o.Gateway.Put(o.T, rel, []byte(content)) }
+func (o inBucket) name(rel string) string  { return o.Gateway.Name(rel) }
+func (o inBucket) put(rel, content string) { o.Gateway.Put(o.T, rel, []byte(content)) }
 
-func (o objects) remove(rel string) {
+func (o inBucket) remove(rel string) {
 	for _, key := range o.Keys(o.T) {
 		if key == rel || strings.HasPrefix(key, rel+"/") {
 			o.Gateway.Remove(o.T, key)
@@ -81,7 +81,7 @@ func (o objects) remove(rel string) {
 	}
 }
 
-func (o objects) files() map[string]string {
+func (o inBucket) files() map[string]string {
 	all := map[string]string{}
 	for _, key := range o.Keys(o.T) {
 		if !isInput(key) {

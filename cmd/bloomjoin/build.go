@@ -13,19 +13,19 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	codecbloom "github.com/bloomjoin/bloomjoin/codec/bloom"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/address"
-	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // buildFlags holds the flags of build.
@@ -93,8 +93,8 @@ const (
 )
 
 // buildOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, source.Opening, error) {
-	opts := filterbuild.Options{Key: o.key, FPR: o.fpr, Expect: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
+func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source.Opening, error) {
+	opts := builds.Options{Key: o.key, FPR: o.fpr, Expect: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Expect, opts.Room = o.capacity, true
 	}
@@ -112,7 +112,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, s
 	if err := o.keyOf(&opts, args); err != nil {
 		return opts, open, err
 	}
-	columns, err := key.ParseColumns(opts.Key)
+	columns, err := keys.ParseColumns(opts.Key)
 	if err != nil {
 		return opts, open, usagef("--key: %w", err)
 	}
@@ -120,18 +120,20 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, s
 		return opts, open, err
 	}
 	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
-	if _, err := key.ParseRule(o.normalize); err != nil {
+	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return opts, open, usagef("--normalize %w", err)
 	}
 	opts.Normalize = o.normalize
-	if opts.Geometry, err = geometryOf(o.geometry); err != nil {
+	geometry, err := geometryOf(o.geometry)
+	if err != nil {
 		return opts, open, err
 	}
+	opts.Geometry = codecbloom.Geometry(geometry)
 	if o.maxSize != "" {
 		if opts.MaxSize, err = parseSize(o.maxSize); err != nil {
 			return opts, open, usagef("--max-size: %w", err)
 		}
-		least := max(opts.Geometry, bloom.Split256).BlockBytes()
+		least := max(geometry, bloom.Split256).BlockBytes()
 		if opts.MaxSize < least {
 			return opts, open, usagef("--max-size %s: want %d bytes or more", o.maxSize, least)
 		}
@@ -162,7 +164,7 @@ const lineKey = "id"
 // keyOf sets the key columns in the options. --key is optional if there is one ID a
 // line. Names of files with columns are refused here; other such files are refused when
 // they are open.
-func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
+func (o *buildFlags) keyOf(opts *builds.Options, args []string) error {
 	if o.key != "" {
 		return nil
 	}
@@ -254,11 +256,11 @@ type buildReport struct {
 	BytesRead    int64   `json:"bytes_read"`
 	// Workers, how they shared the filter, passes over the IDs, and bytes spilled to
 	// disk, of build.
-	Threads      int                 `json:"threads,omitempty"`
-	Sharing      filterbuild.Sharing `json:"sharing,omitempty"`
-	Passes       int                 `json:"passes,omitempty"`
-	SpilledBytes int64               `json:"spilled_bytes,omitempty"`
-	Digest       string              `json:"digest"`
+	Threads      int            `json:"threads,omitempty"`
+	Sharing      builds.Sharing `json:"sharing,omitempty"`
+	Passes       int            `json:"passes,omitempty"`
+	SpilledBytes int64          `json:"spilled_bytes,omitempty"`
+	Digest       string         `json:"digest"`
 }
 
 func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
@@ -280,7 +282,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	var plan *filterbuild.Plan
+	var plan *builds.Plan
 	if list != nil {
 		defer func() { _ = list.Close() }()
 		plan, err = c.planListed(ctx, o, list, opts, open)
@@ -290,7 +292,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	files := door.In(plan.Files())
+	files := plan.Files()
 	defer source.Close(files)
 	run := &output.Run{Log: files, List: list}
 	notes := []string{textKeys(files, o.ids.keyType, plan.Spec.Classes), undivided(files, opts.Shard)}
@@ -299,18 +301,18 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	} else if done {
 		return c.done(ctx, "build", o.out, start, output.ErrDone)
 	}
-	add, end := c.progress("reading IDs", door.PiecesIn(plan.Pieces()))
+	add, end := c.progress("reading IDs", plan.Pieces())
 	plan.SetProgress(add)
 	f, rep, err := plan.Build(ctx)
 	end()
 	if err != nil {
 		return err
 	}
-	short := filterbuild.Check(f, rep)
+	short := builds.Check(f, rep)
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
-	size, err := codec.Save(ctx, c.store(), o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
+	size, err := filters.Save(ctx, c.store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}
@@ -353,8 +355,8 @@ func undivided(files []*source.File, s dataset.Shard) string {
 }
 
 // sameDivision reports whether a filter's inputs were divided like those of a plan.
-func sameDivision(f *codec.Filter, plan *filterbuild.Plan) bool {
-	return f.Partial == nil || f.Partial.Division == plan.Division
+func sameDivision(f *filters.Filter, plan *builds.Plan) bool {
+	return f.Facts().Partial == nil || f.Facts().Partial.Division == plan.Division
 }
 
 // checkNumbers refuses numbers that were given and cannot be meant.
@@ -373,7 +375,7 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 
 // planNamed opens the files that the names stand for, and plans the build from them. The
 // caller closes the plan's files.
-func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts builds.Options, open source.Opening) (*builds.Plan, error) {
 	files, err := c.open(cmd, names, open)
 	if err != nil {
 		return nil, err
@@ -389,7 +391,7 @@ func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts 
 }
 
 // planListed plans the build from a list of inputs. The caller closes the plan's files.
-func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, opts builds.Options, open source.Opening) (*builds.Plan, error) {
 	if err := c.budgets(&open); err != nil {
 		return nil, err
 	}
@@ -405,11 +407,11 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 			return nil, fmt.Errorf("%s: --key COL is required: name the column that holds the IDs", in.Name)
 		}
 	}
-	plan, err := filterbuild.NewPlanOf(ctx, (*partition.Inputs)(list.With(open)), opts)
+	plan, err := builds.NewPlanOf(ctx, list.With(open), opts)
 	if err != nil {
 		return nil, err
 	}
-	if err = o.ids.apply(door.In(plan.Files())); err == nil {
+	if err = o.ids.apply(plan.Files()); err == nil {
 		err = checkType(o.ids.keyType, opts.Key, open.Types, plan)
 	}
 	if err != nil {
@@ -419,7 +421,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 }
 
 // planBuild plans the build from the files, none of which may be the output.
-func (c *cli) planBuild(o *buildFlags, files []*source.File, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
+func (c *cli) planBuild(o *buildFlags, files []*source.File, opts builds.Options, open source.Opening) (*builds.Plan, error) {
 	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
 		return nil, err
 	}
@@ -430,7 +432,7 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts filterbuild.Op
 	if err := c.spare(o.out, names...); err != nil {
 		return nil, err
 	}
-	plan, err := filterbuild.NewPlan(door.Out(files), opts)
+	plan, err := builds.NewPlan(files, opts)
 	if err != nil {
 		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
 			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
@@ -442,9 +444,9 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts filterbuild.Op
 
 // builtBefore reports whether the same run has written the output before. With
 // --strict that filter is checked, since the earlier run may not have been strict.
-func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.Plan, run *output.Run, opts filterbuild.Options) (bool, error) {
-	done, err := c.filterDone(ctx, o.out, func(h *codec.Header) bool {
-		return plan.BuildID != [32]byte{} && h.Filter.BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) && sameDivision(h.Filter, plan) &&
+func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *builds.Plan, run *output.Run, opts builds.Options) (bool, error) {
+	done, err := c.filterDone(ctx, o.out, func(h *filters.Header) bool {
+		return plan.BuildID != [32]byte{} && h.Filter.Facts().BuildID == plan.BuildID && sameShard(h.Filter, opts.Shard) && sameDivision(h.Filter, plan) &&
 			(h.Contiguous || !o.uncompressed)
 	})
 	if err != nil || !done {
@@ -462,8 +464,8 @@ func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *filterbuild.
 }
 
 // checkType returns an error if --key-type contradicts typed inputs.
-func checkType(flag, column string, types map[string]arrow.DataType, plan *filterbuild.Plan) error {
-	columns, err := key.ParseColumns(column)
+func checkType(flag, column string, types map[string]arrow.DataType, plan *builds.Plan) error {
+	columns, err := keys.ParseColumns(column)
 	if err != nil {
 		return err
 	}
@@ -472,7 +474,7 @@ func checkType(flag, column string, types map[string]arrow.DataType, plan *filte
 		if !ok || columns[i].Cast != nil {
 			continue
 		}
-		c, err := key.ClassOf(t)
+		c, err := keys.ClassOf(t)
 		if err != nil {
 			return err
 		}
@@ -483,18 +485,18 @@ func checkType(flag, column string, types map[string]arrow.DataType, plan *filte
 	return nil
 }
 
-func sameShard(f *codec.Filter, s dataset.Shard) bool {
+func sameShard(f *filters.Filter, s dataset.Shard) bool {
 	if s == (dataset.Shard{}) {
 		return f.Sealed()
 	}
-	return !f.Sealed() && f.Partial.Of == s.Of && slices.Equal(f.Partial.Held, []uint32{s.Index})
+	return !f.Sealed() && f.Facts().Partial.Of == s.Of && slices.Equal(f.Facts().Partial.Held, []uint32{s.Index})
 }
 
 // filterDone reports whether the output is a complete filter of the same run, which same
 // decides by its header. Any other existing output that must not be replaced is an
 // error.
-func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Header) bool) (bool, error) {
-	done, err := codec.Holds(ctx, c.store(), name, same)
+func (c *cli) filterDone(ctx context.Context, name string, same func(*filters.Header) bool) (bool, error) {
+	done, err := filters.Holds(ctx, c.store(), name, same)
 	done = done && !c.force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -507,20 +509,20 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*codec.Head
 	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, output.ErrExists)
 }
 
-func (c *cli) filterReport(verb string, start time.Time, f *codec.Filter, rep filterbuild.Report, size int64) (buildReport, error) {
+func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep builds.Report, size int64) (buildReport, error) {
 	digest, err := f.Digest()
 	if err != nil {
 		return buildReport{}, err
 	}
 	r := buildReport{
 		head: c.newHead(verb, start),
-		Rows: rep.Rows, Keys: f.Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
-		Capacity: f.Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
-		FPRAsked: f.FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
+		Rows: rep.Rows, Keys: f.Facts().Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
+		Capacity: f.Facts().Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
+		FPRAsked: f.Facts().FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
 	}
 	r.MemoryBytes = f.Bytes()
-	if f.Kind() == codec.KindBloom {
-		r.Geometry = f.Params.Geometry.String()
+	if f.Kind() == filters.KindBloom {
+		r.Geometry = f.Facts().Params.Geometry.String()
 	}
 	if r.Distinct > 0 {
 		r.BitsPerKey = 8 * float64(r.MemoryBytes) / float64(r.Distinct)
@@ -530,12 +532,12 @@ func (c *cli) filterReport(verb string, start time.Time, f *codec.Filter, rep fi
 
 // checkFile returns the result of filterbuild.Check for a filter file.
 func (c *cli) checkFile(ctx context.Context, name string, budget int64) (err error) {
-	f, err := codec.Load(ctx, c.store(), name, codec.Limits{MaxBytes: uint64(budget)})
+	f, err := filters.Load(ctx, c.store(), name, filters.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := filterbuild.Check(f, filterbuild.Count(f)); err != nil {
+	if err := builds.Check(f, builds.Count(f)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
@@ -543,14 +545,14 @@ func (c *cli) checkFile(ctx context.Context, name string, budget int64) (err err
 
 // sayFilter prints a summary of a filter, and a warning if it falls short of what was
 // asked for.
-func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error) {
+func (c *cli) sayFilter(name string, f *filters.Filter, r buildReport, short error) {
 	about := ""
 	if r.Estimated {
 		about = "about "
 	}
 	state := "finished"
 	if !f.Sealed() {
-		state = fmt.Sprintf("partial, %d of %d shards", len(f.Partial.Held), f.Partial.Of)
+		state = fmt.Sprintf("partial, %d of %d shards", len(f.Facts().Partial.Held), f.Facts().Partial.Of)
 	}
 	size := bytesOf(r.FileBytes)
 	if r.Geometry != "" {

@@ -17,14 +17,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
-	"github.com/bloomjoin/bloomjoin/store"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 // cli holds the streams and flags that all verbs share.
@@ -37,7 +38,7 @@ type cli struct {
 
 	stored        storage.Storage // see store
 	closeStore    func() error    // nil: the store is the caller's
-	storeOptions  store.Options
+	storeOptions  cloud.Options
 	storeSettings []string // --store-option
 	remote        bool     // the command line names URLs
 
@@ -192,7 +193,7 @@ func (c *cli) explain(err error) error {
 	if errors.Is(err, inputs.ErrOutdated) && c.listed != "" {
 		return fmt.Errorf("%w: bloomjoin inputs --update %s opens only what has changed", err, c.listed)
 	}
-	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, codec.ErrLimit) {
+	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, filters.ErrLimit) {
 		return err
 	}
 	if input := (*fault.Error)(nil); errors.As(err, &input) && errors.Is(input, fault.ErrMemory) {
@@ -254,7 +255,7 @@ func redacted(v any) ([]byte, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // the parameters of a query are separated by &
 	err := e.Encode(v)
-	return []byte(store.Redact(strings.TrimSuffix(b.String(), "\n"))), err
+	return []byte(cloud.Redact(strings.TrimSuffix(b.String(), "\n"))), err
 }
 
 // head is the start of every report.
@@ -268,7 +269,7 @@ type head struct {
 
 	Notes []string `json:"notes,omitempty"` // as printed, about inputs and options
 
-	Storage *store.Stats `json:"storage,omitempty"` // requests to object stores and web servers
+	Storage *cloud.Stats `json:"storage,omitempty"` // requests to object stores and web servers
 }
 
 func (c *cli) newHead(verb string, start time.Time) head {
@@ -279,7 +280,7 @@ func (c *cli) newHead(verb string, start time.Time) head {
 // temporary files, which a process that was killed after publishing the output may have
 // left.
 func (c *cli) done(ctx context.Context, verb, output string, start time.Time, why error) error {
-	if err := storage.Sweep(ctx, c.store(), output); err != nil {
+	if err := objects.Sweep(ctx, c.store(), output); err != nil {
 		return err
 	}
 	h := c.newHead(verb, start)

@@ -7,22 +7,22 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
 
 // compareReport is the JSON report of inspect --compare.
 type compareReport struct {
 	head
-	Files  []string           `json:"files"` // A and B
-	Method filterbuild.Method `json:"method"`
-	A      sizeFact           `json:"a"`
-	B      sizeFact           `json:"b"`
-	Union  sizeFact           `json:"union"`
-	Both   sizeFact           `json:"intersection"`
-	OnlyA  sizeFact           `json:"a_without_b"`
-	OnlyB  sizeFact           `json:"b_without_a"`
+	Files  []string      `json:"files"` // A and B
+	Method builds.Method `json:"method"`
+	A      sizeFact      `json:"a"`
+	B      sizeFact      `json:"b"`
+	Union  sizeFact      `json:"union"`
+	Both   sizeFact      `json:"intersection"`
+	OnlyA  sizeFact      `json:"a_without_b"`
+	OnlyB  sizeFact      `json:"b_without_a"`
 }
 
 type sizeFact struct {
@@ -39,15 +39,15 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	sets, method, err := filterbuild.Compare(cmd.Context(), c.store(), args[0], args[1], codec.Limits{MaxBytes: uint64(budget)})
+	sets, method, err := builds.Compare(cmd.Context(), c.store(), args[0], args[1], filters.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}
 	r := compareReport{Files: args, Method: method}
-	how := map[filterbuild.Method]string{
-		filterbuild.Counted:   "exact: both filters hold their IDs",
-		filterbuild.Sketched:  "estimated from the filters' HyperLogLog registers",
-		filterbuild.Estimated: "estimated from the filters' bits and members",
+	how := map[builds.Method]string{
+		builds.Counted:   "exact: both filters hold their IDs",
+		builds.Sketched:  "estimated from the filters' HyperLogLog registers",
+		builds.Estimated: "estimated from the filters' bits and members",
 	}[method]
 	if !c.json {
 		fmt.Fprintf(printable{c.stdout}, "A = %s, B = %s: %s\n", args[0], args[1], how)
@@ -65,7 +65,7 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 			continue
 		}
 		line := fmt.Sprintf("  %-8s %15s", s.name, count(s.to.Keys))
-		if method != filterbuild.Counted {
+		if method != builds.Counted {
 			line += fmt.Sprintf(" ± %s", count(uint64(math.Ceil(s.of.StdErr))))
 		}
 		fmt.Fprintln(printable{c.stdout}, line)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // completion returns the possible values of a flag that start with what was typed.
@@ -79,7 +79,7 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open source.Opening) (
 		}
 		for _, f := range files[:min(1, len(files))] {
 			for _, field := range f.Schema().Fields() {
-				if (key.Path{field.Name}).String() == field.Name {
+				if (keys.Path{field.Name}).String() == field.Name {
 					columns = append(columns, field.Name)
 				}
 			}

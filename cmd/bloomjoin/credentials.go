@@ -16,7 +16,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
-	"github.com/bloomjoin/bloomjoin/store"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 // tokenEnv is the environment variable with the token that --store-option credentials-url
@@ -38,7 +38,7 @@ type credentialsServer struct {
 }
 
 // setCredentials makes the store ask a server for credentials.
-func setCredentials(o *store.Options, value string) error {
+func setCredentials(o *cloud.Options, value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" {
 		return errors.New("want a URL")
@@ -69,10 +69,10 @@ func (s *credentialsServer) String() string {
 }
 
 // ask returns the credentials of a bucket.
-func (s *credentialsServer) ask(ctx context.Context, bucket string) (store.Credentials, error) {
+func (s *credentialsServer) ask(ctx context.Context, bucket string) (cloud.Credentials, error) {
 	body, err := s.get(ctx, bucket)
 	if err != nil {
-		return store.Credentials{}, fmt.Errorf("%s: %w", s, err)
+		return cloud.Credentials{}, fmt.Errorf("%s: %w", s, err)
 	}
 	var a struct {
 		AccessKeyID     string     `json:"access_key_id"`
@@ -82,7 +82,7 @@ func (s *credentialsServer) ask(ctx context.Context, bucket string) (store.Crede
 		ExpiresAt       *time.Time `json:"expires_at"`
 	}
 	if err := json.Unmarshal(body, &a); err != nil {
-		return store.Credentials{}, fmt.Errorf("%s: the answer has another form: want a JSON object with strings, expires_at as 2026-01-02T15:04:05Z (change the program that answers)", s)
+		return cloud.Credentials{}, fmt.Errorf("%s: the answer has another form: want a JSON object with strings, expires_at as 2026-01-02T15:04:05Z (change the program that answers)", s)
 	}
 	missing := ""
 	switch s3 := strings.HasPrefix(bucket, "s3://"); {
@@ -94,9 +94,9 @@ func (s *credentialsServer) ask(ctx context.Context, bucket string) (store.Crede
 		missing = "token"
 	}
 	if missing != "" {
-		return store.Credentials{}, fmt.Errorf("%s: the answer for %s has no %s, which it needs (change the program that answers)", s, bucket, missing)
+		return cloud.Credentials{}, fmt.Errorf("%s: the answer for %s has no %s, which it needs (change the program that answers)", s, bucket, missing)
 	}
-	c := store.Credentials{AccessKeyID: a.AccessKeyID, SecretAccessKey: a.SecretAccessKey, SessionToken: a.SessionToken, Token: a.Token}
+	c := cloud.Credentials{AccessKeyID: a.AccessKeyID, SecretAccessKey: a.SecretAccessKey, SessionToken: a.SessionToken, Token: a.Token}
 	if a.ExpiresAt != nil {
 		c.Expires = *a.ExpiresAt
 	}

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
-	"github.com/bloomjoin/bloomjoin/store"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 // askCredentials asks the server at an address for the credentials of a bucket, as
 // --store-option credentials-url does.
-func askCredentials(t *testing.T, address, bucket string) (store.Credentials, error) {
+func askCredentials(t *testing.T, address, bucket string) (cloud.Credentials, error) {
 	t.Helper()
-	var o store.Options
+	var o cloud.Options
 	if err := setCredentials(&o, address); err != nil {
 		t.Fatal(err)
 	}
@@ -43,25 +43,25 @@ func TestCredentialsURL(t *testing.T) {
 	for _, c := range []struct {
 		status       int
 		body, bucket string
-		want         store.Credentials
+		want         cloud.Credentials
 		text         string // of the error
 		exit         int
 	}{
-		{200, `{"access_key_id": "a", "secret_access_key": "b"}`, "s3://x", store.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, "", 0},
+		{200, `{"access_key_id": "a", "secret_access_key": "b"}`, "s3://x", cloud.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, "", 0},
 		{200, `{"access_key_id": "a", "secret_access_key": "b", "session_token": "c", "expires_at": "2030-01-02T03:04:05+01:00", "more": 1}`, "s3://x",
-			store.Credentials{AccessKeyID: "a", SecretAccessKey: "b", SessionToken: "c", Expires: time.Date(2030, 1, 2, 2, 4, 5, 0, time.UTC)}, "", 0},
-		{200, `{"token": "t", "expires_at": null}`, "gs://x", store.Credentials{Token: "t"}, "", 0},
-		{200, `{"token": "t"}`, "abfss://c@a.dfs.core.windows.net", store.Credentials{Token: "t"}, "", 0},
-		{200, `{"token": "t"}`, "s3://x", store.Credentials{}, "the answer for s3://x has no access_key_id", exitFailed},
-		{200, `{"access_key_id": "a"}`, "s3://x", store.Credentials{}, "has no secret_access_key", exitFailed},
-		{200, `{}`, "gs://x", store.Credentials{}, "has no token", exitFailed},
-		{200, `token`, "gs://x", store.Credentials{}, "another form", exitFailed},
-		{200, `{"token": "t", "expires_at": "tomorrow"}`, "gs://x", store.Credentials{}, "another form", exitFailed},
-		{200, `{"token": "` + strings.Repeat("x", mostCredentials) + `"}`, "gs://x", store.Credentials{}, "at most 64 KiB", exitFailed},
-		{403, "not\n yours\xff", "gs://x", store.Credentials{}, "403 Forbidden: not yours", exitFailed},
-		{302, "", "gs://x", store.Credentials{}, "302 Found", exitFailed},
-		{500, strings.Repeat("long ", 1000), "gs://x", store.Credentials{}, "500 Internal Server Error: long long", exitTryAgain},
-		{503, "", "gs://x", store.Credentials{}, "503 Service Unavailable", exitTryAgain},
+			cloud.Credentials{AccessKeyID: "a", SecretAccessKey: "b", SessionToken: "c", Expires: time.Date(2030, 1, 2, 2, 4, 5, 0, time.UTC)}, "", 0},
+		{200, `{"token": "t", "expires_at": null}`, "gs://x", cloud.Credentials{Token: "t"}, "", 0},
+		{200, `{"token": "t"}`, "abfss://c@a.dfs.core.windows.net", cloud.Credentials{Token: "t"}, "", 0},
+		{200, `{"token": "t"}`, "s3://x", cloud.Credentials{}, "the answer for s3://x has no access_key_id", exitFailed},
+		{200, `{"access_key_id": "a"}`, "s3://x", cloud.Credentials{}, "has no secret_access_key", exitFailed},
+		{200, `{}`, "gs://x", cloud.Credentials{}, "has no token", exitFailed},
+		{200, `token`, "gs://x", cloud.Credentials{}, "another form", exitFailed},
+		{200, `{"token": "t", "expires_at": "tomorrow"}`, "gs://x", cloud.Credentials{}, "another form", exitFailed},
+		{200, `{"token": "` + strings.Repeat("x", mostCredentials) + `"}`, "gs://x", cloud.Credentials{}, "at most 64 KiB", exitFailed},
+		{403, "not\n yours\xff", "gs://x", cloud.Credentials{}, "403 Forbidden: not yours", exitFailed},
+		{302, "", "gs://x", cloud.Credentials{}, "302 Found", exitFailed},
+		{500, strings.Repeat("long ", 1000), "gs://x", cloud.Credentials{}, "500 Internal Server Error: long long", exitTryAgain},
+		{503, "", "gs://x", cloud.Credentials{}, "503 Service Unavailable", exitTryAgain},
 	} {
 		status, body = c.status, c.body
 		creds, err := askCredentials(t, server.URL+"/path?a=hidden%20one", c.bucket)
@@ -115,7 +115,7 @@ func TestCredentialsOfARun(t *testing.T) {
 
 // Credentials are in no text.
 func TestCredentialsAreNotShown(t *testing.T) {
-	c := store.Credentials{AccessKeyID: "AKIA", SecretAccessKey: "hidden", SessionToken: "hidden", Token: "hidden"}
+	c := cloud.Credentials{AccessKeyID: "AKIA", SecretAccessKey: "hidden", SessionToken: "hidden", Token: "hidden"}
 	if text := fmt.Sprintf("%v %+v %#v %s", c, c, c, c); strings.Contains(text, "hidden") || strings.Contains(text, "AKIA") {
 		t.Error(text)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -93,7 +93,7 @@ func (c *cli) readNames(ctx context.Context, from string) (names []string, list 
 		list, err = inputs.Read(ctx, c.store(), from)
 		return nil, list, err
 	}
-	if codec.IsFilter(first) || bytes.HasPrefix(first, []byte("PAR1")) || bytes.HasPrefix(first, []byte("ARROW1")) {
+	if filters.IsFilter(first) || bytes.HasPrefix(first, []byte("PAR1")) || bytes.HasPrefix(first, []byte("ARROW1")) {
 		return nil, nil, fmt.Errorf("--files-from %s: want a file of paths or a list of inputs, got data (name it as an argument)", from)
 	}
 	b := make([]byte, min(size, mostNamed+1))

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // idFlags are the flags for reading ID sets in text formats.
@@ -100,7 +100,7 @@ func textKeys(files []*source.File, keyType string, classes []string) string {
 }
 
 // keyTypes returns the types that --key-type gives to the key columns.
-func keyTypes(s string, columns []key.Column) (map[string]arrow.DataType, error) {
+func keyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error) {
 	if s == "" {
 		return nil, nil
 	}
@@ -110,7 +110,7 @@ func keyTypes(s string, columns []key.Column) (map[string]arrow.DataType, error)
 	}
 	types := map[string]arrow.DataType{}
 	for i, c := range columns {
-		t, err := key.ParseType(names[i])
+		t, err := keys.ParseType(names[i])
 		if err != nil {
 			return nil, usagef("--key-type: %w", err)
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // inputFlags are the flags that select the files of directories, and the
@@ -176,7 +176,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 // bareNames returns log columns without the prefix "log." that they may have.
 func bareNames(columns []string) (names []string) {
 	for _, c := range columns {
-		paths, _ := key.ParsePaths(c) // checked before
+		paths, _ := keys.ParsePaths(c) // checked before
 		names = append(names, paths[0].Name())
 	}
 	return names

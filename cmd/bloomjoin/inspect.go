@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -134,9 +135,9 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 		Directories []dirInspected `json:"directories,omitempty"` // outputs of runs
 	}{Files: []inspected{}}
 	var failed []error
-	lim := codec.Limits{MaxBytes: uint64(budget)}
+	lim := filters.Limits{MaxBytes: uint64(budget)}
 	for _, name := range args {
-		if storage.IsDir(cmd.Context(), c.store(), name) {
+		if objects.IsDir(cmd.Context(), c.store(), name) {
 			found, err := c.inspectDir(cmd, name, check, &all, lim)
 			report.Files, failed = append(report.Files, found...), append(failed, err)
 			if all.shard.Index > 0 {
@@ -182,7 +183,7 @@ func (t *turns) mine() bool {
 
 // inspectDir prints a line about each file below a directory. Files of other
 // formats are not errors.
-func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns, lim codec.Limits) (found []inspected, err error) {
+func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns, lim filters.Limits) (found []inspected, err error) {
 	entries, err := c.store().List(cmd.Context(), dir)
 	if errors.Is(err, storage.ErrNoFiles) {
 		c.describe("%s: a directory without files", dir)
@@ -281,7 +282,7 @@ func (i *inspected) summary() string {
 	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rows, things(len(i.Table.Columns), "column"), checked)
 }
 
-func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.Limits) (i inspected, err error) {
+func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filters.Limits) (i inspected, err error) {
 	src, err := c.store().Open(cmd.Context(), storage.Object{Name: name})
 	if err != nil {
 		return i, err
@@ -292,7 +293,7 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.
 	if _, err := src.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
 		return i, err
 	}
-	if codec.IsFilter(first) {
+	if filters.IsFilter(first) {
 		return i, i.filter(src, name, check, lim)
 	}
 	if inputs.IsList(first) {
@@ -320,52 +321,52 @@ func (i *inspected) print(w io.Writer) {
 	}
 }
 
-func (i *inspected) filter(src storage.Reader, name string, check bool, lim codec.Limits) error {
-	h, err := codec.DecodeHeader(src, src.Object().Size, name)
+func (i *inspected) filter(src storage.Reader, name string, check bool, lim filters.Limits) error {
+	h, err := filters.DecodeHeader(src, src.Object().Size, name)
 	if err != nil {
 		return err
 	}
 	f := h.Filter
 	facts := &filterFacts{
-		Kind: f.Kind().String(), Sealed: f.Sealed(), NormalForm: f.NormalForm, Normalize: f.Rule, Hash: f.Params.Hash.String(),
-		Geometry: f.Params.Geometry.String(), Blocks: f.Params.Blocks, Keys: f.Keys, FPRAsked: f.FPRAsked,
+		Kind: f.Kind().String(), Sealed: f.Sealed(), NormalForm: f.Facts().NormalForm, Normalize: f.Facts().Rule, Hash: f.Facts().Params.Hash.String(),
+		Geometry: f.Facts().Params.Geometry.String(), Blocks: f.Facts().Params.Blocks, Keys: f.Facts().Keys, FPRAsked: f.Facts().FPRAsked,
 		PayloadBytes: h.PayloadBytes, StoredBytes: h.StoredBytes, Version: h.Version,
-		BuildID: fmt.Sprintf("%x", f.BuildID), Digest: fmt.Sprintf("%x", h.Digest()),
+		BuildID: fmt.Sprintf("%x", f.Facts().BuildID), Digest: fmt.Sprintf("%x", h.Digest()),
 		Reveals: "membership: the file answers whether a key is in the set",
 	}
-	if f.Kind() == codec.KindExact {
+	if f.Kind() == filters.KindExact {
 		facts.Reveals = "the IDs themselves"
 	}
-	for _, k := range f.Key {
+	for _, k := range f.Facts().Key {
 		facts.Key = append(facts.Key, keyFacts{k.Name, k.Class})
 		i.say("key", "%s, class %s", k.Name, k.Class)
 	}
-	if f.Rule != "" {
-		i.say("normalized by", "%s", f.Rule)
+	if f.Facts().Rule != "" {
+		i.say("normalized by", "%s", f.Facts().Rule)
 	}
 	i.Filter = facts
 	state := "finished"
-	if f.Partial != nil {
-		facts.Shards, facts.Of = f.Partial.Held, f.Partial.Of
-		state = fmt.Sprintf("partial: shards %v of %d", f.Partial.Held, f.Partial.Of)
+	if f.Facts().Partial != nil {
+		facts.Shards, facts.Of = f.Facts().Partial.Held, f.Facts().Partial.Of
+		state = fmt.Sprintf("partial: shards %v of %d", f.Facts().Partial.Held, f.Facts().Partial.Of)
 	}
 	i.say("filter", "%s, %s", facts.Kind, state)
 	distinct := ""
-	if len(f.Registers) == len(bloom.Registers{}) {
-		facts.Distinct = uint64(math.Round((*bloom.Registers)(f.Registers).Estimate()))
+	if len(f.Facts().Registers) == len(bloom.Registers{}) {
+		facts.Distinct = uint64(math.Round((*bloom.Registers)(f.Facts().Registers).Estimate()))
 		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", count(facts.Distinct))
 	}
-	i.say("keys", "%s added%s", count(f.Keys), distinct)
-	if facts.Capacity = f.Capacity.Keys; facts.Capacity > 0 {
+	i.say("keys", "%s added%s", count(f.Facts().Keys), distinct)
+	if facts.Capacity = f.Facts().Capacity.Keys; facts.Capacity > 0 {
 		i.say("capacity", "room for %s distinct keys%s", count(facts.Capacity), facts.full())
 	}
 	i.say("reveals", "%s", facts.Reveals)
-	if f.Kind() == codec.KindBloom {
+	if f.Kind() == filters.KindBloom {
 		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, count(facts.Blocks), bytesOf(h.PayloadBytes), facts.Hash)
 	}
 	i.say("digest", "%s", facts.Digest)
 	i.say("build", "%s", facts.BuildID)
-	for _, d := range f.Parents {
+	for _, d := range f.Facts().Parents {
 		facts.Parents = append(facts.Parents, fmt.Sprintf("%x", d))
 		i.say("made from", "%x", d)
 	}
@@ -375,12 +376,12 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim code
 			return err
 		}
 		i.Checked = true
-		rep, p := filterbuild.Count(whole), whole.FPR()
+		rep, p := builds.Count(whole), whole.FPR()
 		facts.FPRPredicted = &p
 		if facts.Distinct == 0 {
 			facts.Distinct = rep.Distinct
 		}
-		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, f.FPRAsked, count(rep.Distinct), facts.full())
+		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, f.Facts().FPRAsked, count(rep.Distinct), facts.full())
 		i.say("checked", "all checksums hold")
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -36,8 +36,8 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 	i.say("list", "%s, %s", things(f.Inputs, "input"), rows)
 	i.say("of", "%s", strings.Join(list.Arguments(), ", "))
 	for _, c := range list.Hive() {
-		f.Columns = append(f.Columns, keyFacts{c.Name, key.TypeName(c.Type)})
-		i.say("path column", "%s %s", c.Name, key.TypeName(c.Type))
+		f.Columns = append(f.Columns, keyFacts{c.Name, keys.TypeName(c.Type)})
+		i.say("path column", "%s %s", c.Name, keys.TypeName(c.Type))
 	}
 	i.say("digest", "%s", f.Digest)
 	i.Inputs = f

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/show"
-	"github.com/bloomjoin/bloomjoin/store"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 // signalError reports the signal that interrupted the command.
@@ -58,7 +58,7 @@ func (p printable) Write(b []byte) (int, error) {
 }
 
 // safe returns what a printable writer prints of a text.
-func safe(text string) string { return show.Printable(store.Redact(text), "\n\t") }
+func safe(text string) string { return show.Printable(cloud.Redact(text), "\n\t") }
 
 // errClosed reports that the reader of standard output has closed it. It is also the cause
 // of the context that [cli.watchReader] cancels.

@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -162,7 +163,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, sour
 	if o.on == "" {
 		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
-	left, right, err := key.ParsePairs(o.on)
+	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
 		return opts, open, out, usagef("--on: %w", err)
 	}
@@ -170,7 +171,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, sour
 		return opts, open, out, err
 	}
 	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
-	rule, err := key.ParseRule(o.normalize)
+	rule, err := keys.ParseRule(o.normalize)
 	if err != nil {
 		return opts, open, out, usagef("--normalize %w", err)
 	}
@@ -251,7 +252,7 @@ func (o *joinFlags) chooseColumns(opts *join.Options) error {
 		opts.Columns = []string{}
 	}
 	if o.layout.columns != "" {
-		paths, err := key.ParsePaths(o.layout.columns)
+		paths, err := keys.ParsePaths(o.layout.columns)
 		if err != nil {
 			return usagef("--columns: %w", err)
 		}
@@ -387,16 +388,18 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options
 // joinFiles opens the filter, the IDs and the log.
 func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log source.Opening, args []string) (err error) {
 	if o.filter != "" {
-		if opts.Filter, err = r.load(cmd.Context(), o.filter, opts.Memory); err != nil {
+		f, err := r.load(cmd.Context(), o.filter, opts.Memory)
+		if err != nil {
 			return err
 		}
+		opts.Filter = (*codec.Filter)(f)
 	}
 	if err := r.openIDs(cmd, o.ids, ids, &o.text); err != nil {
 		return err
 	}
-	left, _, _ := key.ParsePairs(o.on) // joinOptions has checked it
+	left, _, _ := keys.ParsePairs(o.on) // joinOptions has checked it
 	log.IgnoreCase = opts.IgnoreCase
-	if err := r.openLog(cmd, &o.inputs, args, log, []dataset.Match{{Key: key.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
+	if err := r.openLog(cmd, &o.inputs, args, log, []dataset.Match{{Key: keys.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
 		return err
 	}
 	return o.inputs.checkHive(slices.Concat(r.ids, r.all)...)

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // keyFlags are the flags for finding and converting key columns, for all verbs
@@ -23,11 +23,11 @@ func (o *keyFlags) add(f *pflag.FlagSet) {
 
 // check checks the flags before any input is opened. columns are the key columns
 // that other flags name.
-func (o *keyFlags) check(columns ...[]key.Column) error {
+func (o *keyFlags) check(columns ...[]keys.Column) error {
 	if err := oneOf("cast-errors", o.castErrors, "error", "null"); err != nil {
 		return err
 	}
-	if o.nullMisfits() && !slices.ContainsFunc(slices.Concat(columns...), func(c key.Column) bool { return c.Cast != nil }) {
+	if o.nullMisfits() && !slices.ContainsFunc(slices.Concat(columns...), func(c keys.Column) bool { return c.Cast != nil }) {
 		return usagef("--cast-errors null: no key is cast (write COL::TYPE to cast one, or leave the flag out)")
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -40,7 +40,7 @@ type logRun struct {
 	whole   bool       // each row of the output depends on the whole log
 	digests [][32]byte // of the filters of a scan
 	kept    int        // files of the log that are not read, as their outputs are there
-	filters []*codec.Filter
+	filters []*filters.Filter
 	// asked and predicted are false-positive rates of the first filter of a scan,
 	// which is closed when the report is made.
 	asked, predicted float64
@@ -92,11 +92,11 @@ func (r *logRun) settings(ctx context.Context) ([]string, error) {
 }
 
 // load reads a filter file, which must not be the output.
-func (r *logRun) load(ctx context.Context, name string, memory int64) (*codec.Filter, error) {
+func (r *logRun) load(ctx context.Context, name string, memory int64) (*filters.Filter, error) {
 	if err := r.spare(r.out.Name, name); err != nil {
 		return nil, err
 	}
-	f, err := codec.Load(ctx, r.store(), name, codec.Limits{MaxBytes: uint64(memory)})
+	f, err := filters.Load(ctx, r.store(), name, filters.Limits{MaxBytes: uint64(memory)})
 	if err == nil {
 		r.filters = append(r.filters, f)
 	}

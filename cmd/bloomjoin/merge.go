@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/bloomjoin/bloomjoin/codec"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/output"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 type mergeFlags struct {
@@ -24,14 +24,14 @@ type mergeFlags struct {
 }
 
 // op returns the set operation that the flags ask for, or "".
-func (o *mergeFlags) op() filterbuild.SetOp {
+func (o *mergeFlags) op() builds.SetOp {
 	switch {
 	case o.union:
-		return filterbuild.Union
+		return builds.Union
 	case o.intersect:
-		return filterbuild.Intersect
+		return builds.Intersect
 	case o.difference:
-		return filterbuild.Difference
+		return builds.Difference
 	}
 	return ""
 }
@@ -79,8 +79,8 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	rep := filterbuild.Count(f)
-	short := filterbuild.Check(f, rep)
+	rep := builds.Count(f)
+	short := builds.Check(f, rep)
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
@@ -88,7 +88,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.filterDone(cmd.Context(), o.out, func(h *codec.Header) bool {
+	done, err := c.filterDone(cmd.Context(), o.out, func(h *filters.Header) bool {
 		return h.Digest() == want && (h.Contiguous || !o.uncompressed)
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	if done {
 		return c.done(cmd.Context(), "merge", o.out, start, output.ErrDone)
 	}
-	size, err := codec.Save(cmd.Context(), c.store(), o.out, f, codec.Options{Uncompressed: o.uncompressed, Replace: c.force})
+	size, err := filters.Save(cmd.Context(), c.store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.force})
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 	if !c.force {
 		skip = c.sameAs(o.out)
 	}
-	names, err := filterbuild.Names(ctx, c.store(), args, skip)
+	names, err := builds.Names(ctx, c.store(), args, skip)
 	if err == nil && (o.intersect || o.difference) { // a union or a merge has all that is replaced
 		err = c.spare(o.out, names...)
 	}
@@ -129,7 +129,7 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 }
 
 // mergeFilters merges or combines filter files.
-func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (*codec.Filter, error) {
+func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (*filters.Filter, error) {
 	budget, err := c.budget()
 	if err != nil {
 		return nil, err
@@ -137,12 +137,12 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 	if c.threads > 0 { // nothing else runs in this process
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(c.threads, runtime.GOMAXPROCS(0))))
 	}
-	lim := codec.Limits{MaxBytes: uint64(budget)}
+	lim := filters.Limits{MaxBytes: uint64(budget)}
 	op := o.op()
 	if op == "" {
-		return filterbuild.MergeFiles(ctx, c.store(), names, o.partial, lim)
+		return builds.MergeFiles(ctx, c.store(), names, o.partial, lim)
 	}
-	f, err := filterbuild.CombineFiles(ctx, c.store(), op, names, lim)
+	f, err := builds.CombineFiles(ctx, c.store(), op, names, lim)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
@@ -153,7 +153,7 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 func (c *cli) sizes(ctx context.Context, names []string) int64 {
 	var n atomic.Int64
 	var all errgroup.Group
-	all.SetLimit(storage.Concurrency(c.store(), names[0]))
+	all.SetLimit(objects.Concurrency(c.store(), names[0]))
 	for _, name := range names {
 		all.Go(func() error {
 			if o, err := c.store().Stat(ctx, name); err == nil {

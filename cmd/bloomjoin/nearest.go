@@ -9,7 +9,7 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -17,7 +17,7 @@ import (
 // was probably meant.
 func suggest(err error) (string, bool) {
 	switch e := err.(type) { //nolint:errorlint // each error of the tree in turn
-	case *key.NotFoundError:
+	case *keys.NotFoundError:
 		if p := meantColumn(e); p != nil {
 			why := worded(e.Err)
 			return why + " (did you mean " + p.String() + "? " + strings.TrimPrefix(e.Error(), e.Err.Error()+" ("), true
@@ -29,7 +29,7 @@ func suggest(err error) (string, bool) {
 }
 
 // meantColumn returns the column that was probably meant; nil if none is near.
-func meantColumn(e *key.NotFoundError) key.Path {
+func meantColumn(e *keys.NotFoundError) keys.Path {
 	if len(e.Have) == 0 || e.Meant != nil {
 		return e.Meant
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -33,18 +33,18 @@ func TestSuggest(t *testing.T) {
 	if err := os.WriteFile("users.csv", nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	column := func(name string, have ...key.Path) error {
-		return &key.NotFoundError{Path: key.Path{name}, Name: name, Err: fmt.Errorf("no column %q", name), Have: have}
+	column := func(name string, have ...keys.Path) error {
+		return &keys.NotFoundError{Path: keys.Path{name}, Name: name, Err: fmt.Errorf("no column %q", name), Have: have}
 	}
-	called := &key.NotFoundError{Path: key.Path{"x_ids"}, Name: "x_ids", Err: errors.New("no column x_ids"), Have: []key.Path{{"x_id"}, {"ids", "x"}}, Meant: key.Path{"ids", "x"}}
+	called := &keys.NotFoundError{Path: keys.Path{"x_ids"}, Name: "x_ids", Err: errors.New("no column x_ids"), Have: []keys.Path{{"x_id"}, {"ids", "x"}}, Meant: keys.Path{"ids", "x"}}
 	file := func(name string) error { return &storage.NotExistError{Name: name} }
 	for _, c := range []struct {
 		err           error
 		library, want string
 	}{
-		{column("idd", key.Path{"id"}, key.Path{"b"}), `no column "idd" (there are id, b)`, `no column "idd" (did you mean id? there are id, b)`},
-		{column("nme", key.Path{"user", "id"}, key.Path{"user", "na.me"}), `no column "nme" (there are user.id, user."na.me")`, `no column "nme" (did you mean user."na.me"? there are user.id, user."na.me")`},
-		{column("country", key.Path{"id"}), `no column "country" (there is only "id")`, `no column "country" (there is only "id")`},
+		{column("idd", keys.Path{"id"}, keys.Path{"b"}), `no column "idd" (there are id, b)`, `no column "idd" (did you mean id? there are id, b)`},
+		{column("nme", keys.Path{"user", "id"}, keys.Path{"user", "na.me"}), `no column "nme" (there are user.id, user."na.me")`, `no column "nme" (did you mean user."na.me"? there are user.id, user."na.me")`},
+		{column("country", keys.Path{"id"}), `no column "country" (there is only "id")`, `no column "country" (there is only "id")`},
 		{column("x"), `no column "x"`, `no column "x"`},
 		{called, "no column x_ids (there are x_id, ids.x)", "no column x_ids (did you mean ids.x? there are x_id, ids.x)"},
 		{file("user.csv"), "user.csv: no such file or directory (check the path)", "user.csv: no such file or directory (did you mean users.csv?)"},

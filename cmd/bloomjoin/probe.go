@@ -13,8 +13,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 type probeFlags struct {
@@ -81,13 +82,13 @@ func (o *probeFlags) check() error {
 			return err
 		}
 	}
-	if _, err := key.ParseRule(o.normalize); err != nil {
+	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return usagef("--normalize %w", err)
 	}
-	var columns []key.Column
+	var columns []keys.Column
 	if o.key != "" {
 		var err error
-		if columns, err = key.ParseColumns(o.key); err != nil {
+		if columns, err = keys.ParseColumns(o.key); err != nil {
 			return usagef("--key: %w", err)
 		}
 	}
@@ -189,9 +190,9 @@ func probeFormat(given string, in *bufio.Reader) (string, error) {
 
 // prober asks a filter about the rows of standard input, in one goroutine.
 type prober struct {
-	filter  *codec.Filter
-	columns []key.Column
-	options key.Options
+	filter  *filters.Filter
+	columns []keys.Column
+	options keys.Options
 	mask    bool
 	memory  int64 // budget of the process in bytes; 0: no bound
 	out     *bufio.Writer
@@ -200,7 +201,7 @@ type prober struct {
 	progress                  func(rows int64) // nil: nothing is shown
 	rowsIn, rowsOut, keysNull int64
 
-	batch key.Batch
+	batch keys.Batch
 	hits  []uint32
 	rows  []int
 }
@@ -215,7 +216,7 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := codec.Load(ctx, c.store(), o.filter, codec.Limits{MaxBytes: uint64(budget)})
+	f, err := filters.Load(ctx, c.store(), o.filter, filters.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return nil, err
 	}
@@ -228,17 +229,17 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 
 // prepare finds the key columns, and checks the rules of the filter as a scan does.
 func (p *prober) prepare(o *probeFlags) (err error) {
-	m := dataset.Match{Filter: p.filter, Key: o.key, IgnoreCase: o.keys.ignoreCase, NullMisfits: o.keys.nullMisfits()}
+	m := dataset.Match{Filter: (*codec.Filter)(p.filter), Key: o.key, IgnoreCase: o.keys.ignoreCase, NullMisfits: o.keys.nullMisfits()}
 	if _, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: o.normalize}}); err != nil {
 		return err
 	}
 	if o.key != "" {
-		if p.columns, err = key.ParseColumns(o.key); err != nil {
+		if p.columns, err = keys.ParseColumns(o.key); err != nil {
 			return err
 		}
 	} else {
 		for _, name := range p.filter.KeyNames() {
-			c, err := key.ParseColumns(name)
+			c, err := keys.ParseColumns(name)
 			if err != nil {
 				return err
 			}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // maskSchema is the schema of the answer with --mask.
@@ -60,13 +60,13 @@ func (p *prober) arrow(ctx context.Context, in io.Reader) error {
 }
 
 // encoder finds key columns in a schema, and compares their classes with the filter's.
-func (p *prober) encoder(schema *arrow.Schema, columns []key.Column) (*key.Encoder, error) {
-	enc, err := key.NewEncoder(schema, columns, p.options)
+func (p *prober) encoder(schema *arrow.Schema, columns []keys.Column) (*keys.Encoder, error) {
+	enc, err := keys.NewEncoder(schema, columns, p.options)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", stdinName, err)
 	}
-	at := fault.At{File: stdinName, Column: key.ColumnsString(columns)}
-	return enc, key.Match(at, key.Side{Classes: p.options.Classes}, enc.Side())
+	at := fault.At{File: stdinName, Column: keys.ColumnsString(columns)}
+	return enc, keys.Match(at, keys.Side{Classes: p.options.Classes}, enc.Side())
 }
 
 // projected returns the schema of some top-level columns.
@@ -79,7 +79,7 @@ func projected(s *arrow.Schema, columns []int) *arrow.Schema {
 }
 
 // answer writes the answer to a batch, and flushes it.
-func (p *prober) answer(w *arrowipc.Writer, enc *key.Encoder, rec arrow.Record) error {
+func (p *prober) answer(w *arrowipc.Writer, enc *keys.Encoder, rec arrow.Record) error {
 	if err := p.pass(enc, rec); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (p *prober) answer(w *arrowipc.Writer, enc *key.Encoder, rec arrow.Record) 
 }
 
 // pass sets rows to those of the batch that may match, ascending.
-func (p *prober) pass(enc *key.Encoder, rec arrow.Record) error {
+func (p *prober) pass(enc *keys.Encoder, rec arrow.Record) error {
 	p.rows = p.rows[:0]
 	for lo := int64(0); lo < rec.NumRows(); lo += probeStep {
 		some := rec.NewSlice(lo, min(lo+probeStep, rec.NumRows()))

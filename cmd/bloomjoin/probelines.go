@@ -13,8 +13,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Lines that are answered at once, if they come faster than they are answered.
@@ -49,8 +49,8 @@ type part struct {
 // lineForm makes keys of texts.
 type lineForm struct {
 	schema  *arrow.Schema
-	columns []key.Column
-	enc     *key.Encoder
+	columns []keys.Column
+	enc     *keys.Encoder
 }
 
 // ndjson answers lines with lines: with the same bytes if the line may match or, with a
@@ -91,9 +91,9 @@ func (p *prober) ndjson(ctx context.Context, in io.Reader) (err error) {
 }
 
 // lineTypes are the types that texts are cast to for the filter's class.
-var lineTypes = map[key.Class]string{
-	key.Integer: "decimal(76,38)", key.Decimal: "decimal(76,38)", key.Float: "double", key.Boolean: "boolean",
-	key.Date: "date", key.Time: "time", key.Timestamp: "timestamp", key.Instant: "timestamptz",
+var lineTypes = map[keys.Class]string{
+	keys.Integer: "decimal(76,38)", keys.Decimal: "decimal(76,38)", keys.Float: "double", keys.Boolean: "boolean",
+	keys.Date: "date", keys.Time: "time", keys.Timestamp: "timestamp", keys.Instant: "timestamptz",
 }
 
 // lineForm returns the form in which the keys of lines are encoded: as text with a cast, or
@@ -101,14 +101,14 @@ var lineTypes = map[key.Class]string{
 func (p *prober) lineForm(integers bool) (f lineForm, err error) {
 	var fields []arrow.Field
 	for i, c := range p.columns {
-		column := key.Column{Path: key.Path{strconv.Itoa(i)}, Cast: c.Cast}
+		column := keys.Column{Path: keys.Path{strconv.Itoa(i)}, Cast: c.Cast}
 		var typ arrow.DataType = arrow.BinaryTypes.String
 		if i < len(p.options.Classes) && c.Cast == nil {
 			class := p.options.Classes[i]
 			switch {
-			case class == key.Integer && integers:
+			case class == keys.Integer && integers:
 				typ = arrow.PrimitiveTypes.Int64
-			case class != key.Null && class != p.options.Rule.Class(key.Bytes):
+			case class != keys.Null && class != p.options.Rule.Class(keys.Bytes):
 				if column.Cast, err = lineType(class); err != nil {
 					return f, fault.Unsupported(fault.At{File: stdinName, Column: c.String()}, "a key of class %s in NDJSON", class).
 						WithHint("write an Arrow stream")
@@ -119,19 +119,19 @@ func (p *prober) lineForm(integers bool) (f lineForm, err error) {
 		f.columns = append(f.columns, column)
 	}
 	f.schema = arrow.NewSchema(fields, nil)
-	if f.enc, err = key.NewEncoder(f.schema, f.columns, p.options); err != nil {
+	if f.enc, err = keys.NewEncoder(f.schema, f.columns, p.options); err != nil {
 		return f, fmt.Errorf("%s: %w", stdinName, err)
 	}
-	at := fault.At{File: stdinName, Column: key.ColumnsString(p.columns)}
-	return f, key.Match(at, key.Side{Classes: p.options.Classes}, key.Side{Columns: p.columns, Classes: f.enc.Classes()})
+	at := fault.At{File: stdinName, Column: keys.ColumnsString(p.columns)}
+	return f, keys.Match(at, keys.Side{Classes: p.options.Classes}, keys.Side{Columns: p.columns, Classes: f.enc.Classes()})
 }
 
 // lineType returns the type that texts are cast to for a class.
-func lineType(class key.Class) (arrow.DataType, error) {
+func lineType(class keys.Class) (arrow.DataType, error) {
 	if name, ok := lineTypes[class]; ok {
-		return key.ParseType(name)
+		return keys.ParseType(name)
 	}
-	return key.ParseType(string(class)) // fixed[w]
+	return keys.ParseType(string(class)) // fixed[w]
 }
 
 // fill reads the lines that there are, at least one.
@@ -242,7 +242,7 @@ func (l *lineProber) record(form *lineForm) (rec arrow.Record, ok bool) {
 // misfit returns the error about the first line of the batch with a value that is not of
 // its column's type.
 func (l *lineProber) misfit(form *lineForm, rec arrow.Record) error {
-	var b key.Batch
+	var b keys.Batch
 	for i, line := range l.lines {
 		one := rec.NewSlice(int64(i), int64(i)+1)
 		err := form.enc.Encode(one, &b)
@@ -254,10 +254,10 @@ func (l *lineProber) misfit(form *lineForm, rec arrow.Record) error {
 		if b.Fit(at, form.columns) == nil {
 			continue
 		}
-		if slices.ContainsFunc(l.columns, func(c key.Column) bool { return c.Cast != nil }) {
-			return key.Misfit(at, l.columns)
+		if slices.ContainsFunc(l.columns, func(c keys.Column) bool { return c.Cast != nil }) {
+			return keys.Misfit(at, l.columns)
 		}
-		at.Column = key.ColumnsString(l.columns)
+		at.Column = keys.ColumnsString(l.columns)
 		return fault.Mismatch(at, "a value that does not parse", strings.Join(l.filter.KeyClasses(), ", ")+" (the filter)", "").
 			WithHint("cast the key with {Key COL::TYPE}; with {NullMisfits} such values then count as NULL")
 	}

@@ -13,14 +13,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 type scanFlags struct {
@@ -109,10 +110,10 @@ type matchFlag struct {
 // matches returns the filters that the flags name.
 func (o *scanFlags) matches() ([]matchFlag, error) {
 	var out []matchFlag
-	var all []key.Column
+	var all []keys.Column
 	if o.filter != "" {
 		if o.key != "" {
-			columns, err := key.ParseColumns(o.key)
+			columns, err := keys.ParseColumns(o.key)
 			if err != nil {
 				return nil, usagef("--key: %w", err)
 			}
@@ -129,7 +130,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 			if !ok {
 				return nil, usagef("%s %s: want COL=FILTER, as %s user_id=users.bjf", name, m, name)
 			}
-			columns, err := key.ParseColumns(cols)
+			columns, err := keys.ParseColumns(cols)
 			if err != nil {
 				return nil, usagef("%s: %w", name, err)
 			}
@@ -224,7 +225,7 @@ func columnNames(s string) ([]string, error) {
 	if s == "" {
 		return nil, nil
 	}
-	paths, err := key.ParsePaths(s)
+	paths, err := keys.ParsePaths(s)
 	if err != nil {
 		return nil, usagef("--columns: %w", err)
 	}
@@ -322,7 +323,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
 	r.layout, r.count = &o.layout, o.count
 	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}}
-	if _, err := key.ParseRule(o.normalize); err != nil {
+	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return open, usagef("--normalize %w", err)
 	}
 	if r.shard, err = r.shardOf(o.shard); err != nil {
@@ -377,14 +378,14 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 		}
 		h.Write(d[:])
 		r.out.Filter = d
-		r.keep.Match = append(r.keep.Match, dataset.Match{Filter: f, Key: m.columns, NoMatch: m.none})
+		r.keep.Match = append(r.keep.Match, dataset.Match{Filter: (*codec.Filter)(f), Key: m.columns, NoMatch: m.none})
 		options = append(options, m.columns, fmt.Sprint(m.none))
 		r.digests = append(r.digests, d)
 	}
 	if len(flags) > 1 {
 		h.Sum(r.out.Filter[:0])
 	}
-	r.asked, r.predicted = r.filters[0].FPRAsked, r.filters[0].FPR()
+	r.asked, r.predicted = r.filters[0].Facts().FPRAsked, r.filters[0].FPR()
 	o.keys.match(r.keep.Match)
 	return options, nil
 }

@@ -14,14 +14,15 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
-	"github.com/bloomjoin/bloomjoin/store"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 // store returns where inputs and outputs are.
 func (c *cli) store() storage.Storage {
 	if c.stored == nil {
-		s := store.New(c.storeOptions)
+		s := cloud.New(c.storeOptions)
 		c.stored, c.closeStore = s, s.Close
 	}
 	return c.stored
@@ -46,13 +47,13 @@ func fetched(inFlight int64) int64 {
 // storeFlag is a setting of --store-option.
 type storeFlag struct {
 	name, value string // value is an example
-	set         func(o *store.Options, value string) error
+	set         func(o *cloud.Options, value string) error
 }
 
 // storeFlags returns all settings of --store-option.
 func storeFlags() []storeFlag {
-	text := func(of func(*store.Options) *string) func(*store.Options, string) error {
-		return func(o *store.Options, value string) error {
+	text := func(of func(*cloud.Options) *string) func(*cloud.Options, string) error {
+		return func(o *cloud.Options, value string) error {
 			if value == "" {
 				return fmt.Errorf("want a value")
 			}
@@ -60,16 +61,16 @@ func storeFlags() []storeFlag {
 			return nil
 		}
 	}
-	flag := func(of func(*store.Options) *bool) func(*store.Options, string) error {
-		return func(o *store.Options, value string) (err error) {
+	flag := func(of func(*cloud.Options) *bool) func(*cloud.Options, string) error {
+		return func(o *cloud.Options, value string) (err error) {
 			if *of(o), err = strconv.ParseBool(value); err != nil {
 				return fmt.Errorf("want true or false")
 			}
 			return nil
 		}
 	}
-	number := func(least int, of func(o *store.Options, n int)) func(*store.Options, string) error {
-		return func(o *store.Options, value string) error {
+	number := func(least int, of func(o *cloud.Options, n int)) func(*cloud.Options, string) error {
+		return func(o *cloud.Options, value string) error {
 			n, err := strconv.Atoi(value)
 			if err != nil || n < least || n > 10_000 {
 				return fmt.Errorf("want a whole number from %d to 10000", least)
@@ -79,17 +80,17 @@ func storeFlags() []storeFlag {
 		}
 	}
 	return []storeFlag{
-		{"region", "eu-central-1", text(func(o *store.Options) *string { return &o.Region })},
-		{"endpoint", "https://s3.example.com", text(func(o *store.Options) *string { return &o.Endpoint })},
-		{"profile", "logs", text(func(o *store.Options) *string { return &o.Profile })},
-		{"anonymous", "true", flag(func(o *store.Options) *bool { return &o.Anonymous })},
+		{"region", "eu-central-1", text(func(o *cloud.Options) *string { return &o.Region })},
+		{"endpoint", "https://s3.example.com", text(func(o *cloud.Options) *string { return &o.Endpoint })},
+		{"profile", "logs", text(func(o *cloud.Options) *string { return &o.Profile })},
+		{"anonymous", "true", flag(func(o *cloud.Options) *bool { return &o.Anonymous })},
 		{"credentials-url", "http://127.0.0.1:8080/", setCredentials},
-		{"path-style", "true", flag(func(o *store.Options) *bool { return &o.PathStyle })},
-		{"requester-pays", "true", flag(func(o *store.Options) *bool { return &o.RequesterPays })},
-		{"sse", "aws:kms", text(func(o *store.Options) *string { return &o.SSE })},
-		{"kms-key", "alias/logs", text(func(o *store.Options) *string { return &o.KMSKey })},
-		{"requests", "64", number(1, func(o *store.Options, n int) { o.Requests = n })},
-		{"retries", "12", number(0, func(o *store.Options, n int) {
+		{"path-style", "true", flag(func(o *cloud.Options) *bool { return &o.PathStyle })},
+		{"requester-pays", "true", flag(func(o *cloud.Options) *bool { return &o.RequesterPays })},
+		{"sse", "aws:kms", text(func(o *cloud.Options) *string { return &o.SSE })},
+		{"kms-key", "alias/logs", text(func(o *cloud.Options) *string { return &o.KMSKey })},
+		{"requests", "64", number(1, func(o *cloud.Options, n int) { o.Requests = n })},
+		{"retries", "12", number(0, func(o *cloud.Options, n int) {
 			if o.Retries = n; n == 0 {
 				o.Retries = -1 // 0 stands for the default
 			}
@@ -104,7 +105,7 @@ func (c *cli) addStore(f *pflag.FlagSet) {
 
 // checkStore sets the options of the store from the flags.
 func (c *cli) checkStore() error {
-	o := store.Options{Memory: fetched(c.allInFlight())}
+	o := cloud.Options{Memory: fetched(c.allInFlight())}
 	all := storeFlags()
 	var names []string
 	for _, f := range all {
@@ -137,8 +138,8 @@ func (c *cli) checkStore() error {
 }
 
 // storageFacts returns the requests and bytes of URLs; nil without any.
-func (c *cli) storageFacts() *store.Stats {
-	s, ok := c.stored.(interface{ Stats() store.Stats })
+func (c *cli) storageFacts() *cloud.Stats {
+	s, ok := c.stored.(interface{ Stats() cloud.Stats })
 	if !ok {
 		return nil
 	}
@@ -215,8 +216,8 @@ func (c *cli) spareListed(ctx context.Context, output string, list *inputs.List)
 // or object. Files are compared, not only their paths: one file may have several.
 func (c *cli) sameAs(name string) func(other string) bool {
 	if address.IsURL(name) {
-		one := storage.Resolve(c.store(), name)
-		return func(other string) bool { return storage.Resolve(c.store(), other) == one }
+		one := objects.Resolve(c.store(), name)
+		return func(other string) bool { return objects.Resolve(c.store(), other) == one }
 	}
 	file, err := os.Stat(name)
 	return func(other string) bool {
@@ -224,7 +225,7 @@ func (c *cli) sameAs(name string) func(other string) bool {
 			return false
 		}
 		if address.IsURL(other) {
-			return storage.Resolve(c.store(), other) == storage.Resolve(c.store(), name)
+			return objects.Resolve(c.store(), other) == objects.Resolve(c.store(), name)
 		}
 		info, err := os.Stat(other)
 		return err == nil && os.SameFile(info, file)

@@ -19,13 +19,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
 	"github.com/bloomjoin/bloomjoin/storage"
-	"github.com/bloomjoin/bloomjoin/store"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 // bucket is a store that has the flights at an address.
 type bucket struct {
 	*testing.T
-	store *store.Store
+	store *cloud.Store
 	at    string
 }
 
@@ -35,7 +35,7 @@ func newBucket(t *testing.T) bucket { return bucketAt(t, "mem://b") }
 // bucketAt returns a bucket at an address, in the environment of now.
 func bucketAt(t *testing.T, at string) bucket {
 	t.Helper()
-	b := bucket{t, store.New(store.Options{}), at}
+	b := bucket{t, cloud.New(cloud.Options{}), at}
 	t.Cleanup(func() {
 		if err := b.store.Close(); err != nil {
 			t.Error(err)
@@ -295,7 +295,7 @@ func TestStoreOptions(t *testing.T) {
 	if err := c.checkStore(); err != nil {
 		t.Fatal(err)
 	}
-	want := store.Options{
+	want := cloud.Options{
 		Region: "r", Endpoint: "http://e?a=b", Profile: "p", PathStyle: true, RequesterPays: true,
 		SSE: "aws:kms", KMSKey: "k", Requests: 7, Retries: -1, Memory: fetched(c.allInFlight()),
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Worker makes records of the rows that pass, in one goroutine.
@@ -138,7 +138,7 @@ func (w *Worker) Enter(f *source.File) error {
 		if w.Checks[i] == nil {
 			w.Checks[i] = (*keyscan.Keys).Probe
 		}
-		keys := &keyscan.Keys{Batch: new(key.Batch), Filter: m.Filter}
+		keys := &keyscan.Keys{Batch: new(keys.Batch), Filter: m.Members()}
 		w.matches = append(w.matches, &keyscan.RecordKeys{File: f, Columns: columns, Options: o, Filtered: true, Keys: keys})
 	}
 	return nil

@@ -5,8 +5,9 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // int96Form is what INT96 timestamps are converted to. It is chosen in advance, so
@@ -25,13 +26,13 @@ func (f int96Form) values() (arrow.DataType, sinkFunc) {
 	case int96Nanos:
 		return &arrow.TimestampType{Unit: arrow.Nanosecond}, convertSink(12, 8, int96ToNanos)
 	case int96Stored:
-		return key.Int96, copySink(12)
+		return keys.Int96, copySink(12)
 	}
 	return &arrow.TimestampType{Unit: arrow.Microsecond}, convertSink(12, 8, int96ToMicros)
 }
 
 func int96ToMicros(dst, src []byte) error {
-	sec, nanos := key.SplitInt96(src)
+	sec, nanos := keys.SplitInt96(src)
 	if nanos%1000 != 0 {
 		return fault.Unsupported(fault.At{}, "an INT96 timestamp with digits below a microsecond").
 			WithHint("{Int96Nanos true} keeps nanoseconds, in the years 1677 to 2262")
@@ -45,7 +46,7 @@ func int96ToMicros(dst, src []byte) error {
 }
 
 func int96ToNanos(dst, src []byte) error {
-	sec, nanos := key.SplitInt96(src)
+	sec, nanos := keys.SplitInt96(src)
 	v, ok := addTime(sec, 1e9, int64(nanos))
 	if !ok {
 		return fault.Unsupported(fault.At{}, "an INT96 timestamp outside the years 1677 to 2262").

@@ -12,10 +12,11 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
 )
 
 const (
@@ -216,7 +217,7 @@ func (p *Parquet) Read(ctx context.Context, group int, columns []int) iter.Seq2[
 }
 
 // ReadKeys is ReadRows for key columns, whose types preserve every digit and year:
-// INT96 timestamps are [key.Int96]. rows may be nil for all rows.
+// INT96 timestamps are [keys.Int96]. rows may be nil for all rows.
 func (p *Parquet) ReadKeys(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	return p.readRows(ctx, p.keys, group, columns, rows)
 }

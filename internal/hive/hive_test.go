@@ -9,7 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 func TestParse(t *testing.T) {
@@ -111,7 +111,7 @@ func TestInferGivenAsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		given, err := ParseTypes("p:" + key.TypeName(found[0].Type))
+		given, err := ParseTypes("p:" + keys.TypeName(found[0].Type))
 		if err != nil || !arrow.TypeEqual(given[0].Type, found[0].Type) {
 			t.Errorf("%q: %v given, %v found, %v", texts, given, found, err)
 		}

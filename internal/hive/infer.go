@@ -9,9 +9,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // File is a file in name=value directories.
@@ -60,7 +60,7 @@ func Infer(files []File, given []Column) ([]Column, error) {
 			if columns[i].Type == nil {
 				fits[i].add(p)
 			} else if _, ok := Value(p, columns[i].Type); !ok {
-				return nil, fault.Mismatch(fault.At{File: f.Name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(columns[i].Type), strconv.Quote(p.Text)).
+				return nil, fault.Mismatch(fault.At{File: f.Name, Column: p.Name}, "the directory's value", "a value of type "+keys.TypeName(columns[i].Type), strconv.Quote(p.Text)).
 					WithHint("give the column another type with {HiveTypes}")
 			}
 		}
@@ -176,7 +176,7 @@ func timestamp(s string) bool {
 }
 
 // ParseTypes parses types of columns, such as "dt:date,price:decimal(9,2)", as
-// [key.ParseType] names them. Timestamps are in microseconds.
+// [keys.ParseType] names them. Timestamps are in microseconds.
 func ParseTypes(s string) (types []Column, err error) {
 	for len(s) > 0 {
 		item := s[:itemEnd(s)]
@@ -186,7 +186,7 @@ func ParseTypes(s string) (types []Column, err error) {
 			return nil, fmt.Errorf("%q: want NAME:TYPE,..., as dt:date,country:string", item)
 		}
 		c := Column{Name: strings.TrimSpace(item[:i])}
-		if c.Type, err = key.ParseType(item[i+1:]); err != nil {
+		if c.Type, err = keys.ParseType(item[i+1:]); err != nil {
 			return nil, err
 		}
 		if t, ok := c.Type.(*arrow.TimestampType); ok { // the unit of those that are found

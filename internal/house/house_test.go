@@ -142,7 +142,7 @@ func TestReadTree(t *testing.T) {
 		"go.mod", "module "+Module+"\n",
 		"a.go", "package a\n",
 		"a_test.go", "package a\n\n// XXX\n",
-		"key/k.go", "package key\n\nimport _ \""+Module+"/codec\"\n",
+		"key/k.go", "package key\n\nimport _ \""+Module+"/dataset\"\n",
 		"key/testdata/no.go", "package key\n",
 		"key/testdata/no.py", "# TODO\n",
 		"key/testdata/deep/note.md", "three words here",
@@ -172,7 +172,7 @@ func TestReadTree(t *testing.T) {
 	equal(t, "Go files", names, []string{"a.go", "a_test.go", "key/k.go", "key/out/yes.go", "nestedtoo/yes.go"})
 	equal(t, "Markdown", tree.Words, map[string]int{"key/testdata/deep/note.md": 3, "nested/README.md": 2})
 	equal(t, "marks", tree.Marks, []string{".ci/run:1", "a_test.go:3", "nested/no.go:3", "python/a.py:2"})
-	equal(t, "imports", tree.Upward(), []string{"key/k.go imports codec"})
+	equal(t, "imports", tree.Upward(), []string{"key/k.go imports dataset"})
 }
 
 func TestOrder(t *testing.T) {
@@ -183,13 +183,15 @@ func TestOrder(t *testing.T) {
 		{"internal/show", "fault", false},
 		{"fault", "internal/show", true},
 		{"fault", "internal/panics", false},
-		{"bloom", "exact", false},
-		{"key", "bloom", true},
-		{"key", "codec", false},
-		{"key", "storage", false},
+		{"codec", "dataset", false},
+		{"key", "internal/keys", true},
+		{"internal/keys", "codec", false},
+		{"internal/filters", "internal/source", false},
 		{"storage", "key", false},
+		{"internal/source", "internal/tasks", false},
+		{"internal/tasks", "internal/source", true},
 		{"internal/parquet", "internal/panics", true},
-		{"internal/parquet/deep", "key", true},
+		{"internal/parquet/deep", "internal/keys", true},
 		{"internal/parquet", "codec", false},
 		{"partition", "internal/parquet", true},
 		{"partition", "filterbuild", false},
@@ -198,15 +200,15 @@ func TestOrder(t *testing.T) {
 		{"join/internal/plan", "join", false},
 		{"join/internal/plan", "partition", false},
 		{"join", "join/internal/plan", true},
-		{"join", "store", false},
+		{"join", "storage/cloud", false},
 		{".", "join", true},
-		{".", "store", false},
+		{".", "storage/cloud", false},
 		{".", "cmd/bloomjoin", false},
 		{"join", ".", false},
-		{"store/internal/fetch", "storage", true},
-		{"store", "partition", false},
+		{"storage/cloud/internal/fetch", "storage", true},
+		{"partition", "storage/cloud", false},
 		{"cmd/bloomjoin", ".", true},
-		{"cmd/bloomjoin", "store", true},
+		{"cmd/bloomjoin", "storage/cloud", true},
 		{"unknown", "fault", false},
 	} {
 		equal(t, c.pkg+" may import "+c.imported, mayImport(c.pkg, c.imported), c.want)

@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Input describes an input file without opening it, as [Find] has recorded it.
@@ -118,7 +118,7 @@ func (d *Digest) Put(b []byte) {
 func (d *Digest) Input(in *Input) {
 	d.unknown = d.unknown || in.fingerprint == nil
 	for _, v := range in.values {
-		d.Put([]byte("partition column " + v.Name + " " + key.TypeName(v.Type)))
+		d.Put([]byte("partition column " + v.Name + " " + keys.TypeName(v.Type)))
 		d.Put(fmt.Appendf(nil, "%t %s", v.Null, v.Text)) // of which Rel may have nothing
 	}
 	d.Put([]byte(in.Rel))

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -39,7 +40,7 @@ func (in *List) Open(ctx context.Context, pieces []Piece, opts source.Opening) (
 	files = make([]*source.File, len(pieces))
 	var work errgroup.Group // without its own context: files depend on the one they were opened with
 	if len(pieces) > 0 {
-		work.SetLimit(storage.Concurrency(opts.Store, pieces[0].Input.Name))
+		work.SetLimit(objects.Concurrency(opts.Store, pieces[0].Input.Name))
 	}
 	for i := range pieces {
 		work.Go(func() (err error) {

@@ -19,10 +19,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -111,7 +112,7 @@ func Read(ctx context.Context, src storage.Source, name string) (*List, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	in.list.close = r.Close
-	return in, storage.Rest(r)
+	return in, objects.Rest(r)
 }
 
 // Parse returns the list with the given bytes, which must not be changed. The
@@ -232,7 +233,7 @@ func (l *inputFile) parseHeader(line []byte) error {
 	}
 	copy(l.digest[:], digest)
 	for _, c := range h.Hive {
-		t, err := key.ParseType(c.Type)
+		t, err := keys.ParseType(c.Type)
 		if err != nil {
 			return l.corrupt("its first line: %v", err)
 		}

@@ -20,11 +20,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -137,7 +138,7 @@ func Write(ctx context.Context, dst storage.Storage, name string, list *List, re
 	if dst == nil {
 		dst = storage.Local{}
 	}
-	if err := storage.Sweep(ctx, dst, name); err != nil {
+	if err := objects.Sweep(ctx, dst, name); err != nil {
 		return 0, err
 	}
 	same, err := file.isAt(ctx, dst, name)
@@ -389,7 +390,7 @@ func newAssembly(l *inputList) *assembly {
 		h.LeftOut = append(h.LeftOut, publish.EscapeName(rel))
 	}
 	for _, c := range l.hive {
-		h.Hive = append(h.Hive, listColumn{c.Name, key.TypeName(c.Type)})
+		h.Hive = append(h.Hive, listColumn{c.Name, keys.TypeName(c.Type)})
 	}
 	return &assembly{
 		list: l, parser: l.parser(), header: h, digest: NewDigest(),

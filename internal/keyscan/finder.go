@@ -17,12 +17,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Finder finds the rows of a Parquet file that pass all filters. It reads only the
@@ -118,7 +118,7 @@ func (s *Scanner) newMatchScan(f *source.File, m Predicate, buf *parquet.Buffers
 	if err != nil {
 		return nil, err
 	}
-	keys := &Keys{Batch: new(key.Batch), Filter: m.Filter}
+	keys := &Keys{Batch: new(keys.Batch), Filter: m.Members()}
 	leaf, ok := f.Parquet().Leaf(enc.Index())
 	if !ok {
 		return newRecordScan(f, m, enc.Columns(), keys, c, s.Options.Entries)

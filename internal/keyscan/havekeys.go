@@ -10,9 +10,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // HaveKeys returns the files of a log that have the key columns of the matches. It
@@ -59,7 +59,7 @@ func HaveKeys(files []*source.File, matches []dataset.Match, anyMatch bool, skip
 // missing returns the first key column that the schema lacks, or nil. Ambiguous
 // names, and paths through anything but a struct, are not missing: they are errors
 // elsewhere.
-func (m Predicate) missing(schema *arrow.Schema) (key.Path, error) {
+func (m Predicate) missing(schema *arrow.Schema) (keys.Path, error) {
 	columns, err := m.keyColumns()
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (m Predicate) missing(schema *arrow.Schema) (key.Path, error) {
 		if schema.HasField(strings.Join(c.Path, ".")) { // a column with exactly that name: the path needs quotes
 			continue
 		}
-		var e *key.NotFoundError
+		var e *keys.NotFoundError
 		if _, err := c.Resolve(schema, m.IgnoreCase); errors.As(err, &e) && e.Missing() {
 			return c.Path, nil
 		}
@@ -79,7 +79,7 @@ func (m Predicate) missing(schema *arrow.Schema) (key.Path, error) {
 // IntegerRange returns bounds of an integer key column of the files, according to
 // the statistics that pruning trusts. ok is false if they are not known for some
 // file, or if there are no values. It reads nothing.
-func IntegerRange(files []*source.File, column key.Column, ignoreCase bool) (lo, hi float64, ok bool) {
+func IntegerRange(files []*source.File, column keys.Column, ignoreCase bool) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, f := range files {
 		p := f.Parquet()

@@ -6,18 +6,18 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Keys is a batch of keys of one row group. It is valid until the function that
 // received it returns, and must not be used concurrently.
 type Keys struct {
 	// Batch holds the keys. Its Rows number values, not rows of the file.
-	Batch *key.Batch
+	Batch *keys.Batch
 	// Piece is the row group that the keys come from.
 	Piece source.Piece
 	// Times holds the number of rows that have each key, by position in
@@ -33,8 +33,8 @@ type Keys struct {
 	Run   int
 	Share float64
 
-	Filter *codec.Filter // nil: every key may be a member
-	hits   []uint32      // of Probe
+	Filter *filters.Filter // nil: every key may be a member
+	hits   []uint32        // of Probe
 	place  Position
 }
 
@@ -58,15 +58,15 @@ func (k *Keys) Probe() ([]uint32, error) {
 
 // NewEncoder finds the key columns in a schema. With filtered, the classes in
 // the options are those of a filter, which the columns must be comparable to.
-func NewEncoder(file string, schema *arrow.Schema, columns []key.Column, o key.Options, filtered bool) (*key.Encoder, error) {
-	enc, err := key.NewEncoder(schema, columns, o)
+func NewEncoder(file string, schema *arrow.Schema, columns []keys.Column, o keys.Options, filtered bool) (*keys.Encoder, error) {
+	enc, err := keys.NewEncoder(schema, columns, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if !filtered {
 		return enc, nil
 	}
-	return enc, key.Match(AtColumns(file, columns), key.Side{Classes: o.Classes}, enc.Side())
+	return enc, keys.Match(AtColumns(file, columns), keys.Side{Classes: o.Classes}, enc.Side())
 }
 
 // Position maps the values of a page, or of a record, to rows.
@@ -106,7 +106,7 @@ func (p *Position) row(i uint32) uint32 {
 
 // Fit returns an error if a value does not fit its cast or, if ids is set, is not
 // an ID.
-func Fit(b *key.Batch, file string, columns []key.Column, ids bool) error {
+func Fit(b *keys.Batch, file string, columns []keys.Column, ids bool) error {
 	if _, faulty := b.Faulty(); !faulty {
 		return nil
 	}
@@ -117,8 +117,8 @@ func Fit(b *key.Batch, file string, columns []key.Column, ids bool) error {
 }
 
 // AtColumns returns the place of key columns in a file.
-func AtColumns(file string, columns []key.Column) fault.At {
-	return fault.At{File: file, Column: key.ColumnsString(columns)}
+func AtColumns(file string, columns []keys.Column) fault.At {
+	return fault.At{File: file, Column: keys.ColumnsString(columns)}
 }
 
 // Undecided reports whether the keys are entries of a dictionary of which no row is

@@ -8,9 +8,9 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Leaf makes keys from the values of a leaf that is the whole key.
@@ -18,10 +18,10 @@ type Leaf struct {
 	file    *source.File
 	Values  arrowparquet.LeafValues
 	schema  *arrow.Schema // of a record with only the leaf, as column "key"
-	column  key.Column    // the column in that schema
-	options key.Options
-	enc     *key.Encoder // nil: values are already keys, or none was needed yet
-	Int     int          // size of integers that are already keys; 0: other values
+	column  keys.Column   // the column in that schema
+	options keys.Options
+	enc     *keys.Encoder // nil: values are already keys, or none was needed yet
+	Int     int           // size of integers that are already keys; 0: other values
 	Signed  bool
 	Strings bool // byte arrays that are keys, with the rule
 }
@@ -29,10 +29,10 @@ type Leaf struct {
 // keyName is the name of the column in a Leaf's schema.
 const keyName = "key"
 
-func NewLeaf(f *source.File, leaf arrowparquet.LeafValues, cast arrow.DataType, o key.Options) *Leaf {
-	l := &Leaf{file: f, Values: leaf, options: o, column: key.Column{Path: key.Path{keyName}, Cast: cast}}
+func NewLeaf(f *source.File, leaf arrowparquet.LeafValues, cast arrow.DataType, o keys.Options) *Leaf {
+	l := &Leaf{file: f, Values: leaf, options: o, column: keys.Column{Path: keys.Path{keyName}, Cast: cast}}
 	l.schema = arrow.NewSchema([]arrow.Field{{Name: keyName, Type: leaf.Type()}}, nil)
-	if enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, o); err != nil || !enc.AsStored() {
+	if enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, o); err != nil || !enc.AsStored() {
 		return l // fill returns the error
 	}
 	if leaf.Plain() {
@@ -64,7 +64,7 @@ func (l *Leaf) bits() bool {
 
 // fill calls f with the keys of a page without dictionary indices, in b. They are
 // valid until f returns.
-func (l *Leaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) error {
+func (l *Leaf) fill(b *keys.Batch, p *parquet.Page, f func(*keys.Batch) error) error {
 	switch {
 	case l.Int > 0:
 		b.SetInts(p.Plain, p.NonNull, l.Int, l.Signed)
@@ -74,7 +74,7 @@ func (l *Leaf) fill(b *key.Batch, p *parquet.Page, f func(*key.Batch) error) err
 		return f(b)
 	}
 	if l.enc == nil {
-		enc, err := key.NewEncoder(l.schema, []key.Column{l.column}, l.options)
+		enc, err := keys.NewEncoder(l.schema, []keys.Column{l.column}, l.options)
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.file.Name(), err)
 		}

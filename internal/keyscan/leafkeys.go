@@ -6,18 +6,18 @@ import (
 	"errors"
 	"io"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // leafKeys reads the keys of a column that is one leaf of a Parquet file and not
 // repeated. It must not be used concurrently.
 type leafKeys struct {
 	file       *source.File
-	columns    []key.Column // the key's, for errors
+	columns    []keys.Column // the key's, for errors
 	leaf       *Leaf
 	buf        *parquet.Buffers
 	pruner     *prune.Pruner     // nil: every row is examined
@@ -272,7 +272,7 @@ func firstValues(plain []byte, n, width int) (some []byte, values int) {
 
 // step passes on the keys of a page without dictionary indices.
 func (l *leafKeys) step(p *parquet.Page) (nulls int64, err error) {
-	err = l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
+	err = l.leaf.fill(l.keys.Batch, p, func(b *keys.Batch) error {
 		if err := Fit(b, l.file.Name(), l.columns, l.ids); err != nil {
 			return err
 		}
@@ -326,7 +326,7 @@ func (l *leafKeys) tallied() (misfits int64, err error) {
 	if l.dict == nil {
 		return 0, nil
 	}
-	err = l.leaf.fill(l.keys.Batch, l.asPage(), func(b *key.Batch) error {
+	err = l.leaf.fill(l.keys.Batch, l.asPage(), func(b *keys.Batch) error {
 		b.Keep(func(e uint32) bool { return l.uses[e] > 0 })
 		if err := Fit(b, l.file.Name(), l.columns, l.ids); err != nil {
 			return err

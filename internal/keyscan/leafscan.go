@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // LeafScan is a matchScan for a key that is one leaf, not repeated. It probes the
@@ -121,7 +121,7 @@ func (l *LeafScan) match(p *parquet.Page, dict *parquet.Dictionary) error {
 
 // matchPlain is match for a page without dictionary indices.
 func (l *LeafScan) matchPlain(p *parquet.Page) error {
-	return l.leaf.fill(l.keys.Batch, p, func(b *key.Batch) error {
+	return l.leaf.fill(l.keys.Batch, p, func(b *keys.Batch) error {
 		if err := Fit(b, l.file.Name(), l.columns, false); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (l *LeafScan) misfits(indices []uint32) error {
 		case l.nullMisfits:
 			l.nulls++
 		default:
-			return key.Misfit(fault.At{File: l.file.Name()}, l.columns)
+			return keys.Misfit(fault.At{File: l.file.Name()}, l.columns)
 		}
 	}
 	return nil
@@ -187,7 +187,7 @@ func (l *LeafScan) probeDictionary(dict *parquet.Dictionary) error {
 	if l.pairs {
 		l.partner = zeroed(l.partner, dict.Len)
 	}
-	return l.leaf.fill(l.keys.Batch, l.asPage(), func(b *key.Batch) error {
+	return l.leaf.fill(l.keys.Batch, l.asPage(), func(b *keys.Batch) error {
 		if l.counts {
 			l.keys.Times = l.uses[:len(b.Rows)]
 			defer func() { l.keys.Times = nil }()

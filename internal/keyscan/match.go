@@ -6,11 +6,11 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Predicate is a [dataset.Match], or a check in its place. Check decides for whole batches of keys.
@@ -32,9 +32,12 @@ type Predicate struct {
 // Check is what Predicate.Check returns.
 type Check = func(*Keys) ([]uint32, error)
 
+// Members returns the filter as rooms have it.
+func (m *Predicate) Members() *filters.Filter { return (*filters.Filter)(m.Filter) }
+
 // exact reports whether the match passes only members.
 func (m *Predicate) exact() bool {
-	return m.Check != nil || m.Filter.Kind() == codec.KindExact
+	return m.Check != nil || m.Members().Kind() == filters.KindExact
 }
 
 // columns names the key columns, for messages.
@@ -46,13 +49,13 @@ func (m Predicate) columns() string {
 }
 
 // keyColumns returns the log columns that the match is applied to.
-func (m Predicate) keyColumns() ([]key.Column, error) {
+func (m Predicate) keyColumns() ([]keys.Column, error) {
 	if m.Key != "" {
-		return key.ParseColumns(m.Key)
+		return keys.ParseColumns(m.Key)
 	}
-	var columns []key.Column
+	var columns []keys.Column
 	for _, name := range m.Filter.KeyNames() {
-		c, err := key.ParseColumns(name)
+		c, err := keys.ParseColumns(name)
 		if err != nil {
 			return nil, err
 		}
@@ -63,18 +66,18 @@ func (m Predicate) keyColumns() ([]key.Column, error) {
 
 // Encoding returns the key columns, and the options for turning their values into keys
 // that the filter can be probed with.
-func (m Predicate) Encoding() (columns []key.Column, o key.Options, err error) {
+func (m Predicate) Encoding() (columns []keys.Column, o keys.Options, err error) {
 	if columns, err = m.keyColumns(); err != nil {
 		return nil, o, err
 	}
-	o, err = m.Filter.KeyOptions()
+	o, err = m.Members().KeyOptions()
 	o.IgnoreCase, o.NullMisfits = m.IgnoreCase, m.NullMisfits
 	return columns, o, err
 }
 
 // Encoder finds the key columns in the schema of a file and compares their classes
 // with the filter's.
-func (m Predicate) Encoder(file string, schema *arrow.Schema) (*key.Encoder, error) {
+func (m Predicate) Encoder(file string, schema *arrow.Schema) (*keys.Encoder, error) {
 	columns, o, err := m.Encoding()
 	if err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func (m Predicate) pruner(f *source.File) (*prune.Pruner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := prune.New(f.Parquet().File(), f.Schema(), columns, o, m.Filter)
+	p, err := prune.New(f.Parquet().File(), f.Schema(), columns, o, m.Members())
 	if p != nil {
 		p.Doubt = f.Doubt
 	}
@@ -98,5 +101,5 @@ func (m Predicate) pruner(f *source.File) (*prune.Pruner, error) {
 // mayFail reports whether a value that does not fit its cast is an error.
 func (m Predicate) mayFail() (bool, error) {
 	columns, err := m.keyColumns()
-	return !m.NullMisfits && slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }), err
+	return !m.NullMisfits && slices.ContainsFunc(columns, func(c keys.Column) bool { return c.Cast != nil }), err
 }

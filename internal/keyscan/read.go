@@ -9,6 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
@@ -16,22 +18,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // ReadOptions says which keys [Read] reads.
 type ReadOptions struct {
-	// Key names the key columns as [key.ParseColumns] reads them.
+	// Key names the key columns as [keys.ParseColumns] reads them.
 	Key string
 	// Options says how values become keys. With a Filter, its rule and classes
 	// replace those given here.
-	key.Options
+	keys.Options
 	// IDs makes a value that is not an ID under the rule an error. Otherwise
 	// such a value has no key.
 	IDs bool
 	// Filter, if not nil, is used by [Keys.Probe]. Pages that cannot hold a member
 	// may be skipped, so their keys are not passed on.
-	Filter *codec.Filter
+	Filter *filters.Filter
 	// CountNulls reads skipped pages whose number of NULLs is unknown, so that
 	// the number of NULLs is exact.
 	CountNulls bool
@@ -79,7 +80,7 @@ func Read(ctx context.Context, pieces []source.Piece, o ReadOptions, newWork fun
 	if newWork == nil {
 		return 0, 0, errors.New("newWork is nil: ReadKeys needs work to pass the keys to")
 	}
-	columns, err := key.ParseColumns(o.Key)
+	columns, err := keys.ParseColumns(o.Key)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -139,7 +140,7 @@ func (o *ReadOptions) narrowed() bool { return o.Distinct || o.Filter != nil }
 // keyReading is what the workers of one Read call share.
 type keyReading struct {
 	options ReadOptions
-	columns []key.Column
+	columns []keys.Column
 	way     tasks.Flight
 	parsers int         // goroutines that parse a text file
 	rows    int64       // of all pieces, for shares of runs
@@ -154,11 +155,11 @@ type keyWorker struct {
 	*keyReading
 	work  func(*Keys) error
 	buf   *parquet.Buffers
-	batch key.Batch
+	batch keys.Batch
 	keys  Keys
 
 	file    *source.File // that enc, leaf and records belong to
-	enc     *key.Encoder
+	enc     *keys.Encoder
 	leaf    *leafKeys         // nil: the key is not one leaf
 	records *RecordKeys       // nil: not needed so far
 	where   *rowfilter.Filter // nil: the file has no condition, or is not Parquet
@@ -209,7 +210,7 @@ func (w *keyWorker) newLeaf(f *source.File, leaf arrowparquet.LeafValues) (*leaf
 	if o.Filter == nil {
 		return l, nil
 	}
-	return l, l.prune(Predicate{Match: dataset.Match{Filter: o.Filter, Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}})
+	return l, l.prune(Predicate{Match: dataset.Match{Filter: (*codec.Filter)(o.Filter), Key: o.Key, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}})
 }
 
 // nothing is what tasks make whose keys go to a function.
@@ -360,10 +361,10 @@ func (w *keyWorker) text(ctx context.Context, t *text.Table, groups tasks.Task, 
 }
 
 // keyNeed is need for the key columns, plus the steps in which keys are passed on.
-func keyNeed(pieces []source.Piece, columns []key.Column, o key.Options) int64 {
+func keyNeed(pieces []source.Piece, columns []keys.Column, o keys.Options) int64 {
 	const steps = 8 * stepBytes
 	return steps + tasks.Need(pieces, func(f *source.File) ([]int, error) {
-		enc, err := key.NewEncoder(f.Schema(), columns, o)
+		enc, err := keys.NewEncoder(f.Schema(), columns, o)
 		if err != nil {
 			return []int{}, err
 		}

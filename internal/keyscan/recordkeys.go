@@ -8,12 +8,12 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // RecordKeys reads keys of any shape from Arrow records of a file. It must not be
@@ -21,15 +21,15 @@ import (
 type RecordKeys struct {
 	File     *source.File
 	from     source.Table // the file's reader
-	Columns  []key.Column
-	Options  key.Options
+	Columns  []keys.Column
+	Options  keys.Options
 	Filtered bool  // the options' classes are a filter's
 	ids      bool  // a value that is not an ID is an error
 	failing  bool  // rows that fail the file's condition are passed on as rows without a key
 	read     []int // columns to read
 	Keys     *Keys // handed on
 
-	enc    *key.Encoder // of the records' schema; nil before the first one
+	enc    *keys.Encoder // of the records' schema; nil before the first one
 	rows   []uint32
 	filter *rowfilter.Records // of a file other than Parquet that has a condition
 	kept   []uint32           // rows of a record that satisfy it

@@ -3,9 +3,9 @@ package keyscan
 import (
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // A filter is always probed with the rule that it was built with. The options of a
@@ -14,18 +14,18 @@ import (
 
 // checkRules compares the rule of the options with the filters' rules.
 func (o *Options) checkRules() error {
-	got, err := key.ParseRule(o.Normalize)
+	got, err := keys.ParseRule(o.Normalize)
 	if err != nil {
 		return err
 	}
 	used := false
 	for _, m := range o.predicates() {
-		want, err := key.RuleOf(m.Filter.Normal())
+		want, err := keys.RuleOf(m.Members().Normal())
 		if err != nil {
 			return err
 		}
 		used = used || want == got
-		if want != got && (want != 0 || concerned(m.Filter)) {
+		if want != got && (want != 0 || concerned(m.Members())) {
 			return otherRule(m, want, got)
 		}
 	}
@@ -37,17 +37,17 @@ func (o *Options) checkRules() error {
 }
 
 // concerned reports whether a rule could change the filter's keys.
-func concerned(f *codec.Filter) bool {
-	var classes []key.Class
+func concerned(f *filters.Filter) bool {
+	var classes []keys.Class
 	for _, c := range f.KeyClasses() {
-		classes = append(classes, key.Class(c))
+		classes = append(classes, keys.Class(c))
 	}
-	return key.UUID.Concerns(classes)
+	return keys.UUID.Concerns(classes)
 }
 
 // otherRule is the error for a filter that was built with the rule want, if the
 // options name the rule got.
-func otherRule(m Predicate, want, got key.Rule) error {
+func otherRule(m Predicate, want, got keys.Rule) error {
 	column := m.Key
 	if column == "" {
 		column = strings.Join(m.Filter.KeyNames(), ",")

@@ -12,9 +12,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // ScanOptions has the fields of [partition.ScanOptions], which documents them.
@@ -136,7 +136,7 @@ func New(opts Options, files ...*source.File) (*Scanner, error) {
 			return nil, fmt.Errorf("filter %d of %d is nil", i+1, len(opts.Match))
 		}
 		at := fault.At{Column: m.columns()}
-		if err := m.Filter.Usable(at); err != nil {
+		if err := m.Members().Usable(at); err != nil {
 			return nil, err
 		}
 		if m.NoMatch && !m.exact() {
@@ -248,7 +248,7 @@ func (o *Options) ColumnsOf(f *source.File) ([]int, error) {
 	}
 	cols := []int{}
 	for _, name := range o.Columns {
-		field, err := key.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
+		field, err := keys.Path{name}.Resolve(f.Schema(), o.IgnoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -163,7 +164,7 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 	}{{1, 0, 0}, {3, 0, 0}, {2, 8 << 20, 1}} {
 		what := fmt.Sprintf("%s to %s, every %d., target %d, %d threads, %d bytes in flight", ext, format, kept, target, way.threads, way.inFlight)
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff}, InFlight: way.inFlight}, in)
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: way.threads, Mem: sourcetest.Checked(t)}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}, Threads: way.threads, Mem: sourcetest.Checked(t)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestBundlesCopyChunks(t *testing.T) {
 			sourcetest.Col{Name: "id", Values: sourcetest.Numbers(rows, func(i int) int64 { return int64(i % 7) })}, sourcetest.Col{Name: "a", Values: values}, sourcetest.Col{Name: "b", Values: values}, sourcetest.Col{Name: "c", Values: values}, sourcetest.Col{Name: "d", Values: values}, sourcetest.Col{Name: "e", Values: values}, sourcetest.Col{Name: "f", Values: values}))
 	}
 	files := open(t, source.Opening{}, in)
-	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(7, 1)...)}}}})
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(7, 1)...))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

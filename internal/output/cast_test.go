@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // castLog is a log with a column of texts, in row groups of ten. In the second one is a
@@ -54,15 +55,15 @@ func TestMisfitIsAnError(t *testing.T) {
 	for _, name := range []string{"log.parquet", "log.arrow"} {
 		log := castLog(t, name)
 		for what, match := range map[string][]dataset.Match{
-			"alone":                  {{Filter: first, Key: "k::int64"}},
-			"after one of no rows":   {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64"}},
-			"before one of no rows":  {{Filter: first, Key: "k::int64"}, {Filter: exactOf("n", 1000)}},
-			"of an exclusion":        {{Filter: exactOf("n", 1000)}, {Filter: first, Key: "k::int64", NoMatch: true}},
-			"in a key of two":        {{Filter: bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}})), Key: "k::int64,n"}},
-			"in a key of two, later": {{Filter: bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}})), Key: "n,k::int64"}},
+			"alone":                  {{Filter: (*codec.Filter)(first), Key: "k::int64"}},
+			"after one of no rows":   {{Filter: (*codec.Filter)(exactOf("n", 1000))}, {Filter: (*codec.Filter)(first), Key: "k::int64"}},
+			"before one of no rows":  {{Filter: (*codec.Filter)(first), Key: "k::int64"}, {Filter: (*codec.Filter)(exactOf("n", 1000))}},
+			"of an exclusion":        {{Filter: (*codec.Filter)(exactOf("n", 1000))}, {Filter: (*codec.Filter)(first), Key: "k::int64", NoMatch: true}},
+			"in a key of two":        {{Filter: (*codec.Filter)(bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}}))), Key: "k::int64,n"}},
+			"in a key of two, later": {{Filter: (*codec.Filter)(bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}}))), Key: "n,k::int64"}},
 		} {
 			err := scanError(t, log, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match}})
-			if !errors.Is(err, key.ErrMisfit) {
+			if !errors.Is(err, keys.ErrMisfit) {
 				t.Errorf("%s, %s: %v", name, what, err)
 				continue
 			}
@@ -83,7 +84,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 	for _, name := range []string{"log.parquet", "log.arrow"} {
 		log := castLog(t, name)
 		for _, id := range []int64{1, 77} {
-			m := dataset.Match{Filter: exactOf("k", id), Key: "k::int64", NullMisfits: true}
+			m := dataset.Match{Filter: (*codec.Filter)(exactOf("k", id)), Key: "k::int64", NullMisfits: true}
 			got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, CountNulls: true}}, dataset.Shard{}, log)
 			want := 0
 			if id == 1 {
@@ -113,7 +114,7 @@ func TestMisfitInText(t *testing.T) {
 		_, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*keyscan.Keys) error, error) {
 			return func(*keyscan.Keys) error { return nil }, nil
 		})
-		sourcetest.Says(t, column, err, key.ErrMisfit, "ids.csv", "column k")
+		sourcetest.Says(t, column, err, keys.ErrMisfit, "ids.csv", "column k")
 		if err != nil && strings.Contains(err.Error(), "row group") {
 			t.Errorf("%s: %v", column, err)
 		}

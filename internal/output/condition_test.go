@@ -20,16 +20,17 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -328,13 +329,13 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 		opts keyscan.Options
 		keep func(e event) bool // nil: a superset of the rows of the filter
 	}{
-		{"a filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}}}, isLow},
-		{"a filter, with NULLs counted", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}, CountNulls: true}}, isLow},
-		{"a check", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}}}, Check: check}, isLow},
-		{"no match", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id", NoMatch: true}}}}, func(e event) bool { return !isLow(e) }},
-		{"any of two filters", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row"}}, Any: true}}, func(e event) bool { return isLow(e) || e.row < 30 }},
-		{"two filters", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "id"}, {Filter: low, Key: "row", NoMatch: true}}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},
-		{"a composite key", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: pairs, Key: "id,s"}}}}, nil},
+		{"a filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "id"}}}}, isLow},
+		{"a filter, with NULLs counted", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "id"}}, CountNulls: true}}, isLow},
+		{"a check", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "id"}}}, Check: check}, isLow},
+		{"no match", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "id", NoMatch: true}}}}, func(e event) bool { return !isLow(e) }},
+		{"any of two filters", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "id"}, {Filter: (*codec.Filter)(low), Key: "row"}}, Any: true}}, func(e event) bool { return isLow(e) || e.row < 30 }},
+		{"two filters", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "id"}, {Filter: (*codec.Filter)(low), Key: "row", NoMatch: true}}}}, func(e event) bool { return isLow(e) && e.row >= 30 }},
+		{"a composite key", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(pairs), Key: "id,s"}}}}, nil},
 	} {
 		c.opts.Threads, c.opts.Columns = threads, []string{"row"}
 		want := []int64{}
@@ -545,7 +546,7 @@ func TestWhereNaN(t *testing.T) {
 					want = append(want, int64(row))
 				}
 			}
-			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("row", sourcetest.Numbers(len(all), func(i int) int64 { return int64(i) })...)}}}}
+			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("row", sourcetest.Numbers(len(all), func(i int) int64 { return int64(i) })...))}}}}
 			got, _ := passing(t, open(t, source.Opening{OpenOptions: source.OpenOptions{Where: text}}, name), opts)
 			sourcetest.Equal(t, fmt.Sprintf("%s of %s", text, dt), got, want)
 		}
@@ -556,10 +557,10 @@ func TestWhereNaN(t *testing.T) {
 func TestWhereMisfits(t *testing.T) {
 	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"1", "x", "3"}}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-	scan := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("s", 1, 3), Key: "s::int64"}}, Columns: []string{"row"}}}
+	scan := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("s", 1, 3)), Key: "s::int64"}}, Columns: []string{"row"}}}
 	got, _ := passing(t, open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), scan)
 	sourcetest.Equal(t, "rows", got, []int64{0, 2})
-	keys, _ := keyCounts(t, source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "s::int64", Options: key.Options{Classes: []key.Class{key.Integer}}})
+	keys, _ := keyCounts(t, source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "s::int64", Options: keys.Options{Classes: []keys.Class{keys.Integer}}})
 	sourcetest.Equal(t, "keys", keys, map[int64]int64{1: 1, 3: 1})
 }
 
@@ -616,7 +617,7 @@ func TestWhereReadsLittle(t *testing.T) {
 		return file[0].BytesRead() - before
 	}
 	spread := exactOf("id", sourcetest.Numbers(1<<12, func(i int) int64 { return int64(i) << 28 })...)
-	for _, m := range []dataset.Match{{Filter: spread, Key: "id"}, {Filter: spread, Key: "id", NoMatch: true}, {Filter: exactOf("id"), Key: "id", NoMatch: true}} {
+	for _, m := range []dataset.Match{{Filter: (*codec.Filter)(spread), Key: "id"}, {Filter: (*codec.Filter)(spread), Key: "id", NoMatch: true}, {Filter: (*codec.Filter)(exactOf("id")), Key: "id", NoMatch: true}} {
 		alone, all := scan(day, "", m), scan(year, "ts >= 100000 AND ts < 101000", m)
 		if all > alone+alone/20 || alone == 0 {
 			t.Errorf("%v: %d bytes are read of the year, %d of the day alone", m, all, alone)
@@ -641,7 +642,7 @@ func TestWherePages(t *testing.T) {
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}}, name)
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...), Key: "id"}}}}, files...)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...)), Key: "id"}}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -64,7 +65,7 @@ func TestEndOfContext(t *testing.T) {
 				continue
 			}
 			scanner := func() *keyscan.Scanner {
-				s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(5000, 3)...)}}}})
+				s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(5000, 3)...))}}}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,6 +16,7 @@ import (
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -105,7 +106,7 @@ func scanTo(t *testing.T, out Destination, opts keyscan.Options, files []*source
 	for i := range int64(20) {
 		even = append(even, 2*i)
 	}
-	opts.Match = []dataset.Match{{Filter: exactOf("id", even...)}}
+	opts.Match = []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", even...))}}
 	s, err := keyscan.New(opts, files...)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -59,7 +60,7 @@ func TestHowPages(t *testing.T) {
 		if c.damage != nil {
 			c.damage(logs[0])
 		}
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}, Schema: c.schema}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", 2))}}, Schema: c.schema}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -105,8 +106,8 @@ func unlinked(s storage.Storage, name string) string {
 	if base == "" || base == "." || base == ".." || strings.Contains(name, "://") {
 		return name
 	}
-	real := storage.Resolve(s, name)
-	if real == path.Join(storage.Resolve(s, cmp.Or(parent, ".")), base) {
+	real := objects.Resolve(s, name)
+	if real == path.Join(objects.Resolve(s, cmp.Or(parent, ".")), base) {
 		return name
 	}
 	return real

@@ -11,10 +11,10 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Read passes on the keys that the writer stored, with their rows and multiplicity,
@@ -92,7 +92,7 @@ func TestReadKeys(t *testing.T) {
 					n := int64(len(in))
 					member := false
 					for _, m := range members {
-						member = member || k == string(key.IntegerPart(uint64(m), false)) || k == integerKey(m)
+						member = member || k == string(keys.IntegerPart(uint64(m), false)) || k == integerKey(m)
 					}
 					if !c.filter && (times[k] != n || hits[k] != n) {
 						t.Errorf("%s: key %x came %d times, %d hits, want %d", what, k, times[k], hits[k], n)
@@ -111,7 +111,7 @@ func TestReadKeys(t *testing.T) {
 
 // integerKey returns an integer in the form in which a batch has it.
 func integerKey(v int64) string {
-	var b key.Batch
+	var b keys.Batch
 	b.SetInts([]byte{byte(v), byte(v >> 8), 0, 0, 0, 0, 0, 0}, 1, 8, true)
 	return string(b.Append(nil, 0))
 }

@@ -9,6 +9,7 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -24,7 +25,7 @@ func TestManifestCountsNulls(t *testing.T) {
 	sourcetest.Write(t, filepath.Join(in, "a.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{1, nil, 3, nil, nil}}))
 	sourcetest.Write(t, filepath.Join(in, "b.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{nil, 3}}))
 	files := open(t, source.Opening{}, in)
-	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}}})
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 3))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestNullsOfRanges(t *testing.T) {
 				}
 				sourcetest.Equal(t, fmt.Sprintf("%s: NULLs of keys that were read, distinct %v", what, distinct), nulls, c.nulls)
 			}
-			once, twice := []dataset.Match{{Filter: filter}}, []dataset.Match{{Filter: filter}, {Filter: filter}}
+			once, twice := []dataset.Match{{Filter: (*codec.Filter)(filter)}}, []dataset.Match{{Filter: (*codec.Filter)(filter)}, {Filter: (*codec.Filter)(filter)}}
 			for _, match := range [][]dataset.Match{once, twice} {
 				o := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match, CountNulls: true, Columns: []string{"id", "row"}, Threads: 2, Mem: sourcetest.Checked(t)}}
 				skipped := func(what string, s *keyscan.Scanner) {

@@ -15,10 +15,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keysOf reads a key with Read: each key, the number of rows, and the number of
@@ -48,16 +48,16 @@ func keysOf(t *testing.T, files []*source.File, column string) (all []string, ro
 // keysByRecords is keysOf via Arrow records.
 func keysByRecords(t *testing.T, files []*source.File, column string) (all []string, rows, null int, err error) {
 	t.Helper()
-	paths, err := key.ParseColumns(column)
+	paths, err := keys.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b key.Batch
+	var b keys.Batch
 	for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), 0, nil, pass) {
 		if err != nil {
 			return all, rows, null, err
 		}
-		enc, err := key.NewEncoder(r.Record.Schema(), paths, key.Options{})
+		enc, err := keys.NewEncoder(r.Record.Schema(), paths, keys.Options{})
 		if err == nil {
 			err = enc.Encode(r.Record, &b)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -57,7 +58,7 @@ func TestAnnouncePanics(t *testing.T) {
 		return func(*keyscan.Keys) error { return nil }, nil
 	})
 	sourcetest.Says(t, "keys", err, nil, "log.parquet", "no room")
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3)}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 3))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

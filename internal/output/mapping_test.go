@@ -14,6 +14,7 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -35,11 +36,11 @@ func TestFileChangesMeanwhile(t *testing.T) {
 		},
 		"touched": func(path string) error { return os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)) },
 	} {
-		for _, codec := range []pq.WriterOption{pq.Compression(&pq.Snappy), pq.Compression(&pq.Uncompressed)} {
+		for _, compression := range []pq.WriterOption{pq.Compression(&pq.Snappy), pq.Compression(&pq.Uncompressed)} {
 			dir := t.TempDir()
-			in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{400, 2000, 1, codec})
+			in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{400, 2000, 1, compression})
 			var once sync.Once
-			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 2}}
+			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(1000, 2)...))}}, Threads: 2}}
 			opts.Progress = func(int64) {
 				once.Do(func() {
 					if err := change(in); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
@@ -39,7 +40,7 @@ func TestPagesAreCharged(t *testing.T) {
 	_, err := f.Parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	sourcetest.Says(t, "checking", err, fault.ErrMemory, where...)
 	scanner := func() *keyscan.Scanner {
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 2)}}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", 2))}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 32 << 20}}, name)
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("user", 0, 0x9E3779B97F4A7C1)}}, Threads: threads}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", 0, 0x9E3779B97F4A7C1))}}, Threads: threads}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -46,7 +47,7 @@ func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id 
 	if err != nil {
 		return w, err
 	}
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", id)}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", id))}}}})
 	if err != nil {
 		return w, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
@@ -466,7 +467,7 @@ func TestNoNames(t *testing.T) {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: between(0, 100), Key: "id"}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(between(0, 100)), Key: "id"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,7 +486,7 @@ func TestNegativeOptions(t *testing.T) {
 	rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: []int64{1}})
 	defer rec.Release()
 	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
-	match := []dataset.Match{{Filter: between(0, 100), Key: "id"}}
+	match := []dataset.Match{{Filter: (*codec.Filter)(between(0, 100)), Key: "id"}}
 	for want, opts := range map[string]source.Opening{
 		"Memory: want 0 (no bound) or more, got -1":   {OpenOptions: source.OpenOptions{Memory: -1}},
 		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},

@@ -31,6 +31,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -186,7 +187,7 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 // IsDir reports whether the output is a directory.
 func (o Destination) IsDir(ctx context.Context) bool {
 	o.fill()
-	return o.Name != "-" && storage.IsDir(ctx, o.Store, o.Name)
+	return o.Name != "-" && objects.IsDir(ctx, o.Store, o.Name)
 }
 
 // Pending returns the files of Run.Log that have to be read: all of those with an output

@@ -12,6 +12,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
@@ -28,7 +29,7 @@ func oneFile(t *testing.T) (files []*source.File, s *keyscan.Scanner) {
 	t.Helper()
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: sourcetest.Numbers(10, func(i int) int64 { return int64(i) })}))
 	files = open(t, source.Opening{}, name)
-	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 5)}}}}, files...)
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 3, 5))}}}}, files...)
 	if err != nil {
 		t.Fatal(err)
 	}

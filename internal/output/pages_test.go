@@ -16,6 +16,7 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -195,7 +196,7 @@ func TestPagesMetamorphic(t *testing.T) {
 			sums := map[[32]byte]bool{}
 			for _, threads := range []int{1, 2, 5} {
 				out := filepath.Join(dir, fmt.Sprint("out", threads, ".parquet"))
-				stats, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: threads}}, Destination{Output: Output{Name: out}}, in...)
+				stats, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}, Threads: threads}}, Destination{Output: Output{Name: out}}, in...)
 				if err != nil {
 					t.Fatal(what, err)
 				}
@@ -274,7 +275,7 @@ func TestPagesSameBytes(t *testing.T) {
 		sums := map[[32]byte]int{}
 		for i := range 6 {
 			out := filepath.Join(t.TempDir(), "out.parquet")
-			_, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: 1 + i}}, Destination{Output: Output{Name: out}}, path)
+			_, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}, Threads: 1 + i}}, Destination{Output: Output{Name: out}}, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -304,7 +305,7 @@ func damage(t testing.TB, path string, group, leaf int) {
 // becomes visible, and in a directory no _SUCCESS.
 func TestPagesDamaged(t *testing.T) {
 	rows := clicks(rand.New(rand.NewPCG(7, 8)), 4000, 0)
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 2)...)}}, Threads: 3}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(1000, 2)...))}}, Threads: 3}}
 	for leaf, column := range map[int]string{0: "id", 3: "url", 7: "ports"} {
 		dir := t.TempDir()
 		in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{500, 800, 1, pq.Compression(&pq.Zstd)})
@@ -340,7 +341,7 @@ func TestPagesCancelled(t *testing.T) {
 	for _, after := range []int64{1, 3000, 7000} {
 		for _, name := range []string{"out.parquet", "dir/"} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			opts := cancelAfter(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}, Threads: 3}}, after, cancel, why)
+			opts := cancelAfter(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(1000, 1)...))}}, Threads: 3}}, after, cancel, why)
 			began := time.Now()
 			_, err := copyTo(ctx, t, opts, Destination{Output: Output{Name: filepath.Join(dir, name)}}, in)
 			cancel(nil)
@@ -364,7 +365,7 @@ func TestPagesForms(t *testing.T) {
 	dir := t.TempDir()
 	in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{600, 700, 1, pq.Compression(&pq.Snappy)})
 	members := ids(1000, 5)
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", members...)}}, Threads: 2}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}, Threads: 2}}
 	want := keep(rows, members)
 	var got []click
 	for i := range 4 {

@@ -8,17 +8,18 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
-func classOf(text bool) key.Class {
+func classOf(text bool) keys.Class {
 	if text {
-		return key.Bytes
+		return keys.Bytes
 	}
-	return key.Integer
+	return keys.Integer
 }
 
 // keyRecord has one column k of integers, or of strings of 25 bytes.
@@ -49,12 +50,12 @@ func BenchmarkProbe(b *testing.B) {
 		f := filterOver([]string{"k"}, classOf(text))
 		f.SetBloom(bits)
 		rec := keyRecord(rows, text)
-		m := keyscan.Predicate{Match: dataset.Match{Filter: f}}
+		m := keyscan.Predicate{Match: dataset.Match{Filter: (*codec.Filter)(f)}}
 		enc, err := m.Encoder("log", rec.Schema())
 		if err != nil {
 			b.Fatal(err)
 		}
-		k := keyscan.Keys{Batch: new(key.Batch), Filter: f}
+		k := keyscan.Keys{Batch: new(keys.Batch), Filter: f}
 		b.Run("class="+string(classOf(text)), func(b *testing.B) {
 			for b.Loop() {
 				if err := enc.EncodeKeys("log", rec, k.Batch); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -294,9 +295,9 @@ func TestRecordsScan(t *testing.T) {
 		mine = append(mine, src.file(fmt.Sprintf("part-%d", g), source.RecordsOptions{}))
 	}
 	bits := bloomOf(t, "k", 3, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{3, 500, 999, 7}}))
-	for _, filter := range []*codec.Filter{exactOf("k", 3, 500, 999, 7), bits} {
+	for _, filter := range []*filters.Filter{exactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
-			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter, Key: "k"}}, Columns: columns}}
+			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter), Key: "k"}}, Columns: columns}}
 			want := scanText(t, opts, source.Split(open(t, source.Opening{}, whole), dataset.Shard{}))
 			if len(want) < 12 {
 				t.Fatalf("%d rows", len(want))
@@ -311,7 +312,7 @@ func TestRecordsScan(t *testing.T) {
 		}
 	}
 	scanner := func() *keyscan.Scanner {
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("k", 3, 500, 999, 7)}}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("k", 3, 500, 999, 7))}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,15 +19,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	pq "github.com/parquet-go/parquet-go"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Under a rule, a scan gives the same rows as a loop over all rows, although
@@ -35,10 +36,10 @@ import (
 
 // newRuledFilter returns a Bloom filter so large that it has no false positives, with
 // the bounds of its keys. Its members do not come from package key.
-func newRuledFilter(t testing.TB, rule string, names []string, classes []key.Class, members map[string][]string) *codec.Filter {
+func newRuledFilter(t testing.TB, rule string, names []string, classes []keys.Class, members map[string][]string) *filters.Filter {
 	t.Helper()
-	f, bounds := filterOver(names, classes...), key.NewBounds(classes)
-	f.Rule = rule
+	f, bounds := filterOver(names, classes...), keys.NewBounds(classes)
+	f.Facts().Rule = rule
 	hash := bloom.Hash{ID: bloom.XXH3}
 	bits, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: 1 << 12})
 	if err != nil {
@@ -94,7 +95,7 @@ func (r ruledRow) key(rule string, composite bool) (parts []string, column strin
 		return []string{k}, k, false, ok
 	}
 	g, ok2 := naiveRule(rule, *r.g)
-	n := string(key.IntegerPart(uint64(r.n), false))
+	n := string(keys.IntegerPart(uint64(r.n), false))
 	for _, p := range []string{k, n, g} {
 		parts = append(parts, p)
 		column += string(binary.AppendUvarint(nil, uint64(len(p)))) + p
@@ -277,13 +278,13 @@ func TestRuleProperty(t *testing.T) {
 // compares with a loop over the rows.
 func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, rows []ruledRow, composite bool) (all, matched int) {
 	t.Helper()
-	text := key.Bytes
+	text := keys.Bytes
 	if strings.Contains(rule, "uuid") {
-		text = key.Fixed(16)
+		text = keys.Fixed(16)
 	}
-	names, classes := []string{column}, []key.Class{text}
+	names, classes := []string{column}, []keys.Class{text}
 	if composite {
-		names, classes = strings.Split(column, ","), []key.Class{text, key.Integer, text}
+		names, classes = strings.Split(column, ","), []keys.Class{text, keys.Integer, text}
 	}
 	members := map[string][]string{}
 	for range 1 + rng.IntN(40) {
@@ -313,7 +314,7 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 		verify, exclude bool
 		want            []int
 	}{{"match", false, false, in}, {"verified", true, false, in}, {"excluded", true, true, out}} {
-		m := dataset.Match{Filter: filter, Key: column, NoMatch: c.exclude}
+		m := dataset.Match{Filter: (*codec.Filter)(filter), Key: column, NoMatch: c.exclude}
 		v := &counter{members: members, count: map[string]int64{}}
 		opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: rule, Threads: 1 + rng.IntN(3)}}
 		if c.verify {
@@ -354,11 +355,11 @@ func TestRuleIsNotPruned(t *testing.T) {
 		{"uuid", string(bin), []string{strings.ToUpper(id), "{" + id + "}", "no"}, []int{0, 1}},
 		{"trim,uuid", string(bin), []string{" " + id, "urn:uuid:" + id + "\n", id[1:]}, []int{0, 1}},
 	} {
-		class := key.Bytes
+		class := keys.Bytes
 		if strings.Contains(v.rule, "uuid") {
-			class = key.Fixed(16)
+			class = keys.Fixed(16)
 		}
-		filter := newRuledFilter(t, v.rule, []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
+		filter := newRuledFilter(t, v.rule, []string{"k"}, []keys.Class{class}, map[string][]string{v.member: {v.member}})
 		var rows []ruledRow
 		for i := range v.rows {
 			rows = append(rows, ruledRow{k: &v.rows[i], g: new(string)})
@@ -371,16 +372,16 @@ func TestRuleIsNotPruned(t *testing.T) {
 			} else {
 				sourcetest.Put(t, path, string(ruledPages(t, rng, rows, false)))
 			}
-			got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: v.rule}}, dataset.Shard{}, path)
+			got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: v.rule}}, dataset.Shard{}, path)
 			if !slices.Equal(got, v.want) || st.RowGroupsSkipped.Load() > 0 {
 				t.Errorf("%s, member %q among %q, file %d: rows %d, want %d; %d row groups skipped", v.rule, v.member, v.rows, seed, got, v.want, st.RowGroupsSkipped.Load())
 			}
-			if class != key.Bytes || v.member == "" {
+			if class != keys.Bytes || v.member == "" {
 				continue
 			}
 			// The statistics do exclude the member: without a rule no page is read.
-			plain := newRuledFilter(t, "", []string{"k"}, []key.Class{class}, map[string][]string{v.member: {v.member}})
-			if got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: plain}}}}, dataset.Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
+			plain := newRuledFilter(t, "", []string{"k"}, []keys.Class{class}, map[string][]string{v.member: {v.member}})
+			if got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(plain)}}}}, dataset.Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
 				t.Errorf("%q among %q, file %d: without a rule rows %d, %d row groups skipped: that is no vector", v.member, v.rows, seed, got, st.RowGroupsSkipped.Load())
 			}
 		}
@@ -390,7 +391,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 // Text is compared with a column of UUIDs, which no rule changes.
 func TestRuleUUIDColumn(t *testing.T) {
 	ids := [][]byte{bytes.Repeat([]byte{'A'}, 16), bytes.Repeat([]byte{' '}, 16), bytes.Repeat([]byte{0xab}, 16)}
-	filter := newRuledFilter(t, "trim,lower,uuid", []string{"k"}, []key.Class{key.Fixed(16)}, map[string][]string{
+	filter := newRuledFilter(t, "trim,lower,uuid", []string{"k"}, []keys.Class{keys.Fixed(16)}, map[string][]string{
 		string(ids[0]): {string(ids[0])}, string(ids[1]): {string(ids[1])},
 	})
 	b := array.NewFixedSizeBinaryBuilder(sourcetest.Checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
@@ -407,7 +408,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	for _, name := range []string{"u.parquet", "u.arrow"} {
 		rec := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: a}, sourcetest.Col{Name: "z", Values: sourcetest.Numbers(9, func(i int) int64 { return int64(i) })})
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), name), 4, rec)
-		got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
+		got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, name, got, []int{0, 1, 3, 6, 7})
 		sourcetest.Equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
 	}
@@ -420,44 +421,44 @@ func TestRuleUUIDColumn(t *testing.T) {
 	a2 := sorted.NewArray()
 	defer a2.Release()
 	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: a2}, sourcetest.Col{Name: "z", Values: sourcetest.Numbers(8, func(i int) int64 { return int64(i) })}))
-	got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
+	got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
 	sourcetest.Equal(t, "sorted", got, []int{1})
 	sourcetest.Equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
 }
 
 // The rule of a scan must be that of each filter.
 func TestRuleIsSaid(t *testing.T) {
-	of := func(rule string, class key.Class) *codec.Filter {
-		return newRuledFilter(t, rule, []string{"k"}, []key.Class{class}, nil)
+	of := func(rule string, class keys.Class) *filters.Filter {
+		return newRuledFilter(t, rule, []string{"k"}, []keys.Class{class}, nil)
 	}
-	plain, lower, both := of("", key.Bytes), of("lower", key.Bytes), of("trim,lower", key.Bytes)
-	uuid, ids := of("uuid", key.Fixed(16)), of("", key.Fixed(16))
-	ints, gap := exactOf("n", 1), of("", key.Date)
+	plain, lower, both := of("", keys.Bytes), of("lower", keys.Bytes), of("trim,lower", keys.Bytes)
+	uuid, ids := of("uuid", keys.Fixed(16)), of("", keys.Fixed(16))
+	ints, gap := exactOf("n", 1), of("", keys.Date)
 	for _, c := range []struct {
 		rule    string
-		filters []*codec.Filter
+		filters []*filters.Filter
 		words   []string // of the error; none: no error
 	}{
-		{"", []*codec.Filter{plain, ids, ints}, nil}, {"lower", []*codec.Filter{lower}, nil}, {"lower,trim", []*codec.Filter{both, both}, nil},
-		{"uuid", []*codec.Filter{uuid}, nil}, {"lower", []*codec.Filter{ints, lower, gap}, nil},
-		{"", []*codec.Filter{lower}, []string{"want lower, got none", "say Normalize lower"}},
-		{"trim", []*codec.Filter{lower}, []string{"want lower, got trim", "say Normalize lower"}},
-		{"lower", []*codec.Filter{both}, []string{"want trim,lower, got lower"}},
-		{"lower", []*codec.Filter{plain}, []string{"want none, got lower", "leave Normalize out"}},
-		{"uuid", []*codec.Filter{ids}, []string{"want none, got uuid"}},
-		{"uuid", []*codec.Filter{both}, []string{"want trim,lower, got uuid"}},
-		{"lower", []*codec.Filter{lower, plain}, []string{"want none, got lower"}},
-		{"lower", []*codec.Filter{lower, both}, []string{"want trim,lower, got lower"}},
-		{"", []*codec.Filter{plain, lower}, []string{"want lower, got none"}},
-		{"lower", []*codec.Filter{ints}, []string{"unsupported: Normalize lower of a key of class integer"}},
-		{"trim", []*codec.Filter{ints, gap}, []string{"unsupported: Normalize trim of a key of class integer"}},
-		{"upper", []*codec.Filter{lower}, []string{"want some of trim, lower, uuid"}},
-		{"trim,trim", []*codec.Filter{lower}, []string{"twice"}},
+		{"", []*filters.Filter{plain, ids, ints}, nil}, {"lower", []*filters.Filter{lower}, nil}, {"lower,trim", []*filters.Filter{both, both}, nil},
+		{"uuid", []*filters.Filter{uuid}, nil}, {"lower", []*filters.Filter{ints, lower, gap}, nil},
+		{"", []*filters.Filter{lower}, []string{"want lower, got none", "say Normalize lower"}},
+		{"trim", []*filters.Filter{lower}, []string{"want lower, got trim", "say Normalize lower"}},
+		{"lower", []*filters.Filter{both}, []string{"want trim,lower, got lower"}},
+		{"lower", []*filters.Filter{plain}, []string{"want none, got lower", "leave Normalize out"}},
+		{"uuid", []*filters.Filter{ids}, []string{"want none, got uuid"}},
+		{"uuid", []*filters.Filter{both}, []string{"want trim,lower, got uuid"}},
+		{"lower", []*filters.Filter{lower, plain}, []string{"want none, got lower"}},
+		{"lower", []*filters.Filter{lower, both}, []string{"want trim,lower, got lower"}},
+		{"", []*filters.Filter{plain, lower}, []string{"want lower, got none"}},
+		{"lower", []*filters.Filter{ints}, []string{"unsupported: Normalize lower of a key of class integer"}},
+		{"trim", []*filters.Filter{ints, gap}, []string{"unsupported: Normalize trim of a key of class integer"}},
+		{"upper", []*filters.Filter{lower}, []string{"want some of trim, lower, uuid"}},
+		{"trim,trim", []*filters.Filter{lower}, []string{"twice"}},
 	} {
 		var opts keyscan.Options
 		opts.Normalize = c.rule
 		for _, f := range c.filters {
-			opts.Match = append(opts.Match, dataset.Match{Filter: f})
+			opts.Match = append(opts.Match, dataset.Match{Filter: (*codec.Filter)(f)})
 		}
 		_, err := keyscan.New(opts)
 		if c.words == nil && err != nil {
@@ -467,14 +468,14 @@ func TestRuleIsSaid(t *testing.T) {
 		}
 	}
 	for _, normal := range []string{"1+upper", "1+lower,trim", "2", "2+lower", "1+"} {
-		f := of("", key.Bytes)
-		f.NormalForm, f.Rule = normal, ""
-		_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: f}}, Normalize: "lower"}})
+		f := of("", keys.Bytes)
+		f.Facts().NormalForm, f.Facts().Rule = normal, ""
+		_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(f)}}, Normalize: "lower"}})
 		sourcetest.Says(t, normal, err, fault.ErrMismatch, "want 1, got "+normal)
 	}
 	// The error about a log without strings names its class.
 	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "n.parquet"), 9, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: []int64{1}}, sourcetest.Col{Name: "z", Values: []int64{1}}))
-	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: lower}}, Normalize: "lower"}})
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(lower)}}, Normalize: "lower"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -502,20 +503,20 @@ func TestRuleOfIDs(t *testing.T) {
 		{sourcetest.Put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
 	} {
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
-		paths, err := key.ParseColumns(c.column)
+		paths, err := keys.ParseColumns(c.column)
 		if err != nil {
 			t.Fatal(err)
 		}
-		files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
+		files[0] = files[0].WithIDs(paths, keys.Options{Rule: keys.UUID}) // as a plan does
 		work := func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil }
-		o := keyscan.ReadOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, IDs: true, Threads: 1}
+		o := keyscan.ReadOptions{Key: c.column, Options: keys.Options{Rule: keys.UUID}, IDs: true, Threads: 1}
 		_, _, err = keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, work)
 		sourcetest.Says(t, c.name, err, fault.ErrMismatch, c.words...)
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
 		files = open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
-		o.Rule = key.Trim
+		o.Rule = keys.Trim
 		if _, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)
 		}

@@ -13,12 +13,13 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // TestRuns: each row of a row group is in a run equally often, whether groups are large
@@ -165,15 +166,15 @@ func keyAt(t *testing.T, ids []any, names []string, column string, row int) (str
 	if ids[row] == nil && column != "name" {
 		return "", false
 	}
-	paths, err := key.ParseColumns(column)
+	paths, err := keys.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := key.NewEncoder(rec.Schema(), paths, key.Options{})
+	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b key.Batch
+	var b keys.Batch
 	if err := enc.Encode(rec, &b); err != nil || len(b.Rows) != 1 {
 		t.Fatal(err, b.Rows)
 	}
@@ -197,10 +198,10 @@ func TestEstimateRows(t *testing.T) {
 }
 
 // between is a filter that is known only by the bounds of its integers.
-func between(lo, hi int64) *codec.Filter {
-	b := key.NewBounds([]key.Class{key.Integer})
-	b.Widen(0, key.IntegerPart(uint64(lo), lo < 0), key.IntegerPart(uint64(hi), hi < 0), true)
-	return bounded(filterOver([]string{"id"}, key.Integer), b)
+func between(lo, hi int64) *filters.Filter {
+	b := keys.NewBounds([]keys.Class{keys.Integer})
+	b.Widen(0, keys.IntegerPart(uint64(lo), lo < 0), keys.IntegerPart(uint64(hi), hi < 0), true)
+	return bounded(filterOver([]string{"id"}, keys.Integer), b)
 }
 
 // TestSkippable: of a sorted log everything is skipped except the row groups with
@@ -212,7 +213,7 @@ func TestSkippable(t *testing.T) {
 	sorted := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 100, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "n", Values: ids}))
 	nulls := sourcetest.Write(t, filepath.Join(dir, "b.parquet"), 100, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []any{5_000, nil}}, sourcetest.Col{Name: "n", Values: ids[:2]}))
 	files := open(t, source.Opening{}, sorted, nulls)
-	s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000)
+	s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(between(-50, 120))}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,12 +221,12 @@ func TestSkippable(t *testing.T) {
 	if groups != 11 || skipped != 8 || rows != 1002 || left < 171 || left > 300 {
 		t.Errorf("%d of %d row groups are skipped, %d of %d rows are left", skipped, groups, left, rows)
 	}
-	if s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 3); err != nil || s.RowGroups.Load() != 3 {
+	if s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(between(-50, 120))}, 3); err != nil || s.RowGroups.Load() != 3 {
 		t.Errorf("three groups: %v, %v", s, err)
 	}
 	// A condition leaves out more, also of the numbers that the footers give.
 	some := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "n BETWEEN 0 AND 99"}}, sorted, nulls)
-	if s, err := keyscan.Skippable(t.Context(), source.Split(some, dataset.Shard{}), dataset.Match{Filter: between(-50, 120)}, 1000); err != nil || s.RowsOut.Load() != 100 {
+	if s, err := keyscan.Skippable(t.Context(), source.Split(some, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(between(-50, 120))}, 1000); err != nil || s.RowsOut.Load() != 100 {
 		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
 	}
 	if n, exact, err := rowfilter.EstimateRows(some[0]); n != 100 || exact || err != nil {
@@ -234,11 +235,11 @@ func TestSkippable(t *testing.T) {
 	if all, one := rowfilter.PlainBytes(files[0], 2, 3, nil), rowfilter.PlainBytes(some[0], 0, 10, nil); all != one {
 		t.Errorf("with a condition there are %d bytes, want the %d of one row group", one, all)
 	}
-	path := key.Column{Path: key.Path{"id"}}
+	path := keys.Column{Path: keys.Path{"id"}}
 	if lo, hi, ok := keyscan.IntegerRange(files, path, false); !ok || lo != -200 || hi != 5000 {
 		t.Errorf("range %v to %v, %v", lo, hi, ok)
 	}
-	if _, _, ok := keyscan.IntegerRange(files, key.Column{Path: key.Path{"x"}}, false); ok {
+	if _, _, ok := keyscan.IntegerRange(files, keys.Column{Path: keys.Path{"x"}}, false); ok {
 		t.Error("a range of a column that is not there")
 	}
 	if all, one := rowfilter.PlainBytes(files[0], 0, 10, nil), rowfilter.PlainBytes(files[0], 0, 10, []int{0}); one < 8*1000 || all < 2*one*9/10 || all > 2*one*11/10 {

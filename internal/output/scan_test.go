@@ -13,51 +13,52 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // filterOver returns the header of a filter over columns of the given classes.
-func filterOver(names []string, classes ...key.Class) *codec.Filter {
-	f := &codec.Filter{NormalForm: key.NormalForm}
+func filterOver(names []string, classes ...keys.Class) *filters.Filter {
+	f := filters.New(filters.Facts{NormalForm: keys.NormalForm})
 	for i, name := range names {
-		f.Key = append(f.Key, codec.KeyColumn{Name: name, Class: string(classes[i])})
+		f.Facts().Key = append(f.Facts().Key, filters.KeyColumn{Name: name, Class: string(classes[i])})
 	}
 	return f
 }
 
 // bounded adds the bounds of its keys to the header.
-func bounded(f *codec.Filter, b *key.Bounds) *codec.Filter {
-	for i := range f.Key {
+func bounded(f *filters.Filter, b *keys.Bounds) *filters.Filter {
+	for i := range f.Facts().Key {
 		if lo, hi, ok := b.Column(i); ok {
-			f.Key[i].Min, f.Key[i].Max = lo, hi
+			f.Facts().Key[i].Min, f.Facts().Key[i].Max = lo, hi
 		}
 	}
 	return f
 }
 
 // exactOf returns an exact filter over a column.
-func exactOf(name string, ids ...int64) *codec.Filter {
+func exactOf(name string, ids ...int64) *filters.Filter {
 	s := exact.New()
 	for _, id := range ids {
 		s.Add([]uint64{uint64(id)}, true)
 	}
-	f := filterOver([]string{name}, key.Integer)
+	f := filterOver([]string{name}, keys.Integer)
 	f.SetExact(s)
 	return f
 }
 
 // bloomOf returns a Bloom filter over the record's columns, so small that it has false
 // positives.
-func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *codec.Filter {
+func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *filters.Filter {
 	t.Helper()
 	defer rec.Release()
 	hash := bloom.Hash{ID: bloom.XXH3}
@@ -65,15 +66,15 @@ func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *code
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := key.ParseColumns(column)
+	paths, err := keys.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := key.NewEncoder(rec.Schema(), paths, key.Options{})
+	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batch key.Batch
+	var batch keys.Batch
 	if err := enc.Encode(rec, &batch); err != nil {
 		t.Fatal(err)
 	}
@@ -180,21 +181,21 @@ func TestScan(t *testing.T) {
 		exact bool // otherwise a superset is right
 		nulls func(n, s int64) bool
 	}{
-		{"exact", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
-		{"bloom", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, func(n, s int64) bool { return isStr(s) }, false, nil},
-		{"composite", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: pairs}}}}, isPair, false, nil},
-		{"all", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 0 }, true, nil},
-		{"any", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even}}, Any: true}}, func(n, s int64) bool { return n >= 0 && (n < 200 || n%2 == 0) }, true, nil},
-		{"all of two columns", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
-		{"any of two columns", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: strs}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 || isStr(s) }, false, nil},
-		{"exclude", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, NoMatch: true}}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
-		{"all but", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
-		{"any but", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: even, NoMatch: true}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
-		{"nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("n")}}}}, func(n, s int64) bool { return false }, true, nil},
-		{"all but nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("n"), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
-		{"another column", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}}}, nil, true, nil},
-		{"columns without the key", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}}, Columns: []string{"row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
-		{"columns in another order", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs}, {Filter: low}}, Columns: []string{"n", "row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
+		{"exact", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
+		{"bloom", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(strs)}}}}, func(n, s int64) bool { return isStr(s) }, false, nil},
+		{"composite", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(pairs)}}}}, isPair, false, nil},
+		{"all", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(even)}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 0 }, true, nil},
+		{"any", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(even)}}, Any: true}}, func(n, s int64) bool { return n >= 0 && (n < 200 || n%2 == 0) }, true, nil},
+		{"all of two columns", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(strs)}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
+		{"any of two columns", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(strs)}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 || isStr(s) }, false, nil},
+		{"exclude", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), NoMatch: true}}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
+		{"all but", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(even), NoMatch: true}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"any but", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(even), NoMatch: true}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
+		{"nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("n"))}}}}, func(n, s int64) bool { return false }, true, nil},
+		{"all but nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("n")), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
+		{"another column", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "row"}}}}, nil, true, nil},
+		{"columns without the key", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}}, Columns: []string{"row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
+		{"columns in another order", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(strs)}, {Filter: (*codec.Filter)(low)}}, Columns: []string{"n", "row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
 	} {
 		want := rowsWhere(rows, func(n, s int64) bool { return c.keep != nil && c.keep(n, s) })
 		if c.keep == nil {
@@ -236,7 +237,7 @@ func TestScan(t *testing.T) {
 func TestScanCountsNULLs(t *testing.T) {
 	dir, rows := visits(t)
 	nulls := len(rowsWhere(rows, func(n, s int64) bool { return n < 0 }))
-	_, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1)}}}}, dataset.Shard{}, dir)
+	_, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("n", 1))}}}}, dataset.Shard{}, dir)
 	sourcetest.Equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
 }
 
@@ -270,12 +271,12 @@ func TestScanDictionaries(t *testing.T) {
 	for _, name := range []string{"a.arrow", "a.parquet"} {
 		slice.Retain()
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), name), 1000, slice)
-		got, _ := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
+		got, _ := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, name, got, want)
 		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, path)
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}, Mem: mem}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Mem: mem}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +302,7 @@ func TestScanWidths(t *testing.T) {
 	for i, values := range []any{[]int32{-1, 4, 5}, []int64{5, -1, -5}, big} {
 		rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: values}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-		got, _ := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: filter}}}}, dataset.Shard{}, path)
+		got, _ := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, fmt.Sprintf("%T", values), got, [][]int{{0, 2}, {0, 1}, {0}}[i])
 	}
 }
@@ -311,9 +312,9 @@ func TestScanRefusals(t *testing.T) {
 	low := exactOf("n", 1, 2)
 	strs := bloomOf(t, "s", 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"s1"}}))
 	openF := exactOf("n", 1)
-	openF.Partial = &codec.Partial{Of: 2, Held: []uint32{0}}
+	openF.Facts().Partial = &filters.Partial{Of: 2, Held: []uint32{0}}
 	old := exactOf("n", 1)
-	old.NormalForm = "0"
+	old.Facts().NormalForm = "0"
 	for _, c := range []struct {
 		name  string
 		opts  keyscan.Options
@@ -321,9 +322,9 @@ func TestScanRefusals(t *testing.T) {
 		words []string
 	}{
 		{"no filter", keyscan.Options{}, nil, []string{"filter"}},
-		{"an unsealed filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}, {Filter: openF}}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
-		{"other rules for keys", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: old}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
-		{"excluding by a Bloom filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs, NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
+		{"an unsealed filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(openF)}}}}, fault.ErrMismatch, []string{"a finished filter", "partial", "merge"}},
+		{"other rules for keys", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(old)}}}}, fault.ErrMismatch, []string{"normal form", "want 1, got 0"}},
+		{"excluding by a Bloom filter", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(strs), NoMatch: true}}}}, fault.ErrUnsupported, []string{"unsupported", "Kind exact", "anti join"}},
 	} {
 		_, err := keyscan.New(c.opts)
 		sourcetest.Says(t, c.name, err, c.kind, c.words...)
@@ -336,13 +337,13 @@ func TestScanRefusals(t *testing.T) {
 		kind  error
 		words []string
 	}{
-		{"text against integers", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low}}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
-		{"integers against text", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs, Key: "row"}}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
-		{"a key that one file lacks", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: strs}}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
-		{"a column that one file lacks", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"n", "s"}}}, nil, []string{extra, `no column "s"`}},
-		{"a column that is none", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row"}}, Columns: []string{"rwo"}}}, nil, []string{`no column "rwo" (there are n, row)`}},
-		{"one column for a key of two", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "row,n"}}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
-		{"a key that is no path", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: low, Key: "a,,b"}}}}, nil, []string{"empty"}},
+		{"text against integers", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}}}}, fault.ErrMismatch, []string{extra, "column n", "want integer (the filter), got text or binary (the log)", "n::int64"}},
+		{"integers against text", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(strs), Key: "row"}}}}, fault.ErrMismatch, []string{"a.parquet", "column row", "want text or binary (the filter), got integer", "row::string", "ID::int64"}},
+		{"a key that one file lacks", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(strs)}}}}, nil, []string{extra, `no column "s"`, "there are n, row"}},
+		{"a column that one file lacks", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "row"}}, Columns: []string{"n", "s"}}}, nil, []string{extra, `no column "s"`}},
+		{"a column that is none", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "row"}}, Columns: []string{"rwo"}}}, nil, []string{`no column "rwo" (there are n, row)`}},
+		{"one column for a key of two", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "row,n"}}}}, fault.ErrMismatch, []string{"number of key columns", "want 1, got 2"}},
+		{"a key that is no path", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "a,,b"}}}}, nil, []string{"empty"}},
 	} {
 		s, err := keyscan.New(c.opts)
 		if err != nil {
@@ -373,7 +374,7 @@ func TestScanRefusals(t *testing.T) {
 // number of rows only, and nothing can be written.
 func TestNoColumns(t *testing.T) {
 	f := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1, 2, 3}})))
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("n", 1, 2, 3)}}, Columns: []string{}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("n", 1, 2, 3))}}, Columns: []string{}}}
 	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)

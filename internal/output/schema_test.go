@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -119,7 +120,7 @@ var grownFilter = exactOf("user", 1, 3, 5_000_000_000)
 func writeScan(t testing.TB, out Destination, opts keyscan.Options, names ...string) (dataset.Written, error) {
 	t.Helper()
 	if opts.Match == nil {
-		opts.Match = []dataset.Match{{Filter: grownFilter}}
+		opts.Match = []dataset.Match{{Filter: (*codec.Filter)(grownFilter)}}
 	}
 	if out.Result == "" {
 		out.Result, out.Run = source.ResultExact, runOf(1)
@@ -259,7 +260,7 @@ func TestSchemaModes(t *testing.T) {
 			sourcetest.Says(t, name+" "+string(mode), err, fault.ErrMismatch, "schema", "2001.parquet", "2002.parquet", "Schema union")
 		}
 	}
-	_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: "loose"}})
+	_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(grownFilter)}}, Schema: "loose"}})
 	sourcetest.Says(t, "an unknown mode", err, nil, "loose", "union")
 }
 
@@ -496,7 +497,7 @@ func TestPinnedSchema(t *testing.T) {
 	}
 	_, err := ReadSchema(t.Context(), sourcetest.Write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}})), source.Opening{})
 	sourcetest.Says(t, "a schema of an Arrow file", err, fault.ErrUnsupported, "x.arrow")
-	_, err = keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: grownFilter}}, Schema: dataset.Strict, Pinned: full}})
+	_, err = keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(grownFilter)}}, Schema: dataset.Strict, Pinned: full}})
 	sourcetest.Says(t, "a schema given, and strict", err, nil, "union")
 }
 
@@ -539,7 +540,7 @@ func TestUnionOfManyPages(t *testing.T) {
 	for id := int64(0); id < 101; id += 2 {
 		even = append(even, id)
 	}
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: exactOf("user", even...)}}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", even...))}}}}
 	first := ""
 	for _, threads := range []int{1, 3, 8} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
@@ -652,7 +653,7 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 	foreign(t, filepath.Join(dir, "b.parquet"), nullable(arrow.Field{Name: "user", Type: int8Type}), `{"user":1},{"user":-1}`)
 	foreign(t, filepath.Join(dir, "c.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":-1},{"user":1},{"user":4294967295}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: exactOf("user", -1, 4294967295)}}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", -1, 4294967295))}}}}
 	if _, err := writeScan(t, out, opts, dir); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
@@ -216,7 +217,7 @@ func TestAbsentShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	match := dataset.Match{Filter: between(0, 100), Key: "id"}
+	match := dataset.Match{Filter: (*codec.Filter)(between(0, 100)), Key: "id"}
 	scanner := func() *keyscan.Scanner {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{match}, Mem: mem}}, files...)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -135,7 +136,7 @@ func drained[T any](seq iter.Seq2[T, error]) error {
 // waysToRead returns all ways to read opened files.
 func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 	ctx, filter := t.Context(), exactOf("a", 1<<56+5, 1<<56+77)
-	match := dataset.Match{Filter: filter, Key: "a"}
+	match := dataset.Match{Filter: (*codec.Filter)(filter), Key: "a"}
 	pieces := func() []source.Piece { return source.Split(files, dataset.Shard{}) }
 	scanner := func() *keyscan.Scanner {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{match}}})
@@ -322,7 +323,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Scan": func(f *source.File) {
-			s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}}, f)
+			s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("a", 1<<56+5)), Key: "a"}}}}, f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -360,7 +361,7 @@ func TestScansOnce(t *testing.T) {
 		},
 	}
 	for first, run := range ways {
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 1<<56+5), Key: "a"}}}}, files...)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("a", 1<<56+5)), Key: "a"}}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +398,7 @@ func TestScansOnce(t *testing.T) {
 // out of range: errors that name the mistake, never a panic.
 func TestZeroFiles(t *testing.T) {
 	ctx, good := t.Context(), open(t, source.Opening{}, alike(t, 1, 1000)...)[0]
-	match := []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}
+	match := []dataset.Match{{Filter: (*codec.Filter)(exactOf("a", 5)), Key: "a"}}
 	scan := func(pieces ...source.Piece) error {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match}})
 		if err != nil {
@@ -492,7 +493,7 @@ func TestZeroFiles(t *testing.T) {
 // TestLogWithoutFiles checks that a directory takes the rows of a log without files.
 func TestLogWithoutFiles(t *testing.T) {
 	for _, name := range []string{"out/", "out.parquet"} {
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("a", 5), Key: "a"}}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("a", 5)), Key: "a"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

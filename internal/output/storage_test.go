@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -36,7 +37,7 @@ func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (dat
 	if err != nil {
 		return dataset.Written{}, err
 	}
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", ids...)}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids...))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestStorageChanges(t *testing.T) {
 	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
 	b, _ := s.Get("in/y=1/c.parquet")
 	s.Put("in/y=1/c.parquet", b)
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: exactOf("id", 3, 25)}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 3, 25))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,16 +20,17 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Rows of text, Arrow files and a program's records are held as those of a Parquet file
@@ -74,7 +75,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 		{own},
 	}
 	members := exactOf("id", -500, -1, 0, 7, 400)
-	for i, m := range []*keyscan.Predicate{nil, {Match: dataset.Match{Filter: members, Key: "id"}}} {
+	for i, m := range []*keyscan.Predicate{nil, {Match: dataset.Match{Filter: (*codec.Filter)(members), Key: "id"}}} {
 		for l, k := range []string{"id", "id,name", "name"} {
 			if m != nil && k != "id" {
 				continue
@@ -217,7 +218,7 @@ func TestTableColumnsDiffer(t *testing.T) {
 	_, err := tables.NewColumns(files[:2], nil, false)
 	sourcetest.Says(t, "types", err, fault.ErrMismatch, "b.parquet", "columns of the ID files", "as in "+a, "int32", "utf8", "give the files the same columns")
 	_, err = tables.NewColumns([]*source.File{files[0], files[2]}, []string{"id", "n"}, true)
-	var missing *key.NotFoundError
+	var missing *keys.NotFoundError
 	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "c.arrow") {
 		t.Errorf("a missing column: %v", err)
 	}
@@ -302,7 +303,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 	rec := func() arrow.Record {
 		return sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: values}, sourcetest.Col{Name: "n", Values: []int64{1, 2, 3, 4, 5}})
 	}
-	uuids := newRuledFilter(t, "uuid", []string{"k"}, []key.Class{"fixed[16]"}, map[string][]string{})
+	uuids := newRuledFilter(t, "uuid", []string{"k"}, []keys.Class{"fixed[16]"}, map[string][]string{})
 	for _, c := range []struct {
 		name, column string
 		words        []string
@@ -319,15 +320,15 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			}
 			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"n": int64Type}}}, c.name)
 			if strings.Contains(c.name, "d.csv") {
-				paths, err := key.ParseColumns(c.column)
+				paths, err := keys.ParseColumns(c.column)
 				if err != nil {
 					t.Fatal(err)
 				}
-				files[0] = files[0].WithIDs(paths, key.Options{Rule: key.UUID}) // as a plan does
+				files[0] = files[0].WithIDs(paths, keys.Options{Rule: keys.UUID}) // as a plan does
 			}
-			o := tables.ReadOptions{Key: c.column, Options: key.Options{Rule: key.UUID}, Threads: 2}
+			o := tables.ReadOptions{Key: c.column, Options: keys.Options{Rule: keys.UUID}, Threads: 2}
 			if match {
-				o.Match = &keyscan.Predicate{Match: dataset.Match{Filter: uuids, Key: c.column}}
+				o.Match = &keyscan.Predicate{Match: dataset.Match{Filter: (*codec.Filter)(uuids), Key: c.column}}
 			}
 			_, err := hold(t, columnsOfFiles(t, files, "n"), files, o, false)
 			sourcetest.Says(t, fmt.Sprintf("%s, match %t", c.name, match), err, fault.ErrMismatch, c.words...)
@@ -338,7 +339,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 	}
 	misfit := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
 	_, err := hold(t, columnsOfFiles(t, misfit), misfit, tables.ReadOptions{Key: "k::int64"}, false)
-	sourcetest.Says(t, "a misfit", err, key.ErrMisfit, "m.parquet: row group 1: column k")
+	sourcetest.Says(t, "a misfit", err, keys.ErrMisfit, "m.parquet: row group 1: column k")
 }
 
 // The rows end at the first error, with the rows before it, and nothing is left behind.
@@ -413,11 +414,11 @@ func TestParseRows(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: wide, Nullable: true}, {Name: "n", Type: int64Type, Nullable: true}, {Name: "s", Type: textType}}, nil)
 	path := foreign(t, filepath.Join(dir, "a.parquet"), schema, `{"d":"-1","n":-1,"s":""},{"d":"18446744073709551615","n":5,"s":"x"},{"d":null,"n":null,"s":"y"},{"d":"7","n":9223372036854775807,"s":"zz"}`)
 	files := open(t, source.Opening{}, path)
-	integer := key.Options{Classes: []key.Class{key.Integer}}
+	integer := keys.Options{Classes: []keys.Class{keys.Integer}}
 	for _, c := range []struct {
 		key string
-		o   key.Options
-	}{{"d", integer}, {"n", key.Options{}}, {"s", key.Options{}}, {"d,s", key.Options{}}} {
+		o   keys.Options
+	}{{"d", integer}, {"n", keys.Options{}}, {"s", keys.Options{}}, {"d,s", keys.Options{}}} {
 		columns := columnsOfFiles(t, files, "n", "s")
 		compareRows(t, c.key, columns, files, tables.ReadOptions{Key: c.key, Options: c.o}, all)
 		_, _, err := tables.Read(t.Context(), source.Split(files, dataset.Shard{}), columns, tables.ReadOptions{Key: c.key, Options: c.o}, func(b *tables.Batch) error {

@@ -17,9 +17,11 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -27,7 +29,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // leafRows renders the entries of each row of a leaf.
@@ -167,7 +168,7 @@ type heldRows struct {
 }
 
 // keyText renders the key of each row of a batch.
-func keyText(k *key.Batch) []string {
+func keyText(k *keys.Batch) []string {
 	out := slices.Repeat([]string{"NULL"}, k.Len)
 	for i, row := range k.Rows {
 		out[row] = string(k.Append(nil, i))
@@ -207,9 +208,9 @@ func hold(t testing.TB, c *tables.Columns, files []*source.File, o tables.ReadOp
 }
 
 // keysIn returns the keys of all rows of the files, from Arrow records.
-func keysIn(t testing.TB, files []*source.File, columns string, o key.Options) (keys []string) {
+func keysIn(t testing.TB, files []*source.File, columns string, o keys.Options) (added []string) {
 	t.Helper()
-	parsed, err := key.ParseColumns(columns)
+	parsed, err := keys.ParseColumns(columns)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,19 +220,19 @@ func keysIn(t testing.TB, files []*source.File, columns string, o key.Options) (
 				if err != nil {
 					t.Fatal(err)
 				}
-				enc, err := key.NewEncoder(rec.Schema(), parsed, o)
+				enc, err := keys.NewEncoder(rec.Schema(), parsed, o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				var b key.Batch
+				var b keys.Batch
 				if err := enc.Encode(rec, &b); err != nil {
 					t.Fatal(err)
 				}
-				keys = append(keys, keyText(&b)...)
+				added = append(added, keyText(&b)...)
 			}
 		}
 	}
-	return keys
+	return added
 }
 
 // manyTypes is a record with a column of each type that matters.
@@ -292,12 +293,12 @@ func TestReadRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			keys := keysIn(t, files, "id", key.Options{})
+			keys := keysIn(t, files, "id", keys.Options{})
 			for _, match := range []bool{false, true} {
 				keep := func(_ *source.File, row int) bool { return true }
 				var m *keyscan.Predicate
 				if match {
-					m = &keyscan.Predicate{Match: dataset.Match{Filter: members, Key: "id"}}
+					m = &keyscan.Predicate{Match: dataset.Match{Filter: (*codec.Filter)(members), Key: "id"}}
 					of := map[string]bool{}
 					for _, id := range []int64{3, 5, 8, 13, 21, 34, 55, 89} {
 						of[integerKey(id)] = true
@@ -405,7 +406,7 @@ func TestRowsInBlocks(t *testing.T) {
 				c := columnsOfFiles(t, files, columns...)
 				what := fmt.Sprintf("columns %v, key %s, in flight %d", columns, k, inFlight)
 				h := compareRows(t, what, c, files, tables.ReadOptions{Key: k, Threads: 2}, all)
-				sameRows(t, what+": keys", h.keys, keysIn(t, files, k, key.Options{}))
+				sameRows(t, what+": keys", h.keys, keysIn(t, files, k, keys.Options{}))
 				if columns == nil && inFlight > 0 && h.batches <= max(batches, 2) {
 					t.Errorf("%s: %d batches, %d without a limit", what, h.batches, batches)
 				}
@@ -517,10 +518,10 @@ func TestRowsOfVectors(t *testing.T) {
 		c := columnsOfFiles(t, files)
 		want, wantErr := directly(t, c, files, all)
 		for _, f := range c.Schema.Fields() {
-			if _, err := key.ClassOf(f.Type); err != nil {
+			if _, err := keys.ClassOf(f.Type); err != nil {
 				continue
 			}
-			k := key.Path{f.Name}.String()
+			k := keys.Path{f.Name}.String()
 			h, err := hold(t, c, files, tables.ReadOptions{Key: k}, false)
 			if (wantErr == nil) != (err == nil) {
 				t.Errorf("%s: key %s: %v; directly: %v", path, k, err, wantErr)
@@ -530,7 +531,7 @@ func TestRowsOfVectors(t *testing.T) {
 			}
 			held++
 			sameRows(t, path, rendered(t, c, h.table), want)
-			sameRows(t, path+": keys", h.keys, keysIn(t, files, k, key.Options{}))
+			sameRows(t, path+": keys", h.keys, keysIn(t, files, k, keys.Options{}))
 		}
 		if err := source.Close(files); err != nil {
 			t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -191,7 +192,7 @@ func (o Destination) openFile(ctx context.Context, parts []Part) (rowSink, error
 	if err != nil {
 		return nil, err
 	}
-	if err := storage.Sweep(ctx, o.Store, o.Name); err != nil {
+	if err := objects.Sweep(ctx, o.Store, o.Name); err != nil {
 		return nil, err
 	}
 	file, err := o.Store.Create(ctx, o.Name, storage.CreateOptions{})

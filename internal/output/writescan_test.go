@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -69,7 +70,9 @@ func TestScansIntoOneOutput(t *testing.T) {
 		var bytes []byte // of the first division
 		for j := range cases.Count(2, 3, 4) {
 			what := fmt.Sprint("layout ", i, ", division ", j)
-			match := func(source.Piece) []dataset.Match { return []dataset.Match{{Filter: exactOf("id", members...)}} }
+			match := func(source.Piece) []dataset.Match {
+				return []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}
+			}
 			out := filepath.Join(dir, fmt.Sprint("out", j, ".parquet"))
 			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: out}}, match, in...)
 			sameClicks(t, what, readClicks(t, out), want)
@@ -112,11 +115,11 @@ func TestScansHaveTheirOwnFilters(t *testing.T) {
 	scanInParts(t, rng, 3, Destination{Output: Output{Name: out}}, func(p source.Piece) []dataset.Match {
 		if !opened { // the first call is for the output
 			opened = true
-			return []dataset.Match{{Filter: exactOf("id", 1)}}
+			return []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 1))}}
 		}
 		members := ids(1000, int64(1+rng.IntN(9)))
 		want = append(want, keep(rows[starts[p.Lo]:starts[p.Hi]], members)...)
-		return []dataset.Match{{Filter: exactOf("id", members...)}}
+		return []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}
 	}, in)
 	sameClicks(t, "scans", readClicks(t, out), want)
 }
@@ -129,7 +132,7 @@ func TestScanOutside(t *testing.T) {
 	in := writeClicks(t, filepath.Join(dir, "in.parquet"), clicks(rng, 100, 0), layouts[0])
 	files := open(t, source.Opening{}, in)
 	pieces := source.Split(files, dataset.Shard{})
-	all := []dataset.Match{{Filter: exactOf("id", ids(1000, 1)...)}}
+	all := []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(1000, 1)...))}}
 	scanner := func(columns ...string) *keyscan.Scanner {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: all, Columns: columns}})
 		if err != nil {

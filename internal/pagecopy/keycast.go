@@ -11,11 +11,11 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keyCast converts keys of a table to the type of the log's key column, which has both
@@ -104,8 +104,8 @@ func castOf(from, to *parquet.Leaf, fromType, toType arrow.DataType) (value cast
 	if from.Logical.Kind == parquet.Null { // it has no values
 		return nil, true
 	}
-	a, errA := key.ClassOf(fromType)
-	b, errB := key.ClassOf(toType)
+	a, errA := keys.ClassOf(fromType)
+	b, errB := keys.ClassOf(toType)
 	if errA != nil || errB != nil || a != b {
 		return nil, false
 	}
@@ -117,19 +117,19 @@ func castOf(from, to *parquet.Leaf, fromType, toType arrow.DataType) (value cast
 		return nil, from.Type == to.Type
 	}
 	switch a {
-	case key.Integer:
+	case keys.Integer:
 		return castInteger(from, to), true
-	case key.Bytes:
+	case keys.Bytes:
 		return castText(from, to), true
-	case key.Float:
+	case keys.Float:
 		return castFloat(from, to)
-	case key.Decimal:
+	case keys.Decimal:
 		return castDecimal(from, to)
-	case key.Instant, key.Timestamp, key.Time:
+	case keys.Instant, keys.Timestamp, keys.Time:
 		return castTime(from, to), true
 	}
-	_, fixed := key.FixedWidth(a)
-	return nil, stored && (fixed || a == key.Date || a == key.Boolean)
+	_, fixed := keys.FixedWidth(a)
+	return nil, stored && (fixed || a == keys.Date || a == keys.Boolean)
 }
 
 // integerOf returns the width and the sign of a leaf's integers.

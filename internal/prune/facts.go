@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Facts are the trusted statistics of the values of a leaf in a row group or page.
@@ -41,7 +41,7 @@ type Statistics struct {
 func NewStatistics(f *parquet.File, leaf int, t arrow.DataType) *Statistics {
 	s := &Statistics{file: f, leaf: &f.Leaves[leaf]}
 	s.believed = f.BoundsBelieved(s.leaf)
-	if class, err := key.ClassOf(t); err == nil && s.believed {
+	if class, err := keys.ClassOf(t); err == nil && s.believed {
 		s.order, s.ordered = leafOrder(s.leaf, class)
 	}
 	return s
@@ -49,9 +49,9 @@ func NewStatistics(f *parquet.File, leaf int, t arrow.DataType) *Statistics {
 
 // leafOrder returns the order in which statistics compare a leaf's values. ok is false
 // if it is not defined.
-func leafOrder(l *parquet.Leaf, class key.Class) (o order, ok bool) {
+func leafOrder(l *parquet.Leaf, class keys.Class) (o order, ok bool) {
 	switch {
-	case class == key.Float:
+	case class == keys.Float:
 		o.number, o.float = true, true
 		switch {
 		case l.Logical.Kind != parquet.None:
@@ -62,9 +62,9 @@ func leafOrder(l *parquet.Leaf, class key.Class) (o order, ok bool) {
 			o.size = 8
 		}
 		return o, o.size > 0
-	case key.OrderOf(class) == key.ByBytes:
+	case keys.OrderOf(class) == keys.ByBytes:
 		return newByteOrder(l, class, members{lo: []byte{0}})
-	case key.OrderOf(class) == key.ByNumber:
+	case keys.OrderOf(class) == keys.ByNumber:
 		_, ok = o.numbers(l, class)
 	}
 	return o, ok

@@ -5,9 +5,10 @@ import (
 	"math"
 	"math/big"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // Float bounds are used only for members that are integers or decimals. No member
@@ -15,7 +16,7 @@ import (
 
 // newFloatOrder returns the order of a float leaf, with the bounds of the members
 // rounded outward to floats.
-func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) {
+func newFloatOrder(l *parquet.Leaf, of keys.Class, m members) (o order, ok bool) {
 	switch {
 	case l.Logical.Kind != parquet.None:
 		return o, false
@@ -26,8 +27,8 @@ func newFloatOrder(l *parquet.Leaf, of key.Class, m members) (o order, ok bool) 
 	default: // some writers compare half floats as bytes
 		return o, false
 	}
-	lo, ok := key.Number(of, m.lo)
-	hi, fine := key.Number(of, m.hi)
+	lo, ok := keys.Number(of, m.lo)
+	hi, fine := keys.Number(of, m.hi)
 	if !ok || !fine {
 		return o, false
 	}

@@ -9,10 +9,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // TestFloatBytes checks that the bytes compare like the floats.
@@ -45,7 +46,7 @@ func TestOutward(t *testing.T) {
 	for range 10000 {
 		r := new(big.Rat).SetFrac(big.NewInt(rng.Int64()-1<<62), new(big.Int).Lsh(big.NewInt(1), uint(rng.IntN(80))))
 		if rng.IntN(2) == 0 {
-			r.Mul(r, new(big.Rat).SetInt(key.Pow10(rng.IntN(320))))
+			r.Mul(r, new(big.Rat).SetInt(keys.Pow10(rng.IntN(320))))
 		}
 		for _, to := range []int{-1, 1} {
 			f := outward(r, to)
@@ -75,30 +76,30 @@ func TestPrunedNumbers(t *testing.T) {
 	f64 := func(f float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)) }
 	f32 := func(f float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(f)) }
 	i64 := func(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
-	from3to5 := members{lo: key.IntegerPart(3, false), hi: key.IntegerPart(5, false)}
-	big := members{lo: key.IntegerPart(1<<53+1, false), hi: key.IntegerPart(1<<53+1, false)}
+	from3to5 := members{lo: keys.IntegerPart(3, false), hi: keys.IntegerPart(5, false)}
+	big := members{lo: keys.IntegerPart(1<<53+1, false), hi: keys.IntegerPart(1<<53+1, false)}
 	for _, c := range []struct {
 		name        string
 		leaf        *parquet.Leaf
-		class       key.Class
+		class       keys.Class
 		m           members
 		least, most []byte
 		apart       bool
 	}{
-		{"floats below", double, key.Float, from3to5, f64(-1), f64(2.99), true},
-		{"floats up to", double, key.Float, from3to5, f64(-1), f64(3), false},
-		{"floats above", double, key.Float, from3to5, f64(5.01), f64(9), true},
-		{"floats around", double, key.Float, from3to5, f64(-9), f64(9), false},
-		{"floats with a NaN for a bound", double, key.Float, from3to5, f64(math.NaN()), f64(2), false},
-		{"floats up to infinity", double, key.Float, from3to5, f64(4), f64(math.Inf(1)), false},
-		{"floats without an equal", double, key.Float, big, f64(1 << 53), f64(1 << 53), false}, // rounded outward
-		{"single floats", single, key.Float, from3to5, f32(5.5), f32(6), true},
-		{"single floats within", single, key.Float, from3to5, f32(4.5), f32(6), false},
-		{"cents below", cents, key.Decimal, from3to5, i64(0), i64(299), true},
-		{"cents up to", cents, key.Decimal, from3to5, i64(0), i64(300), false},
-		{"cents above", cents, key.Decimal, from3to5, i64(501), i64(900), true},
+		{"floats below", double, keys.Float, from3to5, f64(-1), f64(2.99), true},
+		{"floats up to", double, keys.Float, from3to5, f64(-1), f64(3), false},
+		{"floats above", double, keys.Float, from3to5, f64(5.01), f64(9), true},
+		{"floats around", double, keys.Float, from3to5, f64(-9), f64(9), false},
+		{"floats with a NaN for a bound", double, keys.Float, from3to5, f64(math.NaN()), f64(2), false},
+		{"floats up to infinity", double, keys.Float, from3to5, f64(4), f64(math.Inf(1)), false},
+		{"floats without an equal", double, keys.Float, big, f64(1 << 53), f64(1 << 53), false}, // rounded outward
+		{"single floats", single, keys.Float, from3to5, f32(5.5), f32(6), true},
+		{"single floats within", single, keys.Float, from3to5, f32(4.5), f32(6), false},
+		{"cents below", cents, keys.Decimal, from3to5, i64(0), i64(299), true},
+		{"cents up to", cents, keys.Decimal, from3to5, i64(0), i64(300), false},
+		{"cents above", cents, keys.Decimal, from3to5, i64(501), i64(900), true},
 	} {
-		o, ok := newOrder(c.leaf, c.class, key.Integer, c.m)
+		o, ok := newOrder(c.leaf, c.class, keys.Integer, c.m)
 		if !ok {
 			t.Errorf("%s: no order", c.name)
 			continue
@@ -107,7 +108,7 @@ func TestPrunedNumbers(t *testing.T) {
 			t.Errorf("%s: apart %v, want %v", c.name, got, c.apart)
 		}
 	}
-	if _, ok := newOrder(double, key.Float, key.Float, members{lo: f64(1), hi: f64(2)}); ok {
+	if _, ok := newOrder(double, keys.Float, keys.Float, members{lo: f64(1), hi: f64(2)}); ok {
 		t.Error("floats are pruned by floats, among which NaN may be")
 	}
 }

@@ -5,21 +5,21 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // IntegerRange returns bounds of the integers in the column at path, according to
 // the statistics of the row groups. ok is false if those of some row group are
 // missing or not believed. Without values, lo is +Inf and hi -Inf. It reads
 // nothing.
-func IntegerRange(f *parquet.File, path key.Path) (lo, hi float64, ok bool) {
+func IntegerRange(f *parquet.File, path keys.Path) (lo, hi float64, ok bool) {
 	leaf, found := leafAt(f, path)
 	if !found || !f.BoundsBelieved(leaf) {
 		return 0, 0, false
 	}
 	var o order
-	if perOne, fine := o.numbers(leaf, key.Integer); !fine || !perOne.IsInt64() || leaf.Type == format.FixedLenByteArray {
+	if perOne, fine := o.numbers(leaf, keys.Integer); !fine || !perOne.IsInt64() || leaf.Type == format.FixedLenByteArray {
 		return 0, 0, false
 	}
 	lo, hi = math.Inf(1), math.Inf(-1)

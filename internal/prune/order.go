@@ -6,10 +6,11 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // members is what is known about the values of a filter's members in one key
@@ -48,14 +49,14 @@ type order struct {
 // newOrder returns the order of a leaf's values and converts the bounds of the
 // members, whose class is of, to it. ok is false if the order is not defined or
 // statistics in that order are not reliable.
-func newOrder(l *parquet.Leaf, class, of key.Class, m members) (o order, ok bool) {
-	if class == key.Float {
+func newOrder(l *parquet.Leaf, class, of keys.Class, m members) (o order, ok bool) {
+	if class == keys.Float {
 		return newFloatOrder(l, of, m)
 	}
-	switch key.OrderOf(class) {
-	case key.ByBytes:
+	switch keys.OrderOf(class) {
+	case keys.ByBytes:
 		return newByteOrder(l, class, m)
-	case key.ByNumber:
+	case keys.ByNumber:
 		perOne, ok := o.numbers(l, class)
 		if !ok {
 			return o, false
@@ -65,20 +66,20 @@ func newOrder(l *parquet.Leaf, class, of key.Class, m members) (o order, ok bool
 	return o, false
 }
 
-func newByteOrder(l *parquet.Leaf, class key.Class, m members) (o order, ok bool) {
+func newByteOrder(l *parquet.Leaf, class keys.Class, m members) (o order, ok bool) {
 	switch l.Logical.Kind {
 	case parquet.None, parquet.String, parquet.Enum, parquet.JSON, parquet.BSON, parquet.UUID:
 	default:
 		return o, false
 	}
 	o.lo, o.hi = m.lo, m.hi
-	if class == key.Bytes {
+	if class == keys.Bytes {
 		// Several writers ignore empty values when they compute the minimum, so the
 		// empty value may be anywhere.
 		return o, l.Type == format.ByteArray && len(m.lo) > 0
 	}
 	o.size = l.TypeLength
-	width, fixed := key.FixedWidth(class)
+	width, fixed := keys.FixedWidth(class)
 	return o, fixed && l.Type == format.FixedLenByteArray && width == o.size
 }
 
@@ -87,7 +88,7 @@ const maxDecimalWidth = 32
 
 // numbers fills in how the leaf stores numbers, and returns the stored value of the
 // number one.
-func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok bool) {
+func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok bool) {
 	o.number, o.little, o.signed = true, true, true
 	bits := 0
 	switch l.Type {
@@ -105,16 +106,16 @@ func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok b
 	}
 	perOne = big.NewInt(1)
 	switch kind := l.Logical.Kind; {
-	case class == key.Integer && kind == parquet.None:
-	case class == key.Integer && kind == parquet.Int:
+	case class == keys.Integer && kind == parquet.None:
+	case class == keys.Integer && kind == parquet.Int:
 		o.signed, bits = l.Logical.Signed, l.Logical.BitWidth
-	case class == key.Date && kind == parquet.Date:
-	case class == key.Time && kind == parquet.Time:
-		perOne = key.Pow10(3 * (int(l.Logical.Unit) + 1))
-	case (class == key.Instant || class == key.Timestamp) && kind == parquet.Timestamp:
-		perOne = key.Pow10(3 * (int(l.Logical.Unit) + 1))
-	case class == key.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
-		perOne = key.Pow10(l.Logical.Scale)
+	case class == keys.Date && kind == parquet.Date:
+	case class == keys.Time && kind == parquet.Time:
+		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
+	case (class == keys.Instant || class == keys.Timestamp) && kind == parquet.Timestamp:
+		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
+	case class == keys.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
+		perOne = keys.Pow10(l.Logical.Scale)
 	default:
 		return nil, false
 	}
@@ -129,9 +130,9 @@ func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok b
 
 // place converts the bounds of the members to the leaf's unit. It rounds the lower
 // one up and the upper one down, because the leaf has no values in between.
-func (o *order) place(class key.Class, m members, perOne *big.Int) bool {
-	lo, ok := key.Number(class, m.lo)
-	hi, fine := key.Number(class, m.hi)
+func (o *order) place(class keys.Class, m members, perOne *big.Int) bool {
+	lo, ok := keys.Number(class, m.lo)
+	hi, fine := keys.Number(class, m.hi)
 	if !ok || !fine {
 		return false
 	}

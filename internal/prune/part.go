@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // column is a key column that rows can be pruned by.
@@ -23,7 +24,7 @@ type column struct {
 
 // newColumn returns how a key column of a class can be pruned if the members are of
 // class of. ok is false if it cannot.
-func newColumn(f *parquet.File, l *parquet.Leaf, class, of key.Class, m members) (p column, ok bool) {
+func newColumn(f *parquet.File, l *parquet.Leaf, class, of keys.Class, m members) (p column, ok bool) {
 	if !f.BoundsBelieved(l) {
 		return p, false
 	}

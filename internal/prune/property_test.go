@@ -19,10 +19,10 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 	pq "github.com/parquet-go/parquet-go"
 
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Whatever the file and the set, no row that holds a member is pruned. The files
@@ -150,21 +150,21 @@ func writePages(t *testing.T, rng *rand.Rand, kind keyKind, optional, nested boo
 
 // keysIn reads the keys of each row group on the generic path. "" is a NULL; others
 // begin with a byte.
-func keysIn(t testing.TB, file []byte, column string) (groups [][]string, schema *arrow.Schema, classes []key.Class) {
+func keysIn(t testing.TB, file []byte, column string) (groups [][]string, schema *arrow.Schema, classes []keys.Class) {
 	t.Helper()
 	table, err := arrowparquet.OpenParquet(bytes.NewReader(file), int64(len(file)), "test.parquet", arrowparquet.ParquetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths, err := key.ParseColumns(column)
+	paths, err := keys.ParseColumns(column)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enc, err := key.NewEncoder(table.Schema(), paths, key.Options{})
+	enc, err := keys.NewEncoder(table.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batch key.Batch
+	var batch keys.Batch
 	for g := range table.NumGroups() {
 		rows := make([]string, 0, table.GroupRows(g))
 		for rec, err := range table.Read(context.Background(), g, nil) {
@@ -211,17 +211,17 @@ func randomMembers(rng *rand.Rand, groups [][]string) (members map[string]bool) 
 
 // knownOf returns what is known about members: the set itself if exactly is set and
 // that is possible, else their range.
-func knownOf(t testing.TB, members map[string]bool, columns string, classes []key.Class, exactly bool) *known {
+func knownOf(t testing.TB, members map[string]bool, columns string, classes []keys.Class, exactly bool) *known {
 	t.Helper()
 	k := &known{columns: columns, classes: classes}
-	if exactly && len(classes) == 1 && classes[0] == key.Integer {
+	if exactly && len(classes) == 1 && classes[0] == keys.Integer {
 		k.set = exact.New()
 		for m := range members {
 			k.set.Add([]uint64{binary.LittleEndian.Uint64([]byte(m[1:]))}, m[9] == 1)
 		}
 		return k
 	}
-	bounds := key.NewBounds(classes)
+	bounds := keys.NewBounds(classes)
 	for m := range members {
 		part := []byte(m[1:])
 		for i := range classes {
@@ -229,7 +229,7 @@ func knownOf(t testing.TB, members map[string]bool, columns string, classes []ke
 				size, at := binary.Uvarint(part)
 				bounds.Widen(i, part[at:at+int(size)], part[at:at+int(size)], true)
 				part = part[at+int(size):]
-			} else if key.OrderOf(classes[0]) != key.Unordered {
+			} else if keys.OrderOf(classes[0]) != keys.Unordered {
 				bounds.Widen(0, part, part, true)
 			}
 		}

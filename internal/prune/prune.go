@@ -21,11 +21,11 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Members is what is known about a set of keys.
@@ -60,8 +60,8 @@ type Pruner struct {
 // resolved in schema: the file's own, or one that has a column of the same name and
 // key class for each of the file's. The options hold the rule and the classes of
 // the members.
-func New(f *parquet.File, schema *arrow.Schema, columns []key.Column, o key.Options, m Members) (*Pruner, error) {
-	if slices.ContainsFunc(columns, func(c key.Column) bool { return c.Cast != nil }) {
+func New(f *parquet.File, schema *arrow.Schema, columns []keys.Column, o keys.Options, m Members) (*Pruner, error) {
+	if slices.ContainsFunc(columns, func(c keys.Column) bool { return c.Cast != nil }) {
 		return nil, nil // a value that does not fit its cast must be found everywhere
 	}
 	p := &Pruner{file: f}
@@ -70,7 +70,7 @@ func New(f *parquet.File, schema *arrow.Schema, columns []key.Column, o key.Opti
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		class, err := key.ClassOf(field.Type)
+		class, err := keys.ClassOf(field.Type)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
@@ -108,7 +108,7 @@ func (p *Pruner) Leaf() (leaf int, ok bool) {
 }
 
 // add adds a key column, with members of class of, if it can be used for pruning.
-func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class, m Members) {
+func (p *Pruner) add(l *parquet.Leaf, class keys.Class, number int, of keys.Class, m Members) {
 	members, ok := membersOf(m, number)
 	switch {
 	case !ok:
@@ -128,7 +128,7 @@ func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class,
 
 // leafAt returns the leaf at a path if it is unambiguous: one field of each name,
 // in structs that are not repeated.
-func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
+func leafAt(f *parquet.File, path keys.Path) (*parquet.Leaf, bool) {
 	node := f.Root
 	for _, name := range path {
 		var next *parquet.Node

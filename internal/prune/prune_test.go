@@ -14,11 +14,11 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // vector is a file that can be pruned, and a fault that would lose rows if it were
@@ -39,8 +39,8 @@ var threePages = []specPage{
 }
 
 func vectors() []vector {
-	integer := []key.Class{key.Integer}
-	text := []key.Class{key.Bytes}
+	integer := []keys.Class{keys.Integer}
+	text := []keys.Class{keys.Bytes}
 	flat := spec{leaf: leaf(format.Int64, false, nil), classes: integer, stats: bounds(i64(0), i64(299)), set: ints(1000)}.base()
 	paged := spec{leaf: leaf(format.Int64, false, nil), classes: integer, stats: bounds(i64(0), i64(299)), set: ints(150), pages: threePages}.base()
 	words := spec{leaf: leaf(format.ByteArray, false, new(format.StringType)), classes: text,
@@ -90,62 +90,62 @@ func vectors() []vector {
 		// Time, by instant or clock.
 		{"milliseconds are not nanoseconds", with(flat, func(s *spec) {
 			s.leaf, s.stats = stampLeaf(new(format.MilliSeconds), true), bounds(i64(1000), i64(2000))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Instant}, stamp(2, 1), stamp(900, 0), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Instant}, stamp(2, 1), stamp(900, 0), nil
 		}), "", func(s *spec) { s.lo, s.hi = stamp(1, 500_000_000), stamp(1, 500_000_000) }, everything},
 		{"before 1970 the fraction counts up", with(flat, func(s *spec) {
 			s.leaf, s.stats = stampLeaf(new(format.MicroSeconds), false), bounds(i64(-1_500_000), i64(-1_400_000))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Timestamp}, stamp(-2, 600_000_001), stamp(-1, 0), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Timestamp}, stamp(-2, 600_000_001), stamp(-1, 0), nil
 		}), "", func(s *spec) { s.lo, s.hi = stamp(-2, 550_000_000), stamp(-2, 550_000_000) }, everything},
 		{"a second that no column of nanoseconds holds", with(flat, func(s *spec) {
 			s.leaf, s.stats = stampLeaf(new(format.NanoSeconds), false), bounds(i64(math.MinInt64), i64(math.MaxInt64))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Timestamp}, stamp(1<<40, 0), stamp(1<<41, 0), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Timestamp}, stamp(1<<40, 0), stamp(1<<41, 0), nil
 		}), "", func(s *spec) { s.lo = stamp(9_000_000_000, 0) }, everything},
 		{"INT96 has no order", with(flat, func(s *spec) {
 			s.leaf, s.stats = stampLeaf(new(format.NanoSeconds), false), bounds(i64(0), i64(9))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Timestamp}, stamp(1, 0), stamp(1, 0), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Timestamp}, stamp(1, 0), stamp(1, 0), nil
 		}), "", func(s *spec) {
 			s.leaf, s.stats = leaf(format.Int96, false, nil), bounds(make([]byte, 12), make([]byte, 12))
 		}, "all"},
 		{"dates are days", with(flat, func(s *spec) {
 			s.leaf, s.stats = leaf(format.Int32, false, new(format.DateType)), bounds(i32(-3), i32(9))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Date}, i64(10), i64(86400), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Date}, i64(10), i64(86400), nil
 		}), "", func(s *spec) { s.lo, s.hi = i64(-3), i64(-3) }, everything},
 
 		// Decimals, by value.
 		{"1.5 and 1.50", with(flat, func(s *spec) {
 			s.leaf, s.stats = leaf(format.Int64, false, decimalType(18, 2)), bounds(i64(100), i64(200))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(3, 0x07, 0xd1), decimal(-1, 3), nil // 2.001, 30
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Decimal}, decimal(3, 0x07, 0xd1), decimal(-1, 3), nil // 2.001, 30
 		}), "", func(s *spec) { s.lo, s.hi = decimal(1, 15), decimal(1, 15) }, everything},
 		{"between two decimals there are more", with(flat, func(s *spec) {
 			s.leaf, s.stats = leaf(format.Int32, false, decimalType(9, 0)), bounds(i32(1), i32(2))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(1, 15), decimal(1, 15), nil // 1.5, which is not an integer
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Decimal}, decimal(1, 15), decimal(1, 15), nil // 1.5, which is not an integer
 		}), "", func(s *spec) { s.hi = decimal(0, 2) }, everything},
 		{"negative decimals of 16 bytes", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(16, decimalType(38, 2)), bounds(wide, make([]byte, 16)) // -2.56, 0
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(2, 1), decimal(0, 1), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Decimal}, decimal(2, 1), decimal(0, 1), nil
 		}), "", func(s *spec) { s.lo = decimal(0, 0xfe) }, everything},
 		{"decimals compared without their sign", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(16, decimalType(38, 2)), bounds(make([]byte, 16), wide[:16])
 			s.stats = bounds(make([]byte, 16), append(make([]byte, 15), 9))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(0, 0xff), decimal(0, 0xff), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Decimal}, decimal(0, 0xff), decimal(0, 0xff), nil
 		}), "", func(s *spec) { s.by = "parquet-cpp version 1.5.1-SNAPSHOT" }, "all"},
 		{"a scale that nobody can expand", with(flat, func(s *spec) {
 			s.leaf, s.stats = leaf(format.Int64, false, decimalType(18, 2)), bounds(i64(100), i64(200))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(0, 9), decimal(0, 9), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Decimal}, decimal(0, 9), decimal(0, 9), nil
 		}), "", func(s *spec) { s.lo = decimal(math.MinInt32, 9) }, "all"},
 		{"decimals of any length", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(1, decimalType(2, 0)), bounds([]byte{1}, []byte{2})
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Decimal}, decimal(0, 9), decimal(0, 9), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Decimal}, decimal(0, 9), decimal(0, 9), nil
 		}), "", func(s *spec) { s.leaf = leaf(format.ByteArray, false, decimalType(2, 0)) }, "all"},
 
 		// Floats: NaN and both zeros.
 		{"NaN in the bounds", flat, "", func(s *spec) {
 			s.leaf, s.stats = leaf(format.Double, false, nil), bounds(f64(math.NaN()), f64(math.NaN()))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Float}, f64(1), f64(1), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Float}, f64(1), f64(1), nil
 		}, "all"},
 		{"-0 is 0", flat, "", func(s *spec) {
 			s.leaf, s.stats = leaf(format.Double, false, nil), bounds(f64(math.Copysign(0, -1)), f64(math.Copysign(0, -1)))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Float}, f64(0), f64(0), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Float}, f64(0), f64(0), nil
 		}, "all"},
 
 		// Strings, by unsigned bytes.
@@ -164,17 +164,17 @@ func vectors() []vector {
 		{"strings of nobody", words, "", func(s *spec) { s.by = " " }, "all"},
 		{"UUIDs compared wrong", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(16, new(format.UUIDType)), bounds(make([]byte, 16), bytes.Repeat([]byte{3}, 16))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Fixed(16)}, bytes.Repeat([]byte{4}, 16), bytes.Repeat([]byte{5}, 16), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Fixed(16)}, bytes.Repeat([]byte{4}, 16), bytes.Repeat([]byte{5}, 16), nil
 		}), "", func(s *spec) { s.by = "github.com/parquet-go/parquet-go version 0.32.0(build )" }, "all"},
 		{"strings compared by their length first", words, "", func(s *spec) { s.by = "parquet-rs version 5.0.0 (build 1)" }, "all"},
 		{"bounds in memory that was used again", words, "", func(s *spec) { s.by = "github.com/segmentio/parquet-go version 0.1.0(build )" }, "all"},
 		{"fixed width, a bound cut off", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(3, nil), bounds([]byte("abc"), []byte("abd"))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Fixed(3)}, []byte("abe"), []byte("abf"), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Fixed(3)}, []byte("abe"), []byte("abf"), nil
 		}), "", func(s *spec) { s.stats.MaxValue.V = []byte("ab") }, everything},
 		{"an interval has no order", with(flat, func(s *spec) {
 			s.leaf, s.stats = fixedLeaf(12, nil), bounds(make([]byte, 12), make([]byte, 12))
-			s.classes, s.lo, s.hi, s.set = []key.Class{key.Fixed(12)}, bytes.Repeat([]byte{1}, 12), bytes.Repeat([]byte{2}, 12), nil
+			s.classes, s.lo, s.hi, s.set = []keys.Class{keys.Fixed(12)}, bytes.Repeat([]byte{1}, 12), bytes.Repeat([]byte{2}, 12), nil
 		}), "", func(s *spec) { s.leaf.ConvertedType = thrift.New(deprecated.Interval) }, "all"},
 
 		// NULLs.
@@ -293,7 +293,7 @@ func TestPruneNullPagesOfStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := spec{classes: []key.Class{key.Integer}, set: ints(12345678)}
+	s := spec{classes: []keys.Class{keys.Integer}, set: ints(12345678)}
 	m := s.members()
 	m.columns = "a"
 	got, nulls, err := pruned(t, file, m)
@@ -304,7 +304,7 @@ func TestPruneNullPagesOfStrangers(t *testing.T) {
 
 // The number of pruned rows whose key is NULL is correct or unknown.
 func TestPruneNulls(t *testing.T) {
-	base := spec{leaf: leaf(format.Int64, true, nil), classes: []key.Class{key.Integer}, set: ints(150), pages: threePages,
+	base := spec{leaf: leaf(format.Int64, true, nil), classes: []keys.Class{keys.Integer}, set: ints(150), pages: threePages,
 		stats: bounds(i64(0), i64(299))}.base()
 	for _, c := range []struct {
 		name   string
@@ -335,7 +335,7 @@ func TestPruneNulls(t *testing.T) {
 
 // An index that contradicts the format is corrupt, and is not used for pruning.
 func TestPruneBrokenIndex(t *testing.T) {
-	base := spec{leaf: leaf(format.Int64, false, nil), classes: []key.Class{key.Integer}, set: ints(150), pages: threePages}.base()
+	base := spec{leaf: leaf(format.Int64, false, nil), classes: []keys.Class{keys.Integer}, set: ints(150), pages: threePages}.base()
 	for name, change := range map[string]func(s *spec){
 		"a row in two pages":     func(s *spec) { s.pages[0].rows, s.rows = 0, 300 },
 		"a page behind the rows": func(s *spec) { s.rows = 200 },

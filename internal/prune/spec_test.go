@@ -13,10 +13,10 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // spec is a file with one column called k and one row group, as far as pruning
@@ -32,7 +32,7 @@ type spec struct {
 	counts bool   // the column index has numbers of NULLs
 	bloom  []byte // nil: none
 
-	classes []key.Class
+	classes []keys.Class
 	set     *exact.Set
 	lo, hi  []byte // of the members, if there is no set
 }
@@ -47,7 +47,7 @@ type specPage struct {
 // known is what a test's pruner knows about the members.
 type known struct {
 	columns string // of the file
-	classes []key.Class
+	classes []keys.Class
 	set     *exact.Set
 	lo, hi  [][]byte // by column, if there is no set; nil: unknown
 }
@@ -59,18 +59,18 @@ func (k *known) KeyRange(column int) (lo, hi []byte, ok bool) {
 	if k.set != nil {
 		lo, below, ok := k.set.Least()
 		hi, negative, _ := k.set.Greatest()
-		return key.IntegerPart(lo, below), key.IntegerPart(hi, negative), ok
+		return keys.IntegerPart(lo, below), keys.IntegerPart(hi, negative), ok
 	}
 	return k.lo[column], k.hi[column], k.lo[column] != nil
 }
 
 // pruner returns the pruner of a file.
 func (k *known) pruner(f *parquet.File, schema *arrow.Schema) (*Pruner, error) {
-	columns, err := key.ParseColumns(k.columns)
+	columns, err := keys.ParseColumns(k.columns)
 	if err != nil {
 		return nil, err
 	}
-	return New(f, schema, columns, key.Options{Classes: k.classes}, k)
+	return New(f, schema, columns, keys.Options{Classes: k.classes}, k)
 }
 
 // members returns what is known about the members of a spec.

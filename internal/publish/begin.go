@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 )
 
 // Run is what a worker has to do in a directory.
@@ -72,7 +72,7 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 		return nil, NoManifests(d.Name)
 	}
 	for _, dir := range []string{d.Name, strings.TrimRight(d.Manifests, "/") + "/"} {
-		if err := storage.Sweep(ctx, d.Store, dir); err != nil {
+		if err := objects.Sweep(ctx, d.Store, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -247,7 +247,7 @@ func (l *listing) done(ctx context.Context, r *Run) (*Part, error) {
 // stopped at the very end may have left the run without a commit, or the directory without
 // _SUCCESS, so done sees to both.
 func (d *Dir) done(ctx context.Context, r *Run) error {
-	if err := storage.Sweep(ctx, d.Store, d.Name); err != nil { // an attempt to write _SUCCESS, too
+	if err := objects.Sweep(ctx, d.Store, d.Name); err != nil { // an attempt to write _SUCCESS, too
 		return err
 	}
 	lack, err := r.conclude(ctx)

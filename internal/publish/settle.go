@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -234,7 +235,7 @@ func (d *Dir) removeDirs(ctx context.Context, gone []string) error {
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return strings.Compare(b, a) }) // what is in a directory comes before it
 	for _, dir := range dirs {
-		if err := storage.RemoveDir(ctx, d.Store, d.path(dir)); err != nil {
+		if err := objects.RemoveDir(ctx, d.Store, d.path(dir)); err != nil {
 			return err
 		}
 	}

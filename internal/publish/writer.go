@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -68,13 +69,13 @@ func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
 	w.files = append(w.files, f)
 	w.held = append(w.held, staged{f.Name, file})
 	if w.hold {
-		return storage.Finish(file)
+		return objects.Finish(file)
 	}
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
 	if w.swaps[partition] {
-		return storage.Finish(file)
+		return objects.Finish(file)
 	}
 	return w.publish(ctx)
 }

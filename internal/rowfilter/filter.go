@@ -15,12 +15,12 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Filter finds the rows of a Parquet file that satisfy its condition. Statistics of
@@ -53,7 +53,7 @@ type Filter struct {
 
 // filterColumn is a column of a condition.
 type filterColumn struct {
-	field key.Field
+	field keys.Field
 	leaf  arrowparquet.LeafValues // if plain
 	plain bool                    // the column is one leaf, not repeated
 	preds []int

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -182,12 +183,12 @@ func (s *sightings) again(e *storage.Object) (bool, error) {
 		s.stamps[k] = e
 		return false, nil
 	}
-	was, err := s.before(like, storage.Resolve(s.options.Store, like.Name))
+	was, err := s.before(like, objects.Resolve(s.options.Store, like.Name))
 	if was == e { // e is recorded under its own path, to which that of like leads
 		return s.count(like, e), err
 	}
 	if err == nil {
-		was, err = s.before(e, storage.Resolve(s.options.Store, e.Name))
+		was, err = s.before(e, objects.Resolve(s.options.Store, e.Name))
 	}
 	if was == nil && err == nil {
 		s.compare(like, e)
@@ -230,7 +231,7 @@ func (s *sightings) count(was, e *storage.Object) bool {
 func (s *sightings) compare(a, b *storage.Object) {
 	x, err := os.Stat(a.Name)
 	y, other := os.Stat(b.Name)
-	if err == nil && other == nil && os.SameFile(x, y) && storage.Resolve(s.options.Store, a.Name) != storage.Resolve(s.options.Store, b.Name) {
+	if err == nil && other == nil && os.SameFile(x, y) && objects.Resolve(s.options.Store, a.Name) != objects.Resolve(s.options.Store, b.Name) {
 		if s.linked++; s.linked == 1 {
 			s.link, s.likewise = a.Name, b.Name
 		}

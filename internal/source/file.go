@@ -27,6 +27,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -169,7 +170,7 @@ func (f *File) GroupBytes(i int) int64 {
 
 // Rest releases what the file's reader holds, such as a descriptor, until the
 // next read.
-func (f *File) Rest() error { return storage.Rest(f.reader) }
+func (f *File) Rest() error { return objects.Rest(f.reader) }
 
 // Passed releases the bytes that are kept of a file over a network. It is called when the
 // last row group has been read.
@@ -192,7 +193,7 @@ func (f *File) Unless(err error) error {
 	if err == nil {
 		return nil
 	}
-	if changed := storage.Changed(f.reader); changed != nil {
+	if changed := objects.Changed(f.reader); changed != nil {
 		return fmt.Errorf("%w (%w)", changed, err)
 	}
 	return err

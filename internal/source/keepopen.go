@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -202,7 +203,7 @@ func (f *File) MapPages() (unmap func() error) {
 		if last, err := end(); last {
 			return err // which Unmap has compared with the file as it was opened
 		}
-		return storage.Changed(f.reader)
+		return objects.Changed(f.reader)
 	}
 }
 

@@ -58,7 +58,7 @@ type Opening struct {
 	// there is none, is as in [storage.Object].
 	Base string
 	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
-	// the names of [key.ParseType]. Names that no directory has are ignored. Other
+	// the names of [keys.ParseType]. Names that no directory has are ignored. Other
 	// columns have the first of these types that all values have, of all files that
 	// were listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
 	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -55,7 +56,7 @@ const waitingResults = 16
 // takes the results and then calls stop.
 func openMany[T any](ctx context.Context, o *Opening, name string, entries []storage.Object, by Opener[T]) *opening[T] {
 	p := &opening[T]{by: by, entries: entries, cancel: func() {}}
-	n := min(max(storage.Concurrency(o.Store, name), by.Least), len(entries))
+	n := min(max(objects.Concurrency(o.Store, name), by.Least), len(entries))
 	if n <= 1 {
 		p.results = make([]opened[T], 1)
 		return p

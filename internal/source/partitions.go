@@ -19,8 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/take"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -147,7 +147,7 @@ func (f *File) constants() (list []arrowparquet.Constant, err error) {
 		}
 		v, ok := hive.Value(p, f.hive.Columns[i].Type)
 		if !ok { // the type was found without this file
-			return nil, fault.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+key.TypeName(f.hive.Columns[i].Type), strconv.Quote(p.Text)).
+			return nil, fault.Mismatch(fault.At{File: f.name, Column: p.Name}, "the directory's value", "a value of type "+keys.TypeName(f.hive.Columns[i].Type), strconv.Quote(p.Text)).
 				WithHint("give the column another type with {HiveTypes}")
 		}
 		c, err := arrowparquet.NewConstant(p.Name, v)
@@ -351,7 +351,7 @@ func (f *File) Owns(schema *arrow.Schema) bool {
 func HiveTypes(files []*File) (types []string) {
 	for _, f := range files {
 		for _, p := range f.Partitions() {
-			if t := p.Name + ":" + key.TypeName(p.Type); !slices.Contains(types, t) {
+			if t := p.Name + ":" + keys.TypeName(p.Type); !slices.Contains(types, t) {
 				types = append(types, t)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -49,7 +50,7 @@ func (p *place) Holds(name string) bool {
 // it.
 func (p *place) Is(name string) bool {
 	if address.IsURL(name) {
-		return storage.Resolve(p.store, name) == p.real
+		return objects.Resolve(p.store, name) == p.real
 	}
 	if isLink(name) {
 		return p.Holds(name)
@@ -58,12 +59,12 @@ func (p *place) Is(name string) bool {
 	return err == nil && p.file != nil && os.SameFile(info, p.file)
 }
 
-// resolve is [storage.Resolve], called once for each name.
+// resolve is [objects.Resolve], called once for each name.
 func (p *place) resolve(name string) string {
 	name = absolute(name)
 	real, ok := p.seen[name]
 	if !ok {
-		real = storage.Resolve(p.store, name)
+		real = objects.Resolve(p.store, name)
 		p.seen[name] = real
 	}
 	return real

@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/options"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // CheckShard returns an error for a shard that does not exist.
@@ -67,7 +67,7 @@ func Unchanged(pieces []Piece) error {
 		return err
 	}
 	for _, p := range pieces {
-		if err := storage.Changed(p.File.reader); err != nil {
+		if err := objects.Changed(p.File.reader); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package source
 import (
 	"io"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -51,7 +52,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		end = s.until
 	}
 	if n := end - s.announced; n >= ahead/2 || n > 0 && (end == s.Size() || end == s.until) {
-		s.steps = append(s.steps, step{s.announced + n, storage.Prefetch(s.src, []storage.Range{{Off: s.announced, Len: n}})})
+		s.steps = append(s.steps, step{s.announced + n, objects.Prefetch(s.src, []storage.Range{{Off: s.announced, Len: n}})})
 		s.announced += n
 	}
 	n, err := s.SectionReader.Read(p[:min(int64(len(p)), max(s.announced-s.at, 1))])

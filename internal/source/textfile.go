@@ -10,9 +10,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // BadLines returns the lines of a text file that the last complete read skipped
@@ -71,15 +71,15 @@ func (f *File) textOptions(opts Opening, r io.ReaderAt) text.Options {
 // WithIDs returns a view of a text file: the same file, whose reading fails at a value
 // that is not an ID for the rule. The error then has the line number, which is no longer
 // known once the value is a key. Other files are returned as they are.
-func (f *File) WithIDs(columns []key.Column, o key.Options) *File {
+func (f *File) WithIDs(columns []keys.Column, o keys.Options) *File {
 	t, ok := Stored(f.table).(*text.Table)
-	if !ok || o.Rule&key.UUID == 0 {
+	if !ok || o.Rule&keys.UUID == 0 {
 		return f
 	}
 	var names []string
 	for _, c := range columns {
 		if field, err := c.Resolve(f.Schema(), o.IgnoreCase); err == nil && c.Cast == nil {
-			if class, err := key.ClassOf(field.Type); err == nil && class == key.Bytes {
+			if class, err := keys.ClassOf(field.Type); err == nil && class == keys.Bytes {
 				names = append(names, f.Schema().Field(field.Index[0]).Name)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -112,7 +113,7 @@ func (l *looks) above(root string, list []storage.Object) {
 		return
 	}
 	l.roots[root] = true
-	for _, r := range []string{root, storage.Resolve(l.store, root)} {
+	for _, r := range []string{root, objects.Resolve(l.store, root)} {
 		for dir := r; ; dir = address.Parent(dir) {
 			l.add(unfinishedIn{dir: dir, root: r, list: list})
 			if address.Parent(dir) == dir {
@@ -130,12 +131,12 @@ func (l *looks) around(e storage.Object) {
 		return
 	}
 	if isLink(name) {
-		l.above(address.Parent(storage.Resolve(l.store, name)), nil)
+		l.above(address.Parent(objects.Resolve(l.store, name)), nil)
 	}
 	for dir := address.Parent(absolute(name)); !l.dirs[dir]; dir = address.Parent(dir) {
 		l.add(unfinishedIn{dir: dir})
 		if isLink(dir) {
-			l.above(storage.Resolve(l.store, dir), nil)
+			l.above(objects.Resolve(l.store, dir), nil)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -46,7 +47,7 @@ func (c checker) write(name, content string, replace bool) error {
 	if _, err := io.WriteString(w, content); err != nil {
 		c.Fatal(err)
 	}
-	if err := storage.Finish(w); err != nil {
+	if err := objects.Finish(w); err != nil {
 		c.Fatal(err)
 	}
 	return errors.Join(w.Commit(replace), w.Abort())
@@ -69,7 +70,7 @@ func (c checker) read(o storage.Object) (string, error) {
 		return "", err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	if err := storage.Rest(r); err != nil {
+	if err := objects.Rest(r); err != nil {
 		return "", err
 	}
 	b, err := io.ReadAll(io.NewSectionReader(r, 0, r.Object().Size))
@@ -87,7 +88,7 @@ func (c checker) nothing() {
 	if tree, err := c.s.Tree(c.Context(), c.dir); err != nil || len(tree) != 0 {
 		c.Errorf("Tree of nothing: %v, %v", tree, err)
 	}
-	if storage.IsDir(c.Context(), c.s, c.dir) || !storage.IsDir(c.Context(), c.s, c.dir+"/") {
+	if objects.IsDir(c.Context(), c.s, c.dir) || !objects.IsDir(c.Context(), c.s, c.dir+"/") {
 		c.Error("nothing is a directory if and only if its name ends in a slash")
 	}
 }
@@ -111,7 +112,7 @@ func (c checker) create() {
 	if got, err := c.read(c.stat("sub/a")); err != nil || got != "one" {
 		c.Errorf("after two commits: %q, %v", got, err)
 	}
-	if !storage.IsDir(c.Context(), c.s, c.dir+"/sub") || storage.IsDir(c.Context(), c.s, c.dir+"/sub/a") {
+	if !objects.IsDir(c.Context(), c.s, c.dir+"/sub") || objects.IsDir(c.Context(), c.s, c.dir+"/sub/a") {
 		c.Error("what has an object below it is a directory; an object is not")
 	}
 }
@@ -127,12 +128,12 @@ func (c checker) pinned() {
 		c.Errorf("opened %+v, described as %+v", o, first)
 	}
 	c.want("replacing", c.write("sub/a", "three", true), nil)
-	if err := storage.Rest(r); err != nil {
+	if err := objects.Rest(r); err != nil {
 		c.Fatal(err)
 	}
 	_, err = r.ReadAt(make([]byte, 3), 0)
 	if err == nil {
-		err = storage.Changed(r)
+		err = objects.Changed(r)
 	}
 	c.want("reading an object that was replaced", err, storage.ErrChanged)
 	_, err = c.read(first)

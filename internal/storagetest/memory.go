@@ -103,7 +103,7 @@ func (m *Memory) Tree(_ context.Context, dir string) (objects []storage.Object, 
 }
 
 // List implements [storage.Source]. Patterns match whole names.
-func (m *Memory) List(ctx context.Context, name string) (objects []storage.Object, err error) {
+func (m *Memory) List(ctx context.Context, name string) (listed []storage.Object, err error) {
 	if o, err := m.Stat(ctx, name); err == nil && o.Type == 0 {
 		o.Rel = path.Base(name)
 		return []storage.Object{o}, nil
@@ -115,10 +115,10 @@ func (m *Memory) List(ctx context.Context, name string) (objects []storage.Objec
 	for _, o := range below {
 		if !slices.ContainsFunc(strings.Split(o.Rel, "/"), storage.Marker) {
 			o.Found = true
-			objects = append(objects, o)
+			listed = append(listed, o)
 		}
 	}
-	if len(below) > 0 && len(objects) == 0 {
+	if len(below) > 0 && len(listed) == 0 {
 		return nil, fmt.Errorf("directory %s holds %w", name, storage.ErrNoFiles)
 	}
 	if err := glob.Check(name); err != nil {
@@ -131,13 +131,13 @@ func (m *Memory) List(ctx context.Context, name string) (objects []storage.Objec
 				return nil, err
 			}
 			o.Rel = path.Base(n)
-			objects = append(objects, o)
+			listed = append(listed, o)
 		}
 	}
-	if len(objects) == 0 {
+	if len(listed) == 0 {
 		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
-	return objects, nil
+	return listed, nil
 }
 
 // Stat implements [storage.Source]. What has objects below it is a directory.

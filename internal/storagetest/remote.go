@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -64,7 +65,7 @@ type remoteReader struct {
 
 func (r *remoteReader) Object() storage.Object { return r.src.Object() }
 func (r *remoteReader) Close() error           { return r.src.Close() }
-func (r *remoteReader) Rest() error            { return storage.Rest(r.src) }
+func (r *remoteReader) Rest() error            { return objects.Rest(r.src) }
 
 func (r *remoteReader) Gap() int64 { return r.of.Gap }
 

@@ -8,16 +8,16 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Batch is consecutive rows, or some rows in order, of a row group, with their
 // keys. It is valid until the function that received it returns.
 type Batch struct {
 	Piece source.Piece // the row group; without a File if the batch was parsed
-	Keys  *key.Batch   // of the rows; Keys.Rows number rows of the batch, Keys.Len counts them
+	Keys  *keys.Batch  // of the rows; Keys.Rows number rows of the batch, Keys.Len counts them
 
 	Block  *leaves.Block
 	first  int          // row of block with which the batch begins
@@ -103,7 +103,7 @@ func positionOf(rows []uint32, row uint32) (at uint32, ok bool) {
 
 // appendKeys appends the keys at the given positions: their form, the size of what
 // follows, and the keys.
-func appendKeys(dst []byte, k *key.Batch, at []uint32) []byte {
+func appendKeys(dst []byte, k *keys.Batch, at []uint32) []byte {
 	ints, ok := k.Ints()
 	if !ok {
 		size := 0
@@ -164,7 +164,7 @@ func (c *Columns) Parse(src []byte) (*Batch, error) {
 	if n <= 0 || size > uint64(len(rest)-n) {
 		return nil, errBatch
 	}
-	b := &Batch{Keys: new(key.Batch)}
+	b := &Batch{Keys: new(keys.Batch)}
 	var with []uint32 // rows with a key
 	for row := range uint32(rows) {
 		if has[row/8]>>(row%8)&1 != 0 {
@@ -187,7 +187,7 @@ func (c *Columns) Parse(src []byte) (*Batch, error) {
 }
 
 // parseKeys sets b to the n keys that appendKeys has written.
-func parseKeys(b *key.Batch, form byte, src []byte, n int) error {
+func parseKeys(b *keys.Batch, form byte, src []byte, n int) error {
 	switch form {
 	case unsignedForm, signedForm:
 		if len(src) != 8*n {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Columns are columns of files that are held in a [Table]: those with the given
@@ -117,7 +117,7 @@ func columnsNamed(f *source.File, names []string, ignoreCase bool) ([]int, error
 	}
 	at := []int{}
 	for _, name := range names {
-		field, err := key.Path{name}.Resolve(f.Schema(), ignoreCase)
+		field, err := keys.Path{name}.Resolve(f.Schema(), ignoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}

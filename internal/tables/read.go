@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -23,14 +24,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // ReadOptions says which rows [Read] reads. Key and Options are those of
 // [keyscan.ReadOptions].
 type ReadOptions struct {
 	Key string
-	key.Options
+	keys.Options
 	// Match, if not nil, selects rows: those whose key passes its Filter or, if set,
 	// its Check. Other rows, and those without a key, are not read. Nil: all rows
 	// are read, with and without a key.
@@ -57,7 +57,7 @@ func Read(ctx context.Context, pieces []source.Piece, c *Columns, o ReadOptions,
 		return 0, 0, errors.New("ReadRows needs TableColumns and a function for the rows: one is nil")
 	}
 	r := &rowReading{table: c, options: o, progress: progress.Of(ctx)}
-	if r.columns, err = key.ParseColumns(o.Key); err != nil {
+	if r.columns, err = keys.ParseColumns(o.Key); err != nil {
 		return 0, 0, err
 	}
 	for _, p := range pieces {
@@ -92,7 +92,7 @@ func Read(ctx context.Context, pieces []source.Piece, c *Columns, o ReadOptions,
 type rowReading struct {
 	table   *Columns
 	options ReadOptions
-	columns []key.Column
+	columns []keys.Column
 	way     tasks.Flight
 	scanner *keyscan.Scanner // nil: all rows are read
 
@@ -156,11 +156,11 @@ type rowWorker struct {
 
 	file   *source.File // to which the rest belongs
 	source *tableSource
-	enc    *key.Encoder
+	enc    *keys.Encoder
 	leaf   *keyscan.Leaf     // the key is one leaf whose values need no conversion; else nil
 	keys   *keyscan.Finder   // nil: all rows pass, or the file is not Parquet
 	where  *rowfilter.Filter // nil: keys, or the file has no condition or is not Parquet
-	ids    *key.Encoder      // of records with the key's columns; nil before the first one
+	ids    *keys.Encoder     // of records with the key's columns; nil before the first one
 }
 
 func (r *rowReading) newWorker() (tasks.Work[*Batch], error) {
@@ -306,7 +306,7 @@ func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
 }
 
 // encode sets b to the keys of a record, which must be IDs.
-func (w *rowWorker) encode(rec arrow.Record, b *key.Batch) (err error) {
+func (w *rowWorker) encode(rec arrow.Record, b *keys.Batch) (err error) {
 	if w.ids == nil {
 		if w.ids, err = keyscan.NewEncoder(w.file.Name(), rec.Schema(), w.columns, w.options.Options, false); err != nil {
 			return err
@@ -327,7 +327,7 @@ func (w *rowWorker) shredded(rec arrow.Record, add func(leaf int, p *parquet.Pag
 
 // batchOf returns a batch of rows of a row group, without rows.
 func (w *rowWorker) batchOf(group int) *Batch {
-	return &Batch{Piece: source.Piece{File: w.file, Lo: group, Hi: group + 1}, Keys: new(key.Batch)}
+	return &Batch{Piece: source.Piece{File: w.file, Lo: group, Hi: group + 1}, Keys: new(keys.Batch)}
 }
 
 // placed adds the place of a row group to an error, unless it has one.

@@ -8,7 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // bind implements Bind and BindSome.
@@ -16,7 +16,7 @@ func (c *Cond) bind(at fault.At, schema *arrow.Schema, ignoreCase, some bool) (*
 	b := &Bound{root: c.root}
 	for _, t := range c.root.tests(nil) {
 		field, err := resolve(t.path, at, schema, ignoreCase)
-		var missing *key.NotFoundError
+		var missing *keys.NotFoundError
 		if some && errors.As(err, &missing) && missing.Missing() {
 			b.preds = append(b.preds, &Pred{column: -1})
 			continue
@@ -30,7 +30,7 @@ func (c *Cond) bind(at fault.At, schema *arrow.Schema, ignoreCase, some bool) (*
 		if err != nil {
 			return nil, err
 		}
-		p.column = slices.IndexFunc(b.columns, func(f key.Field) bool { return slices.Equal(f.Index, field.Index) })
+		p.column = slices.IndexFunc(b.columns, func(f keys.Field) bool { return slices.Equal(f.Index, field.Index) })
 		if p.column < 0 {
 			p.column = len(b.columns)
 			b.columns = append(b.columns, field)
@@ -41,7 +41,7 @@ func (c *Cond) bind(at fault.At, schema *arrow.Schema, ignoreCase, some bool) (*
 }
 
 // resolve finds a column.
-func resolve(p key.Path, at fault.At, schema *arrow.Schema, ignoreCase bool) (key.Field, error) {
+func resolve(p keys.Path, at fault.At, schema *arrow.Schema, ignoreCase bool) (keys.Field, error) {
 	field, err := p.Resolve(schema, ignoreCase)
 	switch {
 	case errors.Is(err, fault.ErrUnsupported):
@@ -94,7 +94,7 @@ var wordsOf = map[kind]words{
 
 // describe returns what a column holds and its type, for errors.
 func describe(typ columnType, of arrow.DataType) string {
-	if of == arrow.DataType(key.Int96) {
+	if of == arrow.DataType(keys.Int96) {
 		return wordsOf[typ.kind].holds + " (INT96)"
 	}
 	return fmt.Sprintf("%s (%s)", wordsOf[typ.kind].holds, of)
@@ -111,11 +111,11 @@ type columnType struct {
 	width int   // bytes of fixed-width binary; 0: any
 }
 
-// plain returns the type inside extensions, dictionaries and runs, but [key.Int96].
+// plain returns the type inside extensions, dictionaries and runs, but [keys.Int96].
 func plain(t arrow.DataType) arrow.DataType {
 	for {
 		switch inner := t.(type) {
-		case *key.Int96Type:
+		case *keys.Int96Type:
 			return t
 		case *arrow.DictionaryType:
 			t = inner.ValueType
@@ -142,7 +142,7 @@ func Alike(a, b arrow.DataType) bool {
 
 func typeOf(t arrow.DataType) columnType {
 	switch t := plain(t).(type) {
-	case *key.Int96Type:
+	case *keys.Int96Type:
 		return columnType{kind: kindTimestamp, unit: 1}
 	case *arrow.NullType:
 		return columnType{kind: kindNull}

@@ -7,7 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // Errors name the file, the column, its type and the literal.
@@ -78,7 +78,7 @@ func TestAlike(t *testing.T) {
 		want bool
 	}{
 		{arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Uint8, true}, {arrow.PrimitiveTypes.Int64, text, false},
-		{us, &arrow.TimestampType{Unit: arrow.Second}, true}, {us, key.Int96, true}, {us, tz, false}, {us, arrow.FixedWidthTypes.Date32, false},
+		{us, &arrow.TimestampType{Unit: arrow.Second}, true}, {us, keys.Int96, true}, {us, tz, false}, {us, arrow.FixedWidthTypes.Date32, false},
 		{text, arrow.BinaryTypes.LargeString, true}, {text, &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: text}, true}, {text, arrow.BinaryTypes.Binary, false},
 		{arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, false}, {arrow.PrimitiveTypes.Float32, arrow.FixedWidthTypes.Float16, false}, {arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float32, true},
 		{&arrow.FixedSizeBinaryType{ByteWidth: 2}, &arrow.FixedSizeBinaryType{ByteWidth: 16}, false},

@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // ints is a set of values that map to 64-bit integers in their order: integers,
@@ -233,7 +233,7 @@ func wideValues(a arrow.Array) (value func(i int) wide, ok bool) {
 			w := a.Value(i).Array() // lowest word first
 			return wide{w[3], w[2], w[1], w[0]}
 		}, true
-	case *key.Int96Array:
+	case *keys.Int96Array:
 		b, ok := a.Storage().(*array.FixedSizeBinary)
 		return func(i int) wide { return int96Nanos(b.Value(i)) }, ok
 	}
@@ -242,7 +242,7 @@ func wideValues(a arrow.Array) (value func(i int) wide, ok bool) {
 
 // int96Nanos returns the nanoseconds since 1970 of a stored INT96 timestamp.
 func int96Nanos(b []byte) wide {
-	sec, nanos := key.SplitInt96(b)
+	sec, nanos := keys.SplitInt96(b)
 	magnitude := uint64(sec)
 	if sec < 0 {
 		magnitude = -magnitude

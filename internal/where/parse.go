@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // maxDepth limits how deeply parentheses and NOT nest.
@@ -46,7 +46,7 @@ type parser struct {
 
 // term is an operand: exactly one of column, literal and node is set.
 type term struct {
-	column  key.Path
+	column  keys.Path
 	literal *literal
 	node    *node
 	at      int // where it begins
@@ -430,7 +430,7 @@ func (p *parser) name() (term, error) {
 			return term{literal: l, at: begin.at}, err
 		}
 	}
-	var path key.Path
+	var path keys.Path
 	for {
 		t := p.peek()
 		if t.kind != tokenQuoted && t.kind != tokenName {

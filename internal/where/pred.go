@@ -7,7 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // Pred is a predicate on one column: a set of values, and the truth values for those in
@@ -40,7 +40,7 @@ func (p *Pred) OfNull() Truth { return p.null }
 
 // Eval appends the truth of the predicate for each value. The array has the type of
 // the column or, if that is a dictionary, runs or an extension, of its values; INT96
-// timestamps may be stored values of type [key.Int96]. It panics for an array of
+// timestamps may be stored values of type [keys.Int96]. It panics for an array of
 // another type.
 func (p *Pred) Eval(dst []Truth, values arrow.Array) []Truth {
 	switch a := values.(type) {
@@ -48,7 +48,7 @@ func (p *Pred) Eval(dst []Truth, values arrow.Array) []Truth {
 		return p.evalDictionary(dst, a)
 	case *array.RunEndEncoded:
 		return p.evalRuns(dst, a)
-	case *key.Int96Array:
+	case *keys.Int96Array:
 		return p.evalPlain(dst, p.stored, a)
 	case array.ExtensionArray:
 		return p.Eval(dst, a.Storage())
@@ -134,7 +134,7 @@ func (p *Pred) Possible(f Facts) (out Truths) {
 // possible reports whether values may be in the set, and outside.
 func (p *Pred) possible(f Facts) (in, out bool) {
 	bounds, set := f.Range, p.set
-	if _, ok := bounds.(*key.Int96Array); ok {
+	if _, ok := bounds.(*keys.Int96Array); ok {
 		set = p.stored
 	} else if e, ok := bounds.(array.ExtensionArray); ok {
 		bounds = e.Storage()
@@ -179,7 +179,7 @@ func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 	}
 	p.set = setOf(t, typ, of, values)
 	if typ.kind == kindTimestamp {
-		p.stored = setOf(t, typeOf(key.Int96), key.Int96, values)
+		p.stored = setOf(t, typeOf(keys.Int96), keys.Int96, values)
 	}
 	return p, nil
 }

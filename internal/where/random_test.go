@@ -15,7 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // sample is a type of column: its name, random values in ascending order, and
@@ -60,7 +60,7 @@ var samples = []sample{
 	{"time", arrow.FixedWidthTypes.Time64us, func(b array.Builder, v float64) {
 		b.(*array.Time64Builder).Append(arrow.Time64((v + 3) * 3600e6))
 	}, []string{"'03:00'", "TIME '04:00:00.000001'", "'00:00:00'"}},
-	{"i96", key.Int96, func(b array.Builder, v float64) {
+	{"i96", keys.Int96, func(b array.Builder, v float64) {
 		b.(*array.ExtensionBuilder).Builder.(*array.FixedSizeBinaryBuilder).Append(stored96(v))
 	}, moments},
 }

@@ -3,7 +3,7 @@ package where
 import (
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // op is the operation of a node on its children.
@@ -53,7 +53,7 @@ var spelling = map[testOp]string{
 // test is a predicate on one column.
 type test struct {
 	op   testOp
-	path key.Path
+	path keys.Path
 	args []literal
 }
 
@@ -133,7 +133,7 @@ func (t *test) text() string {
 }
 
 // pathText returns a path as conditions spell it.
-func pathText(p key.Path) string {
+func pathText(p keys.Path) string {
 	parts := make([]string, len(p))
 	for i, name := range p {
 		if parts[i] = name; !isBare(name) {

@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/scalar"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // value is a literal as a value to compare a column with. Numbers are exact; dates,
@@ -192,7 +192,7 @@ func setOf(t *test, typ columnType, of arrow.DataType, values []value) valueSet 
 			stored[i].Sub(stored[i], new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), 63)))
 		}
 	}
-	if typ.kind == kindDecimal || plain(of) == arrow.DataType(key.Int96) {
+	if typ.kind == kindDecimal || plain(of) == arrow.DataType(keys.Int96) {
 		return &wides{numberSet(t.op, stored, wideMin, wideMax, wideOf, compareWide)}
 	}
 	return &ints{numberSet(t.op, stored, int64Min, int64Max, (*big.Int).Int64, cmp.Compare[int64])}

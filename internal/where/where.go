@@ -25,7 +25,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // Truth is a value of SQL's logic. AND is the minimum, OR is the maximum.
@@ -81,7 +81,7 @@ func (c *Cond) String() string { return c.root.text() }
 // Bind finds the columns in a schema, ignoring the case of names if ignoreCase is
 // set, and converts the literals to the types of the columns. Errors name at.File,
 // the column, its type and the literal. A column of INT96 timestamps may
-// have the type [key.Int96].
+// have the type [keys.Int96].
 func (c *Cond) Bind(at fault.At, schema *arrow.Schema, ignoreCase bool) (*Bound, error) {
 	return c.bind(at, schema, ignoreCase, false)
 }
@@ -97,13 +97,13 @@ func (c *Cond) BindSome(at fault.At, schema *arrow.Schema, ignoreCase bool) (*Bo
 // concurrent use.
 type Bound struct {
 	root    *node
-	columns []key.Field
+	columns []keys.Field
 	preds   []*Pred
 }
 
 // Columns returns the columns of the condition, each once, in order of appearance:
 // top-level columns or fields of structs.
-func (b *Bound) Columns() []key.Field { return b.columns }
+func (b *Bound) Columns() []keys.Field { return b.columns }
 
 // Preds returns the predicates of the condition, from left to right.
 func (b *Bound) Preds() []*Pred { return b.preds }

@@ -12,16 +12,16 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/codec"
+	codecbloom "github.com/bloomjoin/bloomjoin/codec/bloom"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -41,24 +41,24 @@ type recipe struct {
 	name   string
 	column string
 	keys   int64
-	opts   filterbuild.Options
-	write  codec.Options
+	opts   builds.Options
+	write  filters.Options
 }
 
 var recipes = []recipe{
-	{"split256", "id", 3000, filterbuild.Options{Kind: codec.WantBloom, Geometry: bloom.Split256}, codec.Options{}},
-	{"split512", "id", 3000, filterbuild.Options{Kind: codec.WantBloom, Geometry: bloom.Split512}, codec.Options{}},
-	{"mapped", "id", 3000, filterbuild.Options{Kind: codec.WantBloom}, codec.Options{Uncompressed: true}},
-	{"text", "text", 3000, filterbuild.Options{Normalize: "trim,lower"}, codec.Options{}},
-	{"two", "id,text", 3000, filterbuild.Options{}, codec.Options{}},
-	{"room", "id", 1000, filterbuild.Options{Kind: codec.WantBloom, Room: true, Expect: 20_000}, codec.Options{}},
-	{"dense", "row", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{}},
-	{"sparse", "id", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{}},
-	{"raw", "id", 3000, filterbuild.Options{Kind: codec.WantExact}, codec.Options{Uncompressed: true}},
-	{"chunks", "id", 120_000, filterbuild.Options{Kind: codec.WantBloom, FPR: 1e-6}, codec.Options{}},
-	{"sketch", "id", 50_000, filterbuild.Options{Kind: codec.WantBloom}, codec.Options{}},
-	{"partial", "id", 3000, filterbuild.Options{Kind: codec.WantBloom, Shard: dataset.Shard{Index: 0, Of: 2}}, codec.Options{}},
-	{"partial-exact", "row", 3000, filterbuild.Options{Kind: codec.WantExact, Shard: dataset.Shard{Index: 0, Of: 2}}, codec.Options{}},
+	{"split256", "id", 3000, builds.Options{Kind: codec.WantBloom, Geometry: codecbloom.Split256}, filters.Options{}},
+	{"split512", "id", 3000, builds.Options{Kind: codec.WantBloom, Geometry: codecbloom.Split512}, filters.Options{}},
+	{"mapped", "id", 3000, builds.Options{Kind: codec.WantBloom}, filters.Options{Uncompressed: true}},
+	{"text", "text", 3000, builds.Options{Normalize: "trim,lower"}, filters.Options{}},
+	{"two", "id,text", 3000, builds.Options{}, filters.Options{}},
+	{"room", "id", 1000, builds.Options{Kind: codec.WantBloom, Room: true, Expect: 20_000}, filters.Options{}},
+	{"dense", "row", 3000, builds.Options{Kind: codec.WantExact}, filters.Options{}},
+	{"sparse", "id", 3000, builds.Options{Kind: codec.WantExact}, filters.Options{}},
+	{"raw", "id", 3000, builds.Options{Kind: codec.WantExact}, filters.Options{Uncompressed: true}},
+	{"chunks", "id", 120_000, builds.Options{Kind: codec.WantBloom, FPR: 1e-6}, filters.Options{}},
+	{"sketch", "id", 50_000, builds.Options{Kind: codec.WantBloom}, filters.Options{}},
+	{"partial", "id", 3000, builds.Options{Kind: codec.WantBloom, Shard: dataset.Shard{Index: 0, Of: 2}}, filters.Options{}},
+	{"partial-exact", "row", 3000, builds.Options{Kind: codec.WantExact, Shard: dataset.Shard{Index: 0, Of: 2}}, filters.Options{}},
 }
 
 // idFile writes an ID file of two row groups with a sparse integer, its text, and a
@@ -110,7 +110,7 @@ func filterVictims(dir string) ([]victim, error) {
 			if r.opts.Shard.Of > 0 {
 				r.opts.Shard.Index = i
 			}
-			p, err := filterbuild.NewPlan([]*partition.File{door(ids)}, r.opts)
+			p, err := builds.NewPlan([]*source.File{ids}, r.opts)
 			if err != nil {
 				return nil, err
 			}
@@ -119,7 +119,7 @@ func filterVictims(dir string) ([]victim, error) {
 				return nil, err
 			}
 			name := filepath.Join(dir, fmt.Sprintf("%s-%d.bjf", r.name, i))
-			if _, err := codec.Save(ctx, storage.Local{}, name, f, codec.Options{Uncompressed: r.write.Uncompressed, Replace: true}); err != nil {
+			if _, err := filters.Save(ctx, storage.Local{}, name, f, filters.Options{Uncompressed: r.write.Uncompressed, Replace: true}); err != nil {
 				return nil, err
 			}
 			v.others = append(v.others, name)
@@ -147,11 +147,11 @@ func filterVictims(dir string) ([]victim, error) {
 
 // try reads the filter, probes all its keys, and merges or combines it.
 func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
-	limits := codec.Limits{MaxBytes: budget}
+	limits := filters.Limits{MaxBytes: budget}
 	store := storage.Local{}
-	f, err := codec.Load(ctx, store, path, limits)
+	f, err := filters.Load(ctx, store, path, limits)
 	if err != nil {
-		if _, merge := filterbuild.MergeFiles(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {
+		if _, merge := builds.MergeFiles(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {
 			return verdict{wrong: "merged, but not read: " + oneLine(err)}
 		}
 		return verdict{refuse: err}
@@ -167,12 +167,12 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 	}
 	errs := []error{probe, f.Close()}
 	if v.partial {
-		_, err := filterbuild.MergeFiles(ctx, store, []string{path, v.others[0]}, n%2 == 0, limits)
+		_, err := builds.MergeFiles(ctx, store, []string{path, v.others[0]}, n%2 == 0, limits)
 		errs = append(errs, err)
 	} else {
-		op := []filterbuild.SetOp{filterbuild.Union, filterbuild.Intersect}[n%2]
-		_, err := filterbuild.CombineFiles(ctx, store, op, []string{v.others[0], path}, limits)
-		_, _, err2 := filterbuild.Compare(ctx, store, path, v.others[0], limits)
+		op := []builds.SetOp{builds.Union, builds.Intersect}[n%2]
+		_, err := builds.CombineFiles(ctx, store, op, []string{v.others[0], path}, limits)
+		_, _, err2 := builds.Compare(ctx, store, path, v.others[0], limits)
 		errs = append(errs, err, err2)
 	}
 	err = errors.Join(errs...)
@@ -183,9 +183,9 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 }
 
 // count returns the number of IDs that pass.
-func (v *filterVictim) count(ctx context.Context, f *codec.Filter) (int64, error) {
+func (v *filterVictim) count(ctx context.Context, f *filters.Filter) (int64, error) {
 	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{
-		Match: []dataset.Match{{Filter: f, Key: v.key}}, Threads: 2, Normalize: f.Rule,
+		Match: []dataset.Match{{Filter: (*codec.Filter)(f), Key: v.key}}, Threads: 2, Normalize: f.Rule,
 	}})
 	if err != nil {
 		return 0, err

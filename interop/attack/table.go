@@ -16,8 +16,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
@@ -96,7 +96,7 @@ func (v *tableVictim) look(ctx context.Context) error {
 	}
 	for _, c := range f.Schema().Fields() {
 		name := `"` + strings.ReplaceAll(c.Name, `"`, `""`) + `"`
-		p, err := filterbuild.NewPlan([]*partition.File{door(f)}, filterbuild.Options{Key: name})
+		p, err := builds.NewPlan([]*source.File{f}, builds.Options{Key: name})
 		if err != nil {
 			continue
 		}
@@ -298,7 +298,7 @@ var copies = []string{".parquet", ".parquet", ".arrow"}
 // the members of an empty set; from Parquet to Parquet it copies pages.
 func (v *tableVictim) copied(ctx context.Context, n int, f *source.File) (s sums, err error) {
 	k := v.keys[n%len(v.keys)]
-	j, err := join.New([]*partition.File{door(k.none)}, []*partition.File{door(f)}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
+	j, err := join.New([]*partition.File{door(k.none)}, []*source.File{f}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
 	if err != nil {
 		return s, err
 	}
@@ -345,7 +345,7 @@ func (v *tableVictim) join(ctx context.Context, n int, path string, f *source.Fi
 	if k.many {
 		opts.Type = []join.Type{join.Semi, join.Anti}[n%2]
 	}
-	j, err := join.New([]*partition.File{door(ids)}, []*partition.File{door(log)}, opts)
+	j, err := join.New([]*source.File{ids}, []*partition.File{door(log)}, opts)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package plan
 import (
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 )
 
 // bitsPerKey holds the bits per key of large Bloom filters at the rates 10^-6,

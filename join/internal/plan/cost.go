@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 )
 
 func TestChoose(t *testing.T) {

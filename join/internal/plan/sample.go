@@ -3,7 +3,7 @@ package plan
 import (
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 

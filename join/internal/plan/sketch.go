@@ -3,7 +3,7 @@ package plan
 import (
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 )
 
 // Distinct counts distinct keys by their hashes in fixed memory: exactly up to

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )

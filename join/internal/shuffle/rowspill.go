@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // rowSpill holds ID rows on disk, in order, in bins by their number: bin i has the
@@ -61,7 +61,7 @@ func (r *rowSpill) bin(n int) *spill.Stream {
 }
 
 // add writes the rows at the positions in keep of batch.Rows.
-func (r *rowSpill) add(b table.Batch, batch *key.Batch, keep []uint32, firstRow int64) error {
+func (r *rowSpill) add(b table.Batch, batch *keys.Batch, keep []uint32, firstRow int64) error {
 	perRow := b.Bytes()/max(int64(batch.Len), 1) + 1
 	most := int(min(max(r.batchBytes/perRow, 1), spill.MaxPairs))
 	rows := make([]uint32, 0, min(most, len(keep)))

@@ -15,10 +15,10 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Shuffle joins the log with IDs that exceed the memory, even those that some log
@@ -243,7 +243,7 @@ func (s *Shuffle) NewLogWriter() (*LogWriter, error) {
 
 // Add writes the keys of a batch at the positions in hits, which are in row group
 // number group of the log.
-func (l *LogWriter) Add(batch *key.Batch, hits []uint32, group int) error {
+func (l *LogWriter) Add(batch *keys.Batch, hits []uint32, group int) error {
 	if len(hits) == 0 {
 		return nil
 	}
@@ -272,7 +272,7 @@ const hashedAtOnce = 1 << 10
 
 // hashesOf returns the hashes of the keys at the positions in hits, which may
 // repeat.
-func hashesOf(dst []uint64, batch *key.Batch, hits []uint32) []uint64 {
+func hashesOf(dst []uint64, batch *keys.Batch, hits []uint32) []uint64 {
 	dst = slices.Grow(dst[:0], len(hits))[:len(hits)]
 	if values, ok := batch.Ints(); ok {
 		for i, h := range hits {
@@ -288,7 +288,7 @@ func hashesOf(dst []uint64, batch *key.Batch, hits []uint32) []uint64 {
 }
 
 // addInts is Add of integers.
-func (l *LogWriter) addInts(batch *key.Batch, hits []uint32, tag uint64) error {
+func (l *LogWriter) addInts(batch *keys.Batch, hits []uint32, tag uint64) error {
 	values, _ := batch.Ints()
 	for i, h := range hits {
 		hash, v := l.hashes[i], values[h]
@@ -328,7 +328,7 @@ func (l *LogWriter) Close() error {
 }
 
 // negative returns 1 for a negative integer.
-func negative(batch *key.Batch, i uint32) uint64 {
+func negative(batch *keys.Batch, i uint32) uint64 {
 	if batch.Negative(int(i)) {
 		return 1
 	}
@@ -356,7 +356,7 @@ func (s *Shuffle) NewIDWriter() (*IDWriter, error) {
 // Add writes the IDs of a batch at the ascending positions in keep. If rows are
 // kept, rows is the batch with them, and its first row has number firstRow among all
 // ID rows; numbers ascend from call to call.
-func (w *IDWriter) Add(rows table.Batch, batch *key.Batch, keep []uint32, firstRow int64) error {
+func (w *IDWriter) Add(rows table.Batch, batch *keys.Batch, keep []uint32, firstRow int64) error {
 	if len(keep) == 0 {
 		return nil
 	}
@@ -373,7 +373,7 @@ func (w *IDWriter) Add(rows table.Batch, batch *key.Batch, keep []uint32, firstR
 }
 
 // addKeys writes the keys, tagged with their row's number if rows are kept.
-func (w *IDWriter) addKeys(batch *key.Batch, keep []uint32, firstRow int64) error {
+func (w *IDWriter) addKeys(batch *keys.Batch, keep []uint32, firstRow int64) error {
 	rows := w.s.rows != nil
 	tag := uint64(0)
 	values, ints := batch.Ints()

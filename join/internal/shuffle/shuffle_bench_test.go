@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // BenchmarkShuffle shuffles 20 million keys of the log and as many IDs, a tenth of
@@ -37,8 +37,8 @@ func BenchmarkShuffle(b *testing.B) {
 			group.Wait()
 			b.ReportMetric((cpu()-begin)/n, name+"-ns/entry")
 		}
-		generate := func(w int, put func(k *key.Batch, hits []uint32, at int) error) error {
-			var k key.Batch
+		generate := func(w int, put func(k *keys.Batch, hits []uint32, at int) error) error {
+			var k keys.Batch
 			plain, hits := make([]byte, 8*batch), make([]uint32, batch)
 			for i := range batch {
 				hits[i] = uint32(i)
@@ -56,14 +56,14 @@ func BenchmarkShuffle(b *testing.B) {
 			return nil
 		}
 		step("generate", func(w int) error {
-			return generate(w, func(*key.Batch, []uint32, int) error { return nil })
+			return generate(w, func(*keys.Batch, []uint32, int) error { return nil })
 		})
 		step("log", func(w int) error {
 			l, err := s.NewLogWriter()
 			if err != nil {
 				return err
 			}
-			if err := generate(w, func(k *key.Batch, hits []uint32, at int) error { return l.Add(k, hits, at/(n/20)*2+w) }); err != nil {
+			if err := generate(w, func(k *keys.Batch, hits []uint32, at int) error { return l.Add(k, hits, at/(n/20)*2+w) }); err != nil {
 				return err
 			}
 			return l.Close()
@@ -73,7 +73,7 @@ func BenchmarkShuffle(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			if err := generate(w+threads, func(k *key.Batch, hits []uint32, at int) error { return l.Add(nil, k, hits, 0) }); err != nil {
+			if err := generate(w+threads, func(k *keys.Batch, hits []uint32, at int) error { return l.Add(nil, k, hits, 0) }); err != nil {
 				return err
 			}
 			return l.Close()

@@ -21,9 +21,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // keyKind makes keys from numbers; different numbers give different keys.
@@ -78,13 +78,13 @@ func (k keyKind) record(t testing.TB, numbers []int, firstRow int) arrow.Record 
 	return b.NewRecord()
 }
 
-func (k keyKind) encoder(t testing.TB) *key.Encoder {
+func (k keyKind) encoder(t testing.TB) *keys.Encoder {
 	rec := k.record(t, nil, 0)
-	var paths []key.Column
+	var paths []keys.Column
 	for i := range k.types {
-		paths = append(paths, key.Column{Path: key.Path{fmt.Sprint("k", i)}})
+		paths = append(paths, keys.Column{Path: keys.Path{fmt.Sprint("k", i)}})
 	}
-	enc, err := key.NewEncoder(rec.Schema(), paths, key.Options{})
+	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func (c *shuffleCase) fill(t testing.TB, s *Shuffle) error {
 				if err != nil {
 					return err
 				}
-				var b key.Batch
+				var b keys.Batch
 				for u := w; u < len(c.units); u += s.Threads {
 					for chunk := range slices.Chunk(c.units[u], testBatch) {
 						rec := c.kind.record(t, chunk, 0)
@@ -141,7 +141,7 @@ func (c *shuffleCase) fill(t testing.TB, s *Shuffle) error {
 	if err != nil {
 		return err
 	}
-	var b key.Batch
+	var b keys.Batch
 	row := 0
 	for chunk := range slices.Chunk(c.ids, testBatch) {
 		rec := c.kind.record(t, chunk, row)
@@ -164,7 +164,7 @@ func (c *shuffleCase) fill(t testing.TB, s *Shuffle) error {
 	return w.Close()
 }
 
-func all(b *key.Batch) []uint32 {
+func all(b *keys.Batch) []uint32 {
 	at := make([]uint32, len(b.Rows))
 	for i := range at {
 		at[i] = uint32(i)
@@ -304,7 +304,7 @@ func (c *shuffleCase) sideKeys(t testing.TB, side *table.Side, wanted, seen map[
 	everything = slices.Compact(everything)
 	for chunk := range slices.Chunk(everything, 1<<15) {
 		rec := c.kind.record(t, chunk, 0)
-		var b key.Batch
+		var b keys.Batch
 		if err := enc.Encode(rec, &b); err != nil {
 			t.Fatal(err)
 		}
@@ -502,9 +502,9 @@ func TestShuffleAccount(t *testing.T) {
 		rng := rand.New(rand.NewPCG(15, 16))
 		c := shuffleCase{kind: kind, opts: Options{Threads: 1}, units: [][]int{make([]int, 1<<20)}}
 		s := c.start(t, 64<<20)
-		var batches []*key.Batch
+		var batches []*keys.Batch
 		for range cases.Count(20, 40, 40) {
-			b := new(key.Batch)
+			b := new(keys.Batch)
 			if err := kind.encoder(t).Encode(kind.record(t, pick(rng, 20_000, 1<<30), 0), b); err != nil {
 				t.Fatal(err)
 			}

@@ -7,9 +7,9 @@ import (
 	"io"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Source reads the IDs that a range needs into tables: into one if they fit, as
@@ -25,7 +25,7 @@ type Source struct {
 	piece   int // being read, if rows are not kept
 	entries entryReader
 	rows    *spill.Reader // if rows are kept
-	batch   key.Batch     // of keys
+	batch   keys.Batch    // of keys
 	plain   [2][]byte     // keys as a batch takes them; of integers, those from zero on and negative ones
 }
 
@@ -177,7 +177,7 @@ func (r *Source) addRows(side *table.Side) error {
 }
 
 // wanted returns the positions in a batch of the IDs that Only has.
-func (r *Source) wanted(k *key.Batch) []uint32 {
+func (r *Source) wanted(k *keys.Batch) []uint32 {
 	r.all = table.UpTo(r.all, len(k.Rows))
 	r.found, r.entry = r.Only.Find(k, r.all, r.found, r.entry)
 	return r.found

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // BenchmarkCosts measures the constants of the cost model that are per key, in
@@ -31,9 +31,9 @@ const costBatch = 1 << 14
 
 // generated calls fn with batches of about n random keys, which depend on the seed
 // alone.
-func generated(n int, ints bool, seed uint64, fn func(k *key.Batch)) {
+func generated(n int, ints bool, seed uint64, fn func(k *keys.Batch)) {
 	rng := rand.New(rand.NewPCG(seed, 5))
-	var k key.Batch
+	var k keys.Batch
 	plain := make([]byte, 8*costBatch)
 	for done := 0; done < n; done += costBatch {
 		if ints {
@@ -55,11 +55,11 @@ func generated(n int, ints bool, seed uint64, fn func(k *key.Batch)) {
 
 func costsOf(b *testing.B, n int, ints bool) {
 	times := max(1, 2_000_000/n)
-	timed := func(name string, seed uint64, fn func(k *key.Batch)) {
+	timed := func(name string, seed uint64, fn func(k *keys.Batch)) {
 		b.Helper()
 		spent := 0.0
 		for range times {
-			generated(n, ints, seed, func(k *key.Batch) {
+			generated(n, ints, seed, func(k *keys.Batch) {
 				begin := spentCPU()
 				fn(k)
 				spent += spentCPU() - begin
@@ -74,11 +74,11 @@ func costsOf(b *testing.B, n int, ints bool) {
 	}
 	var hashes []uint64
 	var hits []uint32
-	timed("add", 1, func(k *key.Batch) {
+	timed("add", 1, func(k *keys.Batch) {
 		hashes = k.Hash(Hash, hashes)
 		f.Add(hashes)
 	})
-	timed("ask", 2, func(k *key.Batch) {
+	timed("ask", 2, func(k *keys.Batch) {
 		hashes = k.Hash(Hash, hashes)
 		hits = f.Probe(hashes, hits[:0])
 	})
@@ -86,7 +86,7 @@ func costsOf(b *testing.B, n int, ints bool) {
 	side.Reserve(int64(n))
 	once := times
 	times = 1
-	timed("put", 1, func(k *key.Batch) {
+	timed("put", 1, func(k *keys.Batch) {
 		if err := side.AddKeys(k); err != nil {
 			b.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func costsOf(b *testing.B, n int, ints bool) {
 	for i := range all {
 		all[i] = uint32(i)
 	}
-	timed("find", 1, func(k *key.Batch) { members, entries = side.Find(k, all, members, entries) })
+	timed("find", 1, func(k *keys.Batch) { members, entries = side.Find(k, all, members, entries) })
 	if len(members) != costBatch {
 		b.Fatalf("%d of %d keys were found", len(members), costBatch)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
-	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
 // item is a key to be added to a table: its mixed hash, its position in the batch,
@@ -32,7 +32,7 @@ const (
 // filler adds keys to the tables of a side, a part of a batch at a time. Its memory
 // is reused.
 type filler struct {
-	batch   *key.Batch
+	batch   *keys.Batch
 	values  []uint64 // the keys, if they are integers
 	threads int
 
@@ -206,7 +206,7 @@ func (t *table) insertInts(r uint64, items []item, values []uint64) (done int, s
 }
 
 // insertBytes is insertInts for keys in the arena.
-func (t *table) insertBytes(r uint64, items []item, batch *key.Batch) (done int, short shortage, err error) {
+func (t *table) insertBytes(r uint64, items []item, batch *keys.Batch) (done int, short shortage, err error) {
 	limit, rg, dir := t.limit(), &t.ranges[r], t.arena.dir()
 	var buf [64]byte
 	var hashes, words [warmed]uint64

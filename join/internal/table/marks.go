@@ -5,9 +5,9 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Marks records which members of an exact set the log has, with one bit for each
@@ -76,7 +76,7 @@ func (m *Marks) Count() (n int64) {
 }
 
 // Find is [Side.Find] for a set: every key that passes an exact filter is a member.
-func (m *Marks) Find(k *key.Batch, hits, found, entries []uint32) (_, of []uint32) {
+func (m *Marks) Find(k *keys.Batch, hits, found, entries []uint32) (_, of []uint32) {
 	values, _ := k.Ints()
 	entries = entries[:0]
 	for _, h := range hits {

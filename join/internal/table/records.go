@@ -8,17 +8,17 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/apache/arrow/go/v15/arrow/util"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // RecordForm is the form of rows as Arrow records.
 type RecordForm struct {
 	Schema  *arrow.Schema // of batches
 	Held    []int         // columns of batches that [Records] holds; nil: all
-	Encoder *key.Encoder  // makes keys of batches that were parsed
+	Encoder *keys.Encoder // makes keys of batches that were parsed
 	Mem     memory.Allocator
 }
 
@@ -26,7 +26,7 @@ type RecordForm struct {
 func (f *RecordForm) NewRows(of *budget.Share) Rows { return &Records{share: of, form: f} }
 
 // Batch returns a record as a batch. It refers to both the record and the keys.
-func (f *RecordForm) Batch(rec arrow.Record, keys *key.Batch) Batch {
+func (f *RecordForm) Batch(rec arrow.Record, keys *keys.Batch) Batch {
 	rec.Retain()
 	return &recordBatch{form: f, rec: rec, keys: keys}
 }
@@ -44,14 +44,14 @@ func (f *RecordForm) Parse(src []byte, at int) (Batch, error) {
 type recordBatch struct {
 	form *RecordForm
 	rec  arrow.Record
-	keys *key.Batch // nil: not yet made
+	keys *keys.Batch // nil: not yet made
 }
 
-func (b *recordBatch) Keys() (*key.Batch, error) {
+func (b *recordBatch) Keys() (*keys.Batch, error) {
 	if b.keys != nil {
 		return b.keys, nil
 	}
-	b.keys = new(key.Batch)
+	b.keys = new(keys.Batch)
 	return b.keys, b.form.Encoder.Encode(b.rec, b.keys)
 }
 

@@ -1,8 +1,8 @@
 package table
 
 import (
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Form is the form in which rows of IDs are held, and written to disk. [RecordForm] is
@@ -21,7 +21,7 @@ type Form interface {
 // goroutine, the other methods are safe for concurrent use.
 type Batch interface {
 	// Keys returns the keys of the rows, which belong to the batch.
-	Keys() (*key.Batch, error)
+	Keys() (*keys.Batch, error)
 	// Bytes returns the approximate memory of the rows.
 	Bytes() int64
 	// Append appends the given rows, all if rows is nil, to dst in a form that

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Side holds IDs by their keys: all IDs of a join, or those that some log row may
@@ -63,12 +63,12 @@ func (s *Side) Reserve(n int64) {
 
 // AddKeys adds the keys of an ID batch to a side without rows. It is safe for
 // concurrent use. The error wraps [fault.ErrMemory].
-func (s *Side) AddKeys(batch *key.Batch) error {
+func (s *Side) AddKeys(batch *keys.Batch) error {
 	return s.fill(batch, nil, len(batch.Rows), 0, 1, blockKeys)
 }
 
 // AddKeysAt is AddKeys for the keys at the positions in keep.
-func (s *Side) AddKeysAt(batch *key.Batch, keep []uint32) error {
+func (s *Side) AddKeysAt(batch *keys.Batch, keep []uint32) error {
 	if len(keep) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (s *Side) AddKeysAt(batch *key.Batch, keep []uint32) error {
 }
 
 // fill adds n keys, in blocks of the given size.
-func (s *Side) fill(batch *key.Batch, keep []uint32, n int, row uint32, threads, block int) error {
+func (s *Side) fill(batch *keys.Batch, keep []uint32, n int, row uint32, threads, block int) error {
 	f, _ := s.fillers.Get().(*filler)
 	if f == nil {
 		f = new(filler)
@@ -119,7 +119,7 @@ func (s *Side) AddRowsAt(b Batch, keep []uint32) error {
 	return s.addTo(b, k, keep, len(keep), len(keep))
 }
 
-func (s *Side) addTo(b Batch, k *key.Batch, keep []uint32, n, rows int) error {
+func (s *Side) addTo(b Batch, k *keys.Batch, keep []uint32, n, rows int) error {
 	first := s.links.rows
 	if s.links.rows += uint64(rows); s.links.rows >= uint64(None) {
 		return fmt.Errorf("%w: more than 2^32 IDs in a table", fault.ErrMemory)
@@ -158,7 +158,7 @@ func (s *Side) Seal() error {
 
 // Find returns the positions in hits of keys that the side has, and their entries.
 // It writes to the memory of members, which may be that of hits, and of entries.
-func (s *Side) Find(k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
+func (s *Side) Find(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	members, entries = members[:0], entries[:0]
 	for len(hits) > 0 {
 		some := hits[:min(warmed, len(hits))]

@@ -10,19 +10,19 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // benchIDs returns n IDs in batches, in random order, as integers or strings.
-func benchIDs(b *testing.B, n int, text bool) (recs []arrow.Record, batches []*key.Batch) {
+func benchIDs(b *testing.B, n int, text bool) (recs []arrow.Record, batches []*keys.Batch) {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
 	var dt arrow.DataType = arrow.PrimitiveTypes.Int64
 	if text {
 		dt = arrow.BinaryTypes.String
 	}
 	schema := arrow.NewSchema([]arrow.Field{{Name: "k", Type: dt}, {Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
-	enc, err := key.NewEncoder(schema, []key.Column{{Path: key.Path{"k"}}}, key.Options{})
+	enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"k"}}}, keys.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func benchIDs(b *testing.B, n int, text bool) (recs []arrow.Record, batches []*k
 			}
 			rb.Field(1).(*array.Int64Builder).Append(v)
 		}
-		rec, batch := rb.NewRecord(), &key.Batch{}
+		rec, batch := rb.NewRecord(), &keys.Batch{}
 		if err := enc.Encode(rec, batch); err != nil {
 			b.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func BenchmarkSide(b *testing.B) {
 						continue
 					}
 					s := fill(b)
-					for what, of := range map[string][]*key.Batch{"hits": batches, "misses": others} {
+					for what, of := range map[string][]*keys.Batch{"hits": batches, "misses": others} {
 						b.Run(name+what, func(b *testing.B) {
 							var hits, members, entries []uint32
 							for i := range uint32(1 << 16) {

@@ -18,8 +18,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // sideKinds are kinds of keys, by the types of their columns.
@@ -34,17 +34,17 @@ var sideKinds = map[string][]arrow.DataType{
 // and their number as payload.
 type idBatch struct {
 	rec   arrow.Record
-	batch key.Batch
+	batch keys.Batch
 	texts []string // of each row; "" without a key
 }
 
 func newIDBatch(t testing.TB, mem memory.Allocator, types []arrow.DataType, rows [][]string, first int) *idBatch {
 	t.Helper()
 	fields := []arrow.Field{}
-	paths := []key.Column{}
+	paths := []keys.Column{}
 	for i, dt := range types {
 		fields = append(fields, arrow.Field{Name: "k" + strconv.Itoa(i), Type: dt, Nullable: true})
-		paths = append(paths, key.Column{Path: key.Path{fields[i].Name}})
+		paths = append(paths, keys.Column{Path: keys.Path{fields[i].Name}})
 	}
 	fields = append(fields, arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64}, arrow.Field{Name: "s", Type: arrow.BinaryTypes.String, Nullable: true})
 	b := array.NewRecordBuilder(mem, arrow.NewSchema(fields, nil))
@@ -76,7 +76,7 @@ func newIDBatch(t testing.TB, mem memory.Allocator, types []arrow.DataType, rows
 		}
 	}
 	out.rec = b.NewRecord()
-	enc, err := key.NewEncoder(out.rec.Schema(), paths, key.Options{})
+	enc, err := keys.NewEncoder(out.rec.Schema(), paths, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func formIf(rows bool, mem memory.Allocator) Form {
 }
 
 // addRows adds rows of a record: those at the positions in keep, or all if keep is nil.
-func addRows(s *Side, rec arrow.Record, k *key.Batch, keep []uint32) error {
+func addRows(s *Side, rec arrow.Record, k *keys.Batch, keep []uint32) error {
 	b := s.kind.Form.(*RecordForm).Batch(rec, k)
 	defer b.Release()
 	if keep == nil {
@@ -549,12 +549,12 @@ func TestSlicedRows(t *testing.T) {
 	whole := newIDBatch(t, memory.DefaultAllocator, sideKinds["string"], rows, 0)
 	acc := budget.New(0)
 	s := New(Kind{Form: &RecordForm{Mem: memory.DefaultAllocator}}, acc)
-	enc, err := key.NewEncoder(whole.rec.Schema(), []key.Column{{Path: key.Path{"k0"}}}, key.Options{})
+	enc, err := keys.NewEncoder(whole.rec.Schema(), []keys.Column{{Path: keys.Path{"k0"}}}, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for lo := int64(0); lo < 40_000; lo += 1000 {
-		var batch key.Batch
+		var batch keys.Batch
 		part := whole.rec.NewSlice(lo, lo+1000)
 		if err := enc.Encode(part, &batch); err != nil {
 			t.Fatal(err)

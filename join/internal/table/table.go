@@ -6,10 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // Hash is the hash of keys in tables. The filters that a join builds over its IDs
@@ -128,7 +128,7 @@ func (t *table) size(n uint64, aside bool) int64 {
 // appends members to members, which may begin where hits does, and their entries to
 // entries. Negative integers are looked up in below, whose entries follow those of
 // t.
-func (t *table) findInts(below *table, k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
+func (t *table) findInts(below *table, k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	values, _ := k.Ints()
 	var hashes [warmed]uint64
 	for i, h := range hits {
@@ -167,7 +167,7 @@ func (t *table) place(v, h uint64) uint64 {
 // findBytes is findInts for keys in the arena. It first finds the slots whose tag
 // is the key's, and then compares keys, so that the cache misses of both steps
 // overlap.
-func (t *table) findBytes(k *key.Batch, hits, members, entries []uint32) (found, of []uint32) {
+func (t *table) findBytes(k *keys.Batch, hits, members, entries []uint32) (found, of []uint32) {
 	if t.n == 0 {
 		return members, entries
 	}

@@ -11,12 +11,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
-	"github.com/bloomjoin/bloomjoin/store"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 func main() {
 	ctx := context.Background()
-	s := store.New(store.Options{Region: "eu-central-1"})
+	s := cloud.New(cloud.Options{Region: "eu-central-1"})
 	defer s.Close()
 	ids, err := partition.Open(ctx, os.Args[1:2], partition.OpenOptions{Store: s, Text: true})
 	if err != nil {

@@ -1,0 +1,308 @@
+// Package filterbuild builds filters from ID sets and combines them.
+//
+// There are two ways to a filter. [Build] reads ID files. With [NewBuilder] a program adds
+// keys itself, as Go values or Arrow arrays. Both work like this:
+//
+//	ID files ── Split(shard) ──► pages ──► keys ──► hashes ──► workers, which set bits
+//	private filters ── OR-merge ──► one ── seal: fold, choose the kind ──► codec.Filter
+//	        or one shared filter, locked a range of blocks at a time ──►
+//
+// A build may be divided among processes. A worker with a shard builds a partial filter;
+// [Merge] or [MergeFiles] makes the whole of them. The result depends on the union of the
+// keys and on the options, never on how the keys were divided. One exception: for large
+// sets of integers from files, a sample of the files (the same for all shards) decides
+// whether an exact set is tried at all.
+//
+// # Room
+//
+// A sealed filter is folded to the size that its keys need. Filters of two sets therefore
+// seldom have the same size, and their union is too full for either size. Use
+// Options.Room for sets that grow by unions: such filters keep the size for Options.Expect
+// distinct keys, and filters with the same capacity and rate have the same size. An exact
+// set is used while it is smaller than the bits; [Combine] turns it into bits once it is
+// not.
+package filterbuild
+
+import (
+	"context"
+	"errors"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/codec/bloom"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/key"
+	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Sentinels, for errors.Is.
+var (
+	// ErrFull: there are more keys than Options.Expect says, or, in unions, than the filters
+	// have room for.
+	ErrFull = builds.ErrFull
+	// ErrUncounted: the number of keys is not known in advance, and Options.Expect does not say.
+	ErrUncounted = builds.ErrUncounted
+	// ErrRate: more false positives than asked for.
+	ErrRate = builds.ErrRate
+)
+
+// Options are the options of a build. Only Key is required.
+type Options struct {
+	// Key names the key columns: paths separated by commas. Each may have a cast, as
+	// in `user.id::int64`. [NewBuilder] has no files from which it could take the
+	// columns' classes, so it needs a cast for each column, or Classes.
+	Key string
+	// Identity identifies the set of keys that are added to a Builder made by
+	// [NewBuilder]. Only partial filters with the same identity can be merged, so use
+	// the same for all shards of a build, and another for other keys. A build from
+	// files ignores it: their identity follows from the files.
+	Identity []byte
+	// Classes are the classes of the filter's keys, one per column. Numbers of
+	// files are converted to them exactly; numbers without an equal there are
+	// left out. nil: the classes of the columns, which must be the same in all
+	// files.
+	Classes []string
+	// IgnoreCase ignores case when it finds columns by name.
+	IgnoreCase bool
+	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
+	// it is an error.
+	NullMisfits bool
+	// Normalize names the rules applied to strings in the key: some of trim,
+	// lower and uuid, separated by commas; see FORMAT.md of package codec. They
+	// are recorded in the filter and apply to everything it is compared with.
+	// Under uuid, an ID that is not a UUID is an error.
+	Normalize string
+	// FPR is the requested false-positive rate; 0: chosen by the number of
+	// keys. MaxSize limits the bits in bytes instead; 0: no limit. At most one
+	// of the two is set.
+	FPR     float64
+	MaxSize uint64
+	Kind    codec.Want
+	// Geometry of a Bloom filter; 0: Split512, which is smaller, for rates up
+	// to 0.1 %, otherwise Split256, which is faster. The rate alone decides, so
+	// all shards choose the same.
+	Geometry bloom.Geometry
+	// Seed of the hash. Use another seed if the keys were preselected by a
+	// Bloom filter; otherwise both filters share their false positives.
+	Seed uint64
+	// Expect is an upper bound on the number of keys. 0: the number of rows,
+	// or, where that is not known in advance (text files, keys from a program),
+	// the number of keys, which then wait until all are read.
+	Expect uint64
+	// Uncounted means that an unknown part of the rows is added, so the number
+	// of keys is counted while they are added. Expect is then ignored.
+	Uncounted bool
+	// Room keeps the sealed filter at the size for Expect distinct keys, so
+	// that unions can add keys of later sets.
+	Room bool
+	// NoKeyRange omits the smallest and the largest key from the filter. Scans
+	// use them to skip parts of a log.
+	NoKeyRange bool
+	// Shard is the part of the inputs to read. The filter is then a partial one
+	// that must be merged, even if it is the only shard. The zero Shard reads
+	// everything and seals.
+	Shard dataset.Shard
+	// Memory limits the bytes that filters, and keys that wait for their number
+	// to be known, may take while they are filled; 0: no limit. If one Bloom
+	// filter for as many keys as there are rows exceeds it, a folded one is
+	// filled, which may take a second pass over the IDs. If the buffers of all
+	// workers do not fit, fewer workers run. Before it is known whether the
+	// filter will be exact, a set may take more than the Bloom filter would; if
+	// there is no memory for that, set Kind to WantBloom.
+	Memory int64
+	// Squeeze makes a Bloom filter that would exceed Memory as large as Memory
+	// allows, with a higher rate, instead of returning an error.
+	Squeeze bool
+	// TempDir is where waiting keys that exceed Memory are stored; empty:
+	// [os.TempDir].
+	TempDir string
+	Threads int // workers; 0: GOMAXPROCS
+	Mem     memory.Allocator
+	// Progress, if not nil, is called with the number of rows of each batch,
+	// concurrently.
+	Progress func(rows int64)
+}
+
+// Report is the result of a build in numbers.
+type Report struct {
+	Rows      int64  // rows read
+	Keys      uint64 // rows whose key is not NULL
+	KeysNull  int64  // rows whose key is NULL
+	Distinct  uint64 // distinct keys: exact, or estimated from the bits
+	Estimated bool   // Distinct is an estimate
+	Spilled   int64  // bytes of waiting keys written to disk
+	Seconds   float64
+}
+
+// String returns the report in one line, as the command prints it.
+func (r Report) String() string { return builds.Figures(r).String() }
+
+// Build reads the IDs of files, or opts.Shard of them, and returns their filter: a sealed one
+// without a shard, otherwise a partial one. Which columns are the key says opts.Key. The
+// error for no files wraps [storage.ErrNoFiles], that of a key whose classes differ between
+// files fault.ErrMismatch, and that of a budget that is too small fault.ErrMemory.
+func Build(ctx context.Context, files []*partition.File, opts Options) (*codec.Filter, Report, error) {
+	plan, err := builds.NewPlan(door.In(files), builds.Options(opts))
+	if err != nil {
+		return nil, Report{}, err
+	}
+	f, r, err := plan.Build(ctx)
+	return (*codec.Filter)(f), Report(r.Figures), err
+}
+
+// BuildInputs is [Build] for a list of inputs, which must stay open. It opens one file of each
+// schema and those of the shard, and the filters are the same.
+func BuildInputs(ctx context.Context, list *partition.Inputs, opts Options) (_ *codec.Filter, _ Report, err error) {
+	plan, err := builds.NewPlanOf(ctx, (*inputs.List)(list), builds.Options(opts))
+	if err != nil {
+		return nil, Report{}, err
+	}
+	defer func() { err = errors.Join(err, plan.Close()) }()
+	f, r, err := plan.Build(ctx)
+	return (*codec.Filter)(f), Report(r.Figures), err
+}
+
+// Builder fills a filter with keys that its workers are given. Close must be called.
+type Builder builds.Builder
+
+func (b *Builder) in() *builds.Builder { return (*builds.Builder)(b) }
+
+// NewBuilder returns a builder for a filter without ID files: the program adds the keys. o.Key
+// names the columns, with their types (`user::int64`) or with their classes in o.Classes.
+//
+// Keys may come from slices, a channel or a queue: each goroutine has a [Worker] and passes it
+// some thousand keys at a time.
+//
+// Without o.Expect, keys wait until Finish, when their number is known: in memory or, above
+// o.Memory, on disk. With o.Shard the filter is partial; o.Expect and o.Identity are then
+// required, and must be equal for all shards.
+//
+// A filter depends on the union of its keys and on the options, not on the number of workers
+// or shards or on how the keys are divided among them. It equals the filter of a build from
+// files with the same keys and options, with two exceptions: the build ID contains
+// o.Identity instead of the files' identity, and there is no sample from which to see early
+// that the keys are too far apart for an exact set.
+func NewBuilder(o Options) (*Builder, error) {
+	b, err := builds.NewBuilder(builds.Options(o))
+	return (*Builder)(b), err
+}
+
+// Workers returns how many goroutines the memory budget allows.
+func (b *Builder) Workers() int { return b.in().Workers() }
+
+// Worker returns a new worker. It may be called concurrently.
+func (b *Builder) Worker() (*Worker, error) {
+	w, err := b.in().Worker()
+	return (*Worker)(w), err
+}
+
+// Finish merges what the workers hold and seals the result or, with a shard, returns it as a
+// partial filter. It must be called once, and neither the workers nor a new one can be used
+// afterwards.
+func (b *Builder) Finish(ctx context.Context) (*codec.Filter, Report, error) {
+	f, r, err := b.in().Finish(ctx)
+	return (*codec.Filter)(f), Report(r.Figures), err
+}
+
+// Close releases what the builder holds on disk. Call it in any case.
+func (b *Builder) Close() error { return b.in().Close() }
+
+// Worker adds keys to a [Builder]'s filter. One goroutine uses it at a time.
+type Worker builds.Worker
+
+// Add adds the keys of all rows; a row with a NULL has none. It normalizes strings by the
+// filter's rules and converts numbers to the filter's class. A value that cannot be a key,
+// because it is not a UUID although the rules require one or has no equal in the class, is
+// an error: otherwise the filter would reject a value that was added.
+func (w *Worker) Add(v key.Values) error { return (*builds.Worker)(w).Add(keys.Values(v)) }
+
+// Merge merges partial filters of one build, in any order, into the sealed filter. It refuses
+// filters of other builds, sealed ones, shards that occur twice and missing ones. The error
+// lists all of them, up to a limit. The filters do not change, and the result shares no
+// memory with them.
+func Merge(ctx context.Context, filters ...*codec.Filter) (*codec.Filter, error) {
+	return merge(ctx, filters, false)
+}
+
+// MergePartial is [Merge] of some of the shards, into a larger partial filter.
+func MergePartial(ctx context.Context, filters ...*codec.Filter) (*codec.Filter, error) {
+	return merge(ctx, filters, true)
+}
+
+func merge(ctx context.Context, partials []*codec.Filter, open bool) (*codec.Filter, error) {
+	f, err := builds.Merge(ctx, in(partials), open)
+	return (*codec.Filter)(f), err
+}
+
+func in(list []*codec.Filter) []*filters.Filter {
+	return each.Slice(list, func(f *codec.Filter) *filters.Filter { return (*filters.Filter)(f) })
+}
+
+// MergeFiles is [Merge] for filter files. Unreadable files are listed in the error, too.
+//
+// Memory holds one filter, however many files there are, and in addition exact parts, one at a
+// time or a few small ones. If all parts are exact, it holds sets of up to twice the size of
+// their union. If that exceeds the limit, the error wraps fault.ErrMemory or
+// [codec.ErrLimit].
+func MergeFiles(ctx context.Context, store storage.Source, names []string, lim codec.Limits) (*codec.Filter, error) {
+	f, err := builds.MergeFiles(ctx, store, names, false, filters.Limits(lim))
+	return (*codec.Filter)(f), err
+}
+
+// SetOp is an operation on sealed filters.
+type SetOp string
+
+// The operations.
+const (
+	// Union contains every key of any of the sets. Its bits are those of a filter of the common
+	// size to which all keys were added, so its false-positive rate is higher than that of
+	// each filter. FPR of the result returns it.
+	Union = SetOp(builds.Union)
+	// Intersect contains every key that is in all of the sets. A key that some sets lack passes
+	// at most at the smallest rate, at the common size, among their filters. FPR of the
+	// result is the rate for keys that are in none of the sets, which is lower.
+	Intersect = SetOp(builds.Intersect)
+	// Difference contains the keys of the first set that are in none of the others, without
+	// error. It is for exact filters only: subtracting a Bloom filter would also remove its
+	// false positives, which may be keys of the difference, and bits that keys share cannot
+	// be cleared.
+	Difference = SetOp(builds.Difference)
+)
+
+// Combine applies op to sealed filters over the same kind of key. If all are
+// exact, so is the result; otherwise it is a Bloom filter.
+//
+// Bloom filters must have one geometry. Different sizes are folded to the
+// greatest size that divides all of them, which may be far smaller than each,
+// and exact filters become bits of that size. If that was necessary, a result
+// with more than twice the rate requested of any Bloom filter is refused. Since
+// sealed filters are as small as their keys allow, a union of Bloom filters is
+// nearly always better built from the ID sets, or from filters with room. The
+// result's rate may exceed what was requested of the filters.
+//
+// A union of filters with room for the same number of keys has that room, too,
+// and so has a difference. Exact sets become bits of that size once the bits
+// are the better filter. A union that would lose room is refused.
+//
+// A union or intersection of one filter, or of several with one digest, is the first of
+// them itself. Otherwise the result shares no memory with the filters. They do not change.
+func Combine(ctx context.Context, op SetOp, filters ...*codec.Filter) (*codec.Filter, error) {
+	f, err := builds.Combine(ctx, builds.SetOp(op), in(filters)...)
+	return (*codec.Filter)(f), err
+}
+
+// CombineFiles is [Combine] for filter files. It reads the headers first, then one filter after
+// the other. Memory holds the result and, for a filter that cannot be read straight into it,
+// that filter and its fold, all within the limit.
+func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim codec.Limits) (*codec.Filter, error) {
+	f, err := builds.CombineFiles(ctx, store, builds.SetOp(op), names, filters.Limits(lim))
+	return (*codec.Filter)(f), err
+}

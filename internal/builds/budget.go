@@ -1,0 +1,61 @@
+package builds
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/show"
+)
+
+// budget limits the bytes that the workers of a build hold together.
+type budget struct {
+	most    uint64 // 0: no limit
+	workers uint64
+	held    atomic.Uint64
+}
+
+// share is what one worker holds of a budget. The zero share has no limit.
+type share struct {
+	of   *budget
+	held uint64
+}
+
+// hold sets what the worker holds to n and returns how much more it might hold.
+func (s *share) hold(n uint64) (room uint64, ok bool) {
+	if s.of == nil || s.of.most == 0 {
+		return math.MaxInt64, true
+	}
+	all := s.of.held.Add(n - s.held)
+	s.held = n
+	if all > s.of.most {
+		return 0, false
+	}
+	return (s.of.most - all) / s.of.workers, true
+}
+
+func (s *share) release() { s.hold(0) }
+
+// set accounts for an exact set of n bytes.
+func (s *share) set(n uint64) (room uint64, err error) {
+	room, ok := s.hold(n)
+	if !ok {
+		err = fault.Errorf("%w of %s: the exact set takes more (raise {Memory}, or use {Kind bloom})", fault.ErrMemory, show.Size(int64(s.of.most)))
+	}
+	return room, err
+}
+
+// bits holds the bits of a Bloom filter. A set from which they are filled is no
+// longer counted, although it is released only afterwards: the budget is about
+// what is kept.
+func (s *share) bits(p bloom.Params) error {
+	if _, ok := s.hold(p.Bytes()); !ok {
+		return overBudget(s.of.most, p)
+	}
+	return nil
+}
+
+func overBudget(most uint64, p bloom.Params) error {
+	return fault.Errorf("%w of %s: the filter takes %s, sized for {Expect} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(p.Bytes())))
+}

@@ -1,0 +1,499 @@
+package builds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Merge merges partial filters of one build, in any order, into the sealed
+// filter or, if open is true, into a larger partial one. It refuses filters of
+// other builds, sealed ones, shards that occur twice and, when sealing, missing
+// shards. The error lists all of them, up to a limit. The filters do not
+// change, and the result shares no memory with them.
+func Merge(ctx context.Context, operands []*filters.Filter, open bool) (*filters.Filter, error) {
+	stopped.Needs(ctx, "filterbuild.Merge")
+	if len(operands) == 0 {
+		return nil, errors.New("no filter to merge: want one or more")
+	}
+	parts, release, err := partsOf(operands)
+	defer release()
+	if err != nil {
+		return nil, err
+	}
+	return mergeAll(ctx, parts, open, filters.Limits{})
+}
+
+// MergeFiles is [Merge] for filter files. Unreadable files are listed in the
+// error, too.
+//
+// Memory holds one filter, however many files there are, and in addition exact
+// parts, one at a time or a few small ones. If all parts are exact, it holds
+// sets of up to twice the size of their union. If that exceeds the limit, the
+// error wraps [fault.ErrMemory] or [filters.ErrLimit]. MergeFiles uses GOMAXPROCS
+// processors. For directories and patterns see [Names].
+func MergeFiles(ctx context.Context, store storage.Source, names []string, open bool, lim filters.Limits) (f *filters.Filter, err error) {
+	stopped.Needs(ctx, "filterbuild.MergeFiles")
+	if len(names) == 0 {
+		return nil, errors.New("no filter to merge: want one or more")
+	}
+	parts, err := openParts(ctx, store, names)
+	defer func() {
+		if e := closeParts(parts); e != nil {
+			f, err = nil, errors.Join(err, e)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	return mergeAll(ctx, parts, open, lim)
+}
+
+func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) (*filters.Filter, error) {
+	held, err := agree(parts, open)
+	if err != nil {
+		return nil, err
+	}
+	first := &parts[0].about
+	all, err := mergeParts(ctx, parts, lim)
+	if err != nil {
+		return nil, err
+	}
+	if !open {
+		return all.seal(first.Facts().BuildID)
+	}
+	if err := all.decide(); err != nil {
+		return nil, err
+	}
+	return all.open(first.Facts().BuildID, filters.Partial{Of: first.Facts().Partial.Of, Held: held, Division: first.Facts().Partial.Division}), nil
+}
+
+// agree checks that the parts are of one build, and returns the shards that
+// they hold together.
+func agree(parts []part, open bool) (held []uint32, err error) {
+	build := buildOf(parts)
+	if build == nil {
+		build = &parts[0]
+	}
+	var sealed, foreign, twice []error
+	owner := map[uint32]string{}
+	for i := range parts {
+		p := &parts[i]
+		switch f, at := &p.about, (fault.At{File: p.name}); {
+		case f.Sealed():
+			sealed = append(sealed, fault.Mismatch(at, "filter", "a partial filter", "a finished one").
+				WithHint("combine finished filters with {Union} or {Intersect}"))
+		case differs(&build.about, f) != nil:
+			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
+		default:
+			twice = append(twice, repeated(p, owner)...)
+			held = append(held, f.Facts().Partial.Held...)
+		}
+	}
+	var missing error
+	slices.Sort(held)
+	held = slices.Compact(held)
+	if !build.about.Sealed() && !open {
+		missing = lacking(held, build.about.Facts().Partial.Of)
+	}
+	return held, several([]error{several(sealed), several(foreign), several(twice), missing})
+}
+
+// buildOf returns the first part of the build to which most of the partial
+// filters belong; parts of other builds are the errors. It returns nil if all
+// are sealed.
+func buildOf(parts []part) (most *part) {
+	type id struct {
+		build [32]byte
+		of    uint32
+	}
+	count, first := map[id]int{}, map[id]*part{}
+	best := id{}
+	for i := range parts {
+		f := &parts[i].about
+		if f.Sealed() {
+			continue
+		}
+		k := id{f.Facts().BuildID, f.Facts().Partial.Of}
+		if count[k]++; count[k] == 1 {
+			first[k] = &parts[i]
+		}
+	}
+	for i := range parts { // in order, so that the first one wins a tie
+		if f := &parts[i].about; !f.Sealed() {
+			if k := (id{f.Facts().BuildID, f.Facts().Partial.Of}); most == nil || count[k] > count[best] {
+				best, most = k, first[k]
+			}
+		}
+	}
+	return most
+}
+
+// difference is what distinguishes two partial filters of different builds.
+type difference struct{ what, want, got, hint string }
+
+func (d *difference) of(first string, at fault.At) error {
+	return fault.Mismatch(at, d.what, d.want+" as in "+first, d.got).WithHint("%s", d.hint)
+}
+
+// differs returns nil if two partial filters are of one build. If the build IDs
+// are equal, so is the rest, unless a program is at fault.
+func differs(a, b *filters.Filter) *difference {
+	if a.Facts().BuildID != b.Facts().BuildID || a.Facts().Partial.Of != b.Facts().Partial.Of {
+		return &difference{"build", buildName(a), buildName(b), "merge only partial filters that were built from the same inputs with the same options"}
+	}
+	if a.Facts().Partial.Division != b.Facts().Partial.Division {
+		return &difference{"division of the text into shards", divisionName(a), divisionName(b), "build all shards with the same version, from files at the same place"}
+	}
+	const hint = "their build IDs are equal, but they differ: build both again"
+	spell := func(f *filters.Filter) string {
+		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), f.Facts().Params, f.Facts().FPRAsked, f.Facts().Want, f.Facts().Capacity)
+	}
+	if want, got := spell(a), spell(b); want != got {
+		return &difference{"filter of the build", want, got, hint}
+	}
+	return nil
+}
+
+// repeated records the part's shards in owner, and returns an error for each
+// file that already has some of them.
+func repeated(p *part, owner map[uint32]string) (errs []error) {
+	var others []string // in order of appearance
+	shards := map[string][]uint32{}
+	for _, s := range p.about.Facts().Partial.Held {
+		other, ok := owner[s]
+		if !ok {
+			owner[s] = p.name
+			continue
+		}
+		if shards[other] == nil {
+			others = append(others, other)
+		}
+		shards[other] = append(shards[other], s)
+	}
+	for _, other := range others {
+		errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "shards", "each shard once",
+			fmt.Sprintf("shard %s of %d, which is also in %s", numbered(shards[other]), p.about.Facts().Partial.Of, other)).
+			WithHint("leave one of the two out"))
+	}
+	return errs
+}
+
+// divisionName names the division of a partial filter in errors.
+func divisionName(f *filters.Filter) string {
+	if f.Facts().Partial.Division == [32]byte{} {
+		return "whole files"
+	}
+	return fmt.Sprintf("%x", f.Facts().Partial.Division[:6])
+}
+
+// lacking returns an error unless all n shards are held.
+func lacking(held []uint32, n uint32) error {
+	missing := int(n) - len(held)
+	if missing <= 0 {
+		return nil
+	}
+	return fault.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
+		WithHint("add the missing partial filters, or merge into a larger partial filter with {Partial}")
+}
+
+func buildName(f *filters.Filter) string {
+	return fmt.Sprintf("%x of %d shards", f.Facts().BuildID[:6], f.Facts().Partial.Of)
+}
+
+// gaps lists the numbers below n that are not in held, which ascends, as
+// ranges, up to a limit.
+func gaps(held []uint32, n uint32) string {
+	var l rangeList
+	next := uint32(0)
+	for _, s := range held {
+		l.add(next, s)
+		next = s + 1
+	}
+	l.add(next, n)
+	return l.String()
+}
+
+// numbered lists ascending numbers as ranges, up to a limit.
+func numbered(numbers []uint32) string {
+	var l rangeList
+	for len(numbers) > 0 {
+		n := 1
+		for n < len(numbers) && numbers[n] == numbers[0]+uint32(n) {
+			n++
+		}
+		l.add(numbers[0], numbers[0]+uint32(n))
+		numbers = numbers[n:]
+	}
+	return l.String()
+}
+
+// rangeList formats ranges of numbers, as in 1,4-5,7.
+type rangeList struct {
+	text []string
+	more int // numbers that are not listed
+}
+
+// add adds the numbers from lo to hi, exclusive.
+func (l *rangeList) add(lo, hi uint32) {
+	switch {
+	case lo >= hi:
+	case len(l.text) == maxListed:
+		l.more += int(hi - lo)
+	case hi-lo == 1:
+		l.text = append(l.text, fmt.Sprint(lo))
+	default:
+		l.text = append(l.text, fmt.Sprintf("%d-%d", lo, hi-1))
+	}
+}
+
+func (l *rangeList) String() string {
+	s := strings.Join(l.text, ",")
+	if l.more > 0 {
+		s += fmt.Sprintf(" and %d more", l.more)
+	}
+	return s
+}
+
+// mergeParts reads the keys of all parts into one. If any part is a Bloom
+// filter, so is the result, from the start.
+func mergeParts(ctx context.Context, parts []part, lim filters.Limits) (*partial, error) {
+	first := &parts[0].about
+	all, err := partialOf(first, &budget{most: limitOf(lim), workers: 1})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", parts[0].name, err)
+	}
+	blooms, exacts := byKind(parts)
+	if len(blooms) > 0 {
+		if err := all.fill(); err != nil {
+			return nil, fmt.Errorf("%s: %w", blooms[0].name, err)
+		}
+	}
+	for some := range slices.Chunk(blooms, readsAtOnce) {
+		if err := all.takeBits(ctx, some); err != nil {
+			return nil, err
+		}
+	}
+	return all, all.takeSets(ctx, exacts, lim)
+}
+
+// partialOf returns an empty filter into which parts like f are merged.
+func partialOf(f *filters.Filter, b *budget) (*partial, error) {
+	rule, err := keys.RuleOf(f.Normal())
+	if err != nil {
+		return nil, err
+	}
+	s := Spec{
+		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: f.Facts().Params.Hash, Geometry: f.Facts().Params.Geometry, FPR: f.Facts().FPRAsked, Want: f.Facts().Want,
+		Capacity: f.Facts().Capacity.Keys, Room: f.Facts().Capacity != (filters.Capacity{}),
+	}
+	return &partial{spec: s, fpr: f.Facts().FPRAsked, full: f.Facts().Params, params: f.Facts().Params, bounds: s.newBounds(), share: share{of: b}}, nil
+}
+
+func byKind(parts []part) (blooms, exacts []part) {
+	for _, p := range parts {
+		if p.about.Kind() == filters.KindBloom {
+			blooms = append(blooms, p)
+		} else {
+			exacts = append(exacts, p)
+		}
+	}
+	return blooms, exacts
+}
+
+// readsAtOnce is how many files are merged at a time: enough for bits to be set
+// many times while they are in the processor's cache, and few enough for any
+// limit on open files.
+const readsAtOnce = 64
+
+// takeBits adds the bits of some Bloom filters to p's.
+func (p *partial) takeBits(ctx context.Context, parts []part) error {
+	heads, err := headers(parts)
+	if err != nil {
+		return err
+	}
+	var files []*filters.Header
+	for i, h := range heads {
+		p.keys += parts[i].about.Facts().Keys
+		p.widen(boundsIn(&parts[i].about))
+		if f := parts[i].filter; f != nil {
+			p.sketch(registersOf(f))
+			if err := p.bits.Union(f.Bloom()); err != nil {
+				return fmt.Errorf("%s: %w", parts[i].name, err)
+			}
+			continue
+		}
+		p.sketch(registersOf(h.Filter))
+		files = append(files, h)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(filters.OrInto(ctx, p.bits, files...), restAll(parts))
+}
+
+// takeSets adds the members of exact filters to p's set or bits.
+func (p *partial) takeSets(ctx context.Context, parts []part, lim filters.Limits) error {
+	var sets pile
+	for len(parts) > 0 {
+		n := sideBySide(parts)
+		some, err := loadSets(ctx, parts[:n], p.share.of, lim)
+		if err != nil {
+			return err
+		}
+		for i, q := range parts[:n] {
+			p.keys += q.about.Facts().Keys
+			p.widen(boundsIn(&q.about))
+			if p.bits != nil {
+				p.hashAll(some[i].set)
+			} else if err := p.pileUp(&sets, some[i].set); err != nil {
+				return err
+			}
+			some[i].share.release()
+		}
+		parts = parts[n:]
+	}
+	if p.bits != nil {
+		return nil
+	}
+	p.set = sets.all()
+	return p.decide()
+}
+
+// pileUp adds a set to the pile, and turns the pile into p's bits once one of its
+// sets costs more than those.
+func (p *partial) pileUp(sets *pile, set *exact.Set) error {
+	cost := sets.add(set)
+	if _, err := p.share.set(sets.bytes()); err != nil {
+		return err
+	}
+	if p.spec.Want == filters.WantExact || cost <= p.params.Bytes() {
+		return nil
+	}
+	if err := p.fill(); err != nil {
+		return err
+	}
+	for _, set := range *sets {
+		p.hashAll(set)
+	}
+	*sets = nil
+	return nil
+}
+
+// hashAll adds the members of a set to the bits.
+func (p *partial) hashAll(set *exact.Set) {
+	for values := range set.Values {
+		p.hash(values)
+	}
+}
+
+// pile is a union of sets that is computed late. Two sets are united when they
+// have similar sizes, so none of many sets is copied more often than the
+// logarithm of their number. Each set is less than half as large as the one
+// before it, so all together take at most twice the memory of the largest.
+type pile []*exact.Set
+
+// add adds a set, which must not be used afterwards, and returns the cost of
+// the set that contains it now.
+func (p *pile) add(set *exact.Set) (cost uint64) {
+	sets := *p
+	for n := set.Len(); len(sets) > 0 && sets[len(sets)-1].Len() <= 2*n; n = set.Len() {
+		last := sets[len(sets)-1]
+		last.Union(set)
+		set, sets = last, sets[:len(sets)-1]
+	}
+	*p = append(sets, set)
+	return set.Cost()
+}
+
+// all returns the union and empties the pile.
+func (p *pile) all() *exact.Set {
+	all := exact.New()
+	for len(*p) > 0 {
+		last := len(*p) - 1
+		set := (*p)[last]
+		set.Union(all)
+		all, *p = set, (*p)[:last]
+	}
+	return all
+}
+
+func (p pile) bytes() (n uint64) {
+	for _, set := range p {
+		n += set.Bytes()
+	}
+	return n
+}
+
+// besideBytes limits the exact payloads that are read concurrently. Larger ones
+// are read one by one.
+const besideBytes = 8 << 20
+
+// sideBySide returns how many of the exact filters to read concurrently.
+func sideBySide(parts []part) int {
+	n, bytes := 0, uint64(0)
+	for n < len(parts) && n < runtime.GOMAXPROCS(0) && (n == 0 || bytes+parts[n].bytes <= besideBytes) {
+		bytes += parts[n].bytes
+		n++
+	}
+	return n
+}
+
+// loaded is a set and its share of the budget.
+type loaded struct {
+	set   *exact.Set
+	share share
+}
+
+// loadSets reads exact filters concurrently.
+func loadSets(ctx context.Context, parts []part, b *budget, lim filters.Limits) ([]loaded, error) {
+	sets, errs := make([]loaded, len(parts)), make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i := range parts {
+		sets[i].share.of = b
+		wg.Go(func() { sets[i].set, errs[i] = parts[i].set(ctx, &sets[i].share, lim) })
+	}
+	wg.Wait()
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
+	}
+	return sets, several(errs)
+}
+
+// set reads or copies an exact filter, and holds it in the share.
+func (p *part) set(ctx context.Context, s *share, lim filters.Limits) (*exact.Set, error) {
+	if err := stopped.Err(ctx); err != nil {
+		return nil, err
+	}
+	if p.filter != nil {
+		set := p.filter.Exact().Clone()
+		_, err := s.set(set.Bytes())
+		return set, err
+	}
+	h, err := p.header()
+	if err != nil {
+		return nil, err
+	}
+	f, err := h.Load(lim)
+	if err == nil {
+		err = p.rest()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.set(f.Exact().Bytes()); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.name, err)
+	}
+	return f.Exact(), nil
+}

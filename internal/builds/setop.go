@@ -1,0 +1,518 @@
+package builds
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/show"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// SetOp is an operation on sealed filters.
+type SetOp string
+
+const (
+	Union      SetOp = "union"      // every key of any of the sets
+	Intersect  SetOp = "intersect"  // every key that is in all of them
+	Difference SetOp = "difference" // the keys of the first set that are in none of the others
+)
+
+// foldLimit is how many times the requested rate a result may have if filters
+// had to be brought to a common size.
+const foldLimit = 2
+
+// Combine is what package filterbuild has under this name.
+func Combine(ctx context.Context, op SetOp, operands ...*filters.Filter) (*filters.Filter, error) {
+	stopped.Needs(ctx, "filterbuild.Combine")
+	if err := op.takes(len(operands)); err != nil {
+		return nil, err
+	}
+	parts, release, err := partsOf(operands)
+	defer release()
+	if err != nil {
+		return nil, err
+	}
+	for i := range parts { // the result records what it was made from
+		if parts[i].digest, err = operands[i].Digest(); err != nil {
+			return nil, fmt.Errorf("%s: %w", parts[i].name, err)
+		}
+	}
+	return combineParts(ctx, op, parts, filters.Limits{})
+}
+
+// CombineFiles is [Combine] for filter files. It reads the headers first, then
+// one filter after the other. Memory holds the result and, for a filter that
+// cannot be read straight into it, that filter and its fold, all within the
+// limit.
+func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim filters.Limits) (f *filters.Filter, err error) {
+	stopped.Needs(ctx, "filterbuild.CombineFiles")
+	if err := op.takes(len(names)); err != nil {
+		return nil, err
+	}
+	parts, err := openParts(ctx, store, names)
+	defer func() {
+		if e := closeParts(parts); e != nil {
+			f, err = nil, errors.Join(err, e)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	return combineParts(ctx, op, parts, lim)
+}
+
+// takes returns an error unless op can be applied to n filters.
+func (op SetOp) takes(n int) error {
+	if op != Union && op != Intersect && op != Difference {
+		return fmt.Errorf("set operation %q: want union, intersect or difference", op)
+	}
+	switch {
+	case op == Difference && n < 2:
+		return fmt.Errorf("%s: want two filters or more, got %d", op, n)
+	case n < 1:
+		return fmt.Errorf("%s: want one filter or more, got none", op)
+	}
+	return nil
+}
+
+func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limits) (*filters.Filter, error) {
+	if err := combinable(parts); err != nil {
+		return nil, err
+	}
+	if op != Difference && !slices.ContainsFunc(parts, func(p part) bool { return p.digest != parts[0].digest }) {
+		return parts[0].whole(lim)
+	}
+	blooms, _ := byKind(parts)
+	if op == Difference && len(blooms) > 0 {
+		return nil, fault.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
+			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost").
+			WithHint("build all with {Kind exact}; if only the first is a Bloom filter, scan with it as {Filter} and the others as {NoMatch}")
+	}
+	out := descend(op, parts)
+	if err := keepRoom(op, out, parts); err != nil {
+		return nil, err
+	}
+	c := combiner{op: op, lim: lim, budget: &budget{most: limitOf(lim), workers: 1}}
+	if len(blooms) == 0 {
+		return out, c.sets(ctx, out, parts)
+	}
+	if err := c.bits(ctx, out, parts); err != nil {
+		return nil, err
+	}
+	return out, checkRate(op, out, parts)
+}
+
+// checkRate refuses a result whose rate became useless because of the common
+// size, unless that size was requested.
+func checkRate(op SetOp, out *filters.Filter, parts []part) error {
+	resized := func(p part) bool { return p.about.Facts().Params.Blocks != out.Facts().Params.Blocks }
+	limit, fpr := foldLimit*out.Facts().FPRAsked, out.FPR()
+	if fpr <= limit || out.Facts().Capacity.Keys > 0 || !slices.ContainsFunc(parts, resized) {
+		return nil
+	}
+	how := "folded to a common size"
+	hint := fault.Text("build one filter from all ID sets, or build each with the same {Expect+Room}, enough for all")
+	if _, exacts := byKind(parts); len(exacts) > 0 {
+		how = "with exact ones turned into bits"
+		hint = "build one filter from all ID sets, or build all with {Kind exact} or with the same {Expect+Room}, enough for all"
+	}
+	if op == Intersect {
+		hint = "scan with both, {Filter} and {Match}, which needs no common size"
+	}
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return fault.Mismatch(fault.At{File: listed(names)}, "false-positive rate of the "+op.noun()+", "+how,
+		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr)).WithHint("%s", hint)
+}
+
+func (op SetOp) noun() string {
+	if op == Intersect {
+		return "intersection"
+	}
+	return string(op)
+}
+
+// combinable refuses filters that are not sealed or not over the same kind of
+// key, and Bloom filters of different geometries.
+func combinable(parts []part) error {
+	var bits *part // the first Bloom filter
+	var errs []error
+	for i := range parts {
+		p := &parts[i]
+		if err := sameKeys(&parts[0].about, &p.about, parts[0].name, p.name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if p.about.Kind() != filters.KindBloom {
+			continue
+		}
+		if bits == nil {
+			bits = p
+		}
+		if want, got := bits.about.Facts().Params.Geometry, p.about.Facts().Params.Geometry; want != got {
+			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got.String()).
+				WithHint("build one of them again, with the other's {Geometry}"))
+		}
+	}
+	return several(errs)
+}
+
+// sameKeys refuses a partial filter, and filters over different kinds of key.
+func sameKeys(a, b *filters.Filter, first, name string) error {
+	at := fault.At{File: name}
+	switch {
+	case !b.Sealed():
+		return fault.Mismatch(at, "filter", "a finished filter", "a partial one").WithHint("merge the partial filters of its build first")
+	case a.Facts().NormalForm != b.Facts().NormalForm:
+		return fault.Mismatch(at, "normal form", a.Facts().NormalForm+" as in "+first, b.Facts().NormalForm).
+			WithHint("build the filters with the same version of bloomjoin")
+	case a.Facts().Rule != b.Facts().Rule:
+		return fault.Mismatch(at, "", orNone(a.Facts().Rule)+" as in "+first, orNone(b.Facts().Rule)).About("{Normalize} of the filter").
+			WithHint("build one of them again, with the other's {Normalize}")
+	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
+		return fault.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
+			WithHint("combine filters over keys of one type; build one of them again with {Types}")
+	case a.Facts().Params.Hash != b.Facts().Params.Hash:
+		return fault.Mismatch(at, "filter hash", a.Facts().Params.Hash.String()+" as in "+first, b.Facts().Params.Hash.String()).
+			WithHint("build one of them again")
+	}
+	return nil
+}
+
+// orNone returns the rule, or "none".
+func orNone(rule string) string {
+	if rule == "" {
+		return "none"
+	}
+	return rule
+}
+
+// descend returns the header of a filter made from others. Except for a
+// difference it does not depend on their order: the names of the key are those
+// of the filter with the smallest digest.
+func descend(op SetOp, parts []part) *filters.Filter {
+	first := &parts[0].about
+	out := filters.New(filters.Facts{NormalForm: first.Facts().NormalForm, Rule: first.Facts().Rule, Params: first.Facts().Params, Want: filters.WantAuto})
+	named := 0
+	blooms, _ := byKind(parts)
+	for i := range parts {
+		f, d := &parts[i].about, parts[i].digest
+		out.Facts().Parents = append(out.Facts().Parents, d)
+		if op != Difference && slices.Compare(d[:], out.Facts().Parents[named][:]) < 0 {
+			named = i
+		}
+		if len(blooms) == 0 || f.Kind() == filters.KindBloom { // an exact filter ignores the rate that was asked
+			out.Facts().FPRAsked = max(out.Facts().FPRAsked, f.Facts().FPRAsked)
+		}
+		out.Facts().Params.Geometry = min(out.Facts().Params.Geometry, f.Facts().Params.Geometry)
+		if op == Union {
+			out.Facts().Keys += f.Facts().Keys
+		} else if i == 0 || f.Facts().Keys < out.Facts().Keys {
+			out.Facts().Keys = f.Facts().Keys
+		}
+	}
+	for _, k := range parts[named].about.Facts().Key {
+		out.Facts().Key = append(out.Facts().Key, filters.KeyColumn{Name: k.Name, Class: k.Class})
+	}
+	sorted := out.Facts().Parents
+	if op == Difference {
+		sorted = sorted[1:] // keep the first set before the ones that are subtracted
+	}
+	slices.SortFunc(sorted, func(a, b [32]byte) int { return slices.Compare(a[:], b[:]) })
+	out.Facts().Parents = append(out.Facts().Parents[:len(out.Facts().Parents)-len(sorted)], slices.Compact(sorted)...)
+	h := sha256.New()
+	h.Write([]byte(op))
+	for _, d := range out.Facts().Parents {
+		h.Write(d[:])
+	}
+	h.Sum(out.Facts().BuildID[:0])
+	return out
+}
+
+// keepRoom gives a union the room of the filters, with the options it was made
+// by. The Bloom filters decide, since an exact set can become bits of any size;
+// if all are exact, those with room. A difference keeps the room of the first
+// set.
+func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
+	deciding, exacts := byKind(parts)
+	switch {
+	case op == Intersect:
+		return nil
+	case op == Difference:
+		deciding = parts[:1]
+	case len(deciding) == 0:
+		deciding = slices.DeleteFunc(exacts, func(p part) bool { return p.about.Facts().Capacity == filters.Capacity{} })
+	}
+	first := roomy(deciding)
+	if first == nil && op == Union {
+		first = roomy(parts) // to refuse a union that would lose it
+	}
+	if first == nil {
+		return nil
+	}
+	var errs []error
+	for i := range deciding {
+		p := &deciding[i]
+		if p.about.Facts().Capacity != first.about.Facts().Capacity || p.about.Facts().Params.Geometry != first.about.Facts().Params.Geometry {
+			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about)).
+				WithHint("build all with the same {Expect+Room}, {FPR} or {MaxSize}, and {Geometry}"))
+		}
+	}
+	f := &first.about
+	out.Facts().Capacity, out.Facts().Params.Geometry, out.Facts().Want, out.Facts().FPRAsked = f.Facts().Capacity, f.Facts().Params.Geometry, f.Facts().Want, 0
+	for i := range deciding {
+		out.Facts().FPRAsked = max(out.Facts().FPRAsked, deciding[i].about.Facts().FPRAsked)
+		if deciding[i].about.Facts().Want != f.Facts().Want {
+			out.Facts().Want = filters.WantAuto
+		}
+	}
+	return several(errs)
+}
+
+// roomy returns the first filter with room, or nil.
+func roomy(parts []part) *part {
+	for i := range parts {
+		if parts[i].about.Facts().Capacity != (filters.Capacity{}) {
+			return &parts[i]
+		}
+	}
+	return nil
+}
+
+func roomOf(f *filters.Filter) string {
+	if f.Facts().Capacity == (filters.Capacity{}) {
+		return "none"
+	}
+	return fmt.Sprintf("that for %d keys in %d blocks of %s", f.Facts().Capacity.Keys, f.Facts().Capacity.Blocks, f.Facts().Params.Geometry)
+}
+
+// combiner applies an operation to one filter after the other.
+type combiner struct {
+	op     SetOp
+	lim    filters.Limits
+	budget *budget
+}
+
+func limitOf(lim filters.Limits) uint64 {
+	if lim.MaxBytes == 0 {
+		return filters.DefaultMaxBytes
+	}
+	return lim.MaxBytes
+}
+
+// sets combines exact filters.
+func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) error {
+	all := &partial{params: out.Facts().Params, fpr: out.Facts().FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(keys.ClassesOf(out.KeyClasses()))}
+	all.params.Blocks = out.Facts().Capacity.Blocks
+	all.full = all.params
+	all.spec = Spec{Want: out.Facts().Want, Room: true, Capacity: out.Facts().Capacity.Keys}
+	if out.Facts().Capacity == (filters.Capacity{}) || c.op == Difference {
+		all.spec.Want = filters.WantExact // there is no other size, or no error is allowed
+	}
+	var union pile
+	for i := range parts {
+		beside := share{of: c.budget}
+		set, err := parts[i].set(ctx, &beside, c.lim)
+		if err != nil {
+			return err
+		}
+		all.widen(rangeOf(set))
+		switch {
+		case c.op == Union:
+			union.add(set)
+		case i == 0:
+			all.set = set
+		case c.op == Intersect:
+			all.set.Intersect(set)
+		default:
+			all.set.Difference(set)
+		}
+		beside.release()
+		held := union.bytes()
+		if all.set != nil {
+			held += all.set.Bytes()
+		}
+		if _, err := all.share.set(held); err != nil {
+			return err
+		}
+	}
+	if c.op == Union {
+		all.set = union.all()
+	}
+	if err := all.choose(); err != nil {
+		return err
+	}
+	if all.set != nil {
+		out.Facts().Params.Blocks, out.Facts().Keys = 0, all.set.Len()
+		out.SetExact(all.set)
+		return nil
+	}
+	out.SetBloom(all.bits)
+	attach(out, all.registers)
+	setBounds(out, all.bounds)
+	return nil
+}
+
+// bits folds all Bloom filters to the greatest common size, and combines them.
+// Exact filters become bits of that size.
+func (c *combiner) bits(ctx context.Context, out *filters.Filter, parts []part) error {
+	blooms, exacts := byKind(parts)
+	params := blooms[0].about.Facts().Params
+	for _, p := range blooms {
+		params.Blocks = bloom.CommonFold(p.about.Facts().Params.Blocks, params.Blocks)
+	}
+	if err := c.room(params, blooms, len(exacts) > 0); err != nil {
+		return err
+	}
+	all := &partial{full: params, params: params, fpr: out.Facts().FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(keys.ClassesOf(out.KeyClasses()))}
+	var err error
+	if c.op == Union {
+		err = c.unite(ctx, all, blooms, exacts)
+	} else {
+		err = c.intersect(ctx, all, blooms, exacts)
+	}
+	if err != nil {
+		return err
+	}
+	out.SetBloom(all.bits)
+	attach(out, all.registers)
+	setBounds(out, all.bounds)
+	return nil
+}
+
+// room returns an error, before anything is allocated, if the result and the
+// largest filter that cannot be read straight into it, unfolded and folded,
+// exceed the limit.
+func (c *combiner) room(params bloom.Params, blooms []part, exacts bool) error {
+	result, beside := params.Bytes(), uint64(0)
+	if c.op == Intersect && (len(blooms) > 1 || exacts) {
+		beside = result
+	}
+	for _, p := range blooms {
+		if p.bytes != result {
+			beside = max(beside, p.bytes+result)
+		}
+	}
+	if need := result + beside; need > c.budget.most {
+		return fault.Errorf("%w of %s: the %s takes %s, of which its result %s (raise {Memory})", fault.ErrMemory, show.Size(int64(c.budget.most)), c.op.noun(), show.Size(int64(need)), show.Size(int64(result)))
+	}
+	return nil
+}
+
+// unite adds all filters to all.
+func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []part) error {
+	if err := all.fill(); err != nil {
+		return err
+	}
+	var alike, others []part
+	for _, p := range blooms {
+		if p.about.Facts().Params == all.params {
+			alike = append(alike, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	for some := range slices.Chunk(alike, readsAtOnce) {
+		if err := all.takeBits(ctx, some); err != nil {
+			return err
+		}
+	}
+	for i := range others {
+		bits, head, err := c.load(ctx, &others[i], all.params)
+		if err != nil {
+			return err
+		}
+		all.sketch(registersOf(head))
+		all.widen(boundsIn(head))
+		if err := all.bits.Union(bits); err != nil {
+			return err
+		}
+	}
+	for i := range exacts {
+		beside := share{of: c.budget}
+		set, err := exacts[i].set(ctx, &beside, c.lim)
+		if err != nil {
+			return err
+		}
+		all.widen(rangeOf(set))
+		all.hashAll(set)
+		beside.release()
+	}
+	return nil
+}
+
+// intersect leaves in all what every filter contains. The registers of an
+// intersection are unknown.
+func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts []part) error {
+	for i := range blooms {
+		bits, head, err := c.load(ctx, &blooms[i], all.params)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			all.bits, all.bounds = bits, boundsIn(head)
+			continue
+		}
+		all.bounds = all.bounds.Intersect(boundsIn(head))
+		if err := all.bits.Intersect(bits); err != nil {
+			return err
+		}
+	}
+	for i := range exacts {
+		beside := share{of: c.budget}
+		set, err := exacts[i].set(ctx, &beside, c.lim)
+		if err != nil {
+			return err
+		}
+		all.bounds = all.bounds.Intersect(rangeOf(set))
+		one := &partial{full: all.params, params: all.params}
+		if err := one.fill(); err != nil {
+			return err
+		}
+		one.hashAll(set)
+		if err := all.bits.Intersect(one.bits); err != nil {
+			return err
+		}
+		beside.release()
+	}
+	all.registers = nil
+	return nil
+}
+
+// load reads or copies a Bloom filter, and folds it to the size of the result.
+// The header that it returns has the registers.
+func (c *combiner) load(ctx context.Context, p *part, params bloom.Params) (*bloom.Filter, *filters.Filter, error) {
+	if p.filter != nil {
+		if k := p.about.Facts().Params.Blocks / params.Blocks; k > 1 {
+			bits, err := p.filter.Bloom().Fold(k)
+			return bits, p.filter, err
+		}
+		return p.filter.Bloom().Clone(), p.filter, nil
+	}
+	h, err := p.header()
+	if err != nil {
+		return nil, nil, err
+	}
+	bits, err := bloom.New(h.Filter.Facts().Params)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := filters.OrInto(ctx, bits, h); err != nil {
+		return nil, nil, err
+	}
+	if k := bits.Params().Blocks / params.Blocks; k > 1 {
+		bits, err = bits.Fold(k)
+	}
+	return bits, h.Filter, errors.Join(err, p.rest())
+}

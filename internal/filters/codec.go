@@ -1,0 +1,273 @@
+// Package filters has the filter as one value, and its file: what package codec shows to
+// programs. In go keys as rooms have them, [keys.Batch], and bytes of files; out come
+// the rows that may be members, and bytes. A [Filter] is a Bloom filter or an exact set with
+// the [Facts] that its file says. Nothing in a file is trusted before it is checked:
+// against a checksum, against the size of the file and, before the payload is allocated,
+// against [Limits]. Every room may use it.
+//
+// codec/FORMAT.md specifies the bytes of the file:
+//
+//	prologue   magic, format version, minimum reader version, header size, checksum
+//	header     typed sections, each with its length, a critical flag and a checksum
+//	payload    the set in chunks of 1 MiB, each raw on a page boundary, or zstd
+//	chunks     one more section: stored size, coding and checksum of every chunk
+//	trailer    the file's size and a checksum over all
+//
+// [DecodeHeader] reads everything except the payload; [Decode] reads the whole file. Chunks
+// go through a small ring of buffers. [OrInto] merges files without a second filter.
+// [Header.LoadMapped] uses an uncompressed Bloom filter in place.
+package filters
+
+import (
+	"fmt"
+
+	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
+)
+
+// Kind is what a filter's payload is. The value is part of the format.
+type Kind uint8
+
+const (
+	KindBloom Kind = 1 // bits of a Bloom filter
+	KindExact Kind = 2 // an exact set of integers
+)
+
+// String returns the name used in reports.
+func (k Kind) String() string {
+	switch k {
+	case KindBloom:
+		return "bloom"
+	case KindExact:
+		return "exact"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Want is the requested kind of filter. Merging and sealing need it to come to
+// the same decision everywhere. The value is part of the format.
+type Want uint8
+
+const (
+	WantAuto  Want = 0 // the smaller one
+	WantBloom Want = 1
+	WantExact Want = 2
+)
+
+// String returns the name used on the command line.
+func (w Want) String() string {
+	switch w {
+	case WantAuto:
+		return "auto"
+	case WantBloom:
+		return "bloom"
+	case WantExact:
+		return "exact"
+	}
+	return fmt.Sprintf("want %d", uint8(w))
+}
+
+// KeyColumn is one part of the key.
+type KeyColumn struct {
+	Name  string // as the data names it; a dotted path, or empty where the data has no name
+	Class string // one of the classes in FORMAT.md, such as "integer" or "fixed[16]"
+	// Min and Max are inclusive bounds of the non-NULL, non-NaN values, in the
+	// class's form as a part of a composite key: an integer takes 9 bytes, the
+	// last of which is 1 if it is negative. Both are nil when left out.
+	Min, Max []byte
+	// HasNaN is true if NaN is among the keys of a column of class "float".
+	// Without bounds it means nothing.
+	HasNaN bool
+}
+
+// Partial is the part of a build that a filter holds.
+type Partial struct {
+	Of   uint32   // number of shards of the build, 1 to MaxShards
+	Held []uint32 // shards in this filter, ascending, from 0
+	// Division is a digest of the pieces into which the build divided its inputs, if
+	// the inputs alone do not tell; else zero.
+	Division [32]byte
+}
+
+// Capacity is the room of a filter for further keys. With Blocks blocks, it has at
+// most the requested false-positive rate for up to Keys distinct keys.
+type Capacity struct {
+	Keys   uint64 // distinct keys, at least 1
+	Blocks uint64 // those of Params, or, in a sealed exact filter, of the Bloom filter that a larger union turns into
+}
+
+// MaxShards limits the number of shards of a build.
+const MaxShards = 1 << 20
+
+// RegisterCount is the number of registers of a HyperLogLog sketch.
+const RegisterCount = 1 << 14
+
+// MaxRegister is the largest value of a register.
+const MaxRegister = 64 - 14 + 1
+
+// Facts are what a filter says of itself, beside its payload.
+type Facts struct {
+	Key []KeyColumn
+	// NormalForm names the rules that turn keys into bytes, such as "1".
+	// Filters of different rules have different hashes.
+	NormalForm string
+	// Rule names the rules applied to strings before that: some of "trim",
+	// "lower" and "uuid", in this order, separated by commas; empty: none.
+	// Filters of different rules have different hashes.
+	Rule string
+	// Params are the parameters of the Bloom payload; in an exact partial filter,
+	// those of the Bloom filter it may turn into; in a sealed exact filter, Blocks
+	// is 0.
+	Params   bloom.Params
+	Keys     uint64  // non-NULL keys added, duplicates counted
+	FPRAsked float64 // between 0 and 1
+	Want     Want
+	// BuildID identifies the build. Zero: none; a partial filter has one.
+	BuildID [32]byte
+	// Registers are RegisterCount dense HyperLogLog registers over the hashes
+	// of Params.Hash, each at most MaxRegister, or nil.
+	Registers []byte
+	Partial   *Partial   // nil when sealed
+	Parents   [][32]byte // digests of the filters that a set operation made this from
+	Capacity  Capacity   // zero: the size is for the keys that are in
+}
+
+// New returns a filter of these facts, without a payload.
+func New(f Facts) *Filter { return &Filter{facts: f} }
+
+// Facts returns the facts, for the one who makes the filter to change. Those of a nil filter
+// are zero.
+func (f *Filter) Facts() *Facts {
+	if f == nil {
+		return new(Facts)
+	}
+	return &f.facts
+}
+
+// Filter is a filter with everything that its file says. Set the payload with SetBloom or
+// SetExact. Apart from these and what changes its Facts, all methods may be called
+// concurrently.
+type Filter struct {
+	facts Facts
+	kind  Kind
+	held  *payload // nil: of a header alone
+
+	mapping *mapping // the file that a payload was mapped from; nil: none
+}
+
+// payload returns the payload, nil if there is none.
+func (f *Filter) payload() *payload {
+	if f == nil {
+		return nil
+	}
+	return f.held
+}
+
+// SetBloom makes b the payload and takes over its parameters. b must not change
+// afterwards. If b is nil or has no blocks, the filter has no payload afterwards.
+// On a nil filter, SetBloom does nothing.
+func (f *Filter) SetBloom(b *bloom.Filter) {
+	if f == nil {
+		return
+	}
+	if b.Params().Blocks == 0 {
+		f.kind, f.held = 0, nil
+		return
+	}
+	f.kind, f.held = KindBloom, &payload{bits: b}
+	f.facts.Params = b.Params()
+}
+
+// SetExact makes s the payload, which must not change afterwards. Params stay
+// as they are; a sealed filter needs Params.Blocks to be 0. If s is nil, the filter
+// has no payload afterwards. On a nil filter, SetExact does nothing.
+func (f *Filter) SetExact(s *exact.Set) {
+	if f == nil {
+		return
+	}
+	if s == nil {
+		f.kind, f.held = 0, nil
+		return
+	}
+	f.kind, f.held = KindExact, &payload{set: s}
+}
+
+// Header returns a copy of what the filter's file says before the payload. It
+// has a [Filter.Kind], but cannot be asked about keys. The header of a nil filter
+// is nil.
+func (f *Filter) Header() *Filter {
+	if f == nil {
+		return nil
+	}
+	h := f.clone()
+	h.held, h.mapping = nil, nil
+	return h
+}
+
+// Kind returns what the payload is, or 0 if it is not known.
+func (f *Filter) Kind() Kind {
+	if f == nil {
+		return 0
+	}
+	return f.kind
+}
+
+// Bloom returns the payload of a Bloom filter, else nil. A mapped payload
+// ([Filter.Mapped]) must not be used after Close. If another goroutine may call Close,
+// use the payload only between [Filter.KeepOpen] and its release.
+func (f *Filter) Bloom() *bloom.Filter {
+	p := f.payload()
+	if p == nil || p.mapping.gone() {
+		return nil
+	}
+	return p.bits
+}
+
+// Exact returns the payload of an exact filter, else nil.
+func (f *Filter) Exact() *exact.Set {
+	p := f.payload()
+	if p == nil {
+		return nil
+	}
+	return p.set
+}
+
+// Sealed reports whether the filter is complete. Others cannot be probed.
+func (f *Filter) Sealed() bool { return f != nil && f.facts.Partial == nil }
+
+// KeyNames returns the names of the key columns.
+func (f *Filter) KeyNames() []string {
+	if f == nil {
+		return nil
+	}
+	names := make([]string, len(f.facts.Key))
+	for i, k := range f.facts.Key {
+		names[i] = k.Name
+	}
+	return names
+}
+
+// KeyClasses returns the classes of the key columns.
+func (f *Filter) KeyClasses() []string {
+	if f == nil {
+		return nil
+	}
+	classes := make([]string, len(f.facts.Key))
+	for i, k := range f.facts.Key {
+		classes[i] = k.Class
+	}
+	return classes
+}
+
+// Normal returns the name of the rules that turn keys into bytes: NormalForm
+// and, after a plus sign, Rule, if there is one. The keys to probe must be made
+// by the same rules.
+func (f *Filter) Normal() string {
+	if f == nil {
+		return ""
+	}
+	if f.facts.Rule == "" {
+		return f.facts.NormalForm
+	}
+	return f.facts.NormalForm + "+" + f.facts.Rule
+}

@@ -1,0 +1,117 @@
+package keys
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// Side describes the key on one side of a comparison.
+type Side struct {
+	Columns []Column // nil: the key of a filter
+	Classes []Class
+	IDs     bool // the side is IDs that are compared with a filter, not a log
+}
+
+// name names the side in messages.
+func (s Side) name() string {
+	if s.IDs {
+		return "the IDs"
+	}
+	return "the log"
+}
+
+// Match returns nil if the keys of the IDs can be compared with those of a log,
+// part by part. Otherwise the error names both classes and, if there is one, the
+// cast that helps.
+func Match(at fault.At, ids, log Side) error {
+	if len(ids.Classes) != len(log.Classes) {
+		return fault.Mismatch(at, "number of key columns", fmt.Sprint(len(ids.Classes)), fmt.Sprint(len(log.Classes))).
+			WithHint("name as many columns as the key of the IDs has, in its order")
+	}
+	for i, a := range ids.Classes {
+		if b := log.Classes[i]; !a.comparable(b) {
+			want := " (the IDs)"
+			if ids.Columns == nil {
+				want = " (the filter)"
+			}
+			return fault.Mismatch(at, "key class", a.word()+want, b.word()+" ("+log.name()+")").WithHint("%s", remedy(ids, log, i))
+		}
+	}
+	return nil
+}
+
+// Same returns nil if a column has the same class in two ID files of a filter.
+// Otherwise the error names first, the file whose class is want.
+func Same(at fault.At, column Column, first string, want, got Class) error {
+	if want == got || want == Null || got == Null {
+		return nil
+	}
+	e := fault.Mismatch(at, "key class", fmt.Sprintf("%s (%s)", want.word(), first), got.word())
+	if to := widest(want, got); column.Cast == nil && castable(want, to) && castable(got, to) {
+		return e.WithHint("the keys of a filter are of one class: cast those of all files, as %s", column.as(to))
+	}
+	return e.WithHint("the keys of a filter are of one class: build one from the files of each")
+}
+
+// widest returns whichever class both are more likely to be castable to.
+func widest(a, b Class) Class {
+	switch {
+	case a == Bytes:
+		return b
+	case b == Bytes, a == Integer || b == Decimal:
+		return a
+	}
+	return b
+}
+
+// word names the class in messages.
+func (c Class) word() string {
+	if c == Bytes {
+		return "text or binary"
+	}
+	return string(c)
+}
+
+// remedy returns the hint for part i of a key whose class differs between the IDs
+// and the log.
+func remedy(ids, log Side, i int) string {
+	a, b := ids.Classes[i], log.Classes[i]
+	logCol := log.Columns[i]
+	ofLog := castable(b, a) && logCol.Cast == nil
+	ofIDs := castable(a, b)
+	if ids.Columns == nil {
+		build := fmt.Sprintf("build the filter again with its key cast, as ID::%s", typeFor(b))
+		switch {
+		case ofLog && ofIDs:
+			return fmt.Sprintf("cast the key of %s, as %s, or %s", log.name(), logCol.as(a), build)
+		case ofLog:
+			return fmt.Sprintf("cast the key of %s, as %s", log.name(), logCol.as(a))
+		case ofIDs:
+			return build
+		}
+		return "no cast leads from one to the other: name another column, or another filter"
+	}
+	idCol := ids.Columns[i]
+	ofIDs = ofIDs && idCol.Cast == nil
+	switch {
+	case ofIDs && (a == Bytes || !ofLog):
+		return fmt.Sprintf("cast the IDs: %s=%s", logCol, idCol.as(b))
+	case ofLog:
+		return fmt.Sprintf("cast the log's column: %s=%s", logCol.as(a), idCol)
+	}
+	return "no cast leads from one to the other: name other columns"
+}
+
+// as returns the column with a cast to a type of the class.
+func (c Column) as(to Class) Column { return Column{c.Path, typeOf(to)} }
+
+// joined lists classes for a message.
+func joined(classes []Class) string {
+	names := make([]string, len(classes))
+	for i, c := range classes {
+		names[i] = string(c)
+	}
+	return strings.Join(names, ", ")
+}

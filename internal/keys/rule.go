@@ -1,0 +1,233 @@
+package keys
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// Rule is how strings are normalised before they become keys. It applies to key
+// columns of class Bytes; the zero Rule leaves them unchanged. The order of
+// application is always Trim, Lower, UUID.
+//
+// A filter built under a rule must be probed with keys under the same rule, so the
+// rule is part of the name of the normal form; see [Rule.NormalForm].
+type Rule uint8
+
+const (
+	// Trim removes ASCII white space from both ends: space, \t, \n, \v, \f, \r.
+	Trim Rule = 1 << iota
+	// Lower maps the ASCII letters A-Z to a-z. All other bytes stay, so equality
+	// depends on no Unicode version or language.
+	Lower
+	// UUID turns the text of a UUID into its 16 bytes, of class fixed[16]: 32
+	// hexadecimal digits of either case, without dashes or with dashes as
+	// 8-4-4-4-12, bare, in braces, or after urn:uuid: in either case. Any other
+	// text is an error among IDs and matches nothing in a log. Keys of class
+	// fixed[16] stay unchanged.
+	UUID
+)
+
+var ruleNames = []string{"trim", "lower", "uuid"}
+
+// ParseRule parses comma-separated rule names in any order. The empty string is the
+// zero Rule.
+func ParseRule(s string) (Rule, error) {
+	var r Rule
+	if s == "" {
+		return r, nil
+	}
+next:
+	for name := range strings.SplitSeq(s, ",") {
+		for i, n := range ruleNames {
+			if n != name {
+				continue
+			}
+			if r&(1<<i) != 0 {
+				return 0, fmt.Errorf("%q: %s stands there twice", s, name)
+			}
+			r |= 1 << i
+			continue next
+		}
+		return 0, fmt.Errorf("%q: want some of %s, separated by commas", s, strings.Join(ruleNames, ", "))
+	}
+	return r, nil
+}
+
+// String returns the names in order of application, in the syntax of ParseRule. The
+// zero Rule gives an empty string.
+func (r Rule) String() string {
+	var names []string
+	for i, n := range ruleNames {
+		if r&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// Word is String for messages: it names the zero Rule "none".
+func (r Rule) Word() string {
+	if r == 0 {
+		return "none"
+	}
+	return r.String()
+}
+
+// NormalForm names the rules that turn keys into bytes: this package's version and,
+// if the Rule is not zero, a plus and the Rule.
+func (r Rule) NormalForm() string {
+	if r == 0 {
+		return NormalForm
+	}
+	return NormalForm + "+" + r.String()
+}
+
+// RuleOf is the inverse of [Rule.NormalForm]. A name from another version is an
+// error that wraps fault.ErrMismatch.
+func RuleOf(normalForm string) (Rule, error) {
+	if normalForm == NormalForm {
+		return 0, nil
+	}
+	names, ok := strings.CutPrefix(normalForm, NormalForm+"+")
+	if r, err := ParseRule(names); ok && err == nil && r.NormalForm() == normalForm {
+		return r, nil
+	}
+	return 0, fault.Mismatch(fault.At{}, "normal form of keys", NormalForm, normalForm).
+		WithHint("build the filter again, with this version")
+}
+
+// Class returns the class that keys of class c have under the rule.
+func (r Rule) Class(c Class) Class {
+	if c == Bytes && r&UUID != 0 {
+		return Fixed(16)
+	}
+	return c
+}
+
+// Concerns reports whether the rule is valid for a key of the given classes: it
+// needs a string column or, with UUID, a column of UUIDs.
+func (r Rule) Concerns(classes []Class) bool {
+	for _, c := range classes {
+		if c == Bytes || r&UUID != 0 && c == Fixed(16) {
+			return true
+		}
+	}
+	return false
+}
+
+// Of returns the part of the rule that applies to a key column of class c.
+func (r Rule) Of(c Class) Rule {
+	if c == Bytes {
+		return r
+	}
+	return 0
+}
+
+// Accepts reports whether a value of class Bytes can be an ID under the rule.
+func (r Rule) Accepts(value string) bool {
+	if r&UUID == 0 {
+		return true
+	}
+	if r&Trim != 0 {
+		value = strings.Trim(value, "\t\n\v\f\r ")
+	}
+	var text [maxUUID]byte
+	if len(value) > len(text) {
+		return false
+	}
+	_, ok := uuid(text[:copy(text[:], value)])
+	return ok
+}
+
+// apply normalises a value in place and returns the result. ok is false if the rule
+// wants a UUID and the value is not one.
+func (r Rule) apply(b []byte) ([]byte, bool) {
+	if r&Trim != 0 {
+		b = trimmed(b)
+	}
+	if r&UUID != 0 {
+		return uuid(b) // UUID digits have no case, so Lower has no effect
+	}
+	if r&Lower != 0 {
+		for i, c := range b {
+			if c-'A' < 26 {
+				b[i] = c | 0x20
+			}
+		}
+	}
+	return b, true
+}
+
+func trimmed(b []byte) []byte {
+	for len(b) > 0 && isSpace(b[0]) {
+		b = b[1:]
+	}
+	for len(b) > 0 && isSpace(b[len(b)-1]) {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+func isSpace(c byte) bool { return c == ' ' || c-'\t' < 5 }
+
+const (
+	urn     = "urn:uuid:"
+	maxUUID = len(urn) + 36
+)
+
+// uuid turns the text of a UUID into its bytes, in the text's memory.
+func uuid(b []byte) ([]byte, bool) {
+	switch n := len(b); {
+	case n > len(urn) && strings.EqualFold(string(b[:len(urn)]), urn):
+		b = b[len(urn):]
+	case n > 2 && b[0] == '{' && b[n-1] == '}':
+		b = b[1 : n-1]
+	}
+	dashes := len(b) == 36 && b[8] == '-' && b[13] == '-' && b[18] == '-' && b[23] == '-'
+	if len(b) != 32 && !dashes {
+		return nil, false
+	}
+	out := b[:16] // each byte is written before the digits that are still to be read
+	i := 0
+	for k := range out {
+		if dashes && (i == 8 || i == 13 || i == 18 || i == 23) {
+			i++
+		}
+		hi, lo := nibble(b[i]), nibble(b[i+1])
+		if hi|lo > 15 {
+			return nil, false
+		}
+		out[k] = hi<<4 | lo
+		i += 2
+	}
+	return out, true
+}
+
+// nibble returns the value of a hexadecimal digit, or more than 15 if c is not one.
+func nibble(c byte) byte {
+	switch {
+	case c-'0' < 10:
+		return c - '0'
+	case c|0x20-'a' < 6:
+		return c | 0x20 - 'a' + 10
+	}
+	return 0xff
+}
+
+// ErrNoUUID is wrapped by errors about an ID that is not a UUID, under a rule with
+// UUID.
+var ErrNoUUID = fault.Errorf("under {Normalize uuid} each ID is one")
+
+// IDs returns an error if a row of the batch has a value that cannot be an ID. at
+// is the batch's place for the error.
+func (b *Batch) IDs(at fault.At) error {
+	if len(b.noUUIDs) == 0 {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.ErrMismatch, At: at, What: "a value that is no UUID", Want: "32 hexadecimal digits, as 8-4-4-4-12 or without dashes", Err: ErrNoUUID,
+		Hint: "the rule applies to every column of strings in the key; to ignore white space around UUIDs, use trim,uuid",
+	}
+}

@@ -1,0 +1,106 @@
+package cloud
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	azblob "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+)
+
+// azureSink writes block blobs.
+type azureSink struct{ client *container.Client }
+
+// absent is the condition that the blob does not exist yet.
+func absent(replace bool) *azblob.AccessConditions {
+	if replace {
+		return nil
+	}
+	return &azblob.AccessConditions{ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}}
+}
+
+func azureMark(mark string) map[string]*string { return map[string]*string{markKey: &mark} }
+
+func azureHeaders() *azblob.HTTPHeaders {
+	return &azblob.HTTPHeaders{BlobContentType: to.Ptr(contentType)}
+}
+
+func (k azureSink) put(ctx context.Context, key string, body []byte, mark string, replace bool) error {
+	_, err := k.client.NewBlockBlobClient(key).Upload(ctx, streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
+		Metadata: azureMark(mark), HTTPHeaders: azureHeaders(), AccessConditions: absent(replace),
+	})
+	return err
+}
+
+func (k azureSink) begin(_ context.Context, key, mark string) (upload, error) {
+	return &azureUpload{blob: k.client.NewBlockBlobClient(key), mark: mark}, nil
+}
+
+func (k azureSink) marked(ctx context.Context, key string) (string, error) {
+	p, err := k.client.NewBlobClient(key).GetProperties(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	for name, value := range p.Metadata { // whose case is lost on the way
+		if strings.EqualFold(name, markKey) && value != nil {
+			return *value, nil
+		}
+	}
+	return "", nil
+}
+
+func (k azureSink) remove(ctx context.Context, key, identity string) error {
+	var o azblob.DeleteOptions
+	if identity != "" {
+		o.AccessConditions = &azblob.AccessConditions{ModifiedAccessConditions: &azblob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(`"` + identity + `"`))}}
+	}
+	_, err := k.client.NewBlobClient(key).Delete(ctx, &o)
+	return err
+}
+
+// azureUpload is a list of blocks. Blocks that are in no list are dropped by the
+// service, when another writer commits the blob or a week later.
+type azureUpload struct {
+	blob *blockblob.Client
+	mark string
+
+	mu    sync.Mutex
+	parts int
+}
+
+func (*azureUpload) serial() bool                { return false }
+func (*azureUpload) abort(context.Context) error { return nil }
+func (*azureUpload) release()                    {}
+
+// block returns the name of a block, which no other writer uses. All names of a
+// blob must have the same length.
+func (u *azureUpload) block(n int) string {
+	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%s-%08d", u.mark, n))
+}
+
+func (u *azureUpload) part(ctx context.Context, n int, body []byte) error {
+	u.mu.Lock()
+	u.parts = max(u.parts, n+1)
+	u.mu.Unlock()
+	_, err := u.blob.StageBlock(ctx, u.block(n), streaming.NopCloser(bytes.NewReader(body)), nil)
+	return err
+}
+
+func (u *azureUpload) complete(ctx context.Context, replace bool) error {
+	var blocks []string
+	for n := range u.parts {
+		blocks = append(blocks, u.block(n))
+	}
+	_, err := u.blob.CommitBlockList(ctx, blocks, &blockblob.CommitBlockListOptions{
+		Metadata: azureMark(u.mark), HTTPHeaders: azureHeaders(), AccessConditions: absent(replace),
+	})
+	return err
+}

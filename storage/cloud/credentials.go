@@ -1,0 +1,147 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"golang.org/x/oauth2"
+
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+)
+
+// Credentials permit access to a bucket: for S3 an access key, for Google and Azure a token.
+type Credentials struct {
+	AccessKeyID, SecretAccessKey string
+	SessionToken                 string    // of temporary access keys; else empty
+	Token                        string    // an OAuth 2.0 access token
+	Expires                      time.Time // zero: never
+}
+
+// String keeps credentials out of logs.
+func (Credentials) String() string { return redacted }
+
+// GoString is String for %#v.
+func (Credentials) GoString() string { return redacted }
+
+// mostMargin is how long before their end credentials are renewed. Those that are valid for
+// a short time are renewed after four fifths of it.
+const mostMargin = time.Minute
+
+// credentialsError reports that Options.Credentials has failed. Requests are not sent again
+// for it.
+type credentialsError struct {
+	bucket string
+	err    error
+}
+
+func (e *credentialsError) Error() string { return e.bucket + ": no credentials: " + e.err.Error() }
+func (e *credentialsError) Unwrap() error { return e.err }
+
+// credentials are those of a bucket. It asks Options.Credentials once until they expire.
+type credentials struct {
+	bucket string // its URL
+	ask    func(ctx context.Context, bucket string) (Credentials, error)
+	whole  func(Credentials) error // returns an error if a part is missing
+
+	mu    sync.Mutex
+	last  Credentials
+	renew time.Time // when to ask again; zero: never
+	there bool
+}
+
+// credentials returns those of Options.Credentials, nil without.
+func (b *bucket) credentials(whole func(Credentials) error) *credentials {
+	if b.s.opts.Credentials == nil {
+		return nil
+	}
+	return &credentials{bucket: strings.TrimRight(b.place.String(), "/"), ask: b.s.opts.Credentials, whole: whole}
+}
+
+// accessKey returns an error if the credentials have no access key.
+func accessKey(c Credentials) error {
+	if c.AccessKeyID == "" || c.SecretAccessKey == "" {
+		return errors.New("want an access key and its secret")
+	}
+	return nil
+}
+
+// token returns an error if the credentials have no token.
+func token(c Credentials) error {
+	if c.Token == "" {
+		return errors.New("want a token")
+	}
+	return nil
+}
+
+// get returns the credentials, and when to ask for them again.
+func (c *credentials) get(ctx context.Context) (Credentials, time.Time, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.there && (c.renew.IsZero() || now.Before(c.renew)) {
+		return c.last, c.renew, nil
+	}
+	fresh, err := c.ask(ctx, c.bucket)
+	if err == nil {
+		err = c.whole(fresh)
+	}
+	if err == nil && !fresh.Expires.IsZero() && !fresh.Expires.After(now) {
+		err = fmt.Errorf("they have expired at %s%w", fresh.Expires.UTC().Format(time.RFC3339), quiet.Error{Err: ErrAgain})
+	}
+	switch {
+	case err == nil:
+		c.last, c.renew, c.there = fresh, time.Time{}, true
+		if valid := fresh.Expires.Sub(now); !fresh.Expires.IsZero() {
+			c.renew = fresh.Expires.Add(-min(mostMargin, valid/5))
+		}
+	case c.there && now.Before(c.last.Expires): // they are still valid for a moment
+		return c.last, c.last.Expires, nil
+	default:
+		return Credentials{}, time.Time{}, &credentialsError{c.bucket, err}
+	}
+	return c.last, c.renew, nil
+}
+
+// Retrieve implements [aws.CredentialsProvider].
+func (c *credentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	got, until, err := c.get(ctx)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	return aws.Credentials{
+		AccessKeyID: got.AccessKeyID, SecretAccessKey: got.SecretAccessKey, SessionToken: got.SessionToken,
+		Source: "bloomjoin", CanExpire: !until.IsZero(), Expires: until,
+	}, nil
+}
+
+// Token implements [oauth2.TokenSource] for Google.
+func (c *credentials) Token() (*oauth2.Token, error) {
+	got, _, err := c.get(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return &oauth2.Token{AccessToken: got.Token, TokenType: "Bearer"}, nil
+}
+
+// unknownValidity is how long the client of Azure keeps a token that never expires before
+// it asks for it again.
+const unknownValidity = time.Hour
+
+// GetToken implements [azcore.TokenCredential].
+func (c *credentials) GetToken(ctx context.Context, _ policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	got, until, err := c.get(ctx)
+	if err != nil {
+		return azcore.AccessToken{}, err
+	}
+	if until.IsZero() {
+		until = time.Now().Add(unknownValidity)
+	}
+	return azcore.AccessToken{Token: got.Token, ExpiresOn: until}, nil
+}

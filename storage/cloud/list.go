@@ -1,0 +1,348 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// List implements [storage.Source] as [storage.Local] does. Objects come from lists
+// alone, with no request for each.
+func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error) {
+	stopped.Needs(ctx, "Store.List")
+	objects, _, err := s.ListManifests(ctx, given)
+	return objects, err
+}
+
+// ListManifests implements [storage.ManifestLister].
+func (s *Store) ListManifests(ctx context.Context, given string) (objects []storage.Object, manifests []string, err error) {
+	stopped.Needs(ctx, "Store.ListManifests")
+	if err := s.made(); err != nil {
+		return nil, nil, err
+	}
+	n, err := parse(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n.local {
+		if l, ok := s.opts.Local.(storage.ManifestLister); ok {
+			objects, manifests, err = l.ListManifests(ctx, n.key)
+		} else {
+			objects, err = s.opts.Local.List(ctx, n.key)
+		}
+		for i := range manifests {
+			manifests[i] = localObject(n, storage.Object{Name: manifests[i]}).Name
+		}
+		objects, err = localObjects(n)(objects, err)
+		return objects, manifests, err
+	}
+	b, err := s.bucketOf(ctx, n.place)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := outputs{}
+	objects, err = b.find(ctx, n, seen)
+	for _, dir := range slices.Sorted(maps.Keys(seen)) {
+		manifests = append(manifests, n.of(dir))
+	}
+	return objects, manifests, err
+}
+
+// outputs are the keys of directories of manifests that were seen in lists.
+type outputs map[string]bool
+
+// see records the directories of manifests that a key leads through, below a prefix.
+func (o outputs) see(key, prefix string) {
+	if !strings.Contains(key[len(prefix):], address.ManifestSuffix+"/") {
+		return
+	}
+	for i, c := range []byte(key) {
+		if i > len(prefix) && c == '/' && strings.HasSuffix(key[:i], address.ManifestSuffix) {
+			o[key[:i]] = true
+		}
+	}
+}
+
+// find lists what a name in a bucket stands for.
+func (b *bucket) find(ctx context.Context, n name, seen outputs) ([]storage.Object, error) {
+	if n.scheme == schemeHTTP {
+		e, err := b.stat(ctx, n.key)
+		if err != nil {
+			return nil, err
+		}
+		return []storage.Object{e.object(n.given, lastElement(n.key))}, nil
+	}
+	if n.key != "" && !strings.HasSuffix(n.key, "/") {
+		e, err := b.stat(ctx, n.key)
+		if err == nil {
+			return []storage.Object{e.object(n.given, path.Base(n.key))}, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	if glob.Is(n.key) {
+		if !strings.ContainsAny(n.key, "*?[") { // braces may be a name's own
+			objects, err := b.walk(ctx, n, below(n.key), "", seen)
+			if !errors.Is(err, fs.ErrNotExist) {
+				return objects, err
+			}
+		}
+		return b.glob(ctx, n, seen)
+	}
+	if err := b.plainTables(ctx, n, below(n.key)); err != nil {
+		return nil, err
+	}
+	return b.walk(ctx, n, below(n.key), "", seen)
+}
+
+// Tree implements [storage.Storage].
+func (s *Store) Tree(ctx context.Context, dir string) (objects []storage.Object, err error) {
+	stopped.Needs(ctx, "Store.Tree")
+	if err := s.made(); err != nil {
+		return nil, err
+	}
+	n, err := parse(dir)
+	if err != nil {
+		return nil, err
+	}
+	if n.local {
+		return localObjects(n)(s.opts.Local.Tree(ctx, n.key))
+	}
+	if err := n.readOnly(); err != nil { // nothing can be listed
+		return nil, err
+	}
+	b, err := s.bucketOf(ctx, n.place)
+	if err != nil {
+		return nil, err
+	}
+	prefix := below(n.key)
+	err = b.list(ctx, prefix, "", pageSize, func(e entry) bool {
+		if !e.dir && !placeholder(e.key) {
+			objects = append(objects, e.object(n.of(e.key), e.key[len(prefix):]))
+		}
+		return true
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // no such bucket
+	}
+	return objects, err
+}
+
+// localObjects gives objects of a file URL URLs as names again.
+func localObjects(n name) func([]storage.Object, error) ([]storage.Object, error) {
+	return func(objects []storage.Object, err error) ([]storage.Object, error) {
+		for i := range objects {
+			objects[i] = localObject(n, objects[i])
+		}
+		return objects, err
+	}
+}
+
+// of returns the name of another key of the same bucket, in the spelling of n.
+func (n name) of(key string) string {
+	base := strings.TrimSuffix(n.given, n.key)
+	if !strings.HasSuffix(base, "/") {
+		base += "/" // the name of a bucket
+	}
+	return base + key
+}
+
+// placeholder reports whether a key stands for a directory: consoles and Hadoop
+// create such objects.
+func placeholder(key string) bool {
+	return strings.HasSuffix(key, "/") || strings.HasSuffix(key, "_$folder$")
+}
+
+// walk lists the data below a prefix, whose Rel begins with base.
+func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen outputs) (objects []storage.Object, err error) {
+	var any bool
+	var refused error
+	err = b.list(ctx, prefix, "", pageSize, func(e entry) bool {
+		any = true
+		seen.see(e.key, prefix)
+		rel := e.key[len(prefix):]
+		if format, dir, mark := tableOf(rel); format != "" {
+			refused = notPlain(n.of(prefix+dir), format, mark)
+			return false
+		}
+		if !e.dir && !placeholder(e.key) && !glob.Marked("", rel) {
+			o := e.object(n.of(e.key), base+rel)
+			o.Found = true
+			objects = append(objects, o)
+		}
+		return true
+	})
+	switch dir := strings.TrimRight(Redact(n.of(prefix)), "/"); {
+	case err != nil:
+		return nil, err
+	case refused != nil:
+		return nil, refused
+	case !any && prefix != "":
+		return nil, &storage.NotExistError{Name: dir}
+	case len(objects) == 0:
+		return nil, fmt.Errorf("directory %s holds %w (name the directory with the data)", dir, storage.ErrNoFiles)
+	}
+	sort.Slice(objects, func(i, j int) bool { return objects[i].Rel < objects[j].Rel })
+	return objects, nil
+}
+
+// glob lists the objects that match a pattern, and those below a matching directory.
+func (b *bucket) glob(ctx context.Context, n name, seen outputs) (objects []storage.Object, err error) {
+	pattern := strings.TrimRight(n.key, "/")
+	if err := glob.Check(pattern); err != nil {
+		return nil, fmt.Errorf("pattern %s: %w", n.given, err)
+	}
+	if glob.Deep(pattern) {
+		objects, err = b.below(ctx, n, pattern, seen)
+	} else {
+		objects, err = b.beside(ctx, n, pattern, seen)
+	}
+	if err == nil && len(objects) == 0 {
+		err = fmt.Errorf("pattern %s: it matches no object (check the address, and quote the pattern)%w", n.given, quiet.Error{Err: fs.ErrNotExist})
+	}
+	sort.Slice(objects, func(i, j int) bool { return objects[i].Name < objects[j].Name })
+	return objects, err
+}
+
+// below lists what matches a pattern with **, see [storage.Local].
+func (b *bucket) below(ctx context.Context, n name, pattern string, seen outputs) (objects []storage.Object, err error) {
+	root := glob.Static(pattern)
+	all, err := b.walk(ctx, n, root, "", seen)
+	if err != nil && !errors.Is(err, storage.ErrNoFiles) && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, o := range all {
+		if _, ok := glob.Top(pattern, root+o.Rel); ok {
+			objects = append(objects, o)
+		}
+	}
+	return objects, nil
+}
+
+// beside lists what matches a pattern without **.
+func (b *bucket) beside(ctx context.Context, n name, pattern string, seen outputs) (objects []storage.Object, err error) {
+	prefix := glob.Prefix(pattern)
+	delimiter := ""
+	if !strings.Contains(pattern[len(prefix):], "/") {
+		delimiter = "/" // only the last element is a pattern, so objects below other directories need not be listed
+	}
+	dirs := map[string]bool{}
+	err = b.list(ctx, prefix, delimiter, pageSize, func(e entry) bool {
+		seen.see(e.key, glob.Static(pattern))
+		top, ok := glob.Top(pattern, e.key)
+		if !ok || glob.Marked(pattern, top) {
+			return true
+		}
+		switch {
+		case len(top) < len(e.key):
+			dirs[top] = true
+		case !e.dir && !placeholder(e.key):
+			objects = append(objects, e.object(n.of(e.key), path.Base(e.key)))
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	found, err := b.walkAll(ctx, n, slices.Sorted(maps.Keys(dirs)), seen)
+	if err != nil {
+		return nil, err
+	}
+	return append(objects, found...), nil
+}
+
+// walkAll lists the data below directories, whose Rels begin with their names.
+func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen outputs) ([]storage.Object, error) {
+	prefixes := make([]string, len(dirs))
+	for i, dir := range dirs {
+		prefixes[i] = dir + "/"
+	}
+	if err := b.plainTables(ctx, n, prefixes...); err != nil {
+		return nil, err
+	}
+	lists, saw := make([][]storage.Object, len(dirs)), make([]outputs, len(dirs))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(b.s.opts.Requests)
+	for i, dir := range dirs {
+		g.Go(func() (err error) {
+			saw[i] = outputs{}
+			lists[i], err = b.walk(ctx, n, prefixes[i], path.Base(dir)+"/", saw[i])
+			return err
+		})
+	}
+	err := g.Wait()
+	for _, one := range saw {
+		maps.Copy(seen, one)
+	}
+	return slices.Concat(lists...), err
+}
+
+// tableOf reports whether a key is part of the metadata of a table format, whose
+// Parquet files may hold rows that have been deleted or replaced since. rel is the
+// path below the directory that is read, dir the path of the table there.
+func tableOf(rel string) (format, dir, mark string) {
+	elements := strings.Split(rel, "/")
+	for i, element := range elements[:len(elements)-1] {
+		switch {
+		case element == "_delta_log":
+			format, mark = "Delta Lake", element
+		case element == ".hoodie":
+			format, mark = "Hudi", element
+		case element == "metadata" && i == len(elements)-2 && strings.HasSuffix(elements[i+1], ".metadata.json"):
+			format, mark = "Iceberg", "metadata/*.metadata.json"
+		case storage.Marker(element):
+			return "", "", ""
+		default:
+			continue
+		}
+		return format, strings.Join(elements[:i], "/"), mark
+	}
+	return "", "", ""
+}
+
+// plainTables refuses directories that are partitions of tables of such formats.
+func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) error {
+	checked := map[string]bool{}
+	for _, prefix := range prefixes {
+		dir, _, ok := hive.Cut(prefix)
+		if !ok || checked[dir] {
+			continue
+		}
+		checked[dir] = true
+		for _, mark := range []string{"_delta_log/", ".hoodie/", "metadata/"} {
+			var refused error
+			err := b.list(ctx, dir+mark, "/", pageSize, func(e entry) bool {
+				if format, _, mark := tableOf(e.key[len(dir):]); format != "" {
+					refused = notPlain(n.of(dir), format, mark)
+				}
+				return refused == nil
+			})
+			if err := errors.Join(err, refused); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func notPlain(dir, format, mark string) error {
+	return fault.Unsupported(fault.At{File: strings.TrimRight(Redact(dir), "/")}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", format, mark).
+		WithHint("write the table's current rows to Parquet first, or name the files that are current")
+}

@@ -1,0 +1,163 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// fill returns a Store whose bucket mem://b has objects of these keys.
+func fill(t *testing.T, keys ...string) *Store {
+	t.Helper()
+	s := New(Options{})
+	t.Cleanup(func() { _ = s.Close() })
+	b, err := s.bucketOf(t.Context(), place{scheme: schemeMem, bucket: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		if err := b.WriteAll(t.Context(), k, []byte(k), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func rels(objects []storage.Object) string {
+	var all []string
+	for _, o := range objects {
+		if o.Found {
+			o.Rel = "?" + o.Rel
+		}
+		all = append(all, o.Rel)
+	}
+	return strings.Join(all, " ")
+}
+
+// Patterns match as those of local files do, and need few requests.
+func TestGlob(t *testing.T) {
+	s := fill(t, "log/dt=1/a", "log/dt=1/_tmp", "log/dt=2/b", "log/dt=2/sub/c", "log/_x/d", "log/e", "log/.hidden", "log/old_$folder$",
+		"log/x%20y/f", "log/[z]/g", "logs/h", "log/a*b")
+	for pattern, want := range map[string]struct {
+		rels  string
+		lists int64
+	}{
+		"log/*/*":        {"a b ?sub/c g f", 5},
+		"log/dt=*/a":     {"a", 1},
+		"log/dt=?":       {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 6},
+		"log/dt=?/":      {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 6},
+		"log/*":          {"?[z]/g a*b ?dt=1/a ?dt=2/b ?dt=2/sub/c e ?x%20y/f", 8},
+		"log/_*/*":       {"d", 1},
+		"log/.hid*":      {".hidden", 1},
+		"log*/[eh]":      {"e h", 1},
+		"log/x%20y/*":    {"f", 1},
+		`log/\[z\]/*`:    {"g", 1},
+		"log/a*b":        {"a*b", 0}, // the object of that name
+		"*/dt=[12]/[ab]": {"a b", 1},
+
+		"log/**/[abc]":       {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 1},
+		"log/dt=*/**":        {"?dt=1/a ?dt=2/b ?dt=2/sub/c", 1},
+		"**/sub/*":           {"?log/dt=2/sub/c", 1},
+		"log/{dt=1,x%20y}/*": {"a f", 1},
+		"log/dt=[!1]/b":      {"b", 1},
+	} {
+		before := s.Stats().Requests.List
+		objects, err := s.List(t.Context(), "mem://b/"+pattern)
+		if err != nil {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		got := strings.Fields(rels(objects))
+		wanted := strings.Fields(want.rels)
+		slices.Sort(got)
+		slices.Sort(wanted)
+		if lists := s.Stats().Requests.List - before; !slices.Equal(got, wanted) || lists > want.lists {
+			t.Errorf("%s: %v in %d lists, want %v in %d", pattern, got, lists, wanted, want.lists)
+		}
+	}
+	for pattern, text := range map[string]string{"log/q*": "matches no object", "log/[": "pattern", "none/*": "matches no object"} {
+		if _, err := s.List(t.Context(), "mem://b/"+pattern); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+	if _, err := s.List(t.Context(), "mem://b/log/q*"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A directory is listed in pages, with no request for each of its objects.
+func TestListMany(t *testing.T) {
+	var keys []string
+	for i := range 2500 {
+		keys = append(keys, fmt.Sprintf("log/%05d", i))
+	}
+	s := fill(t, keys...)
+	objects, err := s.List(t.Context(), "mem://b/log/")
+	if err != nil || len(objects) != 2500 {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	for i, o := range objects {
+		if o.Name != "mem://b/"+keys[i] || o.Rel != keys[i][4:] || o.Size != 9 || o.Identity == "" || o.ModTime.IsZero() || !o.Found {
+			t.Fatalf("%+v", o)
+		}
+	}
+	if r := s.Stats().Requests; r.Total() != 3 || r.List != 3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A name with keys below it is a directory, the bucket too.
+func TestDirectories(t *testing.T) {
+	s := fill(t, "a/b/c", "a/b", "a/d/", "e", "m/_SUCCESS")
+	for name, want := range map[string]string{"": "?a/b ?a/b/c ?e", "/": "?a/b ?a/b/c ?e", "/a": "?b ?b/c", "/a/": "?b ?b/c", "/a/b": "b", "/a/b/": "?c"} {
+		objects, err := s.List(t.Context(), "mem://b"+name)
+		if got := rels(objects); err != nil || got != want {
+			t.Errorf("%q: %s, %v; want %s", name, got, err, want)
+		}
+		for _, o := range objects {
+			if _, err := s.Stat(t.Context(), o.Name); err != nil {
+				t.Errorf("%+v: %v", o, err)
+			}
+		}
+		if o, err := s.Stat(t.Context(), "mem://b"+name); err != nil || o.Type.IsDir() == (name == "/a/b") {
+			t.Errorf("%q: %+v, %v", name, o, err)
+		}
+	}
+	for name, kind := range map[string]error{"/a/d": storage.ErrNoFiles, "/m": storage.ErrNoFiles, "/x/": fs.ErrNotExist, "/e/": fs.ErrNotExist} {
+		if _, err := s.List(t.Context(), "mem://b"+name); !errors.Is(err, kind) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"/x", "/e/"} {
+		if _, err := s.Stat(t.Context(), "mem://b"+name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if tree, err := s.Tree(t.Context(), "mem://b"); err != nil || rels(tree) != "a/b a/b/c e m/_SUCCESS" {
+		t.Errorf("%s, %v", rels(tree), err)
+	}
+}
+
+// Tables of formats whose files are not all current are refused, also when a
+// partition of one is named.
+func TestTables(t *testing.T) {
+	s := fill(t, "delta/_delta_log/0.json", "delta/dt=1/a", "hudi/x/.hoodie/p", "hudi/x/a", "ice/metadata/v1.metadata.json", "ice/data/a",
+		"plain/metadata/a", "plain/_tmp/_delta_log/x", "plain/dt=1/b")
+	for dir, format := range map[string]string{"delta": "Delta Lake", "delta/dt=1": "Delta Lake", "hudi": "Hudi", "ice/": "Iceberg", "*": "", "del*": "Delta Lake", "plain": "", "plain/dt=1": ""} {
+		_, err := s.List(t.Context(), "mem://b/"+dir)
+		switch {
+		case dir == "*":
+			if !errors.Is(err, fault.ErrUnsupported) {
+				t.Errorf("%s: %v", dir, err)
+			}
+		case format == "" && err != nil, format != "" && (!errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), format)):
+			t.Errorf("%s: %v, want %q", dir, err, format)
+		}
+	}
+}

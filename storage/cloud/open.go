@@ -1,0 +1,126 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Stat implements [storage.Source].
+func (s *Store) Stat(ctx context.Context, given string) (storage.Object, error) {
+	stopped.Needs(ctx, "Store.Stat")
+	if err := s.made(); err != nil {
+		return storage.Object{}, err
+	}
+	n, err := parse(given)
+	if err != nil {
+		return storage.Object{}, err
+	}
+	if n.local {
+		o, err := s.opts.Local.Stat(ctx, n.key)
+		return localObject(n, o), err
+	}
+	b, err := s.bucketOf(ctx, n.place)
+	if err != nil {
+		return storage.Object{}, err
+	}
+	if n.scheme == schemeHTTP || n.key != "" && !strings.HasSuffix(n.key, "/") {
+		e, err := b.stat(ctx, n.key)
+		switch {
+		case err == nil:
+			return e.object(given, ""), nil
+		case n.scheme == schemeHTTP || !errors.Is(err, fs.ErrNotExist):
+			return storage.Object{}, err
+		}
+	}
+	if err := b.dir(ctx, n); err != nil {
+		return storage.Object{}, err
+	}
+	return storage.Object{Name: given, Type: fs.ModeDir}, nil
+}
+
+// dir returns an error that wraps fs.ErrNotExist unless the name is a directory.
+func (b *bucket) dir(ctx context.Context, n name) error {
+	found := n.key == "" // the bucket itself: listing it shows that it exists
+	err := b.list(ctx, below(n.key), "", 1, func(entry) bool { found = true; return false })
+	if err == nil && !found {
+		err = &storage.NotExistError{Name: Redact(n.given)}
+	}
+	return err
+}
+
+// below returns the prefix of the keys in a directory.
+func below(key string) string {
+	if key = strings.TrimRight(key, "/"); key == "" {
+		return ""
+	}
+	return key + "/"
+}
+
+// localObject gives an object of a file URL a URL as name again.
+func localObject(n name, o storage.Object) storage.Object {
+	if isFile(n.given) && o.Name != "" {
+		o.Name = fileURL(o.Name)
+	}
+	return o
+}
+
+// Open implements [storage.Source]. An object that has an identity is opened without
+// a request; if it has another one by now, the first read fails.
+func (s *Store) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	stopped.Needs(ctx, "Store.Open")
+	if err := s.made(); err != nil {
+		return nil, err
+	}
+	n, err := parse(o.Name)
+	if err != nil {
+		return nil, err
+	}
+	if n.local {
+		local := o
+		local.Name = n.key
+		r, err := s.opts.Local.Open(ctx, local)
+		if err != nil || !isFile(o.Name) {
+			return r, err
+		}
+		return fileReader{r, n}, nil
+	}
+	if o.Identity == "" {
+		now, err := s.Stat(ctx, o.Name)
+		if err != nil {
+			return nil, err
+		}
+		if now.Type.IsDir() {
+			return nil, &storage.NotExistError{Name: Redact(o.Name)}
+		}
+		now.Rel, now.Found = o.Rel, o.Found
+		o = now
+	}
+	b, err := s.bucketOf(ctx, n.place)
+	if err != nil {
+		return nil, err
+	}
+	return b.open(ctx, o, n.key), nil
+}
+
+type fileReader struct {
+	storage.Reader
+	n name
+}
+
+func (r fileReader) Object() storage.Object { return localObject(r.n, r.Reader.Object()) }
+func (r fileReader) Rest() error            { return objects.Rest(r.Reader) }
+func (r fileReader) Changed() error         { return objects.Changed(r.Reader) }
+
+// Map implements [storage.Mapper] if the local reader does.
+func (r fileReader) Map() ([]byte, func() error, error) {
+	if m, ok := r.Reader.(storage.Mapper); ok {
+		return m.Map()
+	}
+	return nil, nil, errors.ErrUnsupported
+}

@@ -1,0 +1,73 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/storage/cloud/internal/fetch"
+)
+
+// source sends the requests for one version of an object.
+type source struct {
+	b   *bucket
+	key string
+	o   storage.Object
+}
+
+// Get implements [fetch.Source].
+func (s *source) Get(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	return s.b.read(ctx, s.o, s.key, off, n)
+}
+
+// Again implements [fetch.Source].
+func (s *source) Again(ctx context.Context, err error, attempt int, since time.Time) error {
+	var f *failure
+	if !errors.As(err, &f) && !errors.Is(err, storage.ErrChanged) { // the connection broke
+		err = s.b.failed(new(call), s.key, err)
+	}
+	return s.b.s.again(ctx, err, attempt, since)
+}
+
+// reader is a [storage.Reader] of an object in a bucket.
+type reader struct {
+	of      storage.Object
+	fetched *fetch.Object
+}
+
+var (
+	_ storage.Prefetcher = (*reader)(nil)
+	_ storage.Rester     = (*reader)(nil)
+)
+
+func (b *bucket) open(ctx context.Context, o storage.Object, key string) *reader {
+	return &reader{o, b.s.queue.Open(ctx, &source{b, key, o}, o.Size, &b.link)}
+}
+
+// Object implements [storage.Reader].
+func (r *reader) Object() storage.Object { return r.of }
+
+// ReadAt implements [io.ReaderAt].
+func (r *reader) ReadAt(p []byte, off int64) (int, error) { return r.fetched.ReadAt(p, off) }
+
+// Prefetch implements [storage.Prefetcher].
+func (r *reader) Prefetch(ranges []storage.Range) (release func()) {
+	return r.fetched.Prefetch(ranges)
+}
+
+// Gap implements [storage.Prefetcher].
+func (r *reader) Gap() int64 { return r.fetched.Gap() }
+
+// Rest implements [storage.Rester]: it drops fetched bytes that were not announced.
+func (r *reader) Rest() error {
+	r.fetched.Rest()
+	return nil
+}
+
+// Close implements [io.Closer].
+func (r *reader) Close() error {
+	r.fetched.Close()
+	return nil
+}

@@ -1,0 +1,96 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	mostPause  = 20 * time.Second
+	// patience ends the attempts to send a request, counted from its first failure or
+	// last progress.
+	patience = 2 * time.Minute
+	// refusedTries and refusedPause are for connections that a host refuses before it has
+	// answered any request: as a rule its address is wrong, or nothing is running there.
+	refusedTries = 3
+	refusedPause = time.Second
+)
+
+// do sends a request of an SDK, again if it has failed for a reason that may pass.
+func (s *Store) do(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
+	var since time.Time
+	for attempt := 0; ; attempt++ {
+		err := s.once(ctx, b, k, key, f)
+		if err == nil {
+			return nil
+		}
+		if attempt == 0 {
+			since = time.Now()
+		}
+		if err := s.again(ctx, err, attempt, since); err != nil {
+			return err
+		}
+	}
+}
+
+// once sends a request when fewer than Options.Requests are under way.
+func (s *Store) once(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
+	if err := s.queue.Acquire(ctx); err != nil {
+		return err
+	}
+	defer s.queue.Release()
+	switch k {
+	case list, head, del: // short, so one that does not end is sent again
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience/2)
+		defer cancel()
+	}
+	ctx, c := withCall(ctx, k)
+	s.note(b, k)
+	err := f(ctx)
+	var known *fault.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	if without := (*credentialsError)(nil); errors.As(err, &without) {
+		return without
+	}
+	return b.failed(c, key, err)
+}
+
+// again waits until a request should be sent again. It returns the final error if it
+// should not be.
+func (s *Store) again(ctx context.Context, err error, attempt int, since time.Time) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var f *failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	if !f.transient() || attempt >= s.opts.Retries {
+		return f.report()
+	}
+	pause := max(rand.N(min(firstPause<<min(attempt, 16), mostPause)), f.after)
+	if f.refused != nil {
+		if time.Since(*f.refused) >= (refusedTries-1)*refusedPause { // also if that was in other calls
+			return f.report()
+		}
+		pause = refusedPause
+	}
+	if time.Since(since)+pause > patience {
+		return f.report()
+	}
+	s.stats.retries.Add(1)
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,199 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/storage/cloud/internal/fetch"
+)
+
+// Options configures a [Store]. The zero value is ready to use.
+type Options struct {
+	// Requests limits the requests that are under way at once. 0: 64.
+	Requests int
+	// Memory limits the bytes that are fetched ahead and not read yet, and those
+	// that are written and not uploaded yet. A read never waits for memory, and a
+	// writer always gets one part, so current reads and writes can exceed the
+	// limit. 0: 256 MiB.
+	Memory int64
+	// Retries is how often a request is sent again before it counts as failed. 0: 8;
+	// negative: never.
+	Retries int
+	// Local holds names that are not URLs. nil: the file system.
+	Local storage.Storage
+
+	// Region is the region of S3 buckets. Empty: as the environment and the profile
+	// say, else us-east-1.
+	Region string
+	// Endpoint is the URL of an S3 service other than Amazon's. Buckets are then
+	// addressed by path. Empty: as the environment and the profile say.
+	Endpoint string
+	// Profile is the section of the AWS configuration files to use. Empty: as the
+	// environment says.
+	Profile string
+	// PathStyle puts the bucket into the path of S3 requests instead of the host.
+	PathStyle bool
+	// Anonymous sends requests without credentials.
+	Anonymous bool
+	// Credentials, if not nil, is asked for the credentials of a bucket, in place of the
+	// environment and configuration files: once, and again shortly before they expire.
+	// bucket is the bucket's URL without a key, as s3://logs. It may be called
+	// concurrently for different buckets.
+	Credentials func(ctx context.Context, bucket string) (Credentials, error)
+	// RequesterPays accepts the costs of reading buckets whose owners don't. For
+	// Google, GOOGLE_CLOUD_PROJECT names the project that pays.
+	RequesterPays bool
+	// SSE is the encryption of objects written to S3: AES256, aws:kms or aws:kms:dsse. Empty:
+	// as the bucket is configured.
+	SSE string
+	// KMSKey is the key of SSE aws:kms and aws:kms:dsse. Empty: the account's.
+	KMSKey string
+}
+
+const (
+	defaultRequests = 64
+	defaultMemory   = 256 << 20
+	defaultRetries  = 8
+)
+
+// Store is a [storage.Storage] whose names are URLs. [New] makes one: methods of the
+// zero value and of nil return an error, or nothing. Its methods may be called from
+// many goroutines at once.
+type Store struct {
+	opts  Options
+	stats counters
+	http  *http.Client // for all clouds; it sends each request once
+	queue *fetch.Queue // of all requests
+	parts *parts       // that are being uploaded
+
+	mu      sync.Mutex
+	buckets map[place]*bucket
+	closed  bool
+}
+
+var (
+	_ storage.Storage    = (*Store)(nil)
+	_ storage.Sweeper    = (*Store)(nil)
+	_ storage.Resolver   = (*Store)(nil)
+	_ storage.Concurrent = (*Store)(nil)
+	_ storage.DirRemover = (*Store)(nil)
+)
+
+// made returns an error unless New has made the store.
+func (s *Store) made() error {
+	if s == nil || s.queue == nil {
+		return errors.New("the store is nil or the zero value: want one from store.New")
+	}
+	return nil
+}
+
+var errClosed = errors.New("the store is closed")
+
+// New returns a Store. It opens no connection and reads no configuration before a
+// URL is used.
+func New(o Options) *Store {
+	if o.Requests <= 0 {
+		o.Requests = defaultRequests
+	}
+	if o.Memory <= 0 {
+		o.Memory = defaultMemory
+	}
+	switch {
+	case o.Retries == 0:
+		o.Retries = defaultRetries
+	case o.Retries < 0:
+		o.Retries = 0
+	}
+	if o.Local == nil {
+		o.Local = storage.Local{}
+	}
+	s := &Store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory}), buckets: map[place]*bucket{}}
+	s.parts = newParts(o.Memory/4, s.queue)
+	s.http = newClient(o.Requests, &s.stats)
+	return s
+}
+
+// Close ends idle connections. Readers and writers must have been closed before.
+func (s *Store) Close() error {
+	if s.made() != nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	var errs []error
+	for _, b := range s.buckets {
+		if b.Bucket != nil {
+			errs = append(errs, b.Close())
+		}
+	}
+	s.queue.Wait()
+	s.http.CloseIdleConnections()
+	return errors.Join(errs...)
+}
+
+// Concurrency implements [storage.Concurrent].
+func (s *Store) Concurrency(name string) int {
+	if s.made() != nil {
+		return 1
+	}
+	if n, err := parse(name); err == nil && n.local {
+		return objects.Concurrency(s.opts.Local, n.key)
+	}
+	return s.opts.Requests
+}
+
+// RemoveDir implements [storage.DirRemover]. Buckets have no directories.
+func (s *Store) RemoveDir(ctx context.Context, name string) error {
+	stopped.Needs(ctx, "Store.RemoveDir")
+	if err := s.made(); err != nil {
+		return err
+	}
+	n, err := parse(name)
+	if err != nil || !n.local {
+		return err
+	}
+	return objects.RemoveDir(ctx, s.opts.Local, n.key)
+}
+
+// Resolve implements [storage.Resolver]: one spelling of the scheme, no slash at the
+// end, no signature.
+func (s *Store) Resolve(name string) string {
+	n, err := parse(name)
+	switch {
+	case err != nil || s.made() != nil:
+		return name
+	case n.local:
+		return objects.Resolve(s.opts.Local, n.key)
+	case n.scheme == schemeHTTP:
+		return Redact(n.key)
+	}
+	return n.place.String() + strings.TrimRight(n.key, "/")
+}
+
+// bucketOf returns the bucket of a name, which it opens if it is the first of it.
+func (s *Store) bucketOf(ctx context.Context, p place) (*bucket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	if b := s.buckets[p]; b != nil {
+		return b, nil
+	}
+	b, err := s.openBucket(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	s.buckets[p] = b
+	return b, nil
+}

@@ -1,0 +1,19 @@
+package cloud
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+)
+
+// Objects in memory and local files keep the promises of package storage.
+func TestCheck(t *testing.T) {
+	s := New(Options{})
+	defer s.Close()
+	for name, dir := range map[string]string{
+		"mem": "mem://bucket/dir", "file": fileURL(filepath.ToSlash(filepath.Join(t.TempDir(), "100% dir"))), "path": filepath.Join(t.TempDir(), "dir"),
+	} {
+		t.Run(name, func(t *testing.T) { storagetest.Check(t, s, dir) })
+	}
+}

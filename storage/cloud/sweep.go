@@ -1,0 +1,89 @@
+package cloud
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+)
+
+// oldUpload is the age from which an unfinished upload counts as abandoned, also if it is
+// not recorded.
+const oldUpload = 24 * time.Hour
+
+// Sweep implements [storage.Sweeper]. In S3 it drops unfinished uploads of the
+// object, or of what is below the directory: those of processes of this
+// machine that have ended, and those older than a day. Google and Azure drop
+// such uploads themselves after a week. Uploads that cannot be listed or dropped stay.
+func (s *Store) Sweep(ctx context.Context, given string) error {
+	stopped.Needs(ctx, "Store.Sweep")
+	if err := s.made(); err != nil {
+		return err
+	}
+	n, err := parse(given)
+	switch {
+	case err != nil:
+		return err
+	case n.local:
+		return objects.Sweep(ctx, s.opts.Local, n.key)
+	case n.scheme != schemeS3:
+		return nil
+	}
+	b, err := s.bucketOf(ctx, n.place)
+	if err != nil {
+		return err
+	}
+	b.sweep(ctx, b.sink.(*s3Sink), n.key)
+	return ctx.Err()
+}
+
+func (b *bucket) sweep(ctx context.Context, k *s3Sink, key string) {
+	wanted := func(other string) bool { return other == key || strings.HasPrefix(other, below(key)) }
+	drop := func(key, id string) bool {
+		err := b.s.do(ctx, b, other, key, func(ctx context.Context) error { return k.abort(ctx, key, id) })
+		return err == nil || lost(err)
+	}
+	living := map[string]bool{} // uploads
+	found, gone := k.records.list()
+	for name, r := range found {
+		switch {
+		case !gone[name]:
+			living[r.Upload] = true
+		case wanted(r.Key) && drop(r.Key, r.Upload):
+			k.records.remove(name)
+		}
+	}
+	for _, u := range b.uploads(ctx, k, strings.TrimRight(key, "/")) {
+		id, old := aws.ToString(u.UploadId), u.Initiated != nil && time.Since(*u.Initiated) > oldUpload
+		if old && !living[id] && wanted(aws.ToString(u.Key)) {
+			drop(aws.ToString(u.Key), id)
+		}
+	}
+}
+
+// uploads lists the unfinished uploads of keys that begin with prefix, as far as
+// the service does.
+func (b *bucket) uploads(ctx context.Context, k *s3Sink, prefix string) (all []types.MultipartUpload) {
+	in := &s3.ListMultipartUploadsInput{Bucket: &k.bucket, Prefix: optional(prefix)}
+	for {
+		var out *s3.ListMultipartUploadsOutput
+		err := b.s.do(ctx, b, other, prefix, func(ctx context.Context) (err error) {
+			out, err = k.client.ListMultipartUploads(ctx, in)
+			return err
+		})
+		if err != nil {
+			return all
+		}
+		all = append(all, out.Uploads...)
+		if !aws.ToBool(out.IsTruncated) || aws.ToString(out.NextKeyMarker) == "" {
+			return all
+		}
+		in.KeyMarker, in.UploadIdMarker = out.NextKeyMarker, out.NextUploadIdMarker
+	}
+}
