@@ -110,6 +110,7 @@ var order = []struct{ pkg, imports string }{
 	{"exact", "exact fault internal/cursor internal/hugepage internal/panics internal/show"},
 	{"storage", "storage fault internal"},
 	{"key", "key bloom exact fault internal"},
+	{"internal/parquet/enc", "fault internal/snappy"},
 	{"internal", "storage key bloom exact fault internal"},
 	{"codec", "codec storage key bloom exact fault internal"},
 	{"dataset", "codec internal/options"},

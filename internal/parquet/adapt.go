@@ -3,8 +3,9 @@ package parquet
 import (
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Adapter converts the pages of one file to another schema, such as a [Union]. It

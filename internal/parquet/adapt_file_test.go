@@ -19,9 +19,10 @@ import (
 	arrowparquet "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
 )
 
 // The oracle: arrow/go writes the rows of a file under the union's schema; its

@@ -164,7 +164,7 @@ func meaning(t *valueType, v []byte) string {
 // values splits PLAIN values.
 func (t *valueType) values(plain []byte) (out [][]byte) {
 	for len(plain) > 0 {
-		n := (&Leaf{Type: t.physical, TypeLength: t.length}).width()
+		n := (&Leaf{Type: t.physical, TypeLength: t.length}).Width()
 		if t.physical == format.ByteArray {
 			n = 4 + int(binary.LittleEndian.Uint32(plain))
 		}

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // LeafAdapter adapts the pages of one column chunk. It is not safe for concurrent
@@ -44,7 +46,7 @@ func (a *LeafAdapter) Nulls(rows int) *Page {
 
 // constantLevels returns n levels v, using buf's memory if it is large enough.
 func constantLevels(buf []uint8, n int, v uint8) []uint8 {
-	buf = grow(buf, n)
+	buf = enc.Reuse(buf, n)
 	for i := range buf {
 		buf[i] = v
 	}
@@ -96,7 +98,7 @@ func (a *LeafAdapter) misfit(p *Page, err error) error {
 	at := a.at
 	at.Page = p.Number
 	if err != nil {
-		return fault.Unsupported(at, "page too large: its values take more than %s as %s", show.Size(MaxPageSize), &a.s.values.to).
+		return fault.Unsupported(at, "page too large: its values take more than %s as %s", show.Size(enc.MaxPageSize), &a.s.values.to).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	w := a.s.values
@@ -141,7 +143,7 @@ func (a *LeafAdapter) mapLevels(p *Page) {
 // the number of entries left.
 func (a *LeafAdapter) collapse(p *Page) int {
 	s := a.s
-	a.rep, a.def = grow(a.rep, p.Values), grow(a.def, p.Values)
+	a.rep, a.def = enc.Reuse(a.rep, p.Values), enc.Reuse(a.def, p.Values)
 	n := 0
 	for i, r := range p.Rep {
 		if r > s.maxRep {

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // leafOf returns the source of leaf i of the target.

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // widening converts PLAIN values of one type to a wider one.
@@ -31,8 +33,8 @@ type widening struct {
 // values are set in it; their output is undefined.
 func (w *widening) all(dst, src []byte, misfits []bool) (out []byte, at int, err error) {
 	n := len(src) / w.width
-	if n > 0 && w.most > MaxPageSize/n {
-		return dst, -1, errExpands
+	if n > 0 && w.most > enc.MaxPageSize/n {
+		return dst, -1, enc.ErrExpands
 	}
 	if cap(dst)-len(dst) < n*w.most {
 		dst = append(make([]byte, 0, len(dst)+n*w.most), dst...)
@@ -96,8 +98,8 @@ func (w *widening) load(values []int64, src []byte) {
 // widest for both. It is nil if they are stored alike.
 func newWidening(from, to *valueType) *widening {
 	w := &widening{from: *from, to: *to, low: math.MinInt64, high: math.MaxInt64, factor: 1}
-	w.width = (&Leaf{Type: from.physical, TypeLength: from.length}).width()
-	w.most = (&Leaf{Type: to.physical, TypeLength: to.length}).width()
+	w.width = (&Leaf{Type: from.physical, TypeLength: from.length}).Width()
+	w.most = (&Leaf{Type: to.physical, TypeLength: to.length}).Width()
 	switch to.physical {
 	case format.Int32:
 		w.write = writeInt32
@@ -134,7 +136,7 @@ func newWidening(from, to *valueType) *widening {
 func signedRange(bits int) (low, high int64) { return -1 << (bits - 1), 1<<(bits-1) - 1 }
 
 func writeInt32(dst []byte, values []int64) []byte {
-	out, tail := extend(dst, 4*len(values))
+	out, tail := enc.Extend(dst, 4*len(values))
 	for i, x := range values {
 		binary.LittleEndian.PutUint32(tail[4*i:], uint32(x))
 	}
@@ -142,7 +144,7 @@ func writeInt32(dst []byte, values []int64) []byte {
 }
 
 func writeInt64(dst []byte, values []int64) []byte {
-	out, tail := extend(dst, 8*len(values))
+	out, tail := enc.Extend(dst, 8*len(values))
 	for i, x := range values {
 		binary.LittleEndian.PutUint64(tail[8*i:], uint64(x))
 	}
@@ -150,7 +152,7 @@ func writeInt64(dst []byte, values []int64) []byte {
 }
 
 func writeFloat(dst []byte, values []int64) []byte {
-	out, tail := extend(dst, 4*len(values))
+	out, tail := enc.Extend(dst, 4*len(values))
 	for i, x := range values {
 		binary.LittleEndian.PutUint32(tail[4*i:], math.Float32bits(float32(x)))
 	}
@@ -158,7 +160,7 @@ func writeFloat(dst []byte, values []int64) []byte {
 }
 
 func writeDouble(dst []byte, values []int64) []byte {
-	out, tail := extend(dst, 8*len(values))
+	out, tail := enc.Extend(dst, 8*len(values))
 	for i, x := range values {
 		binary.LittleEndian.PutUint64(tail[8*i:], math.Float64bits(float64(x)))
 	}
@@ -168,7 +170,7 @@ func writeDouble(dst []byte, values []int64) []byte {
 // copyFloats converts float32s to float64s. It keeps the bits of NaNs, because the
 // processor would turn signalling NaNs into quiet ones.
 func copyFloats(dst, src []byte) []byte {
-	out, tail := extend(dst, 2*len(src))
+	out, tail := enc.Extend(dst, 2*len(src))
 	for i := range len(src) / 4 {
 		b := binary.LittleEndian.Uint32(src[4*i:])
 		wide := math.Float64bits(float64(math.Float32frombits(b)))

@@ -6,6 +6,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // A schema element's annotation (its logical type, field 10) is copied from file to
@@ -45,7 +47,7 @@ func (e *SchemaElement) SetAnnotation(stored []byte) (err error) {
 		return err
 	}
 	if s.pos != len(stored) {
-		return errTrailing
+		return enc.ErrTrailing
 	}
 	var t format.LogicalType
 	if err := thrift.Unmarshal(new(thrift.CompactProtocol), stored, &t); err != nil {

@@ -1,9 +1,10 @@
 package parquet
 
 import (
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
-	"github.com/parquet-go/parquet-go/format"
 )
 
 const (

@@ -11,12 +11,11 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 const (
-	// MaxPageSize is the largest supported page, decompressed, in bytes.
-	MaxPageSize = 256 << 20
 	// MaxPageValues is the largest number of values in a page, including NULLs.
 	MaxPageValues = 1 << 26
 
@@ -40,7 +39,7 @@ type Buffers struct {
 	indices []uint32
 	entries []uint32 // entries of selected rows in the page
 	values  []uint32 // values among those entries
-	codec   decompressor
+	codec   enc.Decompressor
 
 	charged int64 // bytes claimed for all of these
 	own     Claim // charged if shared is nil
@@ -56,7 +55,7 @@ func (b *Buffers) ChargeTo(c *Claim) { b.shared = c }
 // Close frees the memory of the decoders and of large pages. The Buffers may be
 // used again.
 func (b *Buffers) Close() {
-	b.codec.close()
+	b.codec.Close()
 	b.Rest()
 }
 
@@ -425,8 +424,8 @@ func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
 		return at, fault.Corrupt(at, "negative page sizes")
 	case stored > c.end-c.pos:
 		return at, fault.Corrupt(at, "a page of %d bytes, which does not fit into the column chunk", stored)
-	case size > MaxPageSize || stored > MaxPageSize:
-		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", show.Size(stored), show.Size(size), show.Size(MaxPageSize)).
+	case size > enc.MaxPageSize || stored > enc.MaxPageSize:
+		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", show.Size(stored), show.Size(size), show.Size(enc.MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	return at, nil
@@ -468,12 +467,12 @@ func wrongCRC(at fault.At, h *pageHeader, got uint32) error {
 // bytes.
 func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 	codec := c.md.Codec
-	if !plausible(codec, int64(len(src)), size) {
+	if !enc.Plausible(codec, int64(len(src)), size) {
 		return nil, c.corrupt(nil, "%d bytes cannot decompress to %d", len(src), size)
 	}
-	out, err := c.buf.codec.decompress(codec, c.buf.raw, src, int(size))
+	out, err := c.buf.codec.Decompress(codec, c.buf.raw, src, int(size))
 	switch {
-	case errors.Is(err, errCodec):
+	case errors.Is(err, enc.ErrCodec):
 		return nil, fault.Unsupported(c.here(), "compression codec %v", codec).
 			WithHint("write the file again with snappy, zstd, gzip, brotli or lz4")
 	case err != nil:
@@ -514,9 +513,9 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 		return err
 	}
 	n := int(h.DictionaryPageHeader.V.NumValues)
-	plain, tail, err := plainValues(c.leaf, data, n)
+	plain, tail, err := enc.CheckPlain(c.leaf.Type, c.leaf.Width(), data, n)
 	if err == nil && tail > 0 {
-		err = errTrailing
+		err = enc.ErrTrailing
 	}
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: c.at, What: "the dictionary's values do not decode", Err: err}
@@ -537,7 +536,7 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 // byteArrayOffsets returns the start of each of n checked values, after its length,
 // and where another one would start. It uses buf's memory if it is large enough.
 func byteArrayOffsets(buf []uint32, plain []byte, n int) []uint32 {
-	offsets := growIndices(buf, n+1)
+	offsets := enc.Reuse(buf, n+1)
 	pos := uint32(4)
 	for i := range n {
 		offsets[i] = pos

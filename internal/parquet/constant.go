@@ -6,9 +6,11 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // A constant is a column that a file does not store, because all of its rows have one
@@ -161,7 +163,7 @@ func (f *File) constantChunk(buf *thriftBuffer, l *Leaf, plain []byte, rows int6
 			body = appendCountedRun(body, uint32(plain[0]), n)
 		case level == 1:
 			const width = 1
-			body = appendRun(append(body, width), 0, n, width)
+			body = enc.AppendRun(append(body, width), 0, n, width)
 		}
 		h := pageHeader{Type: format.DataPage, DataPageHeader: thrift.New(dataPageHeader{
 			NumValues: int32(n), Encoding: encoding, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
@@ -182,7 +184,7 @@ func (f *File) constantChunk(buf *thriftBuffer, l *Leaf, plain []byte, rows int6
 // appendCountedRun appends n times a bit, after the number of bytes that this takes.
 func appendCountedRun(dst []byte, bit uint32, n int) []byte {
 	at := len(dst)
-	dst = appendRun(append(dst, 0, 0, 0, 0), bit, n, 1)
+	dst = enc.AppendRun(append(dst, 0, 0, 0, 0), bit, n, 1)
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
 	return dst
 }

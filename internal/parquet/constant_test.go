@@ -10,6 +10,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // constantsOf returns a string, a NULL and a boolean.
@@ -79,7 +81,7 @@ func TestConstants(t *testing.T) {
 	unmap()
 	for _, codec := range []format.CompressionCodec{format.Uncompressed, format.Zstd} {
 		var n copies
-		out, err := copyWhole(f, WriterOptions{Compression: Compression{Codec: codec}}, &n)
+		out, err := copyWhole(f, WriterOptions{Compression: enc.Compression{Codec: codec}}, &n)
 		if err != nil {
 			t.Fatal(err)
 		}

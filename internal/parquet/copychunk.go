@@ -7,6 +7,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // Bytes that are read at a time to check a chunk, and to copy it. Many chunks may be
@@ -313,7 +315,7 @@ func (c *Chunk) factsV1(h *pageHeader) (p pageFacts, why string, err error) {
 	}
 	stored, size := int64(h.CompressedPageSize), int64(h.UncompressedPageSize)
 	switch {
-	case !plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size:
+	case !enc.Plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size:
 		return p, "", c.corrupt(nil, "%d bytes cannot decompress to %d", stored, size)
 	case c.leaf.MaxRep > 0 && dh.RepetitionLevelEncoding != format.RLE, c.leaf.MaxDef > 0 && dh.DefinitionLevelEncoding != format.RLE:
 		why = "it has levels that are not encoded as RLE"
@@ -338,7 +340,7 @@ func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
 	case rep < 0 || def < 0 || stored < 0 || size < 0:
 		return p, "", c.longLevels()
 	case l.MaxRep > 0 && rep == 0 || l.MaxDef > 0 && def == 0:
-		return p, "", c.corrupt(errShortValues, "the page's levels do not decode")
+		return p, "", c.corrupt(enc.ErrShort, "the page's levels do not decode")
 	case plain && c.f.Metadata.falseFlags():
 		return p, "its writer declared compressed pages uncompressed", nil
 	case c.f.Metadata.falseNulls():
@@ -347,7 +349,7 @@ func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
 		return p, "it has a page with bytes of no values", nil // decoding ignores them
 	case plain && stored != size:
 		return p, "", c.corrupt(nil, "the page is not compressed, and its sizes differ")
-	case size > 0 && (!plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size):
+	case size > 0 && (!enc.Plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size):
 		return p, "", c.corrupt(nil, "%d bytes cannot decompress to %d", stored, size)
 	case p.nulls < 0 || p.nulls > p.entries || l.MaxDef == 0 && p.nulls > 0:
 		return p, "", c.corrupt(nil, "the page has %d nulls among %d values", p.nulls, p.entries)

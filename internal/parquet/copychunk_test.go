@@ -13,8 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // copies counts what copyWhole did.
@@ -243,17 +244,17 @@ func checkWhole(t *testing.T, f, c *File, g, to, l int, in, out []byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		enc := h.DataPageHeader.V.Encoding
+		encoding := h.DataPageHeader.V.Encoding
 		switch h.Type {
 		case format.DictionaryPage:
-			enc = h.DictionaryPageHeader.V.Encoding
+			encoding = h.DictionaryPageHeader.V.Encoding
 		case format.DataPageV2:
-			enc = h.DataPageHeaderV2.V.Encoding
+			encoding = h.DataPageHeaderV2.V.Encoding
 		}
 		if h.Type != format.DictionaryPage && data < 0 {
 			data = chunkStart(md) + pos
 		}
-		countKind(&kinds, h.Type, enc)
+		countKind(&kinds, h.Type, encoding)
 		plain += int64(n) + int64(h.UncompressedPageSize)
 		pos += int64(n) + int64(h.CompressedPageSize)
 	}

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // This file decides which of an input's statistics and indexes hold for a copy of a

@@ -12,9 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // changing is a file whose reads are watched and that can change.

@@ -1,8 +1,9 @@
 package parquet
 
 import (
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // storedRange is a range of a file's bytes that is to be copied.

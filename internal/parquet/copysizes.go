@@ -53,7 +53,7 @@ func (l *Leaf) plainSize(n int64) (size int64, exact bool) {
 	case format.ByteArray:
 		return n * lengthSize, false
 	}
-	return n * int64(l.width()), true
+	return n * int64(l.Width()), true
 }
 
 // startsWithSize reports whether stored bytes, from at bytes after c.pos, begin with

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // TestCopyDoubt: a page whose header does not fit its bytes is not copied as it is
@@ -37,7 +39,7 @@ func TestCopyDoubt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := copyWhole(f, WriterOptions{Compression: Compression{Codec: format.Snappy}}, &n)
+	b, err := copyWhole(f, WriterOptions{Compression: enc.Compression{Codec: format.Snappy}}, &n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,10 @@ package parquet
 import (
 	"math/big"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Kind is the meaning of values according to the annotation of a column or group.

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"io"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // BlockRows is the number of rows per block of a Footprint.
@@ -75,7 +76,7 @@ func (m *meter) endRow() {
 }
 
 func (m *meter) add(p *Page, dict *Dictionary) {
-	fixed := int64(max(m.leaf.width(), 1)) + 4
+	fixed := int64(max(m.leaf.Width(), 1)) + 4
 	values := p.Plain
 	next := 0 // index of the next value
 	for i := range p.Values {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // apart is a Parquet file split into parts, to be changed and assembled again. The
@@ -98,7 +100,7 @@ func (p modelPage) inflated(codec format.CompressionCodec) (modelPage, error) {
 	var values []byte
 	if size := int(p.header.UncompressedPageSize) - levels; size > 0 {
 		var err error
-		if values, err = new(decompressor).decompress(codec, nil, p.body[levels:], size); err != nil {
+		if values, err = new(enc.Decompressor).Decompress(codec, nil, p.body[levels:], size); err != nil {
 			return p, err
 		}
 	}

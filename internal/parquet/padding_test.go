@@ -13,24 +13,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
-
-// exactly makes bytes after the last value an error.
-func exactly(plain []byte, tail int, err error) ([]byte, error) {
-	if err == nil && tail > 0 {
-		err = errTrailing
-	}
-	return plain, err
-}
-
-// decodeExactly is decodeValues for a src that must end with the last value.
-func decodeExactly(l *Leaf, enc format.Encoding, src, buf []byte, n int) ([]byte, error) {
-	return exactly(decodeValues(l, enc, src, buf, n))
-}
 
 // onePage returns a file of one required column with one data page of the given
 // body, and a dictionary if dict is not nil.
-func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict []byte, entries int, body []byte, values int) *File {
+func onePage(t *testing.T, v2 bool, e SchemaElement, encoding format.Encoding, dict []byte, entries int, body []byte, values int) *File {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString(magic)
@@ -45,7 +33,7 @@ func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict [
 		b.Write(body)
 	}
 	md := ColumnMetaData{
-		Type: e.Type.V, PathInSchema: []string{"c"}, Encodings: []format.Encoding{enc},
+		Type: e.Type.V, PathInSchema: []string{"c"}, Encodings: []format.Encoding{encoding},
 		NumValues: int64(values), DataPageOffset: int64(b.Len()),
 	}
 	start := b.Len()
@@ -55,9 +43,9 @@ func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict [
 		md.DataPageOffset = int64(b.Len())
 	}
 	if v2 {
-		page(&pageHeader{Type: format.DataPageV2, DataPageHeaderV2: thrift.New(dataPageHeaderV2{NumValues: int32(values), NumRows: int32(values), Encoding: enc})}, body)
+		page(&pageHeader{Type: format.DataPageV2, DataPageHeaderV2: thrift.New(dataPageHeaderV2{NumValues: int32(values), NumRows: int32(values), Encoding: encoding})}, body)
 	} else {
-		page(&pageHeader{Type: format.DataPage, DataPageHeader: thrift.New(dataPageHeader{NumValues: int32(values), Encoding: enc, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE})}, body)
+		page(&pageHeader{Type: format.DataPage, DataPageHeader: thrift.New(dataPageHeader{NumValues: int32(values), Encoding: encoding, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE})}, body)
 	}
 	md.TotalCompressedSize = int64(b.Len() - start)
 	md.TotalUncompressedSize = md.TotalCompressedSize
@@ -89,11 +77,11 @@ func TestPadding(t *testing.T) {
 	texts := bytes.Repeat([]byte("\x02\x00\x00\x00ab\x00\x00\x00\x00"), n/2)
 	bools := bytes.Repeat([]byte{0xa5}, n/8)
 	element := func(t format.Type) SchemaElement { return SchemaElement{Type: thrift.New(t)} }
-	var ws workspace
-	encode := func(l Leaf, enc format.Encoding, plain []byte) []byte {
-		b, got := ws.appendValues(nil, &l, enc, plain, n)
-		if got != enc {
-			t.Fatalf("%v instead of %v", got, enc)
+	var v enc.Encoder
+	encode := func(l Leaf, encoding format.Encoding, plain []byte) []byte {
+		b, got := v.Append(nil, l.Type, l.Width(), encoding, plain, n)
+		if got != encoding {
+			t.Fatalf("%v instead of %v", got, encoding)
 		}
 		return bytes.Clone(b)
 	}
@@ -153,18 +141,6 @@ func TestPadding(t *testing.T) {
 				some.Close()
 			}
 		}
-	}
-}
-
-// TestUnpackHighFirst uses the example in the format's Encodings.md.
-func TestUnpackHighFirst(t *testing.T) {
-	src := []byte{0b00000101, 0b00111001, 0b01110111}
-	got := make([]uint8, 8)
-	if !unpackHighFirst(got, src, 3, 7) || !bytes.Equal(got, []byte{0, 1, 2, 3, 4, 5, 6, 7}) {
-		t.Errorf("%d", got)
-	}
-	if unpackHighFirst(got, src, 3, 6) {
-		t.Error("a level above the limit")
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // decode decodes the selected rows of a data page into c.page and counts the page.
@@ -44,7 +46,7 @@ func (c *Chunk) decode(h *pageHeader, body []byte) error {
 // fillDef writes the definition levels if they are all the same.
 func (c *Chunk) fillDef() {
 	if c.page.Def != nil && c.sameDef {
-		fill(c.page.Def, c.def)
+		enc.Fill(c.page.Def, c.def)
 	}
 }
 
@@ -93,16 +95,16 @@ func (c *Chunk) longLevels() error {
 // levelsV1 reads the levels of a V1 page and returns the bytes after them. Levels
 // are runs preceded by their length or, in the deprecated form, bits without a
 // length.
-func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte) ([]uint8, []byte, error) {
+func (c *Chunk) levelsV1(buf *[]uint8, max int, encoding format.Encoding, data []byte) ([]uint8, []byte, error) {
 	if max == 0 {
 		return nil, data, nil
 	}
-	switch enc {
+	switch encoding {
 	case format.RLE:
 	case format.BitPacked:
 		return c.packedLevels(buf, max, data)
 	default:
-		return nil, nil, c.corrupt(nil, "levels encoded as %v", enc)
+		return nil, nil, c.corrupt(nil, "levels encoded as %v", encoding)
 	}
 	if len(data) < 4 {
 		return nil, nil, c.corrupt(nil, "the page ends within its levels")
@@ -118,23 +120,23 @@ func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte
 
 // packedLevels reads levels in the deprecated BIT_PACKED encoding.
 func (c *Chunk) packedLevels(buf *[]uint8, max int, data []byte) ([]uint8, []byte, error) {
-	size := packedSize(c.page.Values, levelWidth(max))
+	size := enc.PackedSize(c.page.Values, enc.LevelWidth(max))
 	if size > uint64(len(data)) {
 		return nil, nil, c.corrupt(nil, "the page ends within its levels")
 	}
-	dst := grow(*buf, c.page.Values)
+	dst := enc.Reuse(*buf, c.page.Values)
 	*buf = dst
 	if buf == &c.buf.def {
 		c.sameDef = false
 	}
-	unpackBits := unpackHighFirst
+	unpackBits := enc.UnpackHighFirst
 	if c.f.Metadata.lowBitsFirst() {
 		unpackBits = func(dst []uint8, src []byte, width uint, limit uint8) bool {
-			return unpack(dst, src, width, uint32(limit))
+			return enc.Unpack(dst, src, width, uint32(limit))
 		}
 	}
-	if !unpackBits(dst, data, levelWidth(max), uint8(max)) {
-		return nil, nil, c.corrupt(errBound, "the page's levels do not decode")
+	if !unpackBits(dst, data, enc.LevelWidth(max), uint8(max)) {
+		return nil, nil, c.corrupt(enc.ErrBound, "the page's levels do not decode")
 	}
 	return dst, data[size:], nil
 }
@@ -143,17 +145,17 @@ func (c *Chunk) packedLevels(buf *[]uint8, max int, data []byte) ([]uint8, []byt
 // records that and leaves writing them to fillDef, when the number of wanted
 // entries is known.
 func (c *Chunk) levels(buf *[]uint8, max int, data []byte) ([]uint8, error) {
-	dst := grow(*buf, c.page.Values)
+	dst := enc.Reuse(*buf, c.page.Values)
 	*buf = dst
 	if buf == &c.buf.def {
-		level, ok := constantLevel(data, c.page.Values, levelWidth(max))
+		level, ok := enc.ConstantLevel(data, c.page.Values, enc.LevelWidth(max))
 		if ok && level <= uint32(max) {
 			c.sameDef, c.def = true, uint8(level)
 			return dst, nil
 		}
 		c.sameDef = false
 	}
-	if err := decodeHybrid(dst, data, levelWidth(max), uint32(max)); err != nil {
+	if err := enc.DecodeHybrid(dst, data, enc.LevelWidth(max), uint32(max)); err != nil {
 		return nil, c.corrupt(err, "the page's levels do not decode")
 	}
 	return dst, nil
@@ -206,7 +208,7 @@ func (c *Chunk) count() error {
 	p := &c.page
 	p.Rows, p.NonNull = p.Values, p.Values
 	if p.Rep != nil {
-		p.Rows = countLevels(p.Rep, 0)
+		p.Rows = enc.CountLevels(p.Rep, 0)
 		switch begins := p.Rep[0] == 0; {
 		case !begins && c.values == 0:
 			return c.corrupt(nil, "the column begins in the middle of a row")
@@ -218,7 +220,7 @@ func (c *Chunk) count() error {
 	switch full := uint8(c.leaf.MaxDef); {
 	case p.Def == nil:
 	case !c.sameDef:
-		p.NonNull = countLevels(p.Def, full)
+		p.NonNull = enc.CountLevels(p.Def, full)
 	case c.def != full:
 		p.NonNull = 0
 	}
@@ -263,14 +265,14 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 		err = c.ends(tail)
 	}
 	switch {
-	case errors.Is(err, errEncoding):
+	case errors.Is(err, enc.ErrEncoding):
 		e := fault.Unsupported(c.here(), "the page's values")
 		e.Err = err
 		return nil, e
-	case errors.Is(err, errExpands) && c.f.room.Most(MaxPageSize) < MaxPageSize:
-		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", MaxPageSize)
-	case errors.Is(err, errExpands):
-		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", show.Size(MaxPageSize)).
+	case errors.Is(err, enc.ErrExpands) && c.f.room.Most(enc.MaxPageSize) < enc.MaxPageSize:
+		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", enc.MaxPageSize)
+	case errors.Is(err, enc.ErrExpands):
+		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", show.Size(enc.MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	case err != nil:
 		return nil, c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
@@ -288,7 +290,7 @@ func (c *Chunk) ends(tail int) error {
 	switch {
 	case tail == 0:
 	case c.v2 && p.Encoding != format.DeltaBinaryPacked && p.Encoding != format.RLE: // these two encodings mark their own end
-		return errTrailing
+		return enc.ErrTrailing
 	default:
 		p.Stored = nil
 	}
@@ -301,9 +303,9 @@ func (c *Chunk) decodeValues(src []byte) (plain []byte, tail int, err error) {
 	p := &c.page
 	shared := c.leaf.Type == format.ByteArray || c.leaf.Type == format.FixedLenByteArray
 	if c.f.room == nil || p.Encoding != format.DeltaByteArray || !shared || p.NonNull == 0 {
-		return decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
+		return enc.Decode(c.leaf.Type, c.leaf.Width(), p.Encoding, src, c.buf.plain, p.NonNull)
 	}
-	return deltaBytes(c.leaf, src, c.buf.plain, p.NonNull, c.f.room.Most(MaxPageSize))
+	return enc.DecodeDeltaBytes(c.leaf.Type, c.leaf.Width(), src, c.buf.plain, p.NonNull, c.f.room.Most(enc.MaxPageSize))
 }
 
 // isCoded reports whether the encoding stores dictionary indices.
@@ -317,13 +319,13 @@ func (c *Chunk) decodeIndices(src []byte) error {
 	if err != nil {
 		return err
 	}
-	c.buf.indices = growIndices(c.buf.indices, p.NonNull)
+	c.buf.indices = enc.Reuse(c.buf.indices, p.NonNull)
 	p.Indices = c.buf.indices
 	if width == 0 {
 		clear(p.Indices)
 		return nil
 	}
-	if err := decodeHybrid(p.Indices, src[1:], width, limit); err != nil {
+	if err := enc.DecodeHybrid(p.Indices, src[1:], width, limit); err != nil {
 		return c.corrupt(err, "the page's dictionary indices do not decode")
 	}
 	return nil
@@ -347,16 +349,9 @@ func (c *Chunk) indexWidth(src []byte) (width uint, limit uint32, err error) {
 	case src[0] > 32:
 		return 0, 0, c.corrupt(nil, "dictionary indices of %d bits", src[0])
 	case src[0] == 0:
-		if err := checkZeros(src[1:], p.NonNull); err != nil {
+		if err := enc.CheckZeros(src[1:], p.NonNull); err != nil {
 			return 0, 0, c.corrupt(err, "the page's dictionary indices do not decode")
 		}
 	}
 	return uint(src[0]), uint32(min(c.dict.Len-1, math.MaxInt32)), nil
-}
-
-func growIndices(buf []uint32, n int) []uint32 {
-	if cap(buf) < n {
-		return make([]uint32, n)
-	}
-	return buf[:n]
 }

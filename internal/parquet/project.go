@@ -65,9 +65,6 @@ func span(elements []SchemaElement, at, leaf int) (int, int) {
 	return at, leaf
 }
 
-// Width returns the size of a PLAIN value in bytes, 0 for booleans and byte arrays.
-func (l *Leaf) Width() int { return l.width() }
-
 // AppendValues appends the PLAIN values of the entries with the given indices, all
 // in range, until dst has at least most bytes. It returns the number of entries
 // appended, at least one unless indices is empty. width is [Leaf.Width]; the leaf

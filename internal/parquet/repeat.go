@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // A page that a Repeater makes ends with the row, or the copy of a row, at which it
@@ -155,12 +157,12 @@ func (r *Repeater) check(p *Page) error {
 	l := r.leaf
 	rows, there := p.Values, p.Values
 	if p.Rep != nil {
-		rows = countLevels(p.Rep, 0)
+		rows = enc.CountLevels(p.Rep, 0)
 	}
 	if p.Def != nil {
-		there = countLevels(p.Def, uint8(l.MaxDef))
+		there = enc.CountLevels(p.Def, uint8(l.MaxDef))
 	}
-	size, want := len(p.Plain), p.NonNull*l.width()
+	size, want := len(p.Plain), p.NonNull*l.Width()
 	switch {
 	case p.Coded:
 		size, want = len(p.Indices), p.NonNull
@@ -223,7 +225,7 @@ func (r *Repeater) result(like *Page, coded bool) *Page {
 // even copies rows of one entry each whose values have the same size, or are indices.
 func (r *Repeater) even() {
 	p, o := r.in, &r.out
-	size := max(r.leaf.width(), 1)
+	size := max(r.leaf.Width(), 1)
 	if p.Coded {
 		size = 4
 	}
@@ -241,26 +243,26 @@ func (r *Repeater) even() {
 		values = r.values
 	}
 	if p.Def != nil {
-		o.def = selectLevels(o.def, p.Def, r.sel)
+		o.def = enc.SelectLevels(o.def, p.Def, r.sel)
 	}
 	o.values = len(values)
 	switch {
 	case p.Coded:
-		o.indices = growIndices(o.indices, len(values))
+		o.indices = enc.Reuse(o.indices, len(values))
 		for i, v := range values {
 			o.indices[i] = p.Indices[v]
 		}
 	case r.leaf.Type == format.Boolean:
-		o.plain = gatherBools(o.plain, p.Plain, values)
+		o.plain = enc.GatherBools(o.plain, p.Plain, values)
 	default:
-		o.plain = gatherFixed(o.plain, p.Plain, r.leaf.width(), values)
+		o.plain = enc.GatherFixed(o.plain, p.Plain, r.leaf.Width(), values)
 	}
 }
 
 // choose sets r.sel to the entries from r.at on, repeated, but at most most of them,
 // and moves past those that are repeated often enough.
 func (r *Repeater) choose(most int) {
-	r.sel = growIndices(r.sel, most)
+	r.sel = enc.Reuse(r.sel, most)
 	n, entry := 0, r.at.entry
 	times := r.times[r.rows:]
 	for entry < r.in.Values && n < most {
@@ -273,7 +275,7 @@ func (r *Repeater) choose(most int) {
 			n++
 		} else {
 			k := min(int(left), most-n)
-			fill(r.sel[n:n+k], uint32(entry))
+			enc.Fill(r.sel[n:n+k], uint32(entry))
 			n += k
 			if r.left = left - uint32(k); r.left > 0 {
 				break
@@ -290,7 +292,7 @@ func (r *Repeater) choose(most int) {
 // the first value from r.at on. from is the cursor at the first of the entries.
 func (r *Repeater) chooseValues(from cursor) {
 	def, full := r.in.Def, uint8(r.leaf.MaxDef)
-	r.values = growIndices(r.values, len(r.sel))
+	r.values = enc.Reuse(r.values, len(r.sel))
 	n, entry, value := 0, uint32(from.entry), uint32(from.value)
 	for _, e := range r.sel { // e is entry, or the next one
 		if e != entry && def[entry] == full {
@@ -381,13 +383,13 @@ func (r *Repeater) single() (n int) {
 func (r *Repeater) skip(n int) error {
 	p, values := r.in, n
 	if p.Def != nil {
-		values = countLevels(p.Def[r.at.entry:r.at.entry+n], uint8(r.leaf.MaxDef))
+		values = enc.CountLevels(p.Def[r.at.entry:r.at.entry+n], uint8(r.leaf.MaxDef))
 	}
-	w := byteArrayWalk{src: p.Plain, pos: uint64(r.at.pos)}
-	if !w.skip(values) {
-		return r.fail("to be repeated: %w", errByteArrays)
+	w := enc.ByteArrays{Src: p.Plain, Pos: uint64(r.at.pos)}
+	if !w.Skip(values) {
+		return r.fail("to be repeated: %w", enc.ErrByteArrays)
 	}
-	r.at = cursor{entry: r.at.entry + n, value: r.at.value + values, pos: int(w.pos)}
+	r.at = cursor{entry: r.at.entry + n, value: r.at.value + values, pos: int(w.Pos)}
 	r.rows += n
 	return nil
 }
@@ -409,13 +411,13 @@ func (r *Repeater) rowEnd(at cursor) (cursor, error) {
 			switch {
 			case p.Coded:
 			case r.leaf.Type == format.ByteArray:
-				_, next, err := byteArrayAt(p.Plain, at.pos)
+				_, next, err := enc.ByteArrayAt(p.Plain, at.pos)
 				if err != nil {
 					return at, r.fail("to be repeated: %w", err)
 				}
 				at.pos = next
 			default:
-				at.pos += r.leaf.width()
+				at.pos += r.leaf.Width()
 			}
 		}
 		at.entry++
@@ -433,7 +435,7 @@ func (b *entryBuffer) add(l *Leaf, p *Page, from, to cursor) {
 	case p.Coded:
 		b.indices = append(b.indices, p.Indices[from.value:to.value]...)
 	case l.Type == format.Boolean:
-		b.plain = appendBits(b.plain, b.values, p.Plain, from.value, n)
+		b.plain = enc.AppendBits(b.plain, b.values, p.Plain, from.value, n)
 	default:
 		b.plain = append(b.plain, p.Plain[from.pos:to.pos]...)
 	}
@@ -451,7 +453,7 @@ func (b *entryBuffer) addLevels(p *Page, from, to int) {
 		return
 	}
 	b.rep = append(b.rep, p.Rep[from:to]...)
-	b.rows += countLevels(p.Rep[from:to], 0)
+	b.rows += enc.CountLevels(p.Rep[from:to], 0)
 }
 
 // begin starts a row to be repeated.
@@ -492,7 +494,7 @@ func (o *openRow) add(l *Leaf, p *Page, dict *Dictionary, from, to cursor) error
 	if o.entries > MaxPageValues {
 		return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %d values in one column", MaxPageValues)
 	}
-	if len(o.plain) > MaxPageSize {
+	if len(o.plain) > enc.MaxPageSize {
 		return tooWide(l)
 	}
 	return nil
@@ -503,15 +505,15 @@ func decodeTo(dst []byte, l *Leaf, dict *Dictionary, indices []uint32) ([]byte, 
 	if dict == nil {
 		return nil, errors.New("indices without a dictionary")
 	}
-	dst, n := dict.AppendValues(dst, indices, l.width(), MaxPageSize+1)
-	if n < len(indices) || len(dst) > MaxPageSize {
+	dst, n := dict.AppendValues(dst, indices, l.Width(), enc.MaxPageSize+1)
+	if n < len(indices) || len(dst) > enc.MaxPageSize {
 		return nil, tooWide(l)
 	}
 	return dst, nil
 }
 
 func tooWide(l *Leaf) error {
-	return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %s in one column", show.Size(MaxPageSize))
+	return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %s in one column", show.Size(enc.MaxPageSize))
 }
 
 // copies returns the next page of copies of the open row.

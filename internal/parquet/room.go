@@ -195,7 +195,7 @@ func (b *Buffers) Rest() {
 	}
 	c, n := b.claim(), b.charged
 	if c.large {
-		b.codec.close() // zstd's decoder keeps the last page
+		b.codec.Close() // zstd's decoder keeps the last page
 		*b = Buffers{codec: b.codec, shared: b.shared, own: b.own}
 	}
 	b.charged = 0
@@ -284,12 +284,12 @@ func (c *Chunk) dictionaryBytes(h *pageHeader) int64 {
 // of DELTA_BYTE_ARRAY, whose size is not known from the header.
 func (c *Chunk) pageBytes(h *pageHeader) int64 {
 	var count int32
-	var enc format.Encoding
+	var encoding format.Encoding
 	switch h.Type {
 	case format.DataPage:
-		count, enc = h.DataPageHeader.V.NumValues, h.DataPageHeader.V.Encoding
+		count, encoding = h.DataPageHeader.V.NumValues, h.DataPageHeader.V.Encoding
 	case format.DataPageV2:
-		count, enc = h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding
+		count, encoding = h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding
 	}
 	n := int64(max(count, 0))
 	each := int64(0) // bytes per entry
@@ -306,16 +306,16 @@ func (c *Chunk) pageBytes(h *pageHeader) int64 {
 		}
 	}
 	switch {
-	case isCoded(enc):
+	case isCoded(encoding):
 		each += 4
-	case enc == format.Plain && c.leaf.Type == format.ByteArray:
+	case encoding == format.Plain && c.leaf.Type == format.ByteArray:
 		each += 4 // offsets, computed on demand
-	case enc == format.Plain:
+	case encoding == format.Plain:
 	case c.leaf.Type == format.ByteArray:
 		each += 4
 		return n*each + c.storedBytes(h) + int64(h.UncompressedPageSize)
 	default:
-		each += int64(c.leaf.width())
+		each += int64(c.leaf.Width())
 	}
 	return n*each + c.storedBytes(h)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // manyColumns returns a file with n columns and no rows.
@@ -104,8 +105,8 @@ func TestColumnsWithShortNames(t *testing.T) {
 // Nothing keeps a large page after it is freed, not even the decoder.
 func TestLargePagesAreLetGo(t *testing.T) {
 	const size = 8 << 20
-	var z compressor
-	stored, err := z.compress(new(workspace), make([]byte, size), Compression{Codec: format.Zstd})
+	var z enc.Compressor
+	stored, err := z.Compress(make([]byte, size), enc.Compression{Codec: format.Zstd})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestLargePagesAreLetGo(t *testing.T) {
 	if err := b.charge(t.Context(), fault.At{}, "the page", size); err != nil {
 		t.Fatal(err)
 	}
-	if b.raw, err = b.codec.decompress(format.Zstd, nil, stored, size); err != nil {
+	if b.raw, err = b.codec.Decompress(format.Zstd, nil, stored, size); err != nil {
 		t.Fatal(err)
 	}
 	page := weak.Make(&b.raw[0])

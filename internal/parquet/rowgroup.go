@@ -5,9 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // checkRowGroups checks the footer's row groups and sets f.RowGroups.

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 const (
@@ -39,6 +40,21 @@ type Leaf struct {
 	Logical    Logical
 
 	shared []int // indices into File.shared of the groups that contain the leaf
+}
+
+// Width returns the size of a PLAIN value in bytes, 0 for byte arrays and booleans.
+func (l *Leaf) Width() int {
+	switch l.Type {
+	case format.Int32, format.Float:
+		return 4
+	case format.Int64, format.Double:
+		return 8
+	case format.Int96:
+		return 12
+	case format.FixedLenByteArray:
+		return l.TypeLength
+	}
+	return 0
 }
 
 // schemaBuilder turns the footer's flat list of elements into the tree. It repairs

@@ -1,8 +1,9 @@
 package parquet
 
 import (
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Leaves under one repeated group, such as the keys and values of a map or the

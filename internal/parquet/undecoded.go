@@ -9,6 +9,8 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // Pages that lose no row are copied within a chunk without being decompressed. Such
@@ -109,7 +111,7 @@ func (c *Chunk) beginsRow(h *pageHeader) bool {
 	if err != nil {
 		return false // decoding the page will report it
 	}
-	level, ok := constantLevel(b, 1, levelWidth(c.leaf.MaxRep))
+	level, ok := enc.ConstantLevel(b, 1, enc.LevelWidth(c.leaf.MaxRep))
 	return ok && level == 0
 }
 

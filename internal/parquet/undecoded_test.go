@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // mostRows returns n rows without a few runs of them.
@@ -238,7 +239,7 @@ func TestUndecodedRefused(t *testing.T) {
 		"two dictionaries":        {format.Snappy, leaf, true, []*Dictionary{dict, other}, "two dictionaries"},
 		"no dictionary":           {format.Snappy, leaf, true, []*Dictionary{nil}, "without a dictionary"},
 	} {
-		w, err := NewWriter(new(bytes.Buffer), f.Metadata.Schema, nil, WriterOptions{Compression: Compression{Codec: c.codec}})
+		w, err := NewWriter(new(bytes.Buffer), f.Metadata.Schema, nil, WriterOptions{Compression: enc.Compression{Codec: c.codec}})
 		if err != nil {
 			t.Fatal(err)
 		}

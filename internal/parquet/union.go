@@ -4,9 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // Union returns the schema that can hold the rows of all files without loss.

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 // schemaOf parses the format's own notation, without commas and quotes:

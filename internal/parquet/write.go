@@ -7,10 +7,12 @@ import (
 	"io"
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // Defaults of WriterOptions.
@@ -23,17 +25,10 @@ const (
 	formatVersion = 2
 )
 
-// Compression is a codec with a level in the codec's own scale. Level 0 is a fast
-// default.
-type Compression struct {
-	Codec format.CompressionCodec
-	Level int
-}
-
 // WriterOptions control how a file is written. The zero value is valid and does not
 // compress.
 type WriterOptions struct {
-	Compression Compression
+	Compression enc.Compression
 	KeyValue    []KeyValue // the file's metadata, in this order
 	CreatedBy   string     // empty: "bloomjoin"
 	// PageBytes is the approximate size of a page's values in PLAIN encoding. Rows
@@ -75,10 +70,10 @@ type Writer struct {
 // order of their type. Leaves with another order get no bounds. Annotations with an
 // unknown logical type are left out of the file.
 func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder, opts WriterOptions) (*Writer, error) {
-	if err := checkCompression(opts.Compression); err != nil {
+	if err := opts.Compression.Check(); err != nil {
 		return nil, err
 	}
-	if opts.PageBytes < 0 || opts.PageBytes > MaxPageSize/2 || opts.DictBytes < 0 || opts.DictBytes > MaxPageSize/2 {
+	if opts.PageBytes < 0 || opts.PageBytes > enc.MaxPageSize/2 || opts.DictBytes < 0 || opts.DictBytes > enc.MaxPageSize/2 {
 		return nil, fmt.Errorf("pages of %d bytes and dictionaries of %d", opts.PageBytes, opts.DictBytes)
 	}
 	if opts.PageBytes == 0 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // benchPage is a page of n entries as a reader would return it.
@@ -89,7 +91,7 @@ func BenchmarkChunkWriter(b *testing.B) {
 	for _, c := range benchPages() {
 		for _, codec := range []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Zstd} {
 			b.Run(fmt.Sprintf("%s/%v", c.name, codec), func(b *testing.B) {
-				w, err := NewWriter(io.Discard, c.schema, nil, WriterOptions{Compression: Compression{Codec: codec}})
+				w, err := NewWriter(io.Discard, c.schema, nil, WriterOptions{Compression: enc.Compression{Codec: codec}})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -123,10 +125,10 @@ func BenchmarkPageCodec(b *testing.B) {
 	for _, c := range benchPages()[:4] {
 		for _, codec := range []format.CompressionCodec{format.Snappy, format.Zstd} {
 			b.Run(fmt.Sprintf("%s/%v", c.name, codec), func(b *testing.B) {
-				var ws workspace
+				var z enc.Compressor
 				src := c.page.Plain[:min(len(c.page.Plain), DefaultPageBytes)]
 				for b.Loop() {
-					if _, err := ws.codec.compress(&ws, src, Compression{Codec: codec}); err != nil {
+					if _, err := z.Compress(src, enc.Compression{Codec: codec}); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // modelColumn is the test's own representation of a column: a path of nodes, the
@@ -57,7 +59,7 @@ func modelCases() []statsCase {
 func encodingsOf(l *Leaf) []format.Encoding {
 	out := []format.Encoding{format.Plain}
 	for _, e := range []format.Encoding{format.RLE, format.DeltaBinaryPacked, format.DeltaLengthByteArray, format.DeltaByteArray, format.ByteStreamSplit} {
-		if canEncode(l, e) {
+		if enc.CanEncode(l.Type, l.Width(), e) {
 			out = append(out, e)
 		}
 	}
@@ -189,7 +191,7 @@ func (c *modelColumn) inputs(rng *rand.Rand, leaf *Leaf, rows int) []input {
 func (in *input) code(rng *rand.Rand, leaf *Leaf) {
 	var entries [][]byte
 	numbers := map[string]uint32{}
-	unused := make([]byte, max(leaf.width(), 1))
+	unused := make([]byte, max(leaf.Width(), 1))
 	for i := range unused {
 		unused[i] = 0xee
 	}
@@ -348,7 +350,7 @@ func valueOf(l *Leaf, p *Page, dict *Dictionary, i int) []byte {
 	if l.Type == format.Boolean {
 		return []byte{p.Plain[i/8] >> (i % 8) & 1}
 	}
-	from, w := p.Plain, l.width()
+	from, w := p.Plain, l.Width()
 	if p.Coded {
 		i, from = int(p.Indices[i]), dict.Plain
 	}
@@ -481,7 +483,7 @@ func checkDictionary(t testing.TB, l *Leaf, pages []readPage, dict *Dictionary, 
 	}
 	seen := map[string]bool{}
 	for i := range dict.Len {
-		v, _ := dict.value(uint32(i), l.width())
+		v, _ := dict.value(uint32(i), l.Width())
 		if seen[string(v)] {
 			t.Fatalf("value %x is twice in the dictionary", v)
 		}
@@ -632,7 +634,7 @@ func writeModel(t testing.TB, seed uint64) (*model, []byte, *File) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	m := newModel(rng, 1+rng.IntN(4), 1+rng.IntN(3), []int{3, 60, 700}[rng.IntN(3)])
 	opts := WriterOptions{
-		Compression: Compression{Codec: modelCodecs[rng.IntN(len(modelCodecs))]},
+		Compression: enc.Compression{Codec: modelCodecs[rng.IntN(len(modelCodecs))]},
 		PageBytes:   []int{1, 50, 400, 5000, 0}[rng.IntN(5)],
 		DictBytes:   []int{1, 60, 1000, 0}[rng.IntN(4)],
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // minEntryWeight is the weight, in a page's size, of a NULL, a boolean or a
@@ -158,10 +160,10 @@ func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
 		c.mode = coded
 		c.dict = c.w.takeDict()
 		if c.keeps {
-			c.dict.keep(c.leaf.width(), dict)
+			c.dict.keep(c.leaf.Width(), dict)
 			break
 		}
-		c.dict.start(c.leaf.width(), c.w.opts.DictBytes, c.w.growDicts)
+		c.dict.start(c.leaf.Width(), c.w.opts.DictBytes, c.w.growDicts)
 	case c.mode == undecided:
 		c.mode = plain
 	case c.mode == coded && !p.Coded && !c.numbered:
@@ -214,7 +216,7 @@ func (c *ChunkWriter) check(p *Page, dict *Dictionary) error {
 	if l.MaxDef > 0 && len(p.Def) == p.Values {
 		there = bytes.Count(p.Def, []byte{uint8(l.MaxDef)})
 	}
-	size, want := len(p.Plain), p.NonNull*l.width()
+	size, want := len(p.Plain), p.NonNull*l.Width()
 	switch {
 	case p.Coded:
 		size, want = len(p.Indices), p.NonNull
@@ -256,7 +258,7 @@ func (c *ChunkWriter) addPlain(p *Page, at cursor) (cursor, error) {
 			g.encoding = c.encoding
 		}
 		if c.leaf.Type == format.Boolean {
-			g.plain = appendBits(g.plain, g.values, p.Plain, at.value, n)
+			g.plain = enc.AppendBits(g.plain, g.values, p.Plain, at.value, n)
 		} else {
 			g.plain = append(g.plain, p.Plain[at.pos:to.pos]...)
 		}

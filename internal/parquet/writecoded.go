@@ -7,6 +7,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // addCoded adds as many entries from at on as belong to the pending page, as
@@ -19,7 +21,7 @@ func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, er
 	}
 	g := &c.page
 	n := to.value - at.value
-	g.indices = growTo(g.indices, g.values+n)
+	g.indices = enc.GrowTo(g.indices, g.values+n)
 	var done int
 	if p.Coded {
 		done, err = c.dict.translate(g.indices[g.values:], p.Indices[at.value:to.value], dict)
@@ -64,7 +66,7 @@ func nthValue(p *Page, maxDef int, at cursor, n int) int {
 func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor, r *recoding) (cursor, error) {
 	var part Page
 	rest := p.Indices[at.value:]
-	n, err := dict.values(&r.plain, rest, c.leaf.width(), c.limit)
+	n, err := dict.values(&r.plain, rest, c.leaf.Width(), c.limit)
 	if err != nil {
 		return at, c.fail("%w", err)
 	}
@@ -169,7 +171,7 @@ func (c *ChunkWriter) takeBack(from int) error {
 func (c *ChunkWriter) dictionaryPays() bool {
 	d := c.dict.merged()
 	most := len(d.Plain) + (c.page.values*int(indexWidth(d.Len))+7)/8
-	if w := c.leaf.width(); w > 0 {
+	if w := c.leaf.Width(); w > 0 {
 		return most < c.page.values*w
 	}
 	size := 0
@@ -189,7 +191,7 @@ func indexWidth(n int) uint { return uint(max(1, bits.Len(uint(max(n, 1)-1)))) }
 // uses, and records how many entries are in use.
 func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 	d := c.dict.merged()
-	used := growTo(ws.used, d.Len)
+	used := enc.GrowTo(ws.used, d.Len)
 	ws.used = used
 	clear(used)
 	for _, i := range c.page.indices {
@@ -209,7 +211,7 @@ func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 	values := ws.values[:0]
 	for i, u := range used {
 		if u {
-			v, _ := d.value(uint32(i), c.leaf.width())
+			v, _ := d.value(uint32(i), c.leaf.Width())
 			values = append(values, v...)
 		}
 	}
@@ -237,7 +239,7 @@ func (c *ChunkWriter) dictionaryPage() error {
 	}
 	plain := d.Plain
 	if c.inUse < d.Len {
-		if w := c.leaf.width(); w > 0 {
+		if w := c.leaf.Width(); w > 0 {
 			plain = plain[:c.inUse*w]
 		} else {
 			plain = plain[:d.offsets[c.inUse]-4]
@@ -250,7 +252,7 @@ func (c *ChunkWriter) dictionaryPage() error {
 func (c *ChunkWriter) writeDictionary(plain []byte, n int) error {
 	ws := c.w.takeSpace()
 	defer c.w.putSpace(ws)
-	body, err := ws.codec.compress(ws, plain, c.w.opts.Compression)
+	body, err := ws.codec.Compress(plain, c.w.opts.Compression)
 	if err != nil {
 		return c.fail("%w", err)
 	}

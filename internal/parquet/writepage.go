@@ -6,22 +6,22 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // workspace is the memory for encoding one page at a time.
 type workspace struct {
 	body   []byte
-	packed []byte // compressed body
 	used   []bool // per dictionary entry: it is used in the page
 	values []byte // values of the used entries
-	levels []uint8
-	deltas []int64
+	enc    enc.Encoder
 	header thriftBuffer
-	codec  compressor
+	codec  enc.Compressor
 	level  int // compression level of codec
 }
 
@@ -68,15 +68,15 @@ func (c *ChunkWriter) writePending(byDict bool) error {
 		if g.values > 0 {
 			p.bounds, err = c.codedBounds(ws)
 		}
-		body = appendHybrid(append(body, byte(width)), g.indices, width)
+		body = enc.AppendHybrid(append(body, byte(width)), g.indices, width)
 		c.coded++
 	} else {
 		p.bounds, err = c.order.boundsOf(g.plain, g.values, c.leaf)
-		if err == nil && len(body) == 0 && !canEncode(c.leaf, g.encoding) {
+		if err == nil && len(body) == 0 && !enc.CanEncode(c.leaf.Type, c.leaf.Width(), g.encoding) {
 			return c.compressed(ws, &p, g.plain)
 		}
 		if err == nil {
-			body, p.encoding = ws.appendValues(body, c.leaf, g.encoding, g.plain, g.values)
+			body, p.encoding = ws.enc.Append(body, c.leaf.Type, c.leaf.Width(), g.encoding, g.plain, g.values)
 		}
 	}
 	ws.body = body
@@ -92,15 +92,15 @@ func (c *ChunkWriter) compressed(ws *workspace, p *encodedPage, body []byte) (er
 	if err := c.checkSize(p.size); err != nil {
 		return err
 	}
-	if p.body, err = ws.codec.compress(ws, body, c.w.opts.Compression); err != nil {
+	if p.body, err = ws.codec.Compress(body, c.w.opts.Compression); err != nil {
 		return c.fail("%w", err)
 	}
 	return c.emitIn(ws, p)
 }
 
 func (c *ChunkWriter) checkSize(n int) error {
-	if n > MaxPageSize {
-		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", show.Size(int64(n)), show.Size(MaxPageSize))
+	if n > enc.MaxPageSize {
+		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", show.Size(int64(n)), show.Size(enc.MaxPageSize))
 	}
 	return nil
 }
@@ -185,11 +185,11 @@ func (c *ChunkWriter) appendLevels(dst []byte) []byte {
 func appendLevels(dst []byte, levels []uint8, max int, same bool) []byte {
 	at := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	width := levelWidth(max)
+	width := enc.LevelWidth(max)
 	if same {
-		dst = appendRun(dst, uint32(levels[0]), len(levels), width)
+		dst = enc.AppendRun(dst, uint32(levels[0]), len(levels), width)
 	} else {
-		dst = appendHybrid(dst, levels, width)
+		dst = enc.AppendHybrid(dst, levels, width)
 	}
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
 	return dst
@@ -278,13 +278,13 @@ func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) C
 	if dict > 0 {
 		md.DictionaryPageOffset = at
 	}
-	add := func(enc format.Encoding) {
+	add := func(kind format.Encoding) {
 		for _, have := range md.Encodings {
-			if have == enc {
+			if have == kind {
 				return
 			}
 		}
-		md.Encodings = append(md.Encodings, enc)
+		md.Encodings = append(md.Encodings, kind)
 	}
 	for _, k := range e.kinds {
 		add(k.Encoding)

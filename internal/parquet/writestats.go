@@ -8,6 +8,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 const (
@@ -57,7 +59,7 @@ func valueOrders(root *Node, leaves []Leaf) []valueOrder {
 }
 
 func orderOf(l *Leaf) valueOrder {
-	o := valueOrder{width: l.width(), signed: true}
+	o := valueOrder{width: l.Width(), signed: true}
 	switch l.Logical.Kind {
 	case Interval, Geometry, Geography, Variant, Unknown, Null, List, Map:
 		return o
@@ -322,7 +324,7 @@ func byteArrayBounds(plain []byte, n int) (bounds, error) {
 	var kl, kh uint64 // keys of the eight bytes after the prefix of lo and hi
 	prefix, pos := 0, 0
 	for i := range n {
-		v, next, err := byteArrayAt(plain, pos)
+		v, next, err := enc.ByteArrayAt(plain, pos)
 		if err != nil {
 			return bounds{}, err
 		}
@@ -347,37 +349,13 @@ func byteArrayBounds(plain []byte, n int) (bounds, error) {
 		default:
 			continue
 		}
-		prefix = sharedPrefix(lo, hi)
+		prefix = enc.SharedPrefix(lo, hi)
 		kl, kh = headKey(lo[prefix:]), headKey(hi[prefix:])
 	}
 	if pos < len(plain) {
-		return bounds{}, errTrailing
+		return bounds{}, enc.ErrTrailing
 	}
 	return bounds{lo: lo, hi: hi}, nil
-}
-
-// byteArrayAt returns the byte array whose length is at pos, and the position after
-// it.
-func byteArrayAt(plain []byte, pos int) (v []byte, next int, err error) {
-	if len(plain)-pos < 4 {
-		return nil, 0, errByteArrays
-	}
-	size := uint64(binary.LittleEndian.Uint32(plain[pos:]))
-	if size > uint64(len(plain)-pos-4) {
-		return nil, 0, errByteArrays
-	}
-	next = pos + 4 + int(size)
-	return plain[pos+4 : next : next], next, nil
-}
-
-func sharedPrefix(a, b []byte) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
 }
 
 // decimalBounds returns the bounds of two's complement numbers of any length. An
@@ -386,7 +364,7 @@ func decimalBounds(plain []byte, n int) (bounds, error) {
 	var b bounds
 	pos := 0
 	for range n {
-		v, next, err := byteArrayAt(plain, pos)
+		v, next, err := enc.ByteArrayAt(plain, pos)
 		if err != nil {
 			return bounds{}, err
 		}
@@ -404,7 +382,7 @@ func decimalBounds(plain []byte, n int) (bounds, error) {
 	}
 	switch {
 	case pos < len(plain):
-		return bounds{}, errTrailing
+		return bounds{}, enc.ErrTrailing
 	case b.broken:
 		return bounds{broken: true}, nil
 	}

@@ -1,9 +1,8 @@
-package parquet
+package enc
 
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -45,9 +44,9 @@ func TestAppendHybrid(t *testing.T) {
 					v[j] = v[0]
 				}
 			}
-			b := appendHybrid([]byte("x"), v, width)[1:]
+			b := AppendHybrid([]byte("x"), v, width)[1:]
 			got := make([]uint32, n)
-			if err := decodeHybrid(got, b, width, math.MaxUint32); err != nil || !slices.Equal(got, v) {
+			if err := DecodeHybrid(got, b, width, math.MaxUint32); err != nil || !slices.Equal(got, v) {
 				t.Fatalf("width %d, %d values: %v", width, n, err)
 			}
 			if n > 0 && len(b) > (n+7)/8*int(width)+binary.MaxVarintLen64 {
@@ -82,9 +81,9 @@ func checkLevels(t *testing.T, v []uint32, width uint) {
 	for i, x := range v {
 		levels[i] = uint8(x)
 	}
-	b := appendHybrid(nil, levels, width)
+	b := AppendHybrid(nil, levels, width)
 	got := make([]uint8, len(levels))
-	if err := decodeHybrid(got, b, width, math.MaxUint32); err != nil || !bytes.Equal(got, levels) {
+	if err := DecodeHybrid(got, b, width, math.MaxUint32); err != nil || !bytes.Equal(got, levels) {
 		t.Fatalf("levels of width %d: %v", width, err)
 	}
 	theirs, err := (&rle.Encoding{BitWidth: int(width)}).DecodeLevels(nil, b)
@@ -96,11 +95,11 @@ func checkLevels(t *testing.T, v []uint32, width uint) {
 // Long runs take almost no space, and short ones no more than packed values.
 func TestHybridSize(t *testing.T) {
 	v := make([]uint8, 1_000_000)
-	if n := len(appendHybrid(nil, v, 1)); n > 5 {
+	if n := len(AppendHybrid(nil, v, 1)); n > 5 {
 		t.Errorf("a million levels that are the same take %d bytes", n)
 	}
 	v[500_000] = 1
-	if n := len(appendHybrid(nil, v, 1)); n > 12 {
+	if n := len(AppendHybrid(nil, v, 1)); n > 12 {
 		t.Errorf("with one that differs they take %d bytes", n)
 	}
 }
@@ -125,7 +124,7 @@ func extremes(rng *rand.Rand, n int, kind int) []int64 {
 
 func TestAppendDelta(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	var ws workspace
+	var enc Encoder
 	for i := range 400 {
 		n := i
 		if i > 300 {
@@ -139,15 +138,15 @@ func TestAppendDelta(t *testing.T) {
 				v32[k] = int32(x >> 32)
 			}
 		}
-		b := ws.appendIntegers(nil, plain64(v), 8)
-		if got, err := exactly(deltaIntegers(&Leaf{Type: format.Int64}, b, nil, n)); err != nil || !bytes.Equal(got, plain64(v)) {
+		b := enc.appendIntegers(nil, plain64(v), 8)
+		if got, err := decodeExactly(kind{format.Int64, 8}, format.DeltaBinaryPacked, b, nil, n); err != nil || !bytes.Equal(got, plain64(v)) {
 			t.Fatalf("%d values: %v", n, err)
 		}
 		if got, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, b); err != nil || !slices.Equal(got, v) {
 			t.Fatalf("parquet-go, %d values: %v", n, err)
 		}
-		b = ws.appendIntegers(nil, plain32(v32), 4)
-		if got, err := exactly(deltaIntegers(&Leaf{Type: format.Int32}, b, nil, n)); err != nil || !bytes.Equal(got, plain32(v32)) {
+		b = enc.appendIntegers(nil, plain32(v32), 4)
+		if got, err := decodeExactly(kind{format.Int32, 4}, format.DeltaBinaryPacked, b, nil, n); err != nil || !bytes.Equal(got, plain32(v32)) {
 			t.Fatalf("%d values of 32 bits: %v", n, err)
 		}
 		if got, err := new(delta.BinaryPackedEncoding).DecodeInt32(nil, b); err != nil || !slices.Equal(got, v32) {
@@ -161,11 +160,11 @@ func TestAppendDelta(t *testing.T) {
 
 func TestAppendByteArrays(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
-	var ws workspace
-	leaf := &Leaf{Type: format.ByteArray}
+	var enc Encoder
+	leaf := kind{format.ByteArray, 0}
 	for n := range 300 {
 		all, offsets, plain := randomBytes(rng, n)
-		b := ws.appendLengths(nil, plain, n)
+		b := enc.appendLengths(nil, plain, n)
 		if got, err := decodeExactly(leaf, format.DeltaLengthByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
 			t.Fatalf("lengths of %d values: %v", n, err)
 		}
@@ -175,7 +174,7 @@ func TestAppendByteArrays(t *testing.T) {
 				t.Fatalf("parquet-go, lengths of %d values: %v", n, err)
 			}
 		}
-		b = ws.appendPrefixes(nil, plain, n, 0)
+		b = enc.appendPrefixes(nil, plain, n, 0)
 		if got, err := decodeExactly(leaf, format.DeltaByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
 			t.Fatalf("prefixes of %d values: %v", n, err)
 		}
@@ -190,14 +189,14 @@ func TestAppendByteArrays(t *testing.T) {
 
 func TestAppendFixed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	var ws workspace
+	var enc Encoder
 	for width := 1; width < 20; width++ {
 		for n := 1; n < 200; n += 7 {
 			plain := make([]byte, n*width)
 			for i := range plain {
 				plain[i] = byte(rng.IntN(3))
 			}
-			leaf := &Leaf{Type: format.FixedLenByteArray, TypeLength: width}
+			leaf := kind{format.FixedLenByteArray, width}
 			b := appendSplit([]byte("x"), plain, width)[1:]
 			if got, err := decodeExactly(leaf, format.ByteStreamSplit, b, nil, n); err != nil || !bytes.Equal(got, plain) {
 				t.Fatalf("split, %d values of %d bytes: %v", n, width, err)
@@ -206,7 +205,7 @@ func TestAppendFixed(t *testing.T) {
 			if err != nil || !bytes.Equal(got, plain) {
 				t.Fatalf("parquet-go, split, %d values of %d bytes: %v", n, width, err)
 			}
-			b = ws.appendPrefixes(nil, plain, n, width)
+			b = enc.appendPrefixes(nil, plain, n, width)
 			if got, err := decodeExactly(leaf, format.DeltaByteArray, b, nil, n); err != nil || !bytes.Equal(got, plain) {
 				t.Fatalf("prefixes, %d values of %d bytes: %v", n, width, err)
 			}
@@ -231,7 +230,7 @@ func TestAppendBits(t *testing.T) {
 			from := rng.IntN(390)
 			n := rng.IntN(400 - from)
 			have := len(want)
-			dst = appendBits(dst, have, src, from, n)
+			dst = AppendBits(dst, have, src, from, n)
 			for i := range n {
 				want = append(want, src[(from+i)/8]>>((from+i)%8)&1)
 			}
@@ -263,53 +262,27 @@ func TestCompression(t *testing.T) {
 	for codec, levels := range levels {
 		for _, level := range levels {
 			c := Compression{codec, level}
-			if err := checkCompression(c); err != nil {
+			if err := c.Check(); err != nil {
 				t.Error(err)
 			}
-			var ws workspace
-			var d decompressor
+			var z Compressor
+			var d Decompressor
 			for _, src := range append(texts[1:], texts[0]) {
-				b, err := ws.codec.compress(&ws, src, c)
+				b, err := z.Compress(src, c)
 				if err != nil {
 					t.Fatal(codec, level, err)
 				}
-				got, err := d.decompress(codec, nil, b, len(src))
-				if err != nil || !bytes.Equal(got, src) || !plausible(codec, int64(len(b)), int64(len(src))) {
+				got, err := d.Decompress(codec, nil, b, len(src))
+				if err != nil || !bytes.Equal(got, src) || !Plausible(codec, int64(len(b)), int64(len(src))) {
 					t.Fatalf("%v, level %d, %d bytes: %v", codec, level, len(src), err)
 				}
 			}
-			d.close()
+			d.Close()
 		}
 	}
 	for _, c := range []Compression{{format.Lz4, 0}, {format.LZO, 0}, {17, 0}, {format.Snappy, 1}, {format.Zstd, 23}, {format.Gzip, -1}, {format.Lz4Raw, 10}} {
-		if checkCompression(c) == nil {
+		if c.Check() == nil {
 			t.Errorf("codec %v, level %d is taken", int32(c.Codec), c.Level)
 		}
 	}
-}
-
-func ExampleWriter() {
-	var out bytes.Buffer
-	w, err := NewWriter(&out, leafSchema(format.Int32, format.Required), nil, WriterOptions{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	c := w.Chunk(0)
-	if err := c.Add(&Page{Values: 2, Rows: 2, NonNull: 2, Plain: []byte{7, 0, 0, 0, 8, 0, 0, 0}}, nil); err != nil {
-		fmt.Println(err)
-		return
-	}
-	chunk, err := c.Finish()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := w.RowGroup(2, []*EncodedChunk{chunk}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	rows, n, err := w.Close()
-	fmt.Println(rows, n == int64(out.Len()), err)
-	// Output: 2 true <nil>
 }

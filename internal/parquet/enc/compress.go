@@ -1,4 +1,4 @@
-package parquet
+package enc
 
 import (
 	"bytes"
@@ -6,12 +6,13 @@ import (
 	"io"
 
 	"github.com/andybalholm/brotli"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 const (
@@ -19,7 +20,8 @@ const (
 	zstdWindow    = 1 << 20 // about a page
 )
 
-func checkCompression(c Compression) error {
+// Check returns an error if there is no such codec to write with, or no such level.
+func (c Compression) Check() error {
 	ok := c.Level == 0
 	switch c.Codec {
 	case format.Uncompressed, format.Snappy:
@@ -40,25 +42,34 @@ func checkCompression(c Compression) error {
 	return nil
 }
 
-// compressor holds encoder state that is reused between pages of one Compression.
+// Compressor holds encoder state that is reused between pages of one Compression. The
+// zero value is ready to use.
 // It is not safe for concurrent use.
-type compressor struct {
+type Compressor struct {
 	zstd   *zstd.Encoder
 	gzip   *gzip.Writer
 	brotli *brotli.Writer
 	lz4    lz4.Compressor
 	lz4HC  lz4.CompressorHC
+	out    []byte // memory of the result
 }
 
-// compress returns src compressed, in the workspace's memory, or src itself.
-func (z *compressor) compress(ws *workspace, src []byte, c Compression) ([]byte, error) {
+// Trim frees the result's memory if it is more than most bytes.
+func (z *Compressor) Trim(most int) {
+	if cap(z.out) > most {
+		z.out = nil
+	}
+}
+
+// Compress returns src compressed, valid until the next call, or src itself.
+func (z *Compressor) Compress(src []byte, c Compression) ([]byte, error) {
 	var err error
-	out := ws.packed[:0]
+	out := z.out[:0]
 	switch c.Codec {
 	case format.Uncompressed:
 		return src, nil
 	case format.Snappy:
-		out = growTo(out, s2.MaxEncodedLen(len(src)))
+		out = GrowTo(out, s2.MaxEncodedLen(len(src)))
 		out = s2.EncodeSnappy(out, src)
 	case format.Zstd:
 		if z.zstd == nil {
@@ -68,13 +79,13 @@ func (z *compressor) compress(ws *workspace, src []byte, c Compression) ([]byte,
 		}
 		out = z.zstd.EncodeAll(src, out)
 	case format.Lz4Raw:
-		out, err = z.lz4Raw(growTo(out, lz4.CompressBlockBound(len(src))), src, c.Level)
+		out, err = z.lz4Raw(GrowTo(out, lz4.CompressBlockBound(len(src))), src, c.Level)
 	case format.Gzip, format.Brotli:
 		out, err = z.stream(out, src, c)
 	default:
-		err = errCodec
+		err = ErrCodec
 	}
-	ws.packed = out
+	z.out = out
 	return out, err
 }
 
@@ -88,7 +99,7 @@ func newZstd(level int) (*zstd.Encoder, error) {
 		zstd.WithWindowSize(zstdWindow), zstd.WithLowerEncoderMem(true), zstd.WithZeroFrames(true))
 }
 
-func (z *compressor) lz4Raw(dst, src []byte, level int) ([]byte, error) {
+func (z *Compressor) lz4Raw(dst, src []byte, level int) ([]byte, error) {
 	var n int
 	var err error
 	if level > 0 {
@@ -104,7 +115,7 @@ func (z *compressor) lz4Raw(dst, src []byte, level int) ([]byte, error) {
 }
 
 // stream compresses with a codec that is an io.Writer.
-func (z *compressor) stream(dst, src []byte, c Compression) ([]byte, error) {
+func (z *Compressor) stream(dst, src []byte, c Compression) ([]byte, error) {
 	b := bytes.NewBuffer(dst)
 	var w io.WriteCloser
 	switch {
@@ -139,4 +150,11 @@ func (z *compressor) stream(dst, src []byte, c Compression) ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// Compression is a codec with a level in the codec's own scale. Level 0 is a fast
+// default.
+type Compression struct {
+	Codec format.CompressionCodec
+	Level int
 }

@@ -1,4 +1,4 @@
-package parquet
+package enc
 
 import (
 	"encoding/binary"

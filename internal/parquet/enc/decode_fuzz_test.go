@@ -1,4 +1,4 @@
-package parquet
+package enc
 
 import (
 	"bytes"
@@ -8,169 +8,17 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/parquet-go/parquet-go/encoding/bytestreamsplit"
 	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/encoding/rle"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
 // Every decoder is compared with the naive one, and with parquet-go's if ours
 // accepts the bytes (parquet-go panics or guesses if they are invalid).
-
-// seedPage is a page of a real file, split into its parts.
-type seedPage struct {
-	leaf   *Leaf
-	header []byte
-	stored []byte // without V2's levels
-	codec  format.CompressionCodec
-	size   int // decompressed size of stored
-	rep    []byte
-	def    []byte
-	n      int // entries
-	enc    format.Encoding
-	values []byte
-	count  int // values other than NULL
-}
-
-const maxSeed = 8 << 10 // bytes; larger pages have too many mutations
-
-// seedPages calls visit for some pages of the test files, and of the corpora if
-// present.
-func seedPages(f *testing.F, visit func(p *seedPage)) {
-	paths, err := filepath.Glob("testdata/*.parquet")
-	if err != nil || len(paths) < 10 {
-		f.Fatalf("%d files in testdata, %v", len(paths), err)
-	}
-	if shared := os.Getenv("BLOOMJOIN_SHARED"); shared != "" {
-		more, err := filepath.Glob(filepath.Join(shared, "corpora/parquet-testing/data/*.parquet"))
-		if err != nil || len(more) < 50 {
-			f.Fatalf("%d files in the corpora, %v", len(more), err)
-		}
-		paths = append(paths, more...)
-	}
-	pages := 0
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		file, err := Open(nil, bytes.NewReader(b), int64(len(b)), path)
-		if err != nil {
-			continue // encrypted, or corrupt
-		}
-		for l := range file.Leaves {
-			if len(file.RowGroups) == 0 {
-				continue
-			}
-			c := file.Chunk(0, l)
-			for range 3 {
-				p, err := takePage(c, b)
-				if err != nil {
-					break
-				}
-				if pages++; len(p.values) <= maxSeed {
-					visit(p)
-				}
-			}
-			c.Close()
-		}
-	}
-	if pages < 50 {
-		f.Fatalf("only %d pages for seeds", pages)
-	}
-}
-
-// takePage splits the next page of the chunk into its parts. b is the whole file.
-func takePage(c *Chunk, b []byte) (*seedPage, error) {
-	if c.pos >= c.end {
-		return nil, io.EOF
-	}
-	h, offset, err := c.readHeader()
-	if err != nil {
-		return nil, err
-	}
-	p := &seedPage{leaf: c.leaf, header: b[offset:c.pos], codec: c.md.Codec, size: int(h.UncompressedPageSize)}
-	body, err := c.readBody(h)
-	if err != nil {
-		return nil, err
-	}
-	p.stored = bytes.Clone(body)
-	if v2 := h.DataPageHeaderV2; v2.Valid {
-		rep, def := int(v2.V.RepetitionLevelsByteLength), int(v2.V.DefinitionLevelsByteLength)
-		p.rep, p.def, p.stored = p.stored[:rep], p.stored[rep:rep+def], p.stored[rep+def:]
-		p.size -= rep + def
-		p.n, p.enc, p.count = int(v2.V.NumValues), v2.V.Encoding, int(v2.V.NumValues-v2.V.NumNulls)
-		if v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V {
-			p.codec = format.Uncompressed
-		}
-	}
-	inflated, err := new(decompressor).decompress(p.codec, nil, p.stored, p.size)
-	if err != nil {
-		return nil, err
-	}
-	p.values = bytes.Clone(inflated)
-	switch {
-	case h.DictionaryPageHeader.Valid:
-		p.n, p.enc = int(h.DictionaryPageHeader.V.NumValues), format.Plain
-		p.count = p.n
-	case h.DataPageHeader.Valid:
-		p.n, p.enc = int(h.DataPageHeader.V.NumValues), h.DataPageHeader.V.Encoding
-		p.count = p.n
-		if c.leaf.MaxRep > 0 {
-			p.rep, p.values = cutLevels(p.values)
-		}
-		if c.leaf.MaxDef > 0 {
-			p.def, p.values = cutLevels(p.values)
-			def := make([]uint8, p.n)
-			if err := decodeHybrid(def, p.def, levelWidth(c.leaf.MaxDef), uint32(c.leaf.MaxDef)); err != nil {
-				return nil, err
-			}
-			p.count = countLevels(def, uint8(c.leaf.MaxDef))
-		}
-	}
-	return p, nil
-}
-
-func cutLevels(b []byte) (levels, rest []byte) {
-	n := binary.LittleEndian.Uint32(b)
-	return b[4 : 4+n], b[4+n:]
-}
-
-func FuzzPageHeader(f *testing.F) {
-	seedPages(f, func(p *seedPage) { f.Add(p.header) })
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var h pageHeader
-		n, err := decodeThrift(b, &h)
-		if err != nil {
-			return
-		}
-		if n <= 0 || n > len(b) {
-			t.Fatalf("%d bytes out of %d", n, len(b))
-		}
-		var again pageHeader
-		if m, err := decodeThrift(b[:n], &again); err != nil || m != n || !reflect.DeepEqual(h, again) {
-			t.Fatalf("the header depends on what is behind it: %d bytes, then %d, %v", n, m, err)
-		}
-		if _, err := decodeThrift(b[:n-1], &again); err != errThriftShort {
-			t.Fatalf("a header of one byte less: %v", err)
-		}
-		encoded, err := thrift.Marshal(new(thrift.CompactProtocol), &h)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var round pageHeader
-		if m, err := decodeThrift(encoded, &round); err != nil || m != len(encoded) || !reflect.DeepEqual(h, round) {
-			t.Fatalf("not the same after encoding: %+v, %+v, %v", h, round, err)
-		}
-	})
-}
 
 func FuzzHybrid(f *testing.F) {
 	seedPages(f, func(p *seedPage) {
@@ -179,9 +27,9 @@ func FuzzHybrid(f *testing.F) {
 				f.Add(src, uint16(n), uint8(width), limit, uint64(n))
 			}
 		}
-		add(p.rep, p.n, levelWidth(p.leaf.MaxRep), uint32(p.leaf.MaxRep))
-		add(p.def, p.n, levelWidth(p.leaf.MaxDef), uint32(p.leaf.MaxDef))
-		if isCoded(p.enc) && len(p.values) > 0 {
+		add(p.rep, p.n, LevelWidth(p.maxRep), uint32(p.maxRep))
+		add(p.def, p.n, LevelWidth(p.maxDef), uint32(p.maxDef))
+		if (p.enc == format.PlainDictionary || p.enc == format.RLEDictionary) && len(p.values) > 0 {
 			add(p.values[1:], p.count, uint(p.values[0])%33, 1<<32-1)
 		}
 	})
@@ -190,12 +38,12 @@ func FuzzHybrid(f *testing.F) {
 		want, ok := naiveHybrid(src, n, width)
 		within := ok && (n == 0 || slices.Max(want) <= limit)
 		got := make([]uint32, n)
-		if err := decodeHybrid(got, src, width, limit); (err == nil) != within || within && !slices.Equal(got, want) {
+		if err := DecodeHybrid(got, src, width, limit); (err == nil) != within || within && !slices.Equal(got, want) {
 			t.Fatalf("width %d: %d up to %d, %v, not %d, %v, %v", width, got, limit, err, want, ok, within)
 		}
 		if width <= 8 && limit < 256 {
 			levels := make([]uint8, n)
-			if err := decodeHybrid(levels, src, width, limit); (err == nil) != within {
+			if err := DecodeHybrid(levels, src, width, limit); (err == nil) != within {
 				t.Fatalf("width %d: %d levels up to %d, %v, not %v", width, n, limit, err, within)
 			}
 			for i, l := range levels {
@@ -204,7 +52,7 @@ func FuzzHybrid(f *testing.F) {
 				}
 			}
 		}
-		v, same := constantLevel(src, n, width)
+		v, same := ConstantLevel(src, n, width)
 		if sure := ok && n > 0 && slices.Max(want) == slices.Min(want); same != sure || same && v != want[0] {
 			t.Fatalf("width %d: constant %d, %v, of %d", width, v, same, want)
 		}
@@ -247,7 +95,7 @@ func theirHybrid(src []byte, n int, width uint) (v []uint32, err error) {
 	return v, guarded(func() error {
 		signed, err := (&rle.Encoding{BitWidth: int(width)}).DecodeInt32(nil, src)
 		if err != nil || len(signed) < n {
-			return errShortValues
+			return ErrShort
 		}
 		for _, x := range signed[:n] {
 			v = append(v, uint32(x))
@@ -327,7 +175,7 @@ var byteArrays = []struct {
 func FuzzByteArrays(f *testing.F) {
 	seedPages(f, func(p *seedPage) {
 		for i, c := range byteArrays {
-			if p.enc == c.enc && p.leaf.Type == format.ByteArray && p.count < 1<<16 {
+			if p.enc == c.enc && p.kind.of == format.ByteArray && p.count < 1<<16 {
 				f.Add(uint8(i), p.values, uint16(p.count), uint64(p.count))
 			}
 		}
@@ -345,7 +193,7 @@ func FuzzByteArrays(f *testing.F) {
 		}
 		values, ok := c.naive(src, n)
 		want := toPlain(values)
-		got, err := decodeExactly(&Leaf{Type: format.ByteArray}, c.enc, src, bytes.Repeat([]byte{0xff}, 99), n)
+		got, err := decodeExactly(kind{format.ByteArray, 0}, c.enc, src, bytes.Repeat([]byte{0xff}, 99), n)
 		if (err == nil) != ok || ok && !bytes.Equal(got, want) {
 			t.Fatalf("%v, %d values: %x, %v, not %x, %v", c.enc, n, got, err, want, ok)
 		}
@@ -388,7 +236,7 @@ func checkDeltaFixed(t *testing.T, src []byte, n, length int, values [][]byte, o
 		want = append(want, v...)
 		ok = ok && len(v) == length
 	}
-	leaf := &Leaf{Type: format.FixedLenByteArray, TypeLength: length}
+	leaf := kind{format.FixedLenByteArray, length}
 	got, err := decodeExactly(leaf, format.DeltaByteArray, src, nil, n)
 	if (err == nil) != ok || ok && !bytes.Equal(got, want) {
 		t.Fatalf("%d values of %d bytes: %x, %v, not %x, %v", n, length, got, err, want, ok)
@@ -397,7 +245,7 @@ func checkDeltaFixed(t *testing.T, src []byte, n, length int, values [][]byte, o
 
 func FuzzFixed(f *testing.F) {
 	seedPages(f, func(p *seedPage) {
-		if w := p.leaf.width(); w > 0 && w < 256 && (p.enc == format.Plain || p.enc == format.ByteStreamSplit) {
+		if w := p.kind.width; w > 0 && w < 256 && (p.enc == format.Plain || p.enc == format.ByteStreamSplit) {
 			f.Add(p.values, uint8(w), uint64(p.count))
 		}
 	})
@@ -434,7 +282,7 @@ func FuzzFixed(f *testing.F) {
 
 func FuzzBooleans(f *testing.F) {
 	seedPages(f, func(p *seedPage) {
-		if p.leaf.Type == format.Boolean && p.count < 1<<16 {
+		if p.kind.of == format.Boolean && p.count < 1<<16 {
 			f.Add(p.values, uint16(p.count))
 		}
 	})
@@ -474,14 +322,14 @@ func FuzzDecompress(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, which uint8, src []byte, length uint32) {
 		codec, size := format.CompressionCodec(which%8), int(length%(1<<20))
-		var d decompressor
-		defer d.close()
-		got, err := d.decompress(codec, nil, src, size)
+		var d Decompressor
+		defer d.Close()
+		got, err := d.Decompress(codec, nil, src, size)
 		if err == nil && len(got) != size {
 			t.Fatalf("%v: %d bytes, not %d", codec, len(got), size)
 		}
 		dirty := bytes.Repeat([]byte{0xff}, size)
-		again, errAgain := d.decompress(codec, dirty, src, size)
+		again, errAgain := d.Decompress(codec, dirty, src, size)
 		if (err == nil) != (errAgain == nil) || err == nil && !bytes.Equal(got, again) {
 			t.Fatalf("%v: %d bytes, %v, then %d, %v", codec, len(got), err, len(again), errAgain)
 		}

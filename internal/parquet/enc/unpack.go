@@ -1,4 +1,4 @@
-package parquet
+package enc
 
 import "encoding/binary"
 
@@ -59,10 +59,10 @@ var levelUnpackers = [...]func(dst []uint8, src []byte, limit uint64) (int, bool
 	7: unpackLevels[[7]bit],
 }
 
-// unpack decodes len(dst) bit-packed values of width bits (at most 32) from src,
+// Unpack decodes len(dst) bit-packed values of width bits (at most 32) from src,
 // which must hold them and may be longer. It returns false if one is above limit;
 // dst is then undefined.
-func unpack[T uint8 | uint32](dst []T, src []byte, width uint, limit uint32) bool {
+func Unpack[T uint8 | uint32](dst []T, src []byte, width uint, limit uint32) bool {
 	n, ok := 0, true
 	switch d := any(dst).(type) {
 	case []uint32:

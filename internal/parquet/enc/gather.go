@@ -1,8 +1,7 @@
-package parquet
+package enc
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
 )
 
@@ -19,24 +18,13 @@ func consecutive(sel []uint32) bool {
 	return len(sel) > 0 && int(sel[len(sel)-1]-sel[0]) == len(sel)-1
 }
 
-// extend adds room for n bytes to b. It returns the extended slice and its new
-// part.
-func extend(b []byte, n int) (all, more []byte) {
-	from := len(b)
-	if cap(b)-from < n {
-		b = append(make([]byte, 0, max(from+n, 2*cap(b))), b...)
-	}
-	all = b[:from+n]
-	return all, all[from:]
-}
-
-// gatherFixed appends the PLAIN values at sel, width bytes each.
-func gatherFixed(dst, src []byte, width int, sel []uint32) []byte {
+// GatherFixed appends the PLAIN values at sel, width bytes each.
+func GatherFixed(dst, src []byte, width int, sel []uint32) []byte {
 	if consecutive(sel) {
 		from := int(sel[0]) * width
 		return append(dst, src[from:from+len(sel)*width]...)
 	}
-	dst, out := extend(dst, len(sel)*width)
+	dst, out := Extend(dst, len(sel)*width)
 	switch width {
 	case 4:
 		gather4(out, src, sel)
@@ -116,11 +104,11 @@ func gatherRuns(out, src []byte, width int, sel []uint32) {
 	}
 }
 
-// gatherBools appends the booleans at sel, eight to a byte as in src. The first one
+// GatherBools appends the booleans at sel, eight to a byte as in src. The first one
 // is the lowest bit of the first byte appended; unused bits of the last byte are
 // zero.
-func gatherBools(dst, src []byte, sel []uint32) []byte {
-	dst, out := extend(dst, (len(sel)+7)/8)
+func GatherBools(dst, src []byte, sel []uint32) []byte {
+	dst, out := Extend(dst, (len(sel)+7)/8)
 	for ; len(sel) >= stride; sel, out = sel[stride:], out[1:] {
 		p := (*[stride]uint32)(sel)
 		first, last := src[p[0]/8], src[p[stride-1]/8]
@@ -143,11 +131,11 @@ func gatherBools(dst, src []byte, sel []uint32) []byte {
 	return dst
 }
 
-// gatherByteArrays appends the values at sel of n PLAIN byte arrays, with their
+// GatherByteArrays appends the values at sel of n PLAIN byte arrays, with their
 // lengths. It checks all n lengths. tail is the number of bytes after the last
 // value.
-func gatherByteArrays(dst, src []byte, n int, sel []uint32) (_ []byte, tail int, err error) {
-	w := byteArrayWalk{src: src}
+func GatherByteArrays(dst, src []byte, n int, sel []uint32) (_ []byte, tail int, err error) {
+	w := ByteArrays{Src: src}
 	next := 0 // index of the value at w.pos
 	dst = slices.Grow(dst, int(float64(len(src))*float64(len(sel))/float64(max(n, 1))))
 	for i := 0; i < len(sel); {
@@ -155,108 +143,28 @@ func gatherByteArrays(dst, src []byte, n int, sel []uint32) (_ []byte, tail int,
 		for i+run < len(sel) && sel[i+run] == sel[i]+uint32(run) {
 			run++
 		}
-		if gap := int(sel[i]) - next; gap > 0 && !w.skip(gap) {
-			return nil, 0, errShortValues
+		if gap := int(sel[i]) - next; gap > 0 && !w.Skip(gap) {
+			return nil, 0, ErrShort
 		}
-		from := w.pos
-		if run == 1 && !w.step() || run > 1 && !w.skip(run) {
-			return nil, 0, errShortValues
+		from := w.Pos
+		if run == 1 && !w.step() || run > 1 && !w.Skip(run) {
+			return nil, 0, ErrShort
 		}
-		dst = append(dst, src[from:w.pos]...)
+		dst = append(dst, src[from:w.Pos]...)
 		next = int(sel[i]) + run
 		i += run
 	}
-	if !w.skip(n - next) {
-		return nil, 0, errShortValues
+	if !w.Skip(n - next) {
+		return nil, 0, ErrShort
 	}
-	return dst, len(src) - int(w.pos), nil
+	return dst, len(src) - int(w.Pos), nil
 }
 
-// byteArrayWalk steps through PLAIN byte arrays.
-//
-// The start of a value depends on the length before it, so each load has to wait
-// for the previous one. Values of equal length, such as identifiers, are therefore
-// guessed and checked four at a time, which needs no waiting. After a wrong guess
-// the next values are taken one by one.
-type byteArrayWalk struct {
-	src  []byte
-	pos  uint64 // at most len(src)
-	wait int    // values until the next guess
-}
-
-const (
-	guessed = 4  // values per guess
-	unlucky = 32 // values between a wrong guess and the next one
-)
-
-// skip moves past n values. It returns false if src ends before they do.
-func (w *byteArrayWalk) skip(n int) bool {
-	for n > 0 {
-		src, pos := w.src, w.pos
-		for w.wait == 0 && n >= guessed {
-			size := guess(src[pos:])
-			if size == 0 {
-				w.wait = unlucky
-			} else {
-				pos += size
-				n -= guessed
-			}
-		}
-		k := n
-		if w.wait > 0 {
-			k = min(n, w.wait)
-			w.wait -= k
-		}
-		n -= k
-		for range k {
-			if pos+4 > uint64(len(src)) {
-				return false
-			}
-			// Written out, because slicing would lengthen the dependency chain from
-			// one length to the next.
-			pos += 4 + (uint64(src[pos]) | uint64(src[pos+1])<<8 | uint64(src[pos+2])<<16 | uint64(src[pos+3])<<24)
-		}
-		if pos > uint64(len(src)) {
-			return false
-		}
-		w.pos = pos
-	}
-	return true
-}
-
-// step moves past one value. It returns false if src ends before it does.
-func (w *byteArrayWalk) step() bool {
-	b := w.src[w.pos:]
-	if len(b) < 4 {
-		return false
-	}
-	size := 4 + uint64(binary.LittleEndian.Uint32(b))
-	w.pos += size
-	return size <= uint64(len(b))
-}
-
-// guess returns the total size of the first `guessed` values of b if they have
-// equal length, else 0.
-func guess(b []byte) uint64 {
-	if len(b) < 4 {
-		return 0
-	}
-	length := binary.LittleEndian.Uint32(b)
-	step := 4 + uint64(length)
-	if guessed*step > uint64(len(b)) ||
-		binary.LittleEndian.Uint32(b[step:]) != length ||
-		binary.LittleEndian.Uint32(b[2*step:]) != length ||
-		binary.LittleEndian.Uint32(b[3*step:]) != length {
-		return 0
-	}
-	return guessed * step
-}
-
-// gatherHybrid appends the values at sel of n values of width bits (at most 32) in
+// GatherHybrid appends the values at sel of n values of width bits (at most 32) in
 // the RLE/bit-packed hybrid encoding. The runs must cover n values. Only the values
 // at sel are read; one above limit is an error. Width 0 means n zeros, whatever src
 // holds.
-func gatherHybrid(dst []uint32, src []byte, n int, width uint, limit uint32, sel []uint32) ([]uint32, error) {
+func GatherHybrid(dst []uint32, src []byte, n int, width uint, limit uint32, sel []uint32) ([]uint32, error) {
 	if width == 0 {
 		for range sel {
 			dst = append(dst, 0)
@@ -287,11 +195,11 @@ func gatherRun(dst []uint32, data []byte, run hybridRun, width uint, limit uint3
 	out := dst[from:]
 	switch {
 	case run.value > int64(limit):
-		return nil, errBound
+		return nil, ErrBound
 	case run.value != bitPacked:
-		fill(out, uint32(run.value))
+		Fill(out, uint32(run.value))
 	case !gatherPacked(out, data, width, limit, sel, base):
-		return nil, errBound
+		return nil, ErrBound
 	}
 	return dst, nil
 }
@@ -334,7 +242,7 @@ func gatherPacked(dst []uint32, packed []byte, width uint, limit uint32, sel []u
 			n -= one
 			n -= n % 8
 			from := uint64(sel[one]-base) / 8 * uint64(width)
-			ok = unpack(dst[one:one+n], packed[from:], width, limit) && ok
+			ok = Unpack(dst[one:one+n], packed[from:], width, limit) && ok
 			n += one
 		} else {
 			n = min(many, len(sel))
@@ -369,95 +277,4 @@ func shortUint64(b []byte) (v uint64) {
 		v |= uint64(c) << (8 * i)
 	}
 	return v
-}
-
-const (
-	ones  = 0x0101010101010101 // 1 in each byte
-	highs = 0x8080808080808080 // highest bit of each byte
-)
-
-// sameLevels returns a word with the highest bit of each byte set where that byte
-// of x is level.
-func sameLevels(x uint64, level uint8) uint64 {
-	x ^= uint64(level) * ones
-	return ^(x&^highs + ^uint64(highs) | x) & highs
-}
-
-// countLevels returns how many of the levels equal level.
-func countLevels(levels []uint8, level uint8) int {
-	n := 0
-	for ; len(levels) >= 8; levels = levels[8:] {
-		n += bits.OnesCount64(sameLevels(binary.LittleEndian.Uint64(levels), level))
-	}
-	for _, l := range levels {
-		if l == level {
-			n++
-		}
-	}
-	return n
-}
-
-// levelBits returns a bit for each of at most 64 levels, set where it equals level.
-func levelBits(levels []uint8, level uint8) (set uint64) {
-	shift := 0
-	for ; len(levels) >= 8; levels = levels[8:] {
-		// The product gathers the lowest bits of all bytes in the highest byte.
-		set |= sameLevels(binary.LittleEndian.Uint64(levels), level) >> 7 * 0x0102040810204080 >> 56 << shift
-		shift += 8
-	}
-	for i, l := range levels {
-		if l == level {
-			set |= 1 << (shift + i)
-		}
-	}
-	return set
-}
-
-// selectLevels appends the levels of the entries in sel.
-func selectLevels(dst, levels []uint8, sel []uint32) []uint8 {
-	if consecutive(sel) {
-		return append(dst, levels[sel[0]:int(sel[0])+len(sel)]...)
-	}
-	dst, out := extend(dst, len(sel))
-	for i, at := range sel {
-		out[i] = levels[at]
-	}
-	return dst
-}
-
-// selectValues maps entries to values: for each entry in sel whose definition level
-// is level, it appends the value's position among the values other than NULL. (If
-// no value is NULL, the result would be sel.)
-func selectValues(dst []uint32, def []uint8, level uint8, sel []uint32) []uint32 {
-	found := len(dst)
-	dst = slices.Grow(dst, len(sel))[:found+len(sel)]
-	from, rank := 0, 0 // entries before the window, and values among them
-	for len(sel) > 0 {
-		first := sel[0]
-		rank += countLevels(def[from:first], level)
-		from = int(first)
-		window := def[from:min(from+64, len(def))]
-		if len(sel) == 1 || sel[1]-first >= 64 {
-			window = window[:1]
-		}
-		set := levelBits(window, level)
-		if len(sel) >= 64 && sel[63]-first == 63 { // consecutive entries
-			for range bits.OnesCount64(set) {
-				dst[found] = uint32(rank)
-				found, rank = found+1, rank+1
-			}
-			from, sel = from+64, sel[64:]
-			continue
-		}
-		k := 0
-		for ; k < len(sel) && sel[k]-first < uint32(len(window)); k++ {
-			at := sel[k] - first
-			dst[found] = uint32(rank + bits.OnesCount64(set&(1<<at-1)))
-			found += int(set >> at & 1)
-		}
-		sel = sel[k:]
-		rank += bits.OnesCount64(set)
-		from += len(window)
-	}
-	return dst[:found]
 }

@@ -1,12 +1,10 @@
-package parquet
+package enc
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
+	"math/bits"
 )
-
-var errDelta = errors.New("invalid header of the delta encoding")
 
 const (
 	maxDeltaBlock = 1 << 20 // values
@@ -41,13 +39,13 @@ func openDelta(src []byte, want int) (r *deltaReader, rest []byte, err error) {
 		return nil, nil, err
 	}
 	if r.left != want {
-		return nil, nil, errShortValues
+		return nil, nil, ErrShort
 	}
 	rest = r.src
 	for left := want - 1; left > 0; {
 		_, n := binary.Varint(rest)
 		if n <= 0 || len(rest)-n < r.minis {
-			return nil, nil, errShortValues
+			return nil, nil, ErrShort
 		}
 		widths := rest[n : n+r.minis]
 		rest = rest[n+r.minis:]
@@ -58,8 +56,8 @@ func openDelta(src []byte, want int) (r *deltaReader, rest []byte, err error) {
 			switch {
 			case w > 64:
 				return nil, nil, errDelta
-			case packedSize(min(left, r.perMini), uint(w)) > uint64(len(rest)):
-				return nil, nil, errShortValues
+			case PackedSize(min(left, r.perMini), uint(w)) > uint64(len(rest)):
+				return nil, nil, ErrShort
 			}
 			rest = rest[r.miniSize(uint(w), len(rest)):]
 			left -= r.perMini
@@ -79,13 +77,13 @@ func (r *deltaReader) readHeader(src []byte) error {
 	for i := range v {
 		u, n := binary.Uvarint(src)
 		if n <= 0 {
-			return errShortValues
+			return ErrShort
 		}
 		v[i], src = u, src[n:]
 	}
 	first, n := binary.Varint(src)
 	if n <= 0 {
-		return errShortValues
+		return ErrShort
 	}
 	block, minis := v[0], v[1]
 	if block == 0 || block > maxDeltaBlock || block%128 != 0 ||
@@ -123,7 +121,7 @@ func (r *deltaReader) next(out []byte, size int) int {
 		}
 	} else {
 		deltas := r.deltas[:n]
-		unpack(deltas, r.src, r.width, math.MaxUint32)
+		Unpack(deltas, r.src, r.width, math.MaxUint32)
 		r.last = putSums(out, deltas, size, r.minDelta, r.last)
 	}
 	r.left -= n
@@ -178,60 +176,93 @@ func decodeDelta(src, buf []byte, want, size int) (values, rest []byte, err erro
 		return nil, nil, err
 	}
 	if want > MaxPageSize/size {
-		return nil, nil, errExpands
+		return nil, nil, ErrExpands
 	}
-	values = grow(buf, want*size)
+	values = Reuse(buf, want*size)
 	for out := values; len(out) > 0; {
 		out = out[r.next(out, size)*size:]
 	}
 	return values, rest, nil
 }
 
-// lengthReader returns lengths in batches.
-type lengthReader struct {
-	r    *deltaReader
-	buf  [4 * deltaBatch]byte
-	left []byte // the unread part of buf
-}
+const (
+	deltaBlock = 128 // values
+	deltaMini  = 32  // values in a miniblock
+)
 
-// openLengths is openDelta for lengths.
-func openLengths(src []byte, want int) (l *lengthReader, rest []byte, err error) {
-	r, rest, err := openDelta(src, want)
-	return &lengthReader{r: r}, rest, err
-}
-
-// batch returns the next lengths in PLAIN form, 32 bits each, at least one while
-// any remain. Negative ones read as unsigned exceed every page size. The caller
-// advances l.left past the ones it used.
-func (l *lengthReader) batch() []byte {
-	if len(l.left) == 0 {
-		l.left = l.buf[:4*l.r.next(l.buf[:], 4)]
+// appendDelta appends DELTA_BINARY_PACKED. narrow means 32-bit values; deltas wrap
+// in that width, as the format specifies.
+func appendDelta(dst []byte, values []int64, narrow bool) []byte {
+	dst = binary.AppendUvarint(dst, deltaBlock)
+	dst = binary.AppendUvarint(dst, deltaBlock/deltaMini)
+	dst = binary.AppendUvarint(dst, uint64(len(values)))
+	if len(values) == 0 {
+		return binary.AppendVarint(dst, 0)
 	}
-	return l.left
+	dst = binary.AppendVarint(dst, values[0])
+	var deltas [deltaBlock]int64
+	for i := 1; i < len(values); i += deltaBlock {
+		n := min(deltaBlock, len(values)-i)
+		least := int64(0)
+		for k := range n {
+			d := values[i+k] - values[i+k-1]
+			if narrow {
+				d = int64(int32(d))
+			}
+			deltas[k] = d
+			if k == 0 || d < least {
+				least = d
+			}
+		}
+		dst = appendDeltaBlock(dst, deltas[:n], least, narrow)
+	}
+	return dst
 }
 
-// bitsAt returns the width bits that start at the given bit of b, least significant
-// bit first. They must be present.
-func bitsAt(b []byte, bit, width uint) uint64 {
+func appendDeltaBlock(dst []byte, deltas []int64, least int64, narrow bool) []byte {
+	dst = binary.AppendVarint(dst, least)
+	at := len(dst)
+	dst = append(dst, 0, 0, 0, 0) // the miniblocks' widths; 0 for missing ones
+	for m := 0; len(deltas) > 0; m++ {
+		var mini [deltaMini]uint64
+		n := min(deltaMini, len(deltas))
+		all := uint64(0)
+		for k, d := range deltas[:n] {
+			u := uint64(d - least)
+			if narrow {
+				u = uint64(uint32(u))
+			}
+			mini[k] = u
+			all |= u
+		}
+		deltas = deltas[n:]
+		width := uint(bits.Len64(all))
+		dst[at+m] = byte(width)
+		dst = packDeltas(dst, &mini, width)
+	}
+	return dst
+}
+
+// packDeltas appends the values of a miniblock, width bits each.
+func packDeltas(dst []byte, v *[deltaMini]uint64, width uint) []byte {
 	if width == 0 {
-		return 0
+		return dst
 	}
-	b = b[bit/8:]
-	bit %= 8
-	var lo uint64
-	if len(b) >= 8 {
-		lo = binary.LittleEndian.Uint64(b)
-	} else {
-		for i, c := range b {
-			lo |= uint64(c) << (8 * i)
+	n := len(dst)
+	size := deltaMini / 8 * int(width)
+	dst = GrowTo(dst, n+size+packSlack)
+	out := dst[n:]
+	var acc uint64
+	have := uint(0)
+	for _, x := range v {
+		acc |= x << have
+		if have += width; have >= 64 {
+			binary.LittleEndian.PutUint64(out, acc)
+			out = out[8:]
+			have -= 64
+			acc = x >> (width - have) // a shift by 64 gives 0
 		}
 	}
-	lo >>= bit
-	if bit+width > 64 { // the value extends into a ninth byte
-		lo |= uint64(b[8]) << (64 - bit)
-	}
-	if width == 64 {
-		return lo
-	}
-	return lo & (1<<width - 1)
+	binary.LittleEndian.PutUint64(out, acc)
+	return dst[:n+size]
 }

@@ -1,9 +1,8 @@
-package parquet
+package enc
 
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -16,14 +15,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/snappy"
 )
 
-var (
-	errSize  = errors.New("the decompressed size is not the one stated")
-	errCodec = errors.New("codec not supported")
-)
-
-// decompressor holds decoder state that is reused between pages. It is not safe for
+// Decompressor holds decoder state that is reused between pages. It is not safe for
 // concurrent use.
-type decompressor struct {
+type Decompressor struct {
 	zstd   *zstd.Decoder
 	gzip   *gzip.Reader
 	brotli *brotli.Reader
@@ -48,15 +42,15 @@ func maxRatio(codec format.CompressionCodec) int64 {
 	return 0
 }
 
-// plausible reports whether the compressed bytes can expand to size bytes.
-func plausible(codec format.CompressionCodec, compressed, size int64) bool {
+// Plausible reports whether the compressed bytes can expand to size bytes.
+func Plausible(codec format.CompressionCodec, compressed, size int64) bool {
 	r := maxRatio(codec)
 	return r == 0 || size <= compressed*r+64
 }
 
-// decompress returns src decompressed, which must be size bytes. The result is in
+// Decompress returns src decompressed, which must be size bytes. The result is in
 // dst's memory if that is large enough, or src itself if nothing is compressed.
-func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte, size int) ([]byte, error) {
+func (d *Decompressor) Decompress(codec format.CompressionCodec, dst, src []byte, size int) ([]byte, error) {
 	if codec == format.Uncompressed {
 		if len(src) != size {
 			return nil, errSize
@@ -86,7 +80,7 @@ func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte
 	case format.Lz4:
 		n, err = d.unlz4(dst, src)
 	default:
-		return nil, errCodec
+		return nil, ErrCodec
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +91,7 @@ func (d *decompressor) decompress(codec format.CompressionCodec, dst, src []byte
 	return dst, nil
 }
 
-func (d *decompressor) gunzip(dst, src []byte) (int, error) {
+func (d *Decompressor) gunzip(dst, src []byte) (int, error) {
 	d.src.Reset(src)
 	if d.gzip == nil {
 		z, err := gzip.NewReader(&d.src)
@@ -111,7 +105,7 @@ func (d *decompressor) gunzip(dst, src []byte) (int, error) {
 	return readExactly(d.gzip, dst) // concatenated gzip members are all read
 }
 
-func (d *decompressor) unbrotli(dst, src []byte) (int, error) {
+func (d *Decompressor) unbrotli(dst, src []byte) (int, error) {
 	d.src.Reset(src)
 	if d.brotli == nil {
 		d.brotli = brotli.NewReader(&d.src)
@@ -121,7 +115,7 @@ func (d *decompressor) unbrotli(dst, src []byte) (int, error) {
 	return readExactly(d.brotli, dst)
 }
 
-func (d *decompressor) unzstd(dst, src []byte) (int, error) {
+func (d *Decompressor) unzstd(dst, src []byte) (int, error) {
 	if d.zstd == nil {
 		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxMemory(MaxPageSize), zstd.WithDecodeAllCapLimit(true))
@@ -134,8 +128,8 @@ func (d *decompressor) unzstd(dst, src []byte) (int, error) {
 	return len(out), err
 }
 
-// close frees the decoders' memory.
-func (d *decompressor) close() {
+// Close frees the decoders' memory.
+func (d *Decompressor) Close() {
 	if d.zstd != nil {
 		d.zstd.Close()
 		d.zstd = nil
@@ -164,7 +158,7 @@ func readExactly(r io.Reader, dst []byte) (int, error) {
 // unlz4 decodes the deprecated LZ4 codec. Its framing was never specified: it is
 // Hadoop's (groups of big-endian lengths, uncompressed and then compressed, before
 // each block), an LZ4 frame, or a single bare block.
-func (d *decompressor) unlz4(dst, src []byte) (int, error) {
+func (d *Decompressor) unlz4(dst, src []byte) (int, error) {
 	if n, ok := lz4Hadoop(dst, src); ok {
 		return n, nil
 	}

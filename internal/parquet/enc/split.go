@@ -1,4 +1,4 @@
-package parquet
+package enc
 
 import "encoding/binary"
 
@@ -7,10 +7,10 @@ import "encoding/binary"
 func unsplit(src, buf []byte, n, w int) (plain []byte, tail int, err error) {
 	size := uint64(n) * uint64(w)
 	if size > uint64(len(src)) {
-		return nil, 0, errShortValues
+		return nil, 0, ErrShort
 	}
 	src, tail = src[:size], len(src)-int(size)
-	out := grow(buf, len(src))
+	out := Reuse(buf, len(src))
 	whole := n &^ 7
 	switch {
 	case whole == 0:
@@ -100,4 +100,19 @@ func swap16(x, y uint64) (uint64, uint64) {
 
 func swap32(x, y uint64) (uint64, uint64) {
 	return x&0xffffffff | y<<32, x>>32 | y>>32<<32
+}
+
+// appendSplit appends BYTE_STREAM_SPLIT: the first bytes of all values, then the
+// second bytes, and so on.
+func appendSplit(dst, plain []byte, width int) []byte {
+	n := len(plain) / width
+	at := len(dst)
+	dst = GrowTo(dst, at+n*width)
+	for k := range width {
+		stream := dst[at+k*n : at+(k+1)*n]
+		for i := range stream {
+			stream[i] = plain[i*width+k]
+		}
+	}
+	return dst
 }

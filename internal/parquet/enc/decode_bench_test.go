@@ -1,4 +1,4 @@
-package parquet
+package enc
 
 import (
 	"bytes"
@@ -42,12 +42,12 @@ func BenchmarkLevels(b *testing.B) {
 	dst := make([]uint8, benchValues)
 	b.Run("repeated", func(b *testing.B) {
 		src := append(binary.AppendUvarint(nil, benchValues<<1), 1)
-		perValue(b, func() error { return decodeHybrid(dst, src, 1, 1) })
+		perValue(b, func() error { return DecodeHybrid(dst, src, 1, 1) })
 	})
 	for _, width := range []int{1, 2, 3} {
 		src := packedSource(rng, width)
 		b.Run(fmt.Sprintf("packed/width=%d", width), func(b *testing.B) {
-			perValue(b, func() error { return decodeHybrid(dst, src, uint(width), 1<<width-1) })
+			perValue(b, func() error { return DecodeHybrid(dst, src, uint(width), 1<<width-1) })
 		})
 	}
 	b.Run("runs", func(b *testing.B) { // 24 equal values, then 8 packed ones
@@ -55,10 +55,10 @@ func BenchmarkLevels(b *testing.B) {
 		for range benchValues / 32 {
 			src = append(src, 24<<1, 1, 1<<1|1, byte(rng.Uint32()))
 		}
-		perValue(b, func() error { return decodeHybrid(dst, src, 1, 1) })
+		perValue(b, func() error { return DecodeHybrid(dst, src, 1, 1) })
 	})
 	b.Run("count", func(b *testing.B) {
-		perValue(b, func() error { countLevels(dst, 1); return nil })
+		perValue(b, func() error { CountLevels(dst, 1); return nil })
 	})
 }
 
@@ -69,7 +69,7 @@ func BenchmarkIndices(b *testing.B) {
 		src := packedSource(rng, width)
 		limit := uint32(1<<width - 1)
 		b.Run(fmt.Sprintf("packed/width=%d", width), func(b *testing.B) {
-			perValue(b, func() error { return decodeHybrid(dst, src, uint(width), limit) })
+			perValue(b, func() error { return DecodeHybrid(dst, src, uint(width), limit) })
 		})
 	}
 	b.Run("runs", func(b *testing.B) { // 24 equal values, then 8 packed ones
@@ -77,7 +77,7 @@ func BenchmarkIndices(b *testing.B) {
 		for range benchValues / 32 {
 			src = append(src, 24<<1, 1, 1<<1|1, 1, 2, 3, 4, 5, 6, 7, 8)
 		}
-		perValue(b, func() error { return decodeHybrid(dst, src, 8, 255) })
+		perValue(b, func() error { return DecodeHybrid(dst, src, 8, 255) })
 	})
 }
 
@@ -108,27 +108,27 @@ func BenchmarkValues(b *testing.B) {
 	lengths, prefixes := delta.LengthByteArrayEncoding{}, delta.ByteArrayEncoding{}
 	for _, c := range []struct {
 		name string
-		leaf Leaf
+		kind kind
 		enc  format.Encoding
 		src  []byte
 	}{
-		{"plain/bytes=0..29", Leaf{Type: format.ByteArray}, format.Plain, short},
-		{"plain/bytes=36", Leaf{Type: format.ByteArray}, format.Plain, equal},
-		{"delta/int32", Leaf{Type: format.Int32}, format.DeltaBinaryPacked, must(binaryPacked.EncodeInt32(nil, ints))},
-		{"delta/int64", Leaf{Type: format.Int64}, format.DeltaBinaryPacked, must(binaryPacked.EncodeInt64(nil, times))},
-		{"delta/int64,wide", Leaf{Type: format.Int64}, format.DeltaBinaryPacked, must(binaryPacked.EncodeInt64(nil, longs))},
-		{"delta/lengths", Leaf{Type: format.ByteArray}, format.DeltaLengthByteArray, must(lengths.EncodeByteArray(nil, all, offsets))},
-		{"delta/prefixes", Leaf{Type: format.ByteArray}, format.DeltaByteArray, must(prefixes.EncodeByteArray(nil, all, offsets))},
-		{"split/4", Leaf{Type: format.Int32}, format.ByteStreamSplit, must(split.EncodeInt32(nil, ints))},
-		{"split/8", Leaf{Type: format.Int64}, format.ByteStreamSplit, must(split.EncodeInt64(nil, longs))},
-		{"split/16", Leaf{Type: format.FixedLenByteArray, TypeLength: 16}, format.ByteStreamSplit, randomString(rng, 16*benchValues)},
-		{"split/5", Leaf{Type: format.FixedLenByteArray, TypeLength: 5}, format.ByteStreamSplit, randomString(rng, 5*benchValues)},
-		{"rle/bool", Leaf{Type: format.Boolean}, format.RLE, bools},
+		{"plain/bytes=0..29", kind{format.ByteArray, 0}, format.Plain, short},
+		{"plain/bytes=36", kind{format.ByteArray, 0}, format.Plain, equal},
+		{"delta/int32", kind{format.Int32, 4}, format.DeltaBinaryPacked, must(binaryPacked.EncodeInt32(nil, ints))},
+		{"delta/int64", kind{format.Int64, 8}, format.DeltaBinaryPacked, must(binaryPacked.EncodeInt64(nil, times))},
+		{"delta/int64,wide", kind{format.Int64, 8}, format.DeltaBinaryPacked, must(binaryPacked.EncodeInt64(nil, longs))},
+		{"delta/lengths", kind{format.ByteArray, 0}, format.DeltaLengthByteArray, must(lengths.EncodeByteArray(nil, all, offsets))},
+		{"delta/prefixes", kind{format.ByteArray, 0}, format.DeltaByteArray, must(prefixes.EncodeByteArray(nil, all, offsets))},
+		{"split/4", kind{format.Int32, 4}, format.ByteStreamSplit, must(split.EncodeInt32(nil, ints))},
+		{"split/8", kind{format.Int64, 8}, format.ByteStreamSplit, must(split.EncodeInt64(nil, longs))},
+		{"split/16", kind{format.FixedLenByteArray, 16}, format.ByteStreamSplit, randomString(rng, 16*benchValues)},
+		{"split/5", kind{format.FixedLenByteArray, 5}, format.ByteStreamSplit, randomString(rng, 5*benchValues)},
+		{"rle/bool", kind{format.Boolean, 0}, format.RLE, bools},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var buf []byte
 			perValue(b, func() error {
-				got, _, err := decodeValues(&c.leaf, c.enc, c.src, buf, benchValues)
+				got, _, err := Decode(c.kind.of, c.kind.width, c.enc, c.src, buf, benchValues)
 				if c.enc != format.Plain {
 					buf = got
 				}
@@ -162,29 +162,29 @@ func BenchmarkGather(b *testing.B) {
 		var numbers []uint32
 		bytesOf := func(src []byte) func() error {
 			return func() (err error) {
-				buf, _, err = gatherByteArrays(buf[:0], src, benchValues, c.sel)
+				buf, _, err = GatherByteArrays(buf[:0], src, benchValues, c.sel)
 				return err
 			}
 		}
 		for _, width := range []int{4, 8, 16} {
 			b.Run(fmt.Sprintf("fixed%d/%s", width, c.name), func(b *testing.B) {
-				perValue(b, func() error { buf = gatherFixed(buf[:0], src, width, c.sel); return nil })
+				perValue(b, func() error { buf = GatherFixed(buf[:0], src, width, c.sel); return nil })
 			})
 		}
 		b.Run("bools/"+c.name, func(b *testing.B) {
-			perValue(b, func() error { buf = gatherBools(buf[:0], src, c.sel); return nil })
+			perValue(b, func() error { buf = GatherBools(buf[:0], src, c.sel); return nil })
 		})
 		b.Run("bytes/0..29/"+c.name, func(b *testing.B) { perValue(b, bytesOf(short)) })
 		b.Run("bytes/36/"+c.name, func(b *testing.B) { perValue(b, bytesOf(equal)) })
 		b.Run("hybrid/11/"+c.name, func(b *testing.B) {
 			perValue(b, func() (err error) {
-				numbers, err = gatherHybrid(numbers[:0], indices, benchValues, 11, 1<<11-1, c.sel)
+				numbers, err = GatherHybrid(numbers[:0], indices, benchValues, 11, 1<<11-1, c.sel)
 				return err
 			})
 		})
 		b.Run("levels/"+c.name, func(b *testing.B) {
 			levels := src[:benchValues]
-			perValue(b, func() error { numbers = selectValues(numbers[:0], levels, 1, c.sel); return nil })
+			perValue(b, func() error { numbers = SelectValues(numbers[:0], levels, 1, c.sel); return nil })
 		})
 	}
 }
@@ -225,13 +225,13 @@ func BenchmarkDecompress(b *testing.B) {
 		{"lz4frame", format.Lz4, frame.Bytes()},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			var d decompressor
-			defer d.close()
+			var d Decompressor
+			defer d.Close()
 			var buf []byte
 			b.ReportAllocs()
 			b.SetBytes(int64(len(page)))
 			for b.Loop() {
-				got, err := d.decompress(c.codec, buf, c.src, len(page))
+				got, err := d.Decompress(c.codec, buf, c.src, len(page))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package parquet
+package enc
 
 import (
 	"bytes"
@@ -43,10 +43,10 @@ func TestHybridAgainstParquetGo(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := make([]uint32, n)
-			if err := decodeHybrid(got, src, width, 1<<32-1); err != nil || !slices.Equal(got, want) {
+			if err := DecodeHybrid(got, src, width, 1<<32-1); err != nil || !slices.Equal(got, want) {
 				t.Fatalf("width %d, %d values: %v", width, n, err)
 			}
-			if err := decodeHybrid(make([]uint32, n+8), src, width, 1<<32-1); err == nil {
+			if err := DecodeHybrid(make([]uint32, n+8), src, width, 1<<32-1); err == nil {
 				t.Fatalf("width %d: 8 more values than %d were found", width, n)
 			}
 		}
@@ -58,7 +58,7 @@ func TestUnpack(t *testing.T) {
 	for width := uint(0); width <= 32; width++ {
 		for _, n := range []int{0, 1, 7, 8, 9, 16, 31, 32, 33, 200} {
 			for _, behind := range []int{0, 1, 7, 8, 50} {
-				src := randomString(rng, int(packedSize(n, width))+behind)
+				src := randomString(rng, int(PackedSize(n, width))+behind)
 				want, top := make([]uint32, n), uint32(0)
 				small := make([]uint8, n)
 				for i := range want {
@@ -67,23 +67,23 @@ func TestUnpack(t *testing.T) {
 					top = max(top, want[i])
 				}
 				got := make([]uint32, n)
-				if !unpack(got, src, width, top) || !slices.Equal(got, want) {
+				if !Unpack(got, src, width, top) || !slices.Equal(got, want) {
 					t.Fatalf("width %d, %d values, %d bytes behind: %v, not %v", width, n, behind, got, want)
 				}
-				if top > 0 && unpack(got, src, width, top-1) {
+				if top > 0 && Unpack(got, src, width, top-1) {
 					t.Fatalf("width %d, %d values, %d bytes behind: %d was not found too large", width, n, behind, top)
 				}
-				if !unpack(got, src, width, 1<<32-1) {
+				if !Unpack(got, src, width, 1<<32-1) {
 					t.Fatalf("width %d, %d values: a limit beyond the width", width, n)
 				}
 				if width > 8 {
 					continue
 				}
 				levels := make([]uint8, n)
-				if !unpack(levels, src, width, top) || !bytes.Equal(levels, small) {
+				if !Unpack(levels, src, width, top) || !bytes.Equal(levels, small) {
 					t.Fatalf("width %d, %d levels, %d bytes behind: %v, not %v", width, n, behind, levels, small)
 				}
-				if top > 0 && unpack(levels, src, width, top-1) {
+				if top > 0 && Unpack(levels, src, width, top-1) {
 					t.Fatalf("width %d, %d levels, %d bytes behind: %d was not found too large", width, n, behind, top)
 				}
 			}
@@ -113,7 +113,7 @@ func TestConstantLevel(t *testing.T) {
 		"nothing":              {nil, 1, 1, 0, false},
 		"no levels":            {[]byte{60 << 1, 1}, 0, 1, 0, false},
 	} {
-		v, ok := constantLevel(c.src, c.n, c.width)
+		v, ok := ConstantLevel(c.src, c.n, c.width)
 		if ok != c.ok || ok && v != c.v {
 			t.Errorf("%s: %d, %v", name, v, ok)
 		}
@@ -127,12 +127,12 @@ func TestConstantLevel(t *testing.T) {
 			src[1+rng.IntN(len(src)-1)] ^= 1 << rng.IntN(8)
 		}
 		levels := make([]uint8, n)
-		err := decodeHybrid(levels, src, width, 1<<width-1)
-		v, ok := constantLevel(src, n, width)
-		if ok && v < 1<<width && (err != nil || countLevels(levels, uint8(v)) != n) {
+		err := DecodeHybrid(levels, src, width, 1<<width-1)
+		v, ok := ConstantLevel(src, n, width)
+		if ok && v < 1<<width && (err != nil || CountLevels(levels, uint8(v)) != n) {
 			t.Fatalf("width %d, %d levels of %x: constant %d, but %v, %v", width, n, src, v, levels, err)
 		}
-		if !ok && err == nil && countLevels(levels, levels[0]) == n {
+		if !ok && err == nil && CountLevels(levels, levels[0]) == n {
 			t.Fatalf("width %d, %d levels of %x are all %d", width, n, src, levels[0])
 		}
 	}
@@ -156,7 +156,7 @@ func TestHybridBounds(t *testing.T) {
 		"too few":          {[]byte{4 << 1, 1, 3 << 1, 2}, false},
 		"a varint too far": {[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, false},
 	} {
-		if err := decodeHybrid(got, c.src, 2, 2); (err == nil) != c.ok {
+		if err := DecodeHybrid(got, c.src, 2, 2); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -210,29 +210,29 @@ func TestValuesAgainstParquetGo(t *testing.T) {
 			return b
 		}
 		for name, c := range map[string]struct {
-			leaf  Leaf
+			kind  kind
 			enc   encoding.Encoding
 			src   []byte
 			plain []byte
 		}{
-			"delta int32":  {Leaf{Type: format.Int32}, &binaryPacked, must(binaryPacked.EncodeInt32(nil, ints)), plain32(ints)},
-			"delta int64":  {Leaf{Type: format.Int64}, &binaryPacked, must(binaryPacked.EncodeInt64(nil, longs)), plain64(longs)},
-			"delta length": {Leaf{Type: format.ByteArray}, &lengths, must(lengths.EncodeByteArray(nil, all, offsets)), bytesPlain},
-			"delta bytes":  {Leaf{Type: format.ByteArray}, &prefixes, must(prefixes.EncodeByteArray(nil, all, offsets)), bytesPlain},
-			"delta fixed":  {Leaf{Type: format.FixedLenByteArray, TypeLength: 5}, &prefixes, must(prefixes.EncodeFixedLenByteArray(nil, fixed, 5)), fixed},
-			"split":        {Leaf{Type: format.Int64}, &split, must(split.EncodeInt64(nil, longs)), plain64(longs)},
+			"delta int32":  {kind{format.Int32, 4}, &binaryPacked, must(binaryPacked.EncodeInt32(nil, ints)), plain32(ints)},
+			"delta int64":  {kind{format.Int64, 8}, &binaryPacked, must(binaryPacked.EncodeInt64(nil, longs)), plain64(longs)},
+			"delta length": {kind{format.ByteArray, 0}, &lengths, must(lengths.EncodeByteArray(nil, all, offsets)), bytesPlain},
+			"delta bytes":  {kind{format.ByteArray, 0}, &prefixes, must(prefixes.EncodeByteArray(nil, all, offsets)), bytesPlain},
+			"delta fixed":  {kind{format.FixedLenByteArray, 5}, &prefixes, must(prefixes.EncodeFixedLenByteArray(nil, fixed, 5)), fixed},
+			"split":        {kind{format.Int64, 8}, &split, must(split.EncodeInt64(nil, longs)), plain64(longs)},
 		} {
-			got, err := decodeExactly(&c.leaf, c.enc.Encoding(), c.src, nil, n)
+			got, err := decodeExactly(c.kind, c.enc.Encoding(), c.src, nil, n)
 			if err != nil || !bytes.Equal(got, c.plain) {
 				t.Fatalf("%s of %d: %v", name, n, err)
 			}
 			for cut := 1; cut <= min(len(c.src), 9); cut++ { // a truncation is an error or cuts off padding
-				got, err := decodeExactly(&c.leaf, c.enc.Encoding(), c.src[:len(c.src)-cut], nil, n)
+				got, err := decodeExactly(c.kind, c.enc.Encoding(), c.src[:len(c.src)-cut], nil, n)
 				if err == nil && !bytes.Equal(got, c.plain) {
 					t.Fatalf("%s of %d: other values from %d bytes less", name, n, cut)
 				}
 			}
-			if _, err := decodeExactly(&c.leaf, c.enc.Encoding(), c.src, nil, n+1); err == nil {
+			if _, err := decodeExactly(c.kind, c.enc.Encoding(), c.src, nil, n+1); err == nil {
 				t.Fatalf("%s: %d values out of %d", name, n+1, n)
 			}
 		}
@@ -337,7 +337,7 @@ func TestRLEBooleans(t *testing.T) {
 		}
 		n -= rng.IntN(min(n, 8))
 		levels := make([]uint8, n)
-		if err := decodeHybrid(levels, src, 1, 1); err != nil {
+		if err := DecodeHybrid(levels, src, 1, 1); err != nil {
 			t.Fatal(err)
 		}
 		want := make([]byte, (n+7)/8)
@@ -370,7 +370,7 @@ func TestDeltaBytesDoNotExpand(t *testing.T) {
 	src, _ := enc.EncodeInt32(nil, prefix)
 	more, _ := enc.EncodeInt32(nil, suffix)
 	src = append(append(src, more...), make([]byte, size)...)
-	if _, err := decodeExactly(&Leaf{Type: format.ByteArray}, format.DeltaByteArray, src, nil, again+1); err != errExpands {
+	if _, err := decodeExactly(kind{format.ByteArray, 0}, format.DeltaByteArray, src, nil, again+1); err != ErrExpands {
 		t.Fatal(err)
 	}
 }
@@ -427,24 +427,55 @@ func TestDecompress(t *testing.T) {
 		"lz4 hadoop":   {format.Lz4, append(hadoop(want[:half]), hadoop(want[half:])...)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var d decompressor
-			defer d.close()
+			var d Decompressor
+			defer d.Close()
 			for range 2 { // decoders are reused, also after errors
-				got, err := d.decompress(c.codec, nil, c.src, len(want))
+				got, err := d.Decompress(c.codec, nil, c.src, len(want))
 				if err != nil || !bytes.Equal(got, want) {
 					t.Fatal(err)
 				}
 				for _, size := range []int{len(want) - 1, len(want) + 1, 0} {
-					if got, err := d.decompress(c.codec, nil, c.src, size); err == nil {
+					if got, err := d.Decompress(c.codec, nil, c.src, size); err == nil {
 						t.Errorf("%d bytes for %d", len(got), size)
 					}
 				}
 				for _, cut := range []int{1, len(c.src) / 2, len(c.src) - 1} {
-					if got, err := d.decompress(c.codec, nil, c.src[:cut], len(want)); err == nil {
+					if got, err := d.Decompress(c.codec, nil, c.src[:cut], len(want)); err == nil {
 						t.Errorf("%d bytes from %d of %d", len(got), cut, len(c.src))
 					}
 				}
 			}
 		})
+	}
+}
+
+// kind is a type of values and their size.
+type kind struct {
+	of    format.Type
+	width int
+}
+
+// decodeExactly is Decode for a src that must end with the last value.
+func decodeExactly(k kind, e format.Encoding, src, buf []byte, n int) ([]byte, error) {
+	return exactly(Decode(k.of, k.width, e, src, buf, n))
+}
+
+// exactly makes bytes after the last value an error.
+func exactly(plain []byte, tail int, err error) ([]byte, error) {
+	if err == nil && tail > 0 {
+		err = ErrTrailing
+	}
+	return plain, err
+}
+
+// TestUnpackHighFirst uses the example in the format's Encodings.md.
+func TestUnpackHighFirst(t *testing.T) {
+	src := []byte{0b00000101, 0b00111001, 0b01110111}
+	got := make([]uint8, 8)
+	if !UnpackHighFirst(got, src, 3, 7) || !bytes.Equal(got, []byte{0, 1, 2, 3, 4, 5, 6, 7}) {
+		t.Errorf("%d", got)
+	}
+	if UnpackHighFirst(got, src, 3, 6) {
+		t.Error("a level above the limit")
 	}
 }

@@ -1,11 +1,114 @@
-package parquet
+package enc
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+)
 
-// appendHybrid appends v, values of width bits (1 to 32), in the RLE/bit-packed
+// hybridRun is a run of the RLE/bit-packed hybrid encoding: n copies of value, or n
+// bit-packed values. (It has only four fields, so that it stays in registers.)
+type hybridRun struct {
+	n     int
+	value int64 // bitPacked for a bit-packed run
+	data  int   // offset of the bytes after the header
+	end   int   // offset of the next run
+}
+
+const bitPacked = -1
+
+// nextRun reads the header of the run at the start of src. left, at least 1, is the
+// number of values still wanted; n is limited to it, since bit-packed runs come in
+// multiples of eight. nextRun checks that src has the bytes of n values.
+func nextRun(src []byte, width uint, left int) (run hybridRun, err error) {
+	header := uint64(0)
+	if len(src) > 0 && src[0] < 0x80 {
+		header, run.data = uint64(src[0]), 1
+	} else if header, run.data = binary.Uvarint(src); run.data <= 0 {
+		return run, ErrShort
+	}
+	count, room := header>>1, len(src)-run.data
+	if header&1 == 0 {
+		size := int(width+7) / 8
+		switch {
+		case count == 0:
+			return run, errRun
+		case room < size:
+			return run, ErrShort
+		}
+		run.n, run.end = int(min(count, uint64(left))), run.data+size
+		for i, c := range src[run.data:run.end] {
+			run.value |= int64(c) << (8 * i)
+		}
+		return run, nil
+	}
+	if count == 0 || count > 1<<31 {
+		return run, errRun
+	}
+	run.n, run.value = int(min(count*8, uint64(left))), bitPacked
+	if PackedSize(run.n, width) > uint64(room) {
+		return run, ErrShort
+	}
+	// Some writers cut off the padding of the last group.
+	run.end = run.data + int(min(count*uint64(width), uint64(room)))
+	return run, nil
+}
+
+// PackedSize returns the number of bytes that n bit-packed values take.
+func PackedSize(n int, width uint) uint64 { return (uint64(n)*uint64(width) + 7) / 8 }
+
+// DecodeHybrid decodes len(dst) values of width bits (at most 32) from the
+// RLE/bit-packed hybrid encoding in src. A value above limit is an error. The last
+// run may be longer than needed.
+func DecodeHybrid[T uint8 | uint32](dst []T, src []byte, width uint, limit uint32) error {
+	for len(dst) > 0 {
+		run, err := nextRun(src, width, len(dst))
+		switch {
+		case err != nil:
+			return err
+		case run.value == bitPacked:
+			if !Unpack(dst[:run.n], src[run.data:], width, limit) {
+				return ErrBound
+			}
+		case run.value > int64(limit):
+			return ErrBound
+		default:
+			Fill(dst[:run.n], T(run.value))
+		}
+		dst, src = dst[run.n:], src[run.end:]
+	}
+	return nil
+}
+
+// CheckZeros checks the runs of n values of zero bits, which are all 0. Some
+// writers store no runs for them.
+func CheckZeros(src []byte, n int) error {
+	if len(src) == 0 {
+		return nil
+	}
+	for n > 0 {
+		run, err := nextRun(src, 0, n)
+		if err != nil {
+			return err
+		}
+		n, src = n-run.n, src[run.end:]
+	}
+	return nil
+}
+
+// Fill sets all of dst to v.
+func Fill[T uint8 | uint32](dst []T, v T) {
+	done := min(len(dst), 32)
+	for i := range dst[:done] {
+		dst[i] = v
+	}
+	for done < len(dst) {
+		done += copy(dst[done:], dst[:done])
+	}
+}
+
+// AppendHybrid appends v, values of width bits (1 to 32), in the RLE/bit-packed
 // hybrid encoding. It finds runs that start at a multiple of eight values after the
 // end of the last run.
-func appendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
+func AppendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 	from := 0 // first value not written yet
 	for i := 0; i+8 <= len(v); {
 		x := v[i]
@@ -22,7 +125,7 @@ func appendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 			continue
 		}
 		dst = appendPacked(dst, v[from:i], width)
-		dst = appendRun(dst, uint32(x), end-i, width)
+		dst = AppendRun(dst, uint32(x), end-i, width)
 		from, i = end, end
 	}
 	return appendPacked(dst, v[from:], width)
@@ -32,8 +135,8 @@ func appendHybrid[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 // values, counting its header and value and the header of what follows.
 func runPays(n int, width uint) bool { return n*int(width) > 8*int(3+(width+7)/8) }
 
-// appendRun appends a run of n times x.
-func appendRun(dst []byte, x uint32, n int, width uint) []byte {
+// AppendRun appends a run of n times x.
+func AppendRun(dst []byte, x uint32, n int, width uint) []byte {
 	dst = binary.AppendUvarint(dst, uint64(n)<<1)
 	for w := uint(0); w < width; w += 8 {
 		dst = append(dst, byte(x>>w))
@@ -51,7 +154,7 @@ func appendPacked[T uint8 | uint32](dst []byte, v []T, width uint) []byte {
 	dst = binary.AppendUvarint(dst, uint64(groups)<<1|1)
 	n := len(dst)
 	size := groups * int(width)
-	dst = growTo(dst, n+size+packSlack)
+	dst = GrowTo(dst, n+size+packSlack)
 	whole := len(v) &^ 7
 	pack(dst[n:], v[:whole], width)
 	if whole < len(v) {
@@ -129,15 +232,4 @@ func packWide[T uint8 | uint32](dst []byte, v []T, width uint) {
 		}
 	}
 	binary.LittleEndian.PutUint32(dst, uint32(acc)) // eight values end at a byte boundary
-}
-
-// growTo returns s with length n. Existing elements are kept; new ones are
-// undefined.
-func growTo[T any](s []T, n int) []T {
-	if n <= cap(s) {
-		return s[:n]
-	}
-	out := make([]T, n, max(n, 2*cap(s)))
-	copy(out, s)
-	return out
 }

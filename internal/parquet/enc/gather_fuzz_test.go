@@ -1,4 +1,4 @@
-package parquet
+package enc
 
 import (
 	"bytes"
@@ -62,7 +62,7 @@ func checkGatherFixed(t *testing.T, src []byte, width int, sel []uint32) {
 	for _, i := range sel {
 		want = append(want, src[int(i)*width:][:width]...)
 	}
-	appended(t, gatherFixed(bytes.Clone(prefix), src, width, sel), want)
+	appended(t, GatherFixed(bytes.Clone(prefix), src, width, sel), want)
 }
 
 func TestGatherFixed(t *testing.T) {
@@ -94,7 +94,7 @@ func checkGatherBools(t *testing.T, src []byte, sel []uint32) {
 		}
 	}
 	dirty := append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, len(want))...)
-	appended(t, gatherBools(dirty[:len(prefix)], src, sel), want)
+	appended(t, GatherBools(dirty[:len(prefix)], src, sel), want)
 }
 
 func TestGatherBools(t *testing.T) {
@@ -107,11 +107,11 @@ func TestGatherBools(t *testing.T) {
 	}
 }
 
-// checkGatherByteArrays compares with plainValues, which may refuse src.
+// checkGatherByteArrays compares with CheckPlain, which may refuse src.
 func checkGatherByteArrays(t *testing.T, src []byte, n int, sel []uint32) {
 	t.Helper()
-	got, err := exactly(gatherByteArrays(bytes.Clone(prefix), src, n, sel))
-	if _, wrong := exactly(plainValues(&Leaf{Type: format.ByteArray}, src, n)); !errors.Is(err, wrong) || (err == nil) != (wrong == nil) {
+	got, err := exactly(GatherByteArrays(bytes.Clone(prefix), src, n, sel))
+	if _, wrong := exactly(CheckPlain(format.ByteArray, 0, src, n)); !errors.Is(err, wrong) || (err == nil) != (wrong == nil) {
 		t.Fatalf("%d of %d values: %v, want %v", len(sel), n, err, wrong)
 	}
 	if err != nil {
@@ -160,19 +160,19 @@ func TestGatherByteArrays(t *testing.T) {
 	}
 }
 
-// checkGatherHybrid compares with decodeHybrid.
+// checkGatherHybrid compares with DecodeHybrid.
 func checkGatherHybrid(t *testing.T, src []byte, n int, width uint, limit uint32, sel []uint32) {
 	t.Helper()
 	all := make([]uint32, n)
-	wrong := decodeHybrid(all, src, width, 1<<32-1)
+	wrong := DecodeHybrid(all, src, width, 1<<32-1)
 	var want []uint32
 	for _, i := range sel {
 		if wrong == nil && all[i] > limit {
-			wrong = errBound
+			wrong = ErrBound
 		}
 		want = append(want, all[i])
 	}
-	got, err := gatherHybrid([]uint32{7}, src, n, width, limit, sel)
+	got, err := GatherHybrid([]uint32{7}, src, n, width, limit, sel)
 	if (err == nil) != (wrong == nil) {
 		t.Fatalf("width %d, %d of %d values up to %d: %v, want %v", width, len(sel), n, limit, err, wrong)
 	}
@@ -194,7 +194,7 @@ func TestGatherHybrid(t *testing.T) {
 			}
 		}
 	}
-	if got, err := gatherHybrid(nil, nil, 10, 0, 0, []uint32{2, 9}); err != nil || !slices.Equal(got, []uint32{0, 0}) {
+	if got, err := GatherHybrid(nil, nil, 10, 0, 0, []uint32{2, 9}); err != nil || !slices.Equal(got, []uint32{0, 0}) {
 		t.Errorf("width 0: %v, %v", got, err)
 	}
 }
@@ -231,7 +231,7 @@ func TestSelectLevels(t *testing.T) {
 						want++
 					}
 				}
-				if got := countLevels(levels, level+1); got != want {
+				if got := CountLevels(levels, level+1); got != want {
 					t.Fatalf("%d of %d levels are %d, not %d", want, n, level+1, got)
 				}
 			}
@@ -244,10 +244,10 @@ func TestSelectLevels(t *testing.T) {
 						values = append(values, uint32(bytes.Count(levels[:i], []byte{top})))
 					}
 				}
-				if got := selectLevels(nil, levels, sel); !bytes.Equal(got, picked) {
+				if got := SelectLevels(nil, levels, sel); !bytes.Equal(got, picked) {
 					t.Fatalf("levels %v, not %v", got, picked)
 				}
-				if got := selectValues(nil, levels, top, sel); !slices.Equal(got, values) {
+				if got := SelectValues(nil, levels, top, sel); !slices.Equal(got, values) {
 					t.Fatalf("values %v, not %v", got, values)
 				}
 			}
