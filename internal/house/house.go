@@ -111,6 +111,7 @@ var order = []struct{ pkg, imports string }{
 	{"storage", "storage fault internal"},
 	{"key", "key bloom exact fault internal"},
 	{"internal/parquet/enc", "fault internal/snappy"},
+	{"internal/parquet/meta", "fault internal/parquet/enc"},
 	{"internal", "storage key bloom exact fault internal"},
 	{"codec", "codec storage key bloom exact fault internal"},
 	{"dataset", "codec internal/options"},

@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -49,7 +50,7 @@ func (o Destination) CheckSchemas(ctx context.Context, opts keyscan.Options, log
 
 // unified is the schema of all Parquet files of an output.
 type unified struct {
-	schema []parquet.SchemaElement
+	schema []meta.Element
 	// stored: all files of the log have the same Arrow schema in their metadata.
 	stored bool
 }
@@ -102,7 +103,7 @@ func projectionOf(opts *keyscan.Options, f *source.File) (parquet.Projection, er
 	return f.Parquet().File().Project(columns), nil
 }
 
-func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]parquet.SchemaElement, error) {
+func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
 	if !o.pagesFit() {
 		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
 			WithHint("write Parquet, or one output for each schema")

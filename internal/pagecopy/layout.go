@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -22,11 +23,11 @@ type PairLayout struct {
 	log     *arrow.Schema // of the file; files share it with their schema and metadata
 	columns []PairColumn
 
-	Schema []parquet.SchemaElement
+	Schema []meta.Element
 	Orders []format.ColumnOrder
-	Leaves []pairLeaf         // one per leaf of schema
-	Arrow  *arrow.Schema      // the columns as records would have them
-	Kept   []parquet.KeyValue // metadata, other than what the output says of itself
+	Leaves []pairLeaf      // one per leaf of schema
+	Arrow  *arrow.Schema   // the columns as records would have them
+	Kept   []meta.KeyValue // metadata, other than what the output says of itself
 }
 
 // pairLeaf is the source of a leaf of the output: a leaf of the log file or of the
@@ -50,7 +51,7 @@ func NewPairLayout(f *source.File, p *Pairs, like *PairLayout) (*PairLayout, err
 	}
 	a := pairPlan{f: f, p: p, from: f.Parquet().File()}
 	a.log, a.columns = f.Schema(), columns
-	a.Schema = []parquet.SchemaElement{a.from.Metadata.Schema[0]}
+	a.Schema = []meta.Element{a.from.Metadata.Schema[0]}
 	a.Schema[0].NumChildren = thrift.New(int32(len(a.columns)))
 	a.changed = len(a.columns) != f.StoredColumns()
 	a.own = a.from.Project(nil)
@@ -229,7 +230,7 @@ func (a *pairPlan) keepMetadata() error {
 		md = a.f.Parquet().StoredMetadata()
 	}
 	encoded, err := arrowparquet.StoreFields(list, KeptMetadata(md, names))
-	a.Kept = append(a.Kept, parquet.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
+	a.Kept = append(a.Kept, meta.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Adapter converts the pages of one file to another schema, such as a [Union]. It
@@ -42,7 +43,7 @@ func (s *LeafSource) Identity() bool { return s.identity }
 // must be optional or repeated in the schema. Top-level columns that the schema
 // lacks are dropped (see [File.Project]). A field of a struct that the schema lacks
 // is an error, and so is a column whose values the target type cannot represent.
-func NewAdapter(from *File, to []SchemaElement) (*Adapter, error) {
+func NewAdapter(from *File, to []meta.Element) (*Adapter, error) {
 	target, err := schemaFile(to, "")
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // The oracle: arrow/go writes the rows of a file under the union's schema; its
@@ -61,7 +62,7 @@ func writeArrow(t testing.TB, name string, schema *arrow.Schema, rows []string, 
 // entries is the contents of a column chunk, one text per entry.
 type entries []string
 
-func (e *entries) add(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf) {
+func (e *entries) add(p *parquet.Page, dict *parquet.Dictionary, l *meta.Leaf) {
 	value := 0
 	for i := range p.Values {
 		var rep, def uint8
@@ -80,7 +81,7 @@ func (e *entries) add(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf
 	}
 }
 
-func plainValue(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf, i int) []byte {
+func plainValue(p *parquet.Page, dict *parquet.Dictionary, l *meta.Leaf, i int) []byte {
 	if l.Type == format.ByteArray {
 		return p.Bytes(i, dict)
 	}
@@ -96,7 +97,7 @@ func plainValue(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf, i in
 }
 
 // chunkEntries reads a chunk, or its selected rows, through s if that is not nil.
-func chunkEntries(t testing.TB, f *parquet.File, g, leaf int, selected []uint32, s *parquet.LeafSource, l *parquet.Leaf) (e entries) {
+func chunkEntries(t testing.TB, f *parquet.File, g, leaf int, selected []uint32, s *parquet.LeafSource, l *meta.Leaf) (e entries) {
 	t.Helper()
 	var pages *parquet.LeafAdapter
 	if s != nil {
@@ -211,7 +212,7 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 	}
 }
 
-func compareWithArrow(t *testing.T, f *parquet.File, schema []parquet.SchemaElement, oracle *parquet.File) {
+func compareWithArrow(t *testing.T, f *parquet.File, schema []meta.Element, oracle *parquet.File) {
 	a, err := parquet.NewAdapter(f, schema)
 	if err != nil {
 		t.Fatal(err)

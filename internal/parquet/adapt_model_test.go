@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // The model: rows as trees of values, shredded into entries by the rule of the
@@ -26,7 +28,7 @@ type stream struct {
 	values   [][]byte // PLAIN, one each
 }
 
-func shred(root *Node, leaves int, rows []any) []stream {
+func shred(root *meta.Node, leaves int, rows []any) []stream {
 	out := make([]stream, leaves)
 	for _, row := range rows {
 		shredInside(out, root, row, 0, 0, 0)
@@ -36,7 +38,7 @@ func shred(root *Node, leaves int, rows []any) []stream {
 
 // shredNode appends the entries of v. rep is the level at which v repeats, depth
 // the number of repeated nodes on the path.
-func shredNode(out []stream, n *Node, v any, rep, depth, def uint8) {
+func shredNode(out []stream, n *meta.Node, v any, rep, depth, def uint8) {
 	switch n.Repetition {
 	case format.Required:
 		shredInside(out, n, v, rep, depth, def)
@@ -60,7 +62,7 @@ func shredNode(out []stream, n *Node, v any, rep, depth, def uint8) {
 	}
 }
 
-func shredInside(out []stream, n *Node, v any, rep, depth, def uint8) {
+func shredInside(out []stream, n *meta.Node, v any, rep, depth, def uint8) {
 	if n.Leaf >= 0 {
 		s := &out[n.Leaf]
 		s.rep, s.def, s.values = append(s.rep, rep), append(s.def, def), append(s.values, v.([]byte))
@@ -71,7 +73,7 @@ func shredInside(out []stream, n *Node, v any, rep, depth, def uint8) {
 	}
 }
 
-func shredNothing(out []stream, n *Node, rep, def uint8) {
+func shredNothing(out []stream, n *meta.Node, rep, def uint8) {
 	if n.Leaf >= 0 {
 		out[n.Leaf].rep, out[n.Leaf].def = append(out[n.Leaf].rep, rep), append(out[n.Leaf].def, def)
 	}
@@ -132,15 +134,15 @@ func meaning(t *valueType, v []byte) string {
 		}
 		r, _ := new(big.Rat).SetString(new(big.Float).SetFloat64(f).Text('f', 1100))
 		return r.String()
-	case t.logical.Kind == Int && !t.logical.Signed && t.physical == format.Int64:
+	case t.logical.Kind == meta.Int && !t.logical.Signed && t.physical == format.Int64:
 		x.SetUint64(binary.LittleEndian.Uint64(v))
-	case t.logical.Kind == Int && !t.logical.Signed:
+	case t.logical.Kind == meta.Int && !t.logical.Signed:
 		x.SetUint64(uint64(binary.LittleEndian.Uint32(v)))
 	case t.physical == format.Int32:
 		x.SetInt64(int64(int32(binary.LittleEndian.Uint32(v))))
 	case t.physical == format.Int64:
 		x.SetInt64(int64(binary.LittleEndian.Uint64(v)))
-	case t.logical.Kind == Decimal:
+	case t.logical.Kind == meta.Decimal:
 		if t.physical == format.ByteArray {
 			v = v[4:]
 		}
@@ -153,9 +155,9 @@ func meaning(t *valueType, v []byte) string {
 	}
 	scale := int64(0)
 	switch t.logical.Kind {
-	case Decimal:
+	case meta.Decimal:
 		scale = int64(t.logical.Scale)
-	case Time, Timestamp:
+	case meta.Time, meta.Timestamp:
 		scale = 3 + 3*int64(t.logical.Unit)
 	}
 	return new(big.Rat).SetFrac(x, new(big.Int).Exp(big.NewInt(10), big.NewInt(scale), nil)).String()
@@ -164,7 +166,7 @@ func meaning(t *valueType, v []byte) string {
 // values splits PLAIN values.
 func (t *valueType) values(plain []byte) (out [][]byte) {
 	for len(plain) > 0 {
-		n := (&Leaf{Type: t.physical, TypeLength: t.length}).Width()
+		n := (&meta.Leaf{Type: t.physical, TypeLength: t.length}).Width()
 		if t.physical == format.ByteArray {
 			n = 4 + int(binary.LittleEndian.Uint32(plain))
 		}
@@ -301,7 +303,7 @@ func randomValue(rng *rand.Rand, t *valueType) []byte {
 			return binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(f)))
 		}
 		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))
-	case t.logical.Kind == Decimal:
+	case t.logical.Kind == meta.Decimal:
 		most := int64(math.Pow10(min(t.logical.Precision, 18)))
 		x %= most
 	default: // times and timestamps: within the range of all units
@@ -319,7 +321,7 @@ func randomValue(rng *rand.Rand, t *valueType) []byte {
 		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, uint64(x)), 5)
 	}
 	v := binary.BigEndian.AppendUint64(nil, uint64(x))
-	if t.logical.Kind != Decimal {
+	if t.logical.Kind != meta.Decimal {
 		v = v[rng.IntN(9):]
 	}
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(v))), v...)
@@ -465,7 +467,7 @@ func evolve(t testing.TB, seed uint64) (adapted int) {
 	return adapted
 }
 
-func compareWithModel(t testing.TB, rng *rand.Rand, f, target *File, schema []SchemaElement) (adapted int) {
+func compareWithModel(t testing.TB, rng *rand.Rand, f, target *File, schema []meta.Element) (adapted int) {
 	t.Helper()
 	from, to := f.fields(), target.fields()
 	rows, want := make([]any, rng.IntN(30)), []any{}

@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // widening converts PLAIN values of one type to a wider one.
@@ -83,7 +84,7 @@ func (w *widening) load(values []int64, src []byte) {
 		for i := range values {
 			values[i] = int64(binary.LittleEndian.Uint64(src[8*i:]))
 		}
-	case w.from.logical.Kind == Int && !w.from.logical.Signed && w.from.logical.BitWidth == 32:
+	case w.from.logical.Kind == meta.Int && !w.from.logical.Signed && w.from.logical.BitWidth == 32:
 		for i := range values {
 			values[i] = int64(binary.LittleEndian.Uint32(src[4*i:]))
 		}
@@ -98,8 +99,8 @@ func (w *widening) load(values []int64, src []byte) {
 // widest for both. It is nil if they are stored alike.
 func newWidening(from, to *valueType) *widening {
 	w := &widening{from: *from, to: *to, low: math.MinInt64, high: math.MaxInt64, factor: 1}
-	w.width = (&Leaf{Type: from.physical, TypeLength: from.length}).Width()
-	w.most = (&Leaf{Type: to.physical, TypeLength: to.length}).Width()
+	w.width = (&meta.Leaf{Type: from.physical, TypeLength: from.length}).Width()
+	w.most = (&meta.Leaf{Type: to.physical, TypeLength: to.length}).Width()
 	switch to.physical {
 	case format.Int32:
 		w.write = writeInt32
@@ -111,21 +112,21 @@ func newWidening(from, to *valueType) *widening {
 		w.write = writeDouble
 	}
 	switch {
-	case to.logical.Kind == Decimal && from.physical == to.physical && from.length == to.length:
+	case to.logical.Kind == meta.Decimal && from.physical == to.physical && from.length == to.length:
 		return nil
-	case to.logical.Kind == Decimal:
+	case to.logical.Kind == meta.Decimal:
 		w.decimal()
-	case to.logical.Kind == Time || to.logical.Kind == Timestamp:
+	case to.logical.Kind == meta.Time || to.logical.Kind == meta.Timestamp:
 		for u := from.logical.Unit; u < to.logical.Unit; u++ {
 			w.factor *= 1000
 		}
 		w.low, w.high = math.MinInt64/w.factor, math.MaxInt64/w.factor
 	case from.float():
 		w.copy = copyFloats
-	case from.logical.Kind == Int && from.logical.Signed && from.logical.BitWidth < 32:
+	case from.logical.Kind == meta.Int && from.logical.Signed && from.logical.BitWidth < 32:
 		w.low, w.high = signedRange(from.logical.BitWidth)
 		w.foreign = true
-	case from.logical.Kind == Int && from.logical.BitWidth < 32:
+	case from.logical.Kind == meta.Int && from.logical.BitWidth < 32:
 		w.low, w.high = 0, 1<<from.logical.BitWidth-1
 		w.foreign = true
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 const (
@@ -46,7 +47,7 @@ func (f *File) findBloom(rowGroup, leaf int) (pos, head, size int64, err error) 
 		return 0, 0, 0, err
 	}
 	var h format.BloomFilterHeader
-	n, err := decodeThrift(b, &h)
+	n, err := meta.Decode(b, &h)
 	if err != nil {
 		return 0, 0, 0, &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "no valid header of the Bloom filter", Err: err}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
@@ -63,8 +64,8 @@ func (b *Buffers) Close() {
 // several Chunks of one File may be used concurrently.
 type Chunk struct {
 	f    *File
-	leaf *Leaf
-	md   *ColumnMetaData
+	leaf *meta.Leaf
+	md   *meta.ColumnMetaData
 	at   fault.At
 
 	pos, end int64
@@ -98,7 +99,7 @@ type Chunk struct {
 	stored  StoredPage
 	sealed  sealed
 	claims  *claims // read with the first undecoded page
-	shape   Shape
+	shape   meta.Shape
 	buf     *Buffers
 
 	ahead       *Ahead // of a file over a network: the announced ranges
@@ -122,9 +123,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 		pos: start, end: start + md.TotalCompressedSize, passed: start,
 		wanted: f.RowGroups[rowGroup].Rows, buf: buf,
 	}
-	if n := len(c.leaf.shared); n > 0 {
-		c.shape = make(Shape, n)
-	}
+	c.shape = f.NewShape(leaf)
 	if buf.shared == nil {
 		buf.Rest()
 		buf.own.room = f.room
@@ -133,7 +132,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	buf.ahead = nil
 	buf.use(f)
 	buf.window = buf.window[:0]
-	if f.Metadata.shortChunks() && !f.Constant(leaf) {
+	if f.Metadata.ShortChunks() && !f.Constant(leaf) {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
 	}
 	return c
@@ -379,21 +378,21 @@ func (c *Chunk) peek(n int64) ([]byte, error) {
 
 // readHeader reads the page header at c.pos and moves past it. offset is the
 // header's position.
-func (c *Chunk) readHeader() (*pageHeader, int64, error) {
+func (c *Chunk) readHeader() (*meta.PageHeader, int64, error) {
 	for size := c.headerAhead(); ; size *= 8 {
 		b, err := c.peek(size)
 		if err != nil {
 			return nil, 0, err
 		}
-		h := new(pageHeader)
-		n, err := decodeThrift(b, h)
+		h := new(meta.PageHeader)
+		n, err := meta.Decode(b, h)
 		if err == nil {
 			offset := c.pos
 			c.pos += int64(n)
 			return h, offset, nil
 		}
 		switch {
-		case !errors.Is(err, errThriftShort):
+		case !errors.Is(err, meta.ErrShort):
 			return nil, 0, c.headerFault(err)
 		case int64(len(b)) < size && c.further():
 			size /= 8
@@ -413,7 +412,7 @@ func (c *Chunk) headerFault(err error) error {
 }
 
 // checkSizes checks the sizes in a page's header.
-func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
+func (c *Chunk) checkSizes(h *meta.PageHeader) (at fault.At, err error) {
 	at = c.at
 	if h.Type != format.DictionaryPage {
 		at.Page = c.pages + 1
@@ -433,7 +432,7 @@ func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
 
 // readBody checks the header's sizes, reads the page's stored bytes and verifies
 // their checksum.
-func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
+func (c *Chunk) readBody(h *meta.PageHeader) ([]byte, error) {
 	at, err := c.checkSizes(h)
 	if err != nil {
 		return nil, err
@@ -459,7 +458,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	return body, nil
 }
 
-func wrongCRC(at fault.At, h *pageHeader, got uint32) error {
+func wrongCRC(at fault.At, h *meta.PageHeader, got uint32) error {
 	return fault.Corrupt(at, "the page's checksum").Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 }
 
@@ -486,7 +485,7 @@ func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 
 // checkDictionary checks the header of a dictionary page. again means that the
 // chunk had one before.
-func (c *Chunk) checkDictionary(h *pageHeader, again bool) error {
+func (c *Chunk) checkDictionary(h *meta.PageHeader, again bool) error {
 	dh := &h.DictionaryPageHeader.V
 	switch {
 	case !h.DictionaryPageHeader.Valid || dh.NumValues < 0:
@@ -504,7 +503,7 @@ func (c *Chunk) checkDictionary(h *pageHeader, again bool) error {
 }
 
 // dictionary decodes the dictionary page.
-func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
+func (c *Chunk) dictionary(h *meta.PageHeader, body []byte) error {
 	if err := c.checkDictionary(h, c.dict != nil); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Bytes that are read at a time to check a chunk, and to copy it. Many chunks may be
@@ -37,9 +38,9 @@ func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
 		return "the output's column has another type"
 	case a.MaxDef != b.MaxDef || a.MaxRep != b.MaxRep:
 		return "the output's column has other levels"
-	case f.Metadata.shortChunks():
+	case f.Metadata.ShortChunks():
 		return "its writer understated the sizes of chunks"
-	case f.Metadata.padsPages():
+	case f.Metadata.PadsPages():
 		return "its writer pads pages"
 	}
 	return ""
@@ -270,7 +271,7 @@ type pageFacts struct {
 // checked without decompressing the page. why says why a copy of the stored page
 // may mean something else to other readers, or be harder to read for them. byDict
 // means that the chunk has a dictionary.
-func (c *Chunk) facts(h *pageHeader, byDict bool) (p pageFacts, why string, err error) {
+func (c *Chunk) facts(h *meta.PageHeader, byDict bool) (p pageFacts, why string, err error) {
 	if h.Type == format.DataPageV2 {
 		p, why, err = c.factsV2(h)
 	} else {
@@ -282,7 +283,7 @@ func (c *Chunk) facts(h *pageHeader, byDict bool) (p pageFacts, why string, err 
 		why = "it has a page without values"
 	case isCoded(p.encoding) && !byDict:
 		why = "it has dictionary indices and no dictionary"
-	case p.encoding == format.DeltaByteArray && c.f.Metadata.sharedDeltas():
+	case p.encoding == format.DeltaByteArray && c.f.Metadata.SharedDeltas():
 		why = "its pages depend on each other"
 	default:
 		why = c.sizeDoubt(h, p)
@@ -298,7 +299,7 @@ func (c *Chunk) facts(h *pageHeader, byDict bool) (p pageFacts, why string, err 
 	return p, why, err
 }
 
-func (c *Chunk) factsV1(h *pageHeader) (p pageFacts, why string, err error) {
+func (c *Chunk) factsV1(h *meta.PageHeader) (p pageFacts, why string, err error) {
 	if !h.DataPageHeader.Valid {
 		return p, "", c.noHeader()
 	}
@@ -323,7 +324,7 @@ func (c *Chunk) factsV1(h *pageHeader) (p pageFacts, why string, err error) {
 	return p, why, nil
 }
 
-func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
+func (c *Chunk) factsV2(h *meta.PageHeader) (p pageFacts, why string, err error) {
 	if !h.DataPageHeaderV2.Valid {
 		return p, "", c.noHeader()
 	}
@@ -341,9 +342,9 @@ func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
 		return p, "", c.longLevels()
 	case l.MaxRep > 0 && rep == 0 || l.MaxDef > 0 && def == 0:
 		return p, "", c.corrupt(enc.ErrShort, "the page's levels do not decode")
-	case plain && c.f.Metadata.falseFlags():
+	case plain && c.f.Metadata.FalseFlags():
 		return p, "its writer declared compressed pages uncompressed", nil
-	case c.f.Metadata.falseNulls():
+	case c.f.Metadata.FalseNulls():
 		return p, "its writer miscounted the NULLs of pages", nil
 	case size == 0 && stored > 0 && (plain || c.md.Codec == format.Uncompressed):
 		return p, "it has a page with bytes of no values", nil // decoding ignores them

@@ -2,13 +2,12 @@ package parquet
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"math"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // This file decides which of an input's statistics and indexes hold for a copy of a
@@ -18,20 +17,20 @@ import (
 // statistics returns the statistics of the copy. Its bounds are in the given order;
 // if that is undefined, it has none. Distinct counts are left out, because many
 // writers estimate them.
-func (k *chunkWalk) statistics(order valueOrder) (s Statistics) {
+func (k *chunkWalk) statistics(order meta.Order) (s meta.Statistics) {
 	in := &k.md.Statistics
 	nulls := k.nulls
-	if n := in.NullCount; nulls < 0 && n.Valid && n.V >= 0 && n.V <= k.md.NumValues && nullsBelieved(k.f.Metadata.CreatedBy) {
+	if n := in.NullCount; nulls < 0 && n.Valid && n.V >= 0 && n.V <= k.md.NumValues && k.f.Metadata.NullsBelieved() {
 		nulls = n.V
 	}
 	if nulls >= 0 {
 		s.NullCount = thrift.New(nulls)
 	}
 	b := k.chunkBounds(order)
-	if b.lo == nil || nulls == k.md.NumValues {
+	if b.Lo == nil || nulls == k.md.NumValues {
 		return s
 	}
-	lo, hi, wholeLo, wholeHi := order.within(b, maxChunkBound)
+	lo, hi, wholeLo, wholeHi := order.Shorten(b, meta.MaxBound)
 	if lo == nil {
 		return s
 	}
@@ -47,23 +46,23 @@ func (k *chunkWalk) statistics(order valueOrder) (s Statistics) {
 
 // chunkBounds returns the bounds in the chunk's statistics, or none if they are
 // missing or wrong in the given order.
-func (c *Chunk) chunkBounds(order valueOrder) bounds {
+func (c *Chunk) chunkBounds(order meta.Order) meta.Bounds {
 	s := &c.md.Statistics
 	if !s.MinValue.Valid || !s.MaxValue.Valid {
-		return bounds{}
+		return meta.Bounds{}
 	}
-	b := bounds{lo: present(s.MinValue.V), hi: present(s.MaxValue.V)}
-	if !order.admits(b) {
-		return bounds{}
+	b := meta.Bounds{Lo: present(s.MinValue.V), Hi: present(s.MaxValue.V)}
+	if !order.Admits(b) {
+		return meta.Bounds{}
 	}
 	return c.f.covering(b, order)
 }
 
 // covering returns bounds that hold empty values as well, if the file's writer may have
 // left them out: the copy names another writer, whose bounds readers take at their word.
-func (f *File) covering(b bounds, order valueOrder) bounds {
-	if len(b.lo) > 0 && order.by == bytewise && order.width == 0 && !f.BoundsCoverEmpty() {
-		b.lo = []byte{}
+func (f *File) covering(b meta.Bounds, order meta.Order) meta.Bounds {
+	if len(b.Lo) > 0 && order.ByteArrays() && !f.Metadata.BoundsCoverEmpty() {
+		b.Lo = []byte{}
 	}
 	return b
 }
@@ -76,41 +75,9 @@ func present(b []byte) []byte {
 	return b
 }
 
-// admits reports whether b has values that the order can compare, the smallest
-// first.
-func (o valueOrder) admits(b bounds) bool {
-	fits := func(v []byte) bool {
-		switch o.by {
-		case booleans:
-			return len(v) == 1 && v[0] <= 1
-		case integers:
-			return len(v) == o.width
-		case floats:
-			return len(v) == o.width && !isNaN(v)
-		case bytewise:
-			return o.width == 0 || len(v) == o.width
-		case bigEndianInt:
-			return len(v) > 0 && (o.width == 0 || len(v) == o.width)
-		}
-		return false
-	}
-	return fits(b.lo) && fits(b.hi) && o.compare(b.lo, b.hi) <= 0
-}
-
-// isNaN reports whether v is a float of 2, 4 or 8 bytes that is not a number.
-func isNaN(v []byte) bool {
-	switch len(v) {
-	case 2:
-		return binary.LittleEndian.Uint16(v)&math.MaxInt16 > 0x7c00
-	case 4:
-		return binary.LittleEndian.Uint32(v)&math.MaxInt32 > 0x7f800000
-	}
-	return binary.LittleEndian.Uint64(v)&math.MaxInt64 > 0x7ff0000000000000
-}
-
 // claim returns what the index says about page i, whose header is known: its bounds
 // and its number of NULLs, -1 if not known. ok is false if that is impossible.
-func (ci *ColumnIndex) claim(i int, p pageFacts, order valueOrder) (b bounds, nulls int64, ok bool) {
+func (ci *ColumnIndex) claim(i int, p pageFacts, order meta.Order) (b meta.Bounds, nulls int64, ok bool) {
 	nulls = p.nulls
 	if ci.NullCounts != nil && ci.NullCounts[i] >= 0 {
 		n := ci.NullCounts[i]
@@ -122,16 +89,16 @@ func (ci *ColumnIndex) claim(i int, p pageFacts, order valueOrder) (b bounds, nu
 	if ci.Null[i] {
 		return b, nulls, nulls == p.entries // parquet-mr also sets this for pages about which it knows nothing
 	}
-	b = bounds{lo: present(ci.Min[i]), hi: present(ci.Max[i])}
-	ok = nulls < p.entries && order.admits(b)
-	return b, nulls, ok && len(b.lo)+len(b.hi) > 0 // some writers store missing bounds as empty ones
+	b = meta.Bounds{Lo: present(ci.Min[i]), Hi: present(ci.Max[i])}
+	ok = nulls < p.entries && order.Admits(b)
+	return b, nulls, ok && len(b.Lo)+len(b.Hi) > 0 // some writers store missing bounds as empty ones
 }
 
 // index returns the page index of the copy: the pages as they were walked, with the
 // bounds of the input's column index if these are in the given order and possible.
 // If rows of pages are not known, they are those of the input's offset index;
 // without one, the copy has no index.
-func (k *chunkWalk) index(order valueOrder) (x pageIndex, err error) {
+func (k *chunkWalk) index(order meta.Order) (x pageIndex, err error) {
 	given, columns, err := k.indexes(order)
 	if err != nil || given != nil && !k.fits(given) {
 		given, columns = nil, nil
@@ -146,7 +113,7 @@ func (k *chunkWalk) index(order valueOrder) (x pageIndex, err error) {
 		if given != nil {
 			p.row = given.Pages[i].FirstRow
 		}
-		var b bounds
+		var b meta.Bounds
 		values := 1
 		if columns != nil {
 			var ok bool
@@ -168,10 +135,10 @@ func (k *chunkWalk) index(order valueOrder) (x pageIndex, err error) {
 
 // indexes returns the chunk's offset index and, if the order is defined, its column
 // index; nil: there is none.
-func (c *Chunk) indexes(order valueOrder) (x *OffsetIndex, columns *ColumnIndex, err error) {
+func (c *Chunk) indexes(order meta.Order) (x *OffsetIndex, columns *ColumnIndex, err error) {
 	group, leaf := c.at.RowGroup-1, c.leaf.Index
 	x, ok, err := c.f.OffsetIndex(group, leaf)
-	if err != nil || !ok || order.by == unordered {
+	if err != nil || !ok || !order.Defined() {
 		return x, nil, err
 	}
 	columns, _, err = c.f.ColumnIndex(group, leaf, x)
@@ -196,9 +163,9 @@ func (k *chunkWalk) fits(x *OffsetIndex) bool {
 
 // believedOrder returns the order of the bounds that the file has for the leaf, if
 // it is the given one, and undefined if they are not to be believed.
-func (f *File) believedOrder(l *Leaf, order valueOrder) valueOrder {
-	if order != orderOf(l) || !f.BoundsBelieved(l) || l.isFloat() && !f.boundsCoverNaN() {
-		return valueOrder{}
+func (f *File) believedOrder(l *meta.Leaf, order meta.Order) meta.Order {
+	if order != meta.OrderOf(l) || !f.BoundsBelieved(l) || l.IsFloat() && !f.Metadata.BoundsCoverNaN() {
+		return meta.Order{}
 	}
 	return order
 }

@@ -64,7 +64,7 @@ func (r *storedRange) hash() error {
 // storedFilter returns where the Bloom filter of a column chunk is stored with its
 // header, or nil if there is none to be believed.
 func (f *File) storedFilter(rowGroup, leaf int) (*storedRange, error) {
-	if !f.BloomBelieved(&f.Leaves[leaf]) {
+	if !f.Metadata.BloomBelieved(&f.Leaves[leaf]) {
 		return nil, nil
 	}
 	pos, head, size, err := f.findBloom(rowGroup, leaf)

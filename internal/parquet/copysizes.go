@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Checksums do not cover the headers of pages, and many files have none. This file
@@ -12,7 +14,7 @@ import (
 
 // sizeDoubt returns why the sizes in the header of the data page at c.pos do not fit
 // its values, or "".
-func (c *Chunk) sizeDoubt(h *pageHeader, p pageFacts) (why string) {
+func (c *Chunk) sizeDoubt(h *meta.PageHeader, p pageFacts) (why string) {
 	at, size, compressed := int64(0), int64(h.UncompressedPageSize), true
 	if h.Type == format.DataPageV2 {
 		dh := &h.DataPageHeaderV2.V
@@ -27,7 +29,7 @@ func (c *Chunk) sizeDoubt(h *pageHeader, p pageFacts) (why string) {
 	if p.encoding != format.Plain && p.encoding != format.ByteStreamSplit || !known {
 		return ""
 	}
-	least, exact := c.leaf.plainSize(p.entries - max(p.nulls, 0))
+	least, exact := plainSize(c.leaf, p.entries-max(p.nulls, 0))
 	if size < least || exact && size > least && h.Type == format.DataPageV2 { // V1 pages may be padded
 		return "it has a page whose size does not fit its number of values"
 	}
@@ -35,9 +37,9 @@ func (c *Chunk) sizeDoubt(h *pageHeader, p pageFacts) (why string) {
 }
 
 // dictionaryDoubt is sizeDoubt for the dictionary page at c.pos.
-func (c *Chunk) dictionaryDoubt(h *pageHeader) (why string) {
+func (c *Chunk) dictionaryDoubt(h *meta.PageHeader) (why string) {
 	size := int64(h.UncompressedPageSize)
-	least, exact := c.leaf.plainSize(int64(h.DictionaryPageHeader.V.NumValues))
+	least, exact := plainSize(c.leaf, int64(h.DictionaryPageHeader.V.NumValues))
 	if size < least || exact && size > least || !c.startsWithSize(0, int64(h.CompressedPageSize), size) {
 		return "the size of its dictionary does not fit"
 	}
@@ -46,7 +48,7 @@ func (c *Chunk) dictionaryDoubt(h *pageHeader) (why string) {
 
 // plainSize returns the size of n values in PLAIN form or, if they are byte arrays, the
 // least it can be.
-func (l *Leaf) plainSize(n int64) (size int64, exact bool) {
+func plainSize(l *meta.Leaf, n int64) (size int64, exact bool) {
 	switch l.Type {
 	case format.Boolean:
 		return (n + 7) / 8, true
@@ -75,5 +77,5 @@ func (c *Chunk) startsWithSize(at, stored, size int64) bool {
 // another number of NULLs.
 func (c *Chunk) otherNulls(nulls int64) bool {
 	n := c.md.Statistics.NullCount
-	return c.leaf.MaxDef > 0 && n.Valid && n.V != nulls && nullsBelieved(c.f.Metadata.CreatedBy)
+	return c.leaf.MaxDef > 0 && n.Valid && n.V != nulls && c.f.Metadata.NullsBelieved()
 }

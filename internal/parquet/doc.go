@@ -19,7 +19,7 @@
 // Copying: [Writer.CopyChunk] writes a chunk as it is stored, without decoding it.
 // If it loses few rows, [Chunk.Undecoded] and [ChunkWriter.KeepDictionary] do the
 // same with its pages. Statistics and indexes are copied from writers that are
-// known to be right ([File.BoundsBelieved], [File.BloomBelieved]).
+// known to be right ([File.BoundsBelieved], [meta.Footer.BloomBelieved]).
 //
 // Nothing in a file is trusted before it is checked: sizes are compared with the
 // bytes present before anything is allocated, and every rule of the format that a

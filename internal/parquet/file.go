@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
@@ -32,13 +33,11 @@ const (
 type File struct {
 	Name     string // as the user gave it, for errors
 	Size     int64  // bytes
-	Metadata *FileMetaData
+	Metadata *meta.Footer
 
-	Root      *Node      // root of the schema; its children are the top-level columns
-	Leaves    []Leaf     // in the order of the schema, which is that of a row group's chunks
+	meta.Schema
 	RowGroups []RowGroup // in file order
 
-	shared    []shared
 	bare      *storedSchema // nil: the file has no constants
 	extra     []byte        // the constants' pages, as if they followed the file
 	r         io.ReaderAt
@@ -50,6 +49,12 @@ type File struct {
 	remote    *remote                 // nil: reads are cheap
 	footerPos int64                   // start of the footer, which is after all column chunks
 	digest    [16]byte
+}
+
+// BoundsBelieved reports whether the leaf's bounds in statistics and column indexes are
+// to be believed, see [meta.Footer.BoundsBelieved]. Those of constants always are.
+func (f *File) BoundsBelieved(l *meta.Leaf) bool {
+	return f.Constant(l.Index) || len(f.Metadata.ColumnOrders) == len(f.Leaves) && f.Metadata.BoundsBelieved(l)
 }
 
 // RowGroup summarises a row group.
@@ -180,15 +185,14 @@ func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 }
 
 func (f *File) decodeFooter(at fault.At, footer []byte) error {
-	if err := f.charge(at, decodedBytes(footer)); err != nil {
+	if err := f.charge(at, meta.DecodedBytes(footer)); err != nil {
 		return err
 	}
-	f.Metadata = new(FileMetaData)
-	n, err := decodeThrift(footer, f.Metadata)
+	m, n, err := meta.DecodeFooter(footer)
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "the footer does not decode", Err: err}
 	}
-	f.Metadata.keepAnnotations(footer)
+	f.Metadata = m
 	if f.Metadata.EncryptionAlgorithm.Valid {
 		return fault.Unsupported(at, "the file has encrypted columns").
 			WithHint("write the file again without Parquet encryption")
@@ -196,7 +200,7 @@ func (f *File) decodeFooter(at fault.At, footer []byte) error {
 	if n != len(footer) {
 		return fault.Corrupt(at, "%d extra bytes after the footer", len(footer)-n)
 	}
-	if err := f.buildSchema(at); err != nil {
+	if f.Schema, err = f.Metadata.Tree(at); err != nil {
 		return err
 	}
 	return f.checkRowGroups(at)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 func FuzzPageHeader(f *testing.F) {
@@ -47,27 +49,27 @@ func FuzzPageHeader(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var h pageHeader
-		n, err := decodeThrift(b, &h)
+		var h meta.PageHeader
+		n, err := meta.Decode(b, &h)
 		if err != nil {
 			return
 		}
 		if n <= 0 || n > len(b) {
 			t.Fatalf("%d bytes out of %d", n, len(b))
 		}
-		var again pageHeader
-		if m, err := decodeThrift(b[:n], &again); err != nil || m != n || !reflect.DeepEqual(h, again) {
+		var again meta.PageHeader
+		if m, err := meta.Decode(b[:n], &again); err != nil || m != n || !reflect.DeepEqual(h, again) {
 			t.Fatalf("the header depends on what is behind it: %d bytes, then %d, %v", n, m, err)
 		}
-		if _, err := decodeThrift(b[:n-1], &again); err != errThriftShort {
+		if _, err := meta.Decode(b[:n-1], &again); err != meta.ErrShort {
 			t.Fatalf("a header of one byte less: %v", err)
 		}
 		encoded, err := thrift.Marshal(new(thrift.CompactProtocol), &h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var round pageHeader
-		if m, err := decodeThrift(encoded, &round); err != nil || m != len(encoded) || !reflect.DeepEqual(h, round) {
+		var round meta.PageHeader
+		if m, err := meta.Decode(encoded, &round); err != nil || m != len(encoded) || !reflect.DeepEqual(h, round) {
 			t.Fatalf("not the same after encoding: %+v, %+v, %v", h, round, err)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
@@ -188,7 +189,7 @@ func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) er
 	if err != nil {
 		return err
 	}
-	if _, err := decodeThrift(b, v); err != nil {
+	if _, err := meta.Decode(b, v); err != nil {
 		return corruptIndex(at, name, err)
 	}
 	return nil

@@ -1,9 +1,13 @@
 package parquet
 
-import "github.com/parquet-go/parquet-go/format"
+import (
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+)
 
 // LeavesOf returns the leaves of a schema: elements depth first, as in a footer.
-func LeavesOf(schema []SchemaElement) ([]Leaf, error) {
+func LeavesOf(schema []meta.Element) ([]meta.Leaf, error) {
 	f, err := schemaFile(schema, "")
 	if err != nil {
 		return nil, err
@@ -16,7 +20,7 @@ func LeavesOf(schema []SchemaElement) ([]Leaf, error) {
 // types and annotations. A top-level column may be required in the first schema and
 // optional in the second; then its definition levels grow by one. Unknown annotations
 // are never equal.
-func SameLayout(from, to []SchemaElement) bool {
+func SameLayout(from, to []meta.Element) bool {
 	a, err := schemaFile(from, "")
 	if err != nil {
 		return false
@@ -58,7 +62,7 @@ func sameTree(a, b *field) bool {
 }
 
 // PlainSize returns the bytes of the page's values in PLAIN form. width is
-// [Leaf.Width].
+// [meta.Leaf.Width].
 func (p *Page) PlainSize(dict *Dictionary, width int) (bytes int64) {
 	switch {
 	case !p.Coded:

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // BlockRows is the number of rows per block of a Footprint.
@@ -18,9 +19,9 @@ const BlockRows = 1024
 // bytes. Because of dictionaries it may differ greatly from the chunk's size on
 // disk.
 type Footprint struct {
-	Blocks []int64 // per BlockRows rows
-	MaxRow int64   // size of the largest row
-	Shape  Shape   // of the rows measured
+	Blocks []int64    // per BlockRows rows
+	MaxRow int64      // size of the largest row
+	Shape  meta.Shape // of the rows measured
 }
 
 // Measure decodes a whole column chunk and returns its size in memory, or the first
@@ -60,7 +61,7 @@ func (c *Chunk) measure(ctx context.Context, rows int64) (*Footprint, error) {
 
 // meter sums up entries as they are read.
 type meter struct {
-	leaf *Leaf
+	leaf *meta.Leaf
 	out  Footprint
 	rows int64 // rows begun
 	row  int64 // bytes of the current row
@@ -100,4 +101,21 @@ func (m *meter) add(p *Page, dict *Dictionary) {
 		}
 		next++
 	}
+}
+
+// addShape adds the page's entries to the chunk's shape.
+func (c *Chunk) addShape() { c.shape = c.f.AddShape(c.shape, c.leaf.Index, c.page.Rep, c.page.Def) }
+
+// Shape returns the shape of the rows read so far, nil if some of them were not
+// decoded.
+func (c *Chunk) Shape() meta.Shape { return c.shape }
+
+// CheckShapes compares the shapes of leaves that were read for the same rows of a
+// row group, counted from 0. shapes is keyed by leaf and need not have all leaves;
+// a nil shape is ignored.
+func (f *File) CheckShapes(rowGroup int, shapes map[int]meta.Shape) error {
+	if l, before, ok := f.OtherShape(shapes); !ok {
+		return fault.Corrupt(f.at(rowGroup, l), "the column repeats otherwise than column %s, which is in the same repeated group", f.Leaves[before].Dotted)
+	}
+	return nil
 }

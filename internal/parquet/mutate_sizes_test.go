@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // TestHostileSizes reads tiny files whose pages expand to the largest allowed size.
@@ -63,10 +64,10 @@ func TestHostileSizes(t *testing.T) {
 			p.header.UncompressedPageSize, p.header.CompressedPageSize = int32(len(c.body)), int32(len(p.body))
 			p.header.DataPageHeader.V.NumValues, p.header.DataPageHeader.V.Encoding = int32(c.n), c.enc
 			p.header.CRC.Valid = false
-			b, err := m.assemble(func(meta *FileMetaData) {
-				md := &meta.RowGroups[0].Columns[0].MetaData
+			b, err := m.assemble(func(decoded *meta.Footer) {
+				md := &decoded.RowGroups[0].Columns[0].MetaData
 				md.NumValues, md.Codec = int64(c.n), c.codec
-				meta.NumRows, meta.RowGroups[0].NumRows = int64(c.n), int64(c.n)
+				decoded.NumRows, decoded.RowGroups[0].NumRows = int64(c.n), int64(c.n)
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -9,11 +9,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // decode decodes the selected rows of a data page into c.page and counts the page.
-func (c *Chunk) decode(h *pageHeader, body []byte) error {
+func (c *Chunk) decode(h *meta.PageHeader, body []byte) error {
 	var values []byte
 	var err error
 	if c.v2 = h.Type == format.DataPageV2; c.v2 {
@@ -65,7 +66,7 @@ func (c *Chunk) checkCount(n int32) error {
 
 // openV1 decompresses a V1 page, reads its levels and returns the bytes of its
 // values.
-func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
+func (c *Chunk) openV1(h *meta.PageHeader, body []byte) ([]byte, format.Encoding, error) {
 	if !h.DataPageHeader.Valid {
 		return nil, 0, c.noHeader()
 	}
@@ -130,7 +131,7 @@ func (c *Chunk) packedLevels(buf *[]uint8, max int, data []byte) ([]uint8, []byt
 		c.sameDef = false
 	}
 	unpackBits := enc.UnpackHighFirst
-	if c.f.Metadata.lowBitsFirst() {
+	if c.f.Metadata.LowBitsFirst() {
 		unpackBits = func(dst []uint8, src []byte, width uint, limit uint8) bool {
 			return enc.Unpack(dst, src, width, uint32(limit))
 		}
@@ -163,7 +164,7 @@ func (c *Chunk) levels(buf *[]uint8, max int, data []byte) ([]uint8, error) {
 
 // openV2 reads the levels of a V2 page, which are never compressed, and returns the
 // decompressed bytes of its values.
-func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
+func (c *Chunk) openV2(h *meta.PageHeader, body []byte) ([]byte, format.Encoding, error) {
 	if !h.DataPageHeaderV2.Valid {
 		return nil, 0, c.noHeader()
 	}
@@ -191,7 +192,7 @@ func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, err
 	switch {
 	case size == 0:
 		return nil, dh.Encoding, nil // codecs differ in what they store for no bytes
-	case dh.IsCompressed.Valid && !dh.IsCompressed.V && !c.f.Metadata.falseFlags():
+	case dh.IsCompressed.Valid && !dh.IsCompressed.V && !c.f.Metadata.FalseFlags():
 		if int64(len(values)) != size {
 			return nil, 0, c.corrupt(nil, "the page is not compressed, and its sizes differ")
 		}
@@ -232,7 +233,7 @@ func (c *Chunk) count() error {
 	return nil
 }
 
-func (c *Chunk) checkV2(dh *dataPageHeaderV2) error {
+func (c *Chunk) checkV2(dh *meta.DataPageHeaderV2) error {
 	p := &c.page
 	counted := countsValues(c.leaf, dh)
 	switch {
@@ -240,7 +241,7 @@ func (c *Chunk) checkV2(dh *dataPageHeaderV2) error {
 		return c.corrupt(nil, "the page has %d rows, its header says %d", p.Rows, dh.NumRows)
 	case p.Rep != nil && p.Rep[0] != 0 && !counted:
 		return c.corrupt(nil, "the page begins in the middle of a row")
-	case int(dh.NumNulls) != p.Values-p.NonNull && !c.f.Metadata.falseNulls():
+	case int(dh.NumNulls) != p.Values-p.NonNull && !c.f.Metadata.FalseNulls():
 		return c.corrupt(nil, "the page has %d nulls, its header says %d", p.Values-p.NonNull, dh.NumNulls)
 	}
 	return nil

@@ -4,11 +4,13 @@ import (
 	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Projection is the part of a file that consists of some of its top-level columns.
 type Projection struct {
-	Schema []SchemaElement      // depth first, as in a footer
+	Schema []meta.Element       // depth first, as in a footer
 	Orders []format.ColumnOrder // one per leaf
 	Leaves []int                // the file's leaves, in the order of Schema
 }
@@ -53,7 +55,7 @@ func (f *File) Project(columns []int) Projection {
 
 // span returns the position after the subtree at element at, and the leaf number
 // there.
-func span(elements []SchemaElement, at, leaf int) (int, int) {
+func span(elements []meta.Element, at, leaf int) (int, int) {
 	e := &elements[at]
 	at++
 	if e.Type.Valid && e.NumChildren.V <= 0 {
@@ -67,7 +69,7 @@ func span(elements []SchemaElement, at, leaf int) (int, int) {
 
 // AppendValues appends the PLAIN values of the entries with the given indices, all
 // in range, until dst has at least most bytes. It returns the number of entries
-// appended, at least one unless indices is empty. width is [Leaf.Width]; the leaf
+// appended, at least one unless indices is empty. width is [meta.Leaf.Width]; the leaf
 // must not be boolean.
 func (d *Dictionary) AppendValues(dst []byte, indices []uint32, width, most int) (_ []byte, n int) {
 	for _, i := range indices {

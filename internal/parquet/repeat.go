@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // Repeater repeats rows of a sequence of pages. It is not safe for concurrent use.
 type Repeater struct {
-	leaf  *Leaf
+	leaf  *meta.Leaf
 	times []uint32
 	rows  int  // that were looked at
 	ended bool // there are no more input pages
@@ -65,7 +66,7 @@ type openRow struct {
 
 // NewRepeater returns a Repeater for pages of the leaf that have len(times) rows
 // together. Row i of them stands times[i] times in the result, at least once.
-func NewRepeater(l *Leaf, times []uint32) *Repeater { return &Repeater{leaf: l, times: times} }
+func NewRepeater(l *meta.Leaf, times []uint32) *Repeater { return &Repeater{leaf: l, times: times} }
 
 // Next returns the next page of the result, with its dictionary, or io.EOF after the
 // last one. next returns the pages to repeat in the same way; it is called for a page
@@ -428,7 +429,7 @@ func (r *Repeater) rowEnd(at cursor) (cursor, error) {
 }
 
 // add appends entries of a page.
-func (b *entryBuffer) add(l *Leaf, p *Page, from, to cursor) {
+func (b *entryBuffer) add(l *meta.Leaf, p *Page, from, to cursor) {
 	n := to.value - from.value
 	switch {
 	case n == 0:
@@ -464,7 +465,7 @@ func (o *openRow) begin(times uint32, encoding format.Encoding) {
 
 // add appends entries of the row. Its values become plain if they come in several
 // forms.
-func (o *openRow) add(l *Leaf, p *Page, dict *Dictionary, from, to cursor) error {
+func (o *openRow) add(l *meta.Leaf, p *Page, dict *Dictionary, from, to cursor) error {
 	var err error
 	switch {
 	case to.value == from.value:
@@ -501,7 +502,7 @@ func (o *openRow) add(l *Leaf, p *Page, dict *Dictionary, from, to cursor) error
 }
 
 // decodeTo appends the values of indices.
-func decodeTo(dst []byte, l *Leaf, dict *Dictionary, indices []uint32) ([]byte, error) {
+func decodeTo(dst []byte, l *meta.Leaf, dict *Dictionary, indices []uint32) ([]byte, error) {
 	if dict == nil {
 		return nil, errors.New("indices without a dictionary")
 	}
@@ -512,7 +513,7 @@ func decodeTo(dst []byte, l *Leaf, dict *Dictionary, indices []uint32) ([]byte, 
 	return dst, nil
 }
 
-func tooWide(l *Leaf) error {
+func tooWide(l *meta.Leaf) error {
 	return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %s in one column", show.Size(enc.MaxPageSize))
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -231,7 +232,7 @@ func (b *Buffers) charge(ctx context.Context, at fault.At, what string, n int64)
 }
 
 // charge charges for the page after the header.
-func (c *Chunk) charge(ctx context.Context, h *pageHeader) error {
+func (c *Chunk) charge(ctx context.Context, h *meta.PageHeader) error {
 	if c.f.room == nil {
 		return nil
 	}
@@ -248,7 +249,7 @@ func (c *Chunk) charge(ctx context.Context, h *pageHeader) error {
 
 // chargeShared charges for the decoded values of a DELTA_BYTE_ARRAY page, whose
 // size is known only now; see [Chunk.decodeValues] for its bound.
-func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
+func (c *Chunk) chargeShared(ctx context.Context, h *meta.PageHeader) error {
 	if c.f.room == nil || c.page.Encoding != format.DeltaByteArray {
 		return nil
 	}
@@ -258,7 +259,7 @@ func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
 
 // storedBytes returns the memory of a page before it is decoded: its stored bytes,
 // unless they are mapped, and its decompressed bytes.
-func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
+func (c *Chunk) storedBytes(h *meta.PageHeader) (n int64) {
 	if c.mapped() == nil {
 		n = max(int64(h.CompressedPageSize), min(c.f.windowSize(), c.end-c.pos))
 	}
@@ -269,7 +270,7 @@ func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
 }
 
 // dictionaryBytes returns the memory that the dictionary takes while it is decoded.
-func (c *Chunk) dictionaryBytes(h *pageHeader) int64 {
+func (c *Chunk) dictionaryBytes(h *meta.PageHeader) int64 {
 	n := c.storedBytes(h)
 	if c.md.Codec == format.Uncompressed {
 		n += int64(h.UncompressedPageSize)
@@ -282,7 +283,7 @@ func (c *Chunk) dictionaryBytes(h *pageHeader) int64 {
 
 // pageBytes returns an upper bound on the memory of a data page, excluding values
 // of DELTA_BYTE_ARRAY, whose size is not known from the header.
-func (c *Chunk) pageBytes(h *pageHeader) int64 {
+func (c *Chunk) pageBytes(h *meta.PageHeader) int64 {
 	var count int32
 	var encoding format.Encoding
 	switch h.Type {

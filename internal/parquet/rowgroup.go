@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // checkRowGroups checks the footer's row groups and sets f.RowGroups.
@@ -34,7 +35,7 @@ func (f *File) checkRowGroups(at fault.At) error {
 			if err := f.checkChunk(g, c); err != nil {
 				return err
 			}
-			rg.Columns[c].MetaData.trim()
+			trim(&rg.Columns[c].MetaData)
 			n := rg.Columns[c].MetaData.TotalCompressedSize
 			if n > math.MaxInt64-f.RowGroups[g].CompressedBytes {
 				return fault.Corrupt(gat, "the row groups take more bytes than a file can have")
@@ -50,7 +51,7 @@ func (f *File) checkRowGroups(at fault.At) error {
 
 // trim drops metadata that is not used after the checks, because a log may have
 // many files and all footers stay in memory.
-func (md *ColumnMetaData) trim() {
+func trim(md *meta.ColumnMetaData) {
 	md.PathInSchema = nil // the leaf has it too
 	md.Statistics.Min, md.Statistics.Max = thrift.Null[[]byte]{}, thrift.Null[[]byte]{}
 }
@@ -100,7 +101,7 @@ func (f *File) checkChunk(g, c int) error {
 
 // chunkStart returns the offset of a chunk's first page. Some writers use 0 for "no
 // dictionary page".
-func chunkStart(md *ColumnMetaData) int64 {
+func chunkStart(md *meta.ColumnMetaData) int64 {
 	if d := md.DictionaryPageOffset; d > 0 && d < md.DataPageOffset {
 		return d
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // This file walks a chunk for selected rows. A page's header gives the number of
@@ -18,7 +19,7 @@ import (
 // without reports whether the page after the header can be skipped, because it
 // holds none of the selected rows or is dictionary-coded, and returns its number of
 // rows.
-func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
+func (c *Chunk) without(h *meta.PageHeader) (rows int64, ok bool) {
 	if !c.selected && !c.noCoded {
 		return 0, false
 	}
@@ -48,13 +49,13 @@ func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
 // number of values as the number of rows. Apache Arrow before 12 always writes
 // that, and its pages may begin anywhere in a row; from other writers it means that
 // each row has one entry.
-func countsValues(l *Leaf, dh *dataPageHeaderV2) bool {
+func countsValues(l *meta.Leaf, dh *meta.DataPageHeaderV2) bool {
 	return l.MaxRep > 0 && dh.NumRows == dh.NumValues
 }
 
 // oneEntryPerRow reports whether every entry of the V2 page starts a row. It reads
 // the repetition levels, which are not compressed.
-func (c *Chunk) oneEntryPerRow(h *pageHeader) bool {
+func (c *Chunk) oneEntryPerRow(h *meta.PageHeader) bool {
 	dh := &h.DataPageHeaderV2.V
 	if n := dh.RepetitionLevelsByteLength; dh.NumValues <= 0 || n < 0 || n > min(h.CompressedPageSize, headerAhead) {
 		return false // or longer than constant levels would be
@@ -121,7 +122,7 @@ func (c *Chunk) landed() error {
 }
 
 // skip steps over a page with the given number of rows.
-func (c *Chunk) skip(h *pageHeader, rows int64) error {
+func (c *Chunk) skip(h *meta.PageHeader, rows int64) error {
 	at, err := c.checkSizes(h)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Share replaces f's schema and metadata by those of another file if they are
@@ -16,8 +17,8 @@ func (f *File) Share(like *File) bool {
 		return false
 	}
 	a.Schema, a.KeyValueMetadata, a.ColumnOrders = b.elements, like.Metadata.KeyValueMetadata, b.orders
-	f.Root, f.Leaves, f.shared = b.root, b.leaves, b.shared
-	bytes := elementBytes * int64(len(a.Schema))
+	f.Schema = b.Schema
+	bytes := meta.ElementBytes * int64(len(a.Schema))
 	for _, kv := range a.KeyValueMetadata {
 		bytes += int64(len(kv.Key) + len(kv.Value))
 	}

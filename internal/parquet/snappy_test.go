@@ -59,14 +59,14 @@ func TestSnappyPages(t *testing.T) {
 			if err != nil {
 				return nil // a damaged file
 			}
-			meta, err := decodeFooter(m.footer)
+			decoded, err := decodeFooter(m.footer)
 			if err != nil {
 				return err
 			}
 			for g, group := range m.chunks {
 				for l, chunk := range group {
 					for _, p := range chunk {
-						if meta.RowGroups[g].Columns[l].MetaData.Codec == format.Snappy {
+						if decoded.RowGroups[g].Columns[l].MetaData.Codec == format.Snappy {
 							check(path, p)
 						}
 					}

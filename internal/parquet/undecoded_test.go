@@ -16,6 +16,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // mostRows returns n rows without a few runs of them.
@@ -218,7 +219,7 @@ func TestUndecodedRefused(t *testing.T) {
 		}
 		return p, c.Dictionary()
 	}
-	leaf := slices.IndexFunc(f.Leaves, func(l Leaf) bool { return l.Path[0] == "int_col" })
+	leaf := slices.IndexFunc(f.Leaves, func(l meta.Leaf) bool { return l.Path[0] == "int_col" })
 	p, dict := page(leaf)
 	if dict == nil {
 		t.Fatal("no dictionary")

@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Union returns the schema that can hold the rows of all files without loss.
@@ -49,7 +50,7 @@ import (
 //
 // If columns is not nil, the result is the union of the top-level columns with
 // these names only, in this order. Each must be in some file and be named once.
-func Union(files []*File, columns []string) ([]SchemaElement, error) {
+func Union(files []*File, columns []string) ([]meta.Element, error) {
 	if len(files) == 0 {
 		return nil, fault.Mismatch(fault.At{}, "files", "one at the least", "none")
 	}
@@ -100,7 +101,7 @@ func (c *column) order(names []string) error {
 // dropping a column other than those named. Otherwise the error wraps fault.ErrMismatch and names the
 // first column that the schema lacks or that does not fit. See [NewAdapter] for
 // schemas that may drop columns.
-func Covers(schema []SchemaElement, f *File, droppable []string) error {
+func Covers(schema []meta.Element, f *File, droppable []string) error {
 	to, err := schemaFile(schema, "")
 	if err != nil {
 		return err
@@ -361,7 +362,7 @@ func (u *unifier) idsHold(root *column) bool {
 
 // elements appends the union's schema elements, starting with c. parent is nil for
 // the root.
-func (u *unifier) elements(out []SchemaElement, c, parent *column) ([]SchemaElement, error) {
+func (u *unifier) elements(out []meta.Element, c, parent *column) ([]meta.Element, error) {
 	e := *c.sample().elem
 	if len(c.types) > 0 {
 		t, ok := widest(c.types)

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // form is how a node's children are matched with those in another schema.
@@ -24,10 +25,10 @@ const (
 
 // field is a schema node with everything that is compared.
 type field struct {
-	*Node
+	*meta.Node
 	form     form
 	fixed    bool // the node or a group that contains it is a fixedForm
-	elem     *SchemaElement
+	elem     *meta.Element
 	value    valueType // of a leaf
 	maxDef   int       // of a leaf
 	maxRep   int       // of a leaf
@@ -42,7 +43,7 @@ func (f *File) fields() *field {
 
 // field returns the field of n, the schema element at *next, with everything under
 // it.
-func (f *File) field(n *Node, parent *field, next *int) *field {
+func (f *File) field(n *meta.Node, parent *field, next *int) *field {
 	out := &field{Node: n, elem: &f.Metadata.Schema[*next]}
 	*next++
 	if out.form = formOf(n, parent); out.form == fixedForm || parent != nil && parent.fixed {
@@ -62,7 +63,7 @@ func (f *File) field(n *Node, parent *field, next *int) *field {
 
 // formOf applies the format's rules for lists and maps of old writers
 // (LogicalTypes.md, "Nested Types").
-func formOf(n *Node, parent *field) form {
+func formOf(n *meta.Node, parent *field) form {
 	switch {
 	case n.Leaf >= 0:
 		return leafForm
@@ -70,15 +71,15 @@ func formOf(n *Node, parent *field) form {
 		return fixedForm
 	case parent != nil && (parent.form == listForm || parent.form == mapForm):
 		return entryForm
-	case n.Logical.Kind == None:
+	case n.Logical.Kind == meta.None:
 		return structForm
 	case n.Repetition == format.Repeated || len(n.Children) != 1 || n.Children[0].Repetition != format.Repeated:
 		return fixedForm
 	}
 	inner := n.Children[0]
 	switch n.Logical.Kind {
-	case List:
-		if inner.Logical.Kind != None && inner.Leaf < 0 {
+	case meta.List:
+		if inner.Logical.Kind != meta.None && inner.Leaf < 0 {
 			return fixedForm
 		}
 		if len(inner.Children) == 1 && inner.Children[0].Repetition != format.Repeated &&
@@ -86,8 +87,8 @@ func formOf(n *Node, parent *field) form {
 			return listForm
 		}
 		return bareForm
-	case Map:
-		if len(inner.Children) == 2 && inner.Logical.Kind == None &&
+	case meta.Map:
+		if len(inner.Children) == 2 && inner.Logical.Kind == meta.None &&
 			inner.Children[0].Repetition != format.Repeated && inner.Children[1].Repetition != format.Repeated {
 			return mapForm
 		}
@@ -102,12 +103,12 @@ func (d *field) byPosition() bool { return d.form != structForm && d.form != lea
 // allNull reports whether the node is a column whose writer saw only NULLs, so that
 // it had no type.
 func (d *field) allNull() bool {
-	return d.value.logical.Kind == Null && d.Leaf >= 0 && d.Repetition == format.Optional && !d.fixed
+	return d.value.logical.Kind == meta.Null && d.Leaf >= 0 && d.Repetition == format.Optional && !d.fixed
 }
 
 // unknown reports whether the node cannot be compared because its annotation is not
 // known.
-func (d *field) unknown() bool { return d.Logical.Kind == Unknown }
+func (d *field) unknown() bool { return d.Logical.Kind == meta.Unknown }
 
 // sameGroup reports whether two groups have the same annotation.
 func sameGroup(a, b *field) bool {
@@ -125,11 +126,11 @@ func (d *field) describe() string {
 		parts = append(parts, d.value.String())
 	case d.elem.LogicalType.Valid && d.elem.LogicalType.V.Value != nil:
 		parts = append(parts, "group "+d.elem.LogicalType.V.String())
-	case d.Logical.Kind == List:
+	case d.Logical.Kind == meta.List:
 		parts = append(parts, "group LIST")
-	case d.Logical.Kind == Map:
+	case d.Logical.Kind == meta.Map:
 		parts = append(parts, "group MAP")
-	case d.Logical.Kind == Unknown:
+	case d.Logical.Kind == meta.Unknown:
 		parts = append(parts, "group of unknown annotation")
 	default:
 		parts = append(parts, "group")
@@ -138,15 +139,16 @@ func (d *field) describe() string {
 }
 
 // SchemaFile checks a schema and returns it as a file without rows.
-func SchemaFile(schema []SchemaElement) (*File, error) { return schemaFile(schema, "") }
+func SchemaFile(schema []meta.Element) (*File, error) { return schemaFile(schema, "") }
 
 // schemaFile checks a schema and returns it as the schema of a file without rows.
-func schemaFile(schema []SchemaElement, name string) (*File, error) {
-	f := &File{Name: name, Metadata: &FileMetaData{Schema: schema}}
-	if err := f.buildSchema(fault.At{File: name}); err != nil {
+func schemaFile(schema []meta.Element, name string) (*File, error) {
+	m := &meta.Footer{Schema: schema}
+	tree, err := m.Tree(fault.At{File: name})
+	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	return &File{Name: name, Metadata: m, Schema: tree}, nil
 }
 
 // SameSchema reports whether rows of two schemas can be in one file without
@@ -155,7 +157,7 @@ func schemaFile(schema []SchemaElement, name string) (*File, error) {
 // for, and an annotated signed integer of full width equals an unannotated one. The
 // root's name does not matter. Unknown annotations are never equal, unless a and b
 // are the same slice. diff describes the first difference.
-func SameSchema(a, b []SchemaElement) (diff string, same bool) {
+func SameSchema(a, b []meta.Element) (diff string, same bool) {
 	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] {
 		return "", true
 	}
@@ -212,7 +214,7 @@ func differentNode(a, b *field) string {
 	return ""
 }
 
-func idText(e *SchemaElement) string {
+func idText(e *meta.Element) string {
 	if !e.FieldID.Valid {
 		return "none"
 	}

@@ -12,17 +12,18 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // schemaOf parses the format's own notation, without commas and quotes:
 //
 //	optional int32 a; optional group l (LIST) { repeated group list { optional fixed(5) element (DECIMAL 11 2) = 7; } }
-func schemaOf(t testing.TB, text string) []SchemaElement {
+func schemaOf(t testing.TB, text string) []meta.Element {
 	t.Helper()
 	for _, c := range []string{"{", "}", ";", "=", "(", ")"} {
 		text = strings.ReplaceAll(text, c, " "+c+" ")
 	}
-	p := schemaParser{t: t, tokens: strings.Fields(text), out: []SchemaElement{{Name: "schema"}}}
+	p := schemaParser{t: t, tokens: strings.Fields(text), out: []meta.Element{{Name: "schema"}}}
 	p.out[0].NumChildren = thrift.New(int32(p.nodes()))
 	return p.out
 }
@@ -30,7 +31,7 @@ func schemaOf(t testing.TB, text string) []SchemaElement {
 type schemaParser struct {
 	t      testing.TB
 	tokens []string
-	out    []SchemaElement
+	out    []meta.Element
 }
 
 func (p *schemaParser) take() string {
@@ -68,7 +69,7 @@ var testTypes = map[string]format.Type{"boolean": format.Boolean, "int32": forma
 	"float": format.Float, "double": format.Double, "binary": format.ByteArray, "fixed": format.FixedLenByteArray}
 
 func (p *schemaParser) node() {
-	var e SchemaElement
+	var e meta.Element
 	e.RepetitionType = thrift.New(map[string]format.FieldRepetitionType{
 		"required": format.Required, "optional": format.Optional, "repeated": format.Repeated}[p.take()])
 	kind := p.take()
@@ -103,7 +104,7 @@ func (p *schemaParser) node() {
 	p.next(";")
 }
 
-func (p *schemaParser) annotate(e *SchemaElement, words []string) {
+func (p *schemaParser) annotate(e *meta.Element, words []string) {
 	var a, b int
 	if len(words) > 1 {
 		fmt.Sscan(words[1], &a)
@@ -111,7 +112,7 @@ func (p *schemaParser) annotate(e *SchemaElement, words []string) {
 	if len(words) > 2 {
 		fmt.Sscan(words[2], &b)
 	}
-	units := map[string]Unit{"MILLIS": Millis, "MICROS": Micros, "NANOS": Nanos}
+	units := map[string]meta.Unit{"MILLIS": meta.Millis, "MICROS": meta.Micros, "NANOS": meta.Nanos}
 	switch words[0] {
 	case "LIST":
 		e.LogicalType = logicalType(new(format.ListType))
@@ -164,7 +165,7 @@ func schemaFileOf(t testing.TB, name, text string) *File {
 	return f
 }
 
-func unionOf(t testing.TB, texts ...string) ([]SchemaElement, error) {
+func unionOf(t testing.TB, texts ...string) ([]meta.Element, error) {
 	t.Helper()
 	var files []*File
 	for i, text := range texts {

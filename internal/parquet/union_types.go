@@ -7,22 +7,24 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // valueType is the type of a leaf's values: the physical type and its annotation.
 // Equivalent declarations give equal valueTypes.
 type valueType struct {
 	physical format.Type
-	length   int     // of a FIXED_LEN_BYTE_ARRAY
-	logical  Logical // without Converted, and None where it adds nothing
-	elem     *SchemaElement
+	length   int          // of a FIXED_LEN_BYTE_ARRAY
+	logical  meta.Logical // without Converted, and None where it adds nothing
+	elem     *meta.Element
 }
 
-func valueTypeOf(l *Leaf, elem *SchemaElement) valueType {
+func valueTypeOf(l *meta.Leaf, elem *meta.Element) valueType {
 	t := valueType{physical: l.Type, length: l.TypeLength, logical: l.Logical, elem: elem}
 	t.logical.Converted = false
-	if t.logical.Kind == Int && t.logical.Signed && t.logical.BitWidth >= 32 {
-		t.logical = Logical{} // the same as unannotated INT32 and INT64
+	if t.logical.Kind == meta.Int && t.logical.Signed && t.logical.BitWidth >= 32 {
+		t.logical = meta.Logical{} // the same as unannotated INT32 and INT64
 	}
 	return t
 }
@@ -32,7 +34,7 @@ func (t *valueType) same(o *valueType) bool {
 }
 
 // sameParameters compares the annotations whose parameters are not in a Logical.
-func sameParameters(a, b *SchemaElement) bool {
+func sameParameters(a, b *meta.Element) bool {
 	va, vb := a.LogicalType.V.Value, b.LogicalType.V.Value
 	switch va.(type) {
 	case *format.GeometryType, *format.GeographyType, *format.VariantType:
@@ -46,34 +48,34 @@ func (t *valueType) String() string {
 	if t.physical == format.FixedLenByteArray {
 		s = fmt.Sprintf("%s(%d)", s, t.length)
 	}
-	if t.logical.Kind == None {
+	if t.logical.Kind == meta.None {
 		return s
 	}
-	return s + " " + t.logical.text(t.elem)
+	return s + " " + logicalText(t.logical, t.elem)
 }
 
-func (l Logical) text(e *SchemaElement) string {
-	names := map[Kind]string{String: "STRING", Enum: "ENUM", JSON: "JSON", BSON: "BSON", UUID: "UUID", Float16: "FLOAT16",
-		Interval: "INTERVAL", Date: "DATE", Null: "NULL", Unknown: "of unknown annotation"}
+func logicalText(l meta.Logical, e *meta.Element) string {
+	names := map[meta.Kind]string{meta.String: "STRING", meta.Enum: "ENUM", meta.JSON: "JSON", meta.BSON: "BSON", meta.UUID: "UUID", meta.Float16: "FLOAT16",
+		meta.Interval: "INTERVAL", meta.Date: "DATE", meta.Null: "NULL", meta.Unknown: "of unknown annotation"}
 	zone := "without zone"
 	if l.UTC {
 		zone = "UTC"
 	}
-	unit := [...]string{Millis: "MILLIS", Micros: "MICROS", Nanos: "NANOS"}[l.Unit]
+	unit := [...]string{meta.Millis: "MILLIS", meta.Micros: "MICROS", meta.Nanos: "NANOS"}[l.Unit]
 	switch l.Kind {
-	case Decimal:
+	case meta.Decimal:
 		return fmt.Sprintf("DECIMAL(%d,%d)", l.Precision, l.Scale)
-	case Time:
+	case meta.Time:
 		return fmt.Sprintf("TIME(%s, %s)", unit, zone)
-	case Timestamp:
+	case meta.Timestamp:
 		return fmt.Sprintf("TIMESTAMP(%s, %s)", unit, zone)
-	case Int:
+	case meta.Int:
 		sign := "UINT"
 		if l.Signed {
 			sign = "INT"
 		}
 		return fmt.Sprintf("%s(%d)", sign, l.BitWidth)
-	case Geometry, Geography, Variant:
+	case meta.Geometry, meta.Geography, meta.Variant:
 		return e.LogicalType.V.String()
 	}
 	return names[l.Kind]
@@ -82,11 +84,11 @@ func (l Logical) text(e *SchemaElement) string {
 // integer returns the width and sign of an integer column.
 func (t *valueType) integer() (bits int, signed, ok bool) {
 	switch {
-	case t.logical.Kind == Int:
+	case t.logical.Kind == meta.Int:
 		return t.logical.BitWidth, t.logical.Signed, true
-	case t.logical.Kind == None && t.physical == format.Int32:
+	case t.logical.Kind == meta.None && t.physical == format.Int32:
 		return 32, true, true
-	case t.logical.Kind == None && t.physical == format.Int64:
+	case t.logical.Kind == meta.None && t.physical == format.Int64:
 		return 64, true, true
 	}
 	return 0, false, false
@@ -94,7 +96,7 @@ func (t *valueType) integer() (bits int, signed, ok bool) {
 
 // float reports whether the column is FLOAT or DOUBLE.
 func (t *valueType) float() bool {
-	return t.logical.Kind == None && (t.physical == format.Float || t.physical == format.Double)
+	return t.logical.Kind == meta.None && (t.physical == format.Float || t.physical == format.Double)
 }
 
 // widest returns the narrowest type that can hold every value of the given types
@@ -157,9 +159,9 @@ func widestNumber(types []valueType) (valueType, bool) {
 	case float > 0 && most > 32: // a DOUBLE has 53 bits of mantissa
 		return valueType{}, false
 	case float == 64 || float > 0 && most > 16: // a FLOAT has 24
-		return valueType{physical: format.Double, elem: new(SchemaElement)}, true
+		return valueType{physical: format.Double, elem: new(meta.Element)}, true
 	case float > 0:
-		return valueType{physical: format.Float, elem: new(SchemaElement)}, true
+		return valueType{physical: format.Float, elem: new(meta.Element)}, true
 	case signed == 0:
 		return integerType(unsigned, false), true
 	case unsigned >= signed:
@@ -172,12 +174,12 @@ func widestNumber(types []valueType) (valueType, bool) {
 }
 
 func integerType(bits int, signed bool) valueType {
-	t := valueType{physical: format.Int32, elem: new(SchemaElement)}
+	t := valueType{physical: format.Int32, elem: new(meta.Element)}
 	if bits == 64 {
 		t.physical = format.Int64
 	}
 	if !signed || bits < 32 {
-		t.logical = Logical{Kind: Int, BitWidth: bits, Signed: signed}
+		t.logical = meta.Logical{Kind: meta.Int, BitWidth: bits, Signed: signed}
 	}
 	return t
 }
@@ -187,11 +189,11 @@ func integerType(bits int, signed bool) valueType {
 // BYTE_ARRAY.
 func widestDecimal(types []valueType) (valueType, bool) {
 	rank := map[format.Type]int{format.Int32: 0, format.Int64: 1, format.FixedLenByteArray: 2, format.ByteArray: 3}
-	t := valueType{physical: format.Int32, logical: types[0].logical, elem: new(SchemaElement)}
+	t := valueType{physical: format.Int32, logical: types[0].logical, elem: new(meta.Element)}
 	length := 0
 	for i := range types {
 		o := &types[i]
-		if o.logical.Kind != Decimal || o.logical.Scale != t.logical.Scale {
+		if o.logical.Kind != meta.Decimal || o.logical.Scale != t.logical.Scale {
 			return valueType{}, false
 		}
 		t.logical.Precision = max(t.logical.Precision, o.logical.Precision)
@@ -201,7 +203,7 @@ func widestDecimal(types []valueType) (valueType, bool) {
 		}
 	}
 	if t.physical == format.FixedLenByteArray {
-		for length < 64 && decimalDigits(length) < t.logical.Precision {
+		for length < 64 && meta.DecimalDigits(length) < t.logical.Precision {
 			length++
 		}
 		t.length = length
@@ -212,15 +214,15 @@ func widestDecimal(types []valueType) (valueType, bool) {
 // widestTime widens times or timestamps to the finest unit, if they are all
 // instants or all without zone.
 func widestTime(types []valueType) (valueType, bool) {
-	t := valueType{physical: format.Int64, logical: types[0].logical, elem: new(SchemaElement)}
+	t := valueType{physical: format.Int64, logical: types[0].logical, elem: new(meta.Element)}
 	for i := range types {
 		o := &types[i].logical
-		if o.Kind != Time && o.Kind != Timestamp || o.Kind != t.logical.Kind || o.UTC != t.logical.UTC {
+		if o.Kind != meta.Time && o.Kind != meta.Timestamp || o.Kind != t.logical.Kind || o.UTC != t.logical.UTC {
 			return valueType{}, false
 		}
 		t.logical.Unit = max(t.logical.Unit, o.Unit)
 	}
-	if t.logical.Kind == Time && t.logical.Unit == Millis {
+	if t.logical.Kind == meta.Time && t.logical.Unit == meta.Millis {
 		t.physical = format.Int32
 	}
 	return t, true
@@ -228,14 +230,14 @@ func widestTime(types []valueType) (valueType, bool) {
 
 // element returns a schema element that declares t, with the converted type for
 // older readers in addition to the logical type.
-func (t *valueType) element() *SchemaElement {
-	e := &SchemaElement{Type: thrift.New(t.physical)}
+func (t *valueType) element() *meta.Element {
+	e := &meta.Element{Type: thrift.New(t.physical)}
 	if t.physical == format.FixedLenByteArray {
 		e.TypeLength = thrift.New(int32(t.length))
 	}
 	l := t.logical
 	switch l.Kind {
-	case Int:
+	case meta.Int:
 		e.LogicalType = logicalType(&format.IntType{BitWidth: int8(l.BitWidth), IsSigned: l.Signed})
 		c := deprecated.Uint8
 		if l.Signed {
@@ -245,18 +247,18 @@ func (t *valueType) element() *SchemaElement {
 			c++
 		}
 		e.ConvertedType = thrift.New(c)
-	case Decimal:
+	case meta.Decimal:
 		e.LogicalType = logicalType(&format.DecimalType{Scale: int32(l.Scale), Precision: int32(l.Precision)})
 		e.ConvertedType = thrift.New(deprecated.Decimal)
 		e.Scale, e.Precision = thrift.New(int32(l.Scale)), thrift.New(int32(l.Precision))
-	case Time:
+	case meta.Time:
 		e.LogicalType = logicalType(&format.TimeType{IsAdjustedToUTC: l.UTC, Unit: timeUnit(l.Unit)})
-		if l.UTC && l.Unit != Nanos {
+		if l.UTC && l.Unit != meta.Nanos {
 			e.ConvertedType = thrift.New(deprecated.TimeMillis + deprecated.ConvertedType(l.Unit))
 		}
-	case Timestamp:
+	case meta.Timestamp:
 		e.LogicalType = logicalType(&format.TimestampType{IsAdjustedToUTC: l.UTC, Unit: timeUnit(l.Unit)})
-		if l.UTC && l.Unit != Nanos {
+		if l.UTC && l.Unit != meta.Nanos {
 			e.ConvertedType = thrift.New(deprecated.TimestampMillis + deprecated.ConvertedType(l.Unit))
 		}
 	}
@@ -267,11 +269,11 @@ func logicalType(v format.LogicalTypeValue) thrift.Null[format.LogicalType] {
 	return thrift.New(format.LogicalType{Value: v})
 }
 
-func timeUnit(u Unit) format.TimeUnit {
+func timeUnit(u meta.Unit) format.TimeUnit {
 	switch u {
-	case Millis:
+	case meta.Millis:
 		return format.TimeUnit{Value: new(format.MilliSeconds)}
-	case Micros:
+	case meta.Micros:
 		return format.TimeUnit{Value: new(format.MicroSeconds)}
 	}
 	return format.TimeUnit{Value: new(format.NanoSeconds)}

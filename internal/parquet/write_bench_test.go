@@ -10,12 +10,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // benchPage is a page of n entries as a reader would return it.
 type benchPage struct {
 	name   string
-	schema []SchemaElement
+	schema []meta.Element
 	page   Page
 	dict   *Dictionary
 }
@@ -75,13 +76,13 @@ func benchPages() []benchPage {
 }
 
 // leafSchema returns the schema of one column.
-func leafSchema(t format.Type, r format.FieldRepetitionType) []SchemaElement {
-	root := SchemaElement{Name: "schema"}
+func leafSchema(t format.Type, r format.FieldRepetitionType) []meta.Element {
+	root := meta.Element{Name: "schema"}
 	root.NumChildren.Set(1)
-	e := SchemaElement{Name: "c"}
+	e := meta.Element{Name: "c"}
 	e.Type.Set(t)
 	e.RepetitionType.Set(r)
-	return []SchemaElement{root, e}
+	return []meta.Element{root, e}
 }
 
 // BenchmarkChunkWriter writes chunks of 2 million entries. The codecs alone, on the

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // copyFile rewrites all row groups of f, each to its own row group or all to one.
@@ -227,14 +228,14 @@ func bodies(t *testing.T, f *parquet.File) (stored map[string]bool, pages int) {
 // numbers returns a file of int64 and nullable string columns without dictionaries,
 // in pages of pageBytes.
 func numbers(t *testing.T, codec format.CompressionCodec, pageBytes, rows int) *parquet.File {
-	root, a, b := parquet.SchemaElement{Name: "schema"}, parquet.SchemaElement{Name: "a"}, parquet.SchemaElement{Name: "b"}
+	root, a, b := meta.Element{Name: "schema"}, meta.Element{Name: "a"}, meta.Element{Name: "b"}
 	root.NumChildren.Set(2)
 	a.Type.Set(format.Int64)
 	a.RepetitionType.Set(format.Required)
 	b.Type.Set(format.ByteArray)
 	b.RepetitionType.Set(format.Optional)
 	var out bytes.Buffer
-	w, err := parquet.NewWriter(&out, []parquet.SchemaElement{root, a, b}, nil,
+	w, err := parquet.NewWriter(&out, []meta.Element{root, a, b}, nil,
 		parquet.WriterOptions{Compression: enc.Compression{Codec: codec}, PageBytes: pageBytes})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // minEntryWeight is the weight, in a page's size, of a NULL, a boolean or a
@@ -43,8 +44,8 @@ const (
 // [ChunkWriter.KeepDictionary] for another way.
 type ChunkWriter struct {
 	w     *Writer
-	leaf  *Leaf
-	order valueOrder
+	leaf  *meta.Leaf
+	order meta.Order
 	limit int // weight of a full page
 	*chunkState
 
@@ -66,7 +67,7 @@ type ChunkWriter struct {
 	plainN   int64     // uncompressed size of both in bytes
 	kinds    []pageKind
 	index    pageIndex
-	bounds   bounds
+	bounds   meta.Bounds
 	inexact  bool // bounds may be wider than the values
 	unsure   bool // nulls is not known
 	err      error
@@ -299,7 +300,7 @@ func (c *ChunkWriter) addStored(p *Page) error {
 			return err
 		}
 	}
-	b, err := c.order.boundsOf(p.Plain, p.NonNull, c.leaf)
+	b, err := c.order.BoundsOf(p.Plain, p.NonNull)
 	if err != nil {
 		return c.fail("%w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // addCoded adds as many entries from at on as belong to the pending page, as
@@ -189,7 +190,7 @@ func indexWidth(n int) uint { return uint(max(1, bits.Len(uint(max(n, 1)-1)))) }
 
 // codedBounds returns the bounds of the dictionary entries that the pending page
 // uses, and records how many entries are in use.
-func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
+func (c *ChunkWriter) codedBounds(ws *workspace) (meta.Bounds, error) {
 	d := c.dict.merged()
 	used := enc.GrowTo(ws.used, d.Len)
 	ws.used = used
@@ -205,8 +206,8 @@ func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 		}
 	}
 	if n == d.Len {
-		b, err := c.order.boundsOf(d.Plain, n, c.leaf)
-		return b.clone(), err // the dictionary may move
+		b, err := c.order.BoundsOf(d.Plain, n)
+		return b.Clone(), err // the dictionary may move
 	}
 	values := ws.values[:0]
 	for i, u := range used {
@@ -216,7 +217,7 @@ func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 		}
 	}
 	ws.values = values
-	return c.order.boundsOf(values, n, c.leaf)
+	return c.order.BoundsOf(values, n)
 }
 
 // endDictionary encodes the dictionary, if any page is coded, and returns its
@@ -256,7 +257,7 @@ func (c *ChunkWriter) writeDictionary(plain []byte, n int) error {
 	if err != nil {
 		return c.fail("%w", err)
 	}
-	h := pageHeader{
+	h := meta.PageHeader{
 		Type: format.DictionaryPage, UncompressedPageSize: int32(len(plain)), CompressedPageSize: int32(len(body)),
 		CRC:                  thrift.New(int32(crc32.ChecksumIEEE(body))),
 		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(n), Encoding: format.Plain}),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
@@ -38,7 +39,7 @@ type encodedPage struct {
 	encoding              format.Encoding
 	size                  int // uncompressed size of body
 	body                  []byte
-	bounds                bounds
+	bounds                meta.Bounds
 	sealed                *sealed // the page was not decoded; nil: it was made here
 }
 
@@ -71,7 +72,7 @@ func (c *ChunkWriter) writePending(byDict bool) error {
 		body = enc.AppendHybrid(append(body, byte(width)), g.indices, width)
 		c.coded++
 	} else {
-		p.bounds, err = c.order.boundsOf(g.plain, g.values, c.leaf)
+		p.bounds, err = c.order.BoundsOf(g.plain, g.values)
 		if err == nil && len(body) == 0 && !enc.CanEncode(c.leaf.Type, c.leaf.Width(), g.encoding) {
 			return c.compressed(ws, &p, g.plain)
 		}
@@ -116,10 +117,10 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 	if p.sealed != nil {
 		return c.emitAs(ws, p, p.sealed.storedHeader(p.body), p.sealed.facts.nulls)
 	}
-	h := pageHeader{
+	h := meta.PageHeader{
 		Type: format.DataPage, UncompressedPageSize: int32(p.size), CompressedPageSize: int32(len(p.body)),
 		CRC: thrift.New(int32(crc32.ChecksumIEEE(p.body))),
-		DataPageHeader: thrift.New(dataPageHeader{
+		DataPageHeader: thrift.New(meta.DataPageHeader{
 			NumValues: int32(p.entries), Encoding: p.encoding,
 			DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
 		}),
@@ -128,14 +129,14 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 }
 
 // emitAs adds an encoded page with the given header. nulls is -1 if it is not known.
-func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *pageHeader, nulls int64) error {
+func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *meta.PageHeader, nulls int64) error {
 	at := c.out.n
 	n, err := c.put(ws, &c.out, h, p.body)
 	if err != nil {
 		return err
 	}
 	c.index.add(at, int(c.out.n-at), c.rows, nulls, c.order, p.values, p.bounds)
-	c.bounds.add(c.order, p.bounds)
+	c.bounds.Add(c.order, p.bounds)
 	c.plainN += int64(n + p.size)
 	c.entries += int64(p.entries)
 	c.rows += int64(p.rows)
@@ -146,7 +147,7 @@ func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *pageHeader, nulls
 }
 
 // put stores a page and returns the size of its header.
-func (c *ChunkWriter) put(ws *workspace, to *pageBytes, h *pageHeader, body []byte) (int, error) {
+func (c *ChunkWriter) put(ws *workspace, to *pageBytes, h *meta.PageHeader, body []byte) (int, error) {
 	head, err := ws.header.marshal(h)
 	if err != nil {
 		return 0, c.fail("%w", err)
@@ -210,7 +211,7 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 		kinds: c.kinds, index: c.index,
 	}
 	e.index.setOrder(c.order)
-	e.stats = c.order.statistics(c.bounds, c.nulls)
+	e.stats = c.order.Statistics(c.bounds, c.nulls)
 	if c.unsure {
 		e.stats.NullCount = thrift.Null[int64]{}
 	}
@@ -232,7 +233,7 @@ type EncodedChunk struct {
 	plainSize int64 // uncompressed size of both in bytes
 	kinds     []pageKind
 	index     pageIndex
-	stats     Statistics
+	stats     meta.Statistics
 	written   bool
 
 	stored     *storedRange // the chunk in its file; nil: it is in dict and pages
@@ -268,9 +269,9 @@ func (e *EncodedChunk) Size() int64 {
 }
 
 // place returns the footer's entry for the chunk at the given offset.
-func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) ColumnChunk {
+func (e *EncodedChunk) place(at int64, l *meta.Leaf, codec format.CompressionCodec) meta.ColumnChunk {
 	dict := max(e.dict.n, e.storedDict)
-	md := ColumnMetaData{
+	md := meta.ColumnMetaData{
 		Type: l.Type, PathInSchema: l.Path, Codec: codec, NumValues: e.entries,
 		TotalUncompressedSize: e.plainSize, TotalCompressedSize: e.Bytes(),
 		DataPageOffset: at + dict, Statistics: e.stats, EncodingStats: e.kinds,
@@ -292,7 +293,7 @@ func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) C
 	if l.MaxDef > 0 || l.MaxRep > 0 {
 		add(format.RLE)
 	}
-	return ColumnChunk{FileOffset: md.DataPageOffset, MetaData: md}
+	return meta.ColumnChunk{FileOffset: md.DataPageOffset, MetaData: md}
 }
 
 func (e *EncodedChunk) write(s *sink) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
@@ -30,7 +31,7 @@ type Facts struct {
 // used concurrently.
 type Statistics struct {
 	file     *parquet.File
-	leaf     *parquet.Leaf
+	leaf     *meta.Leaf
 	order    order
 	ordered  bool // bounds are in a known order
 	believed bool // the writer is trusted
@@ -49,12 +50,12 @@ func NewStatistics(f *parquet.File, leaf int, t arrow.DataType) *Statistics {
 
 // leafOrder returns the order in which statistics compare a leaf's values. ok is false
 // if it is not defined.
-func leafOrder(l *parquet.Leaf, class key.Class) (o order, ok bool) {
+func leafOrder(l *meta.Leaf, class key.Class) (o order, ok bool) {
 	switch {
 	case class == key.Float:
 		o.number, o.float = true, true
 		switch {
-		case l.Logical.Kind != parquet.None:
+		case l.Logical.Kind != meta.None:
 			return o, false
 		case l.Type == format.Float:
 			o.size = 4

@@ -9,10 +9,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // TestFloatBytes checks that the bytes compare like the floats.
@@ -69,9 +70,9 @@ func TestOutward(t *testing.T) {
 // TestPrunedNumbers checks that bounds of one class of numbers exclude members of
 // another only if no number is within both.
 func TestPrunedNumbers(t *testing.T) {
-	double := &parquet.Leaf{Type: format.Double}
-	single := &parquet.Leaf{Type: format.Float}
-	cents := &parquet.Leaf{Type: format.Int64, Logical: parquet.Logical{Kind: parquet.Decimal, Precision: 18, Scale: 2}}
+	double := &meta.Leaf{Type: format.Double}
+	single := &meta.Leaf{Type: format.Float}
+	cents := &meta.Leaf{Type: format.Int64, Logical: meta.Logical{Kind: meta.Decimal, Precision: 18, Scale: 2}}
 	f64 := func(f float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)) }
 	f32 := func(f float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(f)) }
 	i64 := func(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
@@ -79,7 +80,7 @@ func TestPrunedNumbers(t *testing.T) {
 	big := members{lo: key.IntegerPart(1<<53+1, false), hi: key.IntegerPart(1<<53+1, false)}
 	for _, c := range []struct {
 		name        string
-		leaf        *parquet.Leaf
+		leaf        *meta.Leaf
 		class       key.Class
 		m           members
 		least, most []byte

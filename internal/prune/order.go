@@ -6,10 +6,11 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/bloomjoin/bloomjoin/exact"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/exact"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // members is what is known about the values of a filter's members in one key
@@ -48,7 +49,7 @@ type order struct {
 // newOrder returns the order of a leaf's values and converts the bounds of the
 // members, whose class is of, to it. ok is false if the order is not defined or
 // statistics in that order are not reliable.
-func newOrder(l *parquet.Leaf, class, of key.Class, m members) (o order, ok bool) {
+func newOrder(l *meta.Leaf, class, of key.Class, m members) (o order, ok bool) {
 	if class == key.Float {
 		return newFloatOrder(l, of, m)
 	}
@@ -65,9 +66,9 @@ func newOrder(l *parquet.Leaf, class, of key.Class, m members) (o order, ok bool
 	return o, false
 }
 
-func newByteOrder(l *parquet.Leaf, class key.Class, m members) (o order, ok bool) {
+func newByteOrder(l *meta.Leaf, class key.Class, m members) (o order, ok bool) {
 	switch l.Logical.Kind {
-	case parquet.None, parquet.String, parquet.Enum, parquet.JSON, parquet.BSON, parquet.UUID:
+	case meta.None, meta.String, meta.Enum, meta.JSON, meta.BSON, meta.UUID:
 	default:
 		return o, false
 	}
@@ -87,7 +88,7 @@ const maxDecimalWidth = 32
 
 // numbers fills in how the leaf stores numbers, and returns the stored value of the
 // number one.
-func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok bool) {
+func (o *order) numbers(l *meta.Leaf, class key.Class) (perOne *big.Int, ok bool) {
 	o.number, o.little, o.signed = true, true, true
 	bits := 0
 	switch l.Type {
@@ -97,7 +98,7 @@ func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok b
 		o.size, bits = 8, 64
 	case format.FixedLenByteArray:
 		o.size, bits, o.little = l.TypeLength, 8*l.TypeLength, false
-		if l.Logical.Kind != parquet.Decimal || o.size > maxDecimalWidth {
+		if l.Logical.Kind != meta.Decimal || o.size > maxDecimalWidth {
 			return nil, false
 		}
 	default: // INT96 has no order; decimals of variable length are ordered in several ways
@@ -105,15 +106,15 @@ func (o *order) numbers(l *parquet.Leaf, class key.Class) (perOne *big.Int, ok b
 	}
 	perOne = big.NewInt(1)
 	switch kind := l.Logical.Kind; {
-	case class == key.Integer && kind == parquet.None:
-	case class == key.Integer && kind == parquet.Int:
+	case class == key.Integer && kind == meta.None:
+	case class == key.Integer && kind == meta.Int:
 		o.signed, bits = l.Logical.Signed, l.Logical.BitWidth
-	case class == key.Date && kind == parquet.Date:
-	case class == key.Time && kind == parquet.Time:
+	case class == key.Date && kind == meta.Date:
+	case class == key.Time && kind == meta.Time:
 		perOne = key.Pow10(3 * (int(l.Logical.Unit) + 1))
-	case (class == key.Instant || class == key.Timestamp) && kind == parquet.Timestamp:
+	case (class == key.Instant || class == key.Timestamp) && kind == meta.Timestamp:
 		perOne = key.Pow10(3 * (int(l.Logical.Unit) + 1))
-	case class == key.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
+	case class == key.Decimal && kind == meta.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
 		perOne = key.Pow10(l.Logical.Scale)
 	default:
 		return nil, false

@@ -5,17 +5,19 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+
 	"github.com/bloomjoin/bloomjoin/bloom"
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/key"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
 )
 
 // column is a key column that rows can be pruned by.
 type column struct {
-	leaf  *parquet.Leaf
+	leaf  *meta.Leaf
 	order order
 	set   *exact.Set // the members; nil if only their bounds are known
 	bloom bool       // Parquet's Bloom filters of the leaf are reliable
@@ -23,13 +25,13 @@ type column struct {
 
 // newColumn returns how a key column of a class can be pruned if the members are of
 // class of. ok is false if it cannot.
-func newColumn(f *parquet.File, l *parquet.Leaf, class, of key.Class, m members) (p column, ok bool) {
+func newColumn(f *parquet.File, l *meta.Leaf, class, of key.Class, m members) (p column, ok bool) {
 	if !f.BoundsBelieved(l) {
 		return p, false
 	}
 	p = column{leaf: l}
 	if class == of { // else the leaf stores the members differently
-		p.set, p.bloom = m.set, f.BloomBelieved(l)
+		p.set, p.bloom = m.set, f.Metadata.BloomBelieved(l)
 	}
 	p.order, ok = newOrder(l, class, of, m)
 	return p, ok

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/exact"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -108,7 +109,7 @@ func (p *Pruner) Leaf() (leaf int, ok bool) {
 }
 
 // add adds a key column, with members of class of, if it can be used for pruning.
-func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class, m Members) {
+func (p *Pruner) add(l *meta.Leaf, class key.Class, number int, of key.Class, m Members) {
 	members, ok := membersOf(m, number)
 	switch {
 	case !ok:
@@ -128,10 +129,10 @@ func (p *Pruner) add(l *parquet.Leaf, class key.Class, number int, of key.Class,
 
 // leafAt returns the leaf at a path if it is unambiguous: one field of each name,
 // in structs that are not repeated.
-func leafAt(f *parquet.File, path key.Path) (*parquet.Leaf, bool) {
+func leafAt(f *parquet.File, path key.Path) (*meta.Leaf, bool) {
 	node := f.Root
 	for _, name := range path {
-		var next *parquet.Node
+		var next *meta.Node
 		for _, child := range node.Children {
 			if child.Name != name {
 				continue

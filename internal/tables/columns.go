@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -23,9 +24,9 @@ type Columns struct {
 	// elements are the columns' Parquet schema, depth first, the root first: that of
 	// the Parquet files if all files are such and store the columns alike, else the
 	// one in which the columns of schema would be written.
-	Elements []parquet.SchemaElement
+	Elements []meta.Element
 	orders   []format.ColumnOrder // of the leaves
-	Leaves   []parquet.Leaf
+	Leaves   []meta.Leaf
 	Spans    []TableSpan // of the columns
 	Sources  map[*source.File]*tableSource
 }
@@ -128,7 +129,7 @@ func columnsNamed(f *source.File, names []string, ignoreCase bool) ([]int, error
 
 // stored returns the schema in which the files store the columns, optional where one
 // file has them optional; nil if a file is not Parquet or stores them otherwise.
-func (c *Columns) stored(files []*source.File) ([]parquet.SchemaElement, []format.ColumnOrder) {
+func (c *Columns) stored(files []*source.File) ([]meta.Element, []format.ColumnOrder) {
 	first := files[0].Parquet()
 	if first == nil {
 		return nil, nil
@@ -170,7 +171,7 @@ func (c *Columns) findLeaves(f *source.File, alike bool) {
 }
 
 // SpansOf returns the spans of the top-level columns of a schema.
-func SpansOf(elements []parquet.SchemaElement) (spans []TableSpan) {
+func SpansOf(elements []meta.Element) (spans []TableSpan) {
 	at, leaf := 1, 0
 	for at < len(elements) {
 		s := TableSpan{Element: at, Leaf: leaf}

@@ -1,4 +1,4 @@
-package parquet
+package meta
 
 import (
 	"bytes"
@@ -7,101 +7,27 @@ import (
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
-	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
-const (
-	maxIndexBound = 64      // bytes of a bound in a column index; longer byte arrays are shortened
-	maxChunkBound = 1 << 10 // the same in a chunk's statistics
-)
+// MaxBound is the number of bytes of a bound in a chunk's statistics. Longer byte
+// arrays are shortened.
+const MaxBound = 1 << 10
 
-// comparison is the order that the format defines for a type's values.
-type comparison uint8
-
-const (
-	unordered    comparison = iota // undefined or unknown
-	booleans                       // false, true
-	integers                       // of 4 or 8 bytes
-	floats                         // of 2, 4 or 8 bytes; NaN is unordered
-	bytewise                       // unsigned bytes, prefixes first
-	bigEndianInt                   // big-endian two's complement numbers
-)
-
-// valueOrder is the order used for the bounds of a leaf's values.
-type valueOrder struct {
-	by     comparison
-	signed bool // for integers
-	width  int  // bytes of a value, 0 for byte arrays
-	text   bool // UTF-8
-}
-
-// valueOrders returns the order of each leaf. Leaves under a group with its own
-// interpretation, such as a variant, are unordered.
-func valueOrders(root *Node, leaves []Leaf) []valueOrder {
-	out := make([]valueOrder, len(leaves))
-	var walk func(n *Node, defined bool)
-	walk = func(n *Node, defined bool) {
-		if n.Leaf >= 0 {
-			if defined {
-				out[n.Leaf] = orderOf(&leaves[n.Leaf])
-			}
-			return
-		}
-		defined = defined && (n.Logical.Kind == None || n.Logical.Kind == List || n.Logical.Kind == Map)
-		for _, child := range n.Children {
-			walk(child, defined)
-		}
-	}
-	walk(root, true)
-	return out
-}
-
-func orderOf(l *Leaf) valueOrder {
-	o := valueOrder{width: l.Width(), signed: true}
-	switch l.Logical.Kind {
-	case Interval, Geometry, Geography, Variant, Unknown, Null, List, Map:
-		return o
-	case Float16:
-		o.by = floats
-		return o
-	case Int:
-		o.signed = l.Logical.Signed
-	case String, Enum, JSON:
-		o.text = true
-	case None, BSON, UUID, Decimal, Date, Time, Timestamp:
-	}
-	switch l.Type {
-	case format.Boolean:
-		o.by = booleans
-	case format.Int32, format.Int64:
-		o.by = integers
-	case format.Float, format.Double:
-		o.by = floats
-	case format.ByteArray, format.FixedLenByteArray:
-		o.by = bytewise
-		if l.Logical.Kind == Decimal {
-			o.by = bigEndianInt
-		}
-	case format.Int96:
-	}
-	return o
-}
-
-// bounds are the smallest and the largest of some values, PLAIN encoded, byte
+// Bounds are the smallest and the largest of some values, PLAIN encoded, byte
 // arrays without their length. lo is nil if there are none: there was no value, or,
 // if broken is set, a value without an order.
-type bounds struct {
-	lo, hi []byte
-	broken bool
+type Bounds struct {
+	Lo, Hi []byte
+	Broken bool
 }
 
-// boundsOf returns the bounds of n values in PLAIN encoding. They may share plain's
+// BoundsOf returns the bounds of n values in PLAIN encoding. They may share plain's
 // memory.
-func (o valueOrder) boundsOf(plain []byte, n int, l *Leaf) (bounds, error) {
+func (o Order) BoundsOf(plain []byte, n int) (Bounds, error) {
 	if n == 0 {
-		return bounds{}, nil
+		return Bounds{}, nil
 	}
 	switch o.by {
 	case booleans:
@@ -121,72 +47,24 @@ func (o valueOrder) boundsOf(plain []byte, n int, l *Leaf) (bounds, error) {
 		}
 		return fixedBounds(plain, o.width, 1<<63), nil
 	}
-	return bounds{broken: true}, nil
+	return Bounds{Broken: true}, nil
 }
 
-// add widens b to include o. It copies what it keeps.
-func (b *bounds) add(by valueOrder, o bounds) {
-	b.broken = b.broken || o.broken
-	if o.lo == nil || b.broken {
+// Add widens b to include o. It copies what it keeps.
+func (b *Bounds) Add(by Order, o Bounds) {
+	b.Broken = b.Broken || o.Broken
+	if o.Lo == nil || b.Broken {
 		return
 	}
-	if b.lo == nil || by.compare(o.lo, b.lo) < 0 {
-		b.lo = bytes.Clone(o.lo)
+	if b.Lo == nil || by.Compare(o.Lo, b.Lo) < 0 {
+		b.Lo = bytes.Clone(o.Lo)
 	}
-	if b.hi == nil || by.compare(o.hi, b.hi) > 0 {
-		b.hi = bytes.Clone(o.hi)
-	}
-}
-
-// compare compares two values that have a place in the order.
-func (o valueOrder) compare(a, b []byte) int {
-	switch o.by {
-	case integers, floats:
-		x, y := orderKey(a, o), orderKey(b, o)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	case bigEndianInt:
-		return compareDecimals(a, b)
-	default:
-		return bytes.Compare(a, b)
+	if b.Hi == nil || by.Compare(o.Hi, b.Hi) > 0 {
+		b.Hi = bytes.Clone(o.Hi)
 	}
 }
 
-// orderKey returns a number that has the same order as v.
-func orderKey(v []byte, o valueOrder) int64 {
-	switch len(v) {
-	case 2:
-		return int64(floatKey(int64(int16(binary.LittleEndian.Uint16(v)))))
-	case 4:
-		x := int64(int32(binary.LittleEndian.Uint32(v)))
-		if o.by == floats {
-			return floatKey(x)
-		}
-		if !o.signed {
-			return x & math.MaxUint32
-		}
-		return x
-	}
-	x := int64(binary.LittleEndian.Uint64(v))
-	if o.by == floats {
-		return floatKey(x)
-	}
-	if !o.signed {
-		return x ^ math.MinInt64
-	}
-	return x
-}
-
-// floatKey maps the sign-extended bits of a float to a number of the same order,
-// with -0 just below 0.
-func floatKey(x int64) int64 { return x ^ x>>63&math.MaxInt64 }
-
-func boolBounds(plain []byte, n int) bounds {
+func boolBounds(plain []byte, n int) Bounds {
 	ones := 0
 	for _, c := range plain[:n/8] {
 		ones += int(bitCount[c>>4] + bitCount[c&15])
@@ -195,19 +73,19 @@ func boolBounds(plain []byte, n int) bounds {
 		c := plain[n/8] & (1<<(n%8) - 1)
 		ones += int(bitCount[c>>4] + bitCount[c&15])
 	}
-	b := bounds{lo: []byte{0}, hi: []byte{0}}
+	b := Bounds{Lo: []byte{0}, Hi: []byte{0}}
 	if ones == n {
-		b.lo[0] = 1
+		b.Lo[0] = 1
 	}
 	if ones > 0 {
-		b.hi[0] = 1
+		b.Hi[0] = 1
 	}
 	return b
 }
 
 var bitCount = [16]uint8{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4}
 
-func intBounds(plain []byte, width int, signed bool) bounds {
+func intBounds(plain []byte, width int, signed bool) Bounds {
 	le := binary.LittleEndian
 	if width == 4 {
 		flip := uint32(0)
@@ -224,7 +102,7 @@ func intBounds(plain []byte, width int, signed bool) bounds {
 			a := int32(le.Uint32(plain) ^ flip)
 			lo, hi = min(lo, a), max(hi, a)
 		}
-		return bounds{lo: le.AppendUint32(nil, uint32(lo)^flip), hi: le.AppendUint32(nil, uint32(hi)^flip)}
+		return Bounds{Lo: le.AppendUint32(nil, uint32(lo)^flip), Hi: le.AppendUint32(nil, uint32(hi)^flip)}
 	}
 	flip := uint64(0)
 	if !signed {
@@ -239,12 +117,12 @@ func intBounds(plain []byte, width int, signed bool) bounds {
 		a := int64(le.Uint64(plain) ^ flip)
 		lo, hi = min(lo, a), max(hi, a)
 	}
-	return bounds{lo: le.AppendUint64(nil, uint64(lo)^flip), hi: le.AppendUint64(nil, uint64(hi)^flip)}
+	return Bounds{Lo: le.AppendUint64(nil, uint64(lo)^flip), Hi: le.AppendUint64(nil, uint64(hi)^flip)}
 }
 
 // floatBounds widens zero bounds to -0 and 0, as the format requires of writers. A
 // NaN breaks the bounds.
-func floatBounds(plain []byte, width int) bounds {
+func floatBounds(plain []byte, width int) Bounds {
 	lo, hi := int64(math.MaxInt64), int64(math.MinInt64)
 	var inf, sign uint64
 	le := binary.LittleEndian
@@ -273,7 +151,7 @@ func floatBounds(plain []byte, width int) bounds {
 		}
 	}
 	if greatest > inf {
-		return bounds{broken: true}
+		return Bounds{Broken: true}
 	}
 	a, b := uint64(floatKey(lo)), uint64(floatKey(hi)) // floatKey is its own inverse
 	if lo == 0 {
@@ -282,11 +160,11 @@ func floatBounds(plain []byte, width int) bounds {
 	if hi == -1 {
 		b = 0
 	}
-	return bounds{lo: le.AppendUint64(nil, a)[:width], hi: le.AppendUint64(nil, b)[:width]}
+	return Bounds{Lo: le.AppendUint64(nil, a)[:width], Hi: le.AppendUint64(nil, b)[:width]}
 }
 
 // fixedBounds compares bytewise. flip is 1<<63 if the first bit is a sign.
-func fixedBounds(plain []byte, width int, flip uint64) bounds {
+func fixedBounds(plain []byte, width int, flip uint64) Bounds {
 	lo, hi := plain[:width], plain[:width]
 	kl := headKey(lo) ^ flip
 	kh := kl
@@ -300,7 +178,7 @@ func fixedBounds(plain []byte, width int, flip uint64) bounds {
 			hi, kh = v[:width], k
 		}
 	}
-	return bounds{lo: lo, hi: hi}
+	return Bounds{Lo: lo, Hi: hi}
 }
 
 // headKey returns the first eight bytes of v as a big-endian number, padded with
@@ -319,14 +197,14 @@ func headKey(v []byte) uint64 {
 // byteArrayBounds first compares the eight bytes after the prefix that the current
 // bounds share, padded with zeros. If they lie between those of the bounds, so does
 // the value. Only other values are compared in full.
-func byteArrayBounds(plain []byte, n int) (bounds, error) {
+func byteArrayBounds(plain []byte, n int) (Bounds, error) {
 	var lo, hi []byte
 	var kl, kh uint64 // keys of the eight bytes after the prefix of lo and hi
 	prefix, pos := 0, 0
 	for i := range n {
 		v, next, err := enc.ByteArrayAt(plain, pos)
 		if err != nil {
-			return bounds{}, err
+			return Bounds{}, err
 		}
 		at := pos + 4 + prefix
 		pos = next
@@ -353,82 +231,55 @@ func byteArrayBounds(plain []byte, n int) (bounds, error) {
 		kl, kh = headKey(lo[prefix:]), headKey(hi[prefix:])
 	}
 	if pos < len(plain) {
-		return bounds{}, enc.ErrTrailing
+		return Bounds{}, enc.ErrTrailing
 	}
-	return bounds{lo: lo, hi: hi}, nil
+	return Bounds{Lo: lo, Hi: hi}, nil
 }
 
 // decimalBounds returns the bounds of two's complement numbers of any length. An
 // empty value is not a number.
-func decimalBounds(plain []byte, n int) (bounds, error) {
-	var b bounds
+func decimalBounds(plain []byte, n int) (Bounds, error) {
+	var b Bounds
 	pos := 0
 	for range n {
 		v, next, err := enc.ByteArrayAt(plain, pos)
 		if err != nil {
-			return bounds{}, err
+			return Bounds{}, err
 		}
 		pos = next
 		if len(v) == 0 {
-			b.broken = true
+			b.Broken = true
 			continue
 		}
-		if b.lo == nil || compareDecimals(v, b.lo) < 0 {
-			b.lo = v
+		if b.Lo == nil || compareDecimals(v, b.Lo) < 0 {
+			b.Lo = v
 		}
-		if b.hi == nil || compareDecimals(v, b.hi) > 0 {
-			b.hi = v
+		if b.Hi == nil || compareDecimals(v, b.Hi) > 0 {
+			b.Hi = v
 		}
 	}
 	switch {
 	case pos < len(plain):
-		return bounds{}, enc.ErrTrailing
-	case b.broken:
-		return bounds{broken: true}, nil
+		return Bounds{}, enc.ErrTrailing
+	case b.Broken:
+		return Bounds{Broken: true}, nil
 	}
 	return b, nil
 }
 
-// compareDecimals compares non-empty big-endian two's complement numbers.
-func compareDecimals(a, b []byte) int {
-	negative := a[0] >= 0x80
-	if negative != (b[0] >= 0x80) {
-		if negative {
-			return -1
-		}
-		return 1
-	}
-	a, b = significant(a), significant(b)
-	switch {
-	case len(a) == len(b):
-		return bytes.Compare(a, b) // the signs are equal
-	case (len(a) < len(b)) != negative:
-		return -1
-	}
-	return 1
-}
-
-// significant removes leading bytes that only repeat the sign.
-func significant(v []byte) []byte {
-	for len(v) > 1 && (v[0] == 0 && v[1] < 0x80 || v[0] == 0xff && v[1] >= 0x80) {
-		v = v[1:]
-	}
-	return v
-}
-
-// within returns bounds of at most limit bytes that include b, and whether they are
+// Shorten returns bounds of at most limit bytes that include b, and whether they are
 // exact. It returns none if b cannot be shortened.
-func (o valueOrder) within(b bounds, limit int) (lo, hi []byte, exactLo, exactHi bool) {
-	if b.lo == nil || b.broken {
+func (o Order) Shorten(b Bounds, limit int) (lo, hi []byte, exactLo, exactHi bool) {
+	if b.Lo == nil || b.Broken {
 		return nil, nil, false, false
 	}
-	lo, hi = b.lo, b.hi
+	lo, hi = b.Lo, b.Hi
 	exactLo, exactHi = len(lo) <= limit, len(hi) <= limit
 	if exactLo && exactHi {
 		return lo, hi, true, true
 	}
 	if o.by != bytewise || o.width > 0 { // shortening would change the length or the number
-		if max(len(lo), len(hi)) > maxChunkBound {
+		if max(len(lo), len(hi)) > MaxBound {
 			return nil, nil, false, false
 		}
 		return lo, hi, true, true
@@ -482,10 +333,10 @@ func above(v []byte, text bool) []byte {
 	return nil
 }
 
-// statistics returns a chunk's statistics.
-func (o valueOrder) statistics(b bounds, nulls int64) Statistics {
+// Statistics returns a chunk's statistics.
+func (o Order) Statistics(b Bounds, nulls int64) Statistics {
 	s := Statistics{NullCount: thrift.New(nulls)}
-	lo, hi, exactLo, exactHi := o.within(b, maxChunkBound)
+	lo, hi, exactLo, exactHi := o.Shorten(b, MaxBound)
 	if lo == nil {
 		return s
 	}
@@ -494,4 +345,9 @@ func (o valueOrder) statistics(b bounds, nulls int64) Statistics {
 		s.IsMinValueExact, s.IsMaxValueExact = thrift.New(exactLo), thrift.New(exactHi)
 	}
 	return s
+}
+
+// Clone returns a copy with its own memory.
+func (b Bounds) Clone() Bounds {
+	return Bounds{Lo: bytes.Clone(b.Lo), Hi: bytes.Clone(b.Hi), Broken: b.Broken}
 }

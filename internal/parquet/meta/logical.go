@@ -1,4 +1,4 @@
-package parquet
+package meta
 
 import (
 	"math/big"
@@ -61,7 +61,7 @@ type Logical struct {
 }
 
 // leafLogical reads and checks the annotation of a leaf.
-func leafLogical(at fault.At, e *SchemaElement, l *Leaf) (Logical, error) {
+func leafLogical(at fault.At, e *Element, l *Leaf) (Logical, error) {
 	var lt Logical
 	var err error
 	if e.LogicalType.Valid {
@@ -129,7 +129,7 @@ func unitOf(at fault.At, u format.TimeUnit) (Unit, error) {
 // to 1.5 wrote it for columns without values.
 const convertedNull deprecated.ConvertedType = 24
 
-func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *SchemaElement) (Logical, error) {
+func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *Element) (Logical, error) {
 	lt := Logical{Converted: true}
 	switch c {
 	case deprecated.UTF8:
@@ -216,7 +216,7 @@ func checkDecimal(at fault.At, lt Logical, l *Leaf) error {
 	case format.Int64:
 		most = 18
 	case format.FixedLenByteArray:
-		most = decimalDigits(l.TypeLength)
+		most = DecimalDigits(l.TypeLength)
 	case format.ByteArray:
 		return nil
 	default:
@@ -228,9 +228,9 @@ func checkDecimal(at fault.At, lt Logical, l *Leaf) error {
 	return nil
 }
 
-// decimalDigits returns the number of decimal digits that every two's complement
+// DecimalDigits returns the number of decimal digits that every two's complement
 // number of n bytes can represent: ⌊log10(2^(8n-1) - 1)⌋.
-func decimalDigits(n int) int {
+func DecimalDigits(n int) int {
 	if n > 64 {
 		return 8 * n // far more than any reader accepts
 	}

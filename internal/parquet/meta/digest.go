@@ -1,4 +1,4 @@
-package parquet
+package meta
 
 import (
 	"encoding/binary"
@@ -7,13 +7,12 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// SchemaDigest returns 8 bytes (XXH3-64) that identify the schema that the file
-// stores: names, types, nesting, annotations and field ids, without constants. It is
-// not a cryptographic digest.
-func (f *File) SchemaDigest() ([]byte, error) {
+// Digest returns 8 bytes (XXH3-64) that identify a schema: names, types, nesting,
+// annotations and field ids. It is not a cryptographic digest.
+func Digest(schema []Element) ([]byte, error) {
 	h := xxh3.New()
-	for i := range f.stored().elements {
-		e := &f.stored().elements[i]
+	for i := range schema {
+		e := &schema[i]
 		b := binary.LittleEndian.AppendUint64(nil, uint64(len(e.Name)))
 		b = append(b, e.Name...)
 		b = addOptional(b, e.Type)

@@ -1,4 +1,4 @@
-package parquet
+package meta
 
 import (
 	"strconv"
@@ -12,19 +12,21 @@ import (
 // footer names the program. Only the bounds min_value and max_value are used: the
 // older min and max have most of the faults.
 
+// Creator is the program that writes files if nobody else is named.
+const Creator = "bloomjoin"
+
 // BoundsBelieved reports whether the leaf's bounds in statistics and column indexes
 // are in the order that its type defines, and hold all values of the column: the
-// file declares the order, and its writer is trusted for such columns. Those of
-// constants always are.
-func (f *File) BoundsBelieved(l *Leaf) bool {
-	return f.Constant(l.Index) || f.knownOrder(l) && boundsBelieved(f.Metadata.CreatedBy, l)
+// file declares the order, and its writer is trusted for such columns.
+func (m *Footer) BoundsBelieved(l *Leaf) bool {
+	return m.knownOrder(l) && boundsBelieved(m.CreatedBy, l)
 }
 
 // BoundsCoverEmpty reports whether bounds of strings include empty ones. Several
 // writers ignore these when they compute the minimum.
-func (f *File) BoundsCoverEmpty() bool {
-	switch name, _ := writerOf(f.Metadata.CreatedBy); name {
-	case defaultCreator, "parquet-mr", "parquet-cpp-arrow", "DuckDB":
+func (m *Footer) BoundsCoverEmpty() bool {
+	switch name, _ := writerOf(m.CreatedBy); name {
+	case Creator, "parquet-mr", "parquet-cpp-arrow", "DuckDB":
 		return true
 	default:
 		return strings.HasPrefix(name, "Polars")
@@ -33,28 +35,38 @@ func (f *File) BoundsCoverEmpty() bool {
 
 // BloomBelieved reports whether the leaf's Bloom filters contain all values, hashed
 // as they are stored.
-func (f *File) BloomBelieved(l *Leaf) bool { return bloomBelieved(f.Metadata.CreatedBy, l) }
-
-// boundsCoverNaN reports whether floats that have bounds have no NaN. Other writers
-// leave NaNs out of the bounds, as the format asks for; readers that take NaN for the
-// largest value then skip pages that have one.
-func (f *File) boundsCoverNaN() bool {
-	name, _ := writerOf(f.Metadata.CreatedBy)
-	return name == defaultCreator || name == "parquet-mr"
+func (m *Footer) BloomBelieved(l *Leaf) bool {
+	// Integers of 8 and 16 bits are stored as 32 bits; some programs hash them
+	// before the conversion (datafusion 9779).
+	if l.Logical.Kind == Int && l.Logical.BitWidth < 32 {
+		return false
+	}
+	// Arrow's Go writer released the filter's memory before it was written
+	// (arrow-go 525).
+	name, _ := writerOf(m.CreatedBy)
+	return name != "parquet-go"
 }
 
-// isFloat reports whether values of the leaf may be NaN.
-func (l *Leaf) isFloat() bool {
+// BoundsCoverNaN reports whether floats that have bounds have no NaN. Other writers
+// leave NaNs out of the bounds, as the format asks for; readers that take NaN for the
+// largest value then skip pages that have one.
+func (m *Footer) BoundsCoverNaN() bool {
+	name, _ := writerOf(m.CreatedBy)
+	return name == Creator || name == "parquet-mr"
+}
+
+// IsFloat reports whether values of the leaf may be NaN.
+func (l *Leaf) IsFloat() bool {
 	return l.Type == format.Float || l.Type == format.Double || l.Logical.Kind == Float16
 }
 
 // knownOrder reports whether the file declares that the leaf's bounds are in the
 // order that its type defines.
-func (f *File) knownOrder(l *Leaf) bool {
-	if len(f.Metadata.ColumnOrders) != len(f.Leaves) {
+func (m *Footer) knownOrder(l *Leaf) bool {
+	if l.Index >= len(m.ColumnOrders) {
 		return false
 	}
-	_, ok := f.Metadata.ColumnOrders[l.Index].Value.(*format.TypeDefinedOrder)
+	_, ok := m.ColumnOrders[l.Index].Value.(*format.TypeDefinedOrder)
 	return ok
 }
 
@@ -97,7 +109,7 @@ func boundsBelieved(createdBy string, l *Leaf) bool {
 		need = inUnsigned
 	}
 	name, v := writerOf(createdBy)
-	if l.Logical.Kind == Float16 && name != defaultCreator {
+	if l.Logical.Kind == Float16 && name != Creator {
 		return false // some writers compare half floats as bytes
 	}
 	if name == "parquet-go" && need == inUnsigned && l.MaxDef > 0 && v.before(18, 1) {
@@ -112,7 +124,7 @@ func boundsBelieved(createdBy string, l *Leaf) bool {
 // trustIn returns the column kinds for which a program is trusted.
 func trustIn(name string, v version) trust {
 	switch name {
-	case defaultCreator, "parquet-mr":
+	case Creator, "parquet-mr":
 		return inAll | inFloats
 	case "impala", "parquet-mr-trino":
 		return inAll
@@ -159,23 +171,10 @@ func trustIn(name string, v version) trust {
 	return inSigned
 }
 
-// nullsBelieved reports whether the numbers of NULLs that a program writes are
-// reliable.
-func nullsBelieved(createdBy string) bool {
-	name, _ := writerOf(createdBy)
+// NullsBelieved reports whether the numbers of NULLs in the file are reliable.
+func (m *Footer) NullsBelieved() bool {
+	name, _ := writerOf(m.CreatedBy)
 	return !strings.HasPrefix(name, "hyparquet")
-}
-
-func bloomBelieved(createdBy string, l *Leaf) bool {
-	// Integers of 8 and 16 bits are stored as 32 bits; some programs hash them
-	// before the conversion (datafusion 9779).
-	if l.Logical.Kind == Int && l.Logical.BitWidth < 32 {
-		return false
-	}
-	// Arrow's Go writer released the filter's memory before it was written
-	// (arrow-go 525).
-	name, _ := writerOf(createdBy)
-	return name != "parquet-go"
 }
 
 // version is the first two numbers of a version; zero if not known.

@@ -1,4 +1,4 @@
-package parquet
+package meta
 
 import (
 	"strconv"
@@ -9,24 +9,24 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The footer's structures, limited to the fields used here, with the names of the
-// format's definition. A field is a Null if its zero value differs from its
+// The footer's structures, limited to the fields used here. Fields have the names of the
+// format's definition, and most types do. A field is a Null if its zero value differs from its
 // absence.
 
-// FileMetaData is the footer.
-type FileMetaData struct {
+// Footer is what the end of a file says about the file.
+type Footer struct {
 	Version             int32                            `thrift:"1,required"`
-	Schema              thrift.Slice[SchemaElement]      `thrift:"2,required"`
+	Schema              thrift.Slice[Element]            `thrift:"2,required"`
 	NumRows             int64                            `thrift:"3,required"`
-	RowGroups           thrift.Slice[RowGroupMeta]       `thrift:"4,required"`
+	RowGroups           thrift.Slice[RowGroup]           `thrift:"4,required"`
 	KeyValueMetadata    thrift.Slice[KeyValue]           `thrift:"5,optional"`
 	CreatedBy           string                           `thrift:"6,optional"`
 	ColumnOrders        thrift.Slice[format.ColumnOrder] `thrift:"7,optional"`
 	EncryptionAlgorithm thrift.Null[struct{}]            `thrift:"8,optional"`
 }
 
-// SchemaElement is a node of the schema, which is stored depth first.
-type SchemaElement struct {
+// Element is a node of the schema, which is stored depth first.
+type Element struct {
 	Type           thrift.Null[format.Type]                `thrift:"1,optional"`
 	TypeLength     thrift.Null[int32]                      `thrift:"2,optional"`
 	RepetitionType thrift.Null[format.FieldRepetitionType] `thrift:"3,optional"`
@@ -47,8 +47,8 @@ type KeyValue struct {
 	Value string `thrift:"2,optional,writezero"` // Java readers fail if it is absent
 }
 
-// RowGroupMeta is the footer's metadata of a row group.
-type RowGroupMeta struct {
+// RowGroup is the footer's metadata of a row group.
+type RowGroup struct {
 	Columns             thrift.Slice[ColumnChunk]          `thrift:"1,required"`
 	TotalByteSize       int64                              `thrift:"2,required"`
 	NumRows             int64                              `thrift:"3,required"`
@@ -101,29 +101,29 @@ type Statistics struct {
 	IsMinValueExact thrift.Null[bool]   `thrift:"8,optional"`
 }
 
-// pageHeader is the header of a page.
-type pageHeader struct {
+// PageHeader is the header of a page.
+type PageHeader struct {
 	Type                 format.PageType                          `thrift:"1,required"`
 	UncompressedPageSize int32                                    `thrift:"2,required"`
 	CompressedPageSize   int32                                    `thrift:"3,required"`
 	CRC                  thrift.Null[int32]                       `thrift:"4,optional"`
-	DataPageHeader       thrift.Null[dataPageHeader]              `thrift:"5,optional"`
+	DataPageHeader       thrift.Null[DataPageHeader]              `thrift:"5,optional"`
 	DictionaryPageHeader thrift.Null[format.DictionaryPageHeader] `thrift:"7,optional"`
-	DataPageHeaderV2     thrift.Null[dataPageHeaderV2]            `thrift:"8,optional"`
+	DataPageHeaderV2     thrift.Null[DataPageHeaderV2]            `thrift:"8,optional"`
 }
 
-// dataPageHeader is the header of a V1 page without its statistics: they are not
+// DataPageHeader is the header of a V1 page without its statistics: they are not
 // read, and the format package's type would write them even if empty.
-type dataPageHeader struct {
+type DataPageHeader struct {
 	NumValues               int32           `thrift:"1,required"`
 	Encoding                format.Encoding `thrift:"2,required"`
 	DefinitionLevelEncoding format.Encoding `thrift:"3,required"`
 	RepetitionLevelEncoding format.Encoding `thrift:"4,required"`
 }
 
-// dataPageHeaderV2 is the header of a V2 page without its statistics, like
-// dataPageHeader.
-type dataPageHeaderV2 struct {
+// DataPageHeaderV2 is the header of a V2 page without its statistics, like
+// DataPageHeader.
+type DataPageHeaderV2 struct {
 	NumValues                  int32             `thrift:"1,required"`
 	NumNulls                   int32             `thrift:"2,required"`
 	NumRows                    int32             `thrift:"3,required"`
@@ -133,8 +133,19 @@ type dataPageHeaderV2 struct {
 	IsCompressed               thrift.Null[bool] `thrift:"7,optional"`
 }
 
+// DecodeFooter decodes the footer at the start of b and returns its length. Only its form
+// is checked.
+func DecodeFooter(b []byte) (m *Footer, n int, err error) {
+	m = new(Footer)
+	if n, err = Decode(b, m); err != nil {
+		return nil, 0, err
+	}
+	m.keepAnnotations(b)
+	return m, n, nil
+}
+
 // Encode serialises the footer. Fields that these types lack are lost.
-func (m *FileMetaData) Encode() ([]byte, error) {
+func (m *Footer) Encode() ([]byte, error) {
 	b, err := thrift.Marshal(new(thrift.CompactProtocol), m)
 	if err != nil {
 		return nil, err
@@ -144,9 +155,9 @@ func (m *FileMetaData) Encode() ([]byte, error) {
 
 // Some writers are known to store something other than what they declare.
 
-// shortChunks reports whether the writer excluded the dictionary page's header from
+// ShortChunks reports whether the writer excluded the dictionary page's header from
 // a chunk's size (PARQUET-816: parquet-mr before 1.2.9).
-func (m *FileMetaData) shortChunks() bool {
+func (m *Footer) ShortChunks() bool {
 	v, ok := strings.CutPrefix(m.CreatedBy, "parquet-mr")
 	v = strings.TrimPrefix(v, " version ")
 	if !ok {
@@ -160,31 +171,31 @@ func (m *FileMetaData) shortChunks() bool {
 	return v == ""
 }
 
-// lowBitsFirst reports whether levels in the BIT_PACKED encoding start with the
+// LowBitsFirst reports whether levels in the BIT_PACKED encoding start with the
 // lowest bit of each byte, as Impala writes and reads them.
-func (m *FileMetaData) lowBitsFirst() bool { return strings.HasPrefix(m.CreatedBy, "impala") }
+func (m *Footer) LowBitsFirst() bool { return strings.HasPrefix(m.CreatedBy, "impala") }
 
-// falseFlags reports whether the writer compressed V2 pages and declared them
+// FalseFlags reports whether the writer compressed V2 pages and declared them
 // uncompressed (PARQUET-1937: parquet-cpp before 2.0).
-func (m *FileMetaData) falseFlags() bool {
+func (m *Footer) FalseFlags() bool {
 	return strings.HasPrefix(m.CreatedBy, "parquet-cpp version 1.")
 }
 
-// falseNulls reports whether the writer miscounts the nulls of V2 pages, giving the
+// FalseNulls reports whether the writer miscounts the nulls of V2 pages, giving the
 // chunk's total or zero (Arrow C++ before 12).
-func (m *FileMetaData) falseNulls() bool {
+func (m *Footer) FalseNulls() bool {
 	version, ok := strings.CutPrefix(m.CreatedBy, "parquet-cpp-arrow version ")
 	major, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(major)
 	return ok && err == nil && n < 12
 }
 
-// sharedDeltas reports whether the writer's DELTA_BYTE_ARRAY pages depend on the
+// SharedDeltas reports whether the writer's DELTA_BYTE_ARRAY pages depend on the
 // page before them (PARQUET-246: parquet-mr before 1.8).
-func (m *FileMetaData) sharedDeltas() bool {
+func (m *Footer) SharedDeltas() bool {
 	name, v := writerOf(m.CreatedBy)
 	return name == "parquet-mr" && v.before(1, 8)
 }
 
-// padsPages reports whether the writer may put bytes after a V1 page's values.
-func (m *FileMetaData) padsPages() bool { return strings.HasPrefix(m.CreatedBy, "fastparquet") }
+// PadsPages reports whether the writer may put bytes after a V1 page's values.
+func (m *Footer) PadsPages() bool { return strings.HasPrefix(m.CreatedBy, "fastparquet") }

@@ -1,10 +1,6 @@
-package parquet
+package meta
 
-import (
-	"github.com/parquet-go/parquet-go/format"
-
-	"github.com/bloomjoin/bloomjoin/fault"
-)
+import "github.com/parquet-go/parquet-go/format"
 
 // Leaves under one repeated group, such as the keys and values of a map or the
 // fields of structs in a list, each store how often the group repeats in each row.
@@ -25,14 +21,14 @@ type shared struct {
 
 // shareGroups finds the groups whose leaves can be compared. A group with the same
 // leaves as one nested in it is omitted.
-func (f *File) shareGroups() {
+func (s *Schema) shareGroups() {
 	var walk func(n *Node, rep, def uint8) (lo, hi int)
 	walk = func(n *Node, rep, def uint8) (lo, hi int) {
 		if n.Leaf >= 0 {
 			return n.Leaf, n.Leaf + 1
 		}
-		below := len(f.shared)
-		lo = len(f.Leaves)
+		below := len(s.shared)
+		lo = len(s.Leaves)
 		for _, c := range n.Children {
 			r, d := levelsOf(c, rep, def)
 			l, h := walk(c, r, d)
@@ -41,21 +37,21 @@ func (f *File) shareGroups() {
 		if n.Repetition != format.Repeated || hi-lo < 2 {
 			return lo, hi
 		}
-		for _, s := range f.shared[below:] {
-			if s.lo == lo && s.hi == hi {
+		for _, g := range s.shared[below:] {
+			if g.lo == lo && g.hi == hi {
 				return lo, hi
 			}
 		}
-		f.shared = append(f.shared, shared{lo, hi, rep, def})
+		s.shared = append(s.shared, shared{lo, hi, rep, def})
 		return lo, hi
 	}
-	for _, c := range f.Root.Children {
+	for _, c := range s.Root.Children {
 		r, d := levelsOf(c, 0, 0)
 		walk(c, r, d)
 	}
-	for i, s := range f.shared {
-		for l := s.lo; l < s.hi; l++ {
-			f.Leaves[l].shared = append(f.Leaves[l].shared, i)
+	for i, g := range s.shared {
+		for l := g.lo; l < g.hi; l++ {
+			s.Leaves[l].shared = append(s.Leaves[l].shared, i)
 		}
 	}
 }
@@ -71,23 +67,27 @@ func levelsOf(n *Node, rep, def uint8) (uint8, uint8) {
 	return rep, def
 }
 
-// addShape adds the page's entries to the chunk's shape.
-func (c *Chunk) addShape() { c.shape = c.f.AddShape(c.shape, c.leaf.Index, &c.page) }
-
-// AddShape returns the shape of a leaf with the entries of a page added. The shape of
-// no rows is nil.
-func (f *File) AddShape(of Shape, leaf int, p *Page) Shape {
-	groups := f.Leaves[leaf].shared
-	if of == nil && len(groups) > 0 {
-		of = make(Shape, len(groups))
+// NewShape returns the shape of no rows, nil if the leaf is in no such group.
+func (s *Schema) NewShape(leaf int) Shape {
+	if n := len(s.Leaves[leaf].shared); n > 0 {
+		return make(Shape, n)
 	}
-	for i, g := range groups {
-		s := &f.shared[g]
+	return nil
+}
+
+// AddShape returns the shape of a leaf with entries of the given levels added. The
+// shape of no rows may be nil.
+func (s *Schema) AddShape(of Shape, leaf int, reps, defs []uint8) Shape {
+	if of == nil {
+		of = s.NewShape(leaf)
+	}
+	for i, g := range s.Leaves[leaf].shared {
+		g := &s.shared[g]
 		sum := of[i]
-		def := p.Def[:len(p.Rep)]
-		for e, rep := range p.Rep {
-			if rep <= s.rep {
-				sum = (sum ^ (uint64(rep)<<8 | uint64(min(def[e], s.def)) + 1)) * 0x9e3779b97f4a7c15
+		def := defs[:len(reps)]
+		for e, rep := range reps {
+			if rep <= g.rep {
+				sum = (sum ^ (uint64(rep)<<8 | uint64(min(def[e], g.def)) + 1)) * 0x9e3779b97f4a7c15
 				sum ^= sum >> 29
 			}
 		}
@@ -96,32 +96,28 @@ func (f *File) AddShape(of Shape, leaf int, p *Page) Shape {
 	return of
 }
 
-// Shape returns the shape of the rows read so far, nil if some of them were not
-// decoded.
-func (c *Chunk) Shape() Shape { return c.shape }
-
-// CheckShapes compares the shapes of leaves that were read for the same rows of a
-// row group, counted from 0. shapes is keyed by leaf and need not have all leaves;
-// a nil shape is ignored.
-func (f *File) CheckShapes(rowGroup int, shapes map[int]Shape) error {
-	for i, s := range f.shared {
+// OtherShape compares the shapes of leaves that were read for the same rows. shapes is
+// keyed by leaf and need not have all leaves; a nil shape is ignored. It returns the
+// first leaf that differs from one before it, and that one, or ok.
+func (s *Schema) OtherShape(shapes map[int]Shape) (leaf, before int, ok bool) {
+	for i, g := range s.shared {
 		first, sum := -1, uint64(0)
-		for l := s.lo; l < s.hi; l++ {
+		for l := g.lo; l < g.hi; l++ {
 			shape, ok := shapes[l]
 			if !ok || shape == nil {
 				continue
 			}
-			for k, g := range f.Leaves[l].shared {
-				if g != i {
+			for k, own := range s.Leaves[l].shared {
+				if own != i {
 					continue
 				}
 				if first < 0 {
 					first, sum = l, shape[k]
 				} else if shape[k] != sum {
-					return fault.Corrupt(f.at(rowGroup, l), "the column repeats otherwise than column %s, which is in the same repeated group", f.Leaves[first].Dotted)
+					return l, first, false
 				}
 			}
 		}
 	}
-	return nil
+	return 0, 0, true
 }

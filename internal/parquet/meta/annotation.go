@@ -1,4 +1,4 @@
-package parquet
+package meta
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ type annotation struct {
 
 // Annotation returns the element's logical type as a footer stores it, a structure
 // in Thrift's compact protocol, or nil if it has none.
-func (e *SchemaElement) Annotation() ([]byte, error) {
+func (e *Element) Annotation() ([]byte, error) {
 	switch {
 	case !e.LogicalType.Valid:
 		return nil, nil
@@ -41,7 +41,7 @@ func (e *SchemaElement) Annotation() ([]byte, error) {
 }
 
 // SetAnnotation sets the element's logical type from bytes returned by Annotation.
-func (e *SchemaElement) SetAnnotation(stored []byte) (err error) {
+func (e *Element) SetAnnotation(stored []byte) (err error) {
 	s := skimmer{b: stored}
 	if err := s.value(wireStruct, 0); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s *skimmer) fields(f func(id int64, t byte, header int, before int64) erro
 }
 
 // keepAnnotations stores the annotations in their encoded form.
-func (m *FileMetaData) keepAnnotations(footer []byte) {
+func (m *Footer) keepAnnotations(footer []byte) {
 	places, err := annotations(footer)
 	if err != nil || len(places) != len(m.Schema) {
 		return // the decoder read another schema, and its view counts
@@ -163,7 +163,7 @@ func (m *FileMetaData) keepAnnotations(footer []byte) {
 
 // withAnnotations replaces annotations in an encoded footer by their encoded form
 // as they were read.
-func (m *FileMetaData) withAnnotations(footer []byte) ([]byte, error) {
+func (m *Footer) withAnnotations(footer []byte) ([]byte, error) {
 	places, err := annotations(footer)
 	if err != nil {
 		return nil, err

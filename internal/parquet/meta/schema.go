@@ -1,4 +1,4 @@
-package parquet
+package meta
 
 import (
 	"fmt"
@@ -24,8 +24,8 @@ type Node struct {
 	FieldID    int32 // -1 if there is none
 	Logical    Logical
 	Children   []*Node
-	Leaf       int // index into File.Leaves; -1 for groups
-	Element    *SchemaElement
+	Leaf       int // index into Schema.Leaves; -1 for groups
+	Element    *Element
 }
 
 // Leaf is a column: a leaf of the schema.
@@ -39,7 +39,7 @@ type Leaf struct {
 	TypeLength int // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
 	Logical    Logical
 
-	shared []int // indices into File.shared of the groups that contain the leaf
+	shared []int // indices into Schema.shared of the groups that contain the leaf
 }
 
 // Width returns the size of a PLAIN value in bytes, 0 for byte arrays and booleans.
@@ -57,44 +57,55 @@ func (l *Leaf) Width() int {
 	return 0
 }
 
+// Schema is the schema of a file as a tree. It is immutable.
+type Schema struct {
+	Root   *Node  // its children are the top-level columns
+	Leaves []Leaf // in the order of the schema, which is that of a row group's chunks
+
+	shared []shared
+}
+
 // schemaBuilder turns the footer's flat list of elements into the tree. It repairs
 // meaningless parts of the list that other readers would refuse: groups without
 // columns, a group's physical type or logical type NULL, the converted type NULL,
 // and a missing repetition.
 type schemaBuilder struct {
-	f      *File
+	m      *Footer
+	s      Schema
 	at     fault.At
 	next   int
 	path   []string
-	kept   []SchemaElement // the repaired list
+	kept   []Element // the repaired list
 	mended bool
 }
 
-func (f *File) buildSchema(at fault.At) error {
-	if len(f.Metadata.Schema) == 0 {
-		return fault.Corrupt(at, "the footer has no schema")
+// Tree returns the footer's schema as a tree, and replaces m.Schema if it has parts that
+// are repaired. at is the place in errors.
+func (m *Footer) Tree(at fault.At) (Schema, error) {
+	if len(m.Schema) == 0 {
+		return Schema{}, fault.Corrupt(at, "the footer has no schema")
 	}
-	if len(f.Metadata.Schema) > maxSchemaColumns {
-		return fault.Unsupported(at, "a schema of %d elements", len(f.Metadata.Schema)).
+	if len(m.Schema) > maxSchemaColumns {
+		return Schema{}, fault.Unsupported(at, "a schema of %d elements", len(m.Schema)).
 			WithHint("write the file again with fewer columns")
 	}
-	b := schemaBuilder{f: f, at: at}
+	b := schemaBuilder{m: m, at: at}
 	root, err := b.node(0, 0, 0)
 	if err != nil {
-		return err
+		return Schema{}, err
 	}
 	if root.Leaf >= 0 {
-		return fault.Corrupt(at, "the schema's root is a column")
+		return Schema{}, fault.Corrupt(at, "the schema's root is a column")
 	}
-	if b.next != len(f.Metadata.Schema) {
-		return fault.Corrupt(at, "elements of the schema").Wanted(fmt.Sprintf("%d, as its tree has", b.next), fmt.Sprint(len(f.Metadata.Schema)))
+	if b.next != len(m.Schema) {
+		return Schema{}, fault.Corrupt(at, "elements of the schema").Wanted(fmt.Sprintf("%d, as its tree has", b.next), fmt.Sprint(len(m.Schema)))
 	}
 	if b.mended {
-		f.Metadata.Schema = b.kept
+		m.Schema = b.kept
 	}
-	f.Root = root
-	f.shareGroups()
-	return nil
+	b.s.Root = root
+	b.s.shareGroups()
+	return b.s, nil
 }
 
 func (b *schemaBuilder) here() fault.At {
@@ -106,14 +117,14 @@ func (b *schemaBuilder) here() fault.At {
 // node builds the tree of the next element. It returns nil for a group without
 // columns.
 func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
-	if b.next >= len(b.f.Metadata.Schema) {
+	if b.next >= len(b.m.Schema) {
 		return nil, fault.Corrupt(b.at, "the schema's tree has more elements than the schema")
 	}
 	if depth > maxSchemaDepth {
 		return nil, fault.Unsupported(b.here(), "a schema nested more than %d levels deep", maxSchemaDepth)
 	}
-	b.kept = append(b.kept, b.f.Metadata.Schema[b.next])
-	e := &b.f.Metadata.Schema[b.next]
+	b.kept = append(b.kept, b.m.Schema[b.next])
+	e := &b.m.Schema[b.next]
 	b.next++
 	n := &Node{Name: e.Name, FieldID: -1, Leaf: -1, Element: e}
 	if e.FieldID.Valid {
@@ -159,9 +170,9 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	return n, nil
 }
 
-func (b *schemaBuilder) group(n *Node, e *SchemaElement, depth, def, rep int) error {
+func (b *schemaBuilder) group(n *Node, e *Element, depth, def, rep int) error {
 	count := int(e.NumChildren.V)
-	if count < 0 || count > len(b.f.Metadata.Schema)-b.next {
+	if count < 0 || count > len(b.m.Schema)-b.next {
 		return fault.Corrupt(b.here(), "neither a column nor a group: %d children", count)
 	}
 	if depth > 0 {
@@ -183,11 +194,11 @@ func (b *schemaBuilder) group(n *Node, e *SchemaElement, depth, def, rep int) er
 	return nil
 }
 
-func (b *schemaBuilder) leaf(n *Node, e *SchemaElement, def, rep int) error {
+func (b *schemaBuilder) leaf(n *Node, e *Element, def, rep int) error {
 	l := Leaf{
 		Path:   append([]string(nil), b.path...),
 		Dotted: strings.Join(b.path, "."),
-		Index:  len(b.f.Leaves),
+		Index:  len(b.s.Leaves),
 		MaxDef: def, MaxRep: rep,
 		Type: e.Type.V,
 	}
@@ -216,19 +227,19 @@ func (b *schemaBuilder) leaf(n *Node, e *SchemaElement, def, rep int) error {
 		b.mended = true
 	}
 	n.Leaf, n.Logical = l.Index, l.Logical
-	b.f.Leaves = append(b.f.Leaves, l)
+	b.s.Leaves = append(b.s.Leaves, l)
 	return nil
 }
 
 // annotatedNull reports whether an element has the logical type NULL, which
 // parquet-java 1.11 adds to MAP_KEY_VALUE. On a group it is meaningless.
-func annotatedNull(e *SchemaElement) bool {
+func annotatedNull(e *Element) bool {
 	_, ok := e.LogicalType.V.Value.(*format.NullType)
 	return ok
 }
 
 // groupLogical reads the annotation of a group: LIST, MAP, VARIANT or none.
-func (b *schemaBuilder) groupLogical(e *SchemaElement) (Logical, error) {
+func (b *schemaBuilder) groupLogical(e *Element) (Logical, error) {
 	if e.LogicalType.Valid && !annotatedNull(e) {
 		switch e.LogicalType.V.Value.(type) {
 		case *format.ListType:

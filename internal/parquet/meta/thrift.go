@@ -1,4 +1,4 @@
-package parquet
+package meta
 
 import (
 	"errors"
@@ -26,10 +26,10 @@ const (
 )
 
 var (
-	errThriftShort = errors.New("thrift: the structure runs past its end")
-	errThriftWire  = errors.New("thrift: invalid wire type")
-	errThriftDeep  = errors.New("thrift: nested too deeply")
-	errThriftBig   = errors.New("thrift: far more elements than their bytes can mean")
+	ErrShort      = errors.New("thrift: the structure runs past its end")
+	errThriftWire = errors.New("thrift: invalid wire type")
+	errThriftDeep = errors.New("thrift: nested too deeply")
+	errThriftBig  = errors.New("thrift: far more elements than their bytes can mean")
 )
 
 // maxThriftDepth exceeds what any Parquet structure needs and bounds the recursion.
@@ -44,7 +44,7 @@ type skimmer struct {
 	structs int // list elements that are structures
 }
 
-// skimStruct returns the length of the structure at the start of b. errThriftShort
+// skimStruct returns the length of the structure at the start of b. ErrShort
 // means that b ends too early.
 func skimStruct(b []byte) (int, error) {
 	s := skimmer{b: b}
@@ -62,7 +62,7 @@ func skimStruct(b []byte) (int, error) {
 
 func (s *skimmer) byte() (byte, error) {
 	if s.pos >= len(s.b) {
-		return 0, errThriftShort
+		return 0, ErrShort
 	}
 	c := s.b[s.pos]
 	s.pos++
@@ -86,7 +86,7 @@ func (s *skimmer) uvarint() (uint64, error) {
 
 func (s *skimmer) skip(n uint64) error {
 	if n > uint64(len(s.b)-s.pos) {
-		return errThriftShort
+		return ErrShort
 	}
 	s.pos += int(n)
 	return nil
@@ -159,7 +159,7 @@ func (s *skimmer) list(depth int) error {
 		}
 	}
 	if n > math.MaxInt32 || n > uint64(len(s.b)-s.pos) { // an element takes at least a byte
-		return errThriftShort
+		return ErrShort
 	}
 	if t == wireStruct {
 		s.structs += int(n)
@@ -181,7 +181,7 @@ func (s *skimmer) mapping(depth int) error {
 		return err
 	}
 	if n > uint64(len(s.b)-s.pos) {
-		return errThriftShort
+		return ErrShort
 	}
 	kinds, err := s.byte()
 	if err != nil {
@@ -198,9 +198,9 @@ func (s *skimmer) mapping(depth int) error {
 	return nil
 }
 
-// decodeThrift walks the structure at the start of b, decodes it into v and returns
+// Decode walks the structure at the start of b, decodes it into v and returns
 // its length.
-func decodeThrift(b []byte, v any) (int, error) {
+func Decode(b []byte, v any) (int, error) {
 	n, err := skimStruct(b)
 	if err != nil {
 		return 0, err
@@ -213,13 +213,13 @@ func decodeThrift(b []byte, v any) (int, error) {
 
 // Memory of decoded parts of a footer in addition to their stored size.
 const (
-	elementBytes = 1 << 10 // schema element, with everything built from it
-	chunkBytes   = 512
+	ElementBytes = 1 << 10 // schema element, with everything built from it
+	ChunkBytes   = 512
 )
 
-// decodedBytes returns the approximate memory of a decoded footer. A footer that
+// DecodedBytes returns the approximate memory of a decoded footer. A footer that
 // does not parse counts up to the error, which the decoder will report.
-func decodedBytes(footer []byte) int64 {
+func DecodedBytes(footer []byte) int64 {
 	elements, chunks := 0, 0
 	s := skimmer{b: footer}
 	_ = s.fields(func(id int64, t byte, _ int, _ int64) error {
@@ -244,7 +244,7 @@ func decodedBytes(footer []byte) int64 {
 		}
 		return err
 	})
-	return int64(len(footer)) + elementBytes*int64(elements) + chunkBytes*int64(chunks)
+	return int64(len(footer)) + ElementBytes*int64(elements) + ChunkBytes*int64(chunks)
 }
 
 // unlessFlag skips the value of a field of type t; true and false have none.
@@ -269,7 +269,7 @@ func (s *skimmer) count() (int, error) {
 		}
 	}
 	if n > uint64(len(s.b)-s.pos) {
-		return 0, errThriftShort
+		return 0, ErrShort
 	}
 	return int(n), nil
 }
