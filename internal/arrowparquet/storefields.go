@@ -318,7 +318,7 @@ func (c *fieldCopier) vector(tables []flatbuffers.UOffsetT) flatbuffers.UOffsetT
 // the file, as readers have them that know nothing else: without metadata, INT96 in
 // nanoseconds. A field that says more, as the unit of a duration, is returned as it is.
 func Infer(schema []meta.Element, md []meta.KeyValue, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
-	f, err := parquet.SchemaFile(schema)
+	f, err := parquet.SchemaFile(schema, "")
 	if err != nil {
 		return nil, false, err
 	}

@@ -112,6 +112,8 @@ var order = []struct{ pkg, imports string }{
 	{"key", "key bloom exact fault internal"},
 	{"internal/parquet/enc", "fault internal/snappy"},
 	{"internal/parquet/meta", "fault internal/parquet/enc"},
+	{"internal/parquet", "storage fault internal/panics internal/parquet/enc internal/parquet/meta internal/show internal/stopped"},
+	{"internal/parquet/adapt", "fault internal/parquet internal/show"},
 	{"internal", "storage key bloom exact fault internal"},
 	{"codec", "codec storage key bloom exact fault internal"},
 	{"dataset", "codec internal/options"},

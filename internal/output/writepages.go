@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -62,7 +63,7 @@ func (o Destination) newPageSource(s *keyscan.Scanner, pairs *pagecopy.Pairs, pi
 	src := &pagecopy.Source{Piece: piece, Sink: new(pagecopy.Relay), Most: pagecopy.GroupBytes}
 	proj, reshaped, err := parquet.Projection{}, false, error(nil)
 	if all != nil {
-		var adapt *parquet.Adapter
+		var adapt *adapt.Conversion
 		if proj, adapt, err = all.projection(f); err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
@@ -33,10 +34,10 @@ type PairLayout struct {
 // pairLeaf is the source of a leaf of the output: a leaf of the log file or of the
 // table.
 type pairLeaf struct {
-	Log   int                 // leaf of the file; -1: none
-	Adapt *parquet.LeafSource // of a leaf of the file: changes levels; nil: pages stay as they are
-	Table int                 // leaf of the table; -1: none
-	As    leaves.Shape        // of a leaf of the table
+	Log   int               // leaf of the file; -1: none
+	Adapt *adapt.LeafSource // of a leaf of the file: changes levels; nil: pages stay as they are
+	Table int               // leaf of the table; -1: none
+	As    leaves.Shape      // of a leaf of the table
 	Rest  restLeaf
 }
 
@@ -87,7 +88,7 @@ func (l *PairLayout) of(f *parquet.File) *PairLayout {
 	own.Leaves = slices.Clone(l.Leaves)
 	for i, leaf := range own.Leaves {
 		if leaf.Adapt != nil {
-			own.Leaves[i].Adapt = f.Optional(leaf.Log)
+			own.Leaves[i].Adapt = adapt.Optional(f, leaf.Log)
 		}
 	}
 	return &own
@@ -121,7 +122,7 @@ func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
 	for l := span.Leaf; l < span.EndLeaf; l++ {
 		leaf := pairLeaf{Log: l, Table: -1, Rest: restLeaf{Table: -1}}
 		if raised {
-			leaf.Adapt = a.from.Optional(l)
+			leaf.Adapt = adapt.Optional(a.from, l)
 		}
 		a.Leaves = append(a.Leaves, leaf)
 	}
@@ -181,7 +182,7 @@ func cannotBeNull(column, side string) error {
 
 // complete checks the schema and sets the metadata.
 func (a *pairPlan) complete() error {
-	of, err := parquet.LeavesOf(a.Schema)
+	of, err := meta.LeavesOf(a.Schema)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -97,9 +98,9 @@ func plainValue(p *parquet.Page, dict *parquet.Dictionary, l *meta.Leaf, i int) 
 }
 
 // chunkEntries reads a chunk, or its selected rows, through s if that is not nil.
-func chunkEntries(t testing.TB, f *parquet.File, g, leaf int, selected []uint32, s *parquet.LeafSource, l *meta.Leaf) (e entries) {
+func chunkEntries(t testing.TB, f *parquet.File, g, leaf int, selected []uint32, s *adapt.LeafSource, l *meta.Leaf) (e entries) {
 	t.Helper()
-	var pages *parquet.LeafAdapter
+	var pages *adapt.Pages
 	if s != nil {
 		if pages = s.Pages(g); s.Missing {
 			n := int(f.RowGroups[g].Rows)
@@ -193,7 +194,7 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 				all = append(all, more)
 				files = append(files, writeArrow(t, fmt.Sprintf("%d.parquet", i), s, more, options...))
 			}
-			got, err := parquet.Union(files, nil)
+			got, err := adapt.Union(files, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +203,7 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 			for i := range want.Metadata.Schema {
 				want.Metadata.Schema[i].FieldID.Reset()
 			}
-			if diff, same := parquet.SameSchema(got, want.Metadata.Schema); !same {
+			if diff, same := adapt.SameSchema(got, want.Metadata.Schema); !same {
 				t.Fatal(diff)
 			}
 			for i, f := range files {
@@ -213,7 +214,7 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 }
 
 func compareWithArrow(t *testing.T, f *parquet.File, schema []meta.Element, oracle *parquet.File) {
-	a, err := parquet.NewAdapter(f, schema)
+	a, err := adapt.New(f, schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestUnionOfOneSchema(t *testing.T) {
 		if err != nil {
 			return
 		}
-		twice, err := parquet.Union([]*parquet.File{f, f}, nil)
+		twice, err := adapt.Union([]*parquet.File{f, f}, nil)
 		if errors.Is(err, fault.ErrUnsupported) { // two columns with one name, or unknown annotations
 			t.Log(err)
 			return
@@ -250,13 +251,13 @@ func TestUnionOfOneSchema(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if diff, same := parquet.SameSchema(twice, f.Metadata.Schema); !same {
+		if diff, same := adapt.SameSchema(twice, f.Metadata.Schema); !same {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if err := parquet.Covers(twice, f, nil); err != nil {
+		if err := adapt.Covers(twice, f, nil); err != nil {
 			t.Error(err)
 		}
-		a, err := parquet.NewAdapter(f, twice)
+		a, err := adapt.New(f, twice)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,14 @@ type Page struct {
 // -1 if it is not known. The only use of such a page is to copy it with a ChunkWriter.
 func (p *Page) Undecoded() bool { return p.sealed != nil }
 
+// Derived returns a copy of a decoded page to be changed: it shares the levels and
+// values, but has no stored form.
+func (p *Page) Derived() Page {
+	q := *p
+	q.Stored, q.sealed, q.offsets = nil, nil, nil
+	return q
+}
+
 // StoredPage is a data page as it is stored in a file: levels and values,
 // compressed, except that levels of V2 pages are not.
 type StoredPage struct {
@@ -67,6 +75,16 @@ type Dictionary struct {
 	offsets []uint32 // for byte arrays: the start of each value in Plain, after its length, and one more
 }
 
+// NewDictionary returns a dictionary of n values of type t, well-formed and in PLAIN
+// encoding. It keeps plain.
+func NewDictionary(t format.Type, n int, plain []byte) *Dictionary {
+	d := &Dictionary{Len: n, Plain: plain}
+	if t == format.ByteArray {
+		d.offsets = byteArrayOffsets(nil, plain, n)
+	}
+	return d
+}
+
 // size returns the size of entry i of a byte array dictionary.
 func (d *Dictionary) size(i uint32) int64 { return int64(d.offsets[i+1]-d.offsets[i]) - 4 }
 
@@ -81,3 +99,21 @@ func (d *Dictionary) Longest() (n int64) {
 	}
 	return n
 }
+
+// PlainSize returns the bytes of the page's values in PLAIN form. width is
+// [meta.Leaf.Width].
+func (p *Page) PlainSize(dict *Dictionary, width int) (bytes int64) {
+	switch {
+	case !p.Coded:
+		return int64(len(p.Plain))
+	case width > 0:
+		return int64(width) * int64(p.NonNull)
+	}
+	for _, i := range p.Indices[:p.NonNull] {
+		bytes += lengthSize + dict.size(i)
+	}
+	return bytes
+}
+
+// lengthSize is the size of the length before a PLAIN byte array.
+const lengthSize = 4

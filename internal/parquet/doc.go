@@ -9,8 +9,8 @@
 // [File.ColumnIndex] and [File.BloomFilter] help to decide what need not be read.
 // [File.Measure] decodes a whole chunk and keeps nothing.
 //
-// Between files: [File.Project] and [Union] make the schema of an output;
-// [NewAdapter] converts a file's pages to it; a [Repeater] repeats their rows.
+// Between files: [File.Project] and [adapt.Union] make the schema of an output;
+// [adapt.New] converts a file's pages to it; a [Repeater] repeats their rows.
 //
 // Writing: a [ChunkWriter] collects pages from any chunks into pages of its own,
 // with a dictionary of the values in use. A [Writer] writes chunks to a file, with

@@ -228,3 +228,13 @@ func (f *File) readFull(b []byte, off int64) error {
 func (f *File) at(rowGroup, leaf int) fault.At {
 	return fault.At{File: f.Name, RowGroup: rowGroup + 1, Column: f.Leaves[leaf].Dotted}
 }
+
+// SchemaFile checks a schema and returns it as that of a file without rows.
+func SchemaFile(schema []meta.Element, name string) (*File, error) {
+	m := &meta.Footer{Schema: schema}
+	tree, err := m.Tree(fault.At{File: name})
+	if err != nil {
+		return nil, err
+	}
+	return &File{Name: name, Metadata: m, Schema: tree}, nil
+}

@@ -14,13 +14,6 @@ func plain32(v []int32) (b []byte) {
 	return b
 }
 
-func plain64(v []int64) (b []byte) {
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint64(b, uint64(x))
-	}
-	return b
-}
-
 func randomString(rng *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

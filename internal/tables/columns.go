@@ -10,7 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -59,7 +59,7 @@ func NewColumns(files []*source.File, names []string, ignoreCase bool) (*Columns
 		c.Elements = s.Schema()
 	}
 	var err error
-	if c.Leaves, err = parquet.LeavesOf(c.Elements); err != nil {
+	if c.Leaves, err = meta.LeavesOf(c.Elements); err != nil {
 		return nil, fmt.Errorf("%s: %w", files[0].Name(), err)
 	}
 	for len(c.orders) < len(c.Leaves) {
@@ -142,7 +142,7 @@ func (c *Columns) stored(files []*source.File) ([]meta.Element, []format.ColumnO
 	}
 	for _, f := range files[1:] {
 		own := f.Parquet()
-		if own == nil || !parquet.SameLayout(own.File().Project(c.Sources[f].columns).Schema, p.Schema) {
+		if own == nil || !adapt.SameLayout(own.File().Project(c.Sources[f].columns).Schema, p.Schema) {
 			return nil, nil
 		}
 	}
@@ -157,7 +157,7 @@ func (c *Columns) findLeaves(f *source.File, alike bool) {
 		return
 	}
 	p := own.File().Project(src.columns)
-	if !alike && !parquet.SameLayout(p.Schema, c.Elements) {
+	if !alike && !adapt.SameLayout(p.Schema, c.Elements) {
 		return
 	}
 	src.Leaves, src.shift = append([]int{}, p.Leaves...), make([]uint8, len(p.Leaves))

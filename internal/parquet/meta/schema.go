@@ -108,6 +108,12 @@ func (m *Footer) Tree(at fault.At) (Schema, error) {
 	return b.s, nil
 }
 
+// LeavesOf returns the leaves of a schema: elements depth first, as in a footer.
+func LeavesOf(schema []Element) ([]Leaf, error) {
+	s, err := (&Footer{Schema: schema}).Tree(fault.At{})
+	return s.Leaves, err
+}
+
 func (b *schemaBuilder) here() fault.At {
 	at := b.at
 	at.Column = strings.Join(b.path, ".")

@@ -1,4 +1,4 @@
-package parquet
+package adapt
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -35,15 +36,15 @@ type field struct {
 	children []*field
 }
 
-// fields returns the root of the file's schema.
-func (f *File) fields() *field {
+// fieldsOf returns the root of the file's schema.
+func fieldsOf(f *parquet.File) *field {
 	next := 0
-	return f.field(f.Root, nil, &next)
+	return fieldOf(f, f.Root, nil, &next)
 }
 
-// field returns the field of n, the schema element at *next, with everything under
+// fieldOf returns the field of n, the schema element at *next, with everything under
 // it.
-func (f *File) field(n *meta.Node, parent *field, next *int) *field {
+func fieldOf(f *parquet.File, n *meta.Node, parent *field, next *int) *field {
 	out := &field{Node: n, elem: &f.Metadata.Schema[*next]}
 	*next++
 	if out.form = formOf(n, parent); out.form == fixedForm || parent != nil && parent.fixed {
@@ -56,7 +57,7 @@ func (f *File) field(n *meta.Node, parent *field, next *int) *field {
 	}
 	out.children = make([]*field, len(n.Children))
 	for i, c := range n.Children {
-		out.children[i] = f.field(c, out, next)
+		out.children[i] = fieldOf(f, c, out, next)
 	}
 	return out
 }
@@ -138,19 +139,6 @@ func (d *field) describe() string {
 	return strings.Join(parts, " ")
 }
 
-// SchemaFile checks a schema and returns it as a file without rows.
-func SchemaFile(schema []meta.Element) (*File, error) { return schemaFile(schema, "") }
-
-// schemaFile checks a schema and returns it as the schema of a file without rows.
-func schemaFile(schema []meta.Element, name string) (*File, error) {
-	m := &meta.Footer{Schema: schema}
-	tree, err := m.Tree(fault.At{File: name})
-	if err != nil {
-		return nil, err
-	}
-	return &File{Name: name, Metadata: m, Schema: tree}, nil
-}
-
 // SameSchema reports whether rows of two schemas can be in one file without
 // conversion: the same columns in the same order, with the same repetition, types,
 // annotations and field ids. A converted type equals the logical type it stands
@@ -161,15 +149,15 @@ func SameSchema(a, b []meta.Element) (diff string, same bool) {
 	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] {
 		return "", true
 	}
-	fa, err := schemaFile(a, "")
+	fa, err := parquet.SchemaFile(a, "")
 	if err != nil {
 		return "no valid schema: " + err.Error(), false
 	}
-	fb, err := schemaFile(b, "")
+	fb, err := parquet.SchemaFile(b, "")
 	if err != nil {
 		return "no valid schema: " + err.Error(), false
 	}
-	diff = difference(fa.fields(), fb.fields(), nil)
+	diff = difference(fieldsOf(fa), fieldsOf(fb), nil)
 	return diff, diff == ""
 }
 

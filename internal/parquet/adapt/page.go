@@ -1,4 +1,4 @@
-package parquet
+package adapt
 
 import (
 	"fmt"
@@ -7,34 +7,35 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
-// LeafAdapter adapts the pages of one column chunk. It is not safe for concurrent
+// Pages adapts the pages of one column chunk. It is not safe for concurrent
 // use, but several of one LeafSource may be used concurrently.
-type LeafAdapter struct {
+type Pages struct {
 	s    *LeafSource
 	at   fault.At
-	page Page
+	page parquet.Page
 
 	rep, def []uint8
 	plain    []byte
 
-	from, to *Dictionary
+	from, to *parquet.Dictionary
 	misfits  []bool // entries of from that to cannot represent; nil if none
 }
 
 // Pages returns an adapter for pages of a row group of the file, counted from 0.
-func (s *LeafSource) Pages(rowGroup int) *LeafAdapter {
-	return &LeafAdapter{s: s, at: fault.At{File: s.file.Name, RowGroup: rowGroup + 1, Column: s.column}}
+func (s *LeafSource) Pages(rowGroup int) *Pages {
+	return &Pages{s: s, at: fault.At{File: s.file.Name, RowGroup: rowGroup + 1, Column: s.column}}
 }
 
 // Nulls returns a page of rows for a source with Missing set: each row has the
 // single entry of a missing column. The page is valid until the next call of a
 // method.
-func (a *LeafAdapter) Nulls(rows int) *Page {
-	a.page = Page{Values: rows, Rows: rows, Encoding: format.Plain}
+func (a *Pages) Nulls(rows int) *parquet.Page {
+	a.page = parquet.Page{Values: rows, Rows: rows, Encoding: format.Plain}
 	a.def = constantLevels(a.def, rows, a.s.levels[0])
 	a.page.Def = a.def
 	if a.s.repeats {
@@ -59,13 +60,12 @@ func constantLevels(buf []uint8, n int, v uint8) []uint8 {
 // long as p is, and until the next call of a method. It may have no entries if p
 // begins in the middle of a row. A value of p that the target cannot represent is
 // an error that wraps fault.ErrMismatch; unused dictionary entries do not matter.
-func (a *LeafAdapter) Adapt(p *Page, dict *Dictionary) (*Page, *Dictionary, error) {
+func (a *Pages) Adapt(p *parquet.Page, dict *parquet.Dictionary) (*parquet.Page, *parquet.Dictionary, error) {
 	s := a.s
 	if s.identity {
 		return p, dict, nil
 	}
-	a.page = *p
-	a.page.Stored, a.page.sealed = nil, nil
+	a.page = p.Derived()
 	if s.noValue && slices.Contains(p.Def, uint8(s.full)) {
 		at := a.at
 		at.Page = p.Number
@@ -73,7 +73,7 @@ func (a *LeafAdapter) Adapt(p *Page, dict *Dictionary) (*Page, *Dictionary, erro
 	}
 	if s.LevelsOnly {
 		a.page.NonNull, a.page.Plain, a.page.Indices, a.page.Coded = 0, nil, nil, false
-		a.page.Encoding, a.page.offsets = format.Plain, nil
+		a.page.Encoding = format.Plain
 		dict = nil
 	}
 	a.mapLevels(p)
@@ -89,12 +89,12 @@ func (a *LeafAdapter) Adapt(p *Page, dict *Dictionary) (*Page, *Dictionary, erro
 		return nil, nil, a.misfit(p, err)
 	}
 	a.plain = plain
-	a.page.Plain, a.page.Encoding, a.page.offsets = plain, format.Plain, nil
+	a.page.Plain, a.page.Encoding = plain, format.Plain
 	return &a.page, nil, nil
 }
 
 // misfit returns the error for values that could not be converted.
-func (a *LeafAdapter) misfit(p *Page, err error) error {
+func (a *Pages) misfit(p *parquet.Page, err error) error {
 	at := a.at
 	at.Page = p.Number
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *LeafAdapter) misfit(p *Page, err error) error {
 }
 
 // mapLevels sets the levels of a.page.
-func (a *LeafAdapter) mapLevels(p *Page) {
+func (a *Pages) mapLevels(p *parquet.Page) {
 	s := a.s
 	rep := p.Rep
 	n := p.Values
@@ -141,7 +141,7 @@ func (a *LeafAdapter) mapLevels(p *Page) {
 
 // collapse drops the entries that repeat within one entry of the target and returns
 // the number of entries left.
-func (a *LeafAdapter) collapse(p *Page) int {
+func (a *Pages) collapse(p *parquet.Page) int {
 	s := a.s
 	a.rep, a.def = enc.Reuse(a.rep, p.Values), enc.Reuse(a.def, p.Values)
 	n := 0
@@ -161,7 +161,7 @@ func (a *LeafAdapter) collapse(p *Page) int {
 
 // dictionary converts the dictionary, once, and checks that all entries that the
 // page uses could be converted.
-func (a *LeafAdapter) dictionary(p *Page, dict *Dictionary) (*Dictionary, error) {
+func (a *Pages) dictionary(p *parquet.Page, dict *parquet.Dictionary) (*parquet.Dictionary, error) {
 	if a.from != dict {
 		misfits := make([]bool, dict.Len)
 		plain, at, err := a.s.values.all(nil, dict.Plain, misfits)
@@ -171,11 +171,7 @@ func (a *LeafAdapter) dictionary(p *Page, dict *Dictionary) (*Dictionary, error)
 		if at < 0 {
 			misfits = nil
 		}
-		to := &Dictionary{Len: dict.Len, Plain: plain}
-		if a.s.values.to.physical == format.ByteArray {
-			to.offsets = byteArrayOffsets(nil, plain, dict.Len)
-		}
-		a.from, a.to, a.misfits = dict, to, misfits
+		a.from, a.to, a.misfits = dict, parquet.NewDictionary(a.s.values.to.physical, dict.Len, plain), misfits
 	}
 	if a.misfits != nil && slices.ContainsFunc(p.Indices, func(i uint32) bool { return a.misfits[i] }) {
 		return nil, a.misfit(p, nil)

@@ -1,4 +1,4 @@
-package parquet
+package adapt
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -50,15 +51,15 @@ import (
 //
 // If columns is not nil, the result is the union of the top-level columns with
 // these names only, in this order. Each must be in some file and be named once.
-func Union(files []*File, columns []string) ([]meta.Element, error) {
+func Union(files []*parquet.File, columns []string) ([]meta.Element, error) {
 	if len(files) == 0 {
 		return nil, fault.Mismatch(fault.At{}, "files", "one at the least", "none")
 	}
 	u := unifier{ids: true}
-	root := &column{first: files[0].fields(), file: files[0].Name}
+	root := &column{first: fieldsOf(files[0]), file: files[0].Name}
 	for i, f := range files {
 		u.file, u.number = f.Name, i+1
-		from := f.fields()
+		from := fieldsOf(f)
 		if columns != nil {
 			from.children = slices.DeleteFunc(from.children, func(c *field) bool { return !slices.Contains(columns, c.Name) })
 		}
@@ -78,7 +79,7 @@ func Union(files []*File, columns []string) ([]meta.Element, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := schemaFile(schema, ""); err != nil {
+	if _, err := parquet.SchemaFile(schema, ""); err != nil {
 		return nil, err
 	}
 	return schema, nil
@@ -99,15 +100,15 @@ func (c *column) order(names []string) error {
 
 // Covers returns nil if a file's rows can be converted to the schema without
 // dropping a column other than those named. Otherwise the error wraps fault.ErrMismatch and names the
-// first column that the schema lacks or that does not fit. See [NewAdapter] for
+// first column that the schema lacks or that does not fit. See [New] for
 // schemas that may drop columns.
-func Covers(schema []meta.Element, f *File, droppable []string) error {
-	to, err := schemaFile(schema, "")
+func Covers(schema []meta.Element, f *parquet.File, droppable []string) error {
+	to, err := parquet.SchemaFile(schema, "")
 	if err != nil {
 		return err
 	}
-	root := to.fields()
-	for _, c := range f.fields().children {
+	root := fieldsOf(to)
+	for _, c := range fieldsOf(f).children {
 		if slices.Contains(droppable, c.Name) {
 			continue
 		}
@@ -122,7 +123,7 @@ func Covers(schema []meta.Element, f *File, droppable []string) error {
 			return err
 		}
 	}
-	_, err = NewAdapter(f, schema)
+	_, err = New(f, schema)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package parquet
+package adapt
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -156,9 +157,9 @@ func (p *schemaParser) annotate(e *meta.Element, words []string) {
 	}
 }
 
-func schemaFileOf(t testing.TB, name, text string) *File {
+func schemaFileOf(t testing.TB, name, text string) *parquet.File {
 	t.Helper()
-	f, err := schemaFile(schemaOf(t, text), name)
+	f, err := parquet.SchemaFile(schemaOf(t, text), name)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -167,7 +168,7 @@ func schemaFileOf(t testing.TB, name, text string) *File {
 
 func unionOf(t testing.TB, texts ...string) ([]meta.Element, error) {
 	t.Helper()
-	var files []*File
+	var files []*parquet.File
 	for i, text := range texts {
 		files = append(files, schemaFileOf(t, string(rune('a'+i))+".parquet", text))
 	}
@@ -367,7 +368,7 @@ func TestWidestIsOneOfTheSet(t *testing.T) {
 		"int64 x (TIMESTAMP MICROS UTC)", "binary x (STRING)"}
 	var all []valueType
 	for _, text := range texts {
-		all = append(all, schemaFileOf(t, "", "optional "+text).fields().children[0].value)
+		all = append(all, fieldsOf(schemaFileOf(t, "", "optional "+text)).children[0].value)
 	}
 	rng := rand.New(rand.NewPCG(7, 8))
 	found := 0
@@ -441,7 +442,7 @@ func TestSameSchema(t *testing.T) {
 func TestUnionOfSomeColumns(t *testing.T) {
 	one := schemaFileOf(t, "one", "required int64 id; optional binary text (STRING); optional group s { optional int32 u }")
 	two := schemaFileOf(t, "two", "optional int32 id; optional int64 text; optional int64 at")
-	files := []*File{one, two}
+	files := []*parquet.File{one, two}
 	if _, err := Union(files, nil); !errors.Is(err, fault.ErrMismatch) || !strings.Contains(err.Error(), "column text") {
 		t.Errorf("text and number: %v", err)
 	}
@@ -462,7 +463,7 @@ func TestUnionOfSomeColumns(t *testing.T) {
 func TestAdaptToSomeColumns(t *testing.T) {
 	f := schemaFileOf(t, "f", "required int64 id; optional group s { optional binary t; optional int32 u }; optional int64 at; optional binary x (UNKNOWN)")
 	odd := f.Project([]int{3, 1})
-	a, err := NewAdapter(f, odd.Schema)
+	a, err := New(f, odd.Schema)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package parquet
+package adapt
 
 import (
 	"strings"
@@ -6,12 +6,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
-// Adapter converts the pages of one file to another schema, such as a [Union]. It
+// Conversion converts the pages of one file to another schema, such as a [Union]. It
 // is immutable and safe for concurrent use.
-type Adapter struct {
+type Conversion struct {
 	Leaves []LeafSource // one per leaf of the target, in its order
 }
 
@@ -22,7 +23,7 @@ type LeafSource struct {
 	Missing    bool // no page is read: every row has the same single entry
 	LevelsOnly bool // the values of the pages read are not used
 
-	file     *File
+	file     *parquet.File
 	column   string // dotted name in the target, for errors
 	identity bool
 
@@ -38,18 +39,18 @@ type LeafSource struct {
 // Identity reports whether pages need no conversion.
 func (s *LeafSource) Identity() bool { return s.identity }
 
-// NewAdapter returns the conversion of the file's rows to the schema. Columns are
+// New returns the conversion of the file's rows to the schema. Columns are
 // matched as in [Union], top-level ones in any order. Columns that the file lacks
 // must be optional or repeated in the schema. Top-level columns that the schema
-// lacks are dropped (see [File.Project]). A field of a struct that the schema lacks
+// lacks are dropped (see [parquet.File.Project]). A field of a struct that the schema lacks
 // is an error, and so is a column whose values the target type cannot represent.
-func NewAdapter(from *File, to []meta.Element) (*Adapter, error) {
-	target, err := schemaFile(to, "")
+func New(from *parquet.File, to []meta.Element) (*Conversion, error) {
+	target, err := parquet.SchemaFile(to, "")
 	if err != nil {
 		return nil, err
 	}
 	a := matcher{from: from, target: target, leaves: make([]LeafSource, len(target.Leaves))}
-	root, top := target.fields(), from.fields()
+	root, top := fieldsOf(target), fieldsOf(from)
 	for _, dst := range root.children {
 		src, err := top.named(dst.Name)
 		if err != nil {
@@ -59,12 +60,12 @@ func NewAdapter(from *File, to []meta.Element) (*Adapter, error) {
 			return nil, err
 		}
 	}
-	return &Adapter{Leaves: a.leaves}, nil
+	return &Conversion{Leaves: a.leaves}, nil
 }
 
 // Optional returns the source of a leaf in a schema in which its top-level column is
 // optional, while it is required in the file.
-func (f *File) Optional(leaf int) *LeafSource {
+func Optional(f *parquet.File, leaf int) *LeafSource {
 	l := &f.Leaves[leaf]
 	s := &LeafSource{Leaf: leaf, file: f, column: l.Dotted, defined: true, repeats: l.MaxRep > 0, maxRep: uint8(l.MaxRep)}
 	for d := range l.MaxDef + 1 {
@@ -78,7 +79,7 @@ type step struct{ src, dst *field }
 
 // matcher walks both schemas in parallel.
 type matcher struct {
-	from, target *File
+	from, target *parquet.File
 	leaves       []LeafSource
 }
 
@@ -241,7 +242,7 @@ func (a *matcher) missing(dst, below *field, noValue bool, path []step) {
 
 // proxy returns the leaf under the node that is cheapest to read: the one with the
 // lowest repetition level, and among these the smallest.
-func (d *field) proxy(f *File) *field {
+func (d *field) proxy(f *parquet.File) *field {
 	var best *field
 	var bestSize int64
 	var walk func(*field)

@@ -1,19 +1,11 @@
-package parquet
+package adapt
 
 import (
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
-
-// LeavesOf returns the leaves of a schema: elements depth first, as in a footer.
-func LeavesOf(schema []meta.Element) ([]meta.Leaf, error) {
-	f, err := schemaFile(schema, "")
-	if err != nil {
-		return nil, err
-	}
-	return f.Leaves, nil
-}
 
 // SameLayout reports whether pages of the first schema's leaves are pages of the
 // second's, leaf by leaf: the same tree, apart from names and field ids, with the same
@@ -21,15 +13,15 @@ func LeavesOf(schema []meta.Element) ([]meta.Leaf, error) {
 // optional in the second; then its definition levels grow by one. Unknown annotations
 // are never equal.
 func SameLayout(from, to []meta.Element) bool {
-	a, err := schemaFile(from, "")
+	a, err := parquet.SchemaFile(from, "")
 	if err != nil {
 		return false
 	}
-	b, err := schemaFile(to, "")
+	b, err := parquet.SchemaFile(to, "")
 	if err != nil {
 		return false
 	}
-	src, dst := a.fields().children, b.fields().children
+	src, dst := fieldsOf(a).children, fieldsOf(b).children
 	if len(src) != len(dst) {
 		return false
 	}
@@ -60,21 +52,3 @@ func sameTree(a, b *field) bool {
 	}
 	return true
 }
-
-// PlainSize returns the bytes of the page's values in PLAIN form. width is
-// [meta.Leaf.Width].
-func (p *Page) PlainSize(dict *Dictionary, width int) (bytes int64) {
-	switch {
-	case !p.Coded:
-		return int64(len(p.Plain))
-	case width > 0:
-		return int64(width) * int64(p.NonNull)
-	}
-	for _, i := range p.Indices[:p.NonNull] {
-		bytes += lengthSize + dict.size(i)
-	}
-	return bytes
-}
-
-// lengthSize is the size of the length before a PLAIN byte array.
-const lengthSize = 4

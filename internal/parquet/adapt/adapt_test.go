@@ -1,6 +1,7 @@
-package parquet
+package adapt
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,12 +12,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
 // leafOf returns the source of leaf i of the target.
 func leafOf(t testing.TB, from, to string, i int) *LeafSource {
 	t.Helper()
-	a, err := NewAdapter(schemaFileOf(t, "log.parquet", from), schemaOf(t, to))
+	a, err := New(schemaFileOf(t, "log.parquet", from), schemaOf(t, to))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,14 +59,14 @@ func TestWidenedBytes(t *testing.T) {
 	} {
 		s := leafOf(t, "required "+c.from, "required "+c.to, 0)
 		in, want := unhex(t, c.in), hex.EncodeToString(unhex(t, c.out))
-		n := len(s.file.fields().children[0].value.values(in))
-		out, _, err := s.Pages(0).Adapt(&Page{Number: 1, Values: n, Rows: n, NonNull: n, Plain: in, Encoding: format.ByteStreamSplit}, nil)
+		n := len(fieldsOf(s.file).children[0].value.values(in))
+		out, _, err := s.Pages(0).Adapt(&parquet.Page{Number: 1, Values: n, Rows: n, NonNull: n, Plain: in, Encoding: format.ByteStreamSplit}, nil)
 		if err != nil || hex.EncodeToString(out.Plain) != want || out.Encoding != format.Plain || s.Identity() {
 			t.Errorf("%s to %s: %v, got %x, want %s", c.from, c.to, err, out.Plain, want)
 		}
 		indices := make([]uint32, n)
-		out, dict, err := s.Pages(0).Adapt(&Page{Values: n, Rows: n, NonNull: n, Indices: indices, Coded: true, Encoding: format.RLEDictionary},
-			&Dictionary{Len: n, Plain: in})
+		out, dict, err := s.Pages(0).Adapt(&parquet.Page{Values: n, Rows: n, NonNull: n, Indices: indices, Coded: true, Encoding: format.RLEDictionary},
+			&parquet.Dictionary{Len: n, Plain: in})
 		if err != nil || out.Encoding != format.RLEDictionary || hex.EncodeToString(dict.Plain) != want || dict.Len != n || !out.Coded {
 			t.Errorf("%s to %s: %v, a dictionary of %x, want %s", c.from, c.to, err, dict.Plain, want)
 		}
@@ -93,15 +95,15 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	} {
 		s := leafOf(t, "required "+c.from, "optional "+c.to, 0)
 		first := c.values[:len(c.values)/2]
-		_, _, err := s.Pages(2).Adapt(&Page{Number: 7, Values: 1, Rows: 1, NonNull: 1, Plain: first}, nil)
+		_, _, err := s.Pages(2).Adapt(&parquet.Page{Number: 7, Values: 1, Rows: 1, NonNull: 1, Plain: first}, nil)
 		if !errors.Is(err, c.kind) || !strings.HasPrefix(err.Error(), "log.parquet: row group 3: column x: page 7: ") {
 			t.Errorf("%s to %s: %v", c.from, c.to, err)
 		}
 		// A dictionary entry matters only if it is used.
-		dict := &Dictionary{Len: 2, Plain: c.values}
+		dict := &parquet.Dictionary{Len: 2, Plain: c.values}
 		a := s.Pages(0)
 		for _, used := range []uint32{1, 0, 1} {
-			_, _, err := a.Adapt(&Page{Values: 1, Rows: 1, NonNull: 1, Indices: []uint32{used}, Coded: true}, dict)
+			_, _, err := a.Adapt(&parquet.Page{Values: 1, Rows: 1, NonNull: 1, Indices: []uint32{used}, Coded: true}, dict)
 			if used == 0 && !errors.Is(err, c.kind) || used == 1 && err != nil {
 				t.Errorf("%s to %s: entry %d: %v", c.from, c.to, used, err)
 			}
@@ -111,9 +113,9 @@ func TestValuesThatDoNotFit(t *testing.T) {
 
 func TestDictionaryIsConvertedOnce(t *testing.T) {
 	a := leafOf(t, "optional int32 x", "optional int64 x", 0).Pages(0)
-	one, two := &Dictionary{Len: 1, Plain: plain32([]int32{1})}, &Dictionary{Len: 1, Plain: plain32([]int32{2})}
-	page := &Page{Values: 1, Rows: 1, NonNull: 1, Def: []uint8{1}, Indices: []uint32{0}, Coded: true}
-	convert := func(d *Dictionary) *Dictionary {
+	one, two := &parquet.Dictionary{Len: 1, Plain: plain32([]int32{1})}, &parquet.Dictionary{Len: 1, Plain: plain32([]int32{2})}
+	page := &parquet.Page{Values: 1, Rows: 1, NonNull: 1, Def: []uint8{1}, Indices: []uint32{0}, Coded: true}
+	convert := func(d *parquet.Dictionary) *parquet.Dictionary {
 		_, out, err := a.Adapt(page, d)
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +129,7 @@ func TestDictionaryIsConvertedOnce(t *testing.T) {
 	if second := convert(two); second == first || second.Plain[0] != 2 || first.Plain[0] != 1 {
 		t.Error("another dictionary was not converted, or over the first")
 	}
-	if _, d, err := a.Adapt(&Page{Values: 1, Rows: 1, Def: []uint8{0}, Coded: true}, nil); err != nil || d != nil {
+	if _, d, err := a.Adapt(&parquet.Page{Values: 1, Rows: 1, Def: []uint8{0}, Coded: true}, nil); err != nil || d != nil {
 		t.Errorf("a page of NULLs without a dictionary: %v, %v", d, err)
 	}
 }
@@ -135,10 +137,10 @@ func TestDictionaryIsConvertedOnce(t *testing.T) {
 func TestNullColumnWithAValue(t *testing.T) {
 	for _, to := range []string{"optional int64 x", "optional group x { required int32 y; optional int32 z }"} {
 		a := leafOf(t, "optional int32 x (NULL)", to, 0).Pages(0)
-		if _, _, err := a.Adapt(&Page{Values: 2, Rows: 2, Def: []uint8{0, 0}}, nil); err != nil {
+		if _, _, err := a.Adapt(&parquet.Page{Values: 2, Rows: 2, Def: []uint8{0, 0}}, nil); err != nil {
 			t.Error(err)
 		}
-		_, _, err := a.Adapt(&Page{Number: 3, Values: 2, Rows: 2, NonNull: 1, Def: []uint8{0, 1}, Plain: plain32([]int32{1})}, nil)
+		_, _, err := a.Adapt(&parquet.Page{Number: 3, Values: 2, Rows: 2, NonNull: 1, Def: []uint8{0, 1}, Plain: plain32([]int32{1})}, nil)
 		if !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v", to, err)
 		}
@@ -148,7 +150,7 @@ func TestNullColumnWithAValue(t *testing.T) {
 func TestValuesThatWidenBeyondAPage(t *testing.T) {
 	s := leafOf(t, "optional int32 x (DECIMAL 9 2)", "optional fixed(1048576) x (DECIMAL 20 2)", 0)
 	values := make([]byte, 4*300)
-	_, _, err := s.Pages(0).Adapt(&Page{Values: 300, Rows: 300, NonNull: 300, Def: make([]uint8, 300), Plain: values}, nil)
+	_, _, err := s.Pages(0).Adapt(&parquet.Page{Values: 300, Rows: 300, NonNull: 300, Def: make([]uint8, 300), Plain: values}, nil)
 	if !errors.Is(err, fault.ErrUnsupported) {
 		t.Error(err)
 	}
@@ -169,7 +171,7 @@ func TestAdapterRefuses(t *testing.T) {
 		{"optional int32 a", "optional int32 a (NULL)", "want INT32 NULL, got INT32"},
 		{"optional int32 a; optional int32 a", "optional int32 a", "two columns with the same name"},
 	} {
-		_, err := NewAdapter(schemaFileOf(t, "log.parquet", c.from), schemaOf(t, c.to))
+		_, err := New(schemaFileOf(t, "log.parquet", c.from), schemaOf(t, c.to))
 		if !typedUnion(err) || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "log.parquet: ") {
 			t.Errorf("%s to %s: %v", c.from, c.to, err)
 		}
@@ -182,7 +184,7 @@ func TestSourcesOfMissingColumns(t *testing.T) {
 	const from = "required group r { required int32 x }; optional group o { optional group l (LIST) { repeated group list { optional int32 element } }; optional int32 y }"
 	const to = "required int32 k; optional int32 new; required group r { required int32 x; optional int32 new }; " +
 		"optional group o { optional group l (LIST) { repeated group list { optional int32 element } }; optional int32 y; optional int32 new; repeated int32 many }"
-	a, err := NewAdapter(schemaFileOf(t, "f", strings.Replace(from, "required", "required int32 k; required", 1)), schemaOf(t, to))
+	a, err := New(schemaFileOf(t, "f", strings.Replace(from, "required", "required int32 k; required", 1)), schemaOf(t, to))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +208,7 @@ func BenchmarkUnion(b *testing.B) {
 	for i := range 100 {
 		fmt.Fprintf(&text, "optional int32 column%d; ", i)
 	}
-	files := make([]*File, 100)
+	files := make([]*parquet.File, 100)
 	for i := range files {
 		files[i] = schemaFileOf(b, "f", strings.Replace(text.String(), fmt.Sprintf("int32 column%d;", i), fmt.Sprintf("int64 column%d;", i), 1))
 	}
@@ -232,7 +234,7 @@ func BenchmarkAdapt(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := leafOf(b, c[0], c[1], 0)
-			p := &Page{Values: n, Rows: n, NonNull: n, Plain: plain}
+			p := &parquet.Page{Values: n, Rows: n, NonNull: n, Plain: plain}
 			if strings.HasPrefix(c[0], "optional") {
 				p.Def = def
 			}
@@ -246,4 +248,18 @@ func BenchmarkAdapt(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/value")
 		})
 	}
+}
+
+func plain32(v []int32) (b []byte) {
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, uint32(x))
+	}
+	return b
+}
+
+func plain64(v []int64) (b []byte) {
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint64(b, uint64(x))
+	}
+	return b
 }

@@ -1,4 +1,4 @@
-package parquet
+package adapt
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -330,10 +331,10 @@ func randomValue(rng *rand.Rand, t *valueType) []byte {
 func pickOf[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
 
 // pagesOf divides a stream into pages, also within rows if the leaf repeats.
-func pagesOf(rng *rand.Rand, d *field, s stream) (pages []*Page, dict *Dictionary) {
+func pagesOf(rng *rand.Rand, d *field, s stream) (pages []*parquet.Page, dict *parquet.Dictionary) {
 	index := map[string]uint32{}
 	if rng.IntN(2) == 0 {
-		dict = &Dictionary{}
+		dict = &parquet.Dictionary{}
 		for i, v := range append(slices.Clone(s.values), s.values...) {
 			if _, ok := index[string(v)]; !ok || i%7 == 0 { // entries may be duplicated or unused
 				index[string(v)] = uint32(dict.Len)
@@ -342,12 +343,12 @@ func pagesOf(rng *rand.Rand, d *field, s stream) (pages []*Page, dict *Dictionar
 			}
 		}
 		if d.value.physical == format.ByteArray {
-			dict.offsets = byteArrayOffsets(nil, dict.Plain, dict.Len)
+			dict = parquet.NewDictionary(format.ByteArray, dict.Len, dict.Plain)
 		}
 	}
 	for from, value := 0, 0; from < len(s.def); {
 		n := min(1+rng.IntN(1+len(s.def)), len(s.def)-from)
-		p := &Page{Number: len(pages) + 1, Values: n, Stored: new(StoredPage)}
+		p := &parquet.Page{Number: len(pages) + 1, Values: n, Stored: new(parquet.StoredPage)}
 		p.Coded = dict != nil && rng.IntN(8) > 0
 		for i := from; i < from+n; i++ {
 			if s.rep[i] == 0 {
@@ -375,7 +376,7 @@ func pagesOf(rng *rand.Rand, d *field, s stream) (pages []*Page, dict *Dictionar
 }
 
 // gatherPage checks an adapted page and appends it to a stream.
-func gatherPage(t testing.TB, d *field, s *stream, p *Page, dict *Dictionary) {
+func gatherPage(t testing.TB, d *field, s *stream, p *parquet.Page, dict *parquet.Dictionary) {
 	t.Helper()
 	rep, def := p.Rep, p.Def
 	if (rep != nil) != (d.maxRep > 0) || (def != nil) != (d.maxDef > 0) {
@@ -443,7 +444,7 @@ func evolve(t testing.TB, seed uint64) (adapted int) {
 	for i := range 1 + rng.IntN(4) {
 		columns = append(columns, randomColumn(rng, fmt.Sprintf("c%d", i), 0))
 	}
-	var files []*File
+	var files []*parquet.File
 	for i := range 1 + rng.IntN(4) {
 		files = append(files, schemaFileOf(t, fmt.Sprintf("f%d", i), fieldsIn(rng, columns)))
 	}
@@ -454,7 +455,7 @@ func evolve(t testing.TB, seed uint64) (adapted int) {
 		}
 		t.Fatal(err)
 	}
-	target, err := schemaFile(schema, "union")
+	target, err := parquet.SchemaFile(schema, "union")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,16 +468,16 @@ func evolve(t testing.TB, seed uint64) (adapted int) {
 	return adapted
 }
 
-func compareWithModel(t testing.TB, rng *rand.Rand, f, target *File, schema []meta.Element) (adapted int) {
+func compareWithModel(t testing.TB, rng *rand.Rand, f, target *parquet.File, schema []meta.Element) (adapted int) {
 	t.Helper()
-	from, to := f.fields(), target.fields()
+	from, to := fieldsOf(f), fieldsOf(target)
 	rows, want := make([]any, rng.IntN(30)), []any{}
 	for i := range rows {
 		rows[i] = randomInside(rng, from)
 		want = append(want, recastInside(from, to, rows[i]))
 	}
 	src, dst := shred(f.Root, len(f.Leaves), rows), shred(target.Root, len(target.Leaves), want)
-	a, err := NewAdapter(f, schema)
+	a, err := New(f, schema)
 	if err != nil {
 		t.Fatal(err)
 	}
