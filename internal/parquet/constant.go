@@ -49,10 +49,6 @@ func (f *File) Constant(leaf int) bool { return f.bare != nil && leaf >= len(f.b
 // that follow are constants.
 func (f *File) StoredColumns() int { return len(f.stored().Root.Children) }
 
-// SchemaDigest returns 8 bytes that identify the schema that the file stores, without
-// constants. It is not a cryptographic digest.
-func (f *File) SchemaDigest() ([]byte, error) { return meta.Digest(f.stored().elements) }
-
 // AddConstants adds columns after those of the file. It must be called once, after
 // Share, before anything else. If like is a file whose schema f shares and which has
 // the same constants with any values, f shares its schema with them.

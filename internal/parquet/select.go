@@ -308,26 +308,3 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	p.Plain, p.NonNull = dst, len(values)
 	return nil
 }
-
-// Clone returns a copy of the page with its own memory.
-func (p *Page) Clone() *Page {
-	q := *p
-	if p.Stored != nil {
-		stored := *p.Stored
-		stored.Body = slices.Clone(stored.Body)
-		q.Stored = &stored
-	}
-	if p.sealed != nil {
-		sealed := *p.sealed
-		q.sealed = &sealed
-	}
-	q.Rep, q.Def = slices.Clone(p.Rep), slices.Clone(p.Def)
-	q.Plain, q.Indices = slices.Clone(p.Plain), slices.Clone(p.Indices)
-	q.offsets = nil
-	return &q
-}
-
-// Clone returns a copy of the dictionary with its own memory.
-func (d *Dictionary) Clone() *Dictionary {
-	return &Dictionary{Len: d.Len, Plain: slices.Clone(d.Plain), offsets: slices.Clone(d.offsets)}
-}
