@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // Parquet annotations are represented in Arrow as field metadata. An annotation for
@@ -31,10 +32,10 @@ const (
 const timeUTC = "TIME_UTC"
 
 // annotations are the names of annotations for which Arrow has no type.
-var annotations = map[parquet.Kind]string{
-	parquet.Enum: "ENUM", parquet.BSON: "BSON", parquet.Interval: "INTERVAL",
-	parquet.Geometry: "GEOMETRY", parquet.Geography: "GEOGRAPHY",
-	parquet.Variant: "VARIANT", parquet.Unknown: "UNKNOWN",
+var annotations = map[meta.Kind]string{
+	meta.Enum: "ENUM", meta.BSON: "BSON", meta.Interval: "INTERVAL",
+	meta.Geometry: "GEOMETRY", meta.Geography: "GEOGRAPHY",
+	meta.Variant: "VARIANT", meta.Unknown: "UNKNOWN",
 }
 
 // withParameters are the annotations with parameters. They are stored under
@@ -42,9 +43,9 @@ var annotations = map[parquet.Kind]string{
 var withParameters = map[string]bool{"GEOMETRY": true, "GEOGRAPHY": true, "VARIANT": true, "UNKNOWN": true}
 
 // extensions are Arrow's names of extension types, by annotation.
-var extensions = map[parquet.Kind]string{
-	parquet.UUID: "arrow.uuid", parquet.JSON: "arrow.json", parquet.Variant: variantName,
-	parquet.Geometry: "geoarrow.wkb", parquet.Geography: "geoarrow.wkb",
+var extensions = map[meta.Kind]string{
+	meta.UUID: "arrow.uuid", meta.JSON: "arrow.json", meta.Variant: variantName,
+	meta.Geometry: "geoarrow.wkb", meta.Geography: "geoarrow.wkb",
 }
 
 const variantName = "arrow.parquet.variant"
@@ -71,7 +72,7 @@ func (p *pairs) metadata() arrow.Metadata { return arrow.NewMetadata(p.keys, p.v
 
 // fieldMetadata returns the metadata of a node's field: that of the stored Arrow
 // schema, the annotation if annotated is set, and the field id if withID is set.
-func (p *planner) fieldMetadata(n *parquet.Node, o *origin, annotated, withID bool) (arrow.Metadata, error) {
+func (p *planner) fieldMetadata(n *meta.Node, o *origin, annotated, withID bool) (arrow.Metadata, error) {
 	var out pairs
 	if o != nil {
 		for i, k := range o.keys {
@@ -91,7 +92,7 @@ func (p *planner) fieldMetadata(n *parquet.Node, o *origin, annotated, withID bo
 	return out.metadata(), nil
 }
 
-func (p *planner) annotate(out *pairs, n *parquet.Node) error {
+func (p *planner) annotate(out *pairs, n *meta.Node) error {
 	kind := n.Logical.Kind
 	if name, ok := extensions[kind]; ok && !out.has(extensionKey) {
 		data := ""
@@ -105,7 +106,7 @@ func (p *planner) annotate(out *pairs, n *parquet.Node) error {
 		out.add(extensionData, data)
 	}
 	name, ok := annotations[kind]
-	if kind == parquet.Time && n.Logical.UTC {
+	if kind == meta.Time && n.Logical.UTC {
 		name, ok = timeUTC, true
 	}
 	if !ok {
@@ -166,7 +167,7 @@ func annotation(m arrow.Metadata) (name string, stored []byte, err error) {
 
 // annotateGroup sets the annotation of a struct's group, if it has one. why is the
 // reason if it cannot.
-func annotateGroup(e *parquet.SchemaElement, f arrow.Field, dt *arrow.StructType) (why string) {
+func annotateGroup(e *meta.Element, f arrow.Field, dt *arrow.StructType) (why string) {
 	name, stored, err := annotation(f.Metadata)
 	switch {
 	case err == nil && stored != nil:

@@ -9,9 +9,11 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // again writes all rows of p to a file with its schema and opens that.
@@ -72,11 +74,11 @@ func TestAnnotatedRepeatedField(t *testing.T) {
 				t.Errorf("%s: %v, want a list of %s", name, f, extension)
 			}
 		}
-		kinds := map[string]parquet.Kind{}
+		kinds := map[string]meta.Kind{}
 		for _, l := range p.File().Leaves {
 			kinds[l.Path[0]] = l.Logical.Kind
 		}
-		if kinds["j"] != parquet.JSON || kinds["u"] != parquet.UUID {
+		if kinds["j"] != meta.JSON || kinds["u"] != meta.UUID {
 			t.Errorf("annotations %v, want JSON of j and UUID of u", kinds)
 		}
 		tbl := all(t, p, nil)
@@ -134,7 +136,7 @@ func TestBrokenAnnotations(t *testing.T) {
 // The forms of Parquet's crs in the metadata of geoarrow.wkb, according to its
 // specification.
 func TestGeoArrow(t *testing.T) {
-	f := &parquet.File{Metadata: &parquet.FileMetaData{KeyValueMetadata: []parquet.KeyValue{{Key: "mine", Value: `{"type": "GeographicCRS"}`}}}}
+	f := &parquet.File{Metadata: &meta.Footer{KeyValueMetadata: []meta.KeyValue{{Key: "mine", Value: `{"type": "GeographicCRS"}`}}}}
 	p := planner{f: f}
 	for _, c := range []struct{ crs, edges, want string }{
 		{"", "", `{"crs":"OGC:CRS84","crs_type":"authority_code"}`},

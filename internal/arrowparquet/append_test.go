@@ -9,8 +9,10 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // Records and pages can be written to one file, a row group each.
@@ -21,7 +23,7 @@ func TestAppender(t *testing.T) {
 	f := opened(t, written(t, rec, 50, WriterOptions{}))
 	var out bytes.Buffer
 	w, err := parquet.NewWriter(&out, f.Metadata.Schema, nil, parquet.WriterOptions{
-		Compression: parquet.Compression{Codec: format.Zstd}, KeyValue: f.Metadata.KeyValueMetadata,
+		Compression: enc.Compression{Codec: format.Zstd}, KeyValue: f.Metadata.KeyValueMetadata,
 	})
 	if err != nil {
 		t.Fatal(err)

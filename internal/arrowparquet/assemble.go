@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -20,7 +21,7 @@ import (
 // has the levels of its entries and a sink with its values.
 type leafReader struct {
 	col   *column
-	leaf  *parquet.Leaf
+	leaf  *meta.Leaf
 	at    fault.At
 	chunk *parquet.Chunk
 	p     *Parquet

@@ -10,6 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Constant is a column that a file does not store, because all of its rows have one
@@ -44,7 +45,7 @@ func NewConstant(name string, value arrow.Array) (Constant, error) {
 // absent returns the constants that the file does not have as top-level columns.
 func absent(f *parquet.File, constants []Constant, ignoreCase bool) (leaves []parquet.Constant) {
 	for _, c := range constants {
-		has := func(n *parquet.Node) bool {
+		has := func(n *meta.Node) bool {
 			return n.Name == c.Name || ignoreCase && strings.EqualFold(n.Name, c.Name)
 		}
 		if !slices.ContainsFunc(f.Root.Children, has) {
@@ -73,7 +74,7 @@ func (p *Parquet) Holds(group, column int, value arrow.Array) bool {
 	plain := as.leaf.Plain
 	if l.Type == format.ByteArray {
 		plain = plain[4:] // without its length
-		if len(plain) > 0 && !p.f.BoundsCoverEmpty() {
+		if len(plain) > 0 && !p.f.Metadata.BoundsCoverEmpty() {
 			return false
 		}
 	}

@@ -5,38 +5,39 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
-var units = [...]arrow.TimeUnit{parquet.Millis: arrow.Millisecond, parquet.Micros: arrow.Microsecond, parquet.Nanos: arrow.Nanosecond}
+var units = [...]arrow.TimeUnit{meta.Millis: arrow.Millisecond, meta.Micros: arrow.Microsecond, meta.Nanos: arrow.Nanosecond}
 
 // leafType returns the Arrow type of a leaf's values and the sink for them. o may
 // be nil.
-func leafType(l *parquet.Leaf, o *origin, int96 int96Form) (arrow.DataType, sinkFunc, error) {
+func leafType(l *meta.Leaf, o *origin, int96 int96Form) (arrow.DataType, sinkFunc, error) {
 	kind := byte(0)
 	if o != nil {
 		kind = o.kind
 	}
 	switch l.Logical.Kind {
-	case parquet.Null:
+	case meta.Null:
 		return arrow.Null, nullSink, nil
-	case parquet.Decimal:
+	case meta.Decimal:
 		return decimalType(l, o)
-	case parquet.Float16:
+	case meta.Float16:
 		return arrow.FixedWidthTypes.Float16, copySink(2), nil
-	case parquet.Date:
+	case meta.Date:
 		return arrow.FixedWidthTypes.Date32, copySink(4), nil
-	case parquet.Time:
+	case meta.Time:
 		if l.Type == format.Int32 {
 			return arrow.FixedWidthTypes.Time32ms, copySink(4), nil
 		}
 		return &arrow.Time64Type{Unit: units[l.Logical.Unit]}, copySink(8), nil
-	case parquet.Timestamp:
+	case meta.Timestamp:
 		return timestampType(l, o), copySink(8), nil
-	case parquet.Int:
+	case meta.Int:
 		return intType(l)
-	case parquet.String, parquet.Enum, parquet.JSON:
+	case meta.String, meta.Enum, meta.JSON:
 		if kind == fbLargeUtf8 {
 			return arrow.BinaryTypes.LargeString, bytesSink[int64], nil
 		}
@@ -75,7 +76,7 @@ func leafType(l *parquet.Leaf, o *origin, int96 int96Form) (arrow.DataType, sink
 // alone means an instant, according to the specification (LogicalTypes.md,
 // "Deprecated timestamp convertedType"), unless the writer's stored Arrow schema
 // has no zone.
-func timestampType(l *parquet.Leaf, o *origin) arrow.DataType {
+func timestampType(l *meta.Leaf, o *origin) arrow.DataType {
 	t := &arrow.TimestampType{Unit: units[l.Logical.Unit]}
 	if !l.Logical.UTC {
 		return t
@@ -87,7 +88,7 @@ func timestampType(l *parquet.Leaf, o *origin) arrow.DataType {
 	return t
 }
 
-func intType(l *parquet.Leaf) (arrow.DataType, sinkFunc, error) {
+func intType(l *meta.Leaf) (arrow.DataType, sinkFunc, error) {
 	signed := l.Logical.Signed
 	switch l.Logical.BitWidth {
 	case 8:
@@ -114,7 +115,7 @@ func intType(l *parquet.Leaf) (arrow.DataType, sinkFunc, error) {
 
 // decimalType returns the narrowest decimal type of arrow/go v15, or a wider one if
 // the writer's stored Arrow schema has it.
-func decimalType(l *parquet.Leaf, o *origin) (arrow.DataType, sinkFunc, error) {
+func decimalType(l *meta.Leaf, o *origin) (arrow.DataType, sinkFunc, error) {
 	p, s := int32(l.Logical.Precision), int32(l.Logical.Scale)
 	var dt arrow.DataType
 	width := 16

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 const (
@@ -106,8 +107,7 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 		return nil, err
 	}
 	p.keys, p.stored = p.columns, p.schema
-	isInt96 := func(l parquet.Leaf) bool { return l.Type == format.Int96 }
-	if slices.ContainsFunc(f.Leaves, isInt96) {
+	if slices.ContainsFunc(f.Leaves, func(l meta.Leaf) bool { return l.Type == format.Int96 }) {
 		p.keys, p.stored, err = plan(f, int96Stored)
 	}
 	return p, err
@@ -320,8 +320,8 @@ func (p *Parquet) openGroup(ctx context.Context, of []*column, group int, column
 		g.padding += col.padding()
 		g.addLeaves(col)
 	}
-	meta := p.schema.Metadata()
-	g.schema = arrow.NewSchema(fields, &meta)
+	metadata := p.schema.Metadata()
+	g.schema = arrow.NewSchema(fields, &metadata)
 	return g, nil
 }
 
@@ -414,7 +414,7 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 		return append(cuts, int(rows)), nil
 	}
 	var blocks []int64
-	shapes := map[int]parquet.Shape{}
+	shapes := map[int]meta.Shape{}
 	buf := g.p.takeBuffers(g.claim.Beside())
 	defer g.p.putBuffers(buf)
 	for _, r := range g.leaves {

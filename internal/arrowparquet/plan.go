@@ -4,9 +4,11 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // column is a node of the plan that converts levels and values to arrays: an Arrow
@@ -82,15 +84,15 @@ func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 		}
 		columns[i], fields[i] = c, c.field
 	}
-	meta := arrow.NewMetadata(keys, values)
-	return columns, arrow.NewSchema(fields, &meta), nil
+	metadata := arrow.NewMetadata(keys, values)
+	return columns, arrow.NewSchema(fields, &metadata), nil
 }
 
 // levels are the levels at a node.
 type levels struct{ def, rep, slot int }
 
 // node plans a node according to its repetition.
-func (p *planner) node(n *parquet.Node, l levels, o *origin) (*column, error) {
+func (p *planner) node(n *meta.Node, l levels, o *origin) (*column, error) {
 	if o != nil && o.name != n.Name {
 		o = nil // belongs to another field
 	}
@@ -110,7 +112,7 @@ func (p *planner) node(n *parquet.Node, l levels, o *origin) (*column, error) {
 }
 
 // value plans the contents of a node, without its repetition.
-func (p *planner) value(n *parquet.Node, l levels, nullable bool, o *origin) (*column, error) {
+func (p *planner) value(n *meta.Node, l levels, nullable bool, o *origin) (*column, error) {
 	if nullable {
 		l.def++
 	}
@@ -119,9 +121,9 @@ func (p *planner) value(n *parquet.Node, l levels, nullable bool, o *origin) (*c
 	switch {
 	case n.Leaf >= 0:
 		c, err = p.leaf(n, l, o)
-	case n.Logical.Kind == parquet.List:
+	case n.Logical.Kind == meta.List:
 		c, err = p.annotatedList(n, l, o)
-	case n.Logical.Kind == parquet.Map:
+	case n.Logical.Kind == meta.Map:
 		c, err = p.annotatedMap(n, l, o)
 	default:
 		c, err = p.structure(n, l, o)
@@ -133,11 +135,11 @@ func (p *planner) value(n *parquet.Node, l levels, nullable bool, o *origin) (*c
 	return c, nil
 }
 
-func (p *planner) fail(n *parquet.Node, format string, args ...any) error {
+func (p *planner) fail(n *meta.Node, format string, args ...any) error {
 	return fault.Unsupported(fault.At{File: p.f.Name, Column: n.Name}, "%s", fmt.Sprintf(format, args...))
 }
 
-func (p *planner) structure(n *parquet.Node, l levels, o *origin) (*column, error) {
+func (p *planner) structure(n *meta.Node, l levels, o *origin) (*column, error) {
 	c := &column{rep: l.rep, slot: l.slot, def: l.def}
 	fields := make([]arrow.Field, len(n.Children))
 	for i, child := range n.Children {
@@ -149,18 +151,18 @@ func (p *planner) structure(n *parquet.Node, l levels, o *origin) (*column, erro
 		c.leaves += cc.leaves
 	}
 	c.leaf = c.children[0].leaf
-	meta, err := p.fieldMetadata(n, o, true, true)
-	c.field = arrow.Field{Name: n.Name, Type: arrow.StructOf(fields...), Metadata: meta}
+	metadata, err := p.fieldMetadata(n, o, true, true)
+	c.field = arrow.Field{Name: n.Name, Type: arrow.StructOf(fields...), Metadata: metadata}
 	return c, err
 }
 
 // list returns the column of a list of elem. The node's annotation belongs to the
 // list if annotated is set, else to elem. l are the levels outside its repeated
 // node.
-func (p *planner) list(n *parquet.Node, l levels, elem *column, o *origin, annotated bool) (*column, error) {
-	meta, err := p.fieldMetadata(n, o, annotated, true)
+func (p *planner) list(n *meta.Node, l levels, elem *column, o *origin, annotated bool) (*column, error) {
+	metadata, err := p.fieldMetadata(n, o, annotated, true)
 	return &column{
-		field: arrow.Field{Name: n.Name, Type: listType(elem.field, o), Metadata: meta},
+		field: arrow.Field{Name: n.Name, Type: listType(elem.field, o), Metadata: metadata},
 		rep:   l.rep, slot: l.slot, def: l.def, elemDef: l.def + 1,
 		children: []*column{elem}, leaf: elem.leaf, leaves: elem.leaves,
 	}, err
@@ -181,7 +183,7 @@ func listType(elem arrow.Field, o *origin) arrow.DataType {
 }
 
 // repeatedChild returns the only child of a list or map, which must be repeated.
-func (p *planner) repeatedChild(n *parquet.Node) (*parquet.Node, error) {
+func (p *planner) repeatedChild(n *meta.Node) (*meta.Node, error) {
 	if len(n.Children) != 1 || n.Children[0].Repetition != format.Repeated {
 		return nil, p.fail(n, "a list or map that is not one repeated field")
 	}
@@ -190,7 +192,7 @@ func (p *planner) repeatedChild(n *parquet.Node) (*parquet.Node, error) {
 
 // annotatedList plans a LIST. In files of old writers the repeated node in it is
 // the element itself, which the format's rules recognise by shape and name.
-func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, error) {
+func (p *planner) annotatedList(n *meta.Node, l levels, o *origin) (*column, error) {
 	r, err := p.repeatedChild(n)
 	if err != nil {
 		return nil, err
@@ -198,7 +200,7 @@ func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, 
 	inner := levels{l.def + 1, l.rep + 1, l.def + 1}
 	var elem *column
 	if r.Leaf >= 0 || len(r.Children) > 1 || r.Name == "array" || r.Name == n.Name+"_tuple" ||
-		r.Logical.Kind != parquet.None || r.Children[0].Repetition == format.Repeated {
+		r.Logical.Kind != meta.None || r.Children[0].Repetition == format.Repeated {
 		elem, err = p.value(r, inner, false, o.child(0, 1))
 	} else {
 		elem, err = p.node(r.Children[0], inner, o.child(0, 1).named(r.Children[0].Name))
@@ -212,7 +214,7 @@ func (p *planner) annotatedList(n *parquet.Node, l levels, o *origin) (*column, 
 // annotatedMap plans a MAP. If its keys may be NULL, Arrow cannot represent it as a
 // map, and it becomes a list of key-value structs. If it has no values, it is a set
 // and becomes a list of its keys.
-func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, error) {
+func (p *planner) annotatedMap(n *meta.Node, l levels, o *origin) (*column, error) {
 	r, err := p.repeatedChild(n)
 	if err != nil {
 		return nil, err
@@ -255,15 +257,15 @@ func (p *planner) annotatedMap(n *parquet.Node, l levels, o *origin) (*column, e
 	return c, nil
 }
 
-func (p *planner) leaf(n *parquet.Node, l levels, o *origin) (*column, error) {
+func (p *planner) leaf(n *meta.Node, l levels, o *origin) (*column, error) {
 	leaf := &p.f.Leaves[n.Leaf]
 	dt, sink, err := leafType(leaf, o, p.int96)
 	if err != nil {
 		return nil, fault.Unsupported(fault.At{File: p.f.Name, Column: leaf.Dotted}, "%s", err.Error())
 	}
-	meta, err := p.fieldMetadata(n, o, true, true)
+	metadata, err := p.fieldMetadata(n, o, true, true)
 	return &column{
-		field: arrow.Field{Name: n.Name, Type: dt, Metadata: meta},
+		field: arrow.Field{Name: n.Name, Type: dt, Metadata: metadata},
 		rep:   l.rep, slot: l.slot, def: l.def,
 		leaf: n.Leaf, leaves: 1, sink: sink, coded: o.coding(),
 	}, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Shredder converts records to pages of the leaves of a Parquet schema: the one that
@@ -28,7 +29,7 @@ func NewShredder(sc *arrow.Schema) (*Shredder, error) {
 }
 
 // Schema returns the Parquet schema: elements depth first, the root first.
-func (s *Shredder) Schema() []parquet.SchemaElement { return s.plan.elements }
+func (s *Shredder) Schema() []meta.Element { return s.plan.elements }
 
 // Shred calls emit with one page for each leaf, which has the entries of all rows of
 // rec. A page is valid until emit returns. The columns of rec must have the types of

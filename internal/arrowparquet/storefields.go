@@ -8,11 +8,13 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	flatbuffers "github.com/google/flatbuffers/go"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/take"
-	flatbuffers "github.com/google/flatbuffers/go"
 )
 
 // StoredField is a column of an Arrow schema to be stored in a Parquet file.
@@ -31,7 +33,7 @@ type StoredField struct {
 
 // StoreFields returns the Arrow schema of the columns in the form in which it is
 // stored in a Parquet file. md is the schema's metadata.
-func StoreFields(fields []StoredField, md []parquet.KeyValue) (string, error) {
+func StoreFields(fields []StoredField, md []meta.KeyValue) (string, error) {
 	c := fieldCopier{b: flatbuffers.NewBuilder(1 << 10), schemas: map[string][]storedTable{}}
 	tables, err := c.find(fields)
 	if err != nil {
@@ -223,10 +225,10 @@ func (c *fieldCopier) field(t storedTable, nullable bool) flatbuffers.UOffsetT {
 	for child := range t.children() {
 		children = append(children, c.field(child, child.Bool(6, false)))
 	}
-	var entries []parquet.KeyValue
+	var entries []meta.KeyValue
 	at, n := t.Tables(16)
 	for i := range n {
-		entries = append(entries, parquet.KeyValue{Key: string(at(i).Bytes(4)), Value: string(at(i).Bytes(6))})
+		entries = append(entries, meta.KeyValue{Key: string(at(i).Bytes(4)), Value: string(at(i).Bytes(6))})
 	}
 	kind, typ := t.kind()
 	described, dict := c.typ(kind, typ), c.dictionary(t)
@@ -288,7 +290,7 @@ func (c *fieldCopier) dictionary(t storedTable) flatbuffers.UOffsetT {
 }
 
 // metadata adds keys with their values; 0: there are none.
-func (c *fieldCopier) metadata(entries []parquet.KeyValue) flatbuffers.UOffsetT {
+func (c *fieldCopier) metadata(entries []meta.KeyValue) flatbuffers.UOffsetT {
 	var pairs []flatbuffers.UOffsetT
 	for _, e := range entries {
 		k, v := c.b.CreateString(e.Key), c.b.CreateString(e.Value)
@@ -315,8 +317,8 @@ func (c *fieldCopier) vector(tables []flatbuffers.UOffsetT) flatbuffers.UOffsetT
 // Infer returns the fields of columns with the given Parquet schema, and metadata of
 // the file, as readers have them that know nothing else: without metadata, INT96 in
 // nanoseconds. A field that says more, as the unit of a duration, is returned as it is.
-func Infer(schema []parquet.SchemaElement, md []parquet.KeyValue, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
-	f, err := parquet.SchemaFile(schema)
+func Infer(schema []meta.Element, md []meta.KeyValue, fields []arrow.Field) (inferred []arrow.Field, more bool, err error) {
+	f, err := parquet.SchemaFile(schema, "")
 	if err != nil {
 		return nil, false, err
 	}
@@ -343,13 +345,13 @@ func Infer(schema []parquet.SchemaElement, md []parquet.KeyValue, fields []arrow
 }
 
 // StoredMetadata returns the metadata of the Arrow schema that the writer stored.
-func (p *Parquet) StoredMetadata() (list []parquet.KeyValue) {
+func (p *Parquet) StoredMetadata() (list []meta.KeyValue) {
 	root := parseOrigin(p.StoredSchema())
 	if root == nil {
 		return nil
 	}
 	for i, k := range root.keys {
-		list = append(list, parquet.KeyValue{Key: k, Value: root.values[i]})
+		list = append(list, meta.KeyValue{Key: k, Value: root.values[i]})
 	}
 	return list
 }

@@ -8,8 +8,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
+
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // decodeSchema decodes a stored schema with Arrow's own reader.
@@ -81,7 +82,7 @@ func TestStoreFields(t *testing.T) {
 		f.Metadata = arrow.NewMetadata([]string{"note"}, []string{"mine"})
 		want = append(want, f)
 	}
-	stored, err := StoreFields(list, []parquet.KeyValue{{Key: "k", Value: "v"}, {Key: "empty"}})
+	stored, err := StoreFields(list, []meta.KeyValue{{Key: "k", Value: "v"}, {Key: "empty"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestStoreFields(t *testing.T) {
 	if md := got.Metadata(); md.Len() != 2 || value(md, "k") != "v" || md.FindKey("empty") < 0 {
 		t.Errorf("metadata %v", md)
 	}
-	if again, err := StoreFields(list, []parquet.KeyValue{{Key: "k", Value: "v"}, {Key: "empty"}}); err != nil || again != stored {
+	if again, err := StoreFields(list, []meta.KeyValue{{Key: "k", Value: "v"}, {Key: "empty"}}); err != nil || again != stored {
 		t.Errorf("the second time, other bytes: %v", err)
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"io"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // WriterOptions control how a Parquet file is written. The zero value is valid.
@@ -63,7 +65,7 @@ func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (*Parqu
 		return nil, err
 	}
 	file, err := parquet.NewWriter(w, shred.Schema(), nil, parquet.WriterOptions{
-		Compression: parquet.Compression{Codec: codec, Level: opts.Level}, KeyValue: kv, Pool: opts.Pool,
+		Compression: enc.Compression{Codec: codec, Level: opts.Level}, KeyValue: kv, Pool: opts.Pool,
 	})
 	if err != nil {
 		return nil, err

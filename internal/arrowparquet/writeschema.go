@@ -9,17 +9,18 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // schemaPlan is the Parquet schema for an Arrow schema, and the plan for converting
 // arrays.
 type schemaPlan struct {
-	elements []parquet.SchemaElement
+	elements []meta.Element
 	shapes   []*shape // one per column
 	leaves   []*leafShape
 }
@@ -45,7 +46,7 @@ type leafShape struct {
 // shaper builds the Parquet schema for an Arrow schema.
 type shaper struct {
 	at       fault.At
-	elements []parquet.SchemaElement
+	elements []meta.Element
 	leaves   []*leafShape
 }
 
@@ -69,7 +70,7 @@ func (s *shaper) fail(dt arrow.DataType, why string) error {
 
 func planSchema(sc *arrow.Schema) (*schemaPlan, error) {
 	var s shaper
-	root := parquet.SchemaElement{Name: "schema", NumChildren: thrift.New(int32(sc.NumFields()))}
+	root := meta.Element{Name: "schema", NumChildren: thrift.New(int32(sc.NumFields()))}
 	s.elements = append(s.elements, root)
 	shapes := make([]*shape, sc.NumFields())
 	for i, f := range sc.Fields() {
@@ -83,8 +84,8 @@ func planSchema(sc *arrow.Schema) (*schemaPlan, error) {
 }
 
 // group adds an element with children.
-func (s *shaper) group(name string, r format.FieldRepetitionType, children int) *parquet.SchemaElement {
-	s.elements = append(s.elements, parquet.SchemaElement{
+func (s *shaper) group(name string, r format.FieldRepetitionType, children int) *meta.Element {
+	s.elements = append(s.elements, meta.Element{
 		Name: name, RepetitionType: thrift.New(r), NumChildren: thrift.New(int32(children)),
 	})
 	return &s.elements[len(s.elements)-1]
@@ -129,7 +130,7 @@ func (s *shaper) field(f arrow.Field, name string, up around) (*shape, error) {
 }
 
 // annotated adds the outer element of a list or map.
-func (s *shaper) annotated(name string, r format.FieldRepetitionType, t format.LogicalTypeValue, c deprecated.ConvertedType) *parquet.SchemaElement {
+func (s *shaper) annotated(name string, r format.FieldRepetitionType, t format.LogicalTypeValue, c deprecated.ConvertedType) *meta.Element {
 	e := s.group(name, r, 1)
 	e.LogicalType = thrift.New(format.LogicalType{Value: t})
 	e.ConvertedType = thrift.New(c)
@@ -243,12 +244,12 @@ func EncodeSchema(sc *arrow.Schema) (out string, err error) {
 // keyValues returns the file's key-value metadata: the schema's metadata, then
 // extra in order of its keys, then the Arrow schema, which is stored or, if that is
 // empty, sc. A key of extra replaces the schema's.
-func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (kv []parquet.KeyValue, err error) {
+func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (kv []meta.KeyValue, err error) {
 	m := sc.Metadata()
 	seen := map[string]bool{SchemaKey: true}
 	for i, k := range m.Keys() {
 		if _, ok := extra[k]; !ok && !seen[k] {
-			kv = append(kv, parquet.KeyValue{Key: k, Value: m.Values()[i]})
+			kv = append(kv, meta.KeyValue{Key: k, Value: m.Values()[i]})
 		}
 		seen[k] = true
 	}
@@ -260,10 +261,10 @@ func keyValues(sc *arrow.Schema, extra map[string]string, stored string) (kv []p
 	}
 	slices.Sort(more)
 	for _, k := range more {
-		kv = append(kv, parquet.KeyValue{Key: k, Value: extra[k]})
+		kv = append(kv, meta.KeyValue{Key: k, Value: extra[k]})
 	}
 	if stored == "" {
 		stored, err = EncodeSchema(sc)
 	}
-	return append(kv, parquet.KeyValue{Key: SchemaKey, Value: stored}), err
+	return append(kv, meta.KeyValue{Key: SchemaKey, Value: stored}), err
 }

@@ -2,37 +2,38 @@ package arrowparquet
 
 import (
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // This file chooses how the values of a leaf are stored: its schema element without
 // name and repetition. Wherever there is an equivalent converted type, the element
 // has it in addition to the logical type, for old readers.
 
-func ofType(t format.Type) parquet.SchemaElement {
-	return parquet.SchemaElement{Type: thrift.New(t)}
+func ofType(t format.Type) meta.Element {
+	return meta.Element{Type: thrift.New(t)}
 }
 
-func logically(e parquet.SchemaElement, v format.LogicalTypeValue) parquet.SchemaElement {
+func logically(e meta.Element, v format.LogicalTypeValue) meta.Element {
 	e.LogicalType = thrift.New(format.LogicalType{Value: v})
 	return e
 }
 
-func converted(e parquet.SchemaElement, c deprecated.ConvertedType) parquet.SchemaElement {
+func converted(e meta.Element, c deprecated.ConvertedType) meta.Element {
 	e.ConvertedType = thrift.New(c)
 	return e
 }
 
-func fixedLength(n int) parquet.SchemaElement {
+func fixedLength(n int) meta.Element {
 	e := ofType(format.FixedLenByteArray)
 	e.TypeLength = thrift.New(int32(n))
 	return e
 }
 
-func integer(bits int8, signed bool) parquet.SchemaElement {
+func integer(bits int8, signed bool) meta.Element {
 	t := format.Int32
 	if bits == 64 {
 		t = format.Int64
@@ -50,7 +51,7 @@ func integer(bits int8, signed bool) parquet.SchemaElement {
 
 // leafElement returns the schema element for values of dt, with the annotation in
 // the field's metadata. why is the reason if there is none.
-func leafElement(f arrow.Field, dt arrow.DataType) (e parquet.SchemaElement, why string) {
+func leafElement(f arrow.Field, dt arrow.DataType) (e meta.Element, why string) {
 	name, stored, err := annotation(f.Metadata)
 	if e, why = storedAs(f, name, dt); why == "" && err == nil && stored != nil {
 		e.ConvertedType = thrift.Null[deprecated.ConvertedType]{}
@@ -64,7 +65,7 @@ func leafElement(f arrow.Field, dt arrow.DataType) (e parquet.SchemaElement, why
 
 // storedAs returns the schema element for values of dt. annotation names an
 // annotation for which Arrow has no type.
-func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e parquet.SchemaElement, why string) {
+func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e meta.Element, why string) {
 	switch dt := dt.(type) {
 	case *arrow.NullType:
 		if !f.Nullable {
@@ -118,7 +119,7 @@ func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e parquet.Sc
 
 // timeElement sets a converted type only for times adjusted to UTC, because readers
 // interpret it as such.
-func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) parquet.SchemaElement {
+func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) meta.Element {
 	e := logically(ofType(t), &format.TimeType{IsAdjustedToUTC: utc, Unit: timeUnit(unit)})
 	switch {
 	case utc && unit == arrow.Millisecond:
@@ -131,7 +132,7 @@ func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) parquet.SchemaEle
 
 // timestampElement sets a converted type only for instants, because readers
 // interpret it as such.
-func timestampElement(dt *arrow.TimestampType) parquet.SchemaElement {
+func timestampElement(dt *arrow.TimestampType) meta.Element {
 	instant := dt.TimeZone != ""
 	e := logically(ofType(format.Int64), &format.TimestampType{IsAdjustedToUTC: instant, Unit: timeUnit(dt.Unit)})
 	switch {
@@ -143,7 +144,7 @@ func timestampElement(dt *arrow.TimestampType) parquet.SchemaElement {
 	return e
 }
 
-func bytesElement(f arrow.Field, annotation string, dt arrow.DataType) (parquet.SchemaElement, string) {
+func bytesElement(f arrow.Field, annotation string, dt arrow.DataType) (meta.Element, string) {
 	e := ofType(format.ByteArray)
 	text := dt.ID() == arrow.STRING || dt.ID() == arrow.LARGE_STRING || dt.ID() == arrow.STRING_VIEW
 	switch {
@@ -161,7 +162,7 @@ func bytesElement(f arrow.Field, annotation string, dt arrow.DataType) (parquet.
 	return e, ""
 }
 
-func fixedElement(f arrow.Field, annotation string, dt *arrow.FixedSizeBinaryType) (parquet.SchemaElement, string) {
+func fixedElement(f arrow.Field, annotation string, dt *arrow.FixedSizeBinaryType) (meta.Element, string) {
 	e := fixedLength(dt.ByteWidth)
 	switch {
 	case dt.ByteWidth <= 0:
@@ -176,9 +177,9 @@ func fixedElement(f arrow.Field, annotation string, dt *arrow.FixedSizeBinaryTyp
 	return e, ""
 }
 
-func decimalElement(precision, scale, most int32) (parquet.SchemaElement, string) {
+func decimalElement(precision, scale, most int32) (meta.Element, string) {
 	if precision < 1 || precision > most || scale < 0 || scale > precision {
-		return parquet.SchemaElement{}, "its precision and scale"
+		return meta.Element{}, "its precision and scale"
 	}
 	e := fixedLength(decimalBytes(int(precision)))
 	e.Precision, e.Scale = thrift.New(precision), thrift.New(scale)

@@ -107,6 +107,11 @@ var order = []string{
 	"internal/show",
 	"fault",
 	"storage internal", // all without a line of their own
+	"internal/parquet/enc",
+	"internal/parquet/meta",
+	"internal/parquet",
+	"internal/parquet/adapt",
+	"internal/leaves internal/arrowparquet internal/prune internal/sourcetest",
 	"internal/filters",
 	"key codec",
 	"dataset",

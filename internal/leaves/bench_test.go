@@ -6,26 +6,28 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // benchLeaf is a leaf with a way to make values.
 type benchLeaf struct {
 	name string
-	leaf parquet.Leaf
+	leaf meta.Leaf
 }
 
 var benchLeaves = []benchLeaf{
-	{"int64", parquet.Leaf{Type: format.Int64}},
-	{"int64 optional", parquet.Leaf{Type: format.Int64, MaxDef: 1}},
-	{"int64 with NULLs", parquet.Leaf{Type: format.Int64, MaxDef: 1}},
-	{"int32", parquet.Leaf{Type: format.Int32}},
-	{"boolean", parquet.Leaf{Type: format.Boolean}},
-	{"uuid", parquet.Leaf{Type: format.FixedLenByteArray, TypeLength: 16}},
-	{"string", parquet.Leaf{Type: format.ByteArray, MaxDef: 1}},
-	{"list", parquet.Leaf{Type: format.Int32, MaxDef: 2, MaxRep: 1}},
+	{"int64", meta.Leaf{Type: format.Int64}},
+	{"int64 optional", meta.Leaf{Type: format.Int64, MaxDef: 1}},
+	{"int64 with NULLs", meta.Leaf{Type: format.Int64, MaxDef: 1}},
+	{"int32", meta.Leaf{Type: format.Int32}},
+	{"boolean", meta.Leaf{Type: format.Boolean}},
+	{"uuid", meta.Leaf{Type: format.FixedLenByteArray, TypeLength: 16}},
+	{"string", meta.Leaf{Type: format.ByteArray, MaxDef: 1}},
+	{"list", meta.Leaf{Type: format.Int32, MaxDef: 2, MaxRep: 1}},
 }
 
 // page returns a page with rows of the leaf.
@@ -69,7 +71,7 @@ func (l *benchLeaf) page(rng *rand.Rand, rows int) *parquet.Page {
 }
 
 func benchStore(b *testing.B, l *benchLeaf, rows int) *leaves.Store {
-	of := []parquet.Leaf{l.leaf}
+	of := []meta.Leaf{l.leaf}
 	s, builder := leaves.New(of, nil), leaves.NewBuilder(of)
 	page := l.page(rand.New(rand.NewPCG(1, 1)), 1<<16)
 	for s.Len() < rows {

@@ -3,8 +3,9 @@ package leaves
 import (
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // None stands for no row where row numbers are expected.
@@ -22,7 +23,7 @@ type kind struct {
 	maxDef, maxRep uint8
 }
 
-func kindsOf(of []parquet.Leaf) []kind {
+func kindsOf(of []meta.Leaf) []kind {
 	kinds := make([]kind, len(of))
 	for i := range of {
 		l := &of[i]

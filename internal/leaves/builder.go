@@ -8,15 +8,17 @@ import (
 	"math"
 	"slices"
 
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
-	"github.com/parquet-go/parquet-go/format"
 )
 
 // Builder makes blocks from pages. It is not safe for concurrent use.
 type Builder struct {
-	of      []parquet.Leaf
+	of      []meta.Leaf
 	kinds   []kind
 	cols    []column
 	former  []int // bytes of values, by leaf, of the block before
@@ -24,7 +26,7 @@ type Builder struct {
 }
 
 // NewBuilder returns a builder of blocks with the given leaves.
-func NewBuilder(of []parquet.Leaf) *Builder {
+func NewBuilder(of []meta.Leaf) *Builder {
 	return &Builder{of: of, kinds: kindsOf(of), cols: make([]column, len(of)), former: make([]int, len(of))}
 }
 

@@ -8,11 +8,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // table is several leaves with the same number of rows.
 type table struct {
-	of     []parquet.Leaf
+	of     []meta.Leaf
 	models []*model
 	rows   int
 }
@@ -90,7 +91,7 @@ func (w *table) fill(t testing.TB, rng *rand.Rand, s *leaves.Store) (stored []in
 }
 
 // reread returns rows of a block as they are after they were stored.
-func reread(t testing.TB, of []parquet.Leaf, b *leaves.Block, rows []uint32) *leaves.Block {
+func reread(t testing.TB, of []meta.Leaf, b *leaves.Block, rows []uint32) *leaves.Block {
 	t.Helper()
 	head := []byte("head")
 	stored := b.Append(head, rows)

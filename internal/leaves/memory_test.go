@@ -7,11 +7,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 var errNoRoom = errors.New("no room")
@@ -80,14 +82,14 @@ func TestTake(t *testing.T) {
 // position.
 func TestTooLarge(t *testing.T) {
 	const width = 1 << 20
-	leaf := parquet.Leaf{Type: format.FixedLenByteArray, TypeLength: width, Dotted: "a", MaxRep: 1, MaxDef: 1}
+	leaf := meta.Leaf{Type: format.FixedLenByteArray, TypeLength: width, Dotted: "a", MaxRep: 1, MaxDef: 1}
 	dict := dictionary(t, &leaf, [][]byte{make([]byte, width)})
 	for _, n := range []int{2, math.MaxUint32/width + 1} {
 		p := &parquet.Page{
 			Values: n, Rows: n, NonNull: n, Coded: true, Indices: make([]uint32, n),
 			Rep: make([]uint8, n), Def: bytes.Repeat([]byte{1}, n),
 		}
-		err := leaves.NewBuilder([]parquet.Leaf{leaf}).Add(0, p, dict)
+		err := leaves.NewBuilder([]meta.Leaf{leaf}).Add(0, p, dict)
 		if n == 2 != (err == nil) || n > 2 && !errors.Is(err, fault.ErrMemory) {
 			t.Errorf("%d values: %v", n, err)
 		}
@@ -96,7 +98,7 @@ func TestTooLarge(t *testing.T) {
 
 // TestAddRefused: pages that are not consistent, and blocks with too few rows.
 func TestAddRefused(t *testing.T) {
-	leaf := parquet.Leaf{Type: format.ByteArray, Dotted: "a", MaxDef: 1, MaxRep: 1}
+	leaf := meta.Leaf{Type: format.ByteArray, Dotted: "a", MaxDef: 1, MaxRep: 1}
 	good := func() *parquet.Page {
 		return &parquet.Page{Values: 2, NonNull: 1, Rows: 2, Def: []uint8{1, 0}, Rep: []uint8{0, 0}, Plain: []byte{1, 0, 0, 0, 'x'}}
 	}
@@ -114,19 +116,19 @@ func TestAddRefused(t *testing.T) {
 	} {
 		p := good()
 		change(p)
-		if err := leaves.NewBuilder([]parquet.Leaf{leaf}).Add(0, p, nil); err == nil {
+		if err := leaves.NewBuilder([]meta.Leaf{leaf}).Add(0, p, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	b := leaves.NewBuilder([]parquet.Leaf{leaf})
+	b := leaves.NewBuilder([]meta.Leaf{leaf})
 	if err := b.Add(0, good(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Block(3); err == nil {
 		t.Error("3 rows from 2: no error")
 	}
-	other := leaves.New([]parquet.Leaf{{Type: format.Int32}}, nil)
-	b = leaves.NewBuilder([]parquet.Leaf{leaf})
+	other := leaves.New([]meta.Leaf{{Type: format.Int32}}, nil)
+	b = leaves.NewBuilder([]meta.Leaf{leaf})
 	block, err := b.Block(0)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +140,7 @@ func TestAddRefused(t *testing.T) {
 
 // TestPagesRefused: shapes that the stored levels do not have.
 func TestPagesRefused(t *testing.T) {
-	of := []parquet.Leaf{{Type: format.Int32, Dotted: "a"}}
+	of := []meta.Leaf{{Type: format.Int32, Dotted: "a"}}
 	s := leaves.New(of, nil)
 	for _, as := range []leaves.Shape{{MaxDef: 1}, {MaxDef: 0}} {
 		n := 0
@@ -159,7 +161,7 @@ func TestPagesRefused(t *testing.T) {
 
 // TestPageSize: pages of large values and of large rows have bounded size.
 func TestPageSize(t *testing.T) {
-	of := []parquet.Leaf{
+	of := []meta.Leaf{
 		{Type: format.ByteArray, Dotted: "a", MaxDef: 1}, {Type: format.ByteArray, Dotted: "b"},
 		{Type: format.Int32, Dotted: "c", MaxDef: 1, MaxRep: 1}, {Type: format.Int64, Dotted: "d"},
 	}

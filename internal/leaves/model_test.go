@@ -8,8 +8,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // entry is an entry of a row: its levels, and its value, a byte array without its
@@ -23,7 +25,7 @@ type row []entry
 
 // model is a leaf with rows, each kept by itself.
 type model struct {
-	leaf   parquet.Leaf
+	leaf   meta.Leaf
 	nodes  []format.FieldRepetitionType
 	nulls  int // in 100, at each node
 	values [][]byte
@@ -45,7 +47,7 @@ var types = []struct {
 func newModel(t testing.TB, rng *rand.Rand, index, rows int) *model {
 	m := &model{nulls: []int{0, 5, 50, 95, 100}[rng.IntN(5)]}
 	of := types[rng.IntN(len(types))]
-	m.leaf = parquet.Leaf{Dotted: fmt.Sprintf("c%d", index), Path: []string{fmt.Sprintf("c%d", index)}, Index: index, Type: of.typ, TypeLength: of.length}
+	m.leaf = meta.Leaf{Dotted: fmt.Sprintf("c%d", index), Path: []string{fmt.Sprintf("c%d", index)}, Index: index, Type: of.typ, TypeLength: of.length}
 	for range 1 + rng.IntN(3) {
 		n := []format.FieldRepetitionType{format.Required, format.Optional, format.Optional, format.Repeated}[rng.IntN(4)]
 		m.nodes = append(m.nodes, n)
@@ -95,15 +97,15 @@ func (m *model) drawValues(t testing.TB, rng *rand.Rand) {
 }
 
 // dictionary returns a dictionary of values, as it is read from a file.
-func dictionary(t testing.TB, l *parquet.Leaf, values [][]byte) *parquet.Dictionary {
+func dictionary(t testing.TB, l *meta.Leaf, values [][]byte) *parquet.Dictionary {
 	t.Helper()
-	root, e := parquet.SchemaElement{Name: "schema"}, parquet.SchemaElement{Name: "v"}
+	root, e := meta.Element{Name: "schema"}, meta.Element{Name: "v"}
 	root.NumChildren.Set(1)
 	e.Type.Set(l.Type)
 	e.TypeLength.Set(int32(l.TypeLength))
 	e.RepetitionType.Set(format.Required)
 	var out bytes.Buffer
-	w, err := parquet.NewWriter(&out, []parquet.SchemaElement{root, e}, nil, parquet.WriterOptions{})
+	w, err := parquet.NewWriter(&out, []meta.Element{root, e}, nil, parquet.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,7 @@ func dictionary(t testing.TB, l *parquet.Leaf, values [][]byte) *parquet.Diction
 	return d.Clone()
 }
 
-func appendPlain(dst []byte, l *parquet.Leaf, v []byte) []byte {
+func appendPlain(dst []byte, l *meta.Leaf, v []byte) []byte {
 	if l.Type == format.ByteArray {
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(v)))
 	}
@@ -233,7 +235,7 @@ func (m *model) pages(rng *rand.Rand, rows []row, fn func(p *parquet.Page)) {
 }
 
 // entries reads the entries of a page and checks that the page is consistent.
-func entries(t testing.TB, l *parquet.Leaf, maxDef int, p *parquet.Page, dict *parquet.Dictionary) (out []entry) {
+func entries(t testing.TB, l *meta.Leaf, maxDef int, p *parquet.Page, dict *parquet.Dictionary) (out []entry) {
 	t.Helper()
 	if (p.Def == nil) != (maxDef == 0) || (p.Rep == nil) != (l.MaxRep == 0) ||
 		p.Def != nil && len(p.Def) != p.Values || p.Rep != nil && len(p.Rep) != p.Values {

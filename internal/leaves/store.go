@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 // Store holds rows, numbered from 0. Append must not be concurrent with anything
 // else; the other methods are safe for concurrent use.
 type Store struct {
-	of     []parquet.Leaf
+	of     []meta.Leaf
 	kinds  []kind
 	leaves [][]column // by segment
 	rows   int
@@ -30,7 +30,7 @@ type Store struct {
 
 // New returns an empty store of rows with the given leaves. take, if not nil, is
 // called before memory is allocated; its error is Append's.
-func New(of []parquet.Leaf, take func(bytes int64) error) *Store {
+func New(of []meta.Leaf, take func(bytes int64) error) *Store {
 	return &Store{of: of, kinds: kindsOf(of), leaves: make([][]column, len(of)), take: take}
 }
 

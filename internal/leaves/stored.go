@@ -6,10 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // A block is stored as its number of rows and its leaves. Integers have 4 bytes. A
@@ -83,7 +84,7 @@ func (p *portion) appendTo(dst []byte, k *kind) []byte {
 
 // Parse reads a block that Append wrote. It checks all sizes and levels. The block
 // refers to src.
-func Parse(of []parquet.Leaf, src []byte) (*Block, error) {
+func Parse(of []meta.Leaf, src []byte) (*Block, error) {
 	in := cursor.Cursor{Rest: src}
 	rows := uint64(in.U32())
 	if rows > mostPositions {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // TestParseCorrupt: stored rows that were cut or changed are refused, or are rows
@@ -41,7 +41,7 @@ func TestParseCorrupt(t *testing.T) {
 
 // use reads stored bytes and all rows in them, and reports whether they are stored
 // rows.
-func use(t testing.TB, of []parquet.Leaf, stored []byte) bool {
+func use(t testing.TB, of []meta.Leaf, stored []byte) bool {
 	t.Helper()
 	b, err := leaves.Parse(of, stored)
 	if err != nil {
@@ -70,7 +70,7 @@ func use(t testing.TB, of []parquet.Leaf, stored []byte) bool {
 }
 
 func FuzzParse(f *testing.F) {
-	var shapes [][]parquet.Leaf
+	var shapes [][]meta.Leaf
 	for seed := range uint64(16) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		w := newTable(f, rng, 1+rng.IntN(3), 1+rng.IntN(20))

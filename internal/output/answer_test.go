@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
@@ -41,9 +42,9 @@ var physicalNames = map[string]format.Type{
 }
 
 // schemaOf parses a schema.
-func schemaOf(t testing.TB, text string) []parquet.SchemaElement {
+func schemaOf(t testing.TB, text string) []meta.Element {
 	t.Helper()
-	elements := []parquet.SchemaElement{{Name: "root", NumChildren: thrift.New[int32](0)}}
+	elements := []meta.Element{{Name: "root", NumChildren: thrift.New[int32](0)}}
 	parents := []int{0} // by depth
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -51,7 +52,7 @@ func schemaOf(t testing.TB, text string) []parquet.SchemaElement {
 			continue
 		}
 		depth := strings.IndexFunc(line, func(r rune) bool { return r != ' ' }) / 2
-		var e parquet.SchemaElement
+		var e meta.Element
 		e.RepetitionType = thrift.New(format.FieldRepetitionType(slices.Index([]string{"required", "optional", "repeated"}, words[0])))
 		kind, length, _ := strings.Cut(words[1], ":")
 		if kind == "group" {
@@ -94,7 +95,7 @@ func number(t testing.TB, s string) int32 {
 }
 
 // textOf is the inverse of SchemaOf.
-func textOf(t testing.TB, elements []parquet.SchemaElement) string {
+func textOf(t testing.TB, elements []meta.Element) string {
 	t.Helper()
 	var out strings.Builder
 	at := 1
@@ -150,7 +151,7 @@ func textOf(t testing.TB, elements []parquet.SchemaElement) string {
 }
 
 // emptyFile opens a new Parquet file without rows.
-func emptyFile(t testing.TB, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) *source.File {
+func emptyFile(t testing.TB, schema []meta.Element, orders []format.ColumnOrder, kv []meta.KeyValue) *source.File {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "empty.parquet")
 	w, err := os.Create(name)
@@ -309,7 +310,7 @@ func checkLeaves(t *testing.T, l *pagecopy.PairLayout, out, log *parquet.File, p
 			t.Errorf("%s: leaf %d of the log and %d of the table", to.Dotted, leaf.Log, leaf.Table)
 			continue
 		}
-		var from parquet.Leaf
+		var from meta.Leaf
 		shift := 0
 		if leaf.Log >= 0 {
 			from = log.Leaves[leaf.Log]

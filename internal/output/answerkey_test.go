@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -115,7 +116,7 @@ func checkSharedKey(t *testing.T, log, ids *source.File, values [][2]string, unf
 		return
 	}
 	page, want := &parquet.Page{Values: len(values), Rows: len(values), NonNull: len(values)}, ""
-	plain := func(of *parquet.Leaf, v string) string {
+	plain := func(of *meta.Leaf, v string) string {
 		if of.Width() == 0 {
 			return i32(int32(len(v))) + v
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -40,7 +40,7 @@ func (o Destination) share(a, b Part) bool {
 	if a.pages == nil {
 		return a.Piece.File.StoredSchema() == b.Piece.File.StoredSchema()
 	}
-	_, same := parquet.SameSchema(a.pages.Layout.Schema(), b.pages.Layout.Schema())
+	_, same := adapt.SameSchema(a.pages.Layout.Schema(), b.pages.Layout.Schema())
 	return same
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // compression is that of Parquet files.
@@ -52,6 +52,6 @@ func parseCompression(s string) (compression, error) {
 }
 
 // ofPages is the compression as the writer of pages wants it.
-func (c compression) ofPages() parquet.Compression {
-	return parquet.Compression{Codec: codecs[c.codec].codec, Level: c.level}
+func (c compression) ofPages() enc.Compression {
+	return enc.Compression{Codec: codecs[c.codec].codec, Level: c.level}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -189,7 +189,7 @@ func TestHiveOutputs(t *testing.T) {
 // its path, but not for one with further columns.
 func TestHiveMetadata(t *testing.T) {
 	dir := t.TempDir()
-	kv := []parquet.KeyValue{{Key: "pandas", Value: "{}"}, {Key: "owner", Value: "me"}}
+	kv := []meta.KeyValue{{Key: "pandas", Value: "{}"}, {Key: "owner", Value: "me"}}
 	from := emptyFile(t, schemaOf(t, "required int64 id\n"), nil, kv).Name()
 	to := filepath.Join(dir, "a=1", "x.parquet")
 	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {

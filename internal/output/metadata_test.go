@@ -14,7 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -22,8 +22,8 @@ import (
 const geoMetadata = `{"version":"1.1.0","primary_column":"g","columns":{"g":{"encoding":"WKB"},"h":{"encoding":"WKB","x":[1.50]}}}`
 
 // aLog is metadata as programs write it.
-func aLog() []parquet.KeyValue {
-	return []parquet.KeyValue{
+func aLog() []meta.KeyValue {
+	return []meta.KeyValue{
 		{Key: "owner", Value: "me"},
 		{Key: "pandas", Value: "{}"},
 		{Key: "org.apache.spark.version", Value: "2.4.0"},
@@ -39,7 +39,7 @@ func aLog() []parquet.KeyValue {
 	}
 }
 
-func keyNames(kv []parquet.KeyValue) string {
+func keyNames(kv []meta.KeyValue) string {
 	var keys []string
 	for _, e := range kv {
 		keys = append(keys, e.Key)
@@ -57,7 +57,7 @@ func TestAnswerMetadata(t *testing.T) {
 	)
 	log := emptyFile(t, schemaOf(t, "required int64 k\noptional binary g\noptional binary h\n"), nil, aLog())
 	nullable := emptyFile(t, schemaOf(t, "optional int64 k\noptional binary g\noptional binary h\n"), nil, aLog())
-	ids := emptyFile(t, schemaOf(t, "required int64 k\noptional binary g\n"), nil, []parquet.KeyValue{{Key: "owner", Value: "you"}, {Key: "of ids", Value: ""}})
+	ids := emptyFile(t, schemaOf(t, "required int64 k\noptional binary g\n"), nil, []meta.KeyValue{{Key: "owner", Value: "you"}, {Key: "of ids", Value: ""}})
 	for _, c := range []struct {
 		name      string
 		log       *source.File
@@ -98,7 +98,7 @@ func TestAnswerMetadata(t *testing.T) {
 		})
 	}
 	for _, value := range []string{"", "{}", "[]", `{"columns":{}}`, `{"primary_column":"g"}`, `{"primary_column":"g","columns":[]}`} {
-		if kv := pagecopy.KeptMetadata([]parquet.KeyValue{{Key: "geo", Value: value}}, map[string]bool{"g": true}); len(kv) > 0 {
+		if kv := pagecopy.KeptMetadata([]meta.KeyValue{{Key: "geo", Value: value}}, map[string]bool{"g": true}); len(kv) > 0 {
 			t.Errorf("%q is kept as %v", value, kv)
 		}
 	}
@@ -111,7 +111,7 @@ func TestAnswerKeepsSystems(t *testing.T) {
 	shapes := func(name, crs, value string) *source.File {
 		schema := schemaOf(t, "optional binary "+name+"\n")
 		schema[1].LogicalType = thrift.New(format.LogicalType{Value: &format.GeometryType{CRS: crs}})
-		return emptyFile(t, schema, nil, []parquet.KeyValue{{Key: "crs", Value: value}})
+		return emptyFile(t, schema, nil, []meta.KeyValue{{Key: "crs", Value: value}})
 	}
 	for _, c := range []struct {
 		log, ids  *source.File
@@ -166,7 +166,7 @@ func TestAnswerStoresTypes(t *testing.T) {
 		return openBytes(t, out.Bytes())
 	}
 	plain := func(f *source.File) *source.File { // the same without a stored schema
-		var kv []parquet.KeyValue
+		var kv []meta.KeyValue
 		for _, e := range f.Parquet().File().Metadata.KeyValueMetadata {
 			if e.Key != arrowparquet.SchemaKey {
 				kv = append(kv, e)

@@ -7,11 +7,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // pin returns the schema of a file.
 func pin(f *parquet.File) (*dataset.PinnedSchema, error) {
-	m := parquet.FileMetaData{Schema: f.Metadata.Schema, RowGroups: []parquet.RowGroupMeta{}}
+	m := meta.Footer{Schema: f.Metadata.Schema, RowGroups: []meta.RowGroup{}}
 	b, err := m.Encode()
 	if err != nil {
 		return nil, fmt.Errorf("%s: encoding the schema: %w", f.Name, err)
@@ -20,7 +21,7 @@ func pin(f *parquet.File) (*dataset.PinnedSchema, error) {
 }
 
 // pinnedElements returns the schema, or the given columns of it; nil means all.
-func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]parquet.SchemaElement, error) {
+func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]meta.Element, error) {
 	file, err := parquet.OpenFooter(p.Footer, p.Name)
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]parquet.Schema
 	}
 	var at []int
 	for _, name := range columns {
-		has := func(n *parquet.Node) bool { return n.Name == name }
+		has := func(n *meta.Node) bool { return n.Name == name }
 		i := slices.IndexFunc(file.Root.Children, has)
 		if i < 0 {
 			return nil, fault.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none").

@@ -27,6 +27,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -239,14 +240,14 @@ func TestTableColumnsDiffer(t *testing.T) {
 // with an annotation that is not known.
 func unfamiliar(t testing.TB, path string) string {
 	t.Helper()
-	element := func(name string, of format.Type) parquet.SchemaElement {
-		return parquet.SchemaElement{Name: name, Type: thrift.New(of), RepetitionType: thrift.New(format.Required)}
+	element := func(name string, of format.Type) meta.Element {
+		return meta.Element{Name: name, Type: thrift.New(of), RepetitionType: thrift.New(format.Required)}
 	}
 	odd := element("odd", format.ByteArray)
 	if err := odd.SetAnnotation([]byte{0x0c, 0x7e, 0x00, 0x00}); err != nil { // field 63 of the union
 		t.Fatal(err)
 	}
-	schema := []parquet.SchemaElement{
+	schema := []meta.Element{
 		{Name: "root", NumChildren: thrift.New(int32(3))}, element("id", format.Int64), element("t", format.Int96), odd,
 	}
 	var b bytes.Buffer

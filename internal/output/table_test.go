@@ -25,6 +25,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -33,7 +34,7 @@ import (
 
 // leafRows renders the entries of each row of a leaf.
 type leafRows struct {
-	leaf *parquet.Leaf
+	leaf *meta.Leaf
 	rows []string
 }
 
@@ -90,7 +91,7 @@ func directly(t testing.TB, c *tables.Columns, files []*source.File, keep func(f
 	var out []string
 	for _, f := range files {
 		src, file := c.Sources[f], f.Parquet().File()
-		shapes := make([]map[int]parquet.Shape, f.NumGroups())
+		shapes := make([]map[int]meta.Shape, f.NumGroups())
 		if src.Leaves == nil {
 			t.Fatalf("%s: pages are not read", f.Name())
 		}
@@ -112,7 +113,7 @@ func directly(t testing.TB, c *tables.Columns, files []*source.File, keep func(f
 				}
 				chunk.Close()
 				if shapes[g] == nil {
-					shapes[g] = map[int]parquet.Shape{}
+					shapes[g] = map[int]meta.Shape{}
 				}
 				shapes[g][leaf] = chunk.Shape()
 			}

@@ -14,6 +14,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -49,7 +51,7 @@ func (o Destination) CheckSchemas(ctx context.Context, opts keyscan.Options, log
 
 // unified is the schema of all Parquet files of an output.
 type unified struct {
-	schema []parquet.SchemaElement
+	schema []meta.Element
 	// stored: all files of the log have the same Arrow schema in their metadata.
 	stored bool
 }
@@ -74,9 +76,9 @@ func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []
 
 // projection returns the schema with the leaves of f that become its leaves, -1
 // where f has none, and the adapter that converts them.
-func (u *unified) projection(f *parquet.File) (parquet.Projection, *parquet.Adapter, error) {
+func (u *unified) projection(f *parquet.File) (parquet.Projection, *adapt.Conversion, error) {
 	p := parquet.Projection{Schema: u.schema}
-	adapt, err := parquet.NewAdapter(f, u.schema)
+	adapt, err := adapt.New(f, u.schema)
 	if err != nil {
 		return p, nil, err
 	}
@@ -89,7 +91,7 @@ func (u *unified) projection(f *parquet.File) (parquet.Projection, *parquet.Adap
 // describedBy reports whether other programs' descriptions of f's columns hold for
 // the schema and the rows of all files.
 func (u *unified) describedBy(f *parquet.File) bool {
-	_, same := parquet.SameSchema(u.schema, f.Metadata.Schema)
+	_, same := adapt.SameSchema(u.schema, f.Metadata.Schema)
 	return same && u.stored && len(f.Root.Children) == f.StoredColumns()
 }
 
@@ -102,7 +104,7 @@ func projectionOf(opts *keyscan.Options, f *source.File) (parquet.Projection, er
 	return f.Parquet().File().Project(columns), nil
 }
 
-func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]parquet.SchemaElement, error) {
+func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
 	if !o.pagesFit() {
 		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
 			WithHint("write Parquet, or one output for each schema")
@@ -130,7 +132,7 @@ func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]parque
 		return nil, err
 	}
 	if opts.Pinned == nil {
-		return parquet.Union(files, columns)
+		return adapt.Union(files, columns)
 	}
 	schema, err := pinnedElements(opts.Pinned, columns)
 	if err != nil {
@@ -138,9 +140,9 @@ func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]parque
 	}
 	for _, f := range files {
 		if opts.Columns == nil {
-			err = parquet.Covers(schema, f, mirrored)
+			err = adapt.Covers(schema, f, mirrored)
 		} else {
-			_, err = parquet.NewAdapter(f, schema)
+			_, err = adapt.New(f, schema)
 		}
 		if err != nil {
 			return nil, err
@@ -213,7 +215,7 @@ func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 			if err := errors.Join(errA, errB); err != nil {
 				return err
 			}
-			if diff, same := parquet.SameSchema(a.Schema, b.Schema); !same {
+			if diff, same := adapt.SameSchema(a.Schema, b.Schema); !same {
 				return differs("that of "+first.Name()+", the first", diff)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -61,7 +63,7 @@ func (o Destination) newPageSource(s *keyscan.Scanner, pairs *pagecopy.Pairs, pi
 	src := &pagecopy.Source{Piece: piece, Sink: new(pagecopy.Relay), Most: pagecopy.GroupBytes}
 	proj, reshaped, err := parquet.Projection{}, false, error(nil)
 	if all != nil {
-		var adapt *parquet.Adapter
+		var adapt *adapt.Conversion
 		if proj, adapt, err = all.projection(f); err != nil {
 			return nil, err
 		}
@@ -98,7 +100,7 @@ func (o Destination) newPairSource(pairs *pagecopy.Pairs, piece source.Piece, li
 }
 
 // openLayout begins the Parquet file of a source.
-func (o Destination) openLayout(src *pagecopy.Source, schema []parquet.SchemaElement, orders []format.ColumnOrder, kv []parquet.KeyValue) error {
+func (o Destination) openLayout(src *pagecopy.Source, schema []meta.Element, orders []format.ColumnOrder, kv []meta.KeyValue) error {
 	src.Measure()
 	compression, err := o.compression(src.Piece.File)
 	if err != nil {
@@ -142,12 +144,12 @@ func (w pageWriter) Abort() {} // it holds nothing but memory
 
 // keyValues returns the metadata of an output that keeps the given entries of its
 // input.
-func (o Destination) keyValues(kept []parquet.KeyValue) []parquet.KeyValue {
+func (o Destination) keyValues(kept []meta.KeyValue) []meta.KeyValue {
 	kept = slices.Clip(kept)
 	md := o.metadata()
 	for _, k := range pagecopy.OwnKeys {
 		if v, ok := md[k]; ok {
-			kept = append(kept, parquet.KeyValue{Key: k, Value: v})
+			kept = append(kept, meta.KeyValue{Key: k, Value: v})
 		}
 	}
 	return kept

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -17,12 +18,12 @@ type rangeJob struct {
 	tasks.Range
 	source *Source
 	within *inputGroup
-	rows   *selection            // that go to the output; nil: not known yet
-	group  *Group                // output row group of its rows, once decided
-	bytes  int64                 // of its rows, uncompressed, estimated
-	number int64                 // its number among the group's jobs
-	taken  []bool                // leaf tasks begun, by position in source.leaves
-	shapes map[int]parquet.Shape // of the file's leaves that were copied, by leaf number
+	rows   *selection         // that go to the output; nil: not known yet
+	group  *Group             // output row group of its rows, once decided
+	bytes  int64              // of its rows, uncompressed, estimated
+	number int64              // its number among the group's jobs
+	taken  []bool             // leaf tasks begun, by position in source.leaves
+	shapes map[int]meta.Shape // of the file's leaves that were copied, by leaf number
 	begun  int
 	done   int
 
@@ -32,7 +33,7 @@ type rangeJob struct {
 }
 
 func newRangeJob(src *Source, in *inputGroup, r tasks.Range) *rangeJob {
-	return &rangeJob{Range: r, source: src, within: in, taken: make([]bool, len(src.Leaves)), shapes: map[int]parquet.Shape{}}
+	return &rangeJob{Range: r, source: src, within: in, taken: make([]bool, len(src.Leaves)), shapes: map[int]meta.Shape{}}
 }
 
 // waits reports whether the job's rows are known, and it is not, because of other jobs

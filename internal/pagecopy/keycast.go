@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
@@ -21,8 +22,8 @@ import (
 // keyCast converts keys of a table to the type of the log's key column, which has both
 // in an output with [Pairs].KeepTable.
 type keyCast struct {
-	From   *parquet.Leaf
-	To     *parquet.Leaf
+	From   *meta.Leaf
+	To     *meta.Leaf
 	value  castValue
 	misfit error
 }
@@ -100,8 +101,8 @@ func (k *keyCast) appendPlain(dst []byte, p *parquet.Page) ([]byte, error) {
 // castOf returns the conversion between two leaves, which are the given types in
 // Arrow. It is nil if values stay as they are. ok is false if values of one type are
 // not simply those of the other.
-func castOf(from, to *parquet.Leaf, fromType, toType arrow.DataType) (value castValue, ok bool) {
-	if from.Logical.Kind == parquet.Null { // it has no values
+func castOf(from, to *meta.Leaf, fromType, toType arrow.DataType) (value castValue, ok bool) {
+	if from.Logical.Kind == meta.Null { // it has no values
 		return nil, true
 	}
 	a, errA := keys.ClassOf(fromType)
@@ -133,9 +134,9 @@ func castOf(from, to *parquet.Leaf, fromType, toType arrow.DataType) (value cast
 }
 
 // integerOf returns the width and the sign of a leaf's integers.
-func integerOf(l *parquet.Leaf) (bits int, signed bool) {
+func integerOf(l *meta.Leaf) (bits int, signed bool) {
 	switch {
-	case l.Logical.Kind == parquet.Int:
+	case l.Logical.Kind == meta.Int:
 		return l.Logical.BitWidth, l.Logical.Signed
 	case l.Type == format.Int32:
 		return 32, true
@@ -143,7 +144,7 @@ func integerOf(l *parquet.Leaf) (bits int, signed bool) {
 	return 64, true
 }
 
-func castInteger(from, to *parquet.Leaf) castValue {
+func castInteger(from, to *meta.Leaf) castValue {
 	bits, signed := integerOf(to)
 	low, high := int64(0), int64(math.MaxInt64)
 	if signed {
@@ -177,7 +178,7 @@ func loadInteger(v []byte, unsigned bool) int64 {
 }
 
 // storeInteger appends an INT32 or INT64.
-func storeInteger(dst []byte, to *parquet.Leaf, x int64) []byte {
+func storeInteger(dst []byte, to *meta.Leaf, x int64) []byte {
 	if to.Type == format.Int32 {
 		return binary.LittleEndian.AppendUint32(dst, uint32(x))
 	}
@@ -185,7 +186,7 @@ func storeInteger(dst []byte, to *parquet.Leaf, x int64) []byte {
 }
 
 // castText is the cast between strings and binaries. Only the former must be UTF-8.
-func castText(from, to *parquet.Leaf) castValue {
+func castText(from, to *meta.Leaf) castValue {
 	if !isText(to) || isText(from) {
 		return nil
 	}
@@ -193,15 +194,15 @@ func castText(from, to *parquet.Leaf) castValue {
 }
 
 // isText reports whether a leaf holds UTF-8.
-func isText(l *parquet.Leaf) bool {
+func isText(l *meta.Leaf) bool {
 	switch l.Logical.Kind {
-	case parquet.String, parquet.Enum, parquet.JSON:
+	case meta.String, meta.Enum, meta.JSON:
 		return true
 	}
 	return false
 }
 
-func castFloat(from, to *parquet.Leaf) (castValue, bool) {
+func castFloat(from, to *meta.Leaf) (castValue, bool) {
 	switch {
 	case from.Type == format.Float && to.Type == format.Double:
 		return func(dst, v []byte) ([]byte, bool) {
@@ -218,7 +219,7 @@ func castFloat(from, to *parquet.Leaf) (castValue, bool) {
 }
 
 // castTime is the cast between units of times or timestamps.
-func castTime(from, to *parquet.Leaf) castValue {
+func castTime(from, to *meta.Leaf) castValue {
 	times, over := int64(1), int64(1)
 	for u := from.Logical.Unit; u < to.Logical.Unit; u++ {
 		times *= 1000
@@ -239,7 +240,7 @@ func castTime(from, to *parquet.Leaf) castValue {
 }
 
 // castDecimal is the cast between decimals of one scale, to those of no fewer digits.
-func castDecimal(from, to *parquet.Leaf) (castValue, bool) {
+func castDecimal(from, to *meta.Leaf) (castValue, bool) {
 	if from.Logical.Scale != to.Logical.Scale || from.Logical.Precision > to.Logical.Precision {
 		return nil, false
 	}

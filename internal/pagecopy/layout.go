@@ -11,6 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -22,20 +24,20 @@ type PairLayout struct {
 	log     *arrow.Schema // of the file; files share it with their schema and metadata
 	columns []PairColumn
 
-	Schema []parquet.SchemaElement
+	Schema []meta.Element
 	Orders []format.ColumnOrder
-	Leaves []pairLeaf         // one per leaf of schema
-	Arrow  *arrow.Schema      // the columns as records would have them
-	Kept   []parquet.KeyValue // metadata, other than what the output says of itself
+	Leaves []pairLeaf      // one per leaf of schema
+	Arrow  *arrow.Schema   // the columns as records would have them
+	Kept   []meta.KeyValue // metadata, other than what the output says of itself
 }
 
 // pairLeaf is the source of a leaf of the output: a leaf of the log file or of the
 // table.
 type pairLeaf struct {
-	Log   int                 // leaf of the file; -1: none
-	Adapt *parquet.LeafSource // of a leaf of the file: changes levels; nil: pages stay as they are
-	Table int                 // leaf of the table; -1: none
-	As    leaves.Shape        // of a leaf of the table
+	Log   int               // leaf of the file; -1: none
+	Adapt *adapt.LeafSource // of a leaf of the file: changes levels; nil: pages stay as they are
+	Table int               // leaf of the table; -1: none
+	As    leaves.Shape      // of a leaf of the table
 	Rest  restLeaf
 }
 
@@ -50,7 +52,7 @@ func NewPairLayout(f *source.File, p *Pairs, like *PairLayout) (*PairLayout, err
 	}
 	a := pairPlan{f: f, p: p, from: f.Parquet().File()}
 	a.log, a.columns = f.Schema(), columns
-	a.Schema = []parquet.SchemaElement{a.from.Metadata.Schema[0]}
+	a.Schema = []meta.Element{a.from.Metadata.Schema[0]}
 	a.Schema[0].NumChildren = thrift.New(int32(len(a.columns)))
 	a.changed = len(a.columns) != f.StoredColumns()
 	a.own = a.from.Project(nil)
@@ -86,7 +88,7 @@ func (l *PairLayout) of(f *parquet.File) *PairLayout {
 	own.Leaves = slices.Clone(l.Leaves)
 	for i, leaf := range own.Leaves {
 		if leaf.Adapt != nil {
-			own.Leaves[i].Adapt = f.Optional(leaf.Log)
+			own.Leaves[i].Adapt = adapt.Optional(f, leaf.Log)
 		}
 	}
 	return &own
@@ -120,7 +122,7 @@ func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
 	for l := span.Leaf; l < span.EndLeaf; l++ {
 		leaf := pairLeaf{Log: l, Table: -1, Rest: restLeaf{Table: -1}}
 		if raised {
-			leaf.Adapt = a.from.Optional(l)
+			leaf.Adapt = adapt.Optional(a.from, l)
 		}
 		a.Leaves = append(a.Leaves, leaf)
 	}
@@ -180,7 +182,7 @@ func cannotBeNull(column, side string) error {
 
 // complete checks the schema and sets the metadata.
 func (a *pairPlan) complete() error {
-	of, err := parquet.LeavesOf(a.Schema)
+	of, err := meta.LeavesOf(a.Schema)
 	if err != nil {
 		return err
 	}
@@ -229,7 +231,7 @@ func (a *pairPlan) keepMetadata() error {
 		md = a.f.Parquet().StoredMetadata()
 	}
 	encoded, err := arrowparquet.StoreFields(list, KeptMetadata(md, names))
-	a.Kept = append(a.Kept, parquet.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
+	a.Kept = append(a.Kept, meta.KeyValue{Key: arrowparquet.SchemaKey, Value: encoded})
 	return err
 }
 

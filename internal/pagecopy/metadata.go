@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -21,7 +21,7 @@ var OwnKeys = []string{source.MetaResult, source.MetaFilter, source.MetaRun, sou
 // columns are the top-level columns of the file that the output has; nil: its columns
 // are exactly the file's. Entries about values, such as the calendar of Spark's dates,
 // always hold.
-func KeptMetadata(entries []parquet.KeyValue, columns map[string]bool) (kept []parquet.KeyValue) {
+func KeptMetadata(entries []meta.KeyValue, columns map[string]bool) (kept []meta.KeyValue) {
 	for _, e := range entries {
 		switch {
 		case slices.Contains(OwnKeys, e.Key): // the input is itself an output
@@ -70,7 +70,7 @@ func geoColumns(value string, has map[string]bool) (_ string, ok bool) {
 }
 
 // TopLevel returns the names of a schema's top-level columns.
-func TopLevel(schema []parquet.SchemaElement) map[string]bool {
+func TopLevel(schema []meta.Element) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range tables.SpansOf(schema) {
 		names[schema[s.Element].Name] = true
@@ -94,9 +94,9 @@ func (a *pairPlan) keepSystems() {
 		}
 		to := name
 		for {
-			at := slices.IndexFunc(a.Kept, func(o parquet.KeyValue) bool { return o.Key == to })
+			at := slices.IndexFunc(a.Kept, func(o meta.KeyValue) bool { return o.Key == to })
 			if at < 0 {
-				a.Kept = append(a.Kept, parquet.KeyValue{Key: to, Value: value})
+				a.Kept = append(a.Kept, meta.KeyValue{Key: to, Value: value})
 			}
 			if at < 0 || a.Kept[at].Value == value {
 				break
@@ -110,7 +110,7 @@ func (a *pairPlan) keepSystems() {
 }
 
 // CrsOf returns the coordinate reference system of a column of shapes, else "".
-func CrsOf(e *parquet.SchemaElement) string {
+func CrsOf(e *meta.Element) string {
 	switch t := e.LogicalType.V.Value.(type) {
 	case *format.GeometryType:
 		return t.CRS
@@ -120,7 +120,7 @@ func CrsOf(e *parquet.SchemaElement) string {
 	return ""
 }
 
-func setCRS(e *parquet.SchemaElement, crs string) {
+func setCRS(e *meta.Element, crs string) {
 	var v format.LogicalTypeValue = &format.GeometryType{CRS: crs}
 	if t, ok := e.LogicalType.V.Value.(*format.GeographyType); ok {
 		v = &format.GeographyType{CRS: crs, Algorithm: t.Algorithm}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -17,12 +18,12 @@ type Source struct {
 	Number int // among the sources that are read together
 	Part   int // of the output
 	Piece  source.Piece
-	Leaves []int                 // of the file, in the output's order; -1: the file lacks it
-	Adapt  []*parquet.LeafSource // converts them to the output's schema; nil: not needed
-	Pairs  *PairLayout           // of a scan with Pairs, else nil
-	Own    bool                  // the output's file has no other source
-	Most   int64                 // bytes of a row group of the output, uncompressed, as estimated from the footers
-	order  []int                 // positions in leaves, largest first
+	Leaves []int               // of the file, in the output's order; -1: the file lacks it
+	Adapt  []*adapt.LeafSource // converts them to the output's schema; nil: not needed
+	Pairs  *PairLayout         // of a scan with Pairs, else nil
+	Own    bool                // the output's file has no other source
+	Most   int64               // bytes of a row group of the output, uncompressed, as estimated from the footers
+	order  []int               // positions in leaves, largest first
 	Layout *parquet.Writer
 	Sink   *Relay
 }
@@ -113,10 +114,10 @@ func (p *Source) ownGroup(group int) bool {
 
 // leafPages are the pages of one leaf of a job, in the output's form.
 type leafPages struct {
-	chunk  *parquet.Chunk       // nil: the file lacks the leaf
-	adapt  *parquet.LeafAdapter // nil: pages stay as they are
-	repeat *parquet.Repeater    // nil: each row stands once
-	rows   int                  // without a chunk: rows left
+	chunk  *parquet.Chunk    // nil: the file lacks the leaf
+	adapt  *adapt.Pages      // nil: pages stay as they are
+	repeat *parquet.Repeater // nil: each row stands once
+	rows   int               // without a chunk: rows left
 }
 
 // nullRows is the maximum number of rows in a page of NULLs.

@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -134,7 +135,7 @@ func (w *worker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(
 	defer source.Recovered(f, s.Range.Group, &err)
 	defer w.buf.Rest()
 	l := s.group.Leaves[i]
-	var shape parquet.Shape
+	var shape meta.Shape
 	whole, err := w.decideWhole(ctx, s, i, l)
 	if err != nil {
 		return nil, f.Unless(err)

@@ -19,9 +19,12 @@ import (
 	arrowparquet "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
 	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // The oracle: arrow/go writes the rows of a file under the union's schema; its
@@ -60,7 +63,7 @@ func writeArrow(t testing.TB, name string, schema *arrow.Schema, rows []string, 
 // entries is the contents of a column chunk, one text per entry.
 type entries []string
 
-func (e *entries) add(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf) {
+func (e *entries) add(p *parquet.Page, dict *parquet.Dictionary, l *meta.Leaf) {
 	value := 0
 	for i := range p.Values {
 		var rep, def uint8
@@ -79,7 +82,7 @@ func (e *entries) add(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf
 	}
 }
 
-func plainValue(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf, i int) []byte {
+func plainValue(p *parquet.Page, dict *parquet.Dictionary, l *meta.Leaf, i int) []byte {
 	if l.Type == format.ByteArray {
 		return p.Bytes(i, dict)
 	}
@@ -95,9 +98,9 @@ func plainValue(p *parquet.Page, dict *parquet.Dictionary, l *parquet.Leaf, i in
 }
 
 // chunkEntries reads a chunk, or its selected rows, through s if that is not nil.
-func chunkEntries(t testing.TB, f *parquet.File, g, leaf int, selected []uint32, s *parquet.LeafSource, l *parquet.Leaf) (e entries) {
+func chunkEntries(t testing.TB, f *parquet.File, g, leaf int, selected []uint32, s *adapt.LeafSource, l *meta.Leaf) (e entries) {
 	t.Helper()
-	var pages *parquet.LeafAdapter
+	var pages *adapt.Pages
 	if s != nil {
 		if pages = s.Pages(g); s.Missing {
 			n := int(f.RowGroups[g].Rows)
@@ -191,7 +194,7 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 				all = append(all, more)
 				files = append(files, writeArrow(t, fmt.Sprintf("%d.parquet", i), s, more, options...))
 			}
-			got, err := parquet.Union(files, nil)
+			got, err := adapt.Union(files, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +203,7 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 			for i := range want.Metadata.Schema {
 				want.Metadata.Schema[i].FieldID.Reset()
 			}
-			if diff, same := parquet.SameSchema(got, want.Metadata.Schema); !same {
+			if diff, same := adapt.SameSchema(got, want.Metadata.Schema); !same {
 				t.Fatal(diff)
 			}
 			for i, f := range files {
@@ -210,8 +213,8 @@ func TestAdaptedFilesAgainstArrow(t *testing.T) {
 	}
 }
 
-func compareWithArrow(t *testing.T, f *parquet.File, schema []parquet.SchemaElement, oracle *parquet.File) {
-	a, err := parquet.NewAdapter(f, schema)
+func compareWithArrow(t *testing.T, f *parquet.File, schema []meta.Element, oracle *parquet.File) {
+	a, err := adapt.New(f, schema)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +242,7 @@ func TestUnionOfOneSchema(t *testing.T) {
 		if err != nil {
 			return
 		}
-		twice, err := parquet.Union([]*parquet.File{f, f}, nil)
+		twice, err := adapt.Union([]*parquet.File{f, f}, nil)
 		if errors.Is(err, fault.ErrUnsupported) { // two columns with one name, or unknown annotations
 			t.Log(err)
 			return
@@ -248,13 +251,13 @@ func TestUnionOfOneSchema(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if diff, same := parquet.SameSchema(twice, f.Metadata.Schema); !same {
+		if diff, same := adapt.SameSchema(twice, f.Metadata.Schema); !same {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if err := parquet.Covers(twice, f, nil); err != nil {
+		if err := adapt.Covers(twice, f, nil); err != nil {
 			t.Error(err)
 		}
-		a, err := parquet.NewAdapter(f, twice)
+		a, err := adapt.New(f, twice)
 		if err != nil {
 			t.Fatal(err)
 		}

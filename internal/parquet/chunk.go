@@ -11,12 +11,12 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 const (
-	// MaxPageSize is the largest supported page, decompressed, in bytes.
-	MaxPageSize = 256 << 20
 	// MaxPageValues is the largest number of values in a page, including NULLs.
 	MaxPageValues = 1 << 26
 
@@ -40,7 +40,7 @@ type Buffers struct {
 	indices []uint32
 	entries []uint32 // entries of selected rows in the page
 	values  []uint32 // values among those entries
-	codec   decompressor
+	codec   enc.Decompressor
 
 	charged int64 // bytes claimed for all of these
 	own     Claim // charged if shared is nil
@@ -56,7 +56,7 @@ func (b *Buffers) ChargeTo(c *Claim) { b.shared = c }
 // Close frees the memory of the decoders and of large pages. The Buffers may be
 // used again.
 func (b *Buffers) Close() {
-	b.codec.close()
+	b.codec.Close()
 	b.Rest()
 }
 
@@ -64,8 +64,8 @@ func (b *Buffers) Close() {
 // several Chunks of one File may be used concurrently.
 type Chunk struct {
 	f    *File
-	leaf *Leaf
-	md   *ColumnMetaData
+	leaf *meta.Leaf
+	md   *meta.ColumnMetaData
 	at   fault.At
 
 	pos, end int64
@@ -99,7 +99,7 @@ type Chunk struct {
 	stored  StoredPage
 	sealed  sealed
 	claims  *claims // read with the first undecoded page
-	shape   Shape
+	shape   meta.Shape
 	buf     *Buffers
 
 	ahead       *Ahead // of a file over a network: the announced ranges
@@ -123,9 +123,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 		pos: start, end: start + md.TotalCompressedSize, passed: start,
 		wanted: f.RowGroups[rowGroup].Rows, buf: buf,
 	}
-	if n := len(c.leaf.shared); n > 0 {
-		c.shape = make(Shape, n)
-	}
+	c.shape = f.NewShape(leaf)
 	if buf.shared == nil {
 		buf.Rest()
 		buf.own.room = f.room
@@ -134,7 +132,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	buf.ahead = nil
 	buf.use(f)
 	buf.window = buf.window[:0]
-	if f.Metadata.shortChunks() && !f.Constant(leaf) {
+	if f.Metadata.ShortChunks() && !f.Constant(leaf) {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
 	}
 	return c
@@ -380,21 +378,21 @@ func (c *Chunk) peek(n int64) ([]byte, error) {
 
 // readHeader reads the page header at c.pos and moves past it. offset is the
 // header's position.
-func (c *Chunk) readHeader() (*pageHeader, int64, error) {
+func (c *Chunk) readHeader() (*meta.PageHeader, int64, error) {
 	for size := c.headerAhead(); ; size *= 8 {
 		b, err := c.peek(size)
 		if err != nil {
 			return nil, 0, err
 		}
-		h := new(pageHeader)
-		n, err := decodeThrift(b, h)
+		h := new(meta.PageHeader)
+		n, err := meta.Decode(b, h)
 		if err == nil {
 			offset := c.pos
 			c.pos += int64(n)
 			return h, offset, nil
 		}
 		switch {
-		case !errors.Is(err, errThriftShort):
+		case !errors.Is(err, meta.ErrShort):
 			return nil, 0, c.headerFault(err)
 		case int64(len(b)) < size && c.further():
 			size /= 8
@@ -414,7 +412,7 @@ func (c *Chunk) headerFault(err error) error {
 }
 
 // checkSizes checks the sizes in a page's header.
-func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
+func (c *Chunk) checkSizes(h *meta.PageHeader) (at fault.At, err error) {
 	at = c.at
 	if h.Type != format.DictionaryPage {
 		at.Page = c.pages + 1
@@ -425,8 +423,8 @@ func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
 		return at, fault.Corrupt(at, "negative page sizes")
 	case stored > c.end-c.pos:
 		return at, fault.Corrupt(at, "a page of %d bytes, which does not fit into the column chunk", stored)
-	case size > MaxPageSize || stored > MaxPageSize:
-		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", show.Size(stored), show.Size(size), show.Size(MaxPageSize)).
+	case size > enc.MaxPageSize || stored > enc.MaxPageSize:
+		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", show.Size(stored), show.Size(size), show.Size(enc.MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	return at, nil
@@ -434,7 +432,7 @@ func (c *Chunk) checkSizes(h *pageHeader) (at fault.At, err error) {
 
 // readBody checks the header's sizes, reads the page's stored bytes and verifies
 // their checksum.
-func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
+func (c *Chunk) readBody(h *meta.PageHeader) ([]byte, error) {
 	at, err := c.checkSizes(h)
 	if err != nil {
 		return nil, err
@@ -460,7 +458,7 @@ func (c *Chunk) readBody(h *pageHeader) ([]byte, error) {
 	return body, nil
 }
 
-func wrongCRC(at fault.At, h *pageHeader, got uint32) error {
+func wrongCRC(at fault.At, h *meta.PageHeader, got uint32) error {
 	return fault.Corrupt(at, "the page's checksum").Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 }
 
@@ -468,12 +466,12 @@ func wrongCRC(at fault.At, h *pageHeader, got uint32) error {
 // bytes.
 func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 	codec := c.md.Codec
-	if !plausible(codec, int64(len(src)), size) {
+	if !enc.Plausible(codec, int64(len(src)), size) {
 		return nil, c.corrupt(nil, "%d bytes cannot decompress to %d", len(src), size)
 	}
-	out, err := c.buf.codec.decompress(codec, c.buf.raw, src, int(size))
+	out, err := c.buf.codec.Decompress(codec, c.buf.raw, src, int(size))
 	switch {
-	case errors.Is(err, errCodec):
+	case errors.Is(err, enc.ErrCodec):
 		return nil, fault.Unsupported(c.here(), "compression codec %v", codec).
 			WithHint("write the file again with snappy, zstd, gzip, brotli or lz4")
 	case err != nil:
@@ -487,7 +485,7 @@ func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 
 // checkDictionary checks the header of a dictionary page. again means that the
 // chunk had one before.
-func (c *Chunk) checkDictionary(h *pageHeader, again bool) error {
+func (c *Chunk) checkDictionary(h *meta.PageHeader, again bool) error {
 	dh := &h.DictionaryPageHeader.V
 	switch {
 	case !h.DictionaryPageHeader.Valid || dh.NumValues < 0:
@@ -505,7 +503,7 @@ func (c *Chunk) checkDictionary(h *pageHeader, again bool) error {
 }
 
 // dictionary decodes the dictionary page.
-func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
+func (c *Chunk) dictionary(h *meta.PageHeader, body []byte) error {
 	if err := c.checkDictionary(h, c.dict != nil); err != nil {
 		return err
 	}
@@ -514,9 +512,9 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 		return err
 	}
 	n := int(h.DictionaryPageHeader.V.NumValues)
-	plain, tail, err := plainValues(c.leaf, data, n)
+	plain, tail, err := enc.CheckPlain(c.leaf.Type, c.leaf.Width(), data, n)
 	if err == nil && tail > 0 {
-		err = errTrailing
+		err = enc.ErrTrailing
 	}
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: c.at, What: "the dictionary's values do not decode", Err: err}
@@ -537,7 +535,7 @@ func (c *Chunk) dictionary(h *pageHeader, body []byte) error {
 // byteArrayOffsets returns the start of each of n checked values, after its length,
 // and where another one would start. It uses buf's memory if it is large enough.
 func byteArrayOffsets(buf []uint32, plain []byte, n int) []uint32 {
-	offsets := growIndices(buf, n+1)
+	offsets := enc.Reuse(buf, n+1)
 	pos := uint32(4)
 	for i := range n {
 		offsets[i] = pos

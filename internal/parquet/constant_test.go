@@ -10,12 +10,15 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // constantsOf returns a string, a NULL and a boolean.
 func constantsOf(text string) []Constant {
-	element := func(name string, t format.Type) SchemaElement {
-		return SchemaElement{Name: name, Type: thrift.New(t), RepetitionType: thrift.New(format.Optional)}
+	element := func(name string, t format.Type) meta.Element {
+		return meta.Element{Name: name, Type: thrift.New(t), RepetitionType: thrift.New(format.Optional)}
 	}
 	s := element("s", format.ByteArray)
 	s.LogicalType = thrift.New(format.LogicalType{Value: new(format.StringType)})
@@ -79,7 +82,7 @@ func TestConstants(t *testing.T) {
 	unmap()
 	for _, codec := range []format.CompressionCodec{format.Uncompressed, format.Zstd} {
 		var n copies
-		out, err := copyWhole(f, WriterOptions{Compression: Compression{Codec: codec}}, &n)
+		out, err := copyWhole(f, WriterOptions{Compression: enc.Compression{Codec: codec}}, &n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +96,7 @@ func TestConstants(t *testing.T) {
 		if s := g.Metadata.RowGroups[1].Columns[1].MetaData.Statistics; string(s.MinValue.V) != "NO" || s.NullCount.V != 0 {
 			t.Errorf("%v: statistics %+v", codec, s)
 		}
-		if leaves := g.Leaves; len(leaves) != 4 || leaves[1].Logical.Kind != String {
+		if leaves := g.Leaves; len(leaves) != 4 || leaves[1].Logical.Kind != meta.String {
 			t.Errorf("%v: leaves %+v", codec, leaves)
 		}
 	}

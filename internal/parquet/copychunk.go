@@ -7,6 +7,10 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Bytes that are read at a time to check a chunk, and to copy it. Many chunks may be
@@ -35,9 +39,9 @@ func (w *Writer) MayCopy(f *File, rowGroup, from, to int) (why string) {
 		return "the output's column has another type"
 	case a.MaxDef != b.MaxDef || a.MaxRep != b.MaxRep:
 		return "the output's column has other levels"
-	case f.Metadata.shortChunks():
+	case f.Metadata.ShortChunks():
 		return "its writer understated the sizes of chunks"
-	case f.Metadata.padsPages():
+	case f.Metadata.PadsPages():
 		return "its writer pads pages"
 	}
 	return ""
@@ -268,7 +272,7 @@ type pageFacts struct {
 // checked without decompressing the page. why says why a copy of the stored page
 // may mean something else to other readers, or be harder to read for them. byDict
 // means that the chunk has a dictionary.
-func (c *Chunk) facts(h *pageHeader, byDict bool) (p pageFacts, why string, err error) {
+func (c *Chunk) facts(h *meta.PageHeader, byDict bool) (p pageFacts, why string, err error) {
 	if h.Type == format.DataPageV2 {
 		p, why, err = c.factsV2(h)
 	} else {
@@ -280,7 +284,7 @@ func (c *Chunk) facts(h *pageHeader, byDict bool) (p pageFacts, why string, err 
 		why = "it has a page without values"
 	case isCoded(p.encoding) && !byDict:
 		why = "it has dictionary indices and no dictionary"
-	case p.encoding == format.DeltaByteArray && c.f.Metadata.sharedDeltas():
+	case p.encoding == format.DeltaByteArray && c.f.Metadata.SharedDeltas():
 		why = "its pages depend on each other"
 	default:
 		why = c.sizeDoubt(h, p)
@@ -296,7 +300,7 @@ func (c *Chunk) facts(h *pageHeader, byDict bool) (p pageFacts, why string, err 
 	return p, why, err
 }
 
-func (c *Chunk) factsV1(h *pageHeader) (p pageFacts, why string, err error) {
+func (c *Chunk) factsV1(h *meta.PageHeader) (p pageFacts, why string, err error) {
 	if !h.DataPageHeader.Valid {
 		return p, "", c.noHeader()
 	}
@@ -313,7 +317,7 @@ func (c *Chunk) factsV1(h *pageHeader) (p pageFacts, why string, err error) {
 	}
 	stored, size := int64(h.CompressedPageSize), int64(h.UncompressedPageSize)
 	switch {
-	case !plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size:
+	case !enc.Plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size:
 		return p, "", c.corrupt(nil, "%d bytes cannot decompress to %d", stored, size)
 	case c.leaf.MaxRep > 0 && dh.RepetitionLevelEncoding != format.RLE, c.leaf.MaxDef > 0 && dh.DefinitionLevelEncoding != format.RLE:
 		why = "it has levels that are not encoded as RLE"
@@ -321,7 +325,7 @@ func (c *Chunk) factsV1(h *pageHeader) (p pageFacts, why string, err error) {
 	return p, why, nil
 }
 
-func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
+func (c *Chunk) factsV2(h *meta.PageHeader) (p pageFacts, why string, err error) {
 	if !h.DataPageHeaderV2.Valid {
 		return p, "", c.noHeader()
 	}
@@ -338,16 +342,16 @@ func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
 	case rep < 0 || def < 0 || stored < 0 || size < 0:
 		return p, "", c.longLevels()
 	case l.MaxRep > 0 && rep == 0 || l.MaxDef > 0 && def == 0:
-		return p, "", c.corrupt(errShortValues, "the page's levels do not decode")
-	case plain && c.f.Metadata.falseFlags():
+		return p, "", c.corrupt(enc.ErrShort, "the page's levels do not decode")
+	case plain && c.f.Metadata.FalseFlags():
 		return p, "its writer declared compressed pages uncompressed", nil
-	case c.f.Metadata.falseNulls():
+	case c.f.Metadata.FalseNulls():
 		return p, "its writer miscounted the NULLs of pages", nil
 	case size == 0 && stored > 0 && (plain || c.md.Codec == format.Uncompressed):
 		return p, "it has a page with bytes of no values", nil // decoding ignores them
 	case plain && stored != size:
 		return p, "", c.corrupt(nil, "the page is not compressed, and its sizes differ")
-	case size > 0 && (!plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size):
+	case size > 0 && (!enc.Plausible(c.md.Codec, stored, size) || c.md.Codec == format.Uncompressed && stored != size):
 		return p, "", c.corrupt(nil, "%d bytes cannot decompress to %d", stored, size)
 	case p.nulls < 0 || p.nulls > p.entries || l.MaxDef == 0 && p.nulls > 0:
 		return p, "", c.corrupt(nil, "the page has %d nulls among %d values", p.nulls, p.entries)
@@ -361,4 +365,76 @@ func (c *Chunk) factsV2(h *pageHeader) (p pageFacts, why string, err error) {
 		p.rows = -1
 	}
 	return p, "", nil
+}
+
+// storedRange is a range of a file's bytes that is to be copied.
+type storedRange struct {
+	f         *File
+	at        fault.At
+	pos, size int64
+	sum       uint64 // XXH3 of the bytes
+	kept      []byte // the bytes; nil: they are read again
+}
+
+// write copies the range. It fails if the bytes are not those that were summed.
+func (r *storedRange) write(s *sink) error {
+	if r.kept != nil {
+		return s.write(r.kept)
+	}
+	h := xxh3.New()
+	buf := s.buffer(r.size)
+	for done := int64(0); done < r.size; {
+		b := buf[:min(int64(len(buf)), r.size-done)]
+		if err := r.f.readFull(b, r.pos+done); err != nil {
+			return s.fail(err)
+		}
+		_, _ = h.Write(b) // it does not fail
+		if err := s.write(b); err != nil {
+			return err
+		}
+		done += int64(len(b))
+	}
+	if h.Sum64() != r.sum {
+		return s.fail(fault.Corrupt(r.at, "the column changed while it was copied").
+			WithHint("try again when no other program writes the file"))
+	}
+	return nil
+}
+
+// hash reads the range and sets its sum. Bytes of a file over a network are kept
+// instead: a Bloom filter is small.
+func (r *storedRange) hash() error {
+	if r.f.remote != nil {
+		r.kept = make([]byte, r.size)
+		return r.f.readFull(r.kept, r.pos)
+	}
+	h := xxh3.New()
+	buf := make([]byte, min(checkPiece, r.size))
+	for done := int64(0); done < r.size; {
+		b := buf[:min(int64(len(buf)), r.size-done)]
+		if err := r.f.readFull(b, r.pos+done); err != nil {
+			return err
+		}
+		_, _ = h.Write(b)
+		done += int64(len(b))
+	}
+	r.sum = h.Sum64()
+	return nil
+}
+
+// storedFilter returns where the Bloom filter of a column chunk is stored with its
+// header, or nil if there is none to be believed.
+func (f *File) storedFilter(rowGroup, leaf int) (*storedRange, error) {
+	if !f.Metadata.BloomBelieved(&f.Leaves[leaf]) {
+		return nil, nil
+	}
+	pos, head, size, err := f.findBloom(rowGroup, leaf)
+	if err != nil && !unusable(err) {
+		return nil, err
+	}
+	if err != nil || size == 0 {
+		return nil, nil
+	}
+	r := &storedRange{f: f, at: f.at(rowGroup, leaf), pos: pos, size: head + size}
+	return r, r.hash()
 }

@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // copies counts what copyWhole did.
@@ -146,7 +149,7 @@ func checkCopy(t *testing.T, name string, in, out []byte) {
 	}
 }
 
-func storedChunk(b []byte, md *ColumnMetaData) []byte {
+func storedChunk(b []byte, md *meta.ColumnMetaData) []byte {
 	start := chunkStart(md)
 	return b[start : start+md.TotalCompressedSize]
 }
@@ -163,7 +166,7 @@ func checkClaims(t *testing.T, f *File, g, l int, pages []readPage) {
 	t.Helper()
 	chunk := &f.Metadata.RowGroups[g].Columns[l]
 	leaf, s := &f.Leaves[l], &chunk.MetaData.Statistics
-	order := valueOrders(f.Root, f.Leaves)[l]
+	order := f.Orders()[l]
 	nulls := 0
 	var all [][]byte
 	for _, p := range pages {
@@ -179,14 +182,14 @@ func checkClaims(t *testing.T, f *File, g, l int, pages []readPage) {
 	}
 	holds := func(what string, lo, hi []byte, values [][]byte) {
 		t.Helper()
-		if order.by == unordered {
+		if !order.Defined() {
 			t.Fatalf("%s: %s: %s: bounds without an order", f.Name, leaf.Dotted, what)
 		}
 		for _, v := range values {
-			if order.by == floats && isNaN(v) {
+			if leaf.IsFloat() && math.IsNaN(floatOf(v)) {
 				continue
 			}
-			if order.compare(v, lo) < 0 && !bytes.Equal(v, lo) || order.compare(v, hi) > 0 {
+			if order.Compare(v, lo) < 0 && !bytes.Equal(v, lo) || order.Compare(v, hi) > 0 {
 				t.Fatalf("%s: %s: %s: %x outside of %x to %x", f.Name, leaf.Dotted, what, v, lo, hi)
 			}
 		}
@@ -238,22 +241,22 @@ func checkWhole(t *testing.T, f, c *File, g, to, l int, in, out []byte) {
 	plain, data := int64(0), int64(-1)
 	var kinds []pageKind
 	for pos := int64(0); pos < int64(len(b)); {
-		var h pageHeader
-		n, err := decodeThrift(b[pos:], &h)
+		var h meta.PageHeader
+		n, err := meta.Decode(b[pos:], &h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		enc := h.DataPageHeader.V.Encoding
+		encoding := h.DataPageHeader.V.Encoding
 		switch h.Type {
 		case format.DictionaryPage:
-			enc = h.DictionaryPageHeader.V.Encoding
+			encoding = h.DictionaryPageHeader.V.Encoding
 		case format.DataPageV2:
-			enc = h.DataPageHeaderV2.V.Encoding
+			encoding = h.DataPageHeaderV2.V.Encoding
 		}
 		if h.Type != format.DictionaryPage && data < 0 {
 			data = chunkStart(md) + pos
 		}
-		countKind(&kinds, h.Type, enc)
+		countKind(&kinds, h.Type, encoding)
 		plain += int64(n) + int64(h.UncompressedPageSize)
 		pos += int64(n) + int64(h.CompressedPageSize)
 	}
@@ -263,7 +266,7 @@ func checkWhole(t *testing.T, f, c *File, g, to, l int, in, out []byte) {
 	}
 	want, _, err := f.BloomFilter(g, l)
 	got, _, err2 := c.BloomFilter(to, l)
-	if err2 != nil || got != nil && !bytes.Equal(got, want) || got == nil && want != nil && err == nil && f.BloomBelieved(&f.Leaves[l]) {
+	if err2 != nil || got != nil && !bytes.Equal(got, want) || got == nil && want != nil && err == nil && f.Metadata.BloomBelieved(&f.Leaves[l]) {
 		t.Fatalf("%s: a Bloom filter of %d bytes, not %d: %v", c.Name, len(got), len(want), err2)
 	}
 }
@@ -350,7 +353,7 @@ func TestCopyHoldsEmpty(t *testing.T) {
 		}
 		for g := range c.RowGroups {
 			for l := range c.Leaves {
-				if order := orderOf(&c.Leaves[l]); order.by != bytewise || order.width != 0 {
+				if !meta.OrderOf(&c.Leaves[l]).ByteArrays() {
 					continue
 				}
 				from, to := f.Metadata.RowGroups[g].Columns[l].MetaData.Statistics, c.Metadata.RowGroups[g].Columns[l].MetaData.Statistics

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"math"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // This file decides which of an input's statistics and indexes hold for a copy of a
@@ -17,20 +19,20 @@ import (
 // statistics returns the statistics of the copy. Its bounds are in the given order;
 // if that is undefined, it has none. Distinct counts are left out, because many
 // writers estimate them.
-func (k *chunkWalk) statistics(order valueOrder) (s Statistics) {
+func (k *chunkWalk) statistics(order meta.Order) (s meta.Statistics) {
 	in := &k.md.Statistics
 	nulls := k.nulls
-	if n := in.NullCount; nulls < 0 && n.Valid && n.V >= 0 && n.V <= k.md.NumValues && nullsBelieved(k.f.Metadata.CreatedBy) {
+	if n := in.NullCount; nulls < 0 && n.Valid && n.V >= 0 && n.V <= k.md.NumValues && k.f.Metadata.NullsBelieved() {
 		nulls = n.V
 	}
 	if nulls >= 0 {
 		s.NullCount = thrift.New(nulls)
 	}
 	b := k.chunkBounds(order)
-	if b.lo == nil || nulls == k.md.NumValues {
+	if b.Lo == nil || nulls == k.md.NumValues {
 		return s
 	}
-	lo, hi, wholeLo, wholeHi := order.within(b, maxChunkBound)
+	lo, hi, wholeLo, wholeHi := order.Shorten(b, meta.MaxBound)
 	if lo == nil {
 		return s
 	}
@@ -46,23 +48,23 @@ func (k *chunkWalk) statistics(order valueOrder) (s Statistics) {
 
 // chunkBounds returns the bounds in the chunk's statistics, or none if they are
 // missing or wrong in the given order.
-func (c *Chunk) chunkBounds(order valueOrder) bounds {
+func (c *Chunk) chunkBounds(order meta.Order) meta.Bounds {
 	s := &c.md.Statistics
 	if !s.MinValue.Valid || !s.MaxValue.Valid {
-		return bounds{}
+		return meta.Bounds{}
 	}
-	b := bounds{lo: present(s.MinValue.V), hi: present(s.MaxValue.V)}
-	if !order.admits(b) {
-		return bounds{}
+	b := meta.Bounds{Lo: present(s.MinValue.V), Hi: present(s.MaxValue.V)}
+	if !order.Admits(b) {
+		return meta.Bounds{}
 	}
 	return c.f.covering(b, order)
 }
 
 // covering returns bounds that hold empty values as well, if the file's writer may have
 // left them out: the copy names another writer, whose bounds readers take at their word.
-func (f *File) covering(b bounds, order valueOrder) bounds {
-	if len(b.lo) > 0 && order.by == bytewise && order.width == 0 && !f.BoundsCoverEmpty() {
-		b.lo = []byte{}
+func (f *File) covering(b meta.Bounds, order meta.Order) meta.Bounds {
+	if len(b.Lo) > 0 && order.ByteArrays() && !f.Metadata.BoundsCoverEmpty() {
+		b.Lo = []byte{}
 	}
 	return b
 }
@@ -75,41 +77,9 @@ func present(b []byte) []byte {
 	return b
 }
 
-// admits reports whether b has values that the order can compare, the smallest
-// first.
-func (o valueOrder) admits(b bounds) bool {
-	fits := func(v []byte) bool {
-		switch o.by {
-		case booleans:
-			return len(v) == 1 && v[0] <= 1
-		case integers:
-			return len(v) == o.width
-		case floats:
-			return len(v) == o.width && !isNaN(v)
-		case bytewise:
-			return o.width == 0 || len(v) == o.width
-		case bigEndianInt:
-			return len(v) > 0 && (o.width == 0 || len(v) == o.width)
-		}
-		return false
-	}
-	return fits(b.lo) && fits(b.hi) && o.compare(b.lo, b.hi) <= 0
-}
-
-// isNaN reports whether v is a float of 2, 4 or 8 bytes that is not a number.
-func isNaN(v []byte) bool {
-	switch len(v) {
-	case 2:
-		return binary.LittleEndian.Uint16(v)&math.MaxInt16 > 0x7c00
-	case 4:
-		return binary.LittleEndian.Uint32(v)&math.MaxInt32 > 0x7f800000
-	}
-	return binary.LittleEndian.Uint64(v)&math.MaxInt64 > 0x7ff0000000000000
-}
-
 // claim returns what the index says about page i, whose header is known: its bounds
 // and its number of NULLs, -1 if not known. ok is false if that is impossible.
-func (ci *ColumnIndex) claim(i int, p pageFacts, order valueOrder) (b bounds, nulls int64, ok bool) {
+func (ci *ColumnIndex) claim(i int, p pageFacts, order meta.Order) (b meta.Bounds, nulls int64, ok bool) {
 	nulls = p.nulls
 	if ci.NullCounts != nil && ci.NullCounts[i] >= 0 {
 		n := ci.NullCounts[i]
@@ -121,16 +91,16 @@ func (ci *ColumnIndex) claim(i int, p pageFacts, order valueOrder) (b bounds, nu
 	if ci.Null[i] {
 		return b, nulls, nulls == p.entries // parquet-mr also sets this for pages about which it knows nothing
 	}
-	b = bounds{lo: present(ci.Min[i]), hi: present(ci.Max[i])}
-	ok = nulls < p.entries && order.admits(b)
-	return b, nulls, ok && len(b.lo)+len(b.hi) > 0 // some writers store missing bounds as empty ones
+	b = meta.Bounds{Lo: present(ci.Min[i]), Hi: present(ci.Max[i])}
+	ok = nulls < p.entries && order.Admits(b)
+	return b, nulls, ok && len(b.Lo)+len(b.Hi) > 0 // some writers store missing bounds as empty ones
 }
 
 // index returns the page index of the copy: the pages as they were walked, with the
 // bounds of the input's column index if these are in the given order and possible.
 // If rows of pages are not known, they are those of the input's offset index;
 // without one, the copy has no index.
-func (k *chunkWalk) index(order valueOrder) (x pageIndex, err error) {
+func (k *chunkWalk) index(order meta.Order) (x pageIndex, err error) {
 	given, columns, err := k.indexes(order)
 	if err != nil || given != nil && !k.fits(given) {
 		given, columns = nil, nil
@@ -145,7 +115,7 @@ func (k *chunkWalk) index(order valueOrder) (x pageIndex, err error) {
 		if given != nil {
 			p.row = given.Pages[i].FirstRow
 		}
-		var b bounds
+		var b meta.Bounds
 		values := 1
 		if columns != nil {
 			var ok bool
@@ -167,10 +137,10 @@ func (k *chunkWalk) index(order valueOrder) (x pageIndex, err error) {
 
 // indexes returns the chunk's offset index and, if the order is defined, its column
 // index; nil: there is none.
-func (c *Chunk) indexes(order valueOrder) (x *OffsetIndex, columns *ColumnIndex, err error) {
+func (c *Chunk) indexes(order meta.Order) (x *OffsetIndex, columns *ColumnIndex, err error) {
 	group, leaf := c.at.RowGroup-1, c.leaf.Index
 	x, ok, err := c.f.OffsetIndex(group, leaf)
-	if err != nil || !ok || order.by == unordered {
+	if err != nil || !ok || !order.Defined() {
 		return x, nil, err
 	}
 	columns, _, err = c.f.ColumnIndex(group, leaf, x)
@@ -195,9 +165,9 @@ func (k *chunkWalk) fits(x *OffsetIndex) bool {
 
 // believedOrder returns the order of the bounds that the file has for the leaf, if
 // it is the given one, and undefined if they are not to be believed.
-func (f *File) believedOrder(l *Leaf, order valueOrder) valueOrder {
-	if order != orderOf(l) || !f.BoundsBelieved(l) || l.isFloat() && !f.boundsCoverNaN() {
-		return valueOrder{}
+func (f *File) believedOrder(l *meta.Leaf, order meta.Order) meta.Order {
+	if order != meta.OrderOf(l) || !f.BoundsBelieved(l) || l.IsFloat() && !f.Metadata.BoundsCoverNaN() {
+		return meta.Order{}
 	}
 	return order
 }
@@ -206,4 +176,76 @@ func (f *File) believedOrder(l *Leaf, order valueOrder) valueOrder {
 // has an unknown form.
 func unusable(err error) bool {
 	return errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrUnsupported)
+}
+
+// Checksums do not cover the headers of pages, and many files have none. What follows
+// compares sizes and counts in a header with what else is known without decompressing
+// the page. A chunk in doubt is decoded, which finds out what is wrong.
+
+// sizeDoubt returns why the sizes in the header of the data page at c.pos do not fit
+// its values, or "".
+func (c *Chunk) sizeDoubt(h *meta.PageHeader, p pageFacts) (why string) {
+	at, size, compressed := int64(0), int64(h.UncompressedPageSize), true
+	if h.Type == format.DataPageV2 {
+		dh := &h.DataPageHeaderV2.V
+		at = int64(dh.RepetitionLevelsByteLength) + int64(dh.DefinitionLevelsByteLength)
+		size -= at
+		compressed = !dh.IsCompressed.Valid || dh.IsCompressed.V
+	}
+	if compressed && !c.startsWithSize(at, int64(h.CompressedPageSize)-at, size) {
+		return "it has a page that states two sizes"
+	}
+	known := h.Type == format.DataPageV2 || c.leaf.MaxDef+c.leaf.MaxRep == 0 // the bytes and number of its values
+	if p.encoding != format.Plain && p.encoding != format.ByteStreamSplit || !known {
+		return ""
+	}
+	least, exact := plainSize(c.leaf, p.entries-max(p.nulls, 0))
+	if size < least || exact && size > least && h.Type == format.DataPageV2 { // V1 pages may be padded
+		return "it has a page whose size does not fit its number of values"
+	}
+	return ""
+}
+
+// dictionaryDoubt is sizeDoubt for the dictionary page at c.pos.
+func (c *Chunk) dictionaryDoubt(h *meta.PageHeader) (why string) {
+	size := int64(h.UncompressedPageSize)
+	least, exact := plainSize(c.leaf, int64(h.DictionaryPageHeader.V.NumValues))
+	if size < least || exact && size > least || !c.startsWithSize(0, int64(h.CompressedPageSize), size) {
+		return "the size of its dictionary does not fit"
+	}
+	return ""
+}
+
+// plainSize returns the size of n values in PLAIN form or, if they are byte arrays, the
+// least it can be.
+func plainSize(l *meta.Leaf, n int64) (size int64, exact bool) {
+	switch l.Type {
+	case format.Boolean:
+		return (n + 7) / 8, true
+	case format.ByteArray:
+		return n * lengthSize, false
+	}
+	return n * int64(l.Width()), true
+}
+
+// startsWithSize reports whether stored bytes, from at bytes after c.pos, begin with
+// the size to which they decompress, as those of snappy must. It is true if that is
+// not known.
+func (c *Chunk) startsWithSize(at, stored, size int64) bool {
+	if c.md.Codec != format.Snappy || stored == 0 || at+binary.MaxVarintLen32 > headerAhead {
+		return true
+	}
+	b, err := c.peek(at + min(stored, binary.MaxVarintLen32))
+	if err != nil || int64(len(b)) < at {
+		return true // reading the page will report it
+	}
+	n, read := binary.Uvarint(b[at:])
+	return read > 0 && n == uint64(size)
+}
+
+// otherNulls reports whether the chunk's statistics, if they are to be believed, have
+// another number of NULLs.
+func (c *Chunk) otherNulls(nulls int64) bool {
+	n := c.md.Statistics.NullCount
+	return c.leaf.MaxDef > 0 && n.Valid && n.V != nulls && c.f.Metadata.NullsBelieved()
 }

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // changing is a file whose reads are watched and that can change.
@@ -33,7 +35,7 @@ func (c *changing) ReadAt(p []byte, off int64) (int, error) {
 func manyPages(t testing.TB, rows, pageBytes int) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	schema := []SchemaElement{
+	schema := []meta.Element{
 		{Name: "root", NumChildren: thrift.New(int32(1))},
 		{Name: "x", Type: thrift.New(format.Int64), RepetitionType: thrift.New(format.Optional)},
 	}
@@ -170,7 +172,7 @@ func TestCopyMapped(t *testing.T) {
 }
 
 // change returns a file with a changed footer.
-func change(t testing.TB, in []byte, f func(m *FileMetaData)) []byte {
+func change(t testing.TB, in []byte, f func(m *meta.Footer)) []byte {
 	t.Helper()
 	n := int(binary.LittleEndian.Uint32(in[len(in)-tailSize:]))
 	m, err := decodeFooter(in[len(in)-tailSize-n : len(in)-tailSize])
@@ -197,7 +199,7 @@ func TestCopyWriters(t *testing.T) {
 		in             []byte
 		by             string
 		why            string
-		bounds, filter bool
+		Bounds, filter bool
 	}{
 		{numbers, "bloomjoin", "", true, false},
 		{numbers, "parquet-mr version 1.12.0 (build x)", "", true, false},
@@ -210,7 +212,7 @@ func TestCopyWriters(t *testing.T) {
 		{indexed, "some other program", "", false, true},
 		{indexed, "parquet-go version 18.0.0", "", true, false}, // Bloom filters of freed memory
 	} {
-		in := change(t, c.in, func(m *FileMetaData) {
+		in := change(t, c.in, func(m *meta.Footer) {
 			m.CreatedBy = c.by
 			if m.ColumnOrders == nil {
 				m.ColumnOrders = []format.ColumnOrder{{Value: &format.TypeDefinedOrder{}}}
@@ -238,7 +240,7 @@ func TestCopyWriters(t *testing.T) {
 		}
 		chunk := &o.Metadata.RowGroups[0].Columns[0]
 		indexed := chunk.ColumnIndexOffset > 0
-		if s := &chunk.MetaData.Statistics; s.MinValue.Valid && !c.bounds || indexed && !c.bounds || c.bounds && !s.MinValue.Valid && !indexed {
+		if s := &chunk.MetaData.Statistics; s.MinValue.Valid && !c.Bounds || indexed && !c.Bounds || c.Bounds && !s.MinValue.Valid && !indexed {
 			t.Errorf("%s: statistics %v, column index %v", c.by, s.MinValue, indexed)
 		}
 		if got := chunk.MetaData.BloomFilterOffset > 0; got != c.filter {
@@ -254,14 +256,14 @@ func TestCopyWriters(t *testing.T) {
 // column has another one.
 func TestCopyOrders(t *testing.T) {
 	in := manyPages(t, 500, 1<<10)
-	undeclared := change(t, in, func(m *FileMetaData) { m.ColumnOrders = nil })
-	unsigned := func(e *SchemaElement) {
+	undeclared := change(t, in, func(m *meta.Footer) { m.ColumnOrders = nil })
+	unsigned := func(e *meta.Element) {
 		e.LogicalType = thrift.New(format.LogicalType{Value: &format.IntType{BitWidth: 64}})
 	}
 	for what, c := range map[string]struct {
 		in     []byte
-		change func(e *SchemaElement)
-		bounds bool
+		change func(e *meta.Element)
+		Bounds bool
 	}{
 		"as it was":       {in, nil, true},
 		"undeclared":      {undeclared, nil, false},
@@ -271,7 +273,7 @@ func TestCopyOrders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		schema := slices.Clone([]SchemaElement(f.Metadata.Schema))
+		schema := slices.Clone([]meta.Element(f.Metadata.Schema))
 		if c.change != nil {
 			c.change(&schema[1])
 		}
@@ -283,7 +285,7 @@ func TestCopyOrders(t *testing.T) {
 		if err != nil || why != "" {
 			t.Fatal(why, err)
 		}
-		if e.stats.MinValue.Valid != c.bounds || e.index.bounded() != c.bounds || e.stats.NullCount.V != 0 || !e.stats.NullCount.Valid {
+		if e.stats.MinValue.Valid != c.Bounds || e.index.bounded() != c.Bounds || e.stats.NullCount.V != 0 || !e.stats.NullCount.Valid {
 			t.Errorf("%s: %+v, indexed %v", what, e.stats, e.index.bounded())
 		}
 	}
@@ -293,7 +295,7 @@ func TestCopyOrders(t *testing.T) {
 // NaN. The copy names this program as its writer, whose bounds say that there is no NaN.
 func TestCopyFloatBounds(t *testing.T) {
 	const rows = 600
-	schema := []SchemaElement{
+	schema := []meta.Element{
 		{Name: "root", NumChildren: thrift.New(int32(2))},
 		{Name: "f", Type: thrift.New(format.Float), RepetitionType: thrift.New(format.Required)},
 		{Name: "d", Type: thrift.New(format.Double), RepetitionType: thrift.New(format.Required)},
@@ -346,7 +348,7 @@ func TestCopyFloatBounds(t *testing.T) {
 	}
 	for _, c := range []struct {
 		by     string
-		bounds bool
+		Bounds bool
 	}{
 		{"bloomjoin", true},
 		{"parquet-mr version 1.13.1 (build x)", true},
@@ -358,9 +360,9 @@ func TestCopyFloatBounds(t *testing.T) {
 		{"DuckDB version v1.2.0 (build x)", false},
 		{"some other program", false},
 	} {
-		ins := map[string][]byte{"without NaN": change(t, without, func(m *FileMetaData) { m.CreatedBy = c.by })}
-		if !c.bounds { // the bounds of the other values, as the format asks for
-			ins["with NaN"] = change(t, with, func(m *FileMetaData) {
+		ins := map[string][]byte{"without NaN": change(t, without, func(m *meta.Footer) { m.CreatedBy = c.by })}
+		if !c.Bounds { // the bounds of the other values, as the format asks for
+			ins["with NaN"] = change(t, with, func(m *meta.Footer) {
 				m.CreatedBy = c.by
 				for l, most := range [][]byte{
 					binary.LittleEndian.AppendUint32(nil, math.Float32bits(rows)), binary.LittleEndian.AppendUint64(nil, math.Float64bits(rows)),
@@ -384,8 +386,8 @@ func TestCopyFloatBounds(t *testing.T) {
 				if err != nil || why != "" {
 					t.Fatal(why, err)
 				}
-				if e.stats.MinValue.Valid != c.bounds || e.stats.MaxValue.Valid != c.bounds || e.index.bounded() != c.bounds {
-					t.Errorf("%s, column %s %s: bounds %v, indexed %v, want %v", c.by, f.Leaves[l].Dotted, what, e.stats.MinValue.Valid, e.index.bounded(), c.bounds)
+				if e.stats.MinValue.Valid != c.Bounds || e.stats.MaxValue.Valid != c.Bounds || e.index.bounded() != c.Bounds {
+					t.Errorf("%s, column %s %s: bounds %v, indexed %v, want %v", c.by, f.Leaves[l].Dotted, what, e.stats.MinValue.Valid, e.index.bounded(), c.Bounds)
 				}
 			}
 		}
@@ -441,15 +443,15 @@ func TestCopyPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct {
-		change func(md *ColumnMetaData)
+		change func(md *meta.ColumnMetaData)
 		why    bool
 	}{
-		"as it was":            {func(*ColumnMetaData) {}, false},
-		"no dictionary offset": {func(md *ColumnMetaData) { md.DataPageOffset, md.DictionaryPageOffset = chunkStart(md), 0 }, false},
-		"one more byte":        {func(md *ColumnMetaData) { md.TotalCompressedSize++ }, true},
-		"wrong size":           {func(md *ColumnMetaData) { md.TotalUncompressedSize *= 3 }, false},
+		"as it was":            {func(*meta.ColumnMetaData) {}, false},
+		"no dictionary offset": {func(md *meta.ColumnMetaData) { md.DataPageOffset, md.DictionaryPageOffset = chunkStart(md), 0 }, false},
+		"one more byte":        {func(md *meta.ColumnMetaData) { md.TotalCompressedSize++ }, true},
+		"wrong size":           {func(md *meta.ColumnMetaData) { md.TotalUncompressedSize *= 3 }, false},
 	} {
-		b := change(t, in, func(m *FileMetaData) {
+		b := change(t, in, func(m *meta.Footer) {
 			m.CreatedBy = "parquet-cpp-arrow version 20.0.0"
 			for i := range m.RowGroups[0].Columns {
 				c.change(&m.RowGroups[0].Columns[i].MetaData)

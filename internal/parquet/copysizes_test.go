@@ -9,17 +9,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // TestCopyDoubt: a page whose header does not fit its bytes is not copied as it is
 // stored, although no checksum covers the header; reading it then reports what is
 // wrong.
 func TestCopyDoubt(t *testing.T) {
-	integer := SchemaElement{Type: thrift.New(format.Int64)}
-	text := SchemaElement{Type: thrift.New(format.ByteArray)}
+	integer := meta.Element{Type: thrift.New(format.Int64)}
+	text := meta.Element{Type: thrift.New(format.ByteArray)}
 	indices := []byte{1, 6, 0} // three times the first entry
 	for what, f := range map[string]*File{
 		"fewer bytes than values":                onePage(t, false, integer, format.Plain, nil, 0, make([]byte, 9*8), 10),
@@ -37,7 +40,7 @@ func TestCopyDoubt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := copyWhole(f, WriterOptions{Compression: Compression{Codec: format.Snappy}}, &n)
+	b, err := copyWhole(f, WriterOptions{Compression: enc.Compression{Codec: format.Snappy}}, &n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,7 @@ func TestCopyDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	nullable := 0
-	b = change(t, in, func(m *FileMetaData) {
+	b = change(t, in, func(m *meta.Footer) {
 		for i := range m.RowGroups[0].Columns {
 			s := &m.RowGroups[0].Columns[i].MetaData.Statistics
 			s.NullCount = thrift.New(s.NullCount.V + 1)
@@ -120,9 +123,9 @@ func listPages(t *testing.T, rows []int32, pages ...[]byte) *File {
 		}
 		def := []byte{byte(len(reps) << 1), 1}
 		n := int32(len(levels) + len(def) + len(plain))
-		head, err := thrift.Marshal(new(thrift.CompactProtocol), &pageHeader{
+		head, err := thrift.Marshal(new(thrift.CompactProtocol), &meta.PageHeader{
 			Type: format.DataPageV2, UncompressedPageSize: n, CompressedPageSize: n,
-			DataPageHeaderV2: thrift.New(dataPageHeaderV2{
+			DataPageHeaderV2: thrift.New(meta.DataPageHeaderV2{
 				NumValues: int32(len(reps)), NumRows: rows[i],
 				DefinitionLevelsByteLength: int32(len(def)), RepetitionLevelsByteLength: int32(len(levels)),
 			}),
@@ -134,17 +137,17 @@ func listPages(t *testing.T, rows []int32, pages ...[]byte) *File {
 			b.Write(part)
 		}
 	}
-	md := ColumnMetaData{
+	md := meta.ColumnMetaData{
 		Type: format.Int32, PathInSchema: []string{"c"}, Encodings: []format.Encoding{format.Plain, format.RLE}, NumValues: int64(count),
 		DataPageOffset: int64(len(magic)), TotalCompressedSize: int64(b.Len() - len(magic)), TotalUncompressedSize: int64(b.Len() - len(magic)),
 	}
-	m := FileMetaData{
+	m := meta.Footer{
 		Version: 1, NumRows: total,
-		Schema: []SchemaElement{
+		Schema: []meta.Element{
 			{Name: "root", NumChildren: thrift.New(int32(1))},
 			{Name: "c", Type: thrift.New(format.Int32), RepetitionType: thrift.New(format.Repeated)},
 		},
-		RowGroups: []RowGroupMeta{{NumRows: total, TotalByteSize: md.TotalUncompressedSize, Columns: []ColumnChunk{{MetaData: md}}}},
+		RowGroups: []meta.RowGroup{{NumRows: total, TotalByteSize: md.TotalUncompressedSize, Columns: []meta.ColumnChunk{{MetaData: md}}}},
 	}
 	footer, err := m.Encode()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // indexed is a file of one column and 300 rows in three pages of 100 bytes, which
@@ -24,13 +25,13 @@ import (
 type indexed struct {
 	offsets, columns []byte
 	optional         bool
-	change           func(c *parquet.ColumnChunk)
+	change           func(c *meta.ColumnChunk)
 }
 
 func (x indexed) file(t testing.TB) *parquet.File {
 	t.Helper()
 	b := append([]byte("PAR1"), make([]byte, 300)...)
-	chunk := parquet.ColumnChunk{MetaData: parquet.ColumnMetaData{
+	chunk := meta.ColumnChunk{MetaData: meta.ColumnMetaData{
 		Type: format.Int64, PathInSchema: []string{"k"}, NumValues: 300, TotalCompressedSize: 300, DataPageOffset: 4,
 	}}
 	put := func(index []byte) (int64, int32) {
@@ -49,13 +50,13 @@ func (x indexed) file(t testing.TB) *parquet.File {
 	if x.optional {
 		repetition = format.Optional
 	}
-	footer, err := (&parquet.FileMetaData{
+	footer, err := (&meta.Footer{
 		Version: 1, NumRows: 300,
-		Schema: []parquet.SchemaElement{
+		Schema: []meta.Element{
 			{Name: "root", NumChildren: thrift.New[int32](1)},
 			{Name: "k", Type: thrift.New(format.Int64), RepetitionType: thrift.New(repetition)},
 		},
-		RowGroups: []parquet.RowGroupMeta{{Columns: []parquet.ColumnChunk{chunk}, NumRows: 300}},
+		RowGroups: []meta.RowGroup{{Columns: []meta.ColumnChunk{chunk}, NumRows: 300}},
 	}).Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func TestIndexBroken(t *testing.T) {
 		change(&c)
 		return encode(t, &c)
 	}
-	where := func(change func(c *parquet.ColumnChunk)) indexed {
+	where := func(change func(c *meta.ColumnChunk)) indexed {
 		return indexed{offsets: right, columns: columns(func(*format.ColumnIndex) {}), change: change}
 	}
 	for name, c := range map[string]struct {
@@ -146,18 +147,18 @@ func TestIndexBroken(t *testing.T) {
 		"cut off":               {indexed{offsets: right[:len(right)-1]}, "offset index"},
 		"no structure":          {indexed{offsets: bytes.Repeat([]byte{0xff}, 20)}, "offset index"},
 		"a list without end":    {indexed{offsets: []byte{0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07}}, "offset index"},
-		"outside of the file":   {where(func(c *parquet.ColumnChunk) { c.OffsetIndexOffset = 1 << 40 }), "outside"},
-		"in the magic":          {where(func(c *parquet.ColumnChunk) { c.OffsetIndexOffset = 1 }), "outside"},
-		"into the footer":       {where(func(c *parquet.ColumnChunk) { c.OffsetIndexLength = 1 << 20 }), "outside"},
-		"no length":             {where(func(c *parquet.ColumnChunk) { c.OffsetIndexLength = 0 }), "outside"},
+		"outside of the file":   {where(func(c *meta.ColumnChunk) { c.OffsetIndexOffset = 1 << 40 }), "outside"},
+		"in the magic":          {where(func(c *meta.ColumnChunk) { c.OffsetIndexOffset = 1 }), "outside"},
+		"into the footer":       {where(func(c *meta.ColumnChunk) { c.OffsetIndexLength = 1 << 20 }), "outside"},
+		"no length":             {where(func(c *meta.ColumnChunk) { c.OffsetIndexLength = 0 }), "outside"},
 		"a page too many":       {indexed{offsets: right, columns: columns(func(c *format.ColumnIndex) { c.NullPages = append(c.NullPages, true) })}, "4 null pages for 3"},
 		"a bound too few":       {indexed{offsets: right, columns: columns(func(c *format.ColumnIndex) { c.MinValues = c.MinValues[1:] })}, "2 least values for 3"},
 		"an upper one too few":  {indexed{offsets: right, columns: columns(func(c *format.ColumnIndex) { c.MaxValues = c.MaxValues[1:] })}, "2 greatest values for 3"},
 		"a count too few":       {indexed{offsets: right, columns: columns(func(c *format.ColumnIndex) { c.NullCounts = c.NullCounts[1:] })}, "2 numbers of NULLs for 3"},
 		"more NULLs than rows":  {indexed{offsets: right, columns: columns(func(c *format.ColumnIndex) { c.NullCounts[2] = 2 })}, "2 NULLs in page 3 of 1 rows"},
 		"fewer NULLs than none": {indexed{offsets: right, columns: columns(func(c *format.ColumnIndex) { c.NullCounts[0] = -2 })}, "-2 NULLs"},
-		"columns outside":       {where(func(c *parquet.ColumnChunk) { c.ColumnIndexOffset = 1 << 40 }), "column index"},
-		"columns cut off":       {where(func(c *parquet.ColumnChunk) { c.ColumnIndexLength-- }), "column index"},
+		"columns outside":       {where(func(c *meta.ColumnChunk) { c.ColumnIndexOffset = 1 << 40 }), "column index"},
+		"columns cut off":       {where(func(c *meta.ColumnChunk) { c.ColumnIndexLength-- }), "column index"},
 	} {
 		f := c.file.file(t)
 		x, ok, err := f.OffsetIndex(0, 0)

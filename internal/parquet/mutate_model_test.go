@@ -11,6 +11,9 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // apart is a Parquet file split into parts, to be changed and assembled again. The
@@ -24,7 +27,7 @@ type apart struct {
 }
 
 type modelPage struct {
-	header pageHeader
+	header meta.PageHeader
 	body   []byte
 }
 
@@ -63,7 +66,7 @@ func takeApart(name string, b []byte) (*apart, error) {
 // inflated returns the model without compression and checksums, so that changes of
 // pages reach the decoders.
 func (m *apart) inflated() (*apart, error) {
-	meta, err := decodeFooter(m.footer)
+	decoded, err := decodeFooter(m.footer)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +74,7 @@ func (m *apart) inflated() (*apart, error) {
 	for g, group := range m.chunks {
 		out.chunks = append(out.chunks, nil)
 		for l, pages := range group {
-			md := &meta.RowGroups[g].Columns[l].MetaData
+			md := &decoded.RowGroups[g].Columns[l].MetaData
 			var plain []modelPage
 			for _, p := range pages {
 				if p, err = p.inflated(md.Codec); err != nil {
@@ -83,7 +86,7 @@ func (m *apart) inflated() (*apart, error) {
 			out.chunks[g] = append(out.chunks[g], plain)
 		}
 	}
-	out.footer, err = meta.Encode()
+	out.footer, err = decoded.Encode()
 	return out, err
 }
 
@@ -98,7 +101,7 @@ func (p modelPage) inflated(codec format.CompressionCodec) (modelPage, error) {
 	var values []byte
 	if size := int(p.header.UncompressedPageSize) - levels; size > 0 {
 		var err error
-		if values, err = new(decompressor).decompress(codec, nil, p.body[levels:], size); err != nil {
+		if values, err = new(enc.Decompressor).Decompress(codec, nil, p.body[levels:], size); err != nil {
 			return p, err
 		}
 	}
@@ -122,15 +125,15 @@ func (m *apart) clone() *apart {
 }
 
 // assemble returns the file. It calls change with the footer before writing it.
-func (m *apart) assemble(change func(*FileMetaData)) ([]byte, error) {
-	meta, err := decodeFooter(m.footer)
+func (m *apart) assemble(change func(*meta.Footer)) ([]byte, error) {
+	decoded, err := decodeFooter(m.footer)
 	if err != nil {
 		return nil, err
 	}
 	out := []byte(magic)
 	for g, group := range m.chunks {
 		for l, pages := range group {
-			chunk := &meta.RowGroups[g].Columns[l]
+			chunk := &decoded.RowGroups[g].Columns[l]
 			chunk.OffsetIndexOffset, chunk.OffsetIndexLength, chunk.ColumnIndexOffset, chunk.ColumnIndexLength = 0, 0, 0, 0
 			md := &chunk.MetaData
 			md.DictionaryPageOffset, md.BloomFilterOffset, md.BloomFilterLength = 0, 0, 0
@@ -152,9 +155,9 @@ func (m *apart) assemble(change func(*FileMetaData)) ([]byte, error) {
 		}
 	}
 	if change != nil {
-		change(meta)
+		change(decoded)
 	}
-	footer, err := meta.Encode()
+	footer, err := decoded.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -356,7 +359,7 @@ func odd[T int32 | int64](rng *rand.Rand, v T) T {
 }
 
 // changeHeader changes one field and returns its name.
-func changeHeader(rng *rand.Rand, h *pageHeader) string {
+func changeHeader(rng *rand.Rand, h *meta.PageHeader) string {
 	encoding := format.Encoding(rng.IntN(11))
 	switch rng.IntN(4) {
 	case 0:
@@ -406,22 +409,22 @@ func changeHeader(rng *rand.Rand, h *pageHeader) string {
 }
 
 // changeFooter returns a change of one field of the footer.
-func changeFooter(rng *rand.Rand) (kind string, change func(*FileMetaData)) {
-	change = func(meta *FileMetaData) {
-		if len(meta.RowGroups) == 0 {
+func changeFooter(rng *rand.Rand) (kind string, change func(*meta.Footer)) {
+	change = func(decoded *meta.Footer) {
+		if len(decoded.RowGroups) == 0 {
 			return
 		}
-		group := &meta.RowGroups[rng.IntN(len(meta.RowGroups))]
+		group := &decoded.RowGroups[rng.IntN(len(decoded.RowGroups))]
 		chunk := &group.Columns[rng.IntN(len(group.Columns))]
-		element := &meta.Schema[rng.IntN(len(meta.Schema))]
+		element := &decoded.Schema[rng.IntN(len(decoded.Schema))]
 		md := &chunk.MetaData
 		switch rng.IntN(12) {
 		case 0:
-			meta.NumRows = odd(rng, meta.NumRows)
+			decoded.NumRows = odd(rng, decoded.NumRows)
 		case 1:
-			meta.NumRows -= group.NumRows
+			decoded.NumRows -= group.NumRows
 			group.NumRows = odd(rng, group.NumRows)
-			meta.NumRows += group.NumRows
+			decoded.NumRows += group.NumRows
 		case 2:
 			md.NumValues = odd(rng, md.NumValues)
 		case 3:
@@ -434,10 +437,10 @@ func changeFooter(rng *rand.Rand) (kind string, change func(*FileMetaData)) {
 			md.Codec = format.CompressionCodec(rng.IntN(9))
 		case 7:
 			md.Type = format.Type(rng.IntN(8))
-			for i := range meta.Schema { // also in the schema, so that they agree
-				if meta.Schema[i].Name == md.PathInSchema[len(md.PathInSchema)-1] {
-					meta.Schema[i].Type.V = md.Type
-					meta.Schema[i].TypeLength = thrift.New(int32(1 + rng.IntN(40)))
+			for i := range decoded.Schema { // also in the schema, so that they agree
+				if decoded.Schema[i].Name == md.PathInSchema[len(md.PathInSchema)-1] {
+					decoded.Schema[i].Type.V = md.Type
+					decoded.Schema[i].TypeLength = thrift.New(int32(1 + rng.IntN(40)))
 				}
 			}
 		case 8:
@@ -454,10 +457,7 @@ func changeFooter(rng *rand.Rand) (kind string, change func(*FileMetaData)) {
 }
 
 // decodeFooter decodes a footer without checking it.
-func decodeFooter(b []byte) (*FileMetaData, error) {
-	m := new(FileMetaData)
-	if _, err := decodeThrift(b, m); err != nil {
-		return nil, err
-	}
-	return m, nil
+func decodeFooter(b []byte) (*meta.Footer, error) {
+	m, _, err := meta.DecodeFooter(b)
+	return m, err
 }

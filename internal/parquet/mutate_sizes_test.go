@@ -12,6 +12,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 	pg "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // TestHostileSizes reads tiny files whose pages expand to the largest allowed size.
@@ -26,10 +29,11 @@ func TestHostileSizes(t *testing.T) {
 	type text struct {
 		S string `parquet:"s,plain"`
 	}
+	const block = 1 << 20         // the largest of the delta encoding
 	zeros := func(n int) []byte { // lengths, about a byte per 2^20
-		b := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(nil, maxDeltaBlock), 1), uint64(n))
+		b := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint(nil, block), 1), uint64(n))
 		b = append(b, 0)
-		return append(b, make([]byte, 2*((n-1+maxDeltaBlock-1)/maxDeltaBlock))...)
+		return append(b, make([]byte, 2*((n-1+block-1)/block))...)
 	}
 	level := binary.LittleEndian.AppendUint32(nil, 5)
 	level = append(binary.AppendUvarint(level, MaxPageValues<<1), 1)
@@ -50,7 +54,7 @@ func TestHostileSizes(t *testing.T) {
 		"as many levels":        {number, format.Zstd, format.DeltaBinaryPacked, MaxPageValues, 0, append(level, zeros(MaxPageValues)...)},
 		"as many empty strings": {words, format.Zstd, format.DeltaByteArray, MaxPageValues, 0, append(zeros(MaxPageValues), zeros(MaxPageValues)...)},
 		"as many lengths":       {words, format.Zstd, format.DeltaLengthByteArray, MaxPageValues, 0, zeros(MaxPageValues)},
-		"as many bytes":         {words, format.Zstd, format.Plain, MaxPageSize / 4, 0, make([]byte, MaxPageSize)},
+		"as many bytes":         {words, format.Zstd, format.Plain, enc.MaxPageSize / 4, 0, make([]byte, enc.MaxPageSize)},
 		"one string":            {words, format.Zstd, format.Plain, 1, 0, binary.LittleEndian.AppendUint32(nil, 7)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,10 +64,10 @@ func TestHostileSizes(t *testing.T) {
 			p.header.UncompressedPageSize, p.header.CompressedPageSize = int32(len(c.body)), int32(len(p.body))
 			p.header.DataPageHeader.V.NumValues, p.header.DataPageHeader.V.Encoding = int32(c.n), c.enc
 			p.header.CRC.Valid = false
-			b, err := m.assemble(func(meta *FileMetaData) {
-				md := &meta.RowGroups[0].Columns[0].MetaData
+			b, err := m.assemble(func(decoded *meta.Footer) {
+				md := &decoded.RowGroups[0].Columns[0].MetaData
 				md.NumValues, md.Codec = int64(c.n), c.codec
-				meta.NumRows, meta.RowGroups[0].NumRows = int64(c.n), int64(c.n)
+				decoded.NumRows, decoded.RowGroups[0].NumRows = int64(c.n), int64(c.n)
 			})
 			if err != nil {
 				t.Fatal(err)

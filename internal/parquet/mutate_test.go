@@ -16,10 +16,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go/format"
+
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // Limits of time and memory for any file, and of what is compared.
@@ -67,13 +69,13 @@ func readChunk(ctx context.Context, f *File, g, l int, rows []uint32) (*chunkSum
 func checkPage(p *Page, c *Chunk) error {
 	rows, full := p.Values, p.Values
 	if p.Rep != nil {
-		rows = countLevels(p.Rep, 0)
+		rows = enc.CountLevels(p.Rep, 0)
 	}
 	if p.Def != nil {
-		full = countLevels(p.Def, uint8(c.leaf.MaxDef))
+		full = enc.CountLevels(p.Def, uint8(c.leaf.MaxDef))
 	}
 	size := len(p.Plain)
-	switch w := c.leaf.width(); {
+	switch w := c.leaf.Width(); {
 	case p.Coded:
 		size = len(p.Indices)
 		if size > 0 && int(slices.Max(p.Indices)) >= c.dict.Len {
@@ -81,8 +83,8 @@ func checkPage(p *Page, c *Chunk) error {
 		}
 		full -= size
 	case c.leaf.Type == format.ByteArray:
-		if _, err := exactly(plainValues(c.leaf, p.Plain, p.NonNull)); err != nil {
-			return fmt.Errorf("page %d: %w", p.Number, err)
+		if _, tail, err := enc.CheckPlain(c.leaf.Type, c.leaf.Width(), p.Plain, p.NonNull); err != nil || tail > 0 {
+			return fmt.Errorf("page %d: %d bytes after its values, %w", p.Number, tail, err)
 		}
 		full -= p.NonNull
 	case c.leaf.Type == format.Boolean:
@@ -131,7 +133,7 @@ func (s *chunkSums) add(p *Page, c *Chunk) {
 }
 
 func pageValue(p *Page, c *Chunk, i int) []byte {
-	w, plain := c.leaf.width(), p.Plain
+	w, plain := c.leaf.Width(), p.Plain
 	switch {
 	case c.leaf.Type == format.ByteArray:
 		return p.Bytes(i, c.dict)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // held is an Overflow that counts.
@@ -29,7 +31,7 @@ func (h *held) Each(fn func(b []byte) error) error {
 
 // Encoded pages above Pool.Most are moved out of memory, and the file is the same.
 func TestPoolOverflow(t *testing.T) {
-	schema := []SchemaElement{
+	schema := []meta.Element{
 		{Name: "root", NumChildren: thrift.New(int32(1))},
 		{Name: "v", Type: thrift.New(format.Int64), RepetitionType: thrift.New(format.Required)},
 	}

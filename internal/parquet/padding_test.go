@@ -13,28 +13,17 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
-
-// exactly makes bytes after the last value an error.
-func exactly(plain []byte, tail int, err error) ([]byte, error) {
-	if err == nil && tail > 0 {
-		err = errTrailing
-	}
-	return plain, err
-}
-
-// decodeExactly is decodeValues for a src that must end with the last value.
-func decodeExactly(l *Leaf, enc format.Encoding, src, buf []byte, n int) ([]byte, error) {
-	return exactly(decodeValues(l, enc, src, buf, n))
-}
 
 // onePage returns a file of one required column with one data page of the given
 // body, and a dictionary if dict is not nil.
-func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict []byte, entries int, body []byte, values int) *File {
+func onePage(t *testing.T, v2 bool, e meta.Element, encoding format.Encoding, dict []byte, entries int, body []byte, values int) *File {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString(magic)
-	page := func(h *pageHeader, body []byte) {
+	page := func(h *meta.PageHeader, body []byte) {
 		h.UncompressedPageSize, h.CompressedPageSize = int32(len(body)), int32(len(body))
 		h.CRC = thrift.New(int32(crc32.ChecksumIEEE(body)))
 		head, err := thrift.Marshal(new(thrift.CompactProtocol), h)
@@ -44,27 +33,27 @@ func onePage(t *testing.T, v2 bool, e SchemaElement, enc format.Encoding, dict [
 		b.Write(head)
 		b.Write(body)
 	}
-	md := ColumnMetaData{
-		Type: e.Type.V, PathInSchema: []string{"c"}, Encodings: []format.Encoding{enc},
+	md := meta.ColumnMetaData{
+		Type: e.Type.V, PathInSchema: []string{"c"}, Encodings: []format.Encoding{encoding},
 		NumValues: int64(values), DataPageOffset: int64(b.Len()),
 	}
 	start := b.Len()
 	if dict != nil {
 		md.DictionaryPageOffset = int64(start)
-		page(&pageHeader{Type: format.DictionaryPage, DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(entries)})}, dict)
+		page(&meta.PageHeader{Type: format.DictionaryPage, DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(entries)})}, dict)
 		md.DataPageOffset = int64(b.Len())
 	}
 	if v2 {
-		page(&pageHeader{Type: format.DataPageV2, DataPageHeaderV2: thrift.New(dataPageHeaderV2{NumValues: int32(values), NumRows: int32(values), Encoding: enc})}, body)
+		page(&meta.PageHeader{Type: format.DataPageV2, DataPageHeaderV2: thrift.New(meta.DataPageHeaderV2{NumValues: int32(values), NumRows: int32(values), Encoding: encoding})}, body)
 	} else {
-		page(&pageHeader{Type: format.DataPage, DataPageHeader: thrift.New(dataPageHeader{NumValues: int32(values), Encoding: enc, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE})}, body)
+		page(&meta.PageHeader{Type: format.DataPage, DataPageHeader: thrift.New(meta.DataPageHeader{NumValues: int32(values), Encoding: encoding, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE})}, body)
 	}
 	md.TotalCompressedSize = int64(b.Len() - start)
 	md.TotalUncompressedSize = md.TotalCompressedSize
 	e.Name, e.RepetitionType = "c", thrift.New(format.Required)
-	m := FileMetaData{
-		Version: 1, NumRows: int64(values), Schema: []SchemaElement{{Name: "root", NumChildren: thrift.New(int32(1))}, e},
-		RowGroups: []RowGroupMeta{{NumRows: int64(values), TotalByteSize: md.TotalUncompressedSize, Columns: []ColumnChunk{{MetaData: md}}}},
+	m := meta.Footer{
+		Version: 1, NumRows: int64(values), Schema: []meta.Element{{Name: "root", NumChildren: thrift.New(int32(1))}, e},
+		RowGroups: []meta.RowGroup{{NumRows: int64(values), TotalByteSize: md.TotalUncompressedSize, Columns: []meta.ColumnChunk{{MetaData: md}}}},
 	}
 	footer, err := m.Encode()
 	if err != nil {
@@ -88,18 +77,18 @@ func TestPadding(t *testing.T) {
 	ints := plain32(slices.Repeat([]int32{3, 1, 4, 1}, n/4))
 	texts := bytes.Repeat([]byte("\x02\x00\x00\x00ab\x00\x00\x00\x00"), n/2)
 	bools := bytes.Repeat([]byte{0xa5}, n/8)
-	element := func(t format.Type) SchemaElement { return SchemaElement{Type: thrift.New(t)} }
-	var ws workspace
-	encode := func(l Leaf, enc format.Encoding, plain []byte) []byte {
-		b, got := ws.appendValues(nil, &l, enc, plain, n)
-		if got != enc {
-			t.Fatalf("%v instead of %v", got, enc)
+	element := func(t format.Type) meta.Element { return meta.Element{Type: thrift.New(t)} }
+	var v enc.Encoder
+	encode := func(l meta.Leaf, encoding format.Encoding, plain []byte) []byte {
+		b, got := v.Append(nil, l.Type, l.Width(), encoding, plain, n)
+		if got != encoding {
+			t.Fatalf("%v instead of %v", got, encoding)
 		}
 		return bytes.Clone(b)
 	}
-	int32s, bytes4 := Leaf{Type: format.Int32}, Leaf{Type: format.ByteArray}
+	int32s, bytes4 := meta.Leaf{Type: format.Int32}, meta.Leaf{Type: format.ByteArray}
 	for name, c := range map[string]struct {
-		e     SchemaElement
+		e     meta.Element
 		enc   format.Encoding
 		dict  []byte
 		body  []byte
@@ -156,18 +145,6 @@ func TestPadding(t *testing.T) {
 	}
 }
 
-// TestUnpackHighFirst uses the example in the format's Encodings.md.
-func TestUnpackHighFirst(t *testing.T) {
-	src := []byte{0b00000101, 0b00111001, 0b01110111}
-	got := make([]uint8, 8)
-	if !unpackHighFirst(got, src, 3, 7) || !bytes.Equal(got, []byte{0, 1, 2, 3, 4, 5, 6, 7}) {
-		t.Errorf("%d", got)
-	}
-	if unpackHighFirst(got, src, 3, 6) {
-		t.Error("a level above the limit")
-	}
-}
-
 // TestEmptyRuns: a run without values before the page's last value is corrupt, also
 // in indices of zero bits, which take no bytes.
 func TestEmptyRuns(t *testing.T) {
@@ -198,7 +175,7 @@ func TestEmptyRuns(t *testing.T) {
 					body = append(body, 0)
 				}
 			}
-			f := onePage(t, false, SchemaElement{Type: thrift.New(format.Int32)}, format.RLEDictionary, []byte{1, 0, 0, 0}, 1, body, 3)
+			f := onePage(t, false, meta.Element{Type: thrift.New(format.Int32)}, format.RLEDictionary, []byte{1, 0, 0, 0}, 1, body, 3)
 			for _, rows := range [][]uint32{nil, {1}, {2}} {
 				chunk := f.Chunk(0, 0)
 				if rows != nil {

@@ -1,362 +1,162 @@
 package parquet
 
 import (
-	"encoding/binary"
-	"errors"
-	"math"
+	"slices"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// decode decodes the selected rows of a data page into c.page and counts the page.
-func (c *Chunk) decode(h *pageHeader, body []byte) error {
-	var values []byte
-	var err error
-	if c.v2 = h.Type == format.DataPageV2; c.v2 {
-		values, c.page.Encoding, err = c.openV2(h, body)
-	} else {
-		values, c.page.Encoding, err = c.openV1(h, body)
-	}
-	if err != nil || c.page.Values == 0 {
-		return err
-	}
-	if err := errors.Join(c.count(), c.landed()); err != nil {
-		return err
-	}
-	if c.v2 {
-		if err := c.checkV2(&h.DataPageHeaderV2.V); err != nil {
-			return err
-		}
-	}
-	if c.selected && !c.narrow() {
-		return c.decodeSelected(values)
-	}
-	if c.leaf.MaxRep == 0 && !c.v2 && (c.leaf.MaxDef == 0 || h.DataPageHeader.V.DefinitionLevelEncoding == format.RLE) {
-		c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}
-		c.page.Stored = &c.stored
-	}
-	c.fillDef()
-	return c.decodeNonNull(values)
+// Page is a decoded data page, or the selected part of one. Its slices are valid
+// until the next call to Next of its Chunk.
+type Page struct {
+	Number   int // among the chunk's data pages, from 1
+	Offset   int64
+	FirstRow int64 // in the row group: the first row that begins in the stored page
+	Values   int   // entries, including NULLs
+	Rows     int   // rows that begin among the entries
+	NonNull  int   // values other than NULL
+
+	Encoding format.Encoding // of the values in the stored page
+	// Stored is the page as stored in the file if all of it was selected and it
+	// begins and ends at row boundaries; else nil. If the page was decoded, Stored
+	// is also nil for V2 pages and repeated leaves.
+	Stored *StoredPage
+
+	Rep []uint8 // one per entry; nil if the leaf is not repeated
+	Def []uint8 // one per entry; nil if values are never NULL
+
+	// The values other than NULL, in one of two forms.
+	Plain   []byte   // PLAIN encoded, also if the stored encoding is another
+	Indices []uint32 // indices of dictionary entries, all in range
+	Coded   bool     // the values are in Indices, not Plain
+
+	offsets []uint32 // offsets of byte arrays in Plain, computed on demand
+	sealed  *sealed  // the page was not decoded
 }
 
-// fillDef writes the definition levels if they are all the same.
-func (c *Chunk) fillDef() {
-	if c.page.Def != nil && c.sameDef {
-		fill(c.page.Def, c.def)
-	}
+// Undecoded reports whether the page was neither decompressed nor decoded; see
+// [Chunk.Undecoded]. Of its fields, only those up to Stored are set, and NonNull is
+// -1 if it is not known. The only use of such a page is to copy it with a ChunkWriter.
+func (p *Page) Undecoded() bool { return p.sealed != nil }
+
+// Derived returns a copy of a decoded page to be changed: it shares the levels and
+// values, but has no stored form.
+func (p *Page) Derived() Page {
+	q := *p
+	q.Stored, q.sealed, q.offsets = nil, nil, nil
+	return q
 }
 
-// checkCount checks the number of entries in a page's header.
-func (c *Chunk) checkCount(n int32) error {
+// StoredPage is a data page as it is stored in a file: levels and values,
+// compressed, except that levels of V2 pages are not.
+type StoredPage struct {
+	Body  []byte
+	Size  int // decompressed size in bytes
+	Codec format.CompressionCodec
+}
+
+// Bytes returns value i of a byte array column, counting only values other than
+// NULL. dict is the chunk's dictionary.
+func (p *Page) Bytes(i int, dict *Dictionary) []byte {
+	if p.Coded {
+		j := p.Indices[i]
+		return dict.Plain[dict.offsets[j] : dict.offsets[j+1]-4]
+	}
+	if p.offsets == nil {
+		p.offsets = byteArrayOffsets(nil, p.Plain, p.NonNull)
+	}
+	return p.Plain[p.offsets[i] : p.offsets[i+1]-4]
+}
+
+// Dictionary is a chunk's dictionary: Len values in PLAIN encoding. Its memory
+// belongs to the Chunk's Buffers and is valid until these are used for another
+// Chunk.
+type Dictionary struct {
+	Len     int
+	Plain   []byte
+	offsets []uint32 // for byte arrays: the start of each value in Plain, after its length, and one more
+}
+
+// NewDictionary returns a dictionary of n values of type t, well-formed and in PLAIN
+// encoding. It keeps plain.
+func NewDictionary(t format.Type, n int, plain []byte) *Dictionary {
+	d := &Dictionary{Len: n, Plain: plain}
+	if t == format.ByteArray {
+		d.offsets = byteArrayOffsets(nil, plain, n)
+	}
+	return d
+}
+
+// size returns the size of entry i of a byte array dictionary.
+func (d *Dictionary) size(i uint32) int64 { return int64(d.offsets[i+1]-d.offsets[i]) - 4 }
+
+// Longest returns the size of the largest entry of a byte array dictionary, 0 if d
+// is nil.
+func (d *Dictionary) Longest() (n int64) {
+	if d == nil {
+		return 0
+	}
+	for i := range d.Len {
+		n = max(n, d.size(uint32(i)))
+	}
+	return n
+}
+
+// PlainSize returns the bytes of the page's values in PLAIN form. width is
+// [meta.Leaf.Width].
+func (p *Page) PlainSize(dict *Dictionary, width int) (bytes int64) {
 	switch {
-	case n < 0 || int64(n) > c.md.NumValues-c.values:
-		return c.corrupt(nil, "%d values where the column chunk has %d left", n, c.md.NumValues-c.values)
-	case n > MaxPageValues:
-		return fault.Unsupported(c.here(), "page too large: %d values", n).
-			WithHint("write the file again with smaller pages, as of 1 MiB")
+	case !p.Coded:
+		return int64(len(p.Plain))
+	case width > 0:
+		return int64(width) * int64(p.NonNull)
 	}
-	c.page.Values = int(n)
-	return nil
+	for _, i := range p.Indices[:p.NonNull] {
+		bytes += lengthSize + dict.size(i)
+	}
+	return bytes
 }
 
-// openV1 decompresses a V1 page, reads its levels and returns the bytes of its
-// values.
-func (c *Chunk) openV1(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
-	if !h.DataPageHeader.Valid {
-		return nil, 0, c.noHeader()
-	}
-	dh := &h.DataPageHeader.V
-	if err := c.checkCount(dh.NumValues); err != nil || dh.NumValues == 0 {
-		return nil, 0, err
-	}
-	data, err := c.inflate(body, int64(h.UncompressedPageSize))
-	if err != nil {
-		return nil, 0, err
-	}
-	if c.page.Rep, data, err = c.levelsV1(&c.buf.rep, c.leaf.MaxRep, dh.RepetitionLevelEncoding, data); err != nil {
-		return nil, 0, err
-	}
-	if c.page.Def, data, err = c.levelsV1(&c.buf.def, c.leaf.MaxDef, dh.DefinitionLevelEncoding, data); err != nil {
-		return nil, 0, err
-	}
-	return data, dh.Encoding, nil
-}
+// lengthSize is the size of the length before a PLAIN byte array.
+const lengthSize = 4
 
-func (c *Chunk) noHeader() error { return c.corrupt(nil, "no header of a data page") }
-
-func (c *Chunk) longLevels() error {
-	return c.corrupt(nil, "the page's levels are longer than the page")
-}
-
-// levelsV1 reads the levels of a V1 page and returns the bytes after them. Levels
-// are runs preceded by their length or, in the deprecated form, bits without a
-// length.
-func (c *Chunk) levelsV1(buf *[]uint8, max int, enc format.Encoding, data []byte) ([]uint8, []byte, error) {
-	if max == 0 {
-		return nil, data, nil
-	}
-	switch enc {
-	case format.RLE:
-	case format.BitPacked:
-		return c.packedLevels(buf, max, data)
-	default:
-		return nil, nil, c.corrupt(nil, "levels encoded as %v", enc)
-	}
-	if len(data) < 4 {
-		return nil, nil, c.corrupt(nil, "the page ends within its levels")
-	}
-	n := binary.LittleEndian.Uint32(data)
-	data = data[4:]
-	if uint64(n) > uint64(len(data)) {
-		return nil, nil, c.corrupt(nil, "the page ends within its levels")
-	}
-	dst, err := c.levels(buf, max, data[:n])
-	return dst, data[n:], err
-}
-
-// packedLevels reads levels in the deprecated BIT_PACKED encoding.
-func (c *Chunk) packedLevels(buf *[]uint8, max int, data []byte) ([]uint8, []byte, error) {
-	size := packedSize(c.page.Values, levelWidth(max))
-	if size > uint64(len(data)) {
-		return nil, nil, c.corrupt(nil, "the page ends within its levels")
-	}
-	dst := grow(*buf, c.page.Values)
-	*buf = dst
-	if buf == &c.buf.def {
-		c.sameDef = false
-	}
-	unpackBits := unpackHighFirst
-	if c.f.Metadata.lowBitsFirst() {
-		unpackBits = func(dst []uint8, src []byte, width uint, limit uint8) bool {
-			return unpack(dst, src, width, uint32(limit))
+// AppendValues appends the PLAIN values of the entries with the given indices, all
+// in range, until dst has at least most bytes. It returns the number of entries
+// appended, at least one unless indices is empty. width is [meta.Leaf.Width]; the leaf
+// must not be boolean.
+func (d *Dictionary) AppendValues(dst []byte, indices []uint32, width, most int) (_ []byte, n int) {
+	for _, i := range indices {
+		if width > 0 {
+			dst = append(dst, d.Plain[int(i)*width:(int(i)+1)*width]...)
+		} else {
+			dst = append(dst, d.Plain[d.offsets[i]-4:d.offsets[i+1]-4]...)
+		}
+		if n++; len(dst) >= most {
+			break
 		}
 	}
-	if !unpackBits(dst, data, levelWidth(max), uint8(max)) {
-		return nil, nil, c.corrupt(errBound, "the page's levels do not decode")
-	}
-	return dst, data[size:], nil
+	return dst, n
 }
 
-// levels decodes the page's levels. If definition levels are all the same, it
-// records that and leaves writing them to fillDef, when the number of wanted
-// entries is known.
-func (c *Chunk) levels(buf *[]uint8, max int, data []byte) ([]uint8, error) {
-	dst := grow(*buf, c.page.Values)
-	*buf = dst
-	if buf == &c.buf.def {
-		level, ok := constantLevel(data, c.page.Values, levelWidth(max))
-		if ok && level <= uint32(max) {
-			c.sameDef, c.def = true, uint8(level)
-			return dst, nil
-		}
-		c.sameDef = false
+// Clone returns a copy of the page with its own memory.
+func (p *Page) Clone() *Page {
+	q := *p
+	if p.Stored != nil {
+		stored := *p.Stored
+		stored.Body = slices.Clone(stored.Body)
+		q.Stored = &stored
 	}
-	if err := decodeHybrid(dst, data, levelWidth(max), uint32(max)); err != nil {
-		return nil, c.corrupt(err, "the page's levels do not decode")
+	if p.sealed != nil {
+		sealed := *p.sealed
+		q.sealed = &sealed
 	}
-	return dst, nil
+	q.Rep, q.Def = slices.Clone(p.Rep), slices.Clone(p.Def)
+	q.Plain, q.Indices = slices.Clone(p.Plain), slices.Clone(p.Indices)
+	q.offsets = nil
+	return &q
 }
 
-// openV2 reads the levels of a V2 page, which are never compressed, and returns the
-// decompressed bytes of its values.
-func (c *Chunk) openV2(h *pageHeader, body []byte) ([]byte, format.Encoding, error) {
-	if !h.DataPageHeaderV2.Valid {
-		return nil, 0, c.noHeader()
-	}
-	dh := &h.DataPageHeaderV2.V
-	if err := c.checkCount(dh.NumValues); err != nil || dh.NumValues == 0 {
-		return nil, 0, err
-	}
-	rep, def := int64(dh.RepetitionLevelsByteLength), int64(dh.DefinitionLevelsByteLength)
-	size := int64(h.UncompressedPageSize) - rep - def
-	if rep < 0 || def < 0 || rep+def > int64(len(body)) || size < 0 {
-		return nil, 0, c.longLevels()
-	}
-	var err error
-	if c.leaf.MaxRep == 0 { // the bytes may be present nevertheless
-		c.page.Rep = nil
-	} else if c.page.Rep, err = c.levels(&c.buf.rep, c.leaf.MaxRep, body[:rep]); err != nil {
-		return nil, 0, err
-	}
-	if c.leaf.MaxDef == 0 {
-		c.page.Def = nil
-	} else if c.page.Def, err = c.levels(&c.buf.def, c.leaf.MaxDef, body[rep:rep+def]); err != nil {
-		return nil, 0, err
-	}
-	values := body[rep+def:]
-	switch {
-	case size == 0:
-		return nil, dh.Encoding, nil // codecs differ in what they store for no bytes
-	case dh.IsCompressed.Valid && !dh.IsCompressed.V && !c.f.Metadata.falseFlags():
-		if int64(len(values)) != size {
-			return nil, 0, c.corrupt(nil, "the page is not compressed, and its sizes differ")
-		}
-	default:
-		if values, err = c.inflate(values, size); err != nil {
-			return nil, 0, err
-		}
-	}
-	return values, dh.Encoding, nil
-}
-
-// count counts the page's rows and values and adds them to the chunk's totals.
-func (c *Chunk) count() error {
-	p := &c.page
-	p.Rows, p.NonNull = p.Values, p.Values
-	if p.Rep != nil {
-		p.Rows = countLevels(p.Rep, 0)
-		switch begins := p.Rep[0] == 0; {
-		case !begins && c.values == 0:
-			return c.corrupt(nil, "the column begins in the middle of a row")
-		case !begins && c.ended:
-			return c.corrupt(nil, "the page begins in the middle of a row")
-		}
-		c.ended = false
-	}
-	switch full := uint8(c.leaf.MaxDef); {
-	case p.Def == nil:
-	case !c.sameDef:
-		p.NonNull = countLevels(p.Def, full)
-	case c.def != full:
-		p.NonNull = 0
-	}
-	c.values += int64(p.Values)
-	c.rows += int64(p.Rows)
-	if c.rows > c.wanted {
-		return c.corrupt(nil, "more rows than the row group's %d", c.wanted)
-	}
-	return nil
-}
-
-func (c *Chunk) checkV2(dh *dataPageHeaderV2) error {
-	p := &c.page
-	counted := countsValues(c.leaf, dh)
-	switch {
-	case int(dh.NumRows) != p.Rows && !counted:
-		return c.corrupt(nil, "the page has %d rows, its header says %d", p.Rows, dh.NumRows)
-	case p.Rep != nil && p.Rep[0] != 0 && !counted:
-		return c.corrupt(nil, "the page begins in the middle of a row")
-	case int(dh.NumNulls) != p.Values-p.NonNull && !c.f.Metadata.falseNulls():
-		return c.corrupt(nil, "the page has %d nulls, its header says %d", p.Values-p.NonNull, dh.NumNulls)
-	}
-	return nil
-}
-
-// decodeNonNull decodes all values of the page.
-func (c *Chunk) decodeNonNull(src []byte) error {
-	p := &c.page
-	if isCoded(p.Encoding) {
-		return c.decodeIndices(src)
-	}
-	plain, err := c.plainOf(src)
-	p.Plain = plain
-	return err
-}
-
-// plainOf converts the page's values to PLAIN form.
-func (c *Chunk) plainOf(src []byte) ([]byte, error) {
-	p := &c.page
-	plain, tail, err := c.decodeValues(src)
-	if err == nil {
-		err = c.ends(tail)
-	}
-	switch {
-	case errors.Is(err, errEncoding):
-		e := fault.Unsupported(c.here(), "the page's values")
-		e.Err = err
-		return nil, e
-	case errors.Is(err, errExpands) && c.f.room.Most(MaxPageSize) < MaxPageSize:
-		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", MaxPageSize)
-	case errors.Is(err, errExpands):
-		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", show.Size(MaxPageSize)).
-			WithHint("write the file again with smaller pages, as of 1 MiB")
-	case err != nil:
-		return nil, c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
-	}
-	if p.Encoding != format.Plain && cap(plain) > cap(c.buf.plain) {
-		c.buf.plain = plain
-	}
-	return plain, nil
-}
-
-// ends checks that the page's values may be followed by tail bytes. In V1 pages
-// they may: fastparquet pads them with zeros. Such pages are not copied as stored.
-func (c *Chunk) ends(tail int) error {
-	p := &c.page
-	switch {
-	case tail == 0:
-	case c.v2 && p.Encoding != format.DeltaBinaryPacked && p.Encoding != format.RLE: // these two encodings mark their own end
-		return errTrailing
-	default:
-		p.Stored = nil
-	}
-	return nil
-}
-
-// decodeValues decodes the page's values. Values of DELTA_BYTE_ARRAY share bytes
-// and may expand by any factor; the memory budget limits their size.
-func (c *Chunk) decodeValues(src []byte) (plain []byte, tail int, err error) {
-	p := &c.page
-	shared := c.leaf.Type == format.ByteArray || c.leaf.Type == format.FixedLenByteArray
-	if c.f.room == nil || p.Encoding != format.DeltaByteArray || !shared || p.NonNull == 0 {
-		return decodeValues(c.leaf, p.Encoding, src, c.buf.plain, p.NonNull)
-	}
-	return deltaBytes(c.leaf, src, c.buf.plain, p.NonNull, c.f.room.Most(MaxPageSize))
-}
-
-// isCoded reports whether the encoding stores dictionary indices.
-func isCoded(e format.Encoding) bool {
-	return e == format.PlainDictionary || e == format.RLEDictionary
-}
-
-func (c *Chunk) decodeIndices(src []byte) error {
-	p := &c.page
-	width, limit, err := c.indexWidth(src)
-	if err != nil {
-		return err
-	}
-	c.buf.indices = growIndices(c.buf.indices, p.NonNull)
-	p.Indices = c.buf.indices
-	if width == 0 {
-		clear(p.Indices)
-		return nil
-	}
-	if err := decodeHybrid(p.Indices, src[1:], width, limit); err != nil {
-		return c.corrupt(err, "the page's dictionary indices do not decode")
-	}
-	return nil
-}
-
-// indexWidth reads the first byte of dictionary indices, which is their width in
-// bits, and returns the largest valid index.
-func (c *Chunk) indexWidth(src []byte) (width uint, limit uint32, err error) {
-	p := &c.page
-	p.Coded = true
-	if p.NonNull == 0 {
-		return 0, 0, nil // writers differ in what they store for no values
-	}
-	if c.dict == nil {
-		return 0, 0, c.corrupt(nil, "dictionary indices without a dictionary")
-	}
-	if c.dict.Len == 0 || len(src) == 0 {
-		return 0, 0, c.corrupt(nil, "%d dictionary indices in %d bytes, for %d entries", p.NonNull, len(src), c.dict.Len)
-	}
-	switch {
-	case src[0] > 32:
-		return 0, 0, c.corrupt(nil, "dictionary indices of %d bits", src[0])
-	case src[0] == 0:
-		if err := checkZeros(src[1:], p.NonNull); err != nil {
-			return 0, 0, c.corrupt(err, "the page's dictionary indices do not decode")
-		}
-	}
-	return uint(src[0]), uint32(min(c.dict.Len-1, math.MaxInt32)), nil
-}
-
-func growIndices(buf []uint32, n int) []uint32 {
-	if cap(buf) < n {
-		return make([]uint32, n)
-	}
-	return buf[:n]
+// Clone returns a copy of the dictionary with its own memory.
+func (d *Dictionary) Clone() *Dictionary {
+	return &Dictionary{Len: d.Len, Plain: slices.Clone(d.Plain), offsets: slices.Clone(d.offsets)}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -323,7 +324,7 @@ func (c *Chunk) headerAhead() int64 {
 
 // postpone steps over the dictionary after the header, if its writer gave it up for later
 // pages and those that are wanted may do without it.
-func (c *Chunk) postpone(h *pageHeader, offset int64) bool {
+func (c *Chunk) postpone(h *meta.PageHeader, offset int64) bool {
 	if c.ahead == nil || !c.ahead.steps || c.dict != nil || h.Type != format.DictionaryPage || h.CompressedPageSize < 0 ||
 		!c.f.LeavesDictionary(c.at.RowGroup-1, c.leaf.Index) {
 		return false
@@ -335,7 +336,7 @@ func (c *Chunk) postpone(h *pageHeader, offset int64) bool {
 
 // lateDictionary reads the dictionary that the walk has passed over, if the page after the
 // header needs it.
-func (c *Chunk) lateDictionary(ctx context.Context, h *pageHeader) error {
+func (c *Chunk) lateDictionary(ctx context.Context, h *meta.PageHeader) error {
 	coded := h.Type == format.DataPage && isCoded(h.DataPageHeader.V.Encoding) || h.Type == format.DataPageV2 && isCoded(h.DataPageHeaderV2.V.Encoding)
 	if c.dictAt == 0 || c.dict != nil || !coded {
 		return nil

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // A page that a Repeater makes ends with the row, or the copy of a row, at which it
@@ -19,7 +22,7 @@ const (
 
 // Repeater repeats rows of a sequence of pages. It is not safe for concurrent use.
 type Repeater struct {
-	leaf  *Leaf
+	leaf  *meta.Leaf
 	times []uint32
 	rows  int  // that were looked at
 	ended bool // there are no more input pages
@@ -63,7 +66,7 @@ type openRow struct {
 
 // NewRepeater returns a Repeater for pages of the leaf that have len(times) rows
 // together. Row i of them stands times[i] times in the result, at least once.
-func NewRepeater(l *Leaf, times []uint32) *Repeater { return &Repeater{leaf: l, times: times} }
+func NewRepeater(l *meta.Leaf, times []uint32) *Repeater { return &Repeater{leaf: l, times: times} }
 
 // Next returns the next page of the result, with its dictionary, or io.EOF after the
 // last one. next returns the pages to repeat in the same way; it is called for a page
@@ -155,12 +158,12 @@ func (r *Repeater) check(p *Page) error {
 	l := r.leaf
 	rows, there := p.Values, p.Values
 	if p.Rep != nil {
-		rows = countLevels(p.Rep, 0)
+		rows = enc.CountLevels(p.Rep, 0)
 	}
 	if p.Def != nil {
-		there = countLevels(p.Def, uint8(l.MaxDef))
+		there = enc.CountLevels(p.Def, uint8(l.MaxDef))
 	}
-	size, want := len(p.Plain), p.NonNull*l.width()
+	size, want := len(p.Plain), p.NonNull*l.Width()
 	switch {
 	case p.Coded:
 		size, want = len(p.Indices), p.NonNull
@@ -223,7 +226,7 @@ func (r *Repeater) result(like *Page, coded bool) *Page {
 // even copies rows of one entry each whose values have the same size, or are indices.
 func (r *Repeater) even() {
 	p, o := r.in, &r.out
-	size := max(r.leaf.width(), 1)
+	size := max(r.leaf.Width(), 1)
 	if p.Coded {
 		size = 4
 	}
@@ -241,26 +244,26 @@ func (r *Repeater) even() {
 		values = r.values
 	}
 	if p.Def != nil {
-		o.def = selectLevels(o.def, p.Def, r.sel)
+		o.def = enc.SelectLevels(o.def, p.Def, r.sel)
 	}
 	o.values = len(values)
 	switch {
 	case p.Coded:
-		o.indices = growIndices(o.indices, len(values))
+		o.indices = enc.Reuse(o.indices, len(values))
 		for i, v := range values {
 			o.indices[i] = p.Indices[v]
 		}
 	case r.leaf.Type == format.Boolean:
-		o.plain = gatherBools(o.plain, p.Plain, values)
+		o.plain = enc.GatherBools(o.plain, p.Plain, values)
 	default:
-		o.plain = gatherFixed(o.plain, p.Plain, r.leaf.width(), values)
+		o.plain = enc.GatherFixed(o.plain, p.Plain, r.leaf.Width(), values)
 	}
 }
 
 // choose sets r.sel to the entries from r.at on, repeated, but at most most of them,
 // and moves past those that are repeated often enough.
 func (r *Repeater) choose(most int) {
-	r.sel = growIndices(r.sel, most)
+	r.sel = enc.Reuse(r.sel, most)
 	n, entry := 0, r.at.entry
 	times := r.times[r.rows:]
 	for entry < r.in.Values && n < most {
@@ -273,7 +276,7 @@ func (r *Repeater) choose(most int) {
 			n++
 		} else {
 			k := min(int(left), most-n)
-			fill(r.sel[n:n+k], uint32(entry))
+			enc.Fill(r.sel[n:n+k], uint32(entry))
 			n += k
 			if r.left = left - uint32(k); r.left > 0 {
 				break
@@ -290,7 +293,7 @@ func (r *Repeater) choose(most int) {
 // the first value from r.at on. from is the cursor at the first of the entries.
 func (r *Repeater) chooseValues(from cursor) {
 	def, full := r.in.Def, uint8(r.leaf.MaxDef)
-	r.values = growIndices(r.values, len(r.sel))
+	r.values = enc.Reuse(r.values, len(r.sel))
 	n, entry, value := 0, uint32(from.entry), uint32(from.value)
 	for _, e := range r.sel { // e is entry, or the next one
 		if e != entry && def[entry] == full {
@@ -381,13 +384,13 @@ func (r *Repeater) single() (n int) {
 func (r *Repeater) skip(n int) error {
 	p, values := r.in, n
 	if p.Def != nil {
-		values = countLevels(p.Def[r.at.entry:r.at.entry+n], uint8(r.leaf.MaxDef))
+		values = enc.CountLevels(p.Def[r.at.entry:r.at.entry+n], uint8(r.leaf.MaxDef))
 	}
-	w := byteArrayWalk{src: p.Plain, pos: uint64(r.at.pos)}
-	if !w.skip(values) {
-		return r.fail("to be repeated: %w", errByteArrays)
+	w := enc.ByteArrays{Src: p.Plain, Pos: uint64(r.at.pos)}
+	if !w.Skip(values) {
+		return r.fail("to be repeated: %w", enc.ErrByteArrays)
 	}
-	r.at = cursor{entry: r.at.entry + n, value: r.at.value + values, pos: int(w.pos)}
+	r.at = cursor{entry: r.at.entry + n, value: r.at.value + values, pos: int(w.Pos)}
 	r.rows += n
 	return nil
 }
@@ -409,13 +412,13 @@ func (r *Repeater) rowEnd(at cursor) (cursor, error) {
 			switch {
 			case p.Coded:
 			case r.leaf.Type == format.ByteArray:
-				_, next, err := byteArrayAt(p.Plain, at.pos)
+				_, next, err := enc.ByteArrayAt(p.Plain, at.pos)
 				if err != nil {
 					return at, r.fail("to be repeated: %w", err)
 				}
 				at.pos = next
 			default:
-				at.pos += r.leaf.width()
+				at.pos += r.leaf.Width()
 			}
 		}
 		at.entry++
@@ -426,14 +429,14 @@ func (r *Repeater) rowEnd(at cursor) (cursor, error) {
 }
 
 // add appends entries of a page.
-func (b *entryBuffer) add(l *Leaf, p *Page, from, to cursor) {
+func (b *entryBuffer) add(l *meta.Leaf, p *Page, from, to cursor) {
 	n := to.value - from.value
 	switch {
 	case n == 0:
 	case p.Coded:
 		b.indices = append(b.indices, p.Indices[from.value:to.value]...)
 	case l.Type == format.Boolean:
-		b.plain = appendBits(b.plain, b.values, p.Plain, from.value, n)
+		b.plain = enc.AppendBits(b.plain, b.values, p.Plain, from.value, n)
 	default:
 		b.plain = append(b.plain, p.Plain[from.pos:to.pos]...)
 	}
@@ -451,7 +454,7 @@ func (b *entryBuffer) addLevels(p *Page, from, to int) {
 		return
 	}
 	b.rep = append(b.rep, p.Rep[from:to]...)
-	b.rows += countLevels(p.Rep[from:to], 0)
+	b.rows += enc.CountLevels(p.Rep[from:to], 0)
 }
 
 // begin starts a row to be repeated.
@@ -462,7 +465,7 @@ func (o *openRow) begin(times uint32, encoding format.Encoding) {
 
 // add appends entries of the row. Its values become plain if they come in several
 // forms.
-func (o *openRow) add(l *Leaf, p *Page, dict *Dictionary, from, to cursor) error {
+func (o *openRow) add(l *meta.Leaf, p *Page, dict *Dictionary, from, to cursor) error {
 	var err error
 	switch {
 	case to.value == from.value:
@@ -492,26 +495,26 @@ func (o *openRow) add(l *Leaf, p *Page, dict *Dictionary, from, to cursor) error
 	if o.entries > MaxPageValues {
 		return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %d values in one column", MaxPageValues)
 	}
-	if len(o.plain) > MaxPageSize {
+	if len(o.plain) > enc.MaxPageSize {
 		return tooWide(l)
 	}
 	return nil
 }
 
 // decodeTo appends the values of indices.
-func decodeTo(dst []byte, l *Leaf, dict *Dictionary, indices []uint32) ([]byte, error) {
+func decodeTo(dst []byte, l *meta.Leaf, dict *Dictionary, indices []uint32) ([]byte, error) {
 	if dict == nil {
 		return nil, errors.New("indices without a dictionary")
 	}
-	dst, n := dict.AppendValues(dst, indices, l.width(), MaxPageSize+1)
-	if n < len(indices) || len(dst) > MaxPageSize {
+	dst, n := dict.AppendValues(dst, indices, l.Width(), enc.MaxPageSize+1)
+	if n < len(indices) || len(dst) > enc.MaxPageSize {
 		return nil, tooWide(l)
 	}
 	return dst, nil
 }
 
-func tooWide(l *Leaf) error {
-	return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %s in one column", show.Size(MaxPageSize))
+func tooWide(l *meta.Leaf) error {
+	return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %s in one column", show.Size(enc.MaxPageSize))
 }
 
 // copies returns the next page of copies of the open row.

@@ -13,11 +13,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // repeatCase is a column's pages, and how often each of its rows is to stand.
 type repeatCase struct {
-	leaf  *Leaf
+	leaf  *meta.Leaf
 	pages []*Page
 	dicts []*Dictionary
 	times []uint32
@@ -152,7 +153,7 @@ func TestRepeater(t *testing.T) {
 	}
 }
 
-func pageEntries(l *Leaf, p *Page, dict *Dictionary) []string {
+func pageEntries(l *meta.Leaf, p *Page, dict *Dictionary) []string {
 	rep, def := p.Rep, p.Def
 	if rep == nil {
 		rep = make([]uint8, p.Values)
@@ -166,7 +167,7 @@ func pageEntries(l *Leaf, p *Page, dict *Dictionary) []string {
 // TestRepeaterRows: another number of rows than there should be is an error, as is a
 // row that is to be dropped.
 func TestRepeaterRows(t *testing.T) {
-	leaf := &Leaf{Type: format.Int32, Dotted: "a"}
+	leaf := &meta.Leaf{Type: format.Int32, Dotted: "a"}
 	page := func(rows int) func() (*Page, *Dictionary, error) {
 		done := false
 		return func() (*Page, *Dictionary, error) {
@@ -198,7 +199,7 @@ func TestRepeaterRows(t *testing.T) {
 // NULLs.
 func TestRepeaterManyPages(t *testing.T) {
 	const rows = 50_000
-	leaf := &Leaf{Type: format.Int32, Dotted: "a", MaxDef: 1}
+	leaf := &meta.Leaf{Type: format.Int32, Dotted: "a", MaxDef: 1}
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		p := &Page{Values: rows, Rows: rows, Def: make([]uint8, rows), Coded: seed%2 == 1, Encoding: format.Plain}
@@ -260,7 +261,7 @@ func TestRepeaterManyPages(t *testing.T) {
 // TestRepeaterLargeRow: a row above the limits of a page stands alone, and its parts
 // in several forms become plain.
 func TestRepeaterLargeRow(t *testing.T) {
-	leaf := &Leaf{Type: format.ByteArray, Dotted: "a", MaxDef: 1, MaxRep: 1}
+	leaf := &meta.Leaf{Type: format.ByteArray, Dotted: "a", MaxDef: 1, MaxRep: 1}
 	value := bytes.Repeat([]byte{7}, 100_000)
 	plain := plainOf(leaf, [][]byte{value})
 	dict := &Dictionary{Len: 1, Plain: plain, offsets: byteArrayOffsets(nil, plain, 1)}

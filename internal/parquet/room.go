@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -195,7 +196,7 @@ func (b *Buffers) Rest() {
 	}
 	c, n := b.claim(), b.charged
 	if c.large {
-		b.codec.close() // zstd's decoder keeps the last page
+		b.codec.Close() // zstd's decoder keeps the last page
 		*b = Buffers{codec: b.codec, shared: b.shared, own: b.own}
 	}
 	b.charged = 0
@@ -231,7 +232,7 @@ func (b *Buffers) charge(ctx context.Context, at fault.At, what string, n int64)
 }
 
 // charge charges for the page after the header.
-func (c *Chunk) charge(ctx context.Context, h *pageHeader) error {
+func (c *Chunk) charge(ctx context.Context, h *meta.PageHeader) error {
 	if c.f.room == nil {
 		return nil
 	}
@@ -248,7 +249,7 @@ func (c *Chunk) charge(ctx context.Context, h *pageHeader) error {
 
 // chargeShared charges for the decoded values of a DELTA_BYTE_ARRAY page, whose
 // size is known only now; see [Chunk.decodeValues] for its bound.
-func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
+func (c *Chunk) chargeShared(ctx context.Context, h *meta.PageHeader) error {
 	if c.f.room == nil || c.page.Encoding != format.DeltaByteArray {
 		return nil
 	}
@@ -258,7 +259,7 @@ func (c *Chunk) chargeShared(ctx context.Context, h *pageHeader) error {
 
 // storedBytes returns the memory of a page before it is decoded: its stored bytes,
 // unless they are mapped, and its decompressed bytes.
-func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
+func (c *Chunk) storedBytes(h *meta.PageHeader) (n int64) {
 	if c.mapped() == nil {
 		n = max(int64(h.CompressedPageSize), min(c.f.windowSize(), c.end-c.pos))
 	}
@@ -269,7 +270,7 @@ func (c *Chunk) storedBytes(h *pageHeader) (n int64) {
 }
 
 // dictionaryBytes returns the memory that the dictionary takes while it is decoded.
-func (c *Chunk) dictionaryBytes(h *pageHeader) int64 {
+func (c *Chunk) dictionaryBytes(h *meta.PageHeader) int64 {
 	n := c.storedBytes(h)
 	if c.md.Codec == format.Uncompressed {
 		n += int64(h.UncompressedPageSize)
@@ -282,14 +283,14 @@ func (c *Chunk) dictionaryBytes(h *pageHeader) int64 {
 
 // pageBytes returns an upper bound on the memory of a data page, excluding values
 // of DELTA_BYTE_ARRAY, whose size is not known from the header.
-func (c *Chunk) pageBytes(h *pageHeader) int64 {
+func (c *Chunk) pageBytes(h *meta.PageHeader) int64 {
 	var count int32
-	var enc format.Encoding
+	var encoding format.Encoding
 	switch h.Type {
 	case format.DataPage:
-		count, enc = h.DataPageHeader.V.NumValues, h.DataPageHeader.V.Encoding
+		count, encoding = h.DataPageHeader.V.NumValues, h.DataPageHeader.V.Encoding
 	case format.DataPageV2:
-		count, enc = h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding
+		count, encoding = h.DataPageHeaderV2.V.NumValues, h.DataPageHeaderV2.V.Encoding
 	}
 	n := int64(max(count, 0))
 	each := int64(0) // bytes per entry
@@ -306,16 +307,16 @@ func (c *Chunk) pageBytes(h *pageHeader) int64 {
 		}
 	}
 	switch {
-	case isCoded(enc):
+	case isCoded(encoding):
 		each += 4
-	case enc == format.Plain && c.leaf.Type == format.ByteArray:
+	case encoding == format.Plain && c.leaf.Type == format.ByteArray:
 		each += 4 // offsets, computed on demand
-	case enc == format.Plain:
+	case encoding == format.Plain:
 	case c.leaf.Type == format.ByteArray:
 		each += 4
 		return n*each + c.storedBytes(h) + int64(h.UncompressedPageSize)
 	default:
-		each += int64(c.leaf.width())
+		each += int64(c.leaf.Width())
 	}
 	return n*each + c.storedBytes(h)
 }

@@ -13,16 +13,18 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // manyColumns returns a file with n columns and no rows.
 func manyColumns(t *testing.T, n int) []byte {
 	t.Helper()
-	m := &FileMetaData{Version: 1, RowGroups: []RowGroupMeta{}}
-	m.Schema = append(m.Schema, SchemaElement{Name: "root"})
+	m := &meta.Footer{Version: 1, RowGroups: []meta.RowGroup{}}
+	m.Schema = append(m.Schema, meta.Element{Name: "root"})
 	m.Schema[0].NumChildren.V, m.Schema[0].NumChildren.Valid = int32(n), true
 	for i := range n {
-		e := SchemaElement{Name: fmt.Sprint(i)}
+		e := meta.Element{Name: fmt.Sprint(i)}
 		e.Type.Valid, e.RepetitionType.Valid = true, true
 		e.Type.V = 1
 		m.Schema = append(m.Schema, e)
@@ -50,7 +52,7 @@ func TestFootersAreCharged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if held := room.footers.Load(); held < 100_000*elementBytes {
+	if held := room.footers.Load(); held < 100_000*meta.ElementBytes {
 		t.Errorf("%d bytes held", held)
 	}
 	if f.Close(); room.footers.Load() != 0 {
@@ -104,8 +106,8 @@ func TestColumnsWithShortNames(t *testing.T) {
 // Nothing keeps a large page after it is freed, not even the decoder.
 func TestLargePagesAreLetGo(t *testing.T) {
 	const size = 8 << 20
-	var z compressor
-	stored, err := z.compress(new(workspace), make([]byte, size), Compression{Codec: format.Zstd})
+	var z enc.Compressor
+	stored, err := z.Compress(make([]byte, size), enc.Compression{Codec: format.Zstd})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func TestLargePagesAreLetGo(t *testing.T) {
 	if err := b.charge(t.Context(), fault.At{}, "the page", size); err != nil {
 		t.Fatal(err)
 	}
-	if b.raw, err = b.codec.decompress(format.Zstd, nil, stored, size); err != nil {
+	if b.raw, err = b.codec.Decompress(format.Zstd, nil, stored, size); err != nil {
 		t.Fatal(err)
 	}
 	page := weak.Make(&b.raw[0])

@@ -1,246 +1,113 @@
 package parquet
 
 import (
-	"fmt"
-	"strings"
+	"reflect"
+	"slices"
+
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/parquet-go/parquet-go/deprecated"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
-	"github.com/parquet-go/parquet-go/format"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
-const (
-	maxSchemaDepth   = 64      // levels of nesting, which bounds definition levels
-	maxFixedLength   = 1 << 20 // bytes of a fixed-length value
-	maxSchemaColumns = 1 << 20
-)
-
-// Node is a node of the schema: a leaf if Leaf ≥ 0, else a group.
-type Node struct {
-	Name       string
-	Repetition format.FieldRepetitionType
-	FieldID    int32 // -1 if there is none
-	Logical    Logical
-	Children   []*Node
-	Leaf       int // index into File.Leaves; -1 for groups
-	Element    *SchemaElement
+// Projection is the part of a file that consists of some of its top-level columns.
+type Projection struct {
+	Schema []meta.Element       // depth first, as in a footer
+	Orders []format.ColumnOrder // one per leaf
+	Leaves []int                // the file's leaves, in the order of Schema
 }
 
-// Leaf is a column: a leaf of the schema.
-type Leaf struct {
-	Path       []string // names, from the top-level column down
-	Dotted     string   // Path joined by dots, for messages
-	Index      int      // of the leaf, and of its chunk in each row group
-	MaxDef     int      // definition level of a value other than NULL
-	MaxRep     int      // number of repeated nodes on the path
-	Type       format.Type
-	TypeLength int // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
-	Logical    Logical
-
-	shared []int // indices into File.shared of the groups that contain the leaf
-}
-
-// schemaBuilder turns the footer's flat list of elements into the tree. It repairs
-// meaningless parts of the list that other readers would refuse: groups without
-// columns, a group's physical type or logical type NULL, the converted type NULL,
-// and a missing repetition.
-type schemaBuilder struct {
-	f      *File
-	at     fault.At
-	next   int
-	path   []string
-	kept   []SchemaElement // the repaired list
-	mended bool
-}
-
-func (f *File) buildSchema(at fault.At) error {
-	if len(f.Metadata.Schema) == 0 {
-		return fault.Corrupt(at, "the footer has no schema")
-	}
-	if len(f.Metadata.Schema) > maxSchemaColumns {
-		return fault.Unsupported(at, "a schema of %d elements", len(f.Metadata.Schema)).
-			WithHint("write the file again with fewer columns")
-	}
-	b := schemaBuilder{f: f, at: at}
-	root, err := b.node(0, 0, 0)
-	if err != nil {
-		return err
-	}
-	if root.Leaf >= 0 {
-		return fault.Corrupt(at, "the schema's root is a column")
-	}
-	if b.next != len(f.Metadata.Schema) {
-		return fault.Corrupt(at, "elements of the schema").Wanted(fmt.Sprintf("%d, as its tree has", b.next), fmt.Sprint(len(f.Metadata.Schema)))
-	}
-	if b.mended {
-		f.Metadata.Schema = b.kept
-	}
-	f.Root = root
-	f.shareGroups()
-	return nil
-}
-
-func (b *schemaBuilder) here() fault.At {
-	at := b.at
-	at.Column = strings.Join(b.path, ".")
-	return at
-}
-
-// node builds the tree of the next element. It returns nil for a group without
-// columns.
-func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
-	if b.next >= len(b.f.Metadata.Schema) {
-		return nil, fault.Corrupt(b.at, "the schema's tree has more elements than the schema")
-	}
-	if depth > maxSchemaDepth {
-		return nil, fault.Unsupported(b.here(), "a schema nested more than %d levels deep", maxSchemaDepth)
-	}
-	b.kept = append(b.kept, b.f.Metadata.Schema[b.next])
-	e := &b.f.Metadata.Schema[b.next]
-	b.next++
-	n := &Node{Name: e.Name, FieldID: -1, Leaf: -1, Element: e}
-	if e.FieldID.Valid {
-		n.FieldID = e.FieldID.V
-	}
-	if depth > 0 { // the root's name and repetition are meaningless
-		b.path = append(b.path, e.Name)
-		defer func() { b.path = b.path[:len(b.path)-1] }()
-		if !e.RepetitionType.Valid { // means the zero value, REQUIRED
-			b.kept[len(b.kept)-1].RepetitionType = thrift.New(format.Required)
-			b.mended = true
+// Project returns the projection to the top-level columns at the given positions,
+// in that order; nil: all.
+func (f *File) Project(columns []int) Projection {
+	var p Projection
+	elements := f.Metadata.Schema
+	if columns == nil {
+		p.Schema = slices.Clone(elements)
+		for l := range f.Leaves {
+			p.Leaves = append(p.Leaves, l)
 		}
-		switch {
-		case e.RepetitionType.V == format.Optional:
-			def++
-		case e.RepetitionType.V == format.Repeated:
-			def++
-			rep++
-		case e.RepetitionType.V != format.Required:
-			return nil, fault.Corrupt(b.here(), "unknown repetition type %d", int32(e.RepetitionType.V))
+	} else {
+		root := elements[0]
+		root.NumChildren.V, root.NumChildren.Valid = int32(len(columns)), true
+		p.Schema = append(p.Schema, root)
+		at, leaf := 1, 0
+		starts, leaves := []int{}, []int{} // of each top-level column
+		for range f.Root.Children {
+			starts, leaves = append(starts, at), append(leaves, leaf)
+			at, leaf = span(elements, at, leaf)
 		}
-		n.Repetition = e.RepetitionType.V
+		for _, c := range columns {
+			end, last := span(elements, starts[c], leaves[c])
+			p.Schema = append(p.Schema, elements[starts[c]:end]...)
+			for l := leaves[c]; l < last; l++ {
+				p.Leaves = append(p.Leaves, l)
+			}
+		}
 	}
+	for _, l := range p.Leaves {
+		order := format.ColumnOrder{Value: &format.TypeDefinedOrder{}}
+		if l < len(f.Metadata.ColumnOrders) && f.Metadata.ColumnOrders[l].Value != nil {
+			order = f.Metadata.ColumnOrders[l]
+		}
+		p.Orders = append(p.Orders, order)
+	}
+	return p
+}
+
+// span returns the position after the subtree at element at, and the leaf number
+// there.
+func span(elements []meta.Element, at, leaf int) (int, int) {
+	e := &elements[at]
+	at++
 	if e.Type.Valid && e.NumChildren.V <= 0 {
-		return n, b.leaf(n, e, def, rep)
+		return at, leaf + 1
 	}
-	at := len(b.kept) - 1
-	if err := b.group(n, e, depth, def, rep); err != nil {
+	for range e.NumChildren.V {
+		at, leaf = span(elements, at, leaf)
+	}
+	return at, leaf
+}
+
+// Share replaces f's schema and metadata by those of another file if they are
+// equal, apart from the other's constants, and reports whether they are. It saves
+// memory for logs of many files, whose footers consist mostly of these.
+func (f *File) Share(like *File) bool {
+	a, b := f.Metadata, like.stored()
+	if len(a.Schema) != len(b.elements) || !reflect.DeepEqual(a.KeyValueMetadata, like.Metadata.KeyValueMetadata) ||
+		!reflect.DeepEqual(a.Schema, b.elements) || !reflect.DeepEqual(a.ColumnOrders, b.orders) {
+		return false
+	}
+	a.Schema, a.KeyValueMetadata, a.ColumnOrders = b.elements, like.Metadata.KeyValueMetadata, b.orders
+	f.Schema = b.Schema
+	bytes := meta.ElementBytes * int64(len(a.Schema))
+	for _, kv := range a.KeyValueMetadata {
+		bytes += int64(len(kv.Key) + len(kv.Value))
+	}
+	_ = f.charge(fault.At{}, -min(bytes, f.footer)) // returning memory does not fail
+	return true
+}
+
+// SchemaFile checks a schema and returns it as that of a file without rows.
+func SchemaFile(schema []meta.Element, name string) (*File, error) {
+	m := &meta.Footer{Schema: schema}
+	tree, err := m.Tree(fault.At{File: name})
+	if err != nil {
 		return nil, err
 	}
-	if len(n.Children) == 0 && depth > 0 {
-		b.kept, b.mended = b.kept[:at], true
-		return nil, nil
-	}
-	if k := &b.kept[at]; annotatedNull(k) {
-		k.LogicalType = thrift.Null[format.LogicalType]{}
-		b.mended = true
-	}
-	if k := &b.kept[at]; k.Type.Valid || int(k.NumChildren.V) != len(n.Children) {
-		k.Type, k.NumChildren = thrift.Null[format.Type]{}, thrift.New(int32(len(n.Children)))
-		b.mended = true
-	}
-	return n, nil
+	return &File{Name: name, Metadata: m, Schema: tree}, nil
 }
 
-func (b *schemaBuilder) group(n *Node, e *SchemaElement, depth, def, rep int) error {
-	count := int(e.NumChildren.V)
-	if count < 0 || count > len(b.f.Metadata.Schema)-b.next {
-		return fault.Corrupt(b.here(), "neither a column nor a group: %d children", count)
-	}
-	if depth > 0 {
-		var err error
-		if n.Logical, err = b.groupLogical(e); err != nil {
-			return err
-		}
-	}
-	n.Children = make([]*Node, 0, count)
-	for range count {
-		child, err := b.node(depth+1, def, rep)
-		if err != nil {
-			return err
-		}
-		if child != nil {
-			n.Children = append(n.Children, child)
-		}
+// CheckShapes compares the shapes of leaves that were read for the same rows of a
+// row group, counted from 0. shapes is keyed by leaf and need not have all leaves;
+// a nil shape is ignored.
+func (f *File) CheckShapes(rowGroup int, shapes map[int]meta.Shape) error {
+	if l, before, ok := f.OtherShape(shapes); !ok {
+		return fault.Corrupt(f.at(rowGroup, l), "the column repeats otherwise than column %s, which is in the same repeated group", f.Leaves[before].Dotted)
 	}
 	return nil
 }
 
-func (b *schemaBuilder) leaf(n *Node, e *SchemaElement, def, rep int) error {
-	l := Leaf{
-		Path:   append([]string(nil), b.path...),
-		Dotted: strings.Join(b.path, "."),
-		Index:  len(b.f.Leaves),
-		MaxDef: def, MaxRep: rep,
-		Type: e.Type.V,
-	}
-	if l.Type < format.Boolean || l.Type > format.FixedLenByteArray {
-		return fault.Corrupt(b.here(), "unknown physical type %d", int32(l.Type))
-	}
-	if l.Type == format.FixedLenByteArray {
-		if !e.TypeLength.Valid || e.TypeLength.V <= 0 {
-			return fault.Corrupt(b.here(), "fixed-length values of %d bytes", e.TypeLength.V)
-		}
-		if e.TypeLength.V > maxFixedLength {
-			return fault.Unsupported(b.here(), "fixed-length values of %d bytes", e.TypeLength.V)
-		}
-		l.TypeLength = int(e.TypeLength.V)
-	}
-	var err error
-	if l.Logical, err = leafLogical(b.here(), e, &l); err != nil {
-		return err
-	}
-	if e.ConvertedType.Valid && e.ConvertedType.V == convertedNull {
-		k := &b.kept[len(b.kept)-1]
-		k.ConvertedType = thrift.Null[deprecated.ConvertedType]{}
-		if !k.LogicalType.Valid {
-			k.LogicalType = thrift.New(format.LogicalType{Value: new(format.NullType)})
-		}
-		b.mended = true
-	}
-	n.Leaf, n.Logical = l.Index, l.Logical
-	b.f.Leaves = append(b.f.Leaves, l)
-	return nil
-}
-
-// annotatedNull reports whether an element has the logical type NULL, which
-// parquet-java 1.11 adds to MAP_KEY_VALUE. On a group it is meaningless.
-func annotatedNull(e *SchemaElement) bool {
-	_, ok := e.LogicalType.V.Value.(*format.NullType)
-	return ok
-}
-
-// groupLogical reads the annotation of a group: LIST, MAP, VARIANT or none.
-func (b *schemaBuilder) groupLogical(e *SchemaElement) (Logical, error) {
-	if e.LogicalType.Valid && !annotatedNull(e) {
-		switch e.LogicalType.V.Value.(type) {
-		case *format.ListType:
-			return Logical{Kind: List}, nil
-		case *format.MapType:
-			return Logical{Kind: Map}, nil
-		case *format.VariantType:
-			return Logical{Kind: Variant}, nil
-		case nil:
-			return Logical{Kind: Unknown}, nil
-		}
-		return Logical{}, fault.Corrupt(b.here(), "a group annotated %s", e.LogicalType.V.String())
-	}
-	c, ok := e.ConvertedType.Get()
-	switch {
-	case !ok:
-		return Logical{}, nil
-	case c == deprecated.List:
-		return Logical{Kind: List}, nil
-	case c == deprecated.Map:
-		return Logical{Kind: Map}, nil
-	case c == deprecated.MapKeyValue:
-		// Intended for the repeated group inside a map; old writers put it on the
-		// map itself.
-		if e.RepetitionType.V == format.Repeated {
-			return Logical{}, nil
-		}
-		return Logical{Kind: Map}, nil
-	}
-	return Logical{}, fault.Corrupt(b.here(), "a group annotated with converted type %d", int32(c))
-}
+// SchemaDigest returns 8 bytes that identify the schema that the file stores, without
+// constants. It is not a cryptographic digest.
+func (f *File) SchemaDigest() ([]byte, error) { return meta.Digest(f.stored().elements) }

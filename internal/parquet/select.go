@@ -5,8 +5,11 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // This file walks a chunk for selected rows. A page's header gives the number of
@@ -16,27 +19,27 @@ import (
 // without reports whether the page after the header can be skipped, because it
 // holds none of the selected rows or is dictionary-coded, and returns its number of
 // rows.
-func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
+func (c *Chunk) without(h *meta.PageHeader) (rows int64, ok bool) {
 	if !c.selected && !c.noCoded {
 		return 0, false
 	}
-	var enc format.Encoding
+	var encoding format.Encoding
 	switch {
 	case h.Type == format.DataPageV2 && h.DataPageHeaderV2.Valid:
 		dh := &h.DataPageHeaderV2.V
 		if countsValues(c.leaf, dh) && !c.oneEntryPerRow(h) {
 			return 0, false
 		}
-		rows, enc = int64(dh.NumRows), dh.Encoding
+		rows, encoding = int64(dh.NumRows), dh.Encoding
 	case h.Type == format.DataPage && h.DataPageHeader.Valid && c.leaf.MaxRep == 0:
-		rows, enc = int64(h.DataPageHeader.V.NumValues), h.DataPageHeader.V.Encoding
+		rows, encoding = int64(h.DataPageHeader.V.NumValues), h.DataPageHeader.V.Encoding
 	default:
 		return 0, false
 	}
 	if rows < 0 {
 		return 0, false
 	}
-	if c.noCoded && isCoded(enc) {
+	if c.noCoded && isCoded(encoding) {
 		return rows, true
 	}
 	return rows, c.selected && (len(c.left) == 0 || int64(c.left[0]) >= c.rows+rows)
@@ -46,13 +49,13 @@ func (c *Chunk) without(h *pageHeader) (rows int64, ok bool) {
 // number of values as the number of rows. Apache Arrow before 12 always writes
 // that, and its pages may begin anywhere in a row; from other writers it means that
 // each row has one entry.
-func countsValues(l *Leaf, dh *dataPageHeaderV2) bool {
+func countsValues(l *meta.Leaf, dh *meta.DataPageHeaderV2) bool {
 	return l.MaxRep > 0 && dh.NumRows == dh.NumValues
 }
 
 // oneEntryPerRow reports whether every entry of the V2 page starts a row. It reads
 // the repetition levels, which are not compressed.
-func (c *Chunk) oneEntryPerRow(h *pageHeader) bool {
+func (c *Chunk) oneEntryPerRow(h *meta.PageHeader) bool {
 	dh := &h.DataPageHeaderV2.V
 	if n := dh.RepetitionLevelsByteLength; dh.NumValues <= 0 || n < 0 || n > min(h.CompressedPageSize, headerAhead) {
 		return false // or longer than constant levels would be
@@ -61,7 +64,7 @@ func (c *Chunk) oneEntryPerRow(h *pageHeader) bool {
 	if err != nil {
 		return false // reading the page will report it
 	}
-	level, ok := constantLevel(b, int(dh.NumValues), levelWidth(c.leaf.MaxRep))
+	level, ok := enc.ConstantLevel(b, int(dh.NumValues), enc.LevelWidth(c.leaf.MaxRep))
 	return ok && level == 0
 }
 
@@ -119,7 +122,7 @@ func (c *Chunk) landed() error {
 }
 
 // skip steps over a page with the given number of rows.
-func (c *Chunk) skip(h *pageHeader, rows int64) error {
+func (c *Chunk) skip(h *meta.PageHeader, rows int64) error {
 	at, err := c.checkSizes(h)
 	if err != nil {
 		return err
@@ -165,7 +168,7 @@ func (c *Chunk) narrow() bool {
 		if n == p.Rows {
 			return true
 		}
-		entries := growIndices(c.buf.entries, n)
+		entries := enc.Reuse(c.buf.entries, n)
 		c.buf.entries = entries
 		for i, row := range rows {
 			entries[i] = row - uint32(first)
@@ -245,8 +248,8 @@ func (c *Chunk) present(entries []uint32) []uint32 {
 	case p.NonNull == p.Values:
 		return entries // no value is NULL
 	default:
-		c.buf.values = selectValues(c.buf.values[:0], def, full, entries)
-		selectLevels(def[:0], def, entries) // in place: reading is never behind writing
+		c.buf.values = enc.SelectValues(c.buf.values[:0], def, full, entries)
+		enc.SelectLevels(def[:0], def, entries) // in place: reading is never behind writing
 		return c.buf.values
 	}
 }
@@ -260,13 +263,13 @@ func (c *Chunk) pickIndices(src []byte, values []uint32) error {
 	}
 	total := p.NonNull
 	p.NonNull = len(values)
-	p.Indices = growIndices(c.buf.indices, len(values))
+	p.Indices = enc.Reuse(c.buf.indices, len(values))
 	c.buf.indices = p.Indices
 	if width == 0 {
 		clear(p.Indices)
 		return nil
 	}
-	if p.Indices, err = gatherHybrid(p.Indices[:0], src[1:], total, width, limit, values); err != nil {
+	if p.Indices, err = enc.GatherHybrid(p.Indices[:0], src[1:], total, width, limit, values); err != nil {
 		return c.corrupt(err, "the page's dictionary indices do not decode")
 	}
 	return nil
@@ -279,7 +282,7 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	if p.Encoding == format.Plain && c.leaf.Type == format.ByteArray {
 		var tail int
 		var err error
-		if dst, tail, err = gatherByteArrays(dst, src, total, values); err == nil {
+		if dst, tail, err = enc.GatherByteArrays(dst, src, total, values); err == nil {
 			err = c.ends(tail)
 		}
 		if err != nil {
@@ -292,39 +295,16 @@ func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 		}
 		switch c.leaf.Type {
 		case format.ByteArray:
-			if dst, _, err = gatherByteArrays(dst, plain, total, values); err != nil {
+			if dst, _, err = enc.GatherByteArrays(dst, plain, total, values); err != nil {
 				return c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)
 			}
 		case format.Boolean:
-			dst = gatherBools(dst, plain, values)
+			dst = enc.GatherBools(dst, plain, values)
 		default:
-			dst = gatherFixed(dst, plain, c.leaf.width(), values)
+			dst = enc.GatherFixed(dst, plain, c.leaf.Width(), values)
 		}
 	}
 	c.buf.picked = dst
 	p.Plain, p.NonNull = dst, len(values)
 	return nil
-}
-
-// Clone returns a copy of the page with its own memory.
-func (p *Page) Clone() *Page {
-	q := *p
-	if p.Stored != nil {
-		stored := *p.Stored
-		stored.Body = slices.Clone(stored.Body)
-		q.Stored = &stored
-	}
-	if p.sealed != nil {
-		sealed := *p.sealed
-		q.sealed = &sealed
-	}
-	q.Rep, q.Def = slices.Clone(p.Rep), slices.Clone(p.Def)
-	q.Plain, q.Indices = slices.Clone(p.Plain), slices.Clone(p.Indices)
-	q.offsets = nil
-	return &q
-}
-
-// Clone returns a copy of the dictionary with its own memory.
-func (d *Dictionary) Clone() *Dictionary {
-	return &Dictionary{Len: d.Len, Plain: slices.Clone(d.Plain), offsets: slices.Clone(d.offsets)}
 }

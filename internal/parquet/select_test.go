@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // rowsOf reads a chunk, or its selected rows, and returns each row's entries,
@@ -68,7 +70,7 @@ func rowsOf(f *parquet.File, group, leaf int, all bool, rows []uint32) (out []st
 }
 
 // valueAt returns value i of a page.
-func valueAt(l *parquet.Leaf, p *parquet.Page, dict *parquet.Dictionary, i int) []byte {
+func valueAt(l *meta.Leaf, p *parquet.Page, dict *parquet.Dictionary, i int) []byte {
 	switch {
 	case l.Type == format.ByteArray:
 		return p.Bytes(i, dict)

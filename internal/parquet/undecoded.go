@@ -9,6 +9,9 @@ import (
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 	"github.com/zeebo/xxh3"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Pages that lose no row are copied within a chunk without being decompressed. Such
@@ -19,17 +22,17 @@ import (
 
 // sealed is what is known of a page that was not decoded.
 type sealed struct {
-	leaf   *Leaf
-	header pageHeader
+	leaf   *meta.Leaf
+	header meta.PageHeader
 	facts  pageFacts
-	null   bool       // all entries are NULL
-	order  valueOrder // of the bounds
-	bounds bounds     // none if not known
+	null   bool        // all entries are NULL
+	order  meta.Order  // of the bounds
+	bounds meta.Bounds // none if not known
 }
 
 // claims are what a file says of the pages of a chunk.
 type claims struct {
-	order   valueOrder
+	order   meta.Order
 	index   *OffsetIndex // nil: none
 	columns *ColumnIndex // nil: none
 }
@@ -39,11 +42,11 @@ type claims struct {
 // the same codec: pages all of whose rows are selected, that begin and end at row
 // boundaries and whose headers show how many rows they have. It must be called
 // before Next.
-func (c *Chunk) Undecoded() { c.sealing = !c.f.Metadata.padsPages() }
+func (c *Chunk) Undecoded() { c.sealing = !c.f.Metadata.PadsPages() }
 
 // seal makes the page after the header the current page without decoding it. It
 // returns false if the page must be decoded.
-func (c *Chunk) seal(ctx context.Context, h *pageHeader, offset int64) (ok bool, err error) {
+func (c *Chunk) seal(ctx context.Context, h *meta.PageHeader, offset int64) (ok bool, err error) {
 	if h.Type != format.DataPage && h.Type != format.DataPageV2 {
 		return false, nil
 	}
@@ -100,7 +103,7 @@ func (c *Chunk) takes(n int64) bool {
 
 // beginsRow reports whether the V2 page whose body is at c.pos begins at a row
 // boundary, as it must.
-func (c *Chunk) beginsRow(h *pageHeader) bool {
+func (c *Chunk) beginsRow(h *meta.PageHeader) bool {
 	if c.leaf.MaxRep == 0 {
 		return true
 	}
@@ -109,14 +112,14 @@ func (c *Chunk) beginsRow(h *pageHeader) bool {
 	if err != nil {
 		return false // decoding the page will report it
 	}
-	level, ok := constantLevel(b, 1, levelWidth(c.leaf.MaxRep))
+	level, ok := enc.ConstantLevel(b, 1, enc.LevelWidth(c.leaf.MaxRep))
 	return ok && level == 0
 }
 
 // addClaims adds to c.sealed what the file says of the page.
 func (c *Chunk) addClaims(offset, size int64) error {
 	if c.claims == nil {
-		k := &claims{order: c.f.believedOrder(c.leaf, orderOf(c.leaf))}
+		k := &claims{order: c.f.believedOrder(c.leaf, meta.OrderOf(c.leaf))}
 		var err error
 		if k.index, k.columns, err = c.indexes(k.order); err != nil && !unusable(err) {
 			return err
@@ -168,8 +171,8 @@ func (c *ChunkWriter) addSealed(p *Page, dict *Dictionary) error {
 		e.bounds = s.bounds
 		c.inexact = true
 	}
-	if e.bounds.lo == nil {
-		e.bounds.broken = !s.null
+	if e.bounds.Lo == nil {
+		e.bounds.Broken = !s.null
 	}
 	if isCoded(p.Encoding) {
 		c.coded++
@@ -184,7 +187,7 @@ func (c *ChunkWriter) addSealed(p *Page, dict *Dictionary) error {
 
 // storedHeader returns the header of a copied page: what it said, without
 // statistics, and with a checksum.
-func (s *sealed) storedHeader(body []byte) *pageHeader {
+func (s *sealed) storedHeader(body []byte) *meta.PageHeader {
 	h := s.header
 	if !h.CRC.Valid {
 		h.CRC = thrift.New(int32(crc32.ChecksumIEEE(body)))

@@ -15,6 +15,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // mostRows returns n rows without a few runs of them.
@@ -217,7 +219,7 @@ func TestUndecodedRefused(t *testing.T) {
 		}
 		return p, c.Dictionary()
 	}
-	leaf := slices.IndexFunc(f.Leaves, func(l Leaf) bool { return l.Path[0] == "int_col" })
+	leaf := slices.IndexFunc(f.Leaves, func(l meta.Leaf) bool { return l.Path[0] == "int_col" })
 	p, dict := page(leaf)
 	if dict == nil {
 		t.Fatal("no dictionary")
@@ -238,7 +240,7 @@ func TestUndecodedRefused(t *testing.T) {
 		"two dictionaries":        {format.Snappy, leaf, true, []*Dictionary{dict, other}, "two dictionaries"},
 		"no dictionary":           {format.Snappy, leaf, true, []*Dictionary{nil}, "without a dictionary"},
 	} {
-		w, err := NewWriter(new(bytes.Buffer), f.Metadata.Schema, nil, WriterOptions{Compression: Compression{Codec: c.codec}})
+		w, err := NewWriter(new(bytes.Buffer), f.Metadata.Schema, nil, WriterOptions{Compression: enc.Compression{Codec: c.codec}})
 		if err != nil {
 			t.Fatal(err)
 		}

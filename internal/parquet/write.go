@@ -7,35 +7,30 @@ import (
 	"io"
 	"math"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // Defaults of WriterOptions.
 const (
 	DefaultPageBytes = 1 << 20
 	DefaultDictBytes = 1 << 20
-	defaultCreator   = "bloomjoin"
 
 	// formatVersion declares that encodings added after version 1 are in use.
 	formatVersion = 2
 )
 
-// Compression is a codec with a level in the codec's own scale. Level 0 is a fast
-// default.
-type Compression struct {
-	Codec format.CompressionCodec
-	Level int
-}
-
 // WriterOptions control how a file is written. The zero value is valid and does not
 // compress.
 type WriterOptions struct {
-	Compression Compression
-	KeyValue    []KeyValue // the file's metadata, in this order
-	CreatedBy   string     // empty: "bloomjoin"
+	Compression enc.Compression
+	KeyValue    []meta.KeyValue // the file's metadata, in this order
+	CreatedBy   string          // empty: "bloomjoin"
 	// PageBytes is the approximate size of a page's values in PLAIN encoding. Rows
 	// are never split. 0: DefaultPageBytes.
 	PageBytes int
@@ -56,15 +51,15 @@ type WriterOptions struct {
 // and Close must not be concurrent with each other.
 type Writer struct {
 	out    sink
-	schema []SchemaElement
+	schema []meta.Element
 	orders []format.ColumnOrder
-	leaves []Leaf
-	order  []valueOrder // per leaf
+	leaves []meta.Leaf
+	order  []meta.Order // per leaf
 	opts   WriterOptions
 
 	growDicts bool // DictBytes grows with the input's dictionaries
 
-	groups  []RowGroupMeta
+	groups  []meta.RowGroup
 	indexes [][]encodedIndex // per row group and chunk
 	rows    int64
 	closed  bool
@@ -74,11 +69,11 @@ type Writer struct {
 // not modified. orders gives each leaf's column order; nil: all leaves have the
 // order of their type. Leaves with another order get no bounds. Annotations with an
 // unknown logical type are left out of the file.
-func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder, opts WriterOptions) (*Writer, error) {
-	if err := checkCompression(opts.Compression); err != nil {
+func NewWriter(w io.Writer, schema []meta.Element, orders []format.ColumnOrder, opts WriterOptions) (*Writer, error) {
+	if err := opts.Compression.Check(); err != nil {
 		return nil, err
 	}
-	if opts.PageBytes < 0 || opts.PageBytes > MaxPageSize/2 || opts.DictBytes < 0 || opts.DictBytes > MaxPageSize/2 {
+	if opts.PageBytes < 0 || opts.PageBytes > enc.MaxPageSize/2 || opts.DictBytes < 0 || opts.DictBytes > enc.MaxPageSize/2 {
 		return nil, fmt.Errorf("pages of %d bytes and dictionaries of %d", opts.PageBytes, opts.DictBytes)
 	}
 	if opts.PageBytes == 0 {
@@ -92,25 +87,25 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 		opts.Pool = new(Pool)
 	}
 	if opts.CreatedBy == "" {
-		opts.CreatedBy = defaultCreator
+		opts.CreatedBy = meta.Creator
 	}
-	f := &File{Metadata: &FileMetaData{Schema: schema}}
-	if err := f.buildSchema(fault.At{}); err != nil {
+	tree, err := (&meta.Footer{Schema: schema}).Tree(fault.At{})
+	if err != nil {
 		return nil, fmt.Errorf("the schema to be written: %w", err)
 	}
-	if orders != nil && len(orders) != len(f.Leaves) {
-		return nil, fmt.Errorf("%d column orders for %d columns", len(orders), len(f.Leaves))
+	if orders != nil && len(orders) != len(tree.Leaves) {
+		return nil, fmt.Errorf("%d column orders for %d columns", len(orders), len(tree.Leaves))
 	}
-	wr := &Writer{out: sink{w: w}, schema: schema, leaves: f.Leaves, opts: opts, growDicts: grow}
-	wr.orders = make([]format.ColumnOrder, len(f.Leaves))
-	wr.order = valueOrders(f.Root, f.Leaves)
+	wr := &Writer{out: sink{w: w}, schema: schema, leaves: tree.Leaves, opts: opts, growDicts: grow}
+	wr.orders = make([]format.ColumnOrder, len(tree.Leaves))
+	wr.order = tree.Orders()
 	for i := range wr.orders {
 		wr.orders[i].Value = &format.TypeDefinedOrder{}
 		if orders == nil {
 			continue
 		}
 		if _, ok := orders[i].Value.(*format.TypeDefinedOrder); !ok {
-			wr.order[i] = valueOrder{}
+			wr.order[i] = meta.Order{}
 			if orders[i].Value != nil {
 				wr.orders[i] = orders[i]
 			}
@@ -120,10 +115,10 @@ func NewWriter(w io.Writer, schema []SchemaElement, orders []format.ColumnOrder,
 }
 
 // Leaves returns the columns in the order of their chunks.
-func (w *Writer) Leaves() []Leaf { return w.leaves }
+func (w *Writer) Leaves() []meta.Leaf { return w.leaves }
 
 // Schema returns the footer's schema, depth first.
-func (w *Writer) Schema() []SchemaElement { return w.schema }
+func (w *Writer) Schema() []meta.Element { return w.schema }
 
 // Size returns the number of bytes written so far.
 func (w *Writer) Size() int64 { return w.out.n }
@@ -151,7 +146,7 @@ func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 		return err
 	}
 	start := w.out.n
-	g := RowGroupMeta{NumRows: rows, FileOffset: start, Columns: make([]ColumnChunk, len(chunks))}
+	g := meta.RowGroup{NumRows: rows, FileOffset: start, Columns: make([]meta.ColumnChunk, len(chunks))}
 	if n := len(w.groups); n <= math.MaxInt16 {
 		g.Ordinal = thrift.New(int16(n))
 	}
@@ -182,7 +177,7 @@ func (w *Writer) RowGroup(rows int64, chunks []*EncodedChunk) error {
 }
 
 // copyFilter writes the chunk's Bloom filter, if it has one.
-func (w *Writer) copyFilter(c *EncodedChunk, md *ColumnMetaData) error {
+func (w *Writer) copyFilter(c *EncodedChunk, md *meta.ColumnMetaData) error {
 	if c.filter == nil {
 		return nil
 	}
@@ -228,12 +223,12 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 	if err := w.writeIndexes(); err != nil {
 		return 0, 0, err
 	}
-	m := FileMetaData{
+	m := meta.Footer{
 		Version: formatVersion, Schema: knownAnnotations(w.schema), NumRows: w.rows, RowGroups: w.groups,
 		KeyValueMetadata: w.opts.KeyValue, CreatedBy: w.opts.CreatedBy, ColumnOrders: w.orders,
 	}
 	if m.RowGroups == nil {
-		m.RowGroups = []RowGroupMeta{} // the field is required, even if empty
+		m.RowGroups = []meta.RowGroup{} // the field is required, even if empty
 	}
 	footer, err := m.Encode()
 	if err != nil {
@@ -282,8 +277,8 @@ func (w *Writer) writeIndexes() error {
 
 // knownAnnotations removes unknown logical types: written as an empty union, they
 // would be an error for many readers.
-func knownAnnotations(schema []SchemaElement) []SchemaElement {
-	out := make([]SchemaElement, len(schema))
+func knownAnnotations(schema []meta.Element) []meta.Element {
+	out := make([]meta.Element, len(schema))
 	copy(out, schema)
 	for i := range out {
 		if out[i].LogicalType.Valid && out[i].LogicalType.V.Value == nil {

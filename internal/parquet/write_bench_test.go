@@ -8,12 +8,15 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // benchPage is a page of n entries as a reader would return it.
 type benchPage struct {
 	name   string
-	schema []SchemaElement
+	schema []meta.Element
 	page   Page
 	dict   *Dictionary
 }
@@ -73,13 +76,13 @@ func benchPages() []benchPage {
 }
 
 // leafSchema returns the schema of one column.
-func leafSchema(t format.Type, r format.FieldRepetitionType) []SchemaElement {
-	root := SchemaElement{Name: "schema"}
+func leafSchema(t format.Type, r format.FieldRepetitionType) []meta.Element {
+	root := meta.Element{Name: "schema"}
 	root.NumChildren.Set(1)
-	e := SchemaElement{Name: "c"}
+	e := meta.Element{Name: "c"}
 	e.Type.Set(t)
 	e.RepetitionType.Set(r)
-	return []SchemaElement{root, e}
+	return []meta.Element{root, e}
 }
 
 // BenchmarkChunkWriter writes chunks of 2 million entries. The codecs alone, on the
@@ -89,7 +92,7 @@ func BenchmarkChunkWriter(b *testing.B) {
 	for _, c := range benchPages() {
 		for _, codec := range []format.CompressionCodec{format.Uncompressed, format.Snappy, format.Zstd} {
 			b.Run(fmt.Sprintf("%s/%v", c.name, codec), func(b *testing.B) {
-				w, err := NewWriter(io.Discard, c.schema, nil, WriterOptions{Compression: Compression{Codec: codec}})
+				w, err := NewWriter(io.Discard, c.schema, nil, WriterOptions{Compression: enc.Compression{Codec: codec}})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -123,10 +126,10 @@ func BenchmarkPageCodec(b *testing.B) {
 	for _, c := range benchPages()[:4] {
 		for _, codec := range []format.CompressionCodec{format.Snappy, format.Zstd} {
 			b.Run(fmt.Sprintf("%s/%v", c.name, codec), func(b *testing.B) {
-				var ws workspace
+				var z enc.Compressor
 				src := c.page.Plain[:min(len(c.page.Plain), DefaultPageBytes)]
 				for b.Loop() {
-					if _, err := ws.codec.compress(&ws, src, Compression{Codec: codec}); err != nil {
+					if _, err := z.Compress(src, enc.Compression{Codec: codec}); err != nil {
 						b.Fatal(err)
 					}
 				}

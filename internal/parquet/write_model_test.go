@@ -12,6 +12,9 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // modelColumn is the test's own representation of a column: a path of nodes, the
@@ -54,10 +57,10 @@ func modelCases() []statsCase {
 }
 
 // encodingsOf returns the possible encodings of a leaf's type.
-func encodingsOf(l *Leaf) []format.Encoding {
+func encodingsOf(l *meta.Leaf) []format.Encoding {
 	out := []format.Encoding{format.Plain}
 	for _, e := range []format.Encoding{format.RLE, format.DeltaBinaryPacked, format.DeltaLengthByteArray, format.DeltaByteArray, format.ByteStreamSplit} {
-		if canEncode(l, e) {
+		if enc.CanEncode(l.Type, l.Width(), e) {
 			out = append(out, e)
 		}
 	}
@@ -97,17 +100,17 @@ func newModel(rng *rand.Rand, columns, groups, rows int) *model {
 	return m
 }
 
-func (c *modelColumn) bareLeaf() *Leaf {
-	return &Leaf{Type: c.typ, TypeLength: c.length, MaxDef: c.maxDef, MaxRep: c.maxRep}
+func (c *modelColumn) bareLeaf() *meta.Leaf {
+	return &meta.Leaf{Type: c.typ, TypeLength: c.length, MaxDef: c.maxDef, MaxRep: c.maxRep}
 }
 
-func (m *model) schema() []SchemaElement {
-	root := SchemaElement{Name: "schema"}
+func (m *model) schema() []meta.Element {
+	root := meta.Element{Name: "schema"}
 	root.NumChildren.Set(int32(len(m.columns)))
-	out := []SchemaElement{root}
+	out := []meta.Element{root}
 	for i, c := range m.columns {
 		for depth, r := range c.nodes {
-			e := SchemaElement{Name: fmt.Sprintf("n%d", depth)}
+			e := meta.Element{Name: fmt.Sprintf("n%d", depth)}
 			e.NumChildren.Set(1)
 			if depth == len(c.nodes)-1 {
 				e = c.leaf()
@@ -157,7 +160,7 @@ func (c *modelColumn) row(rng *rand.Rand, nulls int, in *input) {
 }
 
 // inputs draws rows and divides them like input chunks.
-func (c *modelColumn) inputs(rng *rand.Rand, leaf *Leaf, rows int) []input {
+func (c *modelColumn) inputs(rng *rand.Rand, leaf *meta.Leaf, rows int) []input {
 	var all input
 	nulls := []int{0, 10, 90, 100}[rng.IntN(4)]
 	for range rows {
@@ -186,10 +189,10 @@ func (c *modelColumn) inputs(rng *rand.Rand, leaf *Leaf, rows int) []input {
 }
 
 // code makes a dictionary in random order, with some unused entries.
-func (in *input) code(rng *rand.Rand, leaf *Leaf) {
+func (in *input) code(rng *rand.Rand, leaf *meta.Leaf) {
 	var entries [][]byte
 	numbers := map[string]uint32{}
-	unused := make([]byte, max(leaf.width(), 1))
+	unused := make([]byte, max(leaf.Width(), 1))
 	for i := range unused {
 		unused[i] = 0xee
 	}
@@ -213,7 +216,7 @@ func (in *input) code(rng *rand.Rand, leaf *Leaf) {
 
 // page returns the page of entries [from, to), whose first value has the given
 // index.
-func (in *input) page(leaf *Leaf, from, to, value int) (*Page, int) {
+func (in *input) page(leaf *meta.Leaf, from, to, value int) (*Page, int) {
 	p := &Page{Values: to - from, Encoding: in.encoding, Coded: in.coded}
 	if leaf.MaxDef > 0 {
 		p.Def = slices.Clone(in.def[from:to])
@@ -341,14 +344,14 @@ func readBack(t testing.TB, f *File, g, l int) (pages []readPage, dict *Dictiona
 }
 
 // valueOf returns value i of a page, a boolean as one byte.
-func valueOf(l *Leaf, p *Page, dict *Dictionary, i int) []byte {
+func valueOf(l *meta.Leaf, p *Page, dict *Dictionary, i int) []byte {
 	if l.Type == format.ByteArray {
 		return p.Bytes(i, dict)
 	}
 	if l.Type == format.Boolean {
 		return []byte{p.Plain[i/8] >> (i % 8) & 1}
 	}
-	from, w := p.Plain, l.width()
+	from, w := p.Plain, l.Width()
 	if p.Coded {
 		i, from = int(p.Indices[i]), dict.Plain
 	}
@@ -365,9 +368,9 @@ func (m *model) verify(t testing.TB, b []byte, opts WriterOptions) *File {
 		t.Fatalf("%d row groups, not %d", len(f.RowGroups), len(m.rows))
 	}
 	for g, rows := range m.rows {
-		meta := &f.Metadata.RowGroups[g]
-		if meta.NumRows != int64(rows) || int(meta.Ordinal.V) != g {
-			t.Fatalf("row group %d has %d rows and ordinal %d", g, meta.NumRows, meta.Ordinal.V)
+		decoded := &f.Metadata.RowGroups[g]
+		if decoded.NumRows != int64(rows) || int(decoded.Ordinal.V) != g {
+			t.Fatalf("row group %d has %d rows and ordinal %d", g, decoded.NumRows, decoded.Ordinal.V)
 		}
 		var packed, unpacked int64
 		for i, c := range m.columns {
@@ -379,7 +382,7 @@ func (m *model) verify(t testing.TB, b []byte, opts WriterOptions) *File {
 			if want := c.want(g); !slices.Equal(got, want) {
 				t.Fatalf("column %d, %s: %d entries, not the %d written", i, c.name, len(got), len(want))
 			}
-			chunk := &meta.Columns[i]
+			chunk := &decoded.Columns[i]
 			checkChunkMeta(t, b, chunk, pages, dict)
 			checkDictionary(t, &f.Leaves[i], pages, dict, opts)
 			c.checkStatistics(t, chunk, pages)
@@ -387,15 +390,15 @@ func (m *model) verify(t testing.TB, b []byte, opts WriterOptions) *File {
 			packed += chunk.MetaData.TotalCompressedSize
 			unpacked += chunk.MetaData.TotalUncompressedSize
 		}
-		if meta.TotalCompressedSize != packed || meta.TotalByteSize != unpacked || meta.FileOffset <= 0 {
-			t.Fatalf("row group %d: sizes %d %d, not %d %d", g, meta.TotalCompressedSize, meta.TotalByteSize, packed, unpacked)
+		if decoded.TotalCompressedSize != packed || decoded.TotalByteSize != unpacked || decoded.FileOffset <= 0 {
+			t.Fatalf("row group %d: sizes %d %d, not %d %d", g, decoded.TotalCompressedSize, decoded.TotalByteSize, packed, unpacked)
 		}
 	}
 	return f
 }
 
 // checkChunkMeta compares a chunk's metadata with its page headers.
-func checkChunkMeta(t testing.TB, b []byte, c *ColumnChunk, pages []readPage, dict *Dictionary) {
+func checkChunkMeta(t testing.TB, b []byte, c *meta.ColumnChunk, pages []readPage, dict *Dictionary) {
 	t.Helper()
 	md := &c.MetaData
 	pos := md.DataPageOffset
@@ -409,8 +412,8 @@ func checkChunkMeta(t testing.TB, b []byte, c *ColumnChunk, pages []readPage, di
 	kinds := map[[2]int32]int32{}
 	encodings := map[format.Encoding]bool{}
 	for n := 0; pos < start+md.TotalCompressedSize; {
-		var h pageHeader
-		size, err := decodeThrift(b[pos:], &h)
+		var h meta.PageHeader
+		size, err := meta.Decode(b[pos:], &h)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -454,7 +457,7 @@ func checkChunkMeta(t testing.TB, b []byte, c *ColumnChunk, pages []readPage, di
 
 // checkDictionary checks that the dictionary has exactly the values in use, once
 // each, in order of first use, and that no coded page follows a plain one.
-func checkDictionary(t testing.TB, l *Leaf, pages []readPage, dict *Dictionary, opts WriterOptions) {
+func checkDictionary(t testing.TB, l *meta.Leaf, pages []readPage, dict *Dictionary, opts WriterOptions) {
 	t.Helper()
 	next := uint32(0)
 	left := false
@@ -481,7 +484,7 @@ func checkDictionary(t testing.TB, l *Leaf, pages []readPage, dict *Dictionary, 
 	}
 	seen := map[string]bool{}
 	for i := range dict.Len {
-		v, _ := dict.value(uint32(i), l.width())
+		v, _ := dict.value(uint32(i), l.Width())
 		if seen[string(v)] {
 			t.Fatalf("value %x is twice in the dictionary", v)
 		}
@@ -489,7 +492,7 @@ func checkDictionary(t testing.TB, l *Leaf, pages []readPage, dict *Dictionary, 
 	}
 }
 
-func (c *modelColumn) checkStatistics(t testing.TB, chunk *ColumnChunk, pages []readPage) {
+func (c *modelColumn) checkStatistics(t testing.TB, chunk *meta.ColumnChunk, pages []readPage) {
 	t.Helper()
 	var all [][]byte
 	nulls, values := 0, 0
@@ -513,12 +516,12 @@ func (c *modelColumn) checkStatistics(t testing.TB, chunk *ColumnChunk, pages []
 		return
 	}
 	if !s.MinValue.Valid {
-		if max(len(lo), len(hi)) <= maxChunkBound {
+		if max(len(lo), len(hi)) <= meta.MaxBound {
 			t.Fatalf("%s: no bounds, of %x %x", c.name, lo, hi)
 		}
 		return
 	}
-	c.checkHold(t, s.MinValue.V, s.MaxValue.V, lo, hi, maxChunkBound)
+	c.checkHold(t, s.MinValue.V, s.MaxValue.V, lo, hi, meta.MaxBound)
 	if e := s.IsMinValueExact; e.Valid && e.V != c.same(s.MinValue.V, lo) || !e.Valid && !c.same(s.MinValue.V, lo) {
 		t.Fatalf("%s: the least value %x is said to be exact, for %x", c.name, s.MinValue.V, lo)
 	}
@@ -539,7 +542,7 @@ func (c *modelColumn) checkHold(t testing.TB, gotLo, gotHi, lo, hi []byte, limit
 }
 
 // checkIndex compares the page index with the pages.
-func (c *modelColumn) checkIndex(t testing.TB, b []byte, chunk *ColumnChunk, pages []readPage) {
+func (c *modelColumn) checkIndex(t testing.TB, b []byte, chunk *meta.ColumnChunk, pages []readPage) {
 	t.Helper()
 	var offsets format.OffsetIndex
 	at := chunk.OffsetIndexOffset
@@ -632,7 +635,7 @@ func writeModel(t testing.TB, seed uint64) (*model, []byte, *File) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	m := newModel(rng, 1+rng.IntN(4), 1+rng.IntN(3), []int{3, 60, 700}[rng.IntN(3)])
 	opts := WriterOptions{
-		Compression: Compression{Codec: modelCodecs[rng.IntN(len(modelCodecs))]},
+		Compression: enc.Compression{Codec: modelCodecs[rng.IntN(len(modelCodecs))]},
 		PageBytes:   []int{1, 50, 400, 5000, 0}[rng.IntN(5)],
 		DictBytes:   []int{1, 60, 1000, 0}[rng.IntN(4)],
 	}

@@ -17,10 +17,12 @@ import (
 	pg "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // arrowReads reports whether arrow/go v15 is known to read such chunks.
-func arrowReads(md *ColumnMetaData) bool {
+func arrowReads(md *meta.ColumnMetaData) bool {
 	if md.Codec == format.Lz4Raw {
 		return false
 	}
@@ -53,7 +55,7 @@ func arrowBatches[T any](read func(int64, []T, []int16, []int16) (int64, int, er
 }
 
 // arrowEntries returns a chunk's entries as arrow/go v15 reads them.
-func arrowEntries(r *file.Reader, g, i int, leaf *Leaf, entryCount int) (out []string, err error) {
+func arrowEntries(r *file.Reader, g, i int, leaf *meta.Leaf, entryCount int) (out []string, err error) {
 	col, err := r.RowGroup(g).Column(i)
 	if err != nil {
 		return nil, err
@@ -103,7 +105,7 @@ func arrowEntries(r *file.Reader, g, i int, leaf *Leaf, entryCount int) (out []s
 
 // parquetGoEntries returns a chunk's entries from a row on as parquet-go reads
 // them.
-func parquetGoEntries(c pg.ColumnChunk, leaf *Leaf, from int64) (out []string, err error) {
+func parquetGoEntries(c pg.ColumnChunk, leaf *meta.Leaf, from int64) (out []string, err error) {
 	pages := c.Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	if from > 0 {
@@ -135,7 +137,7 @@ func parquetGoEntries(c pg.ColumnChunk, leaf *Leaf, from int64) (out []string, e
 	}
 }
 
-func parquetGoBytes(v pg.Value, leaf *Leaf) []byte {
+func parquetGoBytes(v pg.Value, leaf *meta.Leaf) []byte {
 	switch leaf.Type {
 	case format.Boolean:
 		if v.Boolean() {
@@ -223,12 +225,12 @@ func TestWriterOracles(t *testing.T) {
 // A value that is empty is not a value that is absent: Spark's mark of an older calendar is
 // empty, and Java readers fail where it is absent.
 func TestWriterKeepsEmptyMetadata(t *testing.T) {
-	schema := []SchemaElement{
+	schema := []meta.Element{
 		{Name: "root", NumChildren: thrift.New[int32](1)},
 		{Name: "k", Type: thrift.New(format.Int64), RepetitionType: thrift.New(format.Required)},
 	}
 	var out bytes.Buffer
-	w, err := NewWriter(&out, schema, nil, WriterOptions{KeyValue: []KeyValue{{Key: "mark"}, {Key: "owner", Value: "me"}}})
+	w, err := NewWriter(&out, schema, nil, WriterOptions{KeyValue: []meta.KeyValue{{Key: "mark"}, {Key: "owner", Value: "me"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

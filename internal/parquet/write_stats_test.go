@@ -12,6 +12,8 @@ import (
 
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // statsCase is a type, values to draw from, and their order. The order is
@@ -160,8 +162,8 @@ func statsCases() []statsCase {
 	}
 }
 
-func (c *statsCase) leaf() SchemaElement {
-	e := SchemaElement{Name: c.name}
+func (c *statsCase) leaf() meta.Element {
+	e := meta.Element{Name: c.name}
 	e.Type.Set(c.typ)
 	e.RepetitionType.Set(format.Required)
 	if c.length > 0 {
@@ -177,10 +179,10 @@ func (c *statsCase) leaf() SchemaElement {
 }
 
 // writeLeaf returns the leaf of a schema with only the given column, and its order.
-func writeLeaf(t testing.TB, e SchemaElement) (*Leaf, valueOrder) {
-	root := SchemaElement{Name: "schema"}
+func writeLeaf(t testing.TB, e meta.Element) (*meta.Leaf, meta.Order) {
+	root := meta.Element{Name: "schema"}
 	root.NumChildren.Set(1)
-	w, err := NewWriter(new(bytes.Buffer), []SchemaElement{root, e}, nil, WriterOptions{})
+	w, err := NewWriter(new(bytes.Buffer), []meta.Element{root, e}, nil, WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +190,7 @@ func writeLeaf(t testing.TB, e SchemaElement) (*Leaf, valueOrder) {
 }
 
 // plainOf returns the PLAIN encoding of values.
-func plainOf(l *Leaf, values [][]byte) (out []byte) {
+func plainOf(l *meta.Leaf, values [][]byte) (out []byte) {
 	for i, v := range values {
 		switch l.Type {
 		case format.Boolean:
@@ -256,23 +258,23 @@ func TestBounds(t *testing.T) {
 				for k := range values {
 					values[k] = c.values(rng)
 				}
-				b, err := order.boundsOf(plainOf(leaf, values), n, leaf)
+				b, err := order.BoundsOf(plainOf(leaf, values), n)
 				if err != nil {
 					t.Fatal(err)
 				}
 				lo, hi, ok := c.extremesOf(values)
-				if ok != (b.lo != nil && !b.broken) {
+				if ok != (b.Lo != nil && !b.Broken) {
 					if c.name == "decimal without bytes" {
 						continue // some draws have no empty value
 					}
-					t.Fatalf("bounds %x %x, broken %v, for %x", b.lo, b.hi, b.broken, values)
+					t.Fatalf("bounds %x %x, broken %v, for %x", b.Lo, b.Hi, b.Broken, values)
 				}
 				if !ok {
 					continue
 				}
 				found++
-				if !c.same(b.lo, lo) || !c.same(b.hi, hi) {
-					t.Fatalf("bounds %x %x, not %x %x, for %x", b.lo, b.hi, lo, hi, values)
+				if !c.same(b.Lo, lo) || !c.same(b.Hi, hi) {
+					t.Fatalf("bounds %x %x, not %x %x, for %x", b.Lo, b.Hi, lo, hi, values)
 				}
 				c.checkCuts(t, order, b)
 			}
@@ -285,21 +287,21 @@ func TestBounds(t *testing.T) {
 
 // checkCuts checks shortened bounds: they include the values, are short enough, and
 // text stays valid.
-func (c *statsCase) checkCuts(t *testing.T, order valueOrder, b bounds) {
+func (c *statsCase) checkCuts(t *testing.T, order meta.Order, b meta.Bounds) {
 	t.Helper()
-	for _, limit := range []int{4, 5, 6, 7, maxIndexBound, maxChunkBound} {
-		lo, hi, exactLo, exactHi := order.within(b, limit)
+	for _, limit := range []int{4, 5, 6, 7, maxIndexBound, meta.MaxBound} {
+		lo, hi, exactLo, exactHi := order.Shorten(b, limit)
 		if lo == nil {
 			whole := c.typ != format.ByteArray || strings.HasPrefix(c.name, "decimal")
-			if whole && len(b.lo) <= maxChunkBound || !whole && !noneAbove(b.hi[:min(limit, len(b.hi))]) && len(b.hi) <= limit {
-				t.Fatalf("no bounds of %d bytes for %x %x", limit, b.lo, b.hi)
+			if whole && len(b.Lo) <= meta.MaxBound || !whole && !noneAbove(b.Hi[:min(limit, len(b.Hi))]) && len(b.Hi) <= limit {
+				t.Fatalf("no bounds of %d bytes for %x %x", limit, b.Lo, b.Hi)
 			}
 			continue
 		}
 		switch {
-		case c.less(b.lo, lo) || c.less(hi, b.hi):
-			t.Fatalf("cut to %d bytes: %x %x do not hold %x %x", limit, lo, hi, b.lo, b.hi)
-		case exactLo != bytes.Equal(lo, b.lo) || exactHi != bytes.Equal(hi, b.hi):
+		case c.less(b.Lo, lo) || c.less(hi, b.Hi):
+			t.Fatalf("cut to %d bytes: %x %x do not hold %x %x", limit, lo, hi, b.Lo, b.Hi)
+		case exactLo != bytes.Equal(lo, b.Lo) || exactHi != bytes.Equal(hi, b.Hi):
 			t.Fatalf("cut to %d bytes: exact %v %v", limit, exactLo, exactHi)
 		case c.typ == format.ByteArray && c.convert < 0 && !strings.HasPrefix(c.name, "decimal") && max(len(lo), len(hi)) > limit:
 			t.Fatalf("cut to %d bytes: %d and %d", limit, len(lo), len(hi))
@@ -321,7 +323,7 @@ func TestBoundsAdd(t *testing.T) {
 		rng := rand.New(rand.NewPCG(17, 18))
 		leaf, order := writeLeaf(t, c.leaf())
 		for range 100 {
-			var sum bounds
+			var sum meta.Bounds
 			var all [][]byte
 			broken := false
 			for range 1 + rng.IntN(4) {
@@ -329,17 +331,17 @@ func TestBoundsAdd(t *testing.T) {
 				for k := range values {
 					values[k] = c.values(rng)
 				}
-				b, err := order.boundsOf(plainOf(leaf, values), len(values), leaf)
+				b, err := order.BoundsOf(plainOf(leaf, values), len(values))
 				if err != nil {
 					t.Fatal(err)
 				}
-				sum.add(order, b)
-				broken = broken || b.broken
+				sum.Add(order, b)
+				broken = broken || b.Broken
 				all = append(all, values...)
 			}
 			lo, hi, ok := c.extremesOf(all)
-			if broken != sum.broken || ok && (!c.same(lo, sum.lo) || !c.same(hi, sum.hi)) {
-				t.Fatalf("%s: bounds %x %x, broken %v; want %x %x", c.name, sum.lo, sum.hi, sum.broken, lo, hi)
+			if broken != sum.Broken || ok && (!c.same(lo, sum.Lo) || !c.same(hi, sum.Hi)) {
+				t.Fatalf("%s: bounds %x %x, broken %v; want %x %x", c.name, sum.Lo, sum.Hi, sum.Broken, lo, hi)
 			}
 		}
 	}
@@ -348,8 +350,8 @@ func TestBoundsAdd(t *testing.T) {
 // Columns in a variant, or in a group of unknown kind, have no bounds; nor do
 // columns whose order is not that of their type.
 func TestNoOrder(t *testing.T) {
-	group := func(name string, children int32, v format.LogicalTypeValue, known bool) SchemaElement {
-		e := SchemaElement{Name: name}
+	group := func(name string, children int32, v format.LogicalTypeValue, known bool) meta.Element {
+		e := meta.Element{Name: name}
 		e.NumChildren.Set(children)
 		e.RepetitionType.Set(format.Optional)
 		if v != nil || known {
@@ -357,10 +359,10 @@ func TestNoOrder(t *testing.T) {
 		}
 		return e
 	}
-	bin := func(name string) SchemaElement {
+	bin := func(name string) meta.Element {
 		return (&statsCase{name: name, typ: format.ByteArray, convert: -1}).leaf()
 	}
-	schema := []SchemaElement{
+	schema := []meta.Element{
 		group("schema", 5, nil, false),
 		group("v", 2, &format.VariantType{}, false), bin("metadata"), bin("value"),
 		group("unknown", 1, nil, true), bin("inner"),
@@ -377,12 +379,9 @@ func TestNoOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, l := range w.Leaves() {
-		want := unordered
-		if l.Dotted == "struct.field" || l.Dotted == "ordered" {
-			want = bytewise
-		}
-		if w.order[i].by != want {
-			t.Errorf("%s: order %d", l.Dotted, w.order[i].by)
+		want := l.Dotted == "struct.field" || l.Dotted == "ordered"
+		if o := w.order[i]; o.Defined() != want || o.ByteArrays() != want {
+			t.Errorf("%s: an order: %v", l.Dotted, o.Defined())
 		}
 	}
 }

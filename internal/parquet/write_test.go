@@ -13,9 +13,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/parquet-go/parquet-go/format"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // copyFile rewrites all row groups of f, each to its own row group or all to one.
@@ -140,7 +143,7 @@ func TestWriteCorpus(t *testing.T) {
 		for _, codec := range codecs {
 			for _, join := range []bool{false, true} {
 				for _, size := range []int{0, 64, 1000} {
-					opts := parquet.WriterOptions{Compression: parquet.Compression{Codec: codec}, PageBytes: size, DictBytes: size}
+					opts := parquet.WriterOptions{Compression: enc.Compression{Codec: codec}, PageBytes: size, DictBytes: size}
 					out, err := copyFile(f, opts, join, whole)
 					if err != nil {
 						t.Fatal(name, err)
@@ -176,7 +179,7 @@ func TestWriteSharedCorpus(t *testing.T) {
 		if len(f.Leaves) == 0 || f.Metadata.NumRows == 0 {
 			continue
 		}
-		out, err := copyFile(f, parquet.WriterOptions{Compression: parquet.Compression{Codec: format.Zstd}}, n%2 == 0, whole)
+		out, err := copyFile(f, parquet.WriterOptions{Compression: enc.Compression{Codec: format.Zstd}}, n%2 == 0, whole)
 		if err != nil {
 			t.Error(path, err)
 			continue
@@ -225,15 +228,15 @@ func bodies(t *testing.T, f *parquet.File) (stored map[string]bool, pages int) {
 // numbers returns a file of int64 and nullable string columns without dictionaries,
 // in pages of pageBytes.
 func numbers(t *testing.T, codec format.CompressionCodec, pageBytes, rows int) *parquet.File {
-	root, a, b := parquet.SchemaElement{Name: "schema"}, parquet.SchemaElement{Name: "a"}, parquet.SchemaElement{Name: "b"}
+	root, a, b := meta.Element{Name: "schema"}, meta.Element{Name: "a"}, meta.Element{Name: "b"}
 	root.NumChildren.Set(2)
 	a.Type.Set(format.Int64)
 	a.RepetitionType.Set(format.Required)
 	b.Type.Set(format.ByteArray)
 	b.RepetitionType.Set(format.Optional)
 	var out bytes.Buffer
-	w, err := parquet.NewWriter(&out, []parquet.SchemaElement{root, a, b}, nil,
-		parquet.WriterOptions{Compression: parquet.Compression{Codec: codec}, PageBytes: pageBytes})
+	w, err := parquet.NewWriter(&out, []meta.Element{root, a, b}, nil,
+		parquet.WriterOptions{Compression: enc.Compression{Codec: codec}, PageBytes: pageBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +289,7 @@ func TestStoredPages(t *testing.T) {
 		sources, n := bodies(t, f)
 		for _, to := range []format.CompressionCodec{format.Snappy, format.Zstd} {
 			for _, pageBytes := range []int{2000, 4000, 1 << 20} {
-				opts := parquet.WriterOptions{Compression: parquet.Compression{Codec: to}, PageBytes: pageBytes}
+				opts := parquet.WriterOptions{Compression: enc.Compression{Codec: to}, PageBytes: pageBytes}
 				out, err := copyFile(f, opts, true, whole)
 				if err != nil {
 					t.Fatal(err)
@@ -352,7 +355,7 @@ func TestStoredPagesAmongOthers(t *testing.T) {
 		}
 		var out bytes.Buffer
 		w, err := parquet.NewWriter(&out, f.Metadata.Schema, nil, parquet.WriterOptions{
-			Compression: parquet.Compression{Codec: format.Snappy}, PageBytes: 1000 << rng.IntN(6)})
+			Compression: enc.Compression{Codec: format.Snappy}, PageBytes: 1000 << rng.IntN(6)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -557,7 +560,7 @@ func TestWriterConcurrently(t *testing.T) {
 		sources = append(sources, f)
 	}
 	for _, f := range sources {
-		opts := parquet.WriterOptions{Compression: parquet.Compression{Codec: format.Zstd}, PageBytes: 300}
+		opts := parquet.WriterOptions{Compression: enc.Compression{Codec: format.Zstd}, PageBytes: 300}
 		want, err := copyFile(f, opts, false, whole)
 		if err != nil {
 			t.Fatal(err)

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // minEntryWeight is the weight, in a page's size, of a NULL, a boolean or a
@@ -41,8 +44,8 @@ const (
 // [ChunkWriter.KeepDictionary] for another way.
 type ChunkWriter struct {
 	w     *Writer
-	leaf  *Leaf
-	order valueOrder
+	leaf  *meta.Leaf
+	order meta.Order
 	limit int // weight of a full page
 	*chunkState
 
@@ -64,7 +67,7 @@ type ChunkWriter struct {
 	plainN   int64     // uncompressed size of both in bytes
 	kinds    []pageKind
 	index    pageIndex
-	bounds   bounds
+	bounds   meta.Bounds
 	inexact  bool // bounds may be wider than the values
 	unsure   bool // nulls is not known
 	err      error
@@ -158,10 +161,10 @@ func (c *ChunkWriter) add(p *Page, dict *Dictionary) error {
 		c.mode = coded
 		c.dict = c.w.takeDict()
 		if c.keeps {
-			c.dict.keep(c.leaf.width(), dict)
+			c.dict.keep(c.leaf.Width(), dict)
 			break
 		}
-		c.dict.start(c.leaf.width(), c.w.opts.DictBytes, c.w.growDicts)
+		c.dict.start(c.leaf.Width(), c.w.opts.DictBytes, c.w.growDicts)
 	case c.mode == undecided:
 		c.mode = plain
 	case c.mode == coded && !p.Coded && !c.numbered:
@@ -214,7 +217,7 @@ func (c *ChunkWriter) check(p *Page, dict *Dictionary) error {
 	if l.MaxDef > 0 && len(p.Def) == p.Values {
 		there = bytes.Count(p.Def, []byte{uint8(l.MaxDef)})
 	}
-	size, want := len(p.Plain), p.NonNull*l.width()
+	size, want := len(p.Plain), p.NonNull*l.Width()
 	switch {
 	case p.Coded:
 		size, want = len(p.Indices), p.NonNull
@@ -256,7 +259,7 @@ func (c *ChunkWriter) addPlain(p *Page, at cursor) (cursor, error) {
 			g.encoding = c.encoding
 		}
 		if c.leaf.Type == format.Boolean {
-			g.plain = appendBits(g.plain, g.values, p.Plain, at.value, n)
+			g.plain = enc.AppendBits(g.plain, g.values, p.Plain, at.value, n)
 		} else {
 			g.plain = append(g.plain, p.Plain[at.pos:to.pos]...)
 		}
@@ -297,7 +300,7 @@ func (c *ChunkWriter) addStored(p *Page) error {
 			return err
 		}
 	}
-	b, err := c.order.boundsOf(p.Plain, p.NonNull, c.leaf)
+	b, err := c.order.BoundsOf(p.Plain, p.NonNull)
 	if err != nil {
 		return c.fail("%w", err)
 	}

@@ -7,6 +7,9 @@ import (
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // addCoded adds as many entries from at on as belong to the pending page, as
@@ -19,7 +22,7 @@ func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, er
 	}
 	g := &c.page
 	n := to.value - at.value
-	g.indices = growTo(g.indices, g.values+n)
+	g.indices = enc.GrowTo(g.indices, g.values+n)
 	var done int
 	if p.Coded {
 		done, err = c.dict.translate(g.indices[g.values:], p.Indices[at.value:to.value], dict)
@@ -64,7 +67,7 @@ func nthValue(p *Page, maxDef int, at cursor, n int) int {
 func (c *ChunkWriter) addDecoded(p *Page, dict *Dictionary, at cursor, r *recoding) (cursor, error) {
 	var part Page
 	rest := p.Indices[at.value:]
-	n, err := dict.values(&r.plain, rest, c.leaf.width(), c.limit)
+	n, err := dict.values(&r.plain, rest, c.leaf.Width(), c.limit)
 	if err != nil {
 		return at, c.fail("%w", err)
 	}
@@ -169,7 +172,7 @@ func (c *ChunkWriter) takeBack(from int) error {
 func (c *ChunkWriter) dictionaryPays() bool {
 	d := c.dict.merged()
 	most := len(d.Plain) + (c.page.values*int(indexWidth(d.Len))+7)/8
-	if w := c.leaf.width(); w > 0 {
+	if w := c.leaf.Width(); w > 0 {
 		return most < c.page.values*w
 	}
 	size := 0
@@ -187,9 +190,9 @@ func indexWidth(n int) uint { return uint(max(1, bits.Len(uint(max(n, 1)-1)))) }
 
 // codedBounds returns the bounds of the dictionary entries that the pending page
 // uses, and records how many entries are in use.
-func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
+func (c *ChunkWriter) codedBounds(ws *workspace) (meta.Bounds, error) {
 	d := c.dict.merged()
-	used := growTo(ws.used, d.Len)
+	used := enc.GrowTo(ws.used, d.Len)
 	ws.used = used
 	clear(used)
 	for _, i := range c.page.indices {
@@ -203,18 +206,18 @@ func (c *ChunkWriter) codedBounds(ws *workspace) (bounds, error) {
 		}
 	}
 	if n == d.Len {
-		b, err := c.order.boundsOf(d.Plain, n, c.leaf)
-		return b.clone(), err // the dictionary may move
+		b, err := c.order.BoundsOf(d.Plain, n)
+		return b.Clone(), err // the dictionary may move
 	}
 	values := ws.values[:0]
 	for i, u := range used {
 		if u {
-			v, _ := d.value(uint32(i), c.leaf.width())
+			v, _ := d.value(uint32(i), c.leaf.Width())
 			values = append(values, v...)
 		}
 	}
 	ws.values = values
-	return c.order.boundsOf(values, n, c.leaf)
+	return c.order.BoundsOf(values, n)
 }
 
 // endDictionary encodes the dictionary, if any page is coded, and returns its
@@ -237,7 +240,7 @@ func (c *ChunkWriter) dictionaryPage() error {
 	}
 	plain := d.Plain
 	if c.inUse < d.Len {
-		if w := c.leaf.width(); w > 0 {
+		if w := c.leaf.Width(); w > 0 {
 			plain = plain[:c.inUse*w]
 		} else {
 			plain = plain[:d.offsets[c.inUse]-4]
@@ -250,11 +253,11 @@ func (c *ChunkWriter) dictionaryPage() error {
 func (c *ChunkWriter) writeDictionary(plain []byte, n int) error {
 	ws := c.w.takeSpace()
 	defer c.w.putSpace(ws)
-	body, err := ws.codec.compress(ws, plain, c.w.opts.Compression)
+	body, err := ws.codec.Compress(plain, c.w.opts.Compression)
 	if err != nil {
 		return c.fail("%w", err)
 	}
-	h := pageHeader{
+	h := meta.PageHeader{
 		Type: format.DictionaryPage, UncompressedPageSize: int32(len(plain)), CompressedPageSize: int32(len(body)),
 		CRC:                  thrift.New(int32(crc32.ChecksumIEEE(body))),
 		DictionaryPageHeader: thrift.New(format.DictionaryPageHeader{NumValues: int32(n), Encoding: format.Plain}),
@@ -263,3 +266,25 @@ func (c *ChunkWriter) writeDictionary(plain []byte, n int) error {
 	c.plainN += int64(head + len(plain))
 	return err
 }
+
+// LeavesDictionary reports whether, according to the footer, a column chunk has
+// both dictionary-coded and other data pages, that is, whether its writer started a
+// dictionary and then gave it up.
+func (f *File) LeavesDictionary(rowGroup, leaf int) bool {
+	byDict, others := false, false
+	for _, s := range f.Metadata.RowGroups[rowGroup].Columns[leaf].MetaData.EncodingStats {
+		if s.Count <= 0 || s.PageType != format.DataPage && s.PageType != format.DataPageV2 {
+			continue
+		}
+		if isCoded(s.Encoding) {
+			byDict = true
+		} else {
+			others = true
+		}
+	}
+	return byDict && others
+}
+
+// NoDictionary makes all values plain, even those that arrive coded. It must be
+// called before the first page is added.
+func (c *ChunkWriter) NoDictionary() { c.mode = plain }

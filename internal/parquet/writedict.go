@@ -5,6 +5,8 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 var errIndex = errors.New("a dictionary index out of range")
@@ -114,7 +116,7 @@ func (b *dictBuilder) translate(dst, indices []uint32, from *Dictionary) (done i
 	}
 	if b.from != from {
 		b.from = from
-		b.remap = growIndices(b.remap, from.Len)
+		b.remap = enc.Reuse(b.remap, from.Len)
 		clear(b.remap)
 		// A writer that made a large dictionary did so because plain values would
 		// be much larger.
@@ -148,7 +150,7 @@ func (b *dictBuilder) numbers(dst []uint32, plain []byte, pos int) (done, next i
 	for i := range dst {
 		end := pos + b.width
 		if b.width == 0 {
-			if _, end, err = byteArrayAt(plain, pos); err != nil {
+			if _, end, err = enc.ByteArrayAt(plain, pos); err != nil {
 				return 0, pos, err
 			}
 		}

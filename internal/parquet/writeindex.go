@@ -1,12 +1,17 @@
 package parquet
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
+
+// maxIndexBound is the number of bytes of a bound in a column index. Longer byte arrays
+// are shortened.
+const maxIndexBound = 64
 
 // pageIndex holds the contents of a chunk's column index and offset index. Without
 // pages, there is neither.
@@ -19,10 +24,10 @@ type pageIndex struct {
 
 // add adds a page with its size in bytes and its first row. nulls is -1 if it is
 // not known.
-func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by valueOrder, values int, b bounds) {
+func (x *pageIndex) add(offset int64, size int, row int64, nulls int64, by meta.Order, values int, b meta.Bounds) {
 	x.pages = append(x.pages, format.PageLocation{Offset: offset, CompressedPageSize: int32(size), FirstRowIndex: row})
-	lo, hi, _, _ := by.within(b, maxIndexBound)
-	if by.by == unordered || values > 0 && lo == nil {
+	lo, hi, _, _ := by.Shorten(b, maxIndexBound)
+	if !by.Defined() || values > 0 && lo == nil {
 		x.broken = true
 	}
 	if x.broken {
@@ -69,7 +74,7 @@ func (x *pageIndex) encoded() (e encodedIndex, err error) {
 
 // setOrder records whether the pages' bounds ascend or descend, ignoring pages of
 // NULLs.
-func (x *pageIndex) setOrder(by valueOrder) {
+func (x *pageIndex) setOrder(by meta.Order) {
 	up, down := true, true
 	last := -1
 	c := &x.columns
@@ -78,7 +83,7 @@ func (x *pageIndex) setOrder(by valueOrder) {
 			continue
 		}
 		if last >= 0 {
-			lo, hi := by.compare(c.MinValues[last], c.MinValues[i]), by.compare(c.MaxValues[last], c.MaxValues[i])
+			lo, hi := by.Compare(c.MinValues[last], c.MinValues[i]), by.Compare(c.MaxValues[last], c.MaxValues[i])
 			up = up && lo <= 0 && hi <= 0
 			down = down && lo >= 0 && hi >= 0
 		}
@@ -92,9 +97,4 @@ func (x *pageIndex) setOrder(by valueOrder) {
 	default:
 		c.BoundaryOrder = format.Unordered
 	}
-}
-
-// clone returns a copy with its own memory.
-func (b bounds) clone() bounds {
-	return bounds{lo: bytes.Clone(b.lo), hi: bytes.Clone(b.hi), broken: b.broken}
 }

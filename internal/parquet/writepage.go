@@ -6,22 +6,23 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
 // workspace is the memory for encoding one page at a time.
 type workspace struct {
 	body   []byte
-	packed []byte // compressed body
 	used   []bool // per dictionary entry: it is used in the page
 	values []byte // values of the used entries
-	levels []uint8
-	deltas []int64
+	enc    enc.Encoder
 	header thriftBuffer
-	codec  compressor
+	codec  enc.Compressor
 	level  int // compression level of codec
 }
 
@@ -38,7 +39,7 @@ type encodedPage struct {
 	encoding              format.Encoding
 	size                  int // uncompressed size of body
 	body                  []byte
-	bounds                bounds
+	bounds                meta.Bounds
 	sealed                *sealed // the page was not decoded; nil: it was made here
 }
 
@@ -68,15 +69,15 @@ func (c *ChunkWriter) writePending(byDict bool) error {
 		if g.values > 0 {
 			p.bounds, err = c.codedBounds(ws)
 		}
-		body = appendHybrid(append(body, byte(width)), g.indices, width)
+		body = enc.AppendHybrid(append(body, byte(width)), g.indices, width)
 		c.coded++
 	} else {
-		p.bounds, err = c.order.boundsOf(g.plain, g.values, c.leaf)
-		if err == nil && len(body) == 0 && !canEncode(c.leaf, g.encoding) {
+		p.bounds, err = c.order.BoundsOf(g.plain, g.values)
+		if err == nil && len(body) == 0 && !enc.CanEncode(c.leaf.Type, c.leaf.Width(), g.encoding) {
 			return c.compressed(ws, &p, g.plain)
 		}
 		if err == nil {
-			body, p.encoding = ws.appendValues(body, c.leaf, g.encoding, g.plain, g.values)
+			body, p.encoding = ws.enc.Append(body, c.leaf.Type, c.leaf.Width(), g.encoding, g.plain, g.values)
 		}
 	}
 	ws.body = body
@@ -92,15 +93,15 @@ func (c *ChunkWriter) compressed(ws *workspace, p *encodedPage, body []byte) (er
 	if err := c.checkSize(p.size); err != nil {
 		return err
 	}
-	if p.body, err = ws.codec.compress(ws, body, c.w.opts.Compression); err != nil {
+	if p.body, err = ws.codec.Compress(body, c.w.opts.Compression); err != nil {
 		return c.fail("%w", err)
 	}
 	return c.emitIn(ws, p)
 }
 
 func (c *ChunkWriter) checkSize(n int) error {
-	if n > MaxPageSize {
-		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", show.Size(int64(n)), show.Size(MaxPageSize))
+	if n > enc.MaxPageSize {
+		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", show.Size(int64(n)), show.Size(enc.MaxPageSize))
 	}
 	return nil
 }
@@ -116,10 +117,10 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 	if p.sealed != nil {
 		return c.emitAs(ws, p, p.sealed.storedHeader(p.body), p.sealed.facts.nulls)
 	}
-	h := pageHeader{
+	h := meta.PageHeader{
 		Type: format.DataPage, UncompressedPageSize: int32(p.size), CompressedPageSize: int32(len(p.body)),
 		CRC: thrift.New(int32(crc32.ChecksumIEEE(p.body))),
-		DataPageHeader: thrift.New(dataPageHeader{
+		DataPageHeader: thrift.New(meta.DataPageHeader{
 			NumValues: int32(p.entries), Encoding: p.encoding,
 			DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
 		}),
@@ -128,14 +129,14 @@ func (c *ChunkWriter) emitIn(ws *workspace, p *encodedPage) error {
 }
 
 // emitAs adds an encoded page with the given header. nulls is -1 if it is not known.
-func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *pageHeader, nulls int64) error {
+func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *meta.PageHeader, nulls int64) error {
 	at := c.out.n
 	n, err := c.put(ws, &c.out, h, p.body)
 	if err != nil {
 		return err
 	}
 	c.index.add(at, int(c.out.n-at), c.rows, nulls, c.order, p.values, p.bounds)
-	c.bounds.add(c.order, p.bounds)
+	c.bounds.Add(c.order, p.bounds)
 	c.plainN += int64(n + p.size)
 	c.entries += int64(p.entries)
 	c.rows += int64(p.rows)
@@ -146,7 +147,7 @@ func (c *ChunkWriter) emitAs(ws *workspace, p *encodedPage, h *pageHeader, nulls
 }
 
 // put stores a page and returns the size of its header.
-func (c *ChunkWriter) put(ws *workspace, to *pageBytes, h *pageHeader, body []byte) (int, error) {
+func (c *ChunkWriter) put(ws *workspace, to *pageBytes, h *meta.PageHeader, body []byte) (int, error) {
 	head, err := ws.header.marshal(h)
 	if err != nil {
 		return 0, c.fail("%w", err)
@@ -185,11 +186,11 @@ func (c *ChunkWriter) appendLevels(dst []byte) []byte {
 func appendLevels(dst []byte, levels []uint8, max int, same bool) []byte {
 	at := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	width := levelWidth(max)
+	width := enc.LevelWidth(max)
 	if same {
-		dst = appendRun(dst, uint32(levels[0]), len(levels), width)
+		dst = enc.AppendRun(dst, uint32(levels[0]), len(levels), width)
 	} else {
-		dst = appendHybrid(dst, levels, width)
+		dst = enc.AppendHybrid(dst, levels, width)
 	}
 	binary.LittleEndian.PutUint32(dst[at:], uint32(len(dst)-at-4))
 	return dst
@@ -210,7 +211,7 @@ func (c *ChunkWriter) encoded() (*EncodedChunk, error) {
 		kinds: c.kinds, index: c.index,
 	}
 	e.index.setOrder(c.order)
-	e.stats = c.order.statistics(c.bounds, c.nulls)
+	e.stats = c.order.Statistics(c.bounds, c.nulls)
 	if c.unsure {
 		e.stats.NullCount = thrift.Null[int64]{}
 	}
@@ -232,7 +233,7 @@ type EncodedChunk struct {
 	plainSize int64 // uncompressed size of both in bytes
 	kinds     []pageKind
 	index     pageIndex
-	stats     Statistics
+	stats     meta.Statistics
 	written   bool
 
 	stored     *storedRange // the chunk in its file; nil: it is in dict and pages
@@ -268,9 +269,9 @@ func (e *EncodedChunk) Size() int64 {
 }
 
 // place returns the footer's entry for the chunk at the given offset.
-func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) ColumnChunk {
+func (e *EncodedChunk) place(at int64, l *meta.Leaf, codec format.CompressionCodec) meta.ColumnChunk {
 	dict := max(e.dict.n, e.storedDict)
-	md := ColumnMetaData{
+	md := meta.ColumnMetaData{
 		Type: l.Type, PathInSchema: l.Path, Codec: codec, NumValues: e.entries,
 		TotalUncompressedSize: e.plainSize, TotalCompressedSize: e.Bytes(),
 		DataPageOffset: at + dict, Statistics: e.stats, EncodingStats: e.kinds,
@@ -278,13 +279,13 @@ func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) C
 	if dict > 0 {
 		md.DictionaryPageOffset = at
 	}
-	add := func(enc format.Encoding) {
+	add := func(kind format.Encoding) {
 		for _, have := range md.Encodings {
-			if have == enc {
+			if have == kind {
 				return
 			}
 		}
-		md.Encodings = append(md.Encodings, enc)
+		md.Encodings = append(md.Encodings, kind)
 	}
 	for _, k := range e.kinds {
 		add(k.Encoding)
@@ -292,7 +293,7 @@ func (e *EncodedChunk) place(at int64, l *Leaf, codec format.CompressionCodec) C
 	if l.MaxDef > 0 || l.MaxRep > 0 {
 		add(format.RLE)
 	}
-	return ColumnChunk{FileOffset: md.DataPageOffset, MetaData: md}
+	return meta.ColumnChunk{FileOffset: md.DataPageOffset, MetaData: md}
 }
 
 func (e *EncodedChunk) write(s *sink) error {

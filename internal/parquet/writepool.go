@@ -1,6 +1,10 @@
 package parquet
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
+)
 
 // Pool is memory that Writers reuse. The zero value is ready to use. It is safe for
 // concurrent use.
@@ -189,7 +193,7 @@ func (w *Writer) takeSpace() *workspace {
 	ws := p.spaces[n-1]
 	p.spaces = p.spaces[:n-1]
 	if ws.level != w.opts.Compression.Level {
-		ws.codec = compressor{}
+		ws.codec = enc.Compressor{}
 	}
 	ws.level = w.opts.Compression.Level
 	return ws
@@ -201,9 +205,11 @@ const keptPages = 8
 
 func (w *Writer) putSpace(ws *workspace) {
 	most := keptPages * w.opts.PageBytes
-	if cap(ws.body) > most || cap(ws.packed) > most || cap(ws.values) > most {
-		ws.body, ws.packed, ws.values = nil, nil, nil
+	if cap(ws.body) > most || cap(ws.values) > most {
+		ws.body, ws.values = nil, nil
 	}
+	ws.enc.Trim(most)
+	ws.codec.Trim(most)
 	p := w.opts.Pool
 	p.mu.Lock()
 	defer p.mu.Unlock()

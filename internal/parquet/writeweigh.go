@@ -2,9 +2,10 @@ package parquet
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
 
 // cursor is a position in a page: an entry, the first value from there on, and that
@@ -16,7 +17,7 @@ type cursor struct{ entry, value, pos int }
 func (c *ChunkWriter) reach(p *Page, at cursor, byDict bool) (to cursor, weight int, err error) {
 	w := weigher{p: p, max: uint8(c.leaf.MaxDef), width: minEntryWeight, bytes: at.pos, cursor: at}
 	if !byDict {
-		w.width = max(w.width, c.leaf.width())
+		w.width = max(w.width, c.leaf.Width())
 	}
 	byteArrays := c.leaf.Type == format.ByteArray && !byDict && !p.Coded
 	need := c.limit - c.page.weight
@@ -32,7 +33,7 @@ func (c *ChunkWriter) reach(p *Page, at cursor, byDict bool) (to cursor, weight 
 	for p.Rep != nil && err == nil && w.entry < p.Values && p.Rep[w.entry] != 0 {
 		err = w.one(byteArrays)
 	}
-	w.pos = w.value * c.leaf.width()
+	w.pos = w.value * c.leaf.Width()
 	if c.leaf.Type == format.ByteArray {
 		w.pos = w.bytes
 	}
@@ -90,8 +91,6 @@ func (w *weigher) fixed(need int) {
 	}
 }
 
-var errByteArrays = errors.New("byte arrays that run beyond their page")
-
 // byteArrays steps over byte arrays and NULLs.
 func (w *weigher) byteArrays(need int) error {
 	if rest := len(w.p.Plain) - w.pos + minEntryWeight*(w.p.Values-w.entry-(w.p.NonNull-w.value)); rest < need {
@@ -109,7 +108,7 @@ func (w *weigher) byteArrays(need int) error {
 	}
 	from, start := w.entry, w.bytes
 	for w.entry < w.p.Values && w.bytes-start < need {
-		_, next, err := byteArrayAt(w.p.Plain, w.bytes)
+		_, next, err := enc.ByteArrayAt(w.p.Plain, w.bytes)
 		if err != nil {
 			return err
 		}
@@ -126,7 +125,7 @@ func (w *weigher) one(byteArray bool) error {
 	case w.p.Def != nil && w.p.Def[w.entry] != w.max:
 		w.weight += minEntryWeight
 	case byteArray:
-		_, next, err := byteArrayAt(w.p.Plain, w.bytes)
+		_, next, err := enc.ByteArrayAt(w.p.Plain, w.bytes)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Facts are the trusted statistics of the values of a leaf in a row group or page.
@@ -30,7 +31,7 @@ type Facts struct {
 // used concurrently.
 type Statistics struct {
 	file     *parquet.File
-	leaf     *parquet.Leaf
+	leaf     *meta.Leaf
 	order    order
 	ordered  bool // bounds are in a known order
 	believed bool // the writer is trusted
@@ -49,12 +50,12 @@ func NewStatistics(f *parquet.File, leaf int, t arrow.DataType) *Statistics {
 
 // leafOrder returns the order in which statistics compare a leaf's values. ok is false
 // if it is not defined.
-func leafOrder(l *parquet.Leaf, class keys.Class) (o order, ok bool) {
+func leafOrder(l *meta.Leaf, class keys.Class) (o order, ok bool) {
 	switch {
 	case class == keys.Float:
 		o.number, o.float = true, true
 		switch {
-		case l.Logical.Kind != parquet.None:
+		case l.Logical.Kind != meta.None:
 			return o, false
 		case l.Type == format.Float:
 			o.size = 4

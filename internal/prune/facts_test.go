@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // TestFacts checks what the statistics of a row group and of its only page tell about values
@@ -23,7 +24,7 @@ func TestFacts(t *testing.T) {
 	const rows = 300
 	for _, c := range []struct {
 		name        string
-		leaf        parquet.SchemaElement
+		leaf        meta.Element
 		dt          arrow.DataType
 		by          string
 		least, most []byte
@@ -53,7 +54,7 @@ func TestFacts(t *testing.T) {
 		{"fixed", fixedLeaf(2, nil), &arrow.FixedSizeBinaryType{ByteWidth: 2}, "", []byte("aa"), []byte("\xff\xff"), 0, "bounds, no NULLs"},
 	} {
 		s := spec{
-			by: c.by, leaf: c.leaf, rows: rows, stats: parquet.Statistics{NullCount: thrift.New(c.nulls)},
+			by: c.by, leaf: c.leaf, rows: rows, stats: meta.Statistics{NullCount: thrift.New(c.nulls)},
 			pages: []specPage{{rows: rows, min: c.least, max: c.most, null: c.nulls == rows && c.least == nil, nulls: c.nulls}},
 		}.base()
 		if c.least != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // Float bounds are used only for members that are integers or decimals. No member
@@ -16,9 +16,9 @@ import (
 
 // newFloatOrder returns the order of a float leaf, with the bounds of the members
 // rounded outward to floats.
-func newFloatOrder(l *parquet.Leaf, of keys.Class, m members) (o order, ok bool) {
+func newFloatOrder(l *meta.Leaf, of keys.Class, m members) (o order, ok bool) {
 	switch {
-	case l.Logical.Kind != parquet.None:
+	case l.Logical.Kind != meta.None:
 		return o, false
 	case l.Type == format.Float:
 		o.size = 4

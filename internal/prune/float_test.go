@@ -13,7 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // TestFloatBytes checks that the bytes compare like the floats.
@@ -70,9 +70,9 @@ func TestOutward(t *testing.T) {
 // TestPrunedNumbers checks that bounds of one class of numbers exclude members of
 // another only if no number is within both.
 func TestPrunedNumbers(t *testing.T) {
-	double := &parquet.Leaf{Type: format.Double}
-	single := &parquet.Leaf{Type: format.Float}
-	cents := &parquet.Leaf{Type: format.Int64, Logical: parquet.Logical{Kind: parquet.Decimal, Precision: 18, Scale: 2}}
+	double := &meta.Leaf{Type: format.Double}
+	single := &meta.Leaf{Type: format.Float}
+	cents := &meta.Leaf{Type: format.Int64, Logical: meta.Logical{Kind: meta.Decimal, Precision: 18, Scale: 2}}
 	f64 := func(f float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)) }
 	f32 := func(f float32) []byte { return binary.LittleEndian.AppendUint32(nil, math.Float32bits(f)) }
 	i64 := func(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
@@ -80,7 +80,7 @@ func TestPrunedNumbers(t *testing.T) {
 	big := members{lo: keys.IntegerPart(1<<53+1, false), hi: keys.IntegerPart(1<<53+1, false)}
 	for _, c := range []struct {
 		name        string
-		leaf        *parquet.Leaf
+		leaf        *meta.Leaf
 		class       keys.Class
 		m           members
 		least, most []byte

@@ -10,7 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // members is what is known about the values of a filter's members in one key
@@ -49,7 +49,7 @@ type order struct {
 // newOrder returns the order of a leaf's values and converts the bounds of the
 // members, whose class is of, to it. ok is false if the order is not defined or
 // statistics in that order are not reliable.
-func newOrder(l *parquet.Leaf, class, of keys.Class, m members) (o order, ok bool) {
+func newOrder(l *meta.Leaf, class, of keys.Class, m members) (o order, ok bool) {
 	if class == keys.Float {
 		return newFloatOrder(l, of, m)
 	}
@@ -66,9 +66,9 @@ func newOrder(l *parquet.Leaf, class, of keys.Class, m members) (o order, ok boo
 	return o, false
 }
 
-func newByteOrder(l *parquet.Leaf, class keys.Class, m members) (o order, ok bool) {
+func newByteOrder(l *meta.Leaf, class keys.Class, m members) (o order, ok bool) {
 	switch l.Logical.Kind {
-	case parquet.None, parquet.String, parquet.Enum, parquet.JSON, parquet.BSON, parquet.UUID:
+	case meta.None, meta.String, meta.Enum, meta.JSON, meta.BSON, meta.UUID:
 	default:
 		return o, false
 	}
@@ -88,7 +88,7 @@ const maxDecimalWidth = 32
 
 // numbers fills in how the leaf stores numbers, and returns the stored value of the
 // number one.
-func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok bool) {
+func (o *order) numbers(l *meta.Leaf, class keys.Class) (perOne *big.Int, ok bool) {
 	o.number, o.little, o.signed = true, true, true
 	bits := 0
 	switch l.Type {
@@ -98,7 +98,7 @@ func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok 
 		o.size, bits = 8, 64
 	case format.FixedLenByteArray:
 		o.size, bits, o.little = l.TypeLength, 8*l.TypeLength, false
-		if l.Logical.Kind != parquet.Decimal || o.size > maxDecimalWidth {
+		if l.Logical.Kind != meta.Decimal || o.size > maxDecimalWidth {
 			return nil, false
 		}
 	default: // INT96 has no order; decimals of variable length are ordered in several ways
@@ -106,15 +106,15 @@ func (o *order) numbers(l *parquet.Leaf, class keys.Class) (perOne *big.Int, ok 
 	}
 	perOne = big.NewInt(1)
 	switch kind := l.Logical.Kind; {
-	case class == keys.Integer && kind == parquet.None:
-	case class == keys.Integer && kind == parquet.Int:
+	case class == keys.Integer && kind == meta.None:
+	case class == keys.Integer && kind == meta.Int:
 		o.signed, bits = l.Logical.Signed, l.Logical.BitWidth
-	case class == keys.Date && kind == parquet.Date:
-	case class == keys.Time && kind == parquet.Time:
+	case class == keys.Date && kind == meta.Date:
+	case class == keys.Time && kind == meta.Time:
 		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
-	case (class == keys.Instant || class == keys.Timestamp) && kind == parquet.Timestamp:
+	case (class == keys.Instant || class == keys.Timestamp) && kind == meta.Timestamp:
 		perOne = keys.Pow10(3 * (int(l.Logical.Unit) + 1))
-	case class == keys.Decimal && kind == parquet.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
+	case class == keys.Decimal && kind == meta.Decimal && l.Logical.Scale <= l.Logical.Precision && l.Logical.Precision <= 8*maxDecimalWidth:
 		perOne = keys.Pow10(l.Logical.Scale)
 	default:
 		return nil, false

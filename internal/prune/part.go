@@ -12,11 +12,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // column is a key column that rows can be pruned by.
 type column struct {
-	leaf  *parquet.Leaf
+	leaf  *meta.Leaf
 	order order
 	set   *exact.Set // the members; nil if only their bounds are known
 	bloom bool       // Parquet's Bloom filters of the leaf are reliable
@@ -24,13 +25,13 @@ type column struct {
 
 // newColumn returns how a key column of a class can be pruned if the members are of
 // class of. ok is false if it cannot.
-func newColumn(f *parquet.File, l *parquet.Leaf, class, of keys.Class, m members) (p column, ok bool) {
+func newColumn(f *parquet.File, l *meta.Leaf, class, of keys.Class, m members) (p column, ok bool) {
 	if !f.BoundsBelieved(l) {
 		return p, false
 	}
 	p = column{leaf: l}
 	if class == of { // else the leaf stores the members differently
-		p.set, p.bloom = m.set, f.BloomBelieved(l)
+		p.set, p.bloom = m.set, f.Metadata.BloomBelieved(l)
 	}
 	p.order, ok = newOrder(l, class, of, m)
 	return p, ok

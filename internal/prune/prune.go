@@ -25,6 +25,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -108,7 +109,7 @@ func (p *Pruner) Leaf() (leaf int, ok bool) {
 }
 
 // add adds a key column, with members of class of, if it can be used for pruning.
-func (p *Pruner) add(l *parquet.Leaf, class keys.Class, number int, of keys.Class, m Members) {
+func (p *Pruner) add(l *meta.Leaf, class keys.Class, number int, of keys.Class, m Members) {
 	members, ok := membersOf(m, number)
 	switch {
 	case !ok:
@@ -128,10 +129,10 @@ func (p *Pruner) add(l *parquet.Leaf, class keys.Class, number int, of keys.Clas
 
 // leafAt returns the leaf at a path if it is unambiguous: one field of each name,
 // in structs that are not repeated.
-func leafAt(f *parquet.File, path keys.Path) (*parquet.Leaf, bool) {
+func leafAt(f *parquet.File, path keys.Path) (*meta.Leaf, bool) {
 	node := f.Root
 	for _, name := range path {
-		var next *parquet.Node
+		var next *meta.Node
 		for _, child := range node.Children {
 			if child.Name != name {
 				continue

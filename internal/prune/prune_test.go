@@ -18,7 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // vector is a file that can be pruned, and a fault that would lose rows if it were
@@ -48,7 +48,7 @@ func vectors() []vector {
 	wide := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00} // -256
 	return []vector{
 		{"bounds of the wrong name", flat, "", func(s *spec) {
-			s.stats = parquet.Statistics{Min: s.stats.MinValue, Max: s.stats.MaxValue}
+			s.stats = meta.Statistics{Min: s.stats.MinValue, Max: s.stats.MaxValue}
 		}, everything},
 		{"no column orders", flat, "", func(s *spec) { s.orders = nil }, "all"},
 		{"an unknown column order", flat, "", func(s *spec) { s.orders = []format.ColumnOrder{{}} }, "all"},
@@ -179,16 +179,16 @@ func vectors() []vector {
 
 		// NULLs.
 		{"a number of NULLs that is not said", with(flat, func(s *spec) {
-			s.leaf, s.stats = leaf(format.Int64, true, nil), parquet.Statistics{NullCount: thrift.New[int64](300)}
+			s.leaf, s.stats = leaf(format.Int64, true, nil), meta.Statistics{NullCount: thrift.New[int64](300)}
 		}), "", func(s *spec) { s.stats.NullCount.Valid = false }, everything},
 		{"one value among NULLs", with(flat, func(s *spec) {
-			s.leaf, s.stats = leaf(format.Int64, true, nil), parquet.Statistics{NullCount: thrift.New[int64](300)}
+			s.leaf, s.stats = leaf(format.Int64, true, nil), meta.Statistics{NullCount: thrift.New[int64](300)}
 		}), "", func(s *spec) { s.stats.NullCount.V = 299 }, everything},
 		{"NULLs in a column that has none", with(flat, func(s *spec) {
-			s.leaf, s.stats = leaf(format.Int64, true, nil), parquet.Statistics{NullCount: thrift.New[int64](300)}
+			s.leaf, s.stats = leaf(format.Int64, true, nil), meta.Statistics{NullCount: thrift.New[int64](300)}
 		}), "", func(s *spec) { s.leaf = leaf(format.Int64, false, nil) }, everything},
 		{"NULLs only, and bounds", with(flat, func(s *spec) {
-			s.leaf, s.stats = leaf(format.Int64, true, nil), parquet.Statistics{NullCount: thrift.New[int64](300)}
+			s.leaf, s.stats = leaf(format.Int64, true, nil), meta.Statistics{NullCount: thrift.New[int64](300)}
 		}), "", func(s *spec) {
 			s.stats = bounds(i64(999), i64(1001))
 			s.stats.NullCount = thrift.New[int64](300)
@@ -207,11 +207,11 @@ func vectors() []vector {
 		{"a page without bounds", paged, "100-200", func(s *spec) { s.pages[2].min, s.pages[2].max = nil, nil }, "100-300"},
 		{"a page whose bound is too short", paged, "100-200", func(s *spec) { s.pages[2].min = []byte{0} }, "100-300"},
 		{"a string page without an upper bound", with(words, func(s *spec) {
-			s.stats = parquet.Statistics{}
+			s.stats = meta.Statistics{}
 			s.pages = []specPage{{rows: 100, min: []byte("a"), max: []byte("b")}, {rows: 200, min: []byte("c"), max: []byte("d")}}
 		}), "100-300", func(s *spec) { s.pages[0].max = nil }, everything},
 		{"a string page that may be empty", with(words, func(s *spec) {
-			s.stats = parquet.Statistics{}
+			s.stats = meta.Statistics{}
 			s.pages = []specPage{{rows: 100, min: []byte(""), max: []byte("b")}, {rows: 200, min: []byte("c"), max: []byte("d")}}
 		}), "100-300", func(s *spec) { s.pages[0].max = nil }, everything},
 		{"pages in an unknown order", paged, "100-200", func(s *spec) { s.orders = nil }, "all"},

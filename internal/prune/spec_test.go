@@ -17,16 +17,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // spec is a file with one column called k and one row group, as far as pruning
 // examines it: the pages themselves are never read.
 type spec struct {
 	by     string // the writer
-	leaf   parquet.SchemaElement
+	leaf   meta.Element
 	orders []format.ColumnOrder
 	rows   int64
-	stats  parquet.Statistics
+	stats  meta.Statistics
 	pages  []specPage // nil: no page index
 	claim  format.BoundaryOrder
 	counts bool   // the column index has numbers of NULLs
@@ -97,7 +98,7 @@ func (s *spec) file(t testing.TB) []byte {
 		b = append(b, enc...)
 		return int64(at), int32(len(enc))
 	}
-	chunk := parquet.ColumnChunk{MetaData: parquet.ColumnMetaData{
+	chunk := meta.ColumnChunk{MetaData: meta.ColumnMetaData{
 		Type: s.leaf.Type.V, PathInSchema: []string{"k"}, NumValues: s.rows, Statistics: s.stats,
 		TotalUncompressedSize: specChunk, TotalCompressedSize: specChunk, DataPageOffset: 4,
 		Encodings: []format.Encoding{format.Plain},
@@ -128,11 +129,11 @@ func (s *spec) file(t testing.TB) []byte {
 		chunk.MetaData.BloomFilterOffset, chunk.MetaData.BloomFilterLength = at, n+int32(len(s.bloom))
 		b = append(b, s.bloom...)
 	}
-	root := parquet.SchemaElement{Name: "root", NumChildren: thrift.New[int32](1)}
+	root := meta.Element{Name: "root", NumChildren: thrift.New[int32](1)}
 	s.leaf.Name = "k"
-	_, n := put(&parquet.FileMetaData{
-		Version: 1, Schema: []parquet.SchemaElement{root, s.leaf}, NumRows: s.rows, CreatedBy: s.by, ColumnOrders: s.orders,
-		RowGroups: []parquet.RowGroupMeta{{Columns: []parquet.ColumnChunk{chunk}, NumRows: s.rows, TotalByteSize: specChunk}},
+	_, n := put(&meta.Footer{
+		Version: 1, Schema: []meta.Element{root, s.leaf}, NumRows: s.rows, CreatedBy: s.by, ColumnOrders: s.orders,
+		RowGroups: []meta.RowGroup{{Columns: []meta.ColumnChunk{chunk}, NumRows: s.rows, TotalByteSize: specChunk}},
 	})
 	return append(binary.LittleEndian.AppendUint32(b, uint32(n)), "PAR1"...)
 }
@@ -168,16 +169,16 @@ func pruned(t testing.TB, file []byte, m *known) (string, int64, error) {
 }
 
 // Statistics.
-func bounds(min, max []byte) parquet.Statistics {
-	return parquet.Statistics{MinValue: thrift.New(min), MaxValue: thrift.New(max)}
+func bounds(min, max []byte) meta.Statistics {
+	return meta.Statistics{MinValue: thrift.New(min), MaxValue: thrift.New(max)}
 }
 func i32(v int32) []byte   { return binary.LittleEndian.AppendUint32(nil, uint32(v)) }
 func i64(v int64) []byte   { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
 func f64(v float64) []byte { return binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)) }
 
 // Leaves.
-func leaf(t format.Type, opt bool, logical format.LogicalTypeValue) parquet.SchemaElement {
-	e := parquet.SchemaElement{Type: thrift.New(t), RepetitionType: thrift.New(format.Required)}
+func leaf(t format.Type, opt bool, logical format.LogicalTypeValue) meta.Element {
+	e := meta.Element{Type: thrift.New(t), RepetitionType: thrift.New(format.Required)}
 	if opt {
 		e.RepetitionType.V = format.Optional
 	}
@@ -186,19 +187,19 @@ func leaf(t format.Type, opt bool, logical format.LogicalTypeValue) parquet.Sche
 	}
 	return e
 }
-func unsignedLeaf(bits int8, opt bool) parquet.SchemaElement {
+func unsignedLeaf(bits int8, opt bool) meta.Element {
 	t := format.Int32
 	if bits == 64 {
 		t = format.Int64
 	}
 	return leaf(t, opt, &format.IntType{BitWidth: bits})
 }
-func fixedLeaf(n int32, logical format.LogicalTypeValue) parquet.SchemaElement {
+func fixedLeaf(n int32, logical format.LogicalTypeValue) meta.Element {
 	e := leaf(format.FixedLenByteArray, false, logical)
 	e.TypeLength = thrift.New(n)
 	return e
 }
-func stampLeaf(unit format.TimeUnitValue, utc bool) parquet.SchemaElement {
+func stampLeaf(unit format.TimeUnitValue, utc bool) meta.Element {
 	return leaf(format.Int64, false, &format.TimestampType{IsAdjustedToUTC: utc, Unit: format.TimeUnit{Value: unit}})
 }
 func decimalType(precision, scale int32) *format.DecimalType {

@@ -11,7 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
@@ -23,9 +24,9 @@ type Columns struct {
 	// elements are the columns' Parquet schema, depth first, the root first: that of
 	// the Parquet files if all files are such and store the columns alike, else the
 	// one in which the columns of schema would be written.
-	Elements []parquet.SchemaElement
+	Elements []meta.Element
 	orders   []format.ColumnOrder // of the leaves
-	Leaves   []parquet.Leaf
+	Leaves   []meta.Leaf
 	Spans    []TableSpan // of the columns
 	Sources  map[*source.File]*tableSource
 }
@@ -58,7 +59,7 @@ func NewColumns(files []*source.File, names []string, ignoreCase bool) (*Columns
 		c.Elements = s.Schema()
 	}
 	var err error
-	if c.Leaves, err = parquet.LeavesOf(c.Elements); err != nil {
+	if c.Leaves, err = meta.LeavesOf(c.Elements); err != nil {
 		return nil, fmt.Errorf("%s: %w", files[0].Name(), err)
 	}
 	for len(c.orders) < len(c.Leaves) {
@@ -128,7 +129,7 @@ func columnsNamed(f *source.File, names []string, ignoreCase bool) ([]int, error
 
 // stored returns the schema in which the files store the columns, optional where one
 // file has them optional; nil if a file is not Parquet or stores them otherwise.
-func (c *Columns) stored(files []*source.File) ([]parquet.SchemaElement, []format.ColumnOrder) {
+func (c *Columns) stored(files []*source.File) ([]meta.Element, []format.ColumnOrder) {
 	first := files[0].Parquet()
 	if first == nil {
 		return nil, nil
@@ -141,7 +142,7 @@ func (c *Columns) stored(files []*source.File) ([]parquet.SchemaElement, []forma
 	}
 	for _, f := range files[1:] {
 		own := f.Parquet()
-		if own == nil || !parquet.SameLayout(own.File().Project(c.Sources[f].columns).Schema, p.Schema) {
+		if own == nil || !adapt.SameLayout(own.File().Project(c.Sources[f].columns).Schema, p.Schema) {
 			return nil, nil
 		}
 	}
@@ -156,7 +157,7 @@ func (c *Columns) findLeaves(f *source.File, alike bool) {
 		return
 	}
 	p := own.File().Project(src.columns)
-	if !alike && !parquet.SameLayout(p.Schema, c.Elements) {
+	if !alike && !adapt.SameLayout(p.Schema, c.Elements) {
 		return
 	}
 	src.Leaves, src.shift = append([]int{}, p.Leaves...), make([]uint8, len(p.Leaves))
@@ -170,7 +171,7 @@ func (c *Columns) findLeaves(f *source.File, alike bool) {
 }
 
 // SpansOf returns the spans of the top-level columns of a schema.
-func SpansOf(elements []parquet.SchemaElement) (spans []TableSpan) {
+func SpansOf(elements []meta.Element) (spans []TableSpan) {
 	at, leaf := 1, 0
 	for at < len(elements) {
 		s := TableSpan{Element: at, Leaf: leaf}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // LeafCursor reads rows of a leaf of a row group, some at a time. Its page may be
@@ -18,7 +19,7 @@ import (
 type LeafCursor struct {
 	File  *parquet.File
 	Group int
-	Leaf  *parquet.Leaf
+	Leaf  *meta.Leaf
 
 	buf   *parquet.Buffers // nil: not open
 	lent  bool             // buf serves others afterwards

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -109,7 +110,7 @@ type rowFill struct {
 	n       int // rows
 	bytes   int64
 	batches []*Batch
-	shapes  map[int]parquet.Shape
+	shapes  map[int]meta.Shape
 	plain   []byte   // values of the key's leaf
 	there   []uint32 // the rows that have them; nil: all rows
 	seen    int      // rows of the key's leaf
@@ -175,7 +176,7 @@ func (f *rowFill) emit(emit func(*Batch) error) error {
 // error is errLarge if there are several rows and the block would take more than twice
 // the limit; then it can be called again with fewer.
 func (f *rowFill) block(ctx context.Context, n int) error {
-	f.n, f.bytes, f.shapes = n, 0, map[int]parquet.Shape{}
+	f.n, f.bytes, f.shapes = n, 0, map[int]meta.Shape{}
 	f.plain, f.there, f.seen = nil, nil, 0
 	err := f.byPages(ctx)
 	if err == nil && f.source.Leaves == nil {
@@ -217,7 +218,7 @@ func (f *rowFill) byPages(ctx context.Context) error {
 		f.reading = c
 		c.Open(f.claim, buf, rows)
 		err := c.Take(ctx, f.n, last, func(p *parquet.Page, dict *parquet.Dictionary) error {
-			f.shapes[c.Leaf.Index] = file.AddShape(f.shapes[c.Leaf.Index], c.Leaf.Index, p)
+			f.shapes[c.Leaf.Index] = file.AddShape(f.shapes[c.Leaf.Index], c.Leaf.Index, p.Rep, p.Def)
 			return f.add(i, c, p, dict)
 		})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // TestRangesCoverTheRowGroup checks that each row of a row group is in one of its ranges,
@@ -16,8 +17,8 @@ func TestRangesCoverTheRowGroup(t *testing.T) {
 		{0, 0, 1}, {0, 5 * RangeBytes, 1}, {1, 5 * RangeBytes, 1}, {7, 5 * RangeBytes, 5}, {RangeRows, 0, 1},
 		{2*RangeRows + 1, 0, 2}, {3*RangeRows + 2, 0, 3}, {2*RangeRows + 1, 7 * RangeBytes, 7}, {1000, 3*RangeBytes - 1, 2},
 	} {
-		f := &parquet.File{RowGroups: []parquet.RowGroup{{}, {Rows: c.rows}}, Metadata: &parquet.FileMetaData{RowGroups: []parquet.RowGroupMeta{
-			{}, {Columns: []parquet.ColumnChunk{{MetaData: parquet.ColumnMetaData{TotalUncompressedSize: c.bytes}}}},
+		f := &parquet.File{RowGroups: []parquet.RowGroup{{}, {Rows: c.rows}}, Metadata: &meta.Footer{RowGroups: []meta.RowGroup{
+			{}, {Columns: []meta.ColumnChunk{{MetaData: meta.ColumnMetaData{TotalUncompressedSize: c.bytes}}}},
 		}}}
 		next, n := int64(0), 0
 		for r := range RangesIn(f, 1) {

@@ -185,7 +185,7 @@ func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) 
 // count returns the number of IDs that pass.
 func (v *filterVictim) count(ctx context.Context, f *filters.Filter) (int64, error) {
 	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{
-		Match: []dataset.Match{{Filter: (*codec.Filter)(f), Key: v.key}}, Threads: 2, Normalize: f.Rule,
+		Match: []dataset.Match{{Filter: (*codec.Filter)(f), Key: v.key}}, Threads: 2, Normalize: f.Facts().Rule,
 	}})
 	if err != nil {
 		return 0, err

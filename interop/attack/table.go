@@ -298,7 +298,7 @@ var copies = []string{".parquet", ".parquet", ".arrow"}
 // the members of an empty set; from Parquet to Parquet it copies pages.
 func (v *tableVictim) copied(ctx context.Context, n int, f *source.File) (s sums, err error) {
 	k := v.keys[n%len(v.keys)]
-	j, err := join.New([]*partition.File{door(k.none)}, []*source.File{f}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
+	j, err := join.New([]*partition.File{door(k.none)}, []*partition.File{door(f)}, join.Options{On: k.name, Type: join.Anti, Memory: budget / 4, TempDir: v.dir, Threads: 2})
 	if err != nil {
 		return s, err
 	}
@@ -345,7 +345,7 @@ func (v *tableVictim) join(ctx context.Context, n int, path string, f *source.Fi
 	if k.many {
 		opts.Type = []join.Type{join.Semi, join.Anti}[n%2]
 	}
-	j, err := join.New([]*source.File{ids}, []*partition.File{door(log)}, opts)
+	j, err := join.New([]*partition.File{door(ids)}, []*partition.File{door(log)}, opts)
 	if err != nil {
 		return err
 	}
