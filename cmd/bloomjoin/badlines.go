@@ -37,7 +37,7 @@ func badLinesOf(files []*source.File, skip bool) *badLines {
 }
 
 // sayBad warns about lines that were left out.
-func (c *cli) sayBad(b *badLines) {
+func (c *session) sayBad(b *badLines) {
 	if b == nil {
 		return
 	}

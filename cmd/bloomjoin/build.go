@@ -48,7 +48,7 @@ func (c *cli) buildCmd() *cobra.Command {
   zcat ids.txt.gz | bloomjoin build --key-type int64 -o users.bjf -
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
 		Annotations: docs("commands.md#build"),
-		Args:        c.logs("IDS", &o.inputs),
+		Args:        o.inputs.logs("IDS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
 	}
 	all := cmd.Flags()
@@ -84,13 +84,6 @@ func (c *cli) buildCmd() *cobra.Command {
 	c.completeBuild(cmd, &o)
 	return cmd
 }
-
-// Descriptions of flags of several verbs.
-const (
-	normalizeHelp = "`RULES` make strings alike before comparing: some of trim,lower,uuid"
-	strictHelp    = "fail, and write nothing, instead of warning of too many false positives or keys"
-	tempDirHelp   = "`DIR` directory for what exceeds --memory (default: the system's)"
-)
 
 // buildOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, source.Opening, error) {

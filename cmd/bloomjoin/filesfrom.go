@@ -17,28 +17,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-const filesFromHelp = "`FILE` read the inputs' names from FILE, one a line, or a list that inputs wrote; - for standard input"
-
 // mostNamed is the size in bytes up to which a file of names, or a list on standard
 // input, is read.
 const mostNamed = 1 << 30
 
-// logs checks that inputs are named by arguments or by --files-from.
-func (c *cli) logs(what string, o *inputFlags) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case o.filesFrom == "":
-			return anyInputs(what)(cmd, args)
-		case len(args) > 0:
-			return usagef("--files-from %s: it takes the place of the arguments (remove %s)", o.filesFrom, args[0])
-		}
-		return nil
-	}
-}
-
 // filesFrom returns the names that stand for the inputs, which are args without
 // --files-from. If that flag names a list of inputs, the caller closes it.
-func (c *cli) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names []string, list *inputs.List, err error) {
+func (c *session) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names []string, list *inputs.List, err error) {
 	if o.filesFrom == "" {
 		return args, nil, nil
 	}
@@ -66,7 +51,7 @@ func (c *cli) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names
 }
 
 // readNames reads a file of names, one a line, or opens a list of inputs.
-func (c *cli) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
+func (c *session) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
 	if from == "-" {
 		b, err := io.ReadAll(io.LimitReader(c.stdin, mostNamed+1))
 		if err != nil {

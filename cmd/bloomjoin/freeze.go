@@ -39,7 +39,7 @@ what they read.`,
   bloomjoin inputs --update inputs.jsonl -o inputs.jsonl logs/
   bloomjoin inputs --text -o ids.jsonl ids/`,
 		Annotations: docs("inputs.md#lists-of-inputs"),
-		Args:        c.logs("LOGS", &o.inputs),
+		Args:        o.inputs.logs("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.freeze(cmd, &o, args) },
 	}
 	all := cmd.Flags()

@@ -1,24 +1,17 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
-	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/key"
 )
 
 // inputFlags are the flags that select the files of directories, and the
@@ -113,71 +106,17 @@ func (o *inputFlags) checkTypes(names []string, files int) error {
 	return nil
 }
 
-// logFrom prepares the options for opening a log. Standard input may be named once.
-func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *inputFlags, logs []string, shard dataset.Shard, out output.Destination) error {
-	if err := o.fill(open); err != nil {
-		return err
-	}
-	if !slices.Contains(logs, "-") {
+const filesFromHelp = "`FILE` read the inputs' names from FILE, one a line, or a list that inputs wrote; - for standard input"
+
+// logs checks that inputs are named by arguments or by --files-from.
+func (o *inputFlags) logs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case o.filesFrom == "":
+			return anyInputs(what)(cmd, args)
+		case len(args) > 0:
+			return usagef("--files-from %s: it takes the place of the arguments (remove %s)", o.filesFrom, args[0])
+		}
 		return nil
 	}
-	switch {
-	case slices.Contains(logs[slices.Index(logs, "-")+1:], "-"):
-		return usagef("-: standard input can be read once, and is named twice")
-	case !shard.Whole():
-		return usagef("--shard %s: a log from standard input cannot be shared among workers (write it to a file first)", shard)
-	case out.IsDir(ctx):
-		return usagef("-o %s: a log from standard input has no name for its file in a directory: name a file, as -o rows.parquet", out.Name)
-	}
-	open.Stdin = c.stdin
-	return nil
-}
-
-// writeEmpty writes the output of a log without files: a directory without files, or
-// a file with the schema of --schema-from.
-func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts keyscan.Options, schemaFrom string) (w dataset.Written, err error) {
-	var schema *arrow.Schema
-	if schemaFrom != "" {
-		files, err := source.Open(ctx, []string{schemaFrom}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()}})
-		if err != nil {
-			return w, err
-		}
-		defer source.Close(files)
-		if schema, err = opts.SchemaOf(files[0]); err != nil {
-			return w, err
-		}
-	}
-	var parts []output.Part // a directory gets no file
-	if !out.IsDir(ctx) {
-		if schema == nil {
-			return w, fault.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory, {Output OUT/}, or give them with {Pinned})", out.Name)
-		}
-		parts = []output.Part{{Schema: schema}}
-	}
-	return out.Write(ctx, parts, func(func(arraycopy.Rows, error) bool) {})
-}
-
-// joinEmpty writes the answer of a join whose log has no files.
-func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out output.Destination) (dataset.Written, error) {
-	var w dataset.Written
-	switch {
-	case opts.Type == join.Right || opts.Type == join.Full:
-		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
-	case out.IsDir(ctx) && !o.count:
-		out.Require, out.Hold = opts.Require, opts.Shard.Whole()
-	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
-		return w, join.ErrRequire
-	case o.count:
-		return w, nil
-	}
-	return c.writeEmpty(ctx, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.schemaFrom)
-}
-
-// bareNames returns log columns without the prefix "log." that they may have.
-func bareNames(columns []string) (names []string) {
-	for _, c := range columns {
-		paths, _ := key.ParsePaths(c) // checked before
-		names = append(names, paths[0].Name())
-	}
-	return names
 }

@@ -34,7 +34,7 @@ func (c *cli) inspectCmd() *cobra.Command {
   bloomjoin inspect --check users.bjf rows.parquet
   bloomjoin inspect --compare monday.bjf tuesday.bjf`,
 		Annotations: docs("commands.md#inspect"),
-		Args:        c.logs("FILE", &from),
+		Args:        from.logs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if compare {
 				return c.compare(cmd, args)

@@ -51,7 +51,7 @@ func (c *cli) joinCmd() *cobra.Command {
   bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
   bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
 		Annotations: docs("commands.md#join"),
-		Args:        c.logs("LOGS", &o.inputs),
+		Args:        o.inputs.logs("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
 	all := cmd.Flags()

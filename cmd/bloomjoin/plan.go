@@ -38,7 +38,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
   bloomjoin plan --ids airports.csv --on origin=iata --type inner flights/
   bloomjoin plan --ids users.parquet --on user_id --workers 200 --network 10Gbit/s logs/`,
 		Annotations: docs("plan.md"),
-		Args:        c.logs("LOGS", &o.inputs),
+		Args:        o.inputs.logs("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
 	}
 	all := cmd.Flags()
@@ -308,11 +308,3 @@ func whole(v float64) string { return count(int64(math.Round(v))) }
 
 // share returns a fraction in percent.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }
-
-// things returns a number with its noun.
-func things[T int | int64](n T, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return count(int64(n)) + " " + thing
-}

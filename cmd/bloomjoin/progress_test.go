@@ -37,7 +37,7 @@ func TestProgressLines(t *testing.T) {
 		shown bool
 	}{{"auto", false, true}, {"lines", false, true}, {"none", false, false}, {"auto", true, false}, {"lines", true, false}} {
 		r, w := io.Pipe()
-		out := &cli{stderr: w, terminal: w, progressMode: c.mode, quiet: c.quiet, progressEvery: time.Millisecond}
+		out := &session{stderr: w, terminal: w, progressMode: c.mode, quiet: c.quiet, progressEvery: time.Millisecond}
 		add, end := out.progress("joining", source.Split(files, dataset.Shard{}))
 		if (add != nil) != c.shown {
 			t.Fatalf("%+v: shown: %v", c, add != nil)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,11 +13,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -46,7 +43,7 @@ use bloomjoin join.`,
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
 		Annotations: docs("commands.md#scan"),
-		Args:        c.logs("LOGS", &o.inputs),
+		Args:        o.inputs.logs("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
 	}
 	all := cmd.Flags()
@@ -82,22 +79,6 @@ use bloomjoin join.`,
 	exclusive(cmd, "all", "any")
 	c.completeScan(cmd, &o)
 	return cmd
-}
-
-// Descriptions of flags that scan and join have.
-const (
-	outputHelp = "`OUT` file.parquet or .arrow; directory/ for a file per input; - for an Arrow stream"
-	formatHelp = "`FORMAT` format of the output: parquet or arrow (default: by the name)"
-)
-
-// checkCount returns an error if --count is combined with flags for an output.
-func checkCount(cmd *cobra.Command, count bool) error {
-	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir", "target-file-size", "empty"} {
-		if count && cmd.Flags().Changed(name) {
-			return usagef("--count writes nothing (remove --%s)", name)
-		}
-	}
-	return nil
 }
 
 // matchFlag is a filter file and the columns that it is applied to.
@@ -172,73 +153,6 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destinat
 		return o, usagef("-o %s: want a file as %s.parquet or %s.arrow, or a directory as %s/ (or say --format)", out, out, out, out)
 	}
 	return o, regularOutput(out)
-}
-
-// regularOutput returns an error if the output is a device or a pipe. Outputs are
-// written under a temporary name and renamed when complete.
-func regularOutput(out string) error {
-	if address.IsURL(out) {
-		return nil
-	}
-	info, err := os.Stat(out)
-	if err != nil || info.Mode().IsRegular() || info.IsDir() {
-		return nil // reported when it is written
-	}
-	return usagef("-o %s: want a regular file, got a device or pipe (scan and join write an Arrow stream to standard output with -o -, and nothing with --count)", out)
-}
-
-// formatNames are the formats of rows as messages name them.
-var formatNames = map[dataset.Format]string{dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow"}
-
-// namedAs returns the format that a name says, "" if it says none.
-func namedAs(name string) string {
-	name = strings.ToLower(address.WithoutQuery(name))
-	if _, ok := text.FormatOf(name); ok {
-		return "text"
-	}
-	says := map[string]string{
-		".parquet": "Parquet", ".parq": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".arrows": "Arrow",
-		".bjf": "a filter", ".json": "text", ".orc": "ORC", ".avro": "Avro",
-		".gz": "a compressed file", ".zst": "a compressed file", ".bz2": "a compressed file", ".xz": "a compressed file", ".lz4": "a compressed file", ".zip": "an archive",
-	}
-	return says[filepath.Ext(name)]
-}
-
-// formatWord returns the output's format for the digest of a run. It does not depend on
-// whether the format comes from --format or from the name.
-func formatWord(o output.Destination) string {
-	if o.Format != "" {
-		return string(o.Format)
-	}
-	switch strings.ToLower(filepath.Ext(o.Name)) {
-	case ".arrow", ".feather", ".ipc":
-		return string(dataset.ArrowFile)
-	case ".arrows":
-		return string(dataset.ArrowStream)
-	}
-	return string(dataset.Parquet)
-}
-
-// columnNames parses --columns.
-func columnNames(s string) ([]string, error) {
-	if s == "" {
-		return nil, nil
-	}
-	paths, err := key.ParsePaths(s)
-	if err != nil {
-		return nil, usagef("--columns: %w", err)
-	}
-	var names []string
-	for _, p := range paths {
-		if len(p) > 1 {
-			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
-		}
-		if slices.Contains(names, p[0]) {
-			return nil, usagef("--columns: %s is named twice (name it once)", p[0])
-		}
-		names = append(names, p[0])
-	}
-	return names, nil
 }
 
 // scanReport is the JSON report of scan, and a part of join's.

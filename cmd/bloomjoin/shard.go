@@ -32,22 +32,6 @@ func schedulers() []scheduler {
 
 const slurmIndex = "SLURM_ARRAY_TASK_ID"
 
-// shardOf parses --shard and stores it for the report.
-func (c *cli) shardOf(s string) (shard dataset.Shard, err error) {
-	if s == "" {
-		return dataset.Shard{}, nil
-	}
-	if rest, ok := strings.CutPrefix(s, "auto"); ok {
-		shard, err = autoShard(s, rest)
-	} else if shard, err = dataset.ParseShard(s); err != nil {
-		err = usagef("--%w", err)
-	}
-	if err == nil {
-		c.shard = shard.String()
-	}
-	return shard, err
-}
-
 // autoShard returns the shard for --shard auto or auto/N from the environment. Indexes
 // must start at 0. They cannot be shifted, since a task that is rerun alone does not
 // know the lowest index of its array.
@@ -159,4 +143,16 @@ func taskIndex(flag string, n uint32, set []scheduler) (index uint32, err error)
 		index = uint32(at)
 	}
 	return index, nil
+}
+
+// parseShard parses --shard.
+func parseShard(s string) (dataset.Shard, error) {
+	if rest, ok := strings.CutPrefix(s, "auto"); ok {
+		return autoShard(s, rest)
+	}
+	shard, err := dataset.ParseShard(s)
+	if err != nil {
+		err = usagef("--%w", err)
+	}
+	return shard, err
 }

@@ -115,7 +115,7 @@ func (b bucket) tree(dir string) map[string]string {
 // run runs a command line over the bucket.
 func (b bucket) run(args ...string) (stdout, stderr string, code int) {
 	var out, said bytes.Buffer
-	c := &cli{stored: b.store}
+	c := &cli{session: session{stored: b.store}}
 	code = c.run(args, strings.NewReader(""), &out, &said)
 	return out.String(), said.String(), code
 }
@@ -283,12 +283,12 @@ func TestStoreOptions(t *testing.T) {
 		"credentials-url=http://localhost:80":      "",
 		"credentials-url=http://[::1]:80/":         "",
 	} {
-		c := &cli{storeSettings: []string{setting}}
+		c := &session{storeSettings: []string{setting}}
 		if err := c.checkStore(); want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
 			t.Errorf("%s: %v, want %q", setting, err, want)
 		}
 	}
-	c := &cli{storeSettings: []string{
+	c := &session{storeSettings: []string{
 		"region=r", "endpoint=http://e?a=b", "profile=p", "credentials-url=http://127.0.0.1:1/", "path-style=true", "requester-pays=1",
 		"sse=aws:kms", "kms-key=k", "requests=7", "retries=0",
 	}, memory: "1GiB"}
@@ -307,11 +307,11 @@ func TestStoreOptions(t *testing.T) {
 	if !reflect.DeepEqual(got, want) || len(c.storeSettings) != len(storeFlags())-1 { // without anonymous
 		t.Errorf("options %+v, want %+v", got, want)
 	}
-	both := &cli{storeSettings: []string{"anonymous=true", "credentials-url=http://127.0.0.1:1/"}}
+	both := &session{storeSettings: []string{"anonymous=true", "credentials-url=http://127.0.0.1:1/"}}
 	if err := both.checkStore(); err == nil || !strings.Contains(err.Error(), "exclude each other") {
 		t.Error(err)
 	}
-	twice := &cli{storeSettings: []string{"region=a", "region=b"}}
+	twice := &session{storeSettings: []string{"region=a", "region=b"}}
 	if err := twice.checkStore(); err == nil || !strings.Contains(err.Error(), "set twice") {
 		t.Error(err)
 	}
@@ -320,7 +320,7 @@ func TestStoreOptions(t *testing.T) {
 // Bytes that are fetched ahead count toward --memory.
 func TestMemoryOfStore(t *testing.T) {
 	for _, memory := range []string{"64MiB", "256MiB", "1GiB", "64GiB"} {
-		local, remote := &cli{memory: memory}, &cli{memory: memory, remote: true}
+		local, remote := &session{memory: memory}, &session{memory: memory, remote: true}
 		all := local.inFlight()
 		ahead, rest := fetched(all), remote.inFlight()
 		if ahead < leastFetched || ahead > mostFetched || rest < all/4 || ahead+rest > max(all, leastFetched+all/4) {
@@ -333,7 +333,7 @@ func TestMemoryOfStore(t *testing.T) {
 func TestRedactedReports(t *testing.T) {
 	const name = "https://user:pass@host/a.parquet?X-Amz-Credential=AKIA&X-Amz-Signature=abc"
 	var out, said bytes.Buffer
-	c := &cli{json: true, stdout: &out, stderr: printable{&said}}
+	c := &session{json: true, stdout: &out, stderr: printable{&said}}
 	report := scanReport{Path: []pathOf{{File: name, Reason: "from " + name}}, RowsOut: 3}
 	if err := c.report(report, ""); err != nil {
 		t.Fatal(err)

@@ -2,38 +2,15 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"math"
-	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // warnInputsGone is the code of a warning about outputs that have no input any more.
 const warnInputsGone = "inputs-gone"
-
-// noteInput warns of what is remarkable about the names of inputs, except while a shell
-// completes a command.
-func (c *cli) noteInput(t fault.Text) {
-	if strings.HasPrefix(c.verb, cobra.ShellCompRequestCmd) {
-		return
-	}
-	text := t.Word(asFlag)
-	c.notes = append(c.notes, text)
-	c.warn("%s", text)
-}
-
-// sayWarnings prints warnings.
-func (c *cli) sayWarnings(ws []join.Warning) {
-	for _, w := range ws {
-		c.log(slog.LevelWarn, warningMark, w.Text, slog.String("code", w.Code))
-	}
-}
 
 // damaged returns warnings about damage in files that did not affect the result.
 func damaged(files []*source.File) (ws []join.Warning) {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+	"github.com/bloomjoin/bloomjoin/key"
+)
+
+// patience is how long a completion may wait for a network.
+const patience = 3 * time.Second
+
+// columns returns the columns of the first file that can be opened. Columns whose
+// names need quotes are left out, since the shell would strip the quotes.
+func (c *cli) columns(cmd *cobra.Command, names []string, open source.Opening) (columns []string) {
+	open.Uncommitted = true
+	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
+	defer cancel()
+	if c.checkStore() != nil {
+		return nil
+	}
+	open.Store = c.store()
+	for _, name := range names {
+		if name == "-" {
+			continue
+		}
+		files, err := source.Open(ctx, []string{name}, open)
+		if err != nil {
+			continue
+		}
+		for _, f := range files[:min(1, len(files))] {
+			for _, field := range f.Schema().Fields() {
+				if (key.Path{field.Name}).String() == field.Name {
+					columns = append(columns, field.Name)
+				}
+			}
+		}
+		_ = source.Close(files)
+		if len(columns) > 0 {
+			break
+		}
+	}
+	return columns
+}
+
+// ofLogs returns the columns of the logs that the arguments name.
+func (c *cli) ofLogs(cmd *cobra.Command, args []string) []string {
+	return c.columns(cmd, args, source.Opening{})
+}
+
+// pairs returns the completion of --on: columns of the log, and after an equals
+// sign columns of the IDs.
+func (c *cli) pairs(o *joinFlags) completion {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		before, last := cutLast(begun, ",")
+		ids := c.columns(cmd, o.ids, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.text.format), Encoding: o.text.encoding}})
+		if log, _, ok := strings.Cut(last, "="); ok {
+			return inFront(before+log+"=", ids), how
+		}
+		logs := c.ofLogs(cmd, args)
+		if len(logs) == 0 { // logs come last on the command line; the IDs may have the same column
+			logs = ids
+		}
+		return inFront(before, logs), how
+	}
+}
+
+// common returns the completions of flags that several verbs have, by flag.
+func (c *cli) common() map[string]completion {
+	return map[string]completion{
+		"encoding":    words(text.Encodings()...),
+		"ids-format":  words("lines", "csv", "tsv", "ndjson"),
+		"key-type":    words("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
+		"normalize":   listOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid"} }),
+		"format":      words("parquet", "arrow"),
+		"compression": words("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
+		"schema":      words("per-file", "strict", "union"),
+		"missing-key": words("error", "skip-file"),
+		"cast-errors": words("error", "null"),
+		"int96":       words("us", "ns"),
+		"empty":       words("skip", "write"),
+		"columns":     listOf(c.ofLogs),
+		"type":        words(joinTypes...),
+		"strategy":    words(strategies...),
+	}
+}
+
+func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
+	geometries := []string{"auto"}
+	for _, g := range bloom.Geometries() {
+		geometries = append(geometries, g.String())
+	}
+	of := c.common()
+	of["kind"], of["geometry"] = words("auto", "bloom", "exact"), words(geometries...)
+	of["key"] = listOf(func(cmd *cobra.Command, args []string) []string {
+		return c.columns(cmd, args, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.format), Encoding: o.ids.encoding}})
+	})
+	complete(cmd, of)
+}
+
+func (c *cli) completeScan(cmd *cobra.Command, _ *scanFlags) {
+	of := c.common()
+	of["key"] = listOf(c.ofLogs)
+	of["match"] = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if strings.Contains(begun, "=") {
+			return nil, cobra.ShellCompDirectiveDefault // a file
+		}
+		before, _ := cutLast(begun, ",")
+		return inFront(before, c.ofLogs(cmd, args)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	of["no-match"] = of["match"]
+	complete(cmd, of)
+}
+
+func (c *cli) completeJoin(cmd *cobra.Command, o *joinFlags) {
+	of := c.common()
+	of["on"] = c.pairs(o)
+	complete(cmd, of)
+}
+
+func (c *cli) completePlan(cmd *cobra.Command, o *planFlags) { c.completeJoin(cmd, &o.joinFlags) }
