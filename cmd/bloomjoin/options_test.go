@@ -1,0 +1,117 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+)
+
+// No library names a flag. Each option that an error names is declared in a
+// library, and has a flag.
+func TestLibrariesNameNoFlags(t *testing.T) {
+	flag, option := regexp.MustCompile(`(^|[^-\w])--[a-z]`), regexp.MustCompile(`\{[A-Z][A-Za-z0-9+]*( [^{}]*)?\}`)
+	others := regexp.MustCompile(`--long or --ultra`) // of zstd
+	root, named, declared := (&cli{}).root(), map[fault.Option]bool{}, map[string]bool{}
+	files := 0
+	libraries(t, func(path string, file *ast.File) {
+		files++
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.Field:
+				declare(declared, n.Names...)
+			case *ast.ValueSpec:
+				declare(declared, n.Names...)
+			case *ast.TypeSpec:
+				declare(declared, n.Name)
+			}
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if flag.MatchString(others.ReplaceAllString(text, "")) {
+				t.Errorf("%s: %q names a flag", path, text)
+			}
+			for _, o := range option.FindAllString(text, -1) {
+				for _, o := range fault.Text(o).Options() {
+					named[o] = true
+				}
+			}
+			return true
+		})
+	})
+	for o := range named {
+		for part := range strings.SplitSeq(o.Name, "+") {
+			if !declared[part] {
+				t.Errorf("errors name the option %s, which no library declares", o)
+			}
+		}
+		name := strings.TrimLeft(strings.Fields(asFlag(o))[0], "-")
+		if !anyFlag(root, name) {
+			t.Errorf("errors name the option %s, of which no command has the flag %s", o, asFlag(o))
+		}
+	}
+	if files < 100 || len(named) < 30 {
+		t.Errorf("%d files, %d options: they were not found", files, len(named))
+	}
+}
+
+func declare(declared map[string]bool, names ...*ast.Ident) {
+	for _, n := range names {
+		declared[n.Name] = true
+	}
+}
+
+// libraries parses the source of all packages but those of the command, without
+// tests and modules of their own.
+func libraries(t *testing.T, visit func(path string, file *ast.File)) {
+	const top = "../.."
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			own, _ := filepath.Glob(filepath.Join(path, "go.mod"))
+			if path != top && (len(own) > 0 || d.Name() == "cmd" || d.Name() == "testdata" || d.Name() == "storetest" || strings.HasPrefix(d.Name(), ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			visit(path, file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func anyFlag(cmd *cobra.Command, name string) bool {
+	if cmd.Flag(name) != nil || cmd.Flags().ShorthandLookup(name[:1]) != nil && len(name) == 1 {
+		return true
+	}
+	for _, sub := range cmd.Commands() {
+		if anyFlag(sub, name) {
+			return true
+		}
+	}
+	return false
+}
