@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -545,17 +546,17 @@ func (c *cli) sayFilter(name string, f *codec.Filter, r buildReport, short error
 	if !f.Sealed() {
 		state = fmt.Sprintf("partial, %d of %d shards", len(f.Partial.Held), f.Partial.Of)
 	}
-	size := bytesOf(r.FileBytes)
+	size := words.Bytes(r.FileBytes)
 	if r.Geometry != "" {
 		size += " in " + r.Geometry
 	}
 	full := ""
 	if r.Capacity > 0 && f.Sealed() {
-		full = fmt.Sprintf(", %s of the room for %s", percent(int64(r.Distinct), int64(r.Capacity)), count(r.Capacity))
+		full = fmt.Sprintf(", %s of the room for %s", words.Percent(int64(r.Distinct), int64(r.Capacity)), words.Count(r.Capacity))
 	}
 	c.say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
-		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
+		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
 	if short != nil {
-		c.warn("%s: %s", name, worded(short))
+		c.warn("%s: %s", name, words.Error(short))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
@@ -66,8 +67,8 @@ func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error 
 	if err != nil {
 		return err
 	}
-	c.say("%s: %s of %s are complete: %s rows in %s, %s", out.Name, things(int64(done.Workers), "worker"), things(int64(done.Runs), "run"),
-		count(done.Rows), things(int64(done.Files), "file"), bytesOf(done.Bytes))
+	c.say("%s: %s of %s are complete: %s rows in %s, %s", out.Name, words.Things(int64(done.Workers), "worker"), words.Things(int64(done.Runs), "run"),
+		words.Count(done.Rows), words.Things(int64(done.Files), "file"), words.Bytes(done.Bytes))
 	return c.report(commitReport{
 		head: c.newHead("commit", start), Runs: done.Runs, Workers: done.Workers, Inputs: done.Inputs, Files: done.Files, Rows: done.Rows, Bytes: done.Bytes,
 	}, out.Name)

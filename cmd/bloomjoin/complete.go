@@ -9,8 +9,8 @@ import (
 // completion returns the possible values of a flag that start with what was typed.
 type completion = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// words returns the completion of a flag that takes one of several words.
-func words(values ...string) completion {
+// choices returns the completion of a flag that takes one of several words.
+func choices(values ...string) completion {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -76,20 +76,20 @@ func (c *cli) pairs(o *joinFlags) completion {
 // common returns the completions of flags that several verbs have, by flag.
 func (c *cli) common() map[string]completion {
 	return map[string]completion{
-		"encoding":    words(text.Encodings()...),
-		"ids-format":  words("lines", "csv", "tsv", "ndjson"),
-		"key-type":    words("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
+		"encoding":    choices(text.Encodings()...),
+		"ids-format":  choices("lines", "csv", "tsv", "ndjson"),
+		"key-type":    choices("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
 		"normalize":   listOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid"} }),
-		"format":      words("parquet", "arrow"),
-		"compression": words("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
-		"schema":      words("per-file", "strict", "union"),
-		"missing-key": words("error", "skip-file"),
-		"cast-errors": words("error", "null"),
-		"int96":       words("us", "ns"),
-		"empty":       words("skip", "write"),
+		"format":      choices("parquet", "arrow"),
+		"compression": choices("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
+		"schema":      choices("per-file", "strict", "union"),
+		"missing-key": choices("error", "skip-file"),
+		"cast-errors": choices("error", "null"),
+		"int96":       choices("us", "ns"),
+		"empty":       choices("skip", "write"),
 		"columns":     listOf(c.ofLogs),
-		"type":        words(joinTypes...),
-		"strategy":    words(strategies...),
+		"type":        choices(joinTypes...),
+		"strategy":    choices(strategies...),
 	}
 }
 
@@ -99,7 +99,7 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 		geometries = append(geometries, g.String())
 	}
 	of := c.common()
-	of["kind"], of["geometry"] = words("auto", "bloom", "exact"), words(geometries...)
+	of["kind"], of["geometry"] = choices("auto", "bloom", "exact"), choices(geometries...)
 	of["key"] = listOf(func(cmd *cobra.Command, args []string) []string {
 		return c.columns(cmd, args, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.format), Encoding: o.ids.encoding}})
 	})

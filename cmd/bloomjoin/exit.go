@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -36,7 +37,7 @@ func (c *session) run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	c.cancel = cancel
 	data := &interruptibleWriter{ctx: ctx, w: stdout}
 	c.stdin, c.stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
-	c.stderr, c.terminal = printable{stderr}, stderr
+	c.stderr, c.terminal = words.Printable{Writer: stderr}, stderr
 	if f, ok := stdout.(*os.File); ok {
 		c.shown = term.IsTerminal(int(f.Fd()))
 	}
@@ -60,7 +61,7 @@ func (c *session) run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	if code == exitTryAgain {
 		said = fmt.Errorf("%w%s", said, passes(err))
 	}
-	c.logError(code, err, worded(said))
+	c.logError(code, err, words.Error(said))
 	return code
 }
 

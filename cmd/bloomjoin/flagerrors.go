@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 )
 
 // commands returns an error if args start with an unknown command. The error
@@ -21,7 +23,7 @@ func commands(cmd *cobra.Command, args []string) error {
 		}
 	}
 	hint := "there are " + strings.Join(names, ", ")
-	if near := meant(args[0], names); near != "" {
+	if near := words.Meant(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return usagef("unknown command %s (%s)", args[0], hint)
@@ -98,7 +100,7 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := meant(name, names); near != "" {
+	if near := words.Meant(name, names); near != "" {
 		return usagef("unknown flag --%s (did you mean --%s?)", name, near)
 	}
 	return usagef("unknown flag --%s (%s)", name, lists)

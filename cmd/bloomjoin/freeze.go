@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -219,13 +220,13 @@ func (r *freezeReport) since(ctx context.Context, found, old *inputs.List) error
 func (c *cli) sayFreeze(o *freezeFlags, r *freezeReport) {
 	rows := "rows not counted"
 	if r.Rows >= 0 {
-		rows = count(r.Rows) + " rows"
+		rows = words.Count(r.Rows) + " rows"
 	}
-	c.say("%s: %s, %s in %s, %s, in %.2f s", o.out, things(r.Inputs, "input"), rows, things(r.RowGroups, "row group"), bytesOf(r.Bytes), r.Seconds)
+	c.say("%s: %s, %s in %s, %s, in %.2f s", o.out, words.Things(r.Inputs, "input"), rows, words.Things(r.RowGroups, "row group"), words.Bytes(r.Bytes), r.Seconds)
 	if r.Kept == nil {
 		return
 	}
-	c.say("  new: %s, changed: %s, gone: %s, kept: %s", count(len(r.New)), count(len(r.Changed)), count(len(r.Gone)), count(*r.Kept))
+	c.say("  new: %s, changed: %s, gone: %s, kept: %s", words.Count(len(r.New)), words.Count(len(r.Changed)), words.Count(len(r.Gone)), words.Count(*r.Kept))
 	if !c.verbose {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
@@ -159,7 +160,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 		}
 		report.Files = append(report.Files, i)
 		if !c.json {
-			i.print(printable{c.stdout})
+			i.print(words.Printable{Writer: c.stdout})
 		}
 	}
 	report.head = c.newHead("inspect", start)
@@ -191,10 +192,10 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns,
 	if err != nil {
 		return nil, err
 	}
-	about := fmt.Sprintf("%s: a directory of %s", dir, things(len(entries), "file"))
+	about := fmt.Sprintf("%s: a directory of %s", dir, words.Things(len(entries), "file"))
 	if !all.shard.Whole() {
 		entries = slices.DeleteFunc(entries, func(storage.Object) bool { return !all.mine() })
-		about += fmt.Sprintf(", %s of them in shard %s", count(len(entries)), all.shard)
+		about += fmt.Sprintf(", %s of them in shard %s", words.Count(len(entries)), all.shard)
 	}
 	c.describe("%s", about)
 	var failed []error
@@ -209,7 +210,7 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns,
 			failed = append(failed, err)
 			continue
 		}
-		c.describe("  %s: %s, %s", e.Rel, bytesOf(i.Bytes), i.summary())
+		c.describe("  %s: %s, %s", e.Rel, words.Bytes(i.Bytes), i.summary())
 		found = append(found, i)
 	}
 	return found, errors.Join(failed...)
@@ -239,7 +240,7 @@ func (c *cli) inspectState(ctx context.Context, dir, manifests string, check boo
 	if !d.Complete {
 		complete = "not complete"
 	}
-	c.describe("  manifest: %s, %s rows in %s, %s; %s", things(d.Inputs, "input"), count(d.Rows), things(d.Files, "file"), bytesOf(d.Bytes), complete)
+	c.describe("  manifest: %s, %s rows in %s, %s; %s", words.Things(d.Inputs, "input"), words.Count(d.Rows), words.Things(d.Files, "file"), words.Bytes(d.Bytes), complete)
 	var failed []error
 	for _, p := range d.Problems {
 		if check {
@@ -254,7 +255,7 @@ func (c *cli) inspectState(ctx context.Context, dir, manifests string, check boo
 // describe prints a line about a file, unless the report is JSON.
 func (c *cli) describe(format string, args ...any) {
 	if !c.json {
-		fmt.Fprintf(printable{c.stdout}, format+"\n", args...)
+		fmt.Fprintf(words.Printable{Writer: c.stdout}, format+"\n", args...)
 	}
 }
 
@@ -265,20 +266,20 @@ func (i *inspected) summary() string {
 		checked = ", checked"
 	}
 	if i.Inputs != nil {
-		return "a list of " + things(i.Inputs.Inputs, "input") + checked
+		return "a list of " + words.Things(i.Inputs.Inputs, "input") + checked
 	}
 	if f := i.Filter; f != nil {
 		state := "finished"
 		if !f.Sealed {
 			state = fmt.Sprintf("partial, %d of %d shards", len(f.Shards), f.Of)
 		}
-		return fmt.Sprintf("%s filter, %s, %s keys%s", f.Kind, state, count(f.Keys), checked)
+		return fmt.Sprintf("%s filter, %s, %s keys%s", f.Kind, state, words.Count(f.Keys), checked)
 	}
-	rows := count(i.Table.Rows) + " rows"
+	rows := words.Count(i.Table.Rows) + " rows"
 	if i.Table.Rows < 0 {
 		rows = "rows not counted"
 	}
-	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rows, things(len(i.Table.Columns), "column"), checked)
+	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rows, words.Things(len(i.Table.Columns), "column"), checked)
 }
 
 func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim codec.Limits) (i inspected, err error) {
@@ -314,7 +315,7 @@ func (i *inspected) say(name, format string, args ...any) {
 }
 
 func (i *inspected) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n", i.name, bytesOf(i.Bytes))
+	fmt.Fprintf(w, "%s: %s\n", i.name, words.Bytes(i.Bytes))
 	for _, l := range i.lines {
 		fmt.Fprintf(w, "  %-15s %s\n", l[0], l[1])
 	}
@@ -353,15 +354,15 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim code
 	distinct := ""
 	if len(f.Registers) == len(bloom.Registers{}) {
 		facts.Distinct = uint64(math.Round((*bloom.Registers)(f.Registers).Estimate()))
-		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", count(facts.Distinct))
+		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", words.Count(facts.Distinct))
 	}
-	i.say("keys", "%s added%s", count(f.Keys), distinct)
+	i.say("keys", "%s added%s", words.Count(f.Keys), distinct)
 	if facts.Capacity = f.Capacity.Keys; facts.Capacity > 0 {
-		i.say("capacity", "room for %s distinct keys%s", count(facts.Capacity), facts.full())
+		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
 	i.say("reveals", "%s", facts.Reveals)
 	if f.Kind() == codec.KindBloom {
-		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, count(facts.Blocks), bytesOf(h.PayloadBytes), facts.Hash)
+		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, words.Count(facts.Blocks), words.Bytes(h.PayloadBytes), facts.Hash)
 	}
 	i.say("digest", "%s", facts.Digest)
 	i.say("build", "%s", facts.BuildID)
@@ -380,7 +381,7 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim code
 		if facts.Distinct == 0 {
 			facts.Distinct = rep.Distinct
 		}
-		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, f.FPRAsked, count(rep.Distinct), facts.full())
+		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, f.FPRAsked, words.Count(rep.Distinct), facts.full())
 		i.say("checked", "all checksums hold")
 	}
 	return nil
@@ -391,7 +392,7 @@ func (f *filterFacts) full() string {
 	if f.Capacity == 0 || f.Distinct == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s used", percent(int64(f.Distinct), int64(f.Capacity)))
+	return fmt.Sprintf(", %s used", words.Percent(int64(f.Distinct), int64(f.Capacity)))
 }
 
 func (i *inspected) table(ctx context.Context, f *source.File, check bool) error {
@@ -400,11 +401,11 @@ func (i *inspected) table(ctx context.Context, f *source.File, check bool) error
 	t.Result, _ = md.GetValue(source.MetaResult)
 	t.Filter, _ = md.GetValue(source.MetaFilter)
 	i.Table = t
-	rows := count(t.Rows) + " rows"
+	rows := words.Count(t.Rows) + " rows"
 	if t.Rows < 0 {
 		rows = "rows not counted"
 	}
-	format := fmt.Sprintf("%s, %s in %s", t.Format, rows, things(t.RowGroups, "row group"))
+	format := fmt.Sprintf("%s, %s in %s", t.Format, rows, words.Things(t.RowGroups, "row group"))
 	if t.Codec != "" {
 		format += ", " + t.Codec
 	}

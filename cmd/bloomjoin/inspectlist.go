@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -29,11 +30,11 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
 	f := &listFacts{Inputs: list.Len(), Rows: list.Rows(), Digest: fmt.Sprintf("%x", list.Digest()), Columns: []keyFacts{}}
-	rows := count(f.Rows) + " rows"
+	rows := words.Count(f.Rows) + " rows"
 	if f.Rows < 0 {
 		rows = "rows not counted"
 	}
-	i.say("list", "%s, %s", things(f.Inputs, "input"), rows)
+	i.say("list", "%s, %s", words.Things(f.Inputs, "input"), rows)
 	i.say("of", "%s", strings.Join(list.Arguments(), ", "))
 	for _, c := range list.Hive() {
 		f.Columns = append(f.Columns, keyFacts{c.Name, key.TypeName(c.Type)})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -500,9 +501,9 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if c.verbose {
 		c.sayPaths(r.Path)
 		c.say("  strategy %s; false positives: %.2g predicted, %.2g measured over %s rows (expected %.2g to %.2g)",
-			r.Strategy, r.FPRPredicted, r.FPRMeasured, count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
+			r.Strategy, r.FPRPredicted, r.FPRMeasured, words.Count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
 		if r.SpilledBytes > 0 {
-			c.say("  %s spilled to disk", bytesOf(r.SpilledBytes))
+			c.say("  %s spilled to disk", words.Bytes(r.SpilledBytes))
 		}
 		if r.Plan != nil {
 			c.sayPlanned(r.Plan)
@@ -513,7 +514,7 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 		to = " into " + o.out
 	}
 	c.say("%s join: %s rows from %s; %s log rows (%s) passed the filter; %s of %s IDs matched;%s in %.2f s",
-		o.typ, count(r.RowsOut), count(r.RowsIn), count(r.Candidates), percent(r.Candidates, r.RowsIn),
-		count(r.IDsMatched), count(r.IDsTotal), to, r.Seconds)
+		o.typ, words.Count(r.RowsOut), words.Count(r.RowsIn), words.Count(r.Candidates), words.Percent(r.Candidates, r.RowsIn),
+		words.Count(r.IDsMatched), words.Count(r.IDsTotal), to, r.Seconds)
 	c.sayWarnings(r.Warnings)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/join"
 )
@@ -67,7 +68,7 @@ func (c *session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 	// The text is made safe before it is encoded: an escape of its own would make the
 	// JSON invalid. Each record is one write.
 	to := slog.New(slog.NewJSONHandler(c.terminal, nil))
-	to.LogAttrs(context.Background(), level, safe(strings.TrimSpace(text)), append(all, attrs...)...)
+	to.LogAttrs(context.Background(), level, words.Safe(strings.TrimSpace(text)), append(all, attrs...)...)
 }
 
 // logError prints the error that ends the command.

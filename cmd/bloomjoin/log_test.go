@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
@@ -19,7 +20,7 @@ import (
 func logged(t *testing.T, f func(c *session)) map[string]any {
 	t.Helper()
 	var b bytes.Buffer
-	f(&session{stderr: printable{&b}, terminal: &b, jsonLog: true})
+	f(&session{stderr: words.Printable{Writer: &b}, terminal: &b, jsonLog: true})
 	var v map[string]any
 	if err := json.Unmarshal(b.Bytes(), &v); err != nil || strings.Count(b.String(), "\n") != 1 {
 		t.Fatalf("%v in %q", err, &b)
@@ -35,7 +36,7 @@ func TestLogSafe(t *testing.T) {
 		"a\x1b[31m.parquet", "a\u202e.parquet", "\xff.parquet", "two\nlines", `a "quoted" \ name`, "0 < 1 & 2 > 1",
 	} {
 		var b bytes.Buffer
-		(&session{stderr: printable{&b}}).warn("%s", text)
+		(&session{stderr: words.Printable{Writer: &b}}).warn("%s", text)
 		want := strings.TrimSuffix(strings.TrimPrefix(b.String(), warningMark), "\n")
 		v := logged(t, func(c *session) { c.warn("%s", text) })
 		if v["msg"] != want || v["level"] != "WARN" {

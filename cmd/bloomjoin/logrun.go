@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -228,7 +229,7 @@ func (r *logRun) fill(rep *scanReport, w dataset.Written) {
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
 	if n := len(w.Gone); n > 0 {
-		rep.Warnings = append(rep.Warnings, join.Warning{Code: warnInputsGone, Text: fmt.Sprintf("outputs without their input are kept: of %s, first %s (--prune removes them)", things(n, "input"), w.Gone[0])})
+		rep.Warnings = append(rep.Warnings, join.Warning{Code: warnInputsGone, Text: fmt.Sprintf("outputs without their input are kept: of %s, first %s (--prune removes them)", words.Things(n, "input"), w.Gone[0])})
 	}
 }
 
@@ -240,7 +241,7 @@ func (r *logRun) finish(report any, rowsOut int64, w dataset.Written) error {
 		r.say("%s: not finished: %s", r.out.Name, w.Unfinished)
 	}
 	if r.kept > 0 {
-		r.say("%s: the outputs of %s are up to date", r.out.Name, things(int64(r.kept), "other input"))
+		r.say("%s: the outputs of %s are up to date", r.out.Name, words.Things(int64(r.kept), "other input"))
 	}
 	if r.count && !r.json {
 		_, err := fmt.Fprintln(r.stdout, rowsOut)

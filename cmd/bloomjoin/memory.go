@@ -7,6 +7,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -36,7 +37,7 @@ func (c *session) total() (int64, error) {
 			return 0, usagef("--memory: %w", err)
 		}
 		if n < minMemory {
-			return 0, usagef("--memory %s: want %s or more", c.memory, bytesOf(uint64(minMemory)))
+			return 0, usagef("--memory %s: want %s or more", c.memory, words.Bytes(uint64(minMemory)))
 		}
 		if limit := memoryThere(); limit > 0 {
 			n = min(n, limit)
@@ -103,9 +104,9 @@ func (c *session) explain(err error) error {
 	}
 	given := "the --memory of " + c.memory
 	if c.memory == "" {
-		given = "the default --memory, " + bytesOf(total)
+		given = "the default --memory, " + words.Bytes(total)
 	}
-	return fmt.Errorf("%w (of %s, tables and filters may take %s)", err, given, bytesOf(tablesOf(total)))
+	return fmt.Errorf("%w (of %s, tables and filters may take %s)", err, given, words.Bytes(tablesOf(total)))
 }
 
 // Bounds of what the store may hold of the memory in flight, if the command names

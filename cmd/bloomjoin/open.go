@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -37,7 +38,7 @@ func (c *session) noteInput(t fault.Text) {
 	if strings.HasPrefix(c.verb, cobra.ShellCompRequestCmd) {
 		return
 	}
-	text := t.Word(asFlag)
+	text := t.Word(words.Flag)
 	c.notes = append(c.notes, text)
 	c.warn("%s", text)
 }

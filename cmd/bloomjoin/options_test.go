@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
@@ -59,9 +60,9 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 				t.Errorf("errors name the option %s, which no library declares", o)
 			}
 		}
-		name := strings.TrimLeft(strings.Fields(asFlag(o))[0], "-")
+		name := strings.TrimLeft(strings.Fields(words.Flag(o))[0], "-")
 		if !anyFlag(root, name) {
-			t.Errorf("errors name the option %s, of which no command has the flag %s", o, asFlag(o))
+			t.Errorf("errors name the option %s, of which no command has the flag %s", o, words.Flag(o))
 		}
 	}
 	if files < 100 || len(named) < 30 {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -129,7 +130,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if c.shard != "" {
 		c.describe("shard %s of the log:", c.shard)
 	}
-	return printPlan(printable{c.stdout}, f)
+	return printPlan(words.Printable{Writer: c.stdout}, f)
 }
 
 // planned is a plan with the actual figures, in the JSON report of join.
@@ -170,14 +171,14 @@ func (c *cli) sayPlanned(p *planned) {
 	c.say("  planned as %s, since %s", p.Strategy, p.Why)
 	for _, s := range p.Strategies {
 		if s.Strategy == p.Actual.Strategy {
-			c.say("  %s expected to take %.2g s, and %s; it took %.2g s", s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), p.Actual.Seconds)
+			c.say("  %s expected to take %.2g s, and %s; it took %.2g s", s.Strategy, s.Seconds, words.Bytes(s.MemoryBytes), p.Actual.Seconds)
 		}
 	}
 	if p.Selectivity != nil {
 		c.say("  rows with an ID: %s expected, %s found", within(*p.Selectivity, share), share(p.Actual.Selectivity))
 	}
 	if p.JoinRows != nil && p.Actual.JoinRows != nil {
-		c.say("  pairs: %s expected, %s found", within(*p.JoinRows, whole), count(*p.Actual.JoinRows))
+		c.say("  pairs: %s expected, %s found", within(*p.JoinRows, whole), words.Count(*p.Actual.JoinRows))
 	}
 }
 
@@ -223,16 +224,16 @@ func layOut(out io.Writer, p *planFigures) error {
 		if f.Exact {
 			kind = "exact"
 		}
-		line("filter", "%s, %s", bytesOf(f.Bytes), kind)
+		line("filter", "%s, %s", words.Bytes(f.Bytes), kind)
 		if b := f.Best; b.Workers > 0 {
-			line("best --fpr", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), bytesOf(b.Bytes), things(b.Workers, "worker"), bytesOf(int64(b.Network)), bytesOf(int64(b.ScanSpeed)))
+			line("best --fpr", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), words.Bytes(b.Bytes), words.Things(b.Workers, "worker"), words.Bytes(int64(b.Network)), words.Bytes(int64(b.ScanSpeed)))
 		}
 	}
 	if s := p.Shuffled; s != nil {
-		line("into a shuffle", "%s of the log without a filter, %s with it", bytesOf(s.BytesWithout), bytesOf(s.Bytes))
+		line("into a shuffle", "%s of the log without a filter, %s with it", words.Bytes(s.BytesWithout), words.Bytes(s.Bytes))
 	}
 	if s := p.Skips; s != nil && s.Groups > 0 {
-		line("can be skipped", "%s of %s row groups, %s of %s pages of the key, by the range of the IDs", count(s.GroupsSkipped), count(s.Groups), count(s.PagesSkipped), count(s.Pages))
+		line("can be skipped", "%s of %s row groups, %s of %s pages of the key, by the range of the IDs", words.Count(s.GroupsSkipped), words.Count(s.Groups), words.Count(s.PagesSkipped), words.Count(s.Pages))
 	}
 	if e := p.BreakEven; e.Worth {
 		line("filtering", "worth it: it pays while fewer than %s of the rows have an ID", share(e.Selectivity))
@@ -249,7 +250,7 @@ func layOut(out io.Writer, p *planFigures) error {
 		if s.Strategy == p.Strategy {
 			mark = "*"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.3g\t%s\t%s\t%s\n", mark, s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), bytesOf(s.SpilledBytes), s.Why)
+		fmt.Fprintf(w, "%s\t%s\t%.3g\t%s\t%s\t%s\n", mark, s.Strategy, s.Seconds, words.Bytes(s.MemoryBytes), words.Bytes(s.SpilledBytes), s.Why)
 	}
 	if len(p.Advice) > 0 {
 		fmt.Fprintln(w)
@@ -269,10 +270,10 @@ func printEstimates(line func(name, format string, args ...any), p *planFigures)
 	s := p.Sampled
 	rows, ids := "all rows", "all IDs"
 	if !s.LogAll {
-		rows = fmt.Sprintf("%s rows in %s", count(s.LogRows), things(s.LogRuns, "run"))
+		rows = fmt.Sprintf("%s rows in %s", words.Count(s.LogRows), words.Things(s.LogRuns, "run"))
 	}
 	if !s.IDsAll {
-		ids = fmt.Sprintf("%s of the IDs in %s", count(s.IDRows), things(s.IDRuns, "run"))
+		ids = fmt.Sprintf("%s of the IDs in %s", words.Count(s.IDRows), words.Things(s.IDRuns, "run"))
 	}
 	line("sample", "%s of the log, %s", rows, ids)
 	line("rows with an ID", "%s", within(*p.Selectivity, share))
@@ -285,9 +286,9 @@ func sideOf(s planSide) string {
 	if s.Rows.Value >= 0 {
 		out = within(s.Rows, whole) + " rows"
 	}
-	out += " in " + things(s.Files, "file")
+	out += " in " + words.Things(s.Files, "file")
 	if s.Bytes >= 0 {
-		out += fmt.Sprintf(", %s decompressed", bytesOf(s.Bytes))
+		out += fmt.Sprintf(", %s decompressed", words.Bytes(s.Bytes))
 	}
 	if s.Distinct != nil {
 		out += ", " + within(*s.Distinct, whole) + " keys"
@@ -304,7 +305,7 @@ func within(e estimate, render func(float64) string) string {
 	return fmt.Sprintf("about %s (%s to %s)", value, low, high)
 }
 
-func whole(v float64) string { return count(int64(math.Round(v))) }
+func whole(v float64) string { return words.Count(int64(math.Round(v))) }
 
 // share returns a fraction in percent.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -58,7 +59,7 @@ before the next one is read, so that a program can ask a process that keeps runn
 		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, instead of the rows: a column may_match, or true and false")
 	})
 	of := c.common()
-	of["format"] = words(probeArrow, probeNDJSON)
+	of["format"] = choices(probeArrow, probeNDJSON)
 	complete(cmd, of)
 	return cmd
 }
@@ -142,7 +143,7 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 	}
 	rep := probeReport{RowsIn: p.rowsIn, RowsOut: p.rowsOut, KeysNull: p.keysNull}
 	rep.head = c.newHead("probe", start)
-	c.say("%s of %s rows may match (%s), in %.2f s", count(rep.RowsOut), count(rep.RowsIn), percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
+	c.say("%s of %s rows may match (%s), in %.2f s", words.Count(rep.RowsOut), words.Count(rep.RowsIn), words.Percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
 	return c.report(rep, "-")
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -72,7 +73,7 @@ func (c *session) done(ctx context.Context, verb, output string, start time.Time
 		return err
 	}
 	h := c.newHead(verb, start)
-	h.AlreadyDone, h.Message = true, worded(why)
+	h.AlreadyDone, h.Message = true, words.Error(why)
 	c.say("%s: %s", output, h.Message)
 	return c.report(h, output)
 }

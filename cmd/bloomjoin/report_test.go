@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 )
 
 // Nothing that is printed or written has the credentials of a URL.
 func TestRedactedReports(t *testing.T) {
 	const name = "https://user:pass@host/a.parquet?X-Amz-Credential=AKIA&X-Amz-Signature=abc"
 	var out, said bytes.Buffer
-	c := &session{json: true, stdout: &out, stderr: printable{&said}}
+	c := &session{json: true, stdout: &out, stderr: words.Printable{Writer: &said}}
 	type figures struct {
 		head
 		Rows int64    `json:"rows"`

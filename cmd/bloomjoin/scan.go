@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -359,6 +360,6 @@ func (c *cli) sayScan(o *scanFlags, r scanReport) {
 		to = " into " + o.out
 	}
 	c.say("%s of %s rows are candidates (%s)%s: %s read, %s written, in %.2f s",
-		count(r.RowsOut), count(r.RowsIn), percent(r.RowsOut, r.RowsIn), to, bytesOf(r.BytesRead), bytesOf(r.BytesWritten), r.Seconds)
+		words.Count(r.RowsOut), words.Count(r.RowsIn), words.Percent(r.RowsOut, r.RowsIn), to, words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
 	c.sayWarnings(r.Warnings)
 }

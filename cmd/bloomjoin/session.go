@@ -55,7 +55,7 @@ func (c *session) commonFlags(root *cobra.Command) {
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
 	})
-	complete(root, map[string]completion{"progress": words("auto", "lines", "none"), "log-format": words(logText, logJSON), "store-option": completeStore})
+	complete(root, map[string]completion{"progress": choices("auto", "lines", "none"), "log-format": choices(logText, logJSON), "store-option": completeStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		c.verb = cmd.Name()
 		if err := checkExclusive(cmd); err != nil {

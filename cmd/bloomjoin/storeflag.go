@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/store"
 )
 
@@ -87,8 +88,8 @@ func storeOptions(settings []string, memory int64) (o store.Options, err error) 
 		name, value, ok := strings.Cut(s, "=")
 		i := slices.Index(names, name)
 		switch {
-		case i < 0 && meant(name, names) != "":
-			return o, usagef("--store-option %s: unknown setting %s (did you mean %s?)", s, name, meant(name, names))
+		case i < 0 && words.Meant(name, names) != "":
+			return o, usagef("--store-option %s: unknown setting %s (did you mean %s?)", s, name, words.Meant(name, names))
 		case i < 0:
 			return o, usagef("--store-option %s: unknown setting %s: want one of %s", s, name, strings.Join(names, ", "))
 		case !ok:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -64,15 +65,15 @@ func (c *session) sayStorage() {
 		{s.Requests.Part, "part"}, {s.Requests.Delete, "delete"}, {s.Requests.Other, "other"},
 	} {
 		if k.n > 0 {
-			kinds = append(kinds, count(k.n)+" "+k.name)
+			kinds = append(kinds, words.Count(k.n)+" "+k.name)
 		}
 	}
 	again := ""
 	if s.Retries > 0 {
-		again = fmt.Sprintf("; %s sent again, %s answers asked for fewer", count(s.Retries), count(s.Throttles))
+		again = fmt.Sprintf("; %s sent again, %s answers asked for fewer", words.Count(s.Retries), words.Count(s.Throttles))
 	}
-	c.say("storage: %s (%s); %s received, %s sent%s", things(s.Requests.Total(), "request"), strings.Join(kinds, ", "),
-		bytesOf(s.BytesRead), bytesOf(s.BytesWritten), again)
+	c.say("storage: %s (%s); %s received, %s sent%s", words.Things(s.Requests.Total(), "request"), strings.Join(kinds, ", "),
+		words.Bytes(s.BytesRead), words.Bytes(s.BytesWritten), again)
 }
 
 // spare returns an error if the output is one of the inputs.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -285,7 +286,7 @@ func TestS3Reports(t *testing.T) {
 	if s == nil || s.Requests.Total() != int64(len(seen)) || s.Requests.List == 0 || s.Requests.Get == 0 || s.BytesRead == 0 || s.Retries != 0 {
 		t.Errorf("reported %+v, want %d requests", s, len(seen))
 	}
-	if !strings.Contains(said, "\nstorage: "+things(s.Requests.Total(), "request")+" (") {
+	if !strings.Contains(said, "\nstorage: "+words.Things(s.Requests.Total(), "request")+" (") {
 		t.Errorf("no line about requests: %s", said)
 	}
 	for _, verb := range [][]string{

@@ -8,6 +8,8 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 )
 
 // usageError reports wrong usage, detected before any input was opened.
@@ -20,14 +22,14 @@ func usagef(format string, args ...any) error {
 }
 
 // oneOf returns a usage error if the value of a flag is not one of words.
-func oneOf(flag, value string, words ...string) error {
-	if slices.Contains(words, value) {
+func oneOf(flag, value string, known ...string) error {
+	if slices.Contains(known, value) {
 		return nil
 	}
-	if near := meant(value, words); near != "" {
-		return usagef("--%s %s: want %s (did you mean %s?)", flag, value, orList(words), near)
+	if near := words.Meant(value, known); near != "" {
+		return usagef("--%s %s: want %s (did you mean %s?)", flag, value, orList(known), near)
 	}
-	return usagef("--%s %s: want %s", flag, value, orList(words))
+	return usagef("--%s %s: want %s", flag, value, orList(known))
 }
 
 // orList joins words as in "a, b or c".

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -47,7 +48,7 @@ func scanWarnings(match []dataset.Match, r scanReport, condition bool) []join.Wa
 	case r.RowsOut == 0:
 		warn(join.WarnNoneMatched, "no row passes the filter: no ID has a row in the log; check --key")
 	case !condition && float64(r.RowsOut) <= p*n+3*math.Sqrt(p*(1-p)*n):
-		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many false positives as a log without any ID would give (%.2g of its rows); check --key", count(r.RowsOut), p)
+		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many false positives as a log without any ID would give (%.2g of its rows); check --key", words.Count(r.RowsOut), p)
 	case r.RowsOut == r.RowsIn:
 		warn(join.WarnNothingDropped, "the filter lets all rows through: the output is a copy of the log")
 	}

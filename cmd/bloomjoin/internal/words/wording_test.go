@@ -1,4 +1,4 @@
-package main
+package words
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestAsFlag(t *testing.T) {
 		"write to {Output OUT/}":                                             "write to -o OUT/",
 		"{NullMisfits}, {Int96Nanos true}, {Int96Nanos false}, {IgnoreCase}": "--cast-errors null, --int96 ns, --int96 us, --ignore-case",
 	} {
-		if got := text.Word(asFlag); got != want {
+		if got := text.Word(Flag); got != want {
 			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestWorded(t *testing.T) {
 		"z (" + said + "): it is there (--force replaces it {x} {Force})": fault.WithHint(fmt.Errorf("z (%w): it is there", memory), "{Force} replaces it {{x}} %s", "{Force}"),
 		"Memory": errors.New("Memory"),
 	} {
-		if got := worded(err); got != want {
+		if got := Error(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
