@@ -87,9 +87,7 @@ func helpCmd() *cobra.Command {
 
 // usage prints a command's syntax, its most common invocations, its verbs, and
 // its flags in groups.
-func usage(cmd *cobra.Command) error { return writeUsage(cmd.OutOrStdout(), cmd) }
-
-func writeUsage(w io.Writer, cmd *cobra.Command) error {
+func usage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
 	if cmd.Runnable() && !cmd.HasParent() || cmd.HasAvailableSubCommands() {
@@ -136,7 +134,7 @@ func writeUsage(w io.Writer, cmd *cobra.Command) error {
 			b.WriteString("The pages of docs/ are at https://github.com/bloomjoin/bloomjoin.\n")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(cmd.OutOrStdout(), b.String())
 	return err
 }
 

@@ -126,5 +126,5 @@ func (c *cli) help(cmd *cobra.Command, _ []string) {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), what)
 	fmt.Fprintln(cmd.OutOrStdout())
-	_ = writeUsage(cmd.OutOrStdout(), cmd) // the writer remembers a failure, see interruptibleWriter
+	_ = usage(cmd) // the writer remembers a failure, see interruptibleWriter
 }
