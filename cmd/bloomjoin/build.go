@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -35,9 +36,9 @@ type buildFlags struct {
 	fpr                                                          float64
 	expect, capacity                                             uint64
 	uncompressed, noKeyRange, strict                             bool
-	ids                                                          idFlags
-	keys                                                         keyFlags
-	inputs                                                       inputFlags
+	ids                                                          flags.IDs
+	keys                                                         flags.Keys
+	inputs                                                       flags.Inputs
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -48,23 +49,23 @@ func (c *cli) buildCmd() *cobra.Command {
 		Example: `  bloomjoin build --key user_id -o users.bjf ids/
   zcat ids.txt.gz | bloomjoin build --key-type int64 -o users.bjf -
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
-		Annotations: docs("commands.md#build"),
-		Args:        o.inputs.logs("IDS"),
+		Annotations: flags.Docs("commands.md#build"),
+		Args:        o.inputs.Arguments("IDS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
-		o.ids.add(f, "strings")
-		o.inputs.addFrom(f)
-		o.inputs.add(f)
-		f.StringVar(&o.shard, "shard", "", shardHelp)
+	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
+		o.ids.Add(f, "strings")
+		o.inputs.AddFrom(f)
+		o.inputs.Add(f)
+		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	})
-	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns: user_id, user.id (in a struct), a,b; cast as COL::TYPE; not needed for one ID a line")
-		f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
-		o.keys.add(f)
+		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+		o.keys.Add(f)
 	})
-	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate (default: by the number of keys)")
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
 		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom or exact")
@@ -73,15 +74,15 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.Uint64Var(&o.capacity, "capacity", 0, "`N` leave room for N distinct keys, for later unions")
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
 	})
-	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; with --shard also a directory/ of partial filters")
 		c.addForce(f)
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
-	flagGroup(all, groupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, strictHelp) })
-	flagGroup(all, groupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", tempDirHelp) })
-	exclusive(cmd, "expect", "capacity")
-	exclusive(cmd, "fpr", "max-size")
+	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
+	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	flags.Exclusive(cmd, "expect", "capacity")
+	flags.Exclusive(cmd, "fpr", "max-size")
 	c.completeBuild(cmd, &o)
 	return cmd
 }
@@ -100,7 +101,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, s
 	if err := filterOutput(o.out); err != nil {
 		return opts, open, err
 	}
-	if err := o.ids.check(&open, args); err != nil {
+	if err := o.ids.Check(&open, args); err != nil {
 		return opts, open, err
 	}
 	if err := o.keyOf(&opts, args); err != nil {
@@ -108,29 +109,29 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, s
 	}
 	columns, err := key.ParseColumns(opts.Key)
 	if err != nil {
-		return opts, open, usagef("--key: %w", err)
+		return opts, open, flags.Usagef("--key: %w", err)
 	}
-	if err := o.keys.check(columns); err != nil {
+	if err := o.keys.Check(columns); err != nil {
 		return opts, open, err
 	}
-	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
+	opts.IgnoreCase, opts.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
 	if _, err := key.ParseRule(o.normalize); err != nil {
-		return opts, open, usagef("--normalize %w", err)
+		return opts, open, flags.Usagef("--normalize %w", err)
 	}
 	opts.Normalize = o.normalize
 	if opts.Geometry, err = geometryOf(o.geometry); err != nil {
 		return opts, open, err
 	}
 	if o.maxSize != "" {
-		if opts.MaxSize, err = parseSize(o.maxSize); err != nil {
-			return opts, open, usagef("--max-size: %w", err)
+		if opts.MaxSize, err = flags.ParseSize(o.maxSize); err != nil {
+			return opts, open, flags.Usagef("--max-size: %w", err)
 		}
 		least := max(opts.Geometry, bloom.Split256).BlockBytes()
 		if opts.MaxSize < least {
-			return opts, open, usagef("--max-size %s: want %d bytes or more", o.maxSize, least)
+			return opts, open, flags.Usagef("--max-size %s: want %d bytes or more", o.maxSize, least)
 		}
 	}
-	if err := oneOf("kind", o.kind, "auto", "bloom", "exact"); err != nil {
+	if err := flags.OneOf("kind", o.kind, "auto", "bloom", "exact"); err != nil {
 		return opts, open, err
 	}
 	switch o.kind {
@@ -145,8 +146,8 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (filterbuild.Options, s
 	if o.shard != "" && strings.HasSuffix(o.out, "/") {
 		o.out += partName(opts.Shard)
 	}
-	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.ignoreCase
-	open.Types, err = keyTypes(o.ids.keyType, columns)
+	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.IgnoreCase
+	open.Types, err = flags.KeyTypes(o.ids.KeyType, columns)
 	return opts, open, err
 }
 
@@ -163,8 +164,8 @@ func (o *buildFlags) keyOf(opts *filterbuild.Options, args []string) error {
 	opts.Key = lineKey
 	for _, name := range args {
 		f, ok := text.FormatOf(address.WithoutQuery(name))
-		if typedName(name) || ok && f != text.Lines || o.ids.format != "" && o.ids.format != string(dataset.Lines) {
-			return usagef("%s: --key COL is required: name the column that holds the IDs", name)
+		if flags.TypedName(name) || ok && f != text.Lines || o.ids.Format != "" && o.ids.Format != string(dataset.Lines) {
+			return flags.Usagef("%s: --key COL is required: name the column that holds the IDs", name)
 		}
 	}
 	return nil
@@ -204,14 +205,14 @@ func partName(s dataset.Shard) string {
 func filterOutput(out string) error {
 	switch {
 	case out == "":
-		return usagef("-o FILE is required: name the filter file to write")
+		return flags.Usagef("-o FILE is required: name the filter file to write")
 	case out == "-":
-		return usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
+		return flags.Usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
 	}
-	if says := namedAs(out); says != "" && says != "a filter" {
-		return usagef("-o %s: its name says %s, and a filter is written: name the file .bjf", out, says)
+	if says := flags.NamedAs(out); says != "" && says != "a filter" {
+		return flags.Usagef("-o %s: its name says %s, and a filter is written: name the file .bjf", out, says)
 	}
-	return errors.Join(readOnly(out), regularOutput(out))
+	return errors.Join(flags.CheckWritable(out), flags.RegularOutput(out))
 }
 
 // geometryOf returns the geometry with a name; 0 for auto.
@@ -223,7 +224,7 @@ func geometryOf(name string) (bloom.Geometry, error) {
 		}
 		names = append(names, g.String())
 	}
-	return 0, oneOf("geometry", name, names...)
+	return 0, flags.OneOf("geometry", name, names...)
 }
 
 // buildReport is the JSON report of build and merge.
@@ -264,7 +265,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.inputs.fill(&open); err != nil {
+	if err := o.inputs.Fill(&open); err != nil {
 		return err
 	}
 	if err := c.spareList(o.out, &o.inputs); err != nil {
@@ -287,7 +288,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	files := door.In(plan.Files())
 	defer source.Close(files)
 	run := &output.Run{Log: files, List: list}
-	notes := []string{textKeys(files, o.ids.keyType, plan.Spec.Classes), undivided(files, opts.Shard)}
+	notes := []string{flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
 		return err
 	} else if done {
@@ -312,7 +313,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.ids.skipBad)
+	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.ids.SkipBad)
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
 	c.sayBad(r.badLines)
 	c.sayFilter(o.out, f, r, short)
@@ -353,14 +354,14 @@ func sameDivision(f *codec.Filter, plan *filterbuild.Plan) bool {
 
 // checkNumbers refuses numbers that were given and cannot be meant.
 func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
-	if err := checkRate(cmd, o.fpr); err != nil {
+	if err := flags.CheckRate(cmd, o.fpr); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("expect") && o.expect == 0 {
-		return usagef("--expect 0: want an upper bound on the number of keys")
+		return flags.Usagef("--expect 0: want an upper bound on the number of keys")
 	}
 	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
-		return usagef("--capacity 0: want the number of keys to leave room for")
+		return flags.Usagef("--capacity 0: want the number of keys to leave room for")
 	}
 	return nil
 }
@@ -372,7 +373,7 @@ func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts 
 	if err != nil {
 		return nil, err
 	}
-	if err := o.inputs.checkHive(files...); err != nil {
+	if err := o.inputs.CheckHive(files...); err != nil {
 		return nil, errors.Join(err, source.Close(files))
 	}
 	plan, err := c.planBuild(o, files, opts, open)
@@ -403,8 +404,8 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 	if err != nil {
 		return nil, err
 	}
-	if err = o.ids.apply(door.In(plan.Files())); err == nil {
-		err = checkType(o.ids.keyType, opts.Key, open.Types, plan)
+	if err = o.ids.Apply(door.In(plan.Files())); err == nil {
+		err = checkType(o.ids.KeyType, opts.Key, open.Types, plan)
 	}
 	if err != nil {
 		return nil, errors.Join(err, plan.Close())
@@ -414,7 +415,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 
 // planBuild plans the build from the files, none of which may be the output.
 func (c *cli) planBuild(o *buildFlags, files []*source.File, opts filterbuild.Options, open source.Opening) (*filterbuild.Plan, error) {
-	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
+	if err := errors.Join(o.hasLines(files), o.ids.Apply(files)); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -426,12 +427,12 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts filterbuild.Op
 	}
 	plan, err := filterbuild.NewPlan(door.Out(files), opts)
 	if err != nil {
-		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
+		if n := flags.TextKeysNote(files, o.ids.KeyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
 			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
 		}
 		return nil, err
 	}
-	return plan, checkType(o.ids.keyType, opts.Key, open.Types, plan)
+	return plan, checkType(o.ids.KeyType, opts.Key, open.Types, plan)
 }
 
 // builtBefore reports whether the same run has written the output before. With

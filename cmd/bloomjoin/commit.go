@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 )
@@ -28,11 +29,11 @@ the manifests.`,
 		Example: `  bloomjoin commit out/
   bloomjoin commit s3://bucket/out/
   bloomjoin commit out/ worker-*/out.bloomjoin/shard-*.json`,
-		Annotations: docs("outputs.md#commit"),
-		Args:        anyInputs("OUT/"),
+		Annotations: flags.Docs("outputs.md#commit"),
+		Args:        flags.SomeArguments("OUT/"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.commit(cmd, manifests, args) },
 	}
-	flagGroup(cmd.Flags(), groupOutput, func(f *pflag.FlagSet) { addManifestDir(f, &manifests) })
+	flags.Group(cmd.Flags(), flags.GroupOutput, func(f *pflag.FlagSet) { flags.AddManifestDir(f, &manifests) })
 	return cmd
 }
 
@@ -50,11 +51,11 @@ type commitReport struct {
 func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
 	out := output.Destination{Output: output.Output{Name: args[0], Store: c.store()}, ManifestDir: manifests}
-	if err := readOnly(out.Name); err != nil {
+	if err := flags.CheckWritable(out.Name); err != nil {
 		return err
 	}
 	if !out.IsDir(ctx) {
-		return usagef("%s: want the directory that the workers have written, as out/", out.Name)
+		return flags.Usagef("%s: want the directory that the workers have written, as out/", out.Name)
 	}
 	names, err := c.expand(ctx, args[1:])
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/filterbuild"
@@ -34,7 +35,7 @@ type sizeFact struct {
 func (c *cli) compare(cmd *cobra.Command, args []string) error {
 	start := time.Now()
 	if len(args) != 2 {
-		return usagef("--compare: want two filters, got %d", len(args))
+		return flags.Usagef("--compare: want two filters, got %d", len(args))
 	}
 	budget, err := c.budget()
 	if err != nil {

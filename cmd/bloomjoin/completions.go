@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -17,7 +18,7 @@ import (
 // patience is how long a completion may wait for a network.
 const patience = 3 * time.Second
 
-// columns returns the columns of the first file that can be opened. Columns whose
+// Columns returns the columns of the first file that can be opened. Columns whose
 // names need quotes are left out, since the shell would strip the quotes.
 func (c *cli) columns(cmd *cobra.Command, names []string, open source.Opening) (columns []string) {
 	open.Uncommitted = true
@@ -57,39 +58,39 @@ func (c *cli) ofLogs(cmd *cobra.Command, args []string) []string {
 
 // pairs returns the completion of --on: columns of the log, and after an equals
 // sign columns of the IDs.
-func (c *cli) pairs(o *joinFlags) completion {
+func (c *cli) pairs(o *joinFlags) flags.Completion {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const how = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		before, last := cutLast(begun, ",")
-		ids := c.columns(cmd, o.ids, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.text.format), Encoding: o.text.encoding}})
+		before, last := flags.CutLast(begun, ",")
+		ids := c.columns(cmd, o.ids, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.text.Format), Encoding: o.text.Encoding}})
 		if log, _, ok := strings.Cut(last, "="); ok {
-			return inFront(before+log+"=", ids), how
+			return flags.InFront(before+log+"=", ids), how
 		}
 		logs := c.ofLogs(cmd, args)
 		if len(logs) == 0 { // logs come last on the command line; the IDs may have the same column
 			logs = ids
 		}
-		return inFront(before, logs), how
+		return flags.InFront(before, logs), how
 	}
 }
 
 // common returns the completions of flags that several verbs have, by flag.
-func (c *cli) common() map[string]completion {
-	return map[string]completion{
-		"encoding":    choices(text.Encodings()...),
-		"ids-format":  choices("lines", "csv", "tsv", "ndjson"),
-		"key-type":    choices("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
-		"normalize":   listOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid"} }),
-		"format":      choices("parquet", "arrow"),
-		"compression": choices("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
-		"schema":      choices("per-file", "strict", "union"),
-		"missing-key": choices("error", "skip-file"),
-		"cast-errors": choices("error", "null"),
-		"int96":       choices("us", "ns"),
-		"empty":       choices("skip", "write"),
-		"columns":     listOf(c.ofLogs),
-		"type":        choices(joinTypes...),
-		"strategy":    choices(strategies...),
+func (c *cli) common() map[string]flags.Completion {
+	return map[string]flags.Completion{
+		"encoding":    flags.Choices(text.Encodings()...),
+		"ids-format":  flags.Choices("lines", "csv", "tsv", "ndjson"),
+		"key-type":    flags.Choices("string", "int64", "uint64", "uuid", "date", "timestamp", "timestamptz", "bool"),
+		"normalize":   flags.ListOf(func(*cobra.Command, []string) []string { return []string{"trim", "lower", "uuid"} }),
+		"format":      flags.Choices("parquet", "arrow"),
+		"compression": flags.Choices("snappy", "zstd", "gzip", "brotli", "lz4", "none"),
+		"schema":      flags.Choices("per-file", "strict", "union"),
+		"missing-key": flags.Choices("error", "skip-file"),
+		"cast-errors": flags.Choices("error", "null"),
+		"int96":       flags.Choices("us", "ns"),
+		"empty":       flags.Choices("skip", "write"),
+		"columns":     flags.ListOf(c.ofLogs),
+		"type":        flags.Choices(joinTypes...),
+		"strategy":    flags.Choices(strategies...),
 	}
 }
 
@@ -99,31 +100,31 @@ func (c *cli) completeBuild(cmd *cobra.Command, o *buildFlags) {
 		geometries = append(geometries, g.String())
 	}
 	of := c.common()
-	of["kind"], of["geometry"] = choices("auto", "bloom", "exact"), choices(geometries...)
-	of["key"] = listOf(func(cmd *cobra.Command, args []string) []string {
-		return c.columns(cmd, args, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.format), Encoding: o.ids.encoding}})
+	of["kind"], of["geometry"] = flags.Choices("auto", "bloom", "exact"), flags.Choices(geometries...)
+	of["key"] = flags.ListOf(func(cmd *cobra.Command, args []string) []string {
+		return c.columns(cmd, args, source.Opening{OpenOptions: source.OpenOptions{Text: true, TextFormat: dataset.Format(o.ids.Format), Encoding: o.ids.Encoding}})
 	})
-	complete(cmd, of)
+	flags.Complete(cmd, of)
 }
 
 func (c *cli) completeScan(cmd *cobra.Command, _ *scanFlags) {
 	of := c.common()
-	of["key"] = listOf(c.ofLogs)
+	of["key"] = flags.ListOf(c.ofLogs)
 	of["match"] = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if strings.Contains(begun, "=") {
 			return nil, cobra.ShellCompDirectiveDefault // a file
 		}
-		before, _ := cutLast(begun, ",")
-		return inFront(before, c.ofLogs(cmd, args)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		before, _ := flags.CutLast(begun, ",")
+		return flags.InFront(before, c.ofLogs(cmd, args)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 	of["no-match"] = of["match"]
-	complete(cmd, of)
+	flags.Complete(cmd, of)
 }
 
 func (c *cli) completeJoin(cmd *cobra.Command, o *joinFlags) {
 	of := c.common()
 	of["on"] = c.pairs(o)
-	complete(cmd, of)
+	flags.Complete(cmd, of)
 }
 
 func (c *cli) completePlan(cmd *cobra.Command, o *planFlags) { c.completeJoin(cmd, &o.joinFlags) }

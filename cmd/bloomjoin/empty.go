@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
@@ -18,8 +19,8 @@ import (
 )
 
 // logFrom prepares the options for opening a log. Standard input may be named once.
-func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *inputFlags, logs []string, shard dataset.Shard, out output.Destination) error {
-	if err := o.fill(open); err != nil {
+func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *flags.Inputs, logs []string, shard dataset.Shard, out output.Destination) error {
+	if err := o.Fill(open); err != nil {
 		return err
 	}
 	if !slices.Contains(logs, "-") {
@@ -27,11 +28,11 @@ func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *inputFlags, 
 	}
 	switch {
 	case slices.Contains(logs[slices.Index(logs, "-")+1:], "-"):
-		return usagef("-: standard input can be read once, and is named twice")
+		return flags.Usagef("-: standard input can be read once, and is named twice")
 	case !shard.Whole():
-		return usagef("--shard %s: a log from standard input cannot be shared among workers (write it to a file first)", shard)
+		return flags.Usagef("--shard %s: a log from standard input cannot be shared among workers (write it to a file first)", shard)
 	case out.IsDir(ctx):
-		return usagef("-o %s: a log from standard input has no name for its file in a directory: name a file, as -o rows.parquet", out.Name)
+		return flags.Usagef("-o %s: a log from standard input has no name for its file in a directory: name a file, as -o rows.parquet", out.Name)
 	}
 	open.Stdin = c.stdin
 	return nil
@@ -74,7 +75,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	case o.count:
 		return w, nil
 	}
-	return c.writeEmpty(ctx, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.schemaFrom)
+	return c.writeEmpty(ctx, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.SchemaFrom)
 }
 
 // bareNames returns log columns without the prefix "log." that they may have.

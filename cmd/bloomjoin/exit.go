@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -81,7 +82,7 @@ func guarded(f func() error) (err error) {
 
 // exitCode returns the exit code for an error.
 func exitCode(ctx context.Context, err error) int {
-	var usage usageError
+	var usage flags.UsageError
 	switch {
 	case errors.As(err, &usage):
 		return exitUsage

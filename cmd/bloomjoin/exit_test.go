@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -35,8 +36,8 @@ func TestExitCode(t *testing.T) {
 		err  error
 		want int
 	}{
-		{t.Context(), usagef("no"), exitUsage},
-		{t.Context(), fmt.Errorf("x: %w", usagef("no")), exitUsage},
+		{t.Context(), flags.Usagef("no"), exitUsage},
+		{t.Context(), fmt.Errorf("x: %w", flags.Usagef("no")), exitUsage},
 		{t.Context(), errors.New("bad data"), exitFailed},
 		{t.Context(), fault.ErrCorrupt, exitFailed},
 		{t.Context(), wrap(syscall.ENOSPC), exitTryAgain},
@@ -53,7 +54,7 @@ func TestExitCode(t *testing.T) {
 		{ended, wrap(syscall.ENOSPC), 143},
 		{hungUp, wrap(syscall.ENOSPC), 129},
 		{t.Context(), wrap(storage.ErrAgain), exitTryAgain},
-		{ended, usagef("no"), exitUsage},
+		{ended, flags.Usagef("no"), exitUsage},
 	} {
 		if got := exitCode(c.ctx, c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -21,31 +22,31 @@ import (
 // input, is read.
 const mostNamed = 1 << 30
 
-// filesFrom returns the names that stand for the inputs, which are args without
+// FilesFrom returns the names that stand for the inputs, which are args without
 // --files-from. If that flag names a list of inputs, the caller closes it.
-func (c *session) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names []string, list *inputs.List, err error) {
-	if o.filesFrom == "" {
+func (c *session) filesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) (names []string, list *inputs.List, err error) {
+	if o.FilesFrom == "" {
 		return args, nil, nil
 	}
-	if names, list, err = c.readNames(cmd.Context(), o.filesFrom); err != nil {
+	if names, list, err = c.readNames(cmd.Context(), o.FilesFrom); err != nil {
 		return nil, nil, err
 	}
 	if list == nil {
 		c.remote = c.remote || slices.ContainsFunc(names, address.IsURL)
-		if len(names) == 0 && !o.allowEmpty {
-			return nil, nil, fmt.Errorf("--files-from %s: it names no inputs: want one path a line", o.filesFrom)
+		if len(names) == 0 && !o.AllowEmpty {
+			return nil, nil, fmt.Errorf("--files-from %s: it names no inputs: want one path a line", o.FilesFrom)
 		}
 		return names, nil, nil
 	}
 	for _, flag := range []string{"include", "exclude", "base", "hive-partitioning", "hive-types", "ids-format"} {
 		if cmd.Flags().Changed(flag) {
-			err := usagef("--files-from %s: --%s was decided when the inputs were listed (remove it, or give it to bloomjoin inputs)", o.filesFrom, flag)
+			err := flags.Usagef("--files-from %s: --%s was decided when the inputs were listed (remove it, or give it to bloomjoin inputs)", o.FilesFrom, flag)
 			return nil, nil, errors.Join(err, list.Close())
 		}
 	}
 	c.remote = c.remote || slices.ContainsFunc(list.Arguments(), address.IsURL)
-	if o.filesFrom != "-" {
-		c.listed = o.filesFrom
+	if o.FilesFrom != "-" {
+		c.listed = o.FilesFrom
 	}
 	return nil, list, nil
 }

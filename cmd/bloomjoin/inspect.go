@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/bloom"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -27,15 +28,15 @@ import (
 func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
 	var manifests, shard string
-	var from inputFlags
+	var from flags.Inputs
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
 		Short: "Describe a filter, Parquet or Arrow file, and check whether it is whole",
 		Example: `  bloomjoin inspect users.bjf logs/
   bloomjoin inspect --check users.bjf rows.parquet
   bloomjoin inspect --compare monday.bjf tuesday.bjf`,
-		Annotations: docs("commands.md#inspect"),
-		Args:        from.logs("FILE"),
+		Annotations: flags.Docs("commands.md#inspect"),
+		Args:        from.Arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if compare {
 				return c.compare(cmd, args)
@@ -43,17 +44,17 @@ func (c *cli) inspectCmd() *cobra.Command {
 			return c.inspect(cmd, check, manifests, shard, &from, args)
 		},
 	}
-	flagGroup(cmd.Flags(), groupInput, func(f *pflag.FlagSet) {
-		from.addFrom(f)
-		f.StringVar(&shard, "shard", "", shardHelp)
-		addManifestDir(f, &manifests)
+	flags.Group(cmd.Flags(), flags.GroupInput, func(f *pflag.FlagSet) {
+		from.AddFrom(f)
+		f.StringVar(&shard, "shard", "", flags.ShardHelp)
+		flags.AddManifestDir(f, &manifests)
 	})
-	flagGroup(cmd.Flags(), groupChecks, func(f *pflag.FlagSet) {
+	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
 		f.BoolVar(&check, "check", false, "read and verify all of each file, and of what a manifest lists; exit code 1 if anything is damaged")
 		f.BoolVar(&compare, "compare", false, "compare the ID sets of two filters: how many keys both have, and each alone")
 	})
-	exclusive(cmd, "check", "compare")
-	exclusive(cmd, "compare", "shard")
+	flags.Exclusive(cmd, "check", "compare")
+	flags.Exclusive(cmd, "compare", "shard")
 	return cmd
 }
 
@@ -115,7 +116,7 @@ type columnFact struct {
 	Nullable bool   `json:"nullable"`
 }
 
-func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, from *inputFlags, args []string) error {
+func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, from *flags.Inputs, args []string) error {
 	start := time.Now()
 	var all turns
 	var err error

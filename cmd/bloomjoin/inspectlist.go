@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/key"
@@ -56,7 +57,7 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 }
 
 // inspectedNames returns the names of the files to inspect.
-func (c *cli) inspectedNames(cmd *cobra.Command, from *inputFlags, args []string) (names []string, err error) {
+func (c *cli) inspectedNames(cmd *cobra.Command, from *flags.Inputs, args []string) (names []string, err error) {
 	names, list, err := c.filesFrom(cmd, from, args)
 	if err != nil || list == nil {
 		return names, err

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -58,7 +59,7 @@ func TestLogClass(t *testing.T) {
 		code  float64
 		class string
 	}{
-		{t.Context(), usagef("wrong"), 64, "usage"},
+		{t.Context(), flags.Usagef("wrong"), 64, "usage"},
 		{t.Context(), output.ErrExists, 1, "data"},
 		{t.Context(), fmt.Errorf("disk: %w", syscall.ENOSPC), 75, "retryable"},
 		{t.Context(), join.ErrRequire, 2, "gate"},

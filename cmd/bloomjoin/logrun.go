@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -35,7 +36,7 @@ type logRun struct {
 	out    output.Destination // unset for plan and with --count
 	count  bool               // --count: there is no output
 	shard  dataset.Shard
-	layout *layoutFlags
+	layout *flags.Layout
 	keep   keyscan.Options // rows, columns and schema of the output
 
 	whole   bool       // each row of the output depends on the whole log
@@ -89,7 +90,7 @@ func (r *logRun) settings(ctx context.Context) ([]string, error) {
 	if err := r.pin(ctx, r.layout, &r.keep, r.out.Name); err != nil {
 		return nil, err
 	}
-	return r.layout.words(ctx, &r.keep, r.out)
+	return r.layout.Identity(ctx, &r.keep, r.out)
 }
 
 // load reads a filter file, which must not be the output.
@@ -105,15 +106,15 @@ func (r *logRun) load(ctx context.Context, name string, memory int64) (*codec.Fi
 }
 
 // openIDs opens the files of an ID set.
-func (r *logRun) openIDs(cmd *cobra.Command, names []string, open source.Opening, text *idFlags) (err error) {
+func (r *logRun) openIDs(cmd *cobra.Command, names []string, open source.Opening, text *flags.IDs) (err error) {
 	if r.ids, err = r.open(cmd, names, open); err != nil {
 		return err
 	}
-	return text.apply(r.ids)
+	return text.Apply(r.ids)
 }
 
 // openLog opens the files of the log, and separates those without a key.
-func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open source.Opening, keys []dataset.Match, anyKey bool) (err error) {
+func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []string, open source.Opening, keys []dataset.Match, anyKey bool) (err error) {
 	if err := r.spareList(r.out.Name, inputs); err != nil {
 		return err
 	}

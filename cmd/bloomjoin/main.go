@@ -19,6 +19,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 )
 
 func main() {
@@ -70,27 +72,27 @@ func (c *cli) root() *cobra.Command {
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          commands,
+		Args:          flags.CheckCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("bloomjoin {{.Version}}\n")
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(flags.Error)
 	root.SetHelpFunc(c.help)
-	root.SetHelpCommand(helpCmd())
-	root.SetUsageFunc(usage)
+	root.SetHelpCommand(flags.HelpCommand())
+	root.SetUsageFunc(flags.PrintUsage)
 	c.commonFlags(root)
 	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.probeCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  noArgs,
+		Args:  flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "bloomjoin", version())
 			return err
 		},
 	})
 	for _, cmd := range append(root.Commands(), root) {
-		atMostOnce(cmd.Flags())
-		atMostOnce(cmd.PersistentFlags())
+		flags.AtMostOnce(cmd.Flags())
+		flags.AtMostOnce(cmd.PersistentFlags())
 	}
 	return root
 }
@@ -116,7 +118,7 @@ func version() string {
 // arguments, so help detects mistyped commands itself.
 func (c *cli) help(cmd *cobra.Command, _ []string) {
 	if !cmd.HasParent() {
-		if c.mistyped = commands(cmd, cmd.Flags().Args()); c.mistyped != nil {
+		if c.mistyped = flags.CheckCommand(cmd, cmd.Flags().Args()); c.mistyped != nil {
 			return
 		}
 	}
@@ -126,5 +128,5 @@ func (c *cli) help(cmd *cobra.Command, _ []string) {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), what)
 	fmt.Fprintln(cmd.OutOrStdout())
-	_ = usage(cmd) // the writer remembers a failure, see interruptibleWriter
+	_ = flags.PrintUsage(cmd) // the writer remembers a failure, see interruptibleWriter
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -32,12 +33,12 @@ const (
 // of what the container or the machine has; 0 if unknown.
 func (c *session) total() (int64, error) {
 	if c.memory != "" {
-		n, err := parseSize(c.memory)
+		n, err := flags.ParseSize(c.memory)
 		if err != nil {
-			return 0, usagef("--memory: %w", err)
+			return 0, flags.Usagef("--memory: %w", err)
 		}
 		if n < minMemory {
-			return 0, usagef("--memory %s: want %s or more", c.memory, words.Bytes(uint64(minMemory)))
+			return 0, flags.Usagef("--memory %s: want %s or more", c.memory, words.Bytes(uint64(minMemory)))
 		}
 		if limit := memoryThere(); limit > 0 {
 			n = min(n, limit)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -38,19 +39,19 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 		Example: `  bloomjoin plan --ids users.parquet --on user_id logs/
   bloomjoin plan --ids airports.csv --on origin=iata --type inner flights/
   bloomjoin plan --ids users.parquet --on user_id --workers 200 --network 10Gbit/s logs/`,
-		Annotations: docs("plan.md"),
-		Args:        o.inputs.logs("LOGS"),
+		Annotations: flags.Docs("plan.md"),
+		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupInput, o.addInput)
-	flagGroup(all, groupKeys, o.addKeys)
-	flagGroup(all, groupJoin, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupInput, o.addInput)
+	flags.Group(all, flags.GroupKeys, o.addKeys)
+	flags.Group(all, flags.GroupJoin, func(f *pflag.FlagSet) {
 		o.addJoin(f)
-		f.Var(joined{&o.layout.columns}, "columns", columnsHelp)
-		o.layout.addInt96(f)
+		f.Var(flags.Joined{List: &o.layout.Columns}, "columns", columnsHelp)
+		o.layout.AddInt96(f)
 	})
-	flagGroup(all, groupPlan, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupPlan, func(f *pflag.FlagSet) {
 		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 10Gbit/s or 500MB/s")
 		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast a worker joins what it received")
 		f.IntVar(&o.workers, "workers", 1, "`N` number of workers that each get the filter")
@@ -69,22 +70,22 @@ type planReport struct {
 func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("plan")
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := checkRate(cmd, o.fpr); err != nil {
+	if err := flags.CheckRate(cmd, o.fpr); err != nil {
 		return err
 	}
 	if o.workers < 1 {
-		return usagef("--workers %d: want 1 or more", o.workers)
+		return flags.Usagef("--workers %d: want 1 or more", o.workers)
 	}
 	if o.runs < 2 {
-		return usagef("--sample %d: want 2 or more", o.runs)
+		return flags.Usagef("--sample %d: want 2 or more", o.runs)
 	}
 	if slices.Contains(args, "-") {
-		return usagef("-: plan reads a sample of the log before the join reads all of it, and standard input can be read once (write the stream to a file first)")
+		return flags.Usagef("-: plan reads a sample of the log before the join reads all of it, and standard input can be read once (write the stream to a file first)")
 	}
 	if err := o.hasIDs(cmd, args); err != nil {
 		return err
 	}
-	o.out, o.layout.missingKey = "-", "error"
+	o.out, o.layout.MissingKey = "-", "error"
 	r.layout = &o.layout
 	opts, open, _, err := c.joinOptions(ctx, &o.joinFlags)
 	if err != nil {
@@ -93,16 +94,16 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	r.shard = opts.Shard
 	by := join.PlanOptions{Workers: o.workers, Runs: o.runs}
 	if by.Network, err = parseSpeed(o.network); err != nil {
-		return usagef("--network: %w", err)
+		return flags.Usagef("--network: %w", err)
 	}
 	if by.Scan, err = parseSpeed(o.scan); err != nil {
-		return usagef("--scan-speed: %w", err)
+		return flags.Usagef("--scan-speed: %w", err)
 	}
 	openLogs := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
-	if err := o.inputs.fill(&openLogs); err != nil {
+	if err := o.inputs.Fill(&openLogs); err != nil {
 		return err
 	}
-	if err := o.where.fill(&openLogs, &o.keys); err != nil {
+	if err := o.where.Fill(&openLogs, &o.keys); err != nil {
 		return err
 	}
 	if err := r.joinFiles(cmd, &o.joinFlags, &opts, open, openLogs, args); err != nil {
@@ -186,13 +187,13 @@ func (c *cli) sayPlanned(p *planned) {
 func parseSpeed(s string) (float64, error) {
 	bare, _ := strings.CutSuffix(s, "/s")
 	if bits, ok := strings.CutSuffix(bare, "bit"); ok {
-		n, err := parseSize(bits + "B")
+		n, err := flags.ParseSize(bits + "B")
 		if err != nil {
 			return 0, fmt.Errorf("speed %q: want one such as 10Gbit/s or 500MB/s", s)
 		}
 		return float64(n) / 8, nil
 	}
-	n, err := parseSize(bare)
+	n, err := flags.ParseSize(bare)
 	if err != nil {
 		return 0, fmt.Errorf("speed %q: want one such as 10Gbit/s or 500MB/s", s)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/store"
@@ -42,12 +43,12 @@ type session struct {
 }
 
 func (c *session) commonFlags(root *cobra.Command) {
-	flagGroup(root.PersistentFlags(), groupStorage, c.addStore)
-	flagGroup(root.PersistentFlags(), groupMemory, func(f *pflag.FlagSet) {
+	flags.Group(root.PersistentFlags(), flags.GroupStorage, c.addStore)
+	flags.Group(root.PersistentFlags(), flags.GroupMemory, func(f *pflag.FlagSet) {
 		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of what the container or machine has)")
 		f.IntVar(&c.threads, "threads", 0, "`N` number of workers (default: the processors that the container allows)")
 	})
-	flagGroup(root.PersistentFlags(), groupReports, func(f *pflag.FlagSet) {
+	flags.Group(root.PersistentFlags(), flags.GroupReports, func(f *pflag.FlagSet) {
 		f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
 		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` of messages on standard error: text, or json (an object a line)")
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
@@ -55,10 +56,10 @@ func (c *session) commonFlags(root *cobra.Command) {
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
 		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
 	})
-	complete(root, map[string]completion{"progress": choices("auto", "lines", "none"), "log-format": choices(logText, logJSON), "store-option": completeStore})
+	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		c.verb = cmd.Name()
-		if err := checkExclusive(cmd); err != nil {
+		if err := flags.CheckExclusive(cmd); err != nil {
 			return err
 		}
 		return c.checkCommon()
@@ -72,19 +73,19 @@ func (c *session) addForce(f *pflag.FlagSet) {
 
 func (c *session) checkCommon() error {
 	if c.threads < 0 {
-		return usagef("--threads %d: want 1 or more", c.threads)
+		return flags.Usagef("--threads %d: want 1 or more", c.threads)
 	}
 	if c.quiet && c.verbose {
-		return usagef("--quiet and --verbose exclude each other: give one of them")
+		return flags.Usagef("--quiet and --verbose exclude each other: give one of them")
 	}
-	if err := oneOf("progress", c.progressMode, "auto", "lines", "none"); err != nil {
+	if err := flags.OneOf("progress", c.progressMode, "auto", "lines", "none"); err != nil {
 		return err
 	}
-	if err := oneOf("log-format", c.logFormat, logText, logJSON); err != nil {
+	if err := flags.OneOf("log-format", c.logFormat, logText, logJSON); err != nil {
 		return err
 	}
 	if c.progressEvery < leastProgress {
-		return usagef("--progress-interval %v: want %v or more, as 1s", c.progressEvery, leastProgress)
+		return flags.Usagef("--progress-interval %v: want %v or more, as 1s", c.progressEvery, leastProgress)
 	}
 	total, err := c.total()
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *session) shardOf(s string) (dataset.Shard, error) {
 	if s == "" {
 		return dataset.Shard{}, nil
 	}
-	shard, err := parseShard(s)
+	shard, err := flags.ParseShard(s)
 	if err == nil {
 		c.shard = shard.String()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
@@ -12,14 +13,14 @@ import (
 )
 
 // pin reads the schema of the --schema-from file, which must not be the output.
-func (c *cli) pin(ctx context.Context, o *layoutFlags, opts *keyscan.Options, out string) (err error) {
-	if o.schemaFrom == "" {
+func (c *cli) pin(ctx context.Context, o *flags.Layout, opts *keyscan.Options, out string) (err error) {
+	if o.SchemaFrom == "" {
 		return nil
 	}
-	if err := c.spare(out, o.schemaFrom); err != nil {
+	if err := c.spare(out, o.SchemaFrom); err != nil {
 		return err
 	}
-	opts.Pinned, err = output.ReadSchema(ctx, o.schemaFrom, source.Opening{OpenOptions: source.OpenOptions{Store: c.store()}})
+	opts.Pinned, err = output.ReadSchema(ctx, o.SchemaFrom, source.Opening{OpenOptions: source.OpenOptions{Store: c.store()}})
 	return err
 }
 
@@ -31,8 +32,8 @@ type skippedFile struct {
 
 // keyed returns the files that have the key columns of the matches, and with
 // --missing-key skip-file, those that do not. Otherwise all files are returned.
-func (c *cli) keyed(o *layoutFlags, files []*source.File, matches []dataset.Match, anyMatch bool) ([]*source.File, []skippedFile, error) {
-	if o.missingKey != "skip-file" {
+func (c *cli) keyed(o *flags.Layout, files []*source.File, matches []dataset.Match, anyMatch bool) ([]*source.File, []skippedFile, error) {
+	if o.MissingKey != "skip-file" {
 		return files, nil, nil
 	}
 	var without []skippedFile

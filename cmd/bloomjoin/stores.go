@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -33,7 +34,7 @@ func (c *session) addStore(f *pflag.FlagSet) {
 
 // checkStore sets the options of the store from the flags.
 func (c *session) checkStore() (err error) {
-	c.storeOptions, err = storeOptions(c.storeSettings, fetched(c.allInFlight()))
+	c.storeOptions, err = flags.StoreOptions(c.storeSettings, fetched(c.allInFlight()))
 	return err
 }
 
@@ -88,11 +89,11 @@ func (c *session) spare(output string, inputs ...string) error {
 }
 
 // spareList is spare for the file of --files-from itself.
-func (c *session) spareList(output string, o *inputFlags) error {
-	if o.filesFrom == "" || o.filesFrom == "-" || output == "" || output == "-" {
+func (c *session) spareList(output string, o *flags.Inputs) error {
+	if o.FilesFrom == "" || o.FilesFrom == "-" || output == "" || output == "-" {
 		return nil
 	}
-	return c.spare(output, o.filesFrom)
+	return c.spare(output, o.FilesFrom)
 }
 
 // spareListed is spare for a list of inputs. It reads the list only if the output exists.

@@ -11,6 +11,7 @@ import (
 // of files and columns may have, as in \x1b, and removes credentials from URLs.
 type Printable struct{ io.Writer }
 
+// Write writes b, escaped.
 func (p Printable) Write(b []byte) (int, error) {
 	if _, err := io.WriteString(p.Writer, Safe(string(b))); err != nil {
 		return 0, err

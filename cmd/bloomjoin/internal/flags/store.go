@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"fmt"
@@ -66,17 +66,17 @@ func storeFlags() []storeFlag {
 	}
 }
 
-// completeStore completes the names of settings for URLs.
-func completeStore(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+// CompleteStore completes the names of settings for URLs.
+func CompleteStore(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
 	for _, f := range storeFlags() {
 		names = append(names, f.name+"=")
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// storeOptions returns the options of the store from --store-option, of which it may hold so
+// StoreOptions returns the options of the store from --store-option, of which it may hold so
 // many bytes of memory.
-func storeOptions(settings []string, memory int64) (o store.Options, err error) {
+func StoreOptions(settings []string, memory int64) (o store.Options, err error) {
 	o.Memory = memory
 	all := storeFlags()
 	var names []string
@@ -89,21 +89,21 @@ func storeOptions(settings []string, memory int64) (o store.Options, err error) 
 		i := slices.Index(names, name)
 		switch {
 		case i < 0 && words.Meant(name, names) != "":
-			return o, usagef("--store-option %s: unknown setting %s (did you mean %s?)", s, name, words.Meant(name, names))
+			return o, Usagef("--store-option %s: unknown setting %s (did you mean %s?)", s, name, words.Meant(name, names))
 		case i < 0:
-			return o, usagef("--store-option %s: unknown setting %s: want one of %s", s, name, strings.Join(names, ", "))
+			return o, Usagef("--store-option %s: unknown setting %s: want one of %s", s, name, strings.Join(names, ", "))
 		case !ok:
-			return o, usagef("--store-option %s: want NAME=VALUE, as %s=%s", s, name, all[i].value)
+			return o, Usagef("--store-option %s: want NAME=VALUE, as %s=%s", s, name, all[i].value)
 		case given[name]:
-			return o, usagef("--store-option %s: %s is set twice (set it once)", s, name)
+			return o, Usagef("--store-option %s: %s is set twice (set it once)", s, name)
 		}
 		given[name] = true
 		if err := all[i].set(&o, value); err != nil {
-			return o, usagef("--store-option %s: %w, as %s=%s", s, err, name, all[i].value)
+			return o, Usagef("--store-option %s: %w, as %s=%s", s, err, name, all[i].value)
 		}
 	}
 	if o.Credentials != nil && o.Anonymous {
-		return o, usagef("--store-option credentials-url and anonymous exclude each other: give one of them")
+		return o, Usagef("--store-option credentials-url and anonymous exclude each other: give one of them")
 	}
 	return o, nil
 }

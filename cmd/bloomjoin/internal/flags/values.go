@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"errors"
@@ -13,16 +13,16 @@ import (
 // groups separated by semicolons, names by spaces.
 const exclusiveMark = "exclusive"
 
-// exclusive declares flags of which at most one may be given.
-func exclusive(cmd *cobra.Command, names ...string) {
+// Exclusive declares flags of which at most one may be given.
+func Exclusive(cmd *cobra.Command, names ...string) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
 	}
 	cmd.Annotations[exclusiveMark] += strings.Join(names, " ") + ";"
 }
 
-// checkExclusive returns an error if mutually exclusive flags are given.
-func checkExclusive(cmd *cobra.Command) error {
+// CheckExclusive returns an error if mutually exclusive flags are given.
+func CheckExclusive(cmd *cobra.Command) error {
 	for group := range strings.SplitSeq(cmd.Annotations[exclusiveMark], ";") {
 		var given []string
 		for name := range strings.FieldsSeq(group) {
@@ -31,7 +31,7 @@ func checkExclusive(cmd *cobra.Command) error {
 			}
 		}
 		if len(given) > 1 {
-			return usagef("%s exclude each other: give one of them", strings.Join(given, " and "))
+			return Usagef("%s exclude each other: give one of them", strings.Join(given, " and "))
 		}
 	}
 	return nil
@@ -61,8 +61,8 @@ func (o *once) Set(s string) error {
 // repeatable is how the help of a flag says that it may be given several times.
 const repeatable = "; may be repeated"
 
-// atMostOnce wraps the values of the flags that may not be repeated.
-func atMostOnce(flags *pflag.FlagSet) {
+// AtMostOnce wraps the values of the flags that may not be repeated.
+func AtMostOnce(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !strings.HasSuffix(f.Usage, repeatable) {
 			f.Value = &once{Value: f.Value}
@@ -70,18 +70,21 @@ func atMostOnce(flags *pflag.FlagSet) {
 	})
 }
 
-// joined is the value of a flag that is a list in one text, whose parts may be given one
+// Joined is the value of a flag that is a list in one text, whose parts may be given one
 // by one.
-type joined struct{ list *string }
+type Joined struct{ List *string }
 
-func (j joined) String() string { return *j.list }
+// String implements pflag.Value.
+func (j Joined) String() string { return *j.List }
 
-func (j joined) Set(s string) error {
-	if *j.list != "" {
-		s = *j.list + "," + s
+// Set implements pflag.Value.
+func (j Joined) Set(s string) error {
+	if *j.List != "" {
+		s = *j.List + "," + s
 	}
-	*j.list = s
+	*j.List = s
 	return nil
 }
 
-func (j joined) Type() string { return "string" }
+// Type implements pflag.Value.
+func (j Joined) Type() string { return "string" }

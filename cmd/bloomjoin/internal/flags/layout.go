@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"context"
@@ -13,88 +13,91 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
-// layoutFlags are the flags of scan and join for the layout of outputs and the
+// Layout are the flags of scan and join for the layout of outputs and the
 // handling of log files whose schemas differ.
-type layoutFlags struct {
-	columns, schema, schemaFrom, compression, missingKey, int96 string
+type Layout struct {
+	Columns, schema, SchemaFrom, compression, MissingKey, int96 string
 	targetSize, empty                                           string
 }
 
-func (o *layoutFlags) add(f *pflag.FlagSet) {
-	f.Var(joined{&o.columns}, "columns", "`COLUMNS` columns to keep, as a,b (default: all); may be repeated")
+// Add adds the flags of verbs that write rows.
+func (o *Layout) Add(f *pflag.FlagSet) {
+	f.Var(Joined{List: &o.Columns}, "columns", "`COLUMNS` columns to keep, as a,b (default: all); may be repeated")
 	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union (default: per-file in a directory, else strict)")
-	f.StringVar(&o.schemaFrom, "schema-from", "", "`FILE` Parquet file that has the schema wanted, as an earlier output")
+	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` Parquet file that has the schema wanted, as an earlier output")
 	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` compression of Parquet: snappy, zstd, gzip, brotli, lz4 or none (default: as the first input)")
 	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` in a directory: small inputs share files of this size (default: a file per input)")
 	f.StringVar(&o.empty, "empty", "skip", "`MODE` in a directory: skip inputs without a row, or write files without rows for them")
-	o.addInt96(f)
+	o.AddInt96(f)
 }
 
-func (o *layoutFlags) addMissingKey(f *pflag.FlagSet) {
-	f.StringVar(&o.missingKey, "missing-key", "error", "`MODE` files without the key: error or skip-file")
+// AddMissingKey adds --missing-key.
+func (o *Layout) AddMissingKey(f *pflag.FlagSet) {
+	f.StringVar(&o.MissingKey, "missing-key", "error", "`MODE` files without the key: error or skip-file")
 }
 
-func (o *layoutFlags) addInt96(f *pflag.FlagSet) {
+// AddInt96 adds --int96.
+func (o *Layout) AddInt96(f *pflag.FlagSet) {
 	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of INT96 timestamps in rewritten rows: us (all years) or ns (1677 to 2262)")
 }
 
-// int96Nanos reports whether INT96 timestamps keep nanoseconds.
-func (o *layoutFlags) int96Nanos() (bool, error) {
-	return o.int96 == "ns", oneOf("int96", o.int96, "us", "ns")
+// Int96Nanos reports whether INT96 timestamps keep nanoseconds.
+func (o *Layout) Int96Nanos() (bool, error) {
+	return o.int96 == "ns", OneOf("int96", o.int96, "us", "ns")
 }
 
-// check copies the flags other than --columns to the options of the scan and the
+// Check copies the flags other than --columns to the options of the scan and the
 // output, before any input is opened.
-func (o *layoutFlags) check(opts *keyscan.Options, out *output.Destination) (err error) {
+func (o *Layout) Check(opts *keyscan.Options, out *output.Destination) (err error) {
 	opts.Schema = dataset.SchemaMode(o.schema)
 	if o.schema != "" {
-		if err := oneOf("schema", o.schema, string(dataset.PerFile), string(dataset.Strict), string(dataset.Union)); err != nil {
+		if err := OneOf("schema", o.schema, string(dataset.PerFile), string(dataset.Strict), string(dataset.Union)); err != nil {
 			return err
 		}
 	}
-	if o.schemaFrom != "" {
+	if o.SchemaFrom != "" {
 		if opts.Schema != "" && opts.Schema != dataset.Union {
-			return usagef("--schema %s: --schema-from gives all files one schema (leave --schema out)", o.schema)
+			return Usagef("--schema %s: --schema-from gives all files one schema (leave --schema out)", o.schema)
 		}
 		opts.Schema = dataset.Union
 	}
-	if err := oneOf("missing-key", o.missingKey, "error", "skip-file"); err != nil {
+	if err := OneOf("missing-key", o.MissingKey, "error", "skip-file"); err != nil {
 		return err
 	}
 	if err := o.checkSizes(out); err != nil {
 		return err
 	}
-	arrow := out.Name == "-" || formatWord(*out) != string(dataset.Parquet)
+	arrow := out.Name == "-" || FormatWord(*out) != string(dataset.Parquet)
 	if opts.Schema == dataset.Union && arrow {
-		return usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
+		return Usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
 	}
 	if o.compression == "" {
 		return nil
 	}
 	if arrow {
-		return usagef("--compression %s: Arrow outputs are not compressed (write Parquet, or leave --compression out)", o.compression)
+		return Usagef("--compression %s: Arrow outputs are not compressed (write Parquet, or leave --compression out)", o.compression)
 	}
 	out.Compression = o.compression
 	if err := output.CheckCompression(o.compression); err != nil {
-		return usagef("--%w", err)
+		return Usagef("--%w", err)
 	}
 	return nil
 }
 
 // checkSizes copies the flags for the files of a directory to the output.
-func (o *layoutFlags) checkSizes(out *output.Destination) error {
+func (o *Layout) checkSizes(out *output.Destination) error {
 	out.WriteEmpty = o.empty == "write"
 	if o.empty != "" { // as in plan, which has no output
-		if err := oneOf("empty", o.empty, "skip", "write"); err != nil {
+		if err := OneOf("empty", o.empty, "skip", "write"); err != nil {
 			return err
 		}
 	}
 	if o.targetSize == "" {
 		return nil
 	}
-	n, err := parseSize(o.targetSize)
+	n, err := ParseSize(o.targetSize)
 	if err != nil {
-		return usagef("--target-file-size: %w", err)
+		return Usagef("--target-file-size: %w", err)
 	}
 	out.TargetSize = int64(n)
 	return nil
@@ -102,7 +105,7 @@ func (o *layoutFlags) checkSizes(out *output.Destination) error {
 
 // needDir returns an error if flags for the files of a directory are given for another
 // output.
-func (o *layoutFlags) needDir(ctx context.Context, out output.Destination) error {
+func (o *Layout) needDir(ctx context.Context, out output.Destination) error {
 	flag := ""
 	switch {
 	case out.TargetSize > 0:
@@ -113,11 +116,11 @@ func (o *layoutFlags) needDir(ctx context.Context, out output.Destination) error
 	if flag == "" || out.IsDir(ctx) {
 		return nil
 	}
-	return usagef("%s: the output is one file (write to a directory, as -o out/, or leave the flag out)", flag)
+	return Usagef("%s: the output is one file (write to a directory, as -o out/, or leave the flag out)", flag)
 }
 
-// words returns what the flags add to the digest of a run.
-func (o *layoutFlags) words(ctx context.Context, opts *keyscan.Options, out output.Destination) ([]string, error) {
+// Identity returns what the flags add to the digest of a run.
+func (o *Layout) Identity(ctx context.Context, opts *keyscan.Options, out output.Destination) ([]string, error) {
 	if err := o.needDir(ctx, out); err != nil {
 		return nil, err
 	}
@@ -132,8 +135,8 @@ func (o *layoutFlags) words(ctx context.Context, opts *keyscan.Options, out outp
 	codec, level, _ := strings.Cut(out.Compression, ":")
 	n, _ := strconv.Atoi(level) // 0 if it is not given
 	words := []string{
-		o.columns, string(mode), o.missingKey,
-		codec, fmt.Sprint(n), formatWord(out),
+		o.Columns, string(mode), o.MissingKey,
+		codec, fmt.Sprint(n), FormatWord(out),
 	}
 	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "int96 ns")

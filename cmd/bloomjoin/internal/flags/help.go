@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"fmt"
@@ -12,28 +12,29 @@ import (
 
 // Headings of the flag groups in --help, in this order.
 const (
-	groupInput   = "Input"
-	groupKeys    = "Keys"
-	groupFilter  = "Filter"
-	groupJoin    = "Join"
-	groupPlan    = "Plan"
-	groupOutput  = "Output"
-	groupChecks  = "Checks"
-	groupStorage = "Storage"
-	groupMemory  = "Memory and threads"
-	groupReports = "Reports"
-	groupOthers  = "Help"
+	GroupInput   = "Input"
+	GroupKeys    = "Keys"
+	GroupFilter  = "Filter"
+	GroupJoin    = "Join"
+	GroupPlan    = "Plan"
+	GroupOutput  = "Output"
+	GroupChecks  = "Checks"
+	GroupStorage = "Storage"
+	GroupMemory  = "Memory and threads"
+	GroupReports = "Reports"
+	GroupOthers  = "Help"
 )
 
-var groupOrder = []string{
-	groupInput, groupKeys, groupFilter, groupJoin, groupPlan, groupOutput, groupChecks, groupStorage, groupMemory, groupReports, groupOthers,
+// Groups are the headings in the order of --help.
+var Groups = []string{
+	GroupInput, GroupKeys, GroupFilter, GroupJoin, GroupPlan, GroupOutput, GroupChecks, GroupStorage, GroupMemory, GroupReports, GroupOthers,
 }
 
 // groupMark is the flag annotation that holds the heading of its group.
 const groupMark = "group"
 
-// flagGroup adds the flags that add defines to f, under a heading.
-func flagGroup(f *pflag.FlagSet, heading string, add func(f *pflag.FlagSet)) {
+// Group adds the flags that add defines to f, under a heading.
+func Group(f *pflag.FlagSet, heading string, add func(f *pflag.FlagSet)) {
 	group := pflag.NewFlagSet(heading, pflag.ContinueOnError)
 	group.SortFlags = false
 	add(group)
@@ -44,28 +45,28 @@ func flagGroup(f *pflag.FlagSet, heading string, add func(f *pflag.FlagSet)) {
 	})
 }
 
-// headingOf returns the heading of a flag's group.
-func headingOf(f *pflag.Flag) string {
+// Heading returns the heading of a flag's group.
+func Heading(f *pflag.Flag) string {
 	if h := f.Annotations[groupMark]; len(h) > 0 {
 		return h[0]
 	}
-	return groupOthers
+	return GroupOthers
 }
 
-// docsMark is the command annotation that names its page of documentation.
-const docsMark = "docs"
+// DocsMark is the command annotation that names its page of documentation.
+const DocsMark = "docs"
 
-// docs returns the annotation for a page in docs/.
-func docs(page string) map[string]string { return map[string]string{docsMark: "docs/" + page} }
+// Docs returns the annotation for a page in docs/.
+func Docs(page string) map[string]string { return map[string]string{DocsMark: "docs/" + page} }
 
-// helpCmd returns the command that prints the help of another.
-func helpCmd() *cobra.Command {
+// HelpCommand returns the command that prints the help of another.
+func HelpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Print the help of a command",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				for _, sub := range orderedVerbs(cmd.Root()) {
+				for _, sub := range Ordered(cmd.Root()) {
 					names = append(names, sub.Name())
 				}
 			}
@@ -74,7 +75,7 @@ func helpCmd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, rest, err := cmd.Root().Find(args)
 			if err == nil && !of.HasParent() {
-				err = commands(of, rest)
+				err = CheckCommand(of, rest)
 			}
 			if err != nil {
 				return err
@@ -85,9 +86,9 @@ func helpCmd() *cobra.Command {
 	}
 }
 
-// usage prints a command's syntax, its most common invocations, its verbs, and
+// PrintUsage prints a command's syntax, its most common invocations, its verbs, and
 // its flags in groups.
-func usage(cmd *cobra.Command) error {
+func PrintUsage(cmd *cobra.Command) error {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
 	if cmd.Runnable() && !cmd.HasParent() || cmd.HasAvailableSubCommands() {
@@ -100,7 +101,7 @@ func usage(cmd *cobra.Command) error {
 	}
 	if cmd.HasAvailableSubCommands() {
 		b.WriteString("\nCommands:\n")
-		for _, sub := range orderedVerbs(cmd) {
+		for _, sub := range Ordered(cmd) {
 			if sub.IsAvailableCommand() || sub.Name() == "help" {
 				fmt.Fprintf(&b, "  %-11s %s\n", sub.Name(), sub.Short)
 			}
@@ -108,7 +109,7 @@ func usage(cmd *cobra.Command) error {
 	}
 	groups := map[string]*pflag.FlagSet{}
 	add := func(f *pflag.Flag) {
-		h := headingOf(f)
+		h := Heading(f)
 		if groups[h] == nil {
 			groups[h] = pflag.NewFlagSet(h, pflag.ContinueOnError)
 			groups[h].SortFlags = false
@@ -116,16 +117,16 @@ func usage(cmd *cobra.Command) error {
 		groups[h].AddFlag(f)
 	}
 	cmd.LocalFlags().VisitAll(add)
-	if cmd.Annotations[docsMark] != "" { // others, such as version, do not use them
+	if cmd.Annotations[DocsMark] != "" { // others, such as version, do not use them
 		cmd.InheritedFlags().VisitAll(add)
 	}
-	for _, h := range groupOrder {
+	for _, h := range Groups {
 		if g := groups[h]; g != nil && g.HasAvailableFlags() {
 			fmt.Fprintf(&b, "\n%s:\n", h)
 			writeFlags(&b, g)
 		}
 	}
-	switch page := cmd.Annotations[docsMark]; {
+	switch page := cmd.Annotations[DocsMark]; {
 	case page != "":
 		fmt.Fprintf(&b, "\nMore: %s\n", page)
 	case cmd.HasAvailableSubCommands():
@@ -158,7 +159,7 @@ func writeFlags(w io.Writer, g *pflag.FlagSet) {
 		if f.Shorthand != "" {
 			name = "-" + f.Shorthand + ", --" + f.Name
 		}
-		value, what := valueOf(f)
+		value, what := Value(f)
 		if value != "" {
 			name += " " + value
 		}
@@ -172,9 +173,9 @@ func writeFlags(w io.Writer, g *pflag.FlagSet) {
 	}
 }
 
-// valueOf splits the usage of a flag into the kind of its value, which is in
+// Value splits the usage of a flag into the kind of its value, which is in
 // backquotes at the start, and what the flag does.
-func valueOf(f *pflag.Flag) (value, what string) {
+func Value(f *pflag.Flag) (value, what string) {
 	if rest, ok := strings.CutPrefix(f.Usage, "`"); ok {
 		value, what, _ = strings.Cut(rest, "` ")
 		return value, what
@@ -182,8 +183,8 @@ func valueOf(f *pflag.Flag) (value, what string) {
 	return "", f.Usage
 }
 
-// orderedVerbs returns the commands in the order in which a user needs them.
-func orderedVerbs(root *cobra.Command) []*cobra.Command {
+// Ordered returns the commands in the order in which a user needs them.
+func Ordered(root *cobra.Command) []*cobra.Command {
 	order := []string{"join", "plan", "build", "merge", "scan", "probe", "inputs", "inspect", "version", "completion", "help"}
 	list := slices.Clone(root.Commands())
 	slices.SortStableFunc(list, func(a, b *cobra.Command) int {

@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 )
 
-// commands returns an error if args start with an unknown command. The error
+// CheckCommand returns an error if args start with an unknown command. The error
 // suggests the nearest command.
-func commands(cmd *cobra.Command, args []string) error {
+func CheckCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -26,33 +26,33 @@ func commands(cmd *cobra.Command, args []string) error {
 	if near := words.Meant(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return usagef("unknown command %s (%s)", args[0], hint)
+	return Usagef("unknown command %s (%s)", args[0], hint)
 }
 
-// anyInputs returns the argument check of a command that needs at least one
+// SomeArguments returns the argument check of a command that needs at least one
 // argument. what names the arguments in the error.
-func anyInputs(what string) cobra.PositionalArgs {
+func SomeArguments(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return nil
 		}
-		return usagef("no %s given (usage: %s)", what, useLine(cmd))
+		return Usagef("no %s given (usage: %s)", what, useLine(cmd))
 	}
 }
 
-// noArgs checks the arguments of a command that takes none.
-func noArgs(cmd *cobra.Command, args []string) error {
+// NoArguments checks the arguments of a command that takes none.
+func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("%s takes no arguments, got %s", cmd.CommandPath(), args[0])
+	return Usagef("%s takes no arguments, got %s", cmd.CommandPath(), args[0])
 }
 
-// flagError returns the error for wrong flag syntax. If the command is mistyped,
+// Error returns the error for wrong flag syntax. If the command is mistyped,
 // that is reported instead, since the flags belong to the command that was meant.
-func flagError(cmd *cobra.Command, err error) error {
+func Error(cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() {
-		if err := commands(cmd, cmd.Flags().Args()); err != nil {
+		if err := CheckCommand(cmd, cmd.Flags().Args()); err != nil {
 			return err
 		}
 	}
@@ -69,15 +69,15 @@ func flagError(cmd *cobra.Command, err error) error {
 			"float64": "a number, as 0.01", "bool": "true or false",
 		}[f.Value.Type()]
 		if want == "" || errors.Is(err, errTwice) {
-			return usagef("--%s %s: %w", f.Name, invalid.GetValue(), errors.Unwrap(invalid))
+			return Usagef("--%s %s: %w", f.Name, invalid.GetValue(), errors.Unwrap(invalid))
 		}
-		return usagef("--%s %s: want %s", f.Name, invalid.GetValue(), want)
+		return Usagef("--%s %s: want %s", f.Name, invalid.GetValue(), want)
 	case errors.As(err, &missing):
 		f := missing.GetFlag()
-		value, _ := valueOf(f)
-		return usagef("--%s needs a value: --%s %s", f.Name, f.Name, value)
+		value, _ := Value(f)
+		return Usagef("--%s needs a value: --%s %s", f.Name, f.Name, value)
 	}
-	return usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
+	return Usagef("%w (%s --help lists the flags)", err, cmd.CommandPath())
 }
 
 // unknownFlag returns the error for a flag that the command does not have. It
@@ -89,26 +89,26 @@ func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
 		if len(short) > 1 {
 			lists = "only -h, -o and -v are single letters; others need two dashes, as --help"
 		}
-		return usagef("unknown flag -%s (%s)", name, lists)
+		return Usagef("unknown flag -%s (%s)", name, lists)
 	}
 	// The key columns are --key of one input and --on of two.
 	if other := map[string]string{"key": "on", "on": "key"}[name]; other != "" && cmd.Flags().Lookup(other) != nil {
-		return usagef("unknown flag --%s (did you mean --%s?)", name, other)
+		return Usagef("unknown flag --%s (did you mean --%s?)", name, other)
 	}
 	if owners := commandsWith(cmd.Root(), name); len(owners) > 0 {
-		return usagef("unknown flag --%s (it belongs to %s; %s)", name, strings.Join(owners, ", "), lists)
+		return Usagef("unknown flag --%s (it belongs to %s; %s)", name, strings.Join(owners, ", "), lists)
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := words.Meant(name, names); near != "" {
-		return usagef("unknown flag --%s (did you mean --%s?)", name, near)
+		return Usagef("unknown flag --%s (did you mean --%s?)", name, near)
 	}
-	return usagef("unknown flag --%s (%s)", name, lists)
+	return Usagef("unknown flag --%s (%s)", name, lists)
 }
 
 // commandsWith returns the names of the commands that have a flag.
 func commandsWith(root *cobra.Command, flag string) (names []string) {
-	for _, sub := range orderedVerbs(root) {
+	for _, sub := range Ordered(root) {
 		if sub.Flags().Lookup(flag) != nil {
 			names = append(names, "bloomjoin "+sub.Name())
 		}
@@ -116,9 +116,9 @@ func commandsWith(root *cobra.Command, flag string) (names []string) {
 	return names
 }
 
-// rightForm returns the command line with its first argument moved to the missing
+// RightForm returns the command line with its first argument moved to the missing
 // flag. Flags come first, then the other arguments.
-func rightForm(cmd *cobra.Command, flag string, args []string, rest string) string {
+func RightForm(cmd *cobra.Command, flag string, args []string, rest string) string {
 	words := []string{cmd.CommandPath(), "--" + flag, quoteWord(args[0])}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch v := f.Value.(type) {

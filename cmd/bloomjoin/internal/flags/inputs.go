@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"fmt"
@@ -14,18 +14,19 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// inputFlags are the flags that select the files of directories, and the
+// Inputs are the flags that select the files of directories, and the
 // directory that outputs mirror.
-type inputFlags struct {
+type Inputs struct {
 	include, exclude []string
 	base             string
-	filesFrom        string
-	allowEmpty       bool
+	FilesFrom        string
+	AllowEmpty       bool
 	uncommitted      bool
 	hive, hiveTypes  string
 }
 
-func (o *inputFlags) add(f *pflag.FlagSet) {
+// Add adds the flags of all verbs that read files.
+func (o *Inputs) Add(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.include, "include", nil, "`GLOB` read only the files that match, as '*.parquet' or 'dt=2024-*/'; may be repeated")
 	f.StringArrayVar(&o.exclude, "exclude", nil, "`GLOB` leave out the files that match; may be repeated")
 	f.BoolVar(&o.uncommitted, "uncommitted", false, "read outputs that are not finished, too")
@@ -33,53 +34,53 @@ func (o *inputFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.hiveTypes, "hive-types", "", "`NAME:TYPE,...` types of these columns, as dt:date,country:string (default: as their values are)")
 }
 
-// addFrom adds the flag that takes the place of arguments.
-func (o *inputFlags) addFrom(f *pflag.FlagSet) {
-	f.StringVar(&o.filesFrom, "files-from", "", filesFromHelp)
+// AddFrom adds the flag that takes the place of arguments.
+func (o *Inputs) AddFrom(f *pflag.FlagSet) {
+	f.StringVar(&o.FilesFrom, "files-from", "", filesFromHelp)
 }
 
-// addLog adds the flags of verbs that accept an empty log.
-func (o *inputFlags) addLog(f *pflag.FlagSet) {
-	f.BoolVar(&o.allowEmpty, "allow-empty", false, "accept a directory without data as a log without rows")
+// AddLog adds the flags of verbs that accept an empty log.
+func (o *Inputs) AddLog(f *pflag.FlagSet) {
+	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept a directory without data as a log without rows")
 }
 
-// addOutput adds the flags of verbs that write an output for each input.
-func (o *inputFlags) addOutput(f *pflag.FlagSet) {
+// AddOutput adds the flags of verbs that write an output for each input.
+func (o *Inputs) AddOutput(f *pflag.FlagSet) {
 	f.StringVar(&o.base, "base", "", "`DIR` directory that OUT/ mirrors (default: the path before the first name=value directory)")
 }
 
-// fill checks the flags and copies them to the options.
-func (o *inputFlags) fill(open *source.Opening) error {
+// Fill checks the flags and copies them to the options.
+func (o *Inputs) Fill(open *source.Opening) error {
 	for i, p := range slices.Concat(o.include, o.exclude) {
 		if _, err := glob.ParseRule(p); err != nil {
 			name := "include"
 			if i >= len(o.include) {
 				name = "exclude"
 			}
-			return usagef("--%s %q: %w (want a pattern, as '*.parquet' or 'dt=2024-*/*')", name, p, err)
+			return Usagef("--%s %q: %w (want a pattern, as '*.parquet' or 'dt=2024-*/*')", name, p, err)
 		}
 	}
-	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.allowEmpty, o.base
-	return o.fillHive(open)
+	open.Include, open.Exclude, open.AllowEmpty, open.Base = o.include, o.exclude, o.AllowEmpty, o.base
+	return o.FillHive(open)
 }
 
-// fillHive checks the flags about name=value directories and copies them to the
+// FillHive checks the flags about name=value directories and copies them to the
 // options.
-func (o *inputFlags) fillHive(open *source.Opening) error {
+func (o *Inputs) FillHive(open *source.Opening) error {
 	open.Uncommitted = o.uncommitted
-	if err := oneOf("hive-partitioning", o.hive, string(dataset.HiveAuto), string(dataset.HiveOff)); err != nil {
+	if err := OneOf("hive-partitioning", o.hive, string(dataset.HiveAuto), string(dataset.HiveOff)); err != nil {
 		return err
 	}
 	if _, err := hive.ParseTypes(o.hiveTypes); err != nil {
-		return usagef("--hive-types: %v", err)
+		return Usagef("--hive-types: %v", err)
 	}
 	open.Hive, open.HiveTypes = dataset.HiveMode(o.hive), o.hiveTypes
 	return nil
 }
 
-// checkHive returns an error if a type is given for a name that no directory of the
+// CheckHive returns an error if a type is given for a name that no directory of the
 // inputs has.
-func (o *inputFlags) checkHive(files ...*source.File) error {
+func (o *Inputs) CheckHive(files ...*source.File) error {
 	var names []string
 	for _, f := range files {
 		for _, p := range f.Partitions() {
@@ -88,11 +89,11 @@ func (o *inputFlags) checkHive(files ...*source.File) error {
 			}
 		}
 	}
-	return o.checkTypes(names, len(files))
+	return o.CheckTypes(names, len(files))
 }
 
-// checkTypes is checkHive for the names of the directories of a number of files.
-func (o *inputFlags) checkTypes(names []string, files int) error {
+// CheckTypes is CheckHive for the names of the directories of a number of files.
+func (o *Inputs) CheckTypes(names []string, files int) error {
 	types, _ := hive.ParseTypes(o.hiveTypes) // checked before
 	for _, t := range types {
 		switch {
@@ -108,14 +109,14 @@ func (o *inputFlags) checkTypes(names []string, files int) error {
 
 const filesFromHelp = "`FILE` read the inputs' names from FILE, one a line, or a list that inputs wrote; - for standard input"
 
-// logs checks that inputs are named by arguments or by --files-from.
-func (o *inputFlags) logs(what string) cobra.PositionalArgs {
+// Arguments checks that inputs are named by arguments or by --files-from.
+func (o *Inputs) Arguments(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
-		case o.filesFrom == "":
-			return anyInputs(what)(cmd, args)
+		case o.FilesFrom == "":
+			return SomeArguments(what)(cmd, args)
 		case len(args) > 0:
-			return usagef("--files-from %s: it takes the place of the arguments (remove %s)", o.filesFrom, args[0])
+			return Usagef("--files-from %s: it takes the place of the arguments (remove %s)", o.FilesFrom, args[0])
 		}
 		return nil
 	}

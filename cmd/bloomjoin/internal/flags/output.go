@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"os"
@@ -15,19 +15,19 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// checkCount returns an error if --count is combined with flags for an output.
-func checkCount(cmd *cobra.Command, count bool) error {
+// CheckCount returns an error if --count is combined with flags for an output.
+func CheckCount(cmd *cobra.Command, count bool) error {
 	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir", "target-file-size", "empty"} {
 		if count && cmd.Flags().Changed(name) {
-			return usagef("--count writes nothing (remove --%s)", name)
+			return Usagef("--count writes nothing (remove --%s)", name)
 		}
 	}
 	return nil
 }
 
-// regularOutput returns an error if the output is a device or a pipe. Outputs are
+// RegularOutput returns an error if the output is a device or a pipe. Outputs are
 // written under a temporary name and renamed when complete.
-func regularOutput(out string) error {
+func RegularOutput(out string) error {
 	if address.IsURL(out) {
 		return nil
 	}
@@ -35,14 +35,14 @@ func regularOutput(out string) error {
 	if err != nil || info.Mode().IsRegular() || info.IsDir() {
 		return nil // reported when it is written
 	}
-	return usagef("-o %s: want a regular file, got a device or pipe (scan and join write an Arrow stream to standard output with -o -, and nothing with --count)", out)
+	return Usagef("-o %s: want a regular file, got a device or pipe (scan and join write an Arrow stream to standard output with -o -, and nothing with --count)", out)
 }
 
-// formatNames are the formats of rows as messages name them.
-var formatNames = map[dataset.Format]string{dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow"}
+// FormatNames are the formats of rows as messages name them.
+var FormatNames = map[dataset.Format]string{dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow"}
 
-// namedAs returns the format that a name says, "" if it says none.
-func namedAs(name string) string {
+// NamedAs returns the format that a name says, "" if it says none.
+func NamedAs(name string) string {
 	name = strings.ToLower(address.WithoutQuery(name))
 	if _, ok := text.FormatOf(name); ok {
 		return "text"
@@ -55,9 +55,9 @@ func namedAs(name string) string {
 	return says[filepath.Ext(name)]
 }
 
-// formatWord returns the output's format for the digest of a run. It does not depend on
+// FormatWord returns the output's format for the digest of a run. It does not depend on
 // whether the format comes from --format or from the name.
-func formatWord(o output.Destination) string {
+func FormatWord(o output.Destination) string {
 	if o.Format != "" {
 		return string(o.Format)
 	}
@@ -70,33 +70,33 @@ func formatWord(o output.Destination) string {
 	return string(dataset.Parquet)
 }
 
-// columnNames parses --columns.
-func columnNames(s string) ([]string, error) {
+// ColumnNames parses --columns.
+func ColumnNames(s string) ([]string, error) {
 	if s == "" {
 		return nil, nil
 	}
 	paths, err := key.ParsePaths(s)
 	if err != nil {
-		return nil, usagef("--columns: %w", err)
+		return nil, Usagef("--columns: %w", err)
 	}
 	var names []string
 	for _, p := range paths {
 		if len(p) > 1 {
-			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
+			return nil, Usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
 		}
 		if slices.Contains(names, p[0]) {
-			return nil, usagef("--columns: %s is named twice (name it once)", p[0])
+			return nil, Usagef("--columns: %s is named twice (name it once)", p[0])
 		}
 		names = append(names, p[0])
 	}
 	return names, nil
 }
 
-// readOnly returns an error if an output is at an address that can only be read.
-func readOnly(output string) error {
+// CheckWritable returns an error if an output is at an address that can only be read.
+func CheckWritable(output string) error {
 	if address.IsWeb(output) {
 		shown, _, _ := strings.Cut(output, "?") // what follows may be a signature
-		return usagef("-o %s: web servers are only read (write to a file or an object store, as s3://bucket/key)", shown)
+		return Usagef("-o %s: web servers are only read (write to a file or an object store, as s3://bucket/key)", shown)
 	}
 	return nil
 }

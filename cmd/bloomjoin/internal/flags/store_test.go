@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"reflect"
@@ -29,7 +29,7 @@ func TestStoreOptions(t *testing.T) {
 		"credentials-url=http://localhost:80":      "",
 		"credentials-url=http://[::1]:80/":         "",
 	} {
-		if _, err := storeOptions([]string{setting}, 0); want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
+		if _, err := StoreOptions([]string{setting}, 0); want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
 			t.Errorf("%s: %v, want %q", setting, err, want)
 		}
 	}
@@ -37,7 +37,7 @@ func TestStoreOptions(t *testing.T) {
 		"region=r", "endpoint=http://e?a=b", "profile=p", "credentials-url=http://127.0.0.1:1/", "path-style=true", "requester-pays=1",
 		"sse=aws:kms", "kms-key=k", "requests=7", "retries=0",
 	}
-	got, err := storeOptions(settings, 7)
+	got, err := StoreOptions(settings, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +53,10 @@ func TestStoreOptions(t *testing.T) {
 		t.Errorf("options %+v, want %+v", got, want)
 	}
 	both := []string{"anonymous=true", "credentials-url=http://127.0.0.1:1/"}
-	if _, err := storeOptions(both, 0); err == nil || !strings.Contains(err.Error(), "exclude each other") {
+	if _, err := StoreOptions(both, 0); err == nil || !strings.Contains(err.Error(), "exclude each other") {
 		t.Error(err)
 	}
-	if _, err := storeOptions([]string{"region=a", "region=b"}, 0); err == nil || !strings.Contains(err.Error(), "set twice") {
+	if _, err := StoreOptions([]string{"region=a", "region=b"}, 0); err == nil || !strings.Contains(err.Error(), "set twice") {
 		t.Error(err)
 	}
 }
