@@ -125,3 +125,7 @@ func fetched(inFlight int64) int64 {
 	}
 	return min(max(inFlight/4, leastFetched), mostFetched)
 }
+
+// outputMemory returns the memory for unfinished row groups of the output, in bytes; 0: no
+// bound.
+func (c *session) outputMemory() int64 { return c.inFlight() / outputsPages }

@@ -128,7 +128,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 
 // outputOf checks -o and --format.
 func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destination, error) {
-	o := output.Destination{Output: output.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}}
+	o := output.Destination{Output: output.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.outputMemory()}}
 	if format != "" {
 		if err := flags.OneOf("format", format, "parquet", "arrow"); err != nil {
 			return o, err
