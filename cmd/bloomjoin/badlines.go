@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -37,7 +38,7 @@ func badLinesOf(files []*source.File, skip bool) *badLines {
 }
 
 // sayBad warns about lines that were left out.
-func (c *cli) sayBad(b *badLines) {
+func (c *session) sayBad(b *badLines) {
 	if b == nil {
 		return
 	}
@@ -51,6 +52,6 @@ func (c *cli) sayBad(b *badLines) {
 		if f.Count == 1 {
 			lines = "line"
 		}
-		c.warn("%s: %s bad %s left out (%s %s)", f.File, count(f.Count), lines, lines, numbers)
+		c.warn("%s: %s bad %s left out (%s %s)", f.File, words.Count(f.Count), lines, lines, numbers)
 	}
 }

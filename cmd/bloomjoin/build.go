@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	codecbloom "github.com/bloomjoin/bloomjoin/codec/bloom"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -34,9 +36,9 @@ type buildFlags struct {
 	fpr                                                          float64
 	expect, capacity                                             uint64
 	uncompressed, noKeyRange, strict                             bool
-	ids                                                          idFlags
-	keys                                                         keyFlags
-	inputs                                                       inputFlags
+	ids                                                          flags.IDs
+	keys                                                         flags.Keys
+	inputs                                                       flags.Inputs
 }
 
 func (c *cli) buildCmd() *cobra.Command {
@@ -47,23 +49,23 @@ func (c *cli) buildCmd() *cobra.Command {
 		Example: `  bloomjoin build --key user_id -o users.bjf ids/
   zcat ids.txt.gz | bloomjoin build --key-type int64 -o users.bjf -
   bloomjoin build --key user_id --shard 3/16 -o part-3.bjf ids/`,
-		Annotations: docs("commands.md#build"),
-		Args:        c.logs("IDS", &o.inputs),
+		Annotations: flags.Docs("commands.md#build"),
+		Args:        o.inputs.Arguments("IDS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.build(cmd, &o, args) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
-		o.ids.add(f, "strings")
-		o.inputs.addFrom(f)
-		o.inputs.add(f)
-		f.StringVar(&o.shard, "shard", "", shardHelp)
+	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
+		o.ids.Add(f, "strings")
+		o.inputs.AddFrom(f)
+		o.inputs.Add(f)
+		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	})
-	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns: user_id, user.id (in a struct), a,b; cast as COL::TYPE; not needed for one ID a line")
-		f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
-		o.keys.add(f)
+		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+		o.keys.Add(f)
 	})
-	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.Float64Var(&o.fpr, "fpr", 0, "`RATE` false-positive rate (default: by the number of keys)")
 		f.StringVar(&o.maxSize, "max-size", "", "`SIZE` limit on the size of the filter, as 64MiB, in place of --fpr")
 		f.StringVar(&o.kind, "kind", "auto", "`KIND` kind of filter: auto, bloom or exact")
@@ -72,25 +74,18 @@ func (c *cli) buildCmd() *cobra.Command {
 		f.Uint64Var(&o.capacity, "capacity", 0, "`N` leave room for N distinct keys, for later unions")
 		f.BoolVar(&o.noKeyRange, "no-key-range", false, "do not store the smallest and largest key, with which scans skip data")
 	})
-	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; with --shard also a directory/ of partial filters")
 		c.addForce(f)
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
-	flagGroup(all, groupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, strictHelp) })
-	flagGroup(all, groupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", tempDirHelp) })
-	exclusive(cmd, "expect", "capacity")
-	exclusive(cmd, "fpr", "max-size")
+	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
+	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
+	flags.Exclusive(cmd, "expect", "capacity")
+	flags.Exclusive(cmd, "fpr", "max-size")
 	c.completeBuild(cmd, &o)
 	return cmd
 }
-
-// Descriptions of flags of several verbs.
-const (
-	normalizeHelp = "`RULES` make strings alike before comparing: some of trim,lower,uuid"
-	strictHelp    = "fail, and write nothing, instead of warning of too many false positives or keys"
-	tempDirHelp   = "`DIR` directory for what exceeds --memory (default: the system's)"
-)
 
 // buildOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source.Opening, error) {
@@ -106,7 +101,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	if err := filterOutput(o.out); err != nil {
 		return opts, open, err
 	}
-	if err := o.ids.check(&open, args); err != nil {
+	if err := o.ids.Check(&open, args); err != nil {
 		return opts, open, err
 	}
 	if err := o.keyOf(&opts, args); err != nil {
@@ -114,14 +109,14 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	}
 	columns, err := keys.ParseColumns(opts.Key)
 	if err != nil {
-		return opts, open, usagef("--key: %w", err)
+		return opts, open, flags.Usagef("--key: %w", err)
 	}
-	if err := o.keys.check(columns); err != nil {
+	if err := o.keys.Check(columns); err != nil {
 		return opts, open, err
 	}
-	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
+	opts.IgnoreCase, opts.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
 	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return opts, open, usagef("--normalize %w", err)
+		return opts, open, flags.Usagef("--normalize %w", err)
 	}
 	opts.Normalize = o.normalize
 	geometry, err := geometryOf(o.geometry)
@@ -130,15 +125,15 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	}
 	opts.Geometry = codecbloom.Geometry(geometry)
 	if o.maxSize != "" {
-		if opts.MaxSize, err = parseSize(o.maxSize); err != nil {
-			return opts, open, usagef("--max-size: %w", err)
+		if opts.MaxSize, err = flags.ParseSize(o.maxSize); err != nil {
+			return opts, open, flags.Usagef("--max-size: %w", err)
 		}
 		least := max(geometry, bloom.Split256).BlockBytes()
 		if opts.MaxSize < least {
-			return opts, open, usagef("--max-size %s: want %d bytes or more", o.maxSize, least)
+			return opts, open, flags.Usagef("--max-size %s: want %d bytes or more", o.maxSize, least)
 		}
 	}
-	if err := oneOf("kind", o.kind, "auto", "bloom", "exact"); err != nil {
+	if err := flags.OneOf("kind", o.kind, "auto", "bloom", "exact"); err != nil {
 		return opts, open, err
 	}
 	switch o.kind {
@@ -153,8 +148,8 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	if o.shard != "" && strings.HasSuffix(o.out, "/") {
 		o.out += partName(opts.Shard)
 	}
-	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.ignoreCase
-	open.Types, err = keyTypes(o.ids.keyType, columns)
+	open.Column, open.IgnoreCase = columns[len(columns)-1].Name(), o.keys.IgnoreCase
+	open.Types, err = flags.KeyTypes(o.ids.KeyType, columns)
 	return opts, open, err
 }
 
@@ -171,8 +166,8 @@ func (o *buildFlags) keyOf(opts *builds.Options, args []string) error {
 	opts.Key = lineKey
 	for _, name := range args {
 		f, ok := text.FormatOf(address.WithoutQuery(name))
-		if typedName(name) || ok && f != text.Lines || o.ids.format != "" && o.ids.format != string(dataset.Lines) {
-			return usagef("%s: --key COL is required: name the column that holds the IDs", name)
+		if flags.TypedName(name) || ok && f != text.Lines || o.ids.Format != "" && o.ids.Format != string(dataset.Lines) {
+			return flags.Usagef("%s: --key COL is required: name the column that holds the IDs", name)
 		}
 	}
 	return nil
@@ -212,14 +207,14 @@ func partName(s dataset.Shard) string {
 func filterOutput(out string) error {
 	switch {
 	case out == "":
-		return usagef("-o FILE is required: name the filter file to write")
+		return flags.Usagef("-o FILE is required: name the filter file to write")
 	case out == "-":
-		return usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
+		return flags.Usagef("-o -: a filter is written to a file, not to standard output: name one, as -o users.bjf")
 	}
-	if says := namedAs(out); says != "" && says != "a filter" {
-		return usagef("-o %s: its name says %s, and a filter is written: name the file .bjf", out, says)
+	if says := flags.NamedAs(out); says != "" && says != "a filter" {
+		return flags.Usagef("-o %s: its name says %s, and a filter is written: name the file .bjf", out, says)
 	}
-	return errors.Join(readOnly(out), regularOutput(out))
+	return errors.Join(flags.CheckWritable(out), flags.RegularOutput(out))
 }
 
 // geometryOf returns the geometry with a name; 0 for auto.
@@ -231,7 +226,7 @@ func geometryOf(name string) (bloom.Geometry, error) {
 		}
 		names = append(names, g.String())
 	}
-	return 0, oneOf("geometry", name, names...)
+	return 0, flags.OneOf("geometry", name, names...)
 }
 
 // buildReport is the JSON report of build and merge.
@@ -272,7 +267,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.inputs.fill(&open); err != nil {
+	if err := o.inputs.Fill(&open); err != nil {
 		return err
 	}
 	if err := c.spareList(o.out, &o.inputs); err != nil {
@@ -295,7 +290,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	files := plan.Files()
 	defer source.Close(files)
 	run := &output.Run{Log: files, List: list}
-	notes := []string{textKeys(files, o.ids.keyType, plan.Spec.Classes), undivided(files, opts.Shard)}
+	notes := []string{flags.TextKeysNote(files, o.ids.KeyType, plan.Spec.Classes), undivided(files, opts.Shard)}
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
 		return err
 	} else if done {
@@ -320,7 +315,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.ids.skipBad)
+	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.ids.SkipBad)
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
 	c.sayBad(r.badLines)
 	c.sayFilter(o.out, f, r, short)
@@ -361,14 +356,14 @@ func sameDivision(f *filters.Filter, plan *builds.Plan) bool {
 
 // checkNumbers refuses numbers that were given and cannot be meant.
 func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
-	if err := checkRate(cmd, o.fpr); err != nil {
+	if err := flags.CheckRate(cmd, o.fpr); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("expect") && o.expect == 0 {
-		return usagef("--expect 0: want an upper bound on the number of keys")
+		return flags.Usagef("--expect 0: want an upper bound on the number of keys")
 	}
 	if cmd.Flags().Changed("capacity") && o.capacity == 0 {
-		return usagef("--capacity 0: want the number of keys to leave room for")
+		return flags.Usagef("--capacity 0: want the number of keys to leave room for")
 	}
 	return nil
 }
@@ -380,7 +375,7 @@ func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts 
 	if err != nil {
 		return nil, err
 	}
-	if err := o.inputs.checkHive(files...); err != nil {
+	if err := o.inputs.CheckHive(files...); err != nil {
 		return nil, errors.Join(err, source.Close(files))
 	}
 	plan, err := c.planBuild(o, files, opts, open)
@@ -411,8 +406,8 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 	if err != nil {
 		return nil, err
 	}
-	if err = o.ids.apply(plan.Files()); err == nil {
-		err = checkType(o.ids.keyType, opts.Key, open.Types, plan)
+	if err = o.ids.Apply(plan.Files()); err == nil {
+		err = checkType(o.ids.KeyType, opts.Key, open.Types, plan)
 	}
 	if err != nil {
 		return nil, errors.Join(err, plan.Close())
@@ -422,7 +417,7 @@ func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, 
 
 // planBuild plans the build from the files, none of which may be the output.
 func (c *cli) planBuild(o *buildFlags, files []*source.File, opts builds.Options, open source.Opening) (*builds.Plan, error) {
-	if err := errors.Join(o.hasLines(files), o.ids.apply(files)); err != nil {
+	if err := errors.Join(o.hasLines(files), o.ids.Apply(files)); err != nil {
 		return nil, err
 	}
 	var names []string
@@ -434,12 +429,12 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts builds.Options
 	}
 	plan, err := builds.NewPlan(files, opts)
 	if err != nil {
-		if n := textKeys(files, o.ids.keyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
+		if n := flags.TextKeysNote(files, o.ids.KeyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
 			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
 		}
 		return nil, err
 	}
-	return plan, checkType(o.ids.keyType, opts.Key, open.Types, plan)
+	return plan, checkType(o.ids.KeyType, opts.Key, open.Types, plan)
 }
 
 // builtBefore reports whether the same run has written the output before. With
@@ -530,7 +525,7 @@ func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep 
 	return r, nil
 }
 
-// checkFile returns the result of filterbuild.Check for a filter file.
+// checkFile returns the result of builds.Check for a filter file.
 func (c *cli) checkFile(ctx context.Context, name string, budget int64) (err error) {
 	f, err := filters.Load(ctx, c.store(), name, filters.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
@@ -554,17 +549,17 @@ func (c *cli) sayFilter(name string, f *filters.Filter, r buildReport, short err
 	if !f.Sealed() {
 		state = fmt.Sprintf("partial, %d of %d shards", len(f.Facts().Partial.Held), f.Facts().Partial.Of)
 	}
-	size := bytesOf(r.FileBytes)
+	size := words.Bytes(r.FileBytes)
 	if r.Geometry != "" {
 		size += " in " + r.Geometry
 	}
 	full := ""
 	if r.Capacity > 0 && f.Sealed() {
-		full = fmt.Sprintf(", %s of the room for %s", percent(int64(r.Distinct), int64(r.Capacity)), count(r.Capacity))
+		full = fmt.Sprintf(", %s of the room for %s", words.Percent(int64(r.Distinct), int64(r.Capacity)), words.Count(r.Capacity))
 	}
 	c.say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
-		name, r.Kind, state, count(r.Keys), about, count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
+		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
 	if short != nil {
-		c.warn("%s: %s", name, worded(short))
+		c.warn("%s: %s", name, words.Error(short))
 	}
 }

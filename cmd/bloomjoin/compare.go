@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -33,7 +35,7 @@ type sizeFact struct {
 func (c *cli) compare(cmd *cobra.Command, args []string) error {
 	start := time.Now()
 	if len(args) != 2 {
-		return usagef("--compare: want two filters, got %d", len(args))
+		return flags.Usagef("--compare: want two filters, got %d", len(args))
 	}
 	budget, err := c.budget()
 	if err != nil {
@@ -50,7 +52,7 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 		builds.Estimated: "estimated from the filters' bits and members",
 	}[method]
 	if !c.json {
-		fmt.Fprintf(printable{c.stdout}, "A = %s, B = %s: %s\n", args[0], args[1], how)
+		fmt.Fprintf(words.Printable{Writer: c.stdout}, "A = %s, B = %s: %s\n", args[0], args[1], how)
 	}
 	for _, s := range []struct {
 		name string
@@ -64,11 +66,11 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 		if c.json {
 			continue
 		}
-		line := fmt.Sprintf("  %-8s %15s", s.name, count(s.to.Keys))
+		line := fmt.Sprintf("  %-8s %15s", s.name, words.Count(s.to.Keys))
 		if method != builds.Counted {
-			line += fmt.Sprintf(" ± %s", count(uint64(math.Ceil(s.of.StdErr))))
+			line += fmt.Sprintf(" ± %s", words.Count(uint64(math.Ceil(s.of.StdErr))))
 		}
-		fmt.Fprintln(printable{c.stdout}, line)
+		fmt.Fprintln(words.Printable{Writer: c.stdout}, line)
 	}
 	r.head = c.newHead("inspect", start)
 	return c.report(r, "")

@@ -11,62 +11,48 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-const filesFromHelp = "`FILE` read the inputs' names from FILE, one a line, or a list that inputs wrote; - for standard input"
-
 // mostNamed is the size in bytes up to which a file of names, or a list on standard
 // input, is read.
 const mostNamed = 1 << 30
 
-// logs checks that inputs are named by arguments or by --files-from.
-func (c *cli) logs(what string, o *inputFlags) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case o.filesFrom == "":
-			return anyInputs(what)(cmd, args)
-		case len(args) > 0:
-			return usagef("--files-from %s: it takes the place of the arguments (remove %s)", o.filesFrom, args[0])
-		}
-		return nil
-	}
-}
-
-// filesFrom returns the names that stand for the inputs, which are args without
+// FilesFrom returns the names that stand for the inputs, which are args without
 // --files-from. If that flag names a list of inputs, the caller closes it.
-func (c *cli) filesFrom(cmd *cobra.Command, o *inputFlags, args []string) (names []string, list *inputs.List, err error) {
-	if o.filesFrom == "" {
+func (c *session) filesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) (names []string, list *inputs.List, err error) {
+	if o.FilesFrom == "" {
 		return args, nil, nil
 	}
-	if names, list, err = c.readNames(cmd.Context(), o.filesFrom); err != nil {
+	if names, list, err = c.readNames(cmd.Context(), o.FilesFrom); err != nil {
 		return nil, nil, err
 	}
 	if list == nil {
 		c.remote = c.remote || slices.ContainsFunc(names, address.IsURL)
-		if len(names) == 0 && !o.allowEmpty {
-			return nil, nil, fmt.Errorf("--files-from %s: it names no inputs: want one path a line", o.filesFrom)
+		if len(names) == 0 && !o.AllowEmpty {
+			return nil, nil, fmt.Errorf("--files-from %s: it names no inputs: want one path a line", o.FilesFrom)
 		}
 		return names, nil, nil
 	}
 	for _, flag := range []string{"include", "exclude", "base", "hive-partitioning", "hive-types", "ids-format"} {
 		if cmd.Flags().Changed(flag) {
-			err := usagef("--files-from %s: --%s was decided when the inputs were listed (remove it, or give it to bloomjoin inputs)", o.filesFrom, flag)
+			err := flags.Usagef("--files-from %s: --%s was decided when the inputs were listed (remove it, or give it to bloomjoin inputs)", o.FilesFrom, flag)
 			return nil, nil, errors.Join(err, list.Close())
 		}
 	}
 	c.remote = c.remote || slices.ContainsFunc(list.Arguments(), address.IsURL)
-	if o.filesFrom != "-" {
-		c.listed = o.filesFrom
+	if o.FilesFrom != "-" {
+		c.listed = o.FilesFrom
 	}
 	return nil, list, nil
 }
 
 // readNames reads a file of names, one a line, or opens a list of inputs.
-func (c *cli) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
+func (c *session) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
 	if from == "-" {
 		b, err := io.ReadAll(io.LimitReader(c.stdin, mostNamed+1))
 		if err != nil {

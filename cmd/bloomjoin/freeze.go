@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
@@ -24,7 +26,7 @@ type freezeFlags struct {
 	out, update      string
 	text, repeated   bool
 	format, encoding string
-	inputs           inputFlags
+	inputs           flags.Inputs
 }
 
 func (c *cli) inputsCmd() *cobra.Command {
@@ -38,27 +40,27 @@ what they read.`,
 		Example: `  bloomjoin inputs -o inputs.jsonl logs/
   bloomjoin inputs --update inputs.jsonl -o inputs.jsonl logs/
   bloomjoin inputs --text -o ids.jsonl ids/`,
-		Annotations: docs("inputs.md#lists-of-inputs"),
-		Args:        c.logs("LOGS", &o.inputs),
+		Annotations: flags.Docs("inputs.md#lists-of-inputs"),
+		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.freeze(cmd, &o, args) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
-		o.inputs.addFrom(f)
-		o.inputs.add(f)
-		o.inputs.addLog(f)
+	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
+		o.inputs.AddFrom(f)
+		o.inputs.Add(f)
+		o.inputs.AddLog(f)
 		f.BoolVar(&o.text, "text", false, "list text files, too: CSV, TSV, NDJSON, one ID a line")
 		f.StringVar(&o.format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
-		addEncoding(f, &o.encoding)
+		flags.AddEncoding(f, &o.encoding)
 		f.BoolVar(&o.repeated, "repeated", false, "list a file as often as it is named, as Spark does")
 		f.StringVar(&o.update, "update", "", "`OLD` an earlier list: files that it has, and that have not changed, are not opened")
 	})
-	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
 		c.addForce(f)
-		o.inputs.addOutput(f)
+		o.inputs.AddOutput(f)
 	})
-	complete(cmd, c.common())
+	flags.Complete(cmd, c.common())
 	return cmd
 }
 
@@ -96,7 +98,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 		return err
 	}
 	if list != nil {
-		return errors.Join(fmt.Errorf("--files-from %s: it is a list of inputs already (name paths, or bring it up to date with --update %s LOGS)", o.inputs.filesFrom, o.inputs.filesFrom), list.Close())
+		return errors.Join(fmt.Errorf("--files-from %s: it is a list of inputs already (name paths, or bring it up to date with --update %s LOGS)", o.inputs.FilesFrom, o.inputs.FilesFrom), list.Close())
 	}
 	if err := c.budgets(&open); err != nil {
 		return err
@@ -113,7 +115,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, found.Close()) }()
-	if err := o.inputs.checkTypes(hiveNames(found.Hive()), found.Len()); err != nil {
+	if err := o.inputs.CheckTypes(hiveNames(found.Hive()), found.Len()); err != nil {
 		return err
 	}
 	rep := freezeReport{Inputs: found.Len(), Rows: found.Rows()}
@@ -141,28 +143,28 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 func (c *cli) freezeOptions(o *freezeFlags, args []string) (open source.Opening, err error) {
 	switch {
 	case o.out == "" || o.out == "-":
-		return open, usagef("-o FILE is required: name the list to write, as -o inputs.jsonl")
+		return open, flags.Usagef("-o FILE is required: name the list to write, as -o inputs.jsonl")
 	case slices.Contains(args, "-"):
-		return open, usagef("-: standard input has no name under which workers could read it (write it to a file first)")
+		return open, flags.Usagef("-: standard input has no name under which workers could read it (write it to a file first)")
 	case o.format != "" && !o.text:
-		return open, usagef("--ids-format %s: it is for text (add --text)", o.format)
+		return open, flags.Usagef("--ids-format %s: it is for text (add --text)", o.format)
 	}
 	if o.encoding != "" && !o.text {
-		return open, usagef("--encoding %s: it is for text (add --text)", o.encoding)
+		return open, flags.Usagef("--encoding %s: it is for text (add --text)", o.encoding)
 	}
-	if err := errors.Join(readOnly(o.out), regularOutput(o.out), checkEncoding(o.encoding)); err != nil {
+	if err := errors.Join(flags.CheckWritable(o.out), flags.RegularOutput(o.out), flags.CheckEncoding(o.encoding)); err != nil {
 		return open, err
 	}
-	if says := namedAs(o.out); says != "" && says != "text" {
-		return open, usagef("-o %s: its name says %s, and a list of inputs is written: name the file .jsonl", o.out, says)
+	if says := flags.NamedAs(o.out); says != "" && says != "text" {
+		return open, flags.Usagef("-o %s: its name says %s, and a list of inputs is written: name the file .jsonl", o.out, says)
 	}
 	if o.format != "" {
-		if err := oneOf("ids-format", o.format, "lines", "csv", "tsv", "ndjson"); err != nil {
+		if err := flags.OneOf("ids-format", o.format, "lines", "csv", "tsv", "ndjson"); err != nil {
 			return open, err
 		}
 	}
 	open = source.Opening{OpenOptions: source.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
-	return open, o.inputs.fill(&open)
+	return open, o.inputs.Fill(&open)
 }
 
 // earlier opens the list of --update; nil if there is none. A list that is not there yet
@@ -219,13 +221,13 @@ func (r *freezeReport) since(ctx context.Context, found, old *inputs.List) error
 func (c *cli) sayFreeze(o *freezeFlags, r *freezeReport) {
 	rows := "rows not counted"
 	if r.Rows >= 0 {
-		rows = count(r.Rows) + " rows"
+		rows = words.Count(r.Rows) + " rows"
 	}
-	c.say("%s: %s, %s in %s, %s, in %.2f s", o.out, things(r.Inputs, "input"), rows, things(r.RowGroups, "row group"), bytesOf(r.Bytes), r.Seconds)
+	c.say("%s: %s, %s in %s, %s, in %.2f s", o.out, words.Things(r.Inputs, "input"), rows, words.Things(r.RowGroups, "row group"), words.Bytes(r.Bytes), r.Seconds)
 	if r.Kept == nil {
 		return
 	}
-	c.say("  new: %s, changed: %s, gone: %s, kept: %s", count(len(r.New)), count(len(r.Changed)), count(len(r.Gone)), count(*r.Kept))
+	c.say("  new: %s, changed: %s, gone: %s, kept: %s", words.Count(len(r.New)), words.Count(len(r.Changed)), words.Count(len(r.Gone)), words.Count(*r.Kept))
 	if !c.verbose {
 		return
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/internal/house"
-
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
 
@@ -21,7 +21,7 @@ func eachVerb(t *testing.T, f func(cmd *cobra.Command)) {
 	root := (&cli{}).root()
 	n := 0
 	for _, cmd := range root.Commands() {
-		if cmd.Annotations[docsMark] != "" {
+		if cmd.Annotations[flags.DocsMark] != "" {
 			f(cmd)
 			n++
 		}
@@ -39,7 +39,7 @@ func TestHelp(t *testing.T) {
 		if n := strings.Count(cmd.Example, "\n") + 1; n != 3 {
 			t.Errorf("%s: %d examples, want 3", cmd.Name(), n)
 		}
-		page, _, _ := strings.Cut(cmd.Annotations[docsMark], "#")
+		page, _, _ := strings.Cut(cmd.Annotations[flags.DocsMark], "#")
 		if _, err := os.Stat(filepath.Join("..", "..", page)); err != nil {
 			t.Error(err)
 		}
@@ -47,8 +47,8 @@ func TestHelp(t *testing.T) {
 			if f.Name == "help" {
 				return
 			}
-			value, what := valueOf(f)
-			if h := headingOf(f); h == groupOthers || !slices.Contains(groupOrder, h) {
+			value, what := flags.Value(f)
+			if h := flags.Heading(f); h == flags.GroupOthers || !slices.Contains(flags.Groups, h) {
 				t.Errorf("%s --%s: group %q", cmd.Name(), f.Name, h)
 			}
 			if (value == "") != (f.Value.Type() == "bool") || what == "" || len(what) > 110 || strings.ContainsAny(what, "`\n") {

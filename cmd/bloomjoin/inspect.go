@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
@@ -27,15 +29,15 @@ import (
 func (c *cli) inspectCmd() *cobra.Command {
 	var check, compare bool
 	var manifests, shard string
-	var from inputFlags
+	var from flags.Inputs
 	cmd := &cobra.Command{
 		Use:   "inspect [--check | --compare] [--shard I/N] FILE...",
 		Short: "Describe a filter, Parquet or Arrow file, and check whether it is whole",
 		Example: `  bloomjoin inspect users.bjf logs/
   bloomjoin inspect --check users.bjf rows.parquet
   bloomjoin inspect --compare monday.bjf tuesday.bjf`,
-		Annotations: docs("commands.md#inspect"),
-		Args:        c.logs("FILE", &from),
+		Annotations: flags.Docs("commands.md#inspect"),
+		Args:        from.Arguments("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if compare {
 				return c.compare(cmd, args)
@@ -43,17 +45,17 @@ func (c *cli) inspectCmd() *cobra.Command {
 			return c.inspect(cmd, check, manifests, shard, &from, args)
 		},
 	}
-	flagGroup(cmd.Flags(), groupInput, func(f *pflag.FlagSet) {
-		from.addFrom(f)
-		f.StringVar(&shard, "shard", "", shardHelp)
-		addManifestDir(f, &manifests)
+	flags.Group(cmd.Flags(), flags.GroupInput, func(f *pflag.FlagSet) {
+		from.AddFrom(f)
+		f.StringVar(&shard, "shard", "", flags.ShardHelp)
+		flags.AddManifestDir(f, &manifests)
 	})
-	flagGroup(cmd.Flags(), groupChecks, func(f *pflag.FlagSet) {
+	flags.Group(cmd.Flags(), flags.GroupChecks, func(f *pflag.FlagSet) {
 		f.BoolVar(&check, "check", false, "read and verify all of each file, and of what a manifest lists; exit code 1 if anything is damaged")
 		f.BoolVar(&compare, "compare", false, "compare the ID sets of two filters: how many keys both have, and each alone")
 	})
-	exclusive(cmd, "check", "compare")
-	exclusive(cmd, "compare", "shard")
+	flags.Exclusive(cmd, "check", "compare")
+	flags.Exclusive(cmd, "compare", "shard")
 	return cmd
 }
 
@@ -115,7 +117,7 @@ type columnFact struct {
 	Nullable bool   `json:"nullable"`
 }
 
-func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, from *inputFlags, args []string) error {
+func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, from *flags.Inputs, args []string) error {
 	start := time.Now()
 	var all turns
 	var err error
@@ -160,7 +162,7 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 		}
 		report.Files = append(report.Files, i)
 		if !c.json {
-			i.print(printable{c.stdout})
+			i.print(words.Printable{Writer: c.stdout})
 		}
 	}
 	report.head = c.newHead("inspect", start)
@@ -192,10 +194,10 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns,
 	if err != nil {
 		return nil, err
 	}
-	about := fmt.Sprintf("%s: a directory of %s", dir, things(len(entries), "file"))
+	about := fmt.Sprintf("%s: a directory of %s", dir, words.Things(len(entries), "file"))
 	if !all.shard.Whole() {
 		entries = slices.DeleteFunc(entries, func(storage.Object) bool { return !all.mine() })
-		about += fmt.Sprintf(", %s of them in shard %s", count(len(entries)), all.shard)
+		about += fmt.Sprintf(", %s of them in shard %s", words.Count(len(entries)), all.shard)
 	}
 	c.describe("%s", about)
 	var failed []error
@@ -210,7 +212,7 @@ func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns,
 			failed = append(failed, err)
 			continue
 		}
-		c.describe("  %s: %s, %s", e.Rel, bytesOf(i.Bytes), i.summary())
+		c.describe("  %s: %s, %s", e.Rel, words.Bytes(i.Bytes), i.summary())
 		found = append(found, i)
 	}
 	return found, errors.Join(failed...)
@@ -240,7 +242,7 @@ func (c *cli) inspectState(ctx context.Context, dir, manifests string, check boo
 	if !d.Complete {
 		complete = "not complete"
 	}
-	c.describe("  manifest: %s, %s rows in %s, %s; %s", things(d.Inputs, "input"), count(d.Rows), things(d.Files, "file"), bytesOf(d.Bytes), complete)
+	c.describe("  manifest: %s, %s rows in %s, %s; %s", words.Things(d.Inputs, "input"), words.Count(d.Rows), words.Things(d.Files, "file"), words.Bytes(d.Bytes), complete)
 	var failed []error
 	for _, p := range d.Problems {
 		if check {
@@ -255,7 +257,7 @@ func (c *cli) inspectState(ctx context.Context, dir, manifests string, check boo
 // describe prints a line about a file, unless the report is JSON.
 func (c *cli) describe(format string, args ...any) {
 	if !c.json {
-		fmt.Fprintf(printable{c.stdout}, format+"\n", args...)
+		fmt.Fprintf(words.Printable{Writer: c.stdout}, format+"\n", args...)
 	}
 }
 
@@ -266,20 +268,20 @@ func (i *inspected) summary() string {
 		checked = ", checked"
 	}
 	if i.Inputs != nil {
-		return "a list of " + things(i.Inputs.Inputs, "input") + checked
+		return "a list of " + words.Things(i.Inputs.Inputs, "input") + checked
 	}
 	if f := i.Filter; f != nil {
 		state := "finished"
 		if !f.Sealed {
 			state = fmt.Sprintf("partial, %d of %d shards", len(f.Shards), f.Of)
 		}
-		return fmt.Sprintf("%s filter, %s, %s keys%s", f.Kind, state, count(f.Keys), checked)
+		return fmt.Sprintf("%s filter, %s, %s keys%s", f.Kind, state, words.Count(f.Keys), checked)
 	}
-	rows := count(i.Table.Rows) + " rows"
+	rows := words.Count(i.Table.Rows) + " rows"
 	if i.Table.Rows < 0 {
 		rows = "rows not counted"
 	}
-	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rows, things(len(i.Table.Columns), "column"), checked)
+	return fmt.Sprintf("%s, %s, %s%s", i.Table.Format, rows, words.Things(len(i.Table.Columns), "column"), checked)
 }
 
 func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filters.Limits) (i inspected, err error) {
@@ -315,7 +317,7 @@ func (i *inspected) say(name, format string, args ...any) {
 }
 
 func (i *inspected) print(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s\n", i.name, bytesOf(i.Bytes))
+	fmt.Fprintf(w, "%s: %s\n", i.name, words.Bytes(i.Bytes))
 	for _, l := range i.lines {
 		fmt.Fprintf(w, "  %-15s %s\n", l[0], l[1])
 	}
@@ -354,15 +356,15 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 	distinct := ""
 	if len(f.Facts().Registers) == len(bloom.Registers{}) {
 		facts.Distinct = uint64(math.Round((*bloom.Registers)(f.Facts().Registers).Estimate()))
-		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", count(facts.Distinct))
+		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", words.Count(facts.Distinct))
 	}
-	i.say("keys", "%s added%s", count(f.Facts().Keys), distinct)
+	i.say("keys", "%s added%s", words.Count(f.Facts().Keys), distinct)
 	if facts.Capacity = f.Facts().Capacity.Keys; facts.Capacity > 0 {
-		i.say("capacity", "room for %s distinct keys%s", count(facts.Capacity), facts.full())
+		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
 	i.say("reveals", "%s", facts.Reveals)
 	if f.Kind() == filters.KindBloom {
-		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, count(facts.Blocks), bytesOf(h.PayloadBytes), facts.Hash)
+		i.say("geometry", "%s, %s blocks (%s), %s", facts.Geometry, words.Count(facts.Blocks), words.Bytes(h.PayloadBytes), facts.Hash)
 	}
 	i.say("digest", "%s", facts.Digest)
 	i.say("build", "%s", facts.BuildID)
@@ -381,7 +383,7 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		if facts.Distinct == 0 {
 			facts.Distinct = rep.Distinct
 		}
-		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, f.Facts().FPRAsked, count(rep.Distinct), facts.full())
+		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, f.Facts().FPRAsked, words.Count(rep.Distinct), facts.full())
 		i.say("checked", "all checksums hold")
 	}
 	return nil
@@ -392,7 +394,7 @@ func (f *filterFacts) full() string {
 	if f.Capacity == 0 || f.Distinct == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %s used", percent(int64(f.Distinct), int64(f.Capacity)))
+	return fmt.Sprintf(", %s used", words.Percent(int64(f.Distinct), int64(f.Capacity)))
 }
 
 func (i *inspected) table(ctx context.Context, f *source.File, check bool) error {
@@ -401,11 +403,11 @@ func (i *inspected) table(ctx context.Context, f *source.File, check bool) error
 	t.Result, _ = md.GetValue(source.MetaResult)
 	t.Filter, _ = md.GetValue(source.MetaFilter)
 	i.Table = t
-	rows := count(t.Rows) + " rows"
+	rows := words.Count(t.Rows) + " rows"
 	if t.Rows < 0 {
 		rows = "rows not counted"
 	}
-	format := fmt.Sprintf("%s, %s in %s", t.Format, rows, things(t.RowGroups, "row group"))
+	format := fmt.Sprintf("%s, %s in %s", t.Format, rows, words.Things(t.RowGroups, "row group"))
 	if t.Codec != "" {
 		format += ", " + t.Codec
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -29,11 +31,11 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 	}
 	defer func() { err = errors.Join(err, list.Close()) }()
 	f := &listFacts{Inputs: list.Len(), Rows: list.Rows(), Digest: fmt.Sprintf("%x", list.Digest()), Columns: []keyFacts{}}
-	rows := count(f.Rows) + " rows"
+	rows := words.Count(f.Rows) + " rows"
 	if f.Rows < 0 {
 		rows = "rows not counted"
 	}
-	i.say("list", "%s, %s", things(f.Inputs, "input"), rows)
+	i.say("list", "%s, %s", words.Things(f.Inputs, "input"), rows)
 	i.say("of", "%s", strings.Join(list.Arguments(), ", "))
 	for _, c := range list.Hive() {
 		f.Columns = append(f.Columns, keyFacts{c.Name, keys.TypeName(c.Type)})
@@ -55,7 +57,7 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 }
 
 // inspectedNames returns the names of the files to inspect.
-func (c *cli) inspectedNames(cmd *cobra.Command, from *inputFlags, args []string) (names []string, err error) {
+func (c *cli) inspectedNames(cmd *cobra.Command, from *flags.Inputs, args []string) (names []string, err error) {
 	names, list, err := c.filesFrom(cmd, from, args)
 	if err != nil || list == nil {
 		return names, err

@@ -9,9 +9,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/bloomjoin/bloomjoin/internal/show"
-	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 // signalError reports the signal that interrupted the command.
@@ -46,28 +43,14 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelCauseFunc)
 	return ctx, cancel
 }
 
-// printable is a writer for terminals. It escapes control characters, which names
-// of files and columns may have, as in \x1b, and removes credentials from URLs.
-type printable struct{ io.Writer }
-
-func (p printable) Write(b []byte) (int, error) {
-	if _, err := io.WriteString(p.Writer, safe(string(b))); err != nil {
-		return 0, err
-	}
-	return len(b), nil
-}
-
-// safe returns what a printable writer prints of a text.
-func safe(text string) string { return show.Printable(cloud.Redact(text), "\n\t") }
-
 // errClosed reports that the reader of standard output has closed it. It is also the cause
-// of the context that [cli.watchReader] cancels.
+// of the context that [session.watchReader] cancels.
 var errClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)
 
 // watchReader ends the run as soon as the reader of standard output has gone, if the data
 // goes there. Writes would notice it, too, but a run may read for hours until it writes the
 // next row.
-func (c *cli) watchReader(ctx context.Context, output string) {
+func (c *session) watchReader(ctx context.Context, output string) {
 	data, _ := c.stdout.(*interruptibleWriter)
 	if output != "-" || data == nil {
 		return

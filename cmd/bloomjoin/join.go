@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/door"
@@ -24,13 +26,13 @@ type joinFlags struct {
 	ids                                           []string
 	filter, on, typ, strategy, shard, format, out string
 	normalize, tempDir, suffix                    string
-	text                                          idFlags
-	keys                                          keyFlags
-	layout                                        layoutFlags
-	inputs                                        inputFlags
-	where                                         whereFlag
-	require                                       requireFlags
-	dir                                           dirFlags
+	text                                          flags.IDs
+	keys                                          flags.Keys
+	layout                                        flags.Layout
+	inputs                                        flags.Inputs
+	where                                         flags.Where
+	require                                       flags.Require
+	dir                                           flags.Directory
 	fpr                                           float64
 	count                                         bool
 }
@@ -51,33 +53,33 @@ func (c *cli) joinCmd() *cobra.Command {
 		Example: `  bloomjoin join --ids users.parquet --on user_id -o rows.parquet logs/
   bloomjoin join --ids airports.csv --on origin=iata --type inner -o flights.parquet flights/
   bloomjoin join --ids users.parquet --on user_id --require-rows 1 --max-kept 20% -o out/ logs/`,
-		Annotations: docs("commands.md#join"),
-		Args:        c.logs("LOGS", &o.inputs),
+		Annotations: flags.Docs("commands.md#join"),
+		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.join(cmd, &o, args) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		o.addInput(f)
-		o.inputs.addLog(f)
+		o.inputs.AddLog(f)
 	})
-	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		o.addKeys(f)
-		o.layout.addMissingKey(f)
+		o.layout.AddMissingKey(f)
 	})
-	flagGroup(all, groupJoin, o.addJoin)
-	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", outputHelp)
+	flags.Group(all, flags.GroupJoin, o.addJoin)
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 		f.BoolVar(&o.count, "count", false, "print the number of rows of the answer, and write nothing")
 		c.addForce(f)
-		o.layout.add(f)
+		o.layout.Add(f)
 		f.Lookup("columns").Usage = columnsHelp
 		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` appended to the name of an ID column if the log has one of that name")
-		o.inputs.addOutput(f)
-		o.dir.add(f)
-		f.StringVar(&o.format, "format", "", formatHelp)
+		o.inputs.AddOutput(f)
+		o.dir.Add(f)
+		f.StringVar(&o.format, "format", "", flags.FormatHelp)
 	})
-	flagGroup(all, groupChecks, o.require.add)
-	flagGroup(all, groupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", tempDirHelp) })
+	flags.Group(all, flags.GroupChecks, o.require.Add)
+	flags.Group(all, flags.GroupMemory, func(f *pflag.FlagSet) { f.StringVar(&o.tempDir, "temp-dir", "", flags.TempDirHelp) })
 	c.completeJoin(cmd, &o)
 	return cmd
 }
@@ -88,18 +90,18 @@ const columnsHelp = "`COLUMNS` columns of the answer, as a,log.b,ids.b (default:
 // addInput adds the flags for inputs, which plan has, too.
 func (o *joinFlags) addInput(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.ids, "ids", nil, "`IDS` the ID set: a file, directory, pattern, or - for standard input; may be repeated")
-	o.text.add(f, "the log's")
-	o.inputs.addFrom(f)
-	o.inputs.add(f)
-	o.where.add(f)
-	f.StringVar(&o.shard, "shard", "", shardHelp)
+	o.text.Add(f, "the log's")
+	o.inputs.AddFrom(f)
+	o.inputs.Add(f)
+	o.where.Add(f)
+	f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 }
 
 // addKeys adds the flags for keys, which plan has, too.
 func (o *joinFlags) addKeys(f *pflag.FlagSet) {
 	f.StringVar(&o.on, "on", "", "`LOGCOL=IDCOL` key columns, or one name for both; commas between pairs; COL::TYPE casts")
-	f.StringVar(&o.normalize, "normalize", "", normalizeHelp)
-	o.keys.add(f)
+	f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp)
+	o.keys.Add(f)
 }
 
 // addJoin adds the flags for the join, which plan has, too.
@@ -145,70 +147,70 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, sour
 	var err error
 	if !o.count {
 		if out, err = c.outputOf(ctx, o.out, o.format); err == nil {
-			err = o.dir.fill(ctx, &out)
+			err = o.dir.Fill(ctx, &out)
 		}
 	}
 	if err != nil {
 		return opts, open, out, err
 	}
-	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
+	if open.Int96Nanos, err = o.layout.Int96Nanos(); err != nil {
 		return opts, open, out, err
 	}
-	if err := o.text.check(&open, o.ids); err != nil {
+	if err := o.text.Check(&open, o.ids); err != nil {
 		return opts, open, out, err
 	}
-	if err := o.inputs.fillHive(&open); err != nil {
+	if err := o.inputs.FillHive(&open); err != nil {
 		return opts, open, out, err
 	}
 	if o.on == "" {
-		return opts, open, out, usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
+		return opts, open, out, flags.Usagef("--on LOGCOL=IDCOL is required: name the key columns, or --on COL if both sides use that name")
 	}
 	left, right, err := keys.ParsePairs(o.on)
 	if err != nil {
-		return opts, open, out, usagef("--on: %w", err)
+		return opts, open, out, flags.Usagef("--on: %w", err)
 	}
-	if err := o.keys.check(left, right); err != nil {
+	if err := o.keys.Check(left, right); err != nil {
 		return opts, open, out, err
 	}
-	opts.IgnoreCase, opts.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
+	opts.IgnoreCase, opts.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
 	rule, err := keys.ParseRule(o.normalize)
 	if err != nil {
-		return opts, open, out, usagef("--normalize %w", err)
+		return opts, open, out, flags.Usagef("--normalize %w", err)
 	}
 	opts.Normalize = rule.String()
-	if err := oneOf("type", o.typ, joinTypes...); err != nil {
+	if err := flags.OneOf("type", o.typ, joinTypes...); err != nil {
 		return opts, open, out, err
 	}
-	if err := oneOf("strategy", o.strategy, strategies...); err != nil {
+	if err := flags.OneOf("strategy", o.strategy, strategies...); err != nil {
 		return opts, open, out, err
 	}
 	if opts.Strategy == join.Exact && opts.Type != join.Semi && opts.Type != join.Anti {
-		return opts, open, out, usagef("--strategy exact: it answers semi and anti joins only; --type %s needs the IDs' columns, which a filter does not hold (try lookup)", o.typ)
+		return opts, open, out, flags.Usagef("--strategy exact: it answers semi and anti joins only; --type %s needs the IDs' columns, which a filter does not hold (try lookup)", o.typ)
 	}
-	if opts.Require, err = o.require.of(opts.Type, o.out); err != nil {
+	if opts.Require, err = o.require.Conditions(opts.Type, o.out); err != nil {
 		return opts, open, out, err
 	}
 	if opts.Shard, err = c.shardOf(o.shard); err != nil {
 		return opts, open, out, err
 	}
 	if !opts.Shard.Whole() && (opts.Type == join.Right || opts.Type == join.Full) {
-		return opts, open, out, usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
+		return opts, open, out, flags.Usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
 	if opts.Memory, err = c.budget(); err != nil {
 		return opts, open, out, err
 	}
-	open.Column, open.IgnoreCase = right[len(right)-1].Name(), o.keys.ignoreCase
-	if open.Types, err = keyTypes(o.text.keyType, right); err != nil {
+	open.Column, open.IgnoreCase = right[len(right)-1].Name(), o.keys.IgnoreCase
+	if open.Types, err = flags.KeyTypes(o.text.KeyType, right); err != nil {
 		return opts, open, out, err
 	}
-	opts.KeepTypes, out.TempDir = o.text.keyType != "", o.tempDir
+	opts.KeepTypes, out.TempDir = o.text.KeyType != "", o.tempDir
 	return opts, open, out, o.checkLayout(&opts, &out)
 }
 
 // checkLayout checks the flags for the layout against the type of the join.
 func (o *joinFlags) checkLayout(opts *join.Options, out *output.Destination) error {
 	var kept keyscan.Options
-	if err := o.layout.check(&kept, out); err != nil {
+	if err := o.layout.Check(&kept, out); err != nil {
 		return err
 	}
 	opts.Schema = kept.Schema
@@ -218,9 +220,9 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *output.Destination) err
 	rowsOfLog := opts.Type == join.Semi || opts.Type == join.Anti
 	switch {
 	case !rowsOfLog && opts.Schema == dataset.Union:
-		return usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
-	case o.layout.missingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
-		return usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
+		return flags.Usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
+	case o.layout.MissingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
+		return flags.Usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
 	}
 	return nil
 }
@@ -238,9 +240,9 @@ func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if len(args) < 2 {
-		return usagef("--ids IDS is required: name the IDs to join with")
+		return flags.Usagef("--ids IDS is required: name the IDs to join with")
 	}
-	return usagef("--ids IDS is required: if %s are the IDs, %s", args[0], rightForm(cmd, "ids", args, "LOGS"))
+	return flags.Usagef("--ids IDS is required: if %s are the IDs, %s", args[0], flags.RightForm(cmd, "ids", args, "LOGS"))
 }
 
 // chooseColumns copies --columns and --suffix to the options.
@@ -251,17 +253,17 @@ func (o *joinFlags) chooseColumns(opts *join.Options) error {
 	if o.count {
 		opts.Columns = []string{}
 	}
-	if o.layout.columns != "" {
-		paths, err := keys.ParsePaths(o.layout.columns)
+	if o.layout.Columns != "" {
+		paths, err := keys.ParsePaths(o.layout.Columns)
 		if err != nil {
-			return usagef("--columns: %w", err)
+			return flags.Usagef("--columns: %w", err)
 		}
 		for _, p := range paths {
 			opts.Columns = append(opts.Columns, p.String())
 		}
 	}
 	if err := opts.CheckColumns(); err != nil {
-		return usagef("--columns: %w", err)
+		return flags.Usagef("--columns: %w", err)
 	}
 	return nil
 }
@@ -273,9 +275,9 @@ const defaultSuffix = "_ids"
 func (o *joinFlags) checkSuffix() error {
 	switch typ := join.Type(o.typ); {
 	case o.suffix == "":
-		return usagef("--suffix is empty: name what is appended to the name of an ID column, as %s", defaultSuffix)
+		return flags.Usagef("--suffix is empty: name what is appended to the name of an ID column, as %s", defaultSuffix)
 	case typ == join.Semi || typ == join.Anti:
-		return usagef("--suffix %s: the answer of --type %s has no columns of the IDs (leave --suffix out)", o.suffix, typ)
+		return flags.Usagef("--suffix %s: the answer of --type %s has no columns of the IDs (leave --suffix out)", o.suffix, typ)
 	}
 	return nil
 }
@@ -348,10 +350,10 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 	if err := o.hasIDs(cmd, args); err != nil {
 		return err
 	}
-	if err := checkCount(cmd, o.count); err != nil {
+	if err := flags.CheckCount(cmd, o.count); err != nil {
 		return err
 	}
-	if err := checkRate(cmd, o.fpr); err != nil {
+	if err := flags.CheckRate(cmd, o.fpr); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("suffix") {
@@ -365,22 +367,22 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids source.Opening, args []string) (source.Opening, error) {
 	open := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: ids.Int96Nanos}}
 	if !o.count && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
-		return open, usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
+		return open, flags.Usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
 	}
 	if err := r.logFrom(ctx, &open, &o.inputs, args, r.shard, r.out); err != nil {
 		return open, err
 	}
-	if err := o.where.fill(&open, &o.keys); err != nil {
+	if err := o.where.Fill(&open, &o.keys); err != nil {
 		return open, err
 	}
-	if o.inputs.filesFrom == "-" && slices.Contains(o.ids, "-") {
-		return open, usagef("-: standard input can be read once, and is named by --ids and by --files-from")
+	if o.inputs.FilesFrom == "-" && slices.Contains(o.ids, "-") {
+		return open, flags.Usagef("-: standard input can be read once, and is named by --ids and by --files-from")
 	}
 	if err := onceOnly(o.ids, args); err != nil {
 		return open, err
 	}
 	if s := opts.Strategy; slices.Contains(args, "-") && (s == join.Broadcast || s == join.Reverse || s == join.Shuffle) {
-		return open, usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
+		return open, flags.Usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
 	}
 	return open, nil
 }
@@ -402,7 +404,7 @@ func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options,
 	if err := r.openLog(cmd, &o.inputs, args, log, []dataset.Match{{Key: keys.ColumnsString(left), IgnoreCase: opts.IgnoreCase}}, false); err != nil {
 		return err
 	}
-	return o.inputs.checkHive(slices.Concat(r.ids, r.all)...)
+	return o.inputs.CheckHive(slices.Concat(r.ids, r.all)...)
 }
 
 // writeJoin joins into the output, or only counts. j is nil if the log has no
@@ -423,7 +425,7 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w dat
 	rep := newJoinReport(join.Report{})
 	if j != nil {
 		rep = newJoinReport(j.Report())
-		rep.RowsWhere, rep.FilesExcluded = o.where.figure(j.Report().RowsWhere), o.where.figure(o.where.excluded)
+		rep.RowsWhere, rep.FilesExcluded = o.where.Figure(j.Report().RowsWhere), o.where.Figure(o.where.Excluded)
 		var err error
 		if rep.Plan, err = r.comparePlan(o.typ, r.start, j.Report()); err != nil {
 			return rep, err
@@ -436,14 +438,14 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w dat
 		rep.Columns = columnsOf(j, opts)
 	}
 	r.fill(&rep.scanReport, w)
-	rep.badLines = badLinesOf(r.ids, o.text.skipBad)
+	rep.badLines = badLinesOf(r.ids, o.text.SkipBad)
 	return rep, nil
 }
 
 // onceOnly returns an error if both sides are standard input.
 func onceOnly(ids, logs []string) error {
 	if slices.Contains(ids, "-") && slices.Contains(logs, "-") {
-		return usagef("-: standard input can be read once: name a file for the IDs or for the log")
+		return flags.Usagef("-: standard input can be read once: name a file for the IDs or for the log")
 	}
 	return nil
 }
@@ -464,24 +466,24 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 // identity returns the options that identify the run. The answer does not depend
 // on the filter, so the options do not include it.
 func (o *joinFlags) identity(opts join.Options, layout []string, ids []*source.File, dir bool) []string {
-	words := []string{"join", o.on, o.typ, o.text.keyType, o.text.format, fmt.Sprint(len(ids), " of the files are IDs")}
+	words := []string{"join", o.on, o.typ, o.text.KeyType, o.text.Format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
 	}
 	if o.suffix != defaultSuffix {
 		words = append(words, "suffix "+o.suffix)
 	}
-	if o.text.skipBad && slices.ContainsFunc(ids, func(f *source.File) bool { return f.Format().IsText() }) {
+	if o.text.SkipBad && slices.ContainsFunc(ids, func(f *source.File) bool { return f.Format().IsText() }) {
 		words = append(words, "without bad lines")
 	}
 	if i := slices.IndexFunc(ids, func(f *source.File) bool { return f.Encoding() != "" }); i >= 0 {
 		words = append(words, "text in "+ids[i].Encoding())
 	}
 	if !dir { // of a directory, they are checked over all of its inputs whenever some are added
-		words = append(words, o.require.words(opts.Require)...)
+		words = append(words, o.require.Identity(opts.Require)...)
 	}
-	words = append(words, o.keys.words()...)
-	words = append(words, o.where.words()...)
+	words = append(words, o.keys.Identity()...)
+	words = append(words, o.where.Identity()...)
 	return append(words, layout...)
 }
 
@@ -503,9 +505,9 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if c.verbose {
 		c.sayPaths(r.Path)
 		c.say("  strategy %s; false positives: %.2g predicted, %.2g measured over %s rows (expected %.2g to %.2g)",
-			r.Strategy, r.FPRPredicted, r.FPRMeasured, count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
+			r.Strategy, r.FPRPredicted, r.FPRMeasured, words.Count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
 		if r.SpilledBytes > 0 {
-			c.say("  %s spilled to disk", bytesOf(r.SpilledBytes))
+			c.say("  %s spilled to disk", words.Bytes(r.SpilledBytes))
 		}
 		if r.Plan != nil {
 			c.sayPlanned(r.Plan)
@@ -516,7 +518,7 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 		to = " into " + o.out
 	}
 	c.say("%s join: %s rows from %s; %s log rows (%s) passed the filter; %s of %s IDs matched;%s in %.2f s",
-		o.typ, count(r.RowsOut), count(r.RowsIn), count(r.Candidates), percent(r.Candidates, r.RowsIn),
-		count(r.IDsMatched), count(r.IDsTotal), to, r.Seconds)
+		o.typ, words.Count(r.RowsOut), words.Count(r.RowsIn), words.Count(r.Candidates), words.Percent(r.Candidates, r.RowsIn),
+		words.Count(r.IDsMatched), words.Count(r.IDsTotal), to, r.Seconds)
 	c.sayWarnings(r.Warnings)
 }

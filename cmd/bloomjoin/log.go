@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // Values of --log-format.
@@ -38,20 +40,20 @@ func wantsJSONLog(args []string) bool {
 }
 
 // say prints a line on standard error, except with --quiet.
-func (c *cli) say(format string, args ...any) {
+func (c *session) say(format string, args ...any) {
 	if !c.quiet {
 		c.log(slog.LevelInfo, "", fmt.Sprintf(format, args...))
 	}
 }
 
 // warn prints a warning on standard error, also with --quiet.
-func (c *cli) warn(format string, args ...any) {
+func (c *session) warn(format string, args ...any) {
 	c.log(slog.LevelWarn, warningMark, fmt.Sprintf(format, args...))
 }
 
 // log prints a message on standard error: as text after a mark, or as a JSON object
 // with attributes. It is safe for concurrent use.
-func (c *cli) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
+func (c *session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 	if !c.jsonLog {
 		fmt.Fprintf(c.stderr, "%s%s\n", mark, text)
 		return
@@ -66,11 +68,11 @@ func (c *cli) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 	// The text is made safe before it is encoded: an escape of its own would make the
 	// JSON invalid. Each record is one write.
 	to := slog.New(slog.NewJSONHandler(c.terminal, nil))
-	to.LogAttrs(context.Background(), level, safe(strings.TrimSpace(text)), append(all, attrs...)...)
+	to.LogAttrs(context.Background(), level, words.Safe(strings.TrimSpace(text)), append(all, attrs...)...)
 }
 
 // logError prints the error that ends the command.
-func (c *cli) logError(code int, err error, said string) {
+func (c *session) logError(code int, err error, said string) {
 	c.log(slog.LevelError, "bloomjoin: ", said, slog.Int("exit_code", code), slog.String("class", classOf(code, err)))
 }
 
@@ -90,4 +92,11 @@ func classOf(code int, err error) string {
 		return "interrupted"
 	}
 	return "data"
+}
+
+// sayWarnings prints warnings.
+func (c *session) sayWarnings(ws []join.Warning) {
+	for _, w := range ws {
+		c.log(slog.LevelWarn, warningMark, w.Text, slog.String("code", w.Code))
+	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -34,7 +36,7 @@ type logRun struct {
 	out    output.Destination // unset for plan and with --count
 	count  bool               // --count: there is no output
 	shard  dataset.Shard
-	layout *layoutFlags
+	layout *flags.Layout
 	keep   keyscan.Options // rows, columns and schema of the output
 
 	whole   bool       // each row of the output depends on the whole log
@@ -88,7 +90,7 @@ func (r *logRun) settings(ctx context.Context) ([]string, error) {
 	if err := r.pin(ctx, r.layout, &r.keep, r.out.Name); err != nil {
 		return nil, err
 	}
-	return r.layout.words(ctx, &r.keep, r.out)
+	return r.layout.Identity(ctx, &r.keep, r.out)
 }
 
 // load reads a filter file, which must not be the output.
@@ -104,15 +106,15 @@ func (r *logRun) load(ctx context.Context, name string, memory int64) (*filters.
 }
 
 // openIDs opens the files of an ID set.
-func (r *logRun) openIDs(cmd *cobra.Command, names []string, open source.Opening, text *idFlags) (err error) {
+func (r *logRun) openIDs(cmd *cobra.Command, names []string, open source.Opening, text *flags.IDs) (err error) {
 	if r.ids, err = r.open(cmd, names, open); err != nil {
 		return err
 	}
-	return text.apply(r.ids)
+	return text.Apply(r.ids)
 }
 
 // openLog opens the files of the log, and separates those without a key.
-func (r *logRun) openLog(cmd *cobra.Command, inputs *inputFlags, names []string, open source.Opening, keys []dataset.Match, anyKey bool) (err error) {
+func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []string, open source.Opening, keys []dataset.Match, anyKey bool) (err error) {
 	if err := r.spareList(r.out.Name, inputs); err != nil {
 		return err
 	}
@@ -228,7 +230,7 @@ func (r *logRun) fill(rep *scanReport, w dataset.Written) {
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
 	if n := len(w.Gone); n > 0 {
-		rep.Warnings = append(rep.Warnings, join.Warning{Code: warnInputsGone, Text: fmt.Sprintf("outputs without their input are kept: of %s, first %s (--prune removes them)", things(n, "input"), w.Gone[0])})
+		rep.Warnings = append(rep.Warnings, join.Warning{Code: warnInputsGone, Text: fmt.Sprintf("outputs without their input are kept: of %s, first %s (--prune removes them)", words.Things(n, "input"), w.Gone[0])})
 	}
 }
 
@@ -240,7 +242,7 @@ func (r *logRun) finish(report any, rowsOut int64, w dataset.Written) error {
 		r.say("%s: not finished: %s", r.out.Name, w.Unfinished)
 	}
 	if r.kept > 0 {
-		r.say("%s: the outputs of %s are up to date", r.out.Name, things(int64(r.kept), "other input"))
+		r.say("%s: the outputs of %s are up to date", r.out.Name, words.Things(int64(r.kept), "other input"))
 	}
 	if r.count && !r.json {
 		_, err := fmt.Fprintln(r.stdout, rowsOut)

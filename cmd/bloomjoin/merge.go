@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -44,24 +45,24 @@ func (c *cli) mergeCmd() *cobra.Command {
 		Example: `  bloomjoin merge -o users.bjf parts/
   bloomjoin merge --partial -o rack-3.bjf parts/rack-3-*.bjf
   bloomjoin merge --union --strict -o users-tuesday.bjf users-monday.bjf new-on-tuesday.bjf`,
-		Annotations: docs("commands.md#merge"),
-		Args:        anyInputs("FILTER"),
+		Annotations: flags.Docs("commands.md#merge"),
+		Args:        flags.SomeArguments("FILTER"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.merge(cmd, &o, args) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.BoolVar(&o.partial, "partial", false, "merge some partial filters into a larger partial filter")
 		f.BoolVar(&o.union, "union", false, "keep the keys of any finished filter")
 		f.BoolVar(&o.intersect, "intersect", false, "keep the keys that all finished filters have")
 		f.BoolVar(&o.difference, "difference", false, "keep the keys of the first finished filter that no other has (exact filters)")
 	})
-	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
 		c.addForce(f)
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
-	flagGroup(all, groupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, strictHelp) })
-	exclusive(cmd, "partial", "union", "intersect", "difference")
+	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
+	flags.Exclusive(cmd, "partial", "union", "intersect", "difference")
 	return cmd
 }
 
@@ -123,7 +124,7 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 		err = c.spare(o.out, names...)
 	}
 	if n := len(names); err == nil && o.difference && n < 2 {
-		err = usagef("--difference: want two filters or more, got %d", n)
+		err = flags.Usagef("--difference: want two filters or more, got %d", n)
 	}
 	return names, err
 }

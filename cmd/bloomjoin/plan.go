@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -37,19 +39,19 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 		Example: `  bloomjoin plan --ids users.parquet --on user_id logs/
   bloomjoin plan --ids airports.csv --on origin=iata --type inner flights/
   bloomjoin plan --ids users.parquet --on user_id --workers 200 --network 10Gbit/s logs/`,
-		Annotations: docs("plan.md"),
-		Args:        c.logs("LOGS", &o.inputs),
+		Annotations: flags.Docs("plan.md"),
+		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.plan(cmd, &o, args) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupInput, o.addInput)
-	flagGroup(all, groupKeys, o.addKeys)
-	flagGroup(all, groupJoin, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupInput, o.addInput)
+	flags.Group(all, flags.GroupKeys, o.addKeys)
+	flags.Group(all, flags.GroupJoin, func(f *pflag.FlagSet) {
 		o.addJoin(f)
-		f.Var(joined{&o.layout.columns}, "columns", columnsHelp)
-		o.layout.addInt96(f)
+		f.Var(flags.Joined{List: &o.layout.Columns}, "columns", columnsHelp)
+		o.layout.AddInt96(f)
 	})
-	flagGroup(all, groupPlan, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupPlan, func(f *pflag.FlagSet) {
 		f.StringVar(&o.network, "network", "10Gbit/s", "`SPEED` how fast a worker receives, as 10Gbit/s or 500MB/s")
 		f.StringVar(&o.scan, "scan-speed", "1GB/s", "`SPEED` how fast a worker joins what it received")
 		f.IntVar(&o.workers, "workers", 1, "`N` number of workers that each get the filter")
@@ -68,22 +70,22 @@ type planReport struct {
 func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
 	ctx, r := cmd.Context(), c.newRun("plan")
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := checkRate(cmd, o.fpr); err != nil {
+	if err := flags.CheckRate(cmd, o.fpr); err != nil {
 		return err
 	}
 	if o.workers < 1 {
-		return usagef("--workers %d: want 1 or more", o.workers)
+		return flags.Usagef("--workers %d: want 1 or more", o.workers)
 	}
 	if o.runs < 2 {
-		return usagef("--sample %d: want 2 or more", o.runs)
+		return flags.Usagef("--sample %d: want 2 or more", o.runs)
 	}
 	if slices.Contains(args, "-") {
-		return usagef("-: plan reads a sample of the log before the join reads all of it, and standard input can be read once (write the stream to a file first)")
+		return flags.Usagef("-: plan reads a sample of the log before the join reads all of it, and standard input can be read once (write the stream to a file first)")
 	}
 	if err := o.hasIDs(cmd, args); err != nil {
 		return err
 	}
-	o.out, o.layout.missingKey = "-", "error"
+	o.out, o.layout.MissingKey = "-", "error"
 	r.layout = &o.layout
 	opts, open, _, err := c.joinOptions(ctx, &o.joinFlags)
 	if err != nil {
@@ -92,16 +94,16 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	r.shard = opts.Shard
 	by := join.PlanOptions{Workers: o.workers, Runs: o.runs}
 	if by.Network, err = parseSpeed(o.network); err != nil {
-		return usagef("--network: %w", err)
+		return flags.Usagef("--network: %w", err)
 	}
 	if by.Scan, err = parseSpeed(o.scan); err != nil {
-		return usagef("--scan-speed: %w", err)
+		return flags.Usagef("--scan-speed: %w", err)
 	}
 	openLogs := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: open.Int96Nanos}}
-	if err := o.inputs.fill(&openLogs); err != nil {
+	if err := o.inputs.Fill(&openLogs); err != nil {
 		return err
 	}
-	if err := o.where.fill(&openLogs, &o.keys); err != nil {
+	if err := o.where.Fill(&openLogs, &o.keys); err != nil {
 		return err
 	}
 	if err := r.joinFiles(cmd, &o.joinFlags, &opts, open, openLogs, args); err != nil {
@@ -129,7 +131,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if c.shard != "" {
 		c.describe("shard %s of the log:", c.shard)
 	}
-	return printPlan(printable{c.stdout}, f)
+	return printPlan(words.Printable{Writer: c.stdout}, f)
 }
 
 // planned is a plan with the actual figures, in the JSON report of join.
@@ -170,14 +172,14 @@ func (c *cli) sayPlanned(p *planned) {
 	c.say("  planned as %s, since %s", p.Strategy, p.Why)
 	for _, s := range p.Strategies {
 		if s.Strategy == p.Actual.Strategy {
-			c.say("  %s expected to take %.2g s, and %s; it took %.2g s", s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), p.Actual.Seconds)
+			c.say("  %s expected to take %.2g s, and %s; it took %.2g s", s.Strategy, s.Seconds, words.Bytes(s.MemoryBytes), p.Actual.Seconds)
 		}
 	}
 	if p.Selectivity != nil {
 		c.say("  rows with an ID: %s expected, %s found", within(*p.Selectivity, share), share(p.Actual.Selectivity))
 	}
 	if p.JoinRows != nil && p.Actual.JoinRows != nil {
-		c.say("  pairs: %s expected, %s found", within(*p.JoinRows, whole), count(*p.Actual.JoinRows))
+		c.say("  pairs: %s expected, %s found", within(*p.JoinRows, whole), words.Count(*p.Actual.JoinRows))
 	}
 }
 
@@ -185,13 +187,13 @@ func (c *cli) sayPlanned(p *planned) {
 func parseSpeed(s string) (float64, error) {
 	bare, _ := strings.CutSuffix(s, "/s")
 	if bits, ok := strings.CutSuffix(bare, "bit"); ok {
-		n, err := parseSize(bits + "B")
+		n, err := flags.ParseSize(bits + "B")
 		if err != nil {
 			return 0, fmt.Errorf("speed %q: want one such as 10Gbit/s or 500MB/s", s)
 		}
 		return float64(n) / 8, nil
 	}
-	n, err := parseSize(bare)
+	n, err := flags.ParseSize(bare)
 	if err != nil {
 		return 0, fmt.Errorf("speed %q: want one such as 10Gbit/s or 500MB/s", s)
 	}
@@ -223,16 +225,16 @@ func layOut(out io.Writer, p *planFigures) error {
 		if f.Exact {
 			kind = "exact"
 		}
-		line("filter", "%s, %s", bytesOf(f.Bytes), kind)
+		line("filter", "%s, %s", words.Bytes(f.Bytes), kind)
 		if b := f.Best; b.Workers > 0 {
-			line("best --fpr", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), bytesOf(b.Bytes), things(b.Workers, "worker"), bytesOf(int64(b.Network)), bytesOf(int64(b.ScanSpeed)))
+			line("best --fpr", "%s (%s) for %s at %s/s each, joining %s/s", share(b.FPR), words.Bytes(b.Bytes), words.Things(b.Workers, "worker"), words.Bytes(int64(b.Network)), words.Bytes(int64(b.ScanSpeed)))
 		}
 	}
 	if s := p.Shuffled; s != nil {
-		line("into a shuffle", "%s of the log without a filter, %s with it", bytesOf(s.BytesWithout), bytesOf(s.Bytes))
+		line("into a shuffle", "%s of the log without a filter, %s with it", words.Bytes(s.BytesWithout), words.Bytes(s.Bytes))
 	}
 	if s := p.Skips; s != nil && s.Groups > 0 {
-		line("can be skipped", "%s of %s row groups, %s of %s pages of the key, by the range of the IDs", count(s.GroupsSkipped), count(s.Groups), count(s.PagesSkipped), count(s.Pages))
+		line("can be skipped", "%s of %s row groups, %s of %s pages of the key, by the range of the IDs", words.Count(s.GroupsSkipped), words.Count(s.Groups), words.Count(s.PagesSkipped), words.Count(s.Pages))
 	}
 	if e := p.BreakEven; e.Worth {
 		line("filtering", "worth it: it pays while fewer than %s of the rows have an ID", share(e.Selectivity))
@@ -249,7 +251,7 @@ func layOut(out io.Writer, p *planFigures) error {
 		if s.Strategy == p.Strategy {
 			mark = "*"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.3g\t%s\t%s\t%s\n", mark, s.Strategy, s.Seconds, bytesOf(s.MemoryBytes), bytesOf(s.SpilledBytes), s.Why)
+		fmt.Fprintf(w, "%s\t%s\t%.3g\t%s\t%s\t%s\n", mark, s.Strategy, s.Seconds, words.Bytes(s.MemoryBytes), words.Bytes(s.SpilledBytes), s.Why)
 	}
 	if len(p.Advice) > 0 {
 		fmt.Fprintln(w)
@@ -269,10 +271,10 @@ func printEstimates(line func(name, format string, args ...any), p *planFigures)
 	s := p.Sampled
 	rows, ids := "all rows", "all IDs"
 	if !s.LogAll {
-		rows = fmt.Sprintf("%s rows in %s", count(s.LogRows), things(s.LogRuns, "run"))
+		rows = fmt.Sprintf("%s rows in %s", words.Count(s.LogRows), words.Things(s.LogRuns, "run"))
 	}
 	if !s.IDsAll {
-		ids = fmt.Sprintf("%s of the IDs in %s", count(s.IDRows), things(s.IDRuns, "run"))
+		ids = fmt.Sprintf("%s of the IDs in %s", words.Count(s.IDRows), words.Things(s.IDRuns, "run"))
 	}
 	line("sample", "%s of the log, %s", rows, ids)
 	line("rows with an ID", "%s", within(*p.Selectivity, share))
@@ -285,9 +287,9 @@ func sideOf(s planSide) string {
 	if s.Rows.Value >= 0 {
 		out = within(s.Rows, whole) + " rows"
 	}
-	out += " in " + things(s.Files, "file")
+	out += " in " + words.Things(s.Files, "file")
 	if s.Bytes >= 0 {
-		out += fmt.Sprintf(", %s decompressed", bytesOf(s.Bytes))
+		out += fmt.Sprintf(", %s decompressed", words.Bytes(s.Bytes))
 	}
 	if s.Distinct != nil {
 		out += ", " + within(*s.Distinct, whole) + " keys"
@@ -304,15 +306,7 @@ func within(e estimate, render func(float64) string) string {
 	return fmt.Sprintf("about %s (%s to %s)", value, low, high)
 }
 
-func whole(v float64) string { return count(int64(math.Round(v))) }
+func whole(v float64) string { return words.Count(int64(math.Round(v))) }
 
 // share returns a fraction in percent.
 func share(v float64) string { return strconv.FormatFloat(100*v, 'g', 3, 64) + " %" }
-
-// things returns a number with its noun.
-func things[T int | int64](n T, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return count(int64(n)) + " " + thing
-}

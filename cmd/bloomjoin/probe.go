@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -21,7 +23,7 @@ import (
 type probeFlags struct {
 	filter, key, normalize, format string
 	mask                           bool
-	keys                           keyFlags
+	keys                           flags.Keys
 }
 
 // Values of --format of probe.
@@ -41,26 +43,26 @@ before the next one is read, so that a program can ask a process that keeps runn
 		Example: `  producer | bloomjoin probe --filter users.bjf | consumer
   tail -f events.ndjson | bloomjoin probe --filter users.bjf --key user.id
   producer | bloomjoin probe --filter users.bjf --key user_id::int64 --mask --json | consumer`,
-		Annotations: docs("stdin.md#ask-a-filter"),
+		Annotations: flags.Docs("stdin.md#ask-a-filter"),
 		Args:        fromStdin,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return c.probe(cmd.Context(), &o) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
 		f.StringVar(&o.format, "format", "", "`FORMAT` of standard input and output: arrow (a stream) or ndjson (default: by the first bytes)")
 	})
-	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the rows; COL::TYPE casts (default: the names in the filter)")
-		f.StringVar(&o.normalize, "normalize", "", normalizeHelp+", as the filter was built")
-		o.keys.add(f)
+		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp+", as the filter was built")
+		o.keys.Add(f)
 	})
-	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.BoolVar(&o.mask, "mask", false, "write whether each row passes, instead of the rows: a column may_match, or true and false")
 	})
 	of := c.common()
-	of["format"] = words(probeArrow, probeNDJSON)
-	complete(cmd, of)
+	of["format"] = flags.Choices(probeArrow, probeNDJSON)
+	flags.Complete(cmd, of)
 	return cmd
 }
 
@@ -69,30 +71,30 @@ func fromStdin(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("%s reads standard input, and takes no arguments, got %s (give it as <%s)", cmd.CommandPath(), args[0], args[0])
+	return flags.Usagef("%s reads standard input, and takes no arguments, got %s (give it as <%s)", cmd.CommandPath(), args[0], args[0])
 }
 
 // check checks the flags before anything is opened.
 func (o *probeFlags) check() error {
 	if o.filter == "" {
-		return usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
+		return flags.Usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
 	if o.format != "" {
-		if err := oneOf("format", o.format, probeArrow, probeNDJSON); err != nil {
+		if err := flags.OneOf("format", o.format, probeArrow, probeNDJSON); err != nil {
 			return err
 		}
 	}
 	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return usagef("--normalize %w", err)
+		return flags.Usagef("--normalize %w", err)
 	}
 	var columns []keys.Column
 	if o.key != "" {
 		var err error
 		if columns, err = keys.ParseColumns(o.key); err != nil {
-			return usagef("--key: %w", err)
+			return flags.Usagef("--key: %w", err)
 		}
 	}
-	return o.keys.check(columns)
+	return o.keys.Check(columns)
 }
 
 // probeReport is the JSON report of probe.
@@ -124,7 +126,7 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 		return err
 	}
 	if format == probeArrow && c.shown {
-		return usagef("standard output is a terminal, and the answer is an Arrow stream, which is not text: pipe it into a program, or send it to a file")
+		return flags.Usagef("standard output is a terminal, and the answer is an Arrow stream, which is not text: pipe it into a program, or send it to a file")
 	}
 	add, end := c.progress("probing", nil)
 	defer end()
@@ -143,7 +145,7 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 	}
 	rep := probeReport{RowsIn: p.rowsIn, RowsOut: p.rowsOut, KeysNull: p.keysNull}
 	rep.head = c.newHead("probe", start)
-	c.say("%s of %s rows may match (%s), in %.2f s", count(rep.RowsOut), count(rep.RowsIn), percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
+	c.say("%s of %s rows may match (%s), in %.2f s", words.Count(rep.RowsOut), words.Count(rep.RowsIn), words.Percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
 	return c.report(rep, "-")
 }
 
@@ -229,7 +231,7 @@ func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
 
 // prepare finds the key columns, and checks the rules of the filter as a scan does.
 func (p *prober) prepare(o *probeFlags) (err error) {
-	m := dataset.Match{Filter: (*codec.Filter)(p.filter), Key: o.key, IgnoreCase: o.keys.ignoreCase, NullMisfits: o.keys.nullMisfits()}
+	m := dataset.Match{Filter: (*codec.Filter)(p.filter), Key: o.key, IgnoreCase: o.keys.IgnoreCase, NullMisfits: o.keys.NullMisfits()}
 	if _, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, Normalize: o.normalize}}); err != nil {
 		return err
 	}
@@ -247,7 +249,7 @@ func (p *prober) prepare(o *probeFlags) (err error) {
 		}
 	}
 	p.options, err = p.filter.KeyOptions()
-	p.options.IgnoreCase, p.options.NullMisfits = o.keys.ignoreCase, o.keys.nullMisfits()
+	p.options.IgnoreCase, p.options.NullMisfits = o.keys.IgnoreCase, o.keys.NullMisfits()
 	return err
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/bloomjoin/bloomjoin/fault"
 )
 
 const flights = "../../testdata/flights"
@@ -215,70 +212,6 @@ func TestFullStandardOutput(t *testing.T) {
 		var exit *exec.ExitError
 		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitTryAgain {
 			t.Errorf("%s: %v, want exit code 75", args[0], err)
-		}
-	}
-}
-
-type timeout struct{}
-
-func (timeout) Error() string   { return "i/o timeout" }
-func (timeout) Timeout() bool   { return true }
-func (timeout) Temporary() bool { return true }
-
-func TestExitCode(t *testing.T) {
-	ended, cancel := context.WithCancelCause(t.Context())
-	cancel(signalError{syscall.SIGTERM})
-	hungUp, hangUp := context.WithCancelCause(t.Context())
-	hangUp(signalError{syscall.SIGHUP})
-	wrap := func(err error) error {
-		return fmt.Errorf("out.parquet: %w", errors.Join(&fs.PathError{Op: "write", Path: "x", Err: err}, errors.New("and then")))
-	}
-	for _, c := range []struct {
-		ctx  context.Context
-		err  error
-		want int
-	}{
-		{t.Context(), usagef("no"), exitUsage},
-		{t.Context(), fmt.Errorf("x: %w", usagef("no")), exitUsage},
-		{t.Context(), errors.New("bad data"), exitFailed},
-		{t.Context(), fault.ErrCorrupt, exitFailed},
-		{t.Context(), wrap(syscall.ENOSPC), exitTryAgain},
-		{t.Context(), wrap(syscall.EDQUOT), exitTryAgain},
-		{t.Context(), wrap(syscall.EIO), exitTryAgain},
-		{t.Context(), wrap(syscall.EMFILE), exitTryAgain},
-		{t.Context(), &net.OpError{Op: "read", Err: timeout{}}, exitTryAgain},
-		{t.Context(), wrap(syscall.ECONNRESET), exitTryAgain},
-		{t.Context(), wrap(syscall.EACCES), exitFailed},
-		{t.Context(), wrap(syscall.ENOENT), exitFailed},
-		{t.Context(), wrap(syscall.EFBIG), exitFailed},
-		{t.Context(), wrap(syscall.EROFS), exitFailed},
-		{ended, errors.New("whatever came of it"), 143},
-		{ended, wrap(syscall.ENOSPC), 143},
-		{hungUp, wrap(syscall.ENOSPC), 129},
-		{ended, usagef("no"), exitUsage},
-	} {
-		if got := exitCode(c.ctx, c.err); got != c.want {
-			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
-		}
-	}
-}
-
-func TestInternalErrorIsAnError(t *testing.T) {
-	err := guarded(func() error { panic("a mistake") })
-	if err == nil || !strings.Contains(err.Error(), "internal error: a mistake") {
-		t.Error(err)
-	}
-}
-
-func TestParseSize(t *testing.T) {
-	for s, want := range map[string]uint64{"64MiB": 64 << 20, "3GiB": 3 << 30, "100MB": 100e6, "1KiB": 1024, "32": 32, "1.5GiB": 3 << 29} {
-		if got, err := parseSize(s); err != nil || got != want {
-			t.Errorf("%s: %d, %v; want %d", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "0", "-1", "MiB", "1XB", "1e3", "99999999999GiB", "9EiB9", "NaN"} {
-		if got, err := parseSize(s); err == nil {
-			t.Errorf("%q: %d, want an error", s, got)
 		}
 	}
 }

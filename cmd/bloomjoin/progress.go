@@ -190,14 +190,14 @@ func (p *phases) line() (what, progress string) {
 // programs see how far a short run came. The caller calls add with the number of rows
 // of each batch, from any goroutine, and end at least once. add is nil if nothing
 // is to be shown.
-func (c *cli) progress(what string, pieces []source.Piece) (add func(int64), end func()) {
+func (c *session) progress(what string, pieces []source.Piece) (add func(int64), end func()) {
 	adds, end := c.progressIn(newMeter(what, pieces))
 	return adds[0], end
 }
 
 // progressIn is progress over several phases, in the order in which they usually come. It
 // returns one function for each.
-func (c *cli) progressIn(of ...*meter) (adds []func(int64), end func()) {
+func (c *session) progressIn(of ...*meter) (adds []func(int64), end func()) {
 	adds = make([]func(int64), len(of))
 	if c.quiet || c.progressMode == "none" {
 		return adds, func() {}

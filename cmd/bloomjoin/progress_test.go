@@ -2,30 +2,25 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Without a terminal, progress is reported in lines: with the share and the rate if the
 // number of rows is known.
 func TestProgressLines(t *testing.T) {
-	dir := t.TempDir()
-	n := int64(-1)
-	log := putInts(t, filepath.Join(dir, "log.parquet"), func() (int64, bool) {
-		n++
-		return n, n < 1000
-	})
+	log := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 1000, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: make([]int64, 1000)}))
 	files, err := source.Open(t.Context(), []string{log}, source.Opening{OpenOptions: source.OpenOptions{}})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +32,7 @@ func TestProgressLines(t *testing.T) {
 		shown bool
 	}{{"auto", false, true}, {"lines", false, true}, {"none", false, false}, {"auto", true, false}, {"lines", true, false}} {
 		r, w := io.Pipe()
-		out := &cli{stderr: w, terminal: w, progressMode: c.mode, quiet: c.quiet, progressEvery: time.Millisecond}
+		out := &session{stderr: w, terminal: w, progressMode: c.mode, quiet: c.quiet, progressEvery: time.Millisecond}
 		add, end := out.progress("joining", source.Split(files, dataset.Shard{}))
 		if (add != nil) != c.shown {
 			t.Fatalf("%+v: shown: %v", c, add != nil)
@@ -62,43 +57,6 @@ func TestProgressLines(t *testing.T) {
 		if !regexp.MustCompile(`^joining: 25 % \(250 of 1,000 rows\), [0-9,]+ rows/s\n$`).MatchString(line) {
 			t.Errorf("%+v: %q", c, line)
 		}
-	}
-}
-
-// TestProgressOfARun: lines are printed while a command works, and none after it.
-func TestProgressOfARun(t *testing.T) {
-	dir := t.TempDir()
-	n, rows := int64(-1), int64(1_500_000)
-	if cases.Race { // which takes longer
-		rows /= 5
-	}
-	log := putInts(t, filepath.Join(dir, "log.parquet"), func() (int64, bool) {
-		n++
-		return n, n < rows
-	})
-	var out, said bytes.Buffer
-	if code := run([]string{"join", "--ids", log, "--on", "k", "--strategy", "lookup", "--progress-interval", "10ms", "-o", filepath.Join(dir, "out.parquet"), log}, strings.NewReader(""), &out, &said); code != exitDone {
-		t.Fatalf("exit code %d: %s", code, &said)
-	}
-	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
-	progress, last, phases, seen := 0, 0, []string{"reading IDs: ", "joining: "}, [2]bool{}
-	for i, l := range lines {
-		phase := slices.IndexFunc(phases, func(p string) bool { return strings.HasPrefix(l, p) })
-		if phase < 0 {
-			continue
-		}
-		if i != progress {
-			t.Errorf("progress after %q", lines[i-1])
-		}
-		progress++
-		seen[phase] = true
-		if phase < last {
-			t.Errorf("%q after %q", l, lines[i-1])
-		}
-		last = phase
-	}
-	if seen[0] != true || seen[1] != true {
-		t.Errorf("phases %v in %q", seen, lines)
 	}
 }
 

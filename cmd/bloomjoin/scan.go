@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/text"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
@@ -28,11 +27,11 @@ type scanFlags struct {
 	filter, key, normalize, shard, format, out string
 	match, noMatch                             []string
 	all, any, count                            bool
-	keys                                       keyFlags
-	layout                                     layoutFlags
-	inputs                                     inputFlags
-	where                                      whereFlag
-	dir                                        dirFlags
+	keys                                       flags.Keys
+	layout                                     flags.Layout
+	inputs                                     flags.Inputs
+	where                                      flags.Where
+	dir                                        flags.Directory
 }
 
 func (c *cli) scanCmd() *cobra.Command {
@@ -46,59 +45,43 @@ use bloomjoin join.`,
 		Example: `  bloomjoin scan --filter users.bjf -o candidates.parquet logs/
   bloomjoin scan --filter users.bjf --key user.id --shard 3/16 -o out/ logs/
   bloomjoin scan --filter users.bjf --columns user_id,url -o - logs/ | consumer`,
-		Annotations: docs("commands.md#scan"),
-		Args:        c.logs("LOGS", &o.inputs),
+		Annotations: flags.Docs("commands.md#scan"),
+		Args:        o.inputs.Arguments("LOGS"),
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.scan(cmd, &o, args) },
 	}
 	all := cmd.Flags()
-	flagGroup(all, groupInput, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
 		f.StringVar(&o.filter, "filter", "", "`FILE` the filter to apply")
-		o.inputs.addFrom(f)
-		o.inputs.add(f)
-		o.inputs.addLog(f)
-		o.where.add(f)
-		f.StringVar(&o.shard, "shard", "", shardHelp)
+		o.inputs.AddFrom(f)
+		o.inputs.Add(f)
+		o.inputs.AddLog(f)
+		o.where.Add(f)
+		f.StringVar(&o.shard, "shard", "", flags.ShardHelp)
 	})
-	flagGroup(all, groupKeys, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupKeys, func(f *pflag.FlagSet) {
 		f.StringVar(&o.key, "key", "", "`COLUMNS` key columns of the log; COL::TYPE casts (default: the names in the filter)")
-		f.StringVar(&o.normalize, "normalize", "", normalizeHelp+", as the filter was built")
-		o.keys.add(f)
-		o.layout.addMissingKey(f)
+		f.StringVar(&o.normalize, "normalize", "", flags.NormalizeHelp+", as the filter was built")
+		o.keys.Add(f)
+		o.layout.AddMissingKey(f)
 	})
-	flagGroup(all, groupFilter, func(f *pflag.FlagSet) {
+	flags.Group(all, flags.GroupFilter, func(f *pflag.FlagSet) {
 		f.StringArrayVar(&o.match, "match", nil, "`COL=FILTER` a further filter and its columns; may be repeated")
 		f.BoolVar(&o.all, "all", false, "keep rows that all filters let through (the default)")
 		f.BoolVar(&o.any, "any", false, "keep rows that any filter lets through")
 		f.StringArrayVar(&o.noMatch, "no-match", nil, "`COL=FILTER` drop the members of an exact filter; may be repeated")
 	})
-	flagGroup(all, groupOutput, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "output", "o", "", outputHelp)
+	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 		f.BoolVar(&o.count, "count", false, "count the rows, and write nothing")
 		c.addForce(f)
-		o.layout.add(f)
-		o.inputs.addOutput(f)
-		f.StringVar(&o.format, "format", "", formatHelp)
-		o.dir.add(f)
+		o.layout.Add(f)
+		o.inputs.AddOutput(f)
+		f.StringVar(&o.format, "format", "", flags.FormatHelp)
+		o.dir.Add(f)
 	})
-	exclusive(cmd, "all", "any")
+	flags.Exclusive(cmd, "all", "any")
 	c.completeScan(cmd, &o)
 	return cmd
-}
-
-// Descriptions of flags that scan and join have.
-const (
-	outputHelp = "`OUT` file.parquet or .arrow; directory/ for a file per input; - for an Arrow stream"
-	formatHelp = "`FORMAT` format of the output: parquet or arrow (default: by the name)"
-)
-
-// checkCount returns an error if --count is combined with flags for an output.
-func checkCount(cmd *cobra.Command, count bool) error {
-	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir", "target-file-size", "empty"} {
-		if count && cmd.Flags().Changed(name) {
-			return usagef("--count writes nothing (remove --%s)", name)
-		}
-	}
-	return nil
 }
 
 // matchFlag is a filter file and the columns that it is applied to.
@@ -115,131 +98,64 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 		if o.key != "" {
 			columns, err := keys.ParseColumns(o.key)
 			if err != nil {
-				return nil, usagef("--key: %w", err)
+				return nil, flags.Usagef("--key: %w", err)
 			}
 			all = append(all, columns...)
 		}
 		out = append(out, matchFlag{columns: o.key, file: o.filter})
 	} else if o.key != "" {
-		return nil, usagef("--key %s: it names the columns for --filter, which is not given (with --match and --no-match, write COL=FILTER)", o.key)
+		return nil, flags.Usagef("--key %s: it names the columns for --filter, which is not given (with --match and --no-match, write COL=FILTER)", o.key)
 	}
 	for i, list := range [][]string{o.match, o.noMatch} {
 		name := []string{"--match", "--no-match"}[i]
 		for _, m := range list {
-			cols, file, ok := splitColumn(m)
+			cols, file, ok := flags.SplitColumn(m)
 			if !ok {
-				return nil, usagef("%s %s: want COL=FILTER, as %s user_id=users.bjf", name, m, name)
+				return nil, flags.Usagef("%s %s: want COL=FILTER, as %s user_id=users.bjf", name, m, name)
 			}
 			columns, err := keys.ParseColumns(cols)
 			if err != nil {
-				return nil, usagef("%s: %w", name, err)
+				return nil, flags.Usagef("%s: %w", name, err)
 			}
 			all = append(all, columns...)
 			out = append(out, matchFlag{cols, file, i == 1})
 		}
 	}
 	if len(out) == 0 {
-		return nil, usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
+		return nil, flags.Usagef("--filter FILE is required: name the filter to apply, which bloomjoin build makes")
 	}
-	return out, o.keys.check(all)
+	return out, o.keys.Check(all)
 }
 
 // outputOf checks -o and --format.
 func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destination, error) {
-	o := output.Destination{Output: output.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.inFlight() / outputsPages}}
+	o := output.Destination{Output: output.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.outputMemory()}}
 	if format != "" {
-		if err := oneOf("format", format, "parquet", "arrow"); err != nil {
+		if err := flags.OneOf("format", format, "parquet", "arrow"); err != nil {
 			return o, err
 		}
 	}
 	o.Format = dataset.Format(format)
 	switch {
 	case out == "":
-		return o, usagef("-o OUT is required: a file, a directory/, or - for standard output")
+		return o, flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output")
 	case out == "-" && format == "parquet":
-		return o, usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
+		return o, flags.Usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
 	case out == "-" && c.shown:
-		return o, usagef("-o -: standard output is a terminal, and rows are written to it as an Arrow stream, which is not text: name a file, or pipe it into a program")
-	case readOnly(out) != nil:
-		return o, readOnly(out)
+		return o, flags.Usagef("-o -: standard output is a terminal, and rows are written to it as an Arrow stream, which is not text: name a file, or pipe it into a program")
+	case flags.CheckWritable(out) != nil:
+		return o, flags.CheckWritable(out)
 	case out == "-" || o.IsDir(ctx):
 		return o, nil
-	case namedAs(out) != "" && namedAs(out) != formatNames[dataset.Format(formatWord(o))]:
-		return o, usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet or .arrow", out, namedAs(out), formatNames[dataset.Format(formatWord(o))])
+	case flags.NamedAs(out) != "" && flags.NamedAs(out) != flags.FormatNames[dataset.Format(flags.FormatWord(o))]:
+		return o, flags.Usagef("-o %s: its name says %s, and rows are written as %s: name the file .parquet or .arrow", out, flags.NamedAs(out), flags.FormatNames[dataset.Format(flags.FormatWord(o))])
 	case format == "" && !strings.Contains(filepath.Base(out), "."):
-		if err := regularOutput(out); err != nil {
+		if err := flags.RegularOutput(out); err != nil {
 			return o, err
 		}
-		return o, usagef("-o %s: want a file as %s.parquet or %s.arrow, or a directory as %s/ (or say --format)", out, out, out, out)
+		return o, flags.Usagef("-o %s: want a file as %s.parquet or %s.arrow, or a directory as %s/ (or say --format)", out, out, out, out)
 	}
-	return o, regularOutput(out)
-}
-
-// regularOutput returns an error if the output is a device or a pipe. Outputs are
-// written under a temporary name and renamed when complete.
-func regularOutput(out string) error {
-	if address.IsURL(out) {
-		return nil
-	}
-	info, err := os.Stat(out)
-	if err != nil || info.Mode().IsRegular() || info.IsDir() {
-		return nil // reported when it is written
-	}
-	return usagef("-o %s: want a regular file, got a device or pipe (scan and join write an Arrow stream to standard output with -o -, and nothing with --count)", out)
-}
-
-// formatNames are the formats of rows as messages name them.
-var formatNames = map[dataset.Format]string{dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow"}
-
-// namedAs returns the format that a name says, "" if it says none.
-func namedAs(name string) string {
-	name = strings.ToLower(address.WithoutQuery(name))
-	if _, ok := text.FormatOf(name); ok {
-		return "text"
-	}
-	says := map[string]string{
-		".parquet": "Parquet", ".parq": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".arrows": "Arrow",
-		".bjf": "a filter", ".json": "text", ".orc": "ORC", ".avro": "Avro",
-		".gz": "a compressed file", ".zst": "a compressed file", ".bz2": "a compressed file", ".xz": "a compressed file", ".lz4": "a compressed file", ".zip": "an archive",
-	}
-	return says[filepath.Ext(name)]
-}
-
-// formatWord returns the output's format for the digest of a run. It does not depend on
-// whether the format comes from --format or from the name.
-func formatWord(o output.Destination) string {
-	if o.Format != "" {
-		return string(o.Format)
-	}
-	switch strings.ToLower(filepath.Ext(o.Name)) {
-	case ".arrow", ".feather", ".ipc":
-		return string(dataset.ArrowFile)
-	case ".arrows":
-		return string(dataset.ArrowStream)
-	}
-	return string(dataset.Parquet)
-}
-
-// columnNames parses --columns.
-func columnNames(s string) ([]string, error) {
-	if s == "" {
-		return nil, nil
-	}
-	paths, err := keys.ParsePaths(s)
-	if err != nil {
-		return nil, usagef("--columns: %w", err)
-	}
-	var names []string
-	for _, p := range paths {
-		if len(p) > 1 {
-			return nil, usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
-		}
-		if slices.Contains(names, p[0]) {
-			return nil, usagef("--columns: %s is named twice (name it once)", p[0])
-		}
-		names = append(names, p[0])
-	}
-	return names, nil
+	return o, flags.RegularOutput(out)
 }
 
 // scanReport is the JSON report of scan, and a part of join's.
@@ -270,7 +186,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	ctx, r := cmd.Context(), c.newRun("scan")
 	defer func() { err = errors.Join(err, r.close()) }()
 	if o.filter == "" && len(o.match)+len(o.noMatch) == 0 && len(args) > 1 {
-		return usagef("--filter FILE is required: %s", rightForm(cmd, "filter", args, "LOGS"))
+		return flags.Usagef("--filter FILE is required: %s", flags.RightForm(cmd, "filter", args, "LOGS"))
 	}
 	matches, err := o.matches()
 	if err != nil {
@@ -285,11 +201,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	open.IgnoreCase = o.keys.ignoreCase
+	open.IgnoreCase = o.keys.IgnoreCase
 	if err := r.openLog(cmd, &o.inputs, args, open, r.keep.Match, r.keep.Any); err != nil {
 		return err
 	}
-	if err := o.inputs.checkHive(r.all...); err != nil {
+	if err := o.inputs.CheckHive(r.all...); err != nil {
 		return err
 	}
 	scanner, err := keyscan.New(r.keep, r.files...)
@@ -313,7 +229,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 		return err
 	}
 	rep := r.scanReport(scanner, written)
-	rep.RowsWhere, rep.FilesExcluded = o.where.figure(scanner.Stats.RowsWhere.Load()), o.where.figure(o.where.excluded)
+	rep.RowsWhere, rep.FilesExcluded = o.where.Figure(scanner.Stats.RowsWhere.Load()), o.where.Figure(o.where.Excluded)
 	c.sayScan(o, rep)
 	return r.finish(rep, rep.RowsOut, written)
 }
@@ -322,34 +238,34 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 // opened.
 func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
 	r.layout, r.count = &o.layout, o.count
-	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.ignoreCase, Threads: r.threads}}
+	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.threads}}
 	if _, err := keys.ParseRule(o.normalize); err != nil {
-		return open, usagef("--normalize %w", err)
+		return open, flags.Usagef("--normalize %w", err)
 	}
 	if r.shard, err = r.shardOf(o.shard); err != nil {
 		return open, err
 	}
-	if err := checkCount(cmd, o.count); err != nil {
+	if err := flags.CheckCount(cmd, o.count); err != nil {
 		return open, err
 	}
 	if !o.count {
 		if r.out, err = r.outputOf(cmd.Context(), o.out, o.format); err != nil {
 			return open, err
 		}
-		if err := o.dir.fill(cmd.Context(), &r.out); err != nil {
+		if err := o.dir.Fill(cmd.Context(), &r.out); err != nil {
 			return open, err
 		}
 	}
-	if open.Int96Nanos, err = o.layout.int96Nanos(); err != nil {
+	if open.Int96Nanos, err = o.layout.Int96Nanos(); err != nil {
 		return open, err
 	}
-	if r.keep.Columns, err = columnNames(o.layout.columns); err != nil {
+	if r.keep.Columns, err = flags.ColumnNames(o.layout.Columns); err != nil {
 		return open, err
 	}
-	if err := o.layout.check(&r.keep, &r.out); err != nil {
+	if err := o.layout.Check(&r.keep, &r.out); err != nil {
 		return open, err
 	}
-	if err := o.where.fill(&open, &o.keys); err != nil {
+	if err := o.where.Fill(&open, &o.keys); err != nil {
 		return open, err
 	}
 	return open, r.logFrom(cmd.Context(), &open, &o.inputs, args, r.shard, r.out)
@@ -361,7 +277,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 	if err != nil {
 		return nil, err
 	}
-	options := append([]string{"scan", fmt.Sprint(o.any)}, slices.Concat(layout, o.keys.words(), o.where.words())...)
+	options := append([]string{"scan", fmt.Sprint(o.any)}, slices.Concat(layout, o.keys.Identity(), o.where.Identity())...)
 	budget, err := r.budget()
 	if err != nil {
 		return nil, err
@@ -386,7 +302,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 		h.Sum(r.out.Filter[:0])
 	}
 	r.asked, r.predicted = r.filters[0].Facts().FPRAsked, r.filters[0].FPR()
-	o.keys.match(r.keep.Match)
+	o.keys.Match(r.keep.Match)
 	return options, nil
 }
 
@@ -400,7 +316,7 @@ func (r *logRun) write(ctx context.Context, s *keyscan.Scanner) (written dataset
 		}
 		return written, r.closeFilters()
 	case len(r.files) == 0:
-		return r.writeEmpty(ctx, r.out, r.keep, r.layout.schemaFrom)
+		return r.writeEmpty(ctx, r.out, r.keep, r.layout.SchemaFrom)
 	}
 	scan := func(w *output.ScanWriter) error {
 		if err := w.Scan(ctx, s, nil, r.pieces()); err != nil {
@@ -446,6 +362,6 @@ func (c *cli) sayScan(o *scanFlags, r scanReport) {
 		to = " into " + o.out
 	}
 	c.say("%s of %s rows are candidates (%s)%s: %s read, %s written, in %.2f s",
-		count(r.RowsOut), count(r.RowsIn), percent(r.RowsOut, r.RowsIn), to, bytesOf(r.BytesRead), bytesOf(r.BytesWritten), r.Seconds)
+		words.Count(r.RowsOut), words.Count(r.RowsIn), words.Percent(r.RowsOut, r.RowsIn), to, words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
 	c.sayWarnings(r.Warnings)
 }

@@ -11,11 +11,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -115,7 +115,7 @@ func (b bucket) tree(dir string) map[string]string {
 // run runs a command line over the bucket.
 func (b bucket) run(args ...string) (stdout, stderr string, code int) {
 	var out, said bytes.Buffer
-	c := &cli{stored: b.store}
+	c := &cli{session: session{stored: b.store}}
 	code = c.run(args, strings.NewReader(""), &out, &said)
 	return out.String(), said.String(), code
 }
@@ -262,100 +262,6 @@ func TestURLsAndFiles(t *testing.T) {
 	}
 }
 
-// Settings of the store are checked before anything is opened.
-func TestStoreOptions(t *testing.T) {
-	for setting, want := range map[string]string{
-		"regon=x":          "unknown setting regon (did you mean region?)",
-		"colour=x":         "unknown setting colour: want one of region, endpoint,",
-		"region":           "want NAME=VALUE, as region=eu-central-1",
-		"region=":          "want a value, as region=eu-central-1",
-		"anonymous=maybe":  "want true or false, as anonymous=true",
-		"requests=0":       "want a whole number from 1 to 10000, as requests=64",
-		"retries=-1":       "want a whole number from 0 to 10000, as retries=12",
-		"endpoint=http://": "",
-
-		"credentials-url=127.0.0.1:80":             "want a URL, as credentials-url=http://127.0.0.1:8080/",
-		"credentials-url=http://user:pass@[::1]/":  "want a URL",
-		"credentials-url=http://example.com/":      "want https, or http on this machine",
-		"credentials-url=http://127.example.com/":  "want https, or http on this machine",
-		"credentials-url=ftp://127.0.0.1/":         "want https, or http on this machine",
-		"credentials-url=https://example.com/a?b=": "",
-		"credentials-url=http://localhost:80":      "",
-		"credentials-url=http://[::1]:80/":         "",
-	} {
-		c := &cli{storeSettings: []string{setting}}
-		if err := c.checkStore(); want != "" && (err == nil || !strings.Contains(err.Error(), want)) || want == "" && err != nil {
-			t.Errorf("%s: %v, want %q", setting, err, want)
-		}
-	}
-	c := &cli{storeSettings: []string{
-		"region=r", "endpoint=http://e?a=b", "profile=p", "credentials-url=http://127.0.0.1:1/", "path-style=true", "requester-pays=1",
-		"sse=aws:kms", "kms-key=k", "requests=7", "retries=0",
-	}, memory: "1GiB"}
-	if err := c.checkStore(); err != nil {
-		t.Fatal(err)
-	}
-	want := cloud.Options{
-		Region: "r", Endpoint: "http://e?a=b", Profile: "p", PathStyle: true, RequesterPays: true,
-		SSE: "aws:kms", KMSKey: "k", Requests: 7, Retries: -1, Memory: fetched(c.allInFlight()),
-	}
-	got := c.storeOptions
-	if got.Credentials == nil {
-		t.Error("credentials-url is not set")
-	}
-	got.Credentials = nil                                                             // functions cannot be compared
-	if !reflect.DeepEqual(got, want) || len(c.storeSettings) != len(storeFlags())-1 { // without anonymous
-		t.Errorf("options %+v, want %+v", got, want)
-	}
-	both := &cli{storeSettings: []string{"anonymous=true", "credentials-url=http://127.0.0.1:1/"}}
-	if err := both.checkStore(); err == nil || !strings.Contains(err.Error(), "exclude each other") {
-		t.Error(err)
-	}
-	twice := &cli{storeSettings: []string{"region=a", "region=b"}}
-	if err := twice.checkStore(); err == nil || !strings.Contains(err.Error(), "set twice") {
-		t.Error(err)
-	}
-}
-
-// Bytes that are fetched ahead count toward --memory.
-func TestMemoryOfStore(t *testing.T) {
-	for _, memory := range []string{"64MiB", "256MiB", "1GiB", "64GiB"} {
-		local, remote := &cli{memory: memory}, &cli{memory: memory, remote: true}
-		all := local.inFlight()
-		ahead, rest := fetched(all), remote.inFlight()
-		if ahead < leastFetched || ahead > mostFetched || rest < all/4 || ahead+rest > max(all, leastFetched+all/4) {
-			t.Errorf("%s: of %d, %d are for fetching and %d for pages", memory, all, ahead, rest)
-		}
-	}
-}
-
-// Nothing that is printed or written has the credentials of a URL.
-func TestRedactedReports(t *testing.T) {
-	const name = "https://user:pass@host/a.parquet?X-Amz-Credential=AKIA&X-Amz-Signature=abc"
-	var out, said bytes.Buffer
-	c := &cli{json: true, stdout: &out, stderr: printable{&said}}
-	report := scanReport{Path: []pathOf{{File: name, Reason: "from " + name}}, RowsOut: 3}
-	if err := c.report(report, ""); err != nil {
-		t.Fatal(err)
-	}
-	c.say("%s", name)
-	c.warn("%s: bad", name)
-	for _, text := range []string{out.String(), said.String()} {
-		for _, word := range []string{"pass", "AKIA", "abc"} {
-			if strings.Contains(text, word) {
-				t.Errorf("%s is in %s", word, text)
-			}
-		}
-		if !strings.Contains(text, "host/a.parquet") {
-			t.Errorf("no file in %s", text)
-		}
-	}
-	var back scanReport
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.RowsOut != 3 || len(back.Path) != 1 {
-		t.Errorf("%s: %v", &out, err)
-	}
-}
-
 // Reports and summaries count requests, and errors have the exit codes that batch
 // systems act on.
 func TestS3Reports(t *testing.T) {
@@ -380,7 +286,7 @@ func TestS3Reports(t *testing.T) {
 	if s == nil || s.Requests.Total() != int64(len(seen)) || s.Requests.List == 0 || s.Requests.Get == 0 || s.BytesRead == 0 || s.Retries != 0 {
 		t.Errorf("reported %+v, want %d requests", s, len(seen))
 	}
-	if !strings.Contains(said, "\nstorage: "+things(s.Requests.Total(), "request")+" (") {
+	if !strings.Contains(said, "\nstorage: "+words.Things(s.Requests.Total(), "request")+" (") {
 		t.Errorf("no line about requests: %s", said)
 	}
 	for _, verb := range [][]string{

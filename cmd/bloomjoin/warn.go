@@ -2,38 +2,16 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"math"
-	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // warnInputsGone is the code of a warning about outputs that have no input any more.
 const warnInputsGone = "inputs-gone"
-
-// noteInput warns of what is remarkable about the names of inputs, except while a shell
-// completes a command.
-func (c *cli) noteInput(t fault.Text) {
-	if strings.HasPrefix(c.verb, cobra.ShellCompRequestCmd) {
-		return
-	}
-	text := t.Word(asFlag)
-	c.notes = append(c.notes, text)
-	c.warn("%s", text)
-}
-
-// sayWarnings prints warnings.
-func (c *cli) sayWarnings(ws []join.Warning) {
-	for _, w := range ws {
-		c.log(slog.LevelWarn, warningMark, w.Text, slog.String("code", w.Code))
-	}
-}
 
 // damaged returns warnings about damage in files that did not affect the result.
 func damaged(files []*source.File) (ws []join.Warning) {
@@ -70,7 +48,7 @@ func scanWarnings(match []dataset.Match, r scanReport, condition bool) []join.Wa
 	case r.RowsOut == 0:
 		warn(join.WarnNoneMatched, "no row passes the filter: no ID has a row in the log; check --key")
 	case !condition && float64(r.RowsOut) <= p*n+3*math.Sqrt(p*(1-p)*n):
-		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many false positives as a log without any ID would give (%.2g of its rows); check --key", count(r.RowsOut), p)
+		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many false positives as a log without any ID would give (%.2g of its rows); check --key", words.Count(r.RowsOut), p)
 	case r.RowsOut == r.RowsIn:
 		warn(join.WarnNothingDropped, "the filter lets all rows through: the output is a copy of the log")
 	}

@@ -12,13 +12,13 @@ type Limit struct {
 // says so here, in the line of the limit.
 var Limits = []Limit{
 	{Of: "files in any other package", Max: 30, Fixed: true, Why: "who looks for something reads the list of files"},
-	{Of: "files in cmd/bloomjoin", Max: 39, Why: "flags and words of all verbs beside the verbs"},
+	{Of: "files in cmd/bloomjoin", Max: 34, Why: "flags and words of all verbs beside the verbs"},
 	{Of: "files in join", Max: 36, Why: "joins of pages and of records, two ways for one thing"},
 	{Of: "long files: over 600 lines", Max: 0, Fixed: true, Why: "the longest that is still read from top to bottom"},
 	{Of: "lines in the longest file", Max: 580, Why: "parquet.go of arrowparquet: the reader that joins leaves to records"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
 	{Of: "lines in the longest function", Max: 80, Why: "publish decides there what a rerun may replace, case by case"},
-	{Of: "tokens of Go", Max: 605400, Why: "what has to be understood, however it is broken into lines; with encodings, patterns, unfinished outputs, budgets of wide tables; names of other rooms have their package in front; doors of filters, keys and builds"},
+	{Of: "tokens of Go", Max: 606500, Why: "what has to be understood, however it is broken into lines; with encodings, patterns, unfinished outputs, budgets of wide tables; names of other rooms have their package in front; doors of filters, keys and builds"},
 
 	{Of: "names in all public packages", Max: 593, Why: "a program reads past each of them, and later versions keep it"},
 	{Of: "names in the root", Max: 10, Why: "the calls that most programs need, nothing else"},

@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"fmt"
@@ -9,7 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
-const shardHelp = "`I/N` read part I of N, from 0; auto or auto/N: I, and without /N also N, from the batch system"
+// ShardHelp describes --shard.
+const ShardHelp = "`I/N` read part I of N, from 0; auto or auto/N: I, and without /N also N, from the batch system"
 
 // scheduler names the environment variables in which a batch system describes the
 // tasks of an array job.
@@ -32,22 +33,6 @@ func schedulers() []scheduler {
 
 const slurmIndex = "SLURM_ARRAY_TASK_ID"
 
-// shardOf parses --shard and stores it for the report.
-func (c *cli) shardOf(s string) (shard dataset.Shard, err error) {
-	if s == "" {
-		return dataset.Shard{}, nil
-	}
-	if rest, ok := strings.CutPrefix(s, "auto"); ok {
-		shard, err = autoShard(s, rest)
-	} else if shard, err = dataset.ParseShard(s); err != nil {
-		err = usagef("--%w", err)
-	}
-	if err == nil {
-		c.shard = shard.String()
-	}
-	return shard, err
-}
-
 // autoShard returns the shard for --shard auto or auto/N from the environment. Indexes
 // must start at 0. They cannot be shifted, since a task that is rerun alone does not
 // know the lowest index of its array.
@@ -56,7 +41,7 @@ func autoShard(flag, slashN string) (none dataset.Shard, err error) {
 	if slashN != "" {
 		of, err := dataset.ParseShard("0" + slashN)
 		if err != nil {
-			return none, usagef("--shard %s: want auto, or auto/N with 1 ≤ N ≤ %d, as in auto/16", flag, dataset.MaxShards)
+			return none, Usagef("--shard %s: want auto, or auto/N with 1 ≤ N ≤ %d, as in auto/16", flag, dataset.MaxShards)
 		}
 		n = of.Of
 	}
@@ -67,7 +52,7 @@ func autoShard(flag, slashN string) (none dataset.Shard, err error) {
 		}
 	}
 	if len(set) == 0 {
-		return none, usagef("--shard %s: none of %s is set, so this is not a task of an array job (give the number: --shard I%s)", flag, indexVariables(), orN(n))
+		return none, Usagef("--shard %s: none of %s is set, so this is not a task of an array job (give the number: --shard I%s)", flag, indexVariables(), orN(n))
 	}
 	if n, err = workers(flag, n, set); err != nil {
 		return none, err
@@ -106,7 +91,7 @@ func workers(flag string, n uint32, set []scheduler) (uint32, error) {
 		}
 		of, err := dataset.ParseShard("0/" + v)
 		if err != nil {
-			return 0, usagef("--shard %s: %s=%q: want a number from 1 to %d", flag, s.count, v, dataset.MaxShards)
+			return 0, Usagef("--shard %s: %s=%q: want a number from 1 to %d", flag, s.count, v, dataset.MaxShards)
 		}
 		if s.index == slurmIndex {
 			if err := wholeArray(flag, of.Of); err != nil {
@@ -118,13 +103,13 @@ func workers(flag string, n uint32, set []scheduler) (uint32, error) {
 			n, from = of.Of, s.count
 		case n == of.Of:
 		case given:
-			return 0, usagef("--shard %s: %s=%q: want %d, the number of workers (--shard auto takes it from the batch system)", flag, s.count, v, n)
+			return 0, Usagef("--shard %s: %s=%q: want %d, the number of workers (--shard auto takes it from the batch system)", flag, s.count, v, n)
 		default:
-			return 0, usagef("--shard %s: %s=\"%d\" and %s=%q differ (give the number of workers: --shard auto/N)", flag, from, n, s.count, v)
+			return 0, Usagef("--shard %s: %s=\"%d\" and %s=%q differ (give the number of workers: --shard auto/N)", flag, from, n, s.count, v)
 		}
 	}
 	if n == 0 {
-		return 0, usagef("--shard %s: %s is set, but the batch system does not tell the number of workers (give it: --shard auto/N)", flag, set[0].index)
+		return 0, Usagef("--shard %s: %s is set, but the batch system does not tell the number of workers (give it: --shard auto/N)", flag, set[0].index)
 	}
 	return n, nil
 }
@@ -135,7 +120,7 @@ func wholeArray(flag string, n uint32) error {
 	if lowest == "0" && highest == strconv.FormatUint(uint64(n-1), 10) {
 		return nil
 	}
-	return usagef("--shard %s: want a Slurm array from 0 without gaps, as --array=0-%d, got %d tasks from SLURM_ARRAY_TASK_MIN=%q to SLURM_ARRAY_TASK_MAX=%q (to run some tasks again, give the number of workers: --shard auto/N)",
+	return Usagef("--shard %s: want a Slurm array from 0 without gaps, as --array=0-%d, got %d tasks from SLURM_ARRAY_TASK_MIN=%q to SLURM_ARRAY_TASK_MAX=%q (to run some tasks again, give the number of workers: --shard auto/N)",
 		flag, n-1, n, lowest, highest)
 }
 
@@ -151,12 +136,24 @@ func taskIndex(flag string, n uint32, set []scheduler) (index uint32, err error)
 			if s.index == slurmIndex {
 				hint = fmt.Sprintf(" (a Slurm array must start at 0: --array=0-%d)", n-1)
 			}
-			return 0, usagef("--shard %s: %s=%q: want a number from 0 to %d%s", flag, s.index, v, n-1, hint)
+			return 0, Usagef("--shard %s: %s=%q: want a number from 0 to %d%s", flag, s.index, v, n-1, hint)
 		}
 		if i > 0 && uint32(at) != index {
-			return 0, usagef("--shard %s: %s differ (unset the one that does not number the workers of this job)", flag, strings.Join(names, " and "))
+			return 0, Usagef("--shard %s: %s differ (unset the one that does not number the workers of this job)", flag, strings.Join(names, " and "))
 		}
 		index = uint32(at)
 	}
 	return index, nil
+}
+
+// ParseShard parses --shard.
+func ParseShard(s string) (dataset.Shard, error) {
+	if rest, ok := strings.CutPrefix(s, "auto"); ok {
+		return autoShard(s, rest)
+	}
+	shard, err := dataset.ParseShard(s)
+	if err != nil {
+		err = Usagef("--%w", err)
+	}
+	return shard, err
 }

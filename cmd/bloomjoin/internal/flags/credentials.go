@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
@@ -132,7 +133,7 @@ func (s *credentialsServer) get(ctx context.Context, bucket string) ([]byte, err
 	case err != nil:
 		return nil, fmt.Errorf("%w%w", err, quiet.Error{Err: storage.ErrAgain})
 	case len(body) > mostCredentials:
-		return nil, fmt.Errorf("want an answer of at most %s", bytesOf(int64(mostCredentials)))
+		return nil, fmt.Errorf("want an answer of at most %s", words.Bytes(int64(mostCredentials)))
 	}
 	return body, nil
 }

@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"fmt"
@@ -11,22 +11,23 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// requireFlags are the conditions that an answer must meet to be published.
-type requireFlags struct {
+// Require are the conditions that an answer must meet to be published.
+type Require struct {
 	rows                int64
 	idsMatched, maxKept string
 }
 
-func (o *requireFlags) add(f *pflag.FlagSet) {
+// Add adds the flags.
+func (o *Require) Add(f *pflag.FlagSet) {
 	f.Int64Var(&o.rows, "require-rows", 0, "`N` exit code 2, and nothing published, if the answer has fewer rows")
 	f.StringVar(&o.idsMatched, "require-ids-matched", "", "`SHARE` the same if a smaller share of the IDs has a row, as 50%")
 	f.StringVar(&o.maxKept, "max-kept", "", "`SHARE` the same if a larger share of the log is kept, as 10%")
 }
 
-// of returns the conditions, checked against the type of the join and the output.
-func (o *requireFlags) of(typ join.Type, out string) (r join.Require, err error) {
+// Conditions returns the conditions, checked against the type of the join and the output.
+func (o *Require) Conditions(typ join.Type, out string) (r join.Require, err error) {
 	if o.rows < 0 {
-		return r, usagef("--require-rows %d: want 0 or more", o.rows)
+		return r, Usagef("--require-rows %d: want 0 or more", o.rows)
 	}
 	r.Rows = o.rows
 	if r.IDsMatched, err = percentFlag("--require-ids-matched", o.idsMatched); err != nil {
@@ -37,16 +38,16 @@ func (o *requireFlags) of(typ join.Type, out string) (r join.Require, err error)
 	}
 	switch {
 	case r.MaxKept > 0 && (typ == join.Left || typ == join.Full):
-		return r, usagef("--max-kept %s: --type %s keeps all rows of the log (leave one of them out)", o.maxKept, typ)
+		return r, Usagef("--max-kept %s: --type %s keeps all rows of the log (leave one of them out)", o.maxKept, typ)
 	case r != join.Require{} && out == "-":
-		return r, usagef("-o -: --require-rows, --require-ids-matched and --max-kept are unsupported on standard output, where rows have gone before they are counted (write a file)")
+		return r, Usagef("-o -: --require-rows, --require-ids-matched and --max-kept are unsupported on standard output, where rows have gone before they are counted (write a file)")
 	}
 	return r, nil
 }
 
-// words returns what the conditions add to the digest of a run. A finished run has
+// Identity returns what the conditions add to the digest of a run. A finished run has
 // met them.
-func (o *requireFlags) words(r join.Require) []string {
+func (o *Require) Identity(r join.Require) []string {
 	if r == (join.Require{}) { // no condition adds nothing: digests of older versions stay valid
 		return nil
 	}
@@ -67,5 +68,5 @@ func percentFlag(flag, s string) (float64, error) {
 			return p, nil
 		}
 	}
-	return 0, usagef("%s %s: want more than 0%% and at most 100%%, as 10%% or 0.5%%", flag, s)
+	return 0, Usagef("%s %s: want more than 0%% and at most 100%%, as 10%% or 0.5%%", flag, s)
 }

@@ -1,4 +1,4 @@
-package main
+package flags
 
 import (
 	"slices"
@@ -10,20 +10,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// whereFlag is --where of scan, join and plan: the condition on the rows of the log.
-type whereFlag struct {
+// Where is --where of scan, join and plan: the condition on the rows of the log.
+type Where struct {
 	given []string    // all of which a row must satisfy
 	cond  *where.Cond // of all; nil: none
 
-	excluded int64 // files that were not opened
+	Excluded int64 // files that were not opened
 }
 
-func (o *whereFlag) add(f *pflag.FlagSet) {
+// Add adds the flag.
+func (o *Where) Add(f *pflag.FlagSet) {
 	f.Var(o, "where", "`CONDITION` leave out the log rows that do not satisfy it, as \"ts >= '2024-05-01' AND n > 0\"; may be repeated")
 }
 
 // String implements pflag.Value: one condition.
-func (o *whereFlag) String() string {
+func (o *Where) String() string {
 	if len(o.given) < 2 {
 		return strings.Join(o.given, "")
 	}
@@ -31,7 +32,7 @@ func (o *whereFlag) String() string {
 }
 
 // Set implements pflag.Value. The same condition again changes nothing.
-func (o *whereFlag) Set(s string) error {
+func (o *Where) Set(s string) error {
 	if !slices.Contains(o.given, s) {
 		o.given = append(o.given, s)
 	}
@@ -39,37 +40,37 @@ func (o *whereFlag) Set(s string) error {
 }
 
 // Type implements pflag.Value.
-func (o *whereFlag) Type() string { return "string" }
+func (o *Where) Type() string { return "string" }
 
-// fill checks the conditions, before any input is opened, and copies them to the
+// Fill checks the conditions, before any input is opened, and copies them to the
 // options for the log.
-func (o *whereFlag) fill(open *source.Opening, keys *keyFlags) (err error) {
+func (o *Where) Fill(open *source.Opening, keys *Keys) (err error) {
 	if len(o.given) == 0 {
 		return nil
 	}
 	for _, s := range o.given { // each by itself: brackets of one must not close those of another
 		if o.cond, err = where.Parse(s); err != nil {
-			return usagef("--where: %w", err)
+			return Usagef("--where: %w", err)
 		}
 	}
 	if o.cond, err = where.Parse(o.String()); err != nil {
-		return usagef("--where: %w", err)
+		return Usagef("--where: %w", err)
 	}
-	open.Where, open.IgnoreCase = o.String(), keys.ignoreCase
-	open.Excluded = func(string) { o.excluded++ }
+	open.Where, open.IgnoreCase = o.String(), keys.IgnoreCase
+	open.Excluded = func(string) { o.Excluded++ }
 	return nil
 }
 
-// words returns what the flag adds to the digest of a run.
-func (o *whereFlag) words() []string {
+// Identity returns what the flag adds to the digest of a run.
+func (o *Where) Identity() []string {
 	if o.cond == nil { // the default adds nothing: digests of older versions stay valid
 		return nil
 	}
 	return []string{"where " + o.cond.String()}
 }
 
-// figure returns a figure of the report that only runs with a condition have.
-func (o *whereFlag) figure(n int64) *int64 {
+// Figure returns a figure of the report that only runs with a condition have.
+func (o *Where) Figure(n int64) *int64 {
 	if o.cond == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package words
 
 import (
 	"os"
@@ -19,7 +19,7 @@ func suggest(err error) (string, bool) {
 	switch e := err.(type) { //nolint:errorlint // each error of the tree in turn
 	case *keys.NotFoundError:
 		if p := meantColumn(e); p != nil {
-			why := worded(e.Err)
+			why := Error(e.Err)
 			return why + " (did you mean " + p.String() + "? " + strings.TrimPrefix(e.Error(), e.Err.Error()+" ("), true
 		}
 	case *storage.NotExistError:
@@ -73,9 +73,9 @@ func nearest(got string, names []string, most int) int {
 // that was meant: a third of them, plus one.
 func mostTypos(got string) int { return 1 + len(got)/3 }
 
-// meant returns the name that was probably meant: one that is near, or begins
+// Meant returns the name that was probably meant: one that is near, or begins
 // with what was given; "" if there is none.
-func meant(got string, names []string) string {
+func Meant(got string, names []string) string {
 	i := nearest(got, names, mostTypos(got))
 	if i < 0 && len(got) > 2 {
 		i = slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, got) })

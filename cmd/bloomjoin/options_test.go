@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,48 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
 )
-
-func TestAsFlag(t *testing.T) {
-	for text, want := range map[fault.Text]string{
-		"raise {Memory} or {FPR}":                                            "raise --memory or --fpr",
-		"raise {Memory to 88MiB} or more":                                    "raise --memory to 88MiB or more",
-		"set {MaxSize}, {NoMatch}":                                           "set --max-size, --no-match",
-		"{Kind exact} or {Schema union}":                                     "--kind exact or --schema union",
-		"{Expect N} or {Expect+Room}":                                        "--expect N or --capacity",
-		"{TextFormat csv} and {Types}":                                       "--ids-format csv and --key-type",
-		"write to {Output OUT/}":                                             "write to -o OUT/",
-		"{NullMisfits}, {Int96Nanos true}, {Int96Nanos false}, {IgnoreCase}": "--cast-errors null, --int96 ns, --int96 us, --ignore-case",
-	} {
-		if got := text.Word(asFlag); got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
-	}
-}
-
-// Options are worded wherever an error is: in its cause, under wrappers of other
-// packages, beside others, but not in the names of files and columns.
-func TestWorded(t *testing.T) {
-	memory := fault.Memory(fault.At{File: "{Memory}", Column: "Memory"}, "a page", 80<<20, 64<<20, 4)
-	const said = "{Memory}: column Memory: over the memory budget: a page: want at most 16 MiB, 1/4 of the budget, got 80 MiB (raise --memory to 321MiB or more)"
-	rule := fault.Mismatch(fault.At{}, "", "lower", "none").About("{Normalize}").WithHint("say {Normalize lower}, not %s", "{Memory}")
-	const ruled = "mismatch: --normalize: want lower, got none (say --normalize lower, not {Memory})"
-	for want, err := range map[string]error{
-		said:                                 memory,
-		"x: " + said + " (twice)":            fmt.Errorf("x: %w (twice)", fmt.Errorf("%w", memory)),
-		ruled + "\n" + said + "\n" + ruled:   errors.Join(rule, memory, rule),
-		"a " + said + " b " + ruled:          fmt.Errorf("a %w b %w", memory, rule),
-		"corrupt: " + ruled:                  &fault.Error{Kind: fault.ErrCorrupt, Err: rule},
-		"y: " + said + ", or raise --memory": fault.Errorf("%s: %w, or raise {Memory}", "y", memory),
-		"z (" + said + "): it is there (--force replaces it {x} {Force})": fault.WithHint(fmt.Errorf("z (%w): it is there", memory), "{Force} replaces it {{x}} %s", "{Force}"),
-		"Memory": errors.New("Memory"),
-	} {
-		if got := worded(err); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
 
 // No library names a flag. Each option that an error names is declared in a
 // library, and has a flag.
@@ -101,9 +60,9 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 				t.Errorf("errors name the option %s, which no library declares", o)
 			}
 		}
-		name := strings.TrimLeft(strings.Fields(asFlag(o))[0], "-")
+		name := strings.TrimLeft(strings.Fields(words.Flag(o))[0], "-")
 		if !anyFlag(root, name) {
-			t.Errorf("errors name the option %s, of which no command has the flag %s", o, asFlag(o))
+			t.Errorf("errors name the option %s, of which no command has the flag %s", o, words.Flag(o))
 		}
 	}
 	if files < 100 || len(named) < 30 {

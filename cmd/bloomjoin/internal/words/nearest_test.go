@@ -1,4 +1,4 @@
-package main
+package words
 
 import (
 	"errors"
@@ -57,7 +57,7 @@ func TestSuggest(t *testing.T) {
 			if got, want := err.Error(), fmt.Errorf(wrapped, errors.New(c.library)).Error(); got != want {
 				t.Errorf("the library says %q, want %q", got, want)
 			}
-			if got, want := worded(err), fmt.Errorf(wrapped, errors.New(c.want)).Error(); got != want {
+			if got, want := Error(err), fmt.Errorf(wrapped, errors.New(c.want)).Error(); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		}

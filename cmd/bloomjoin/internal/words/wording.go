@@ -1,4 +1,4 @@
-package main
+package words
 
 import (
 	"strings"
@@ -7,16 +7,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 )
 
-// worded returns the text of an error for a user of the command: the options
+// Error returns the text of an error for a user of the command: the options
 // that the libraries name as flags, and with a name that does not exist the one
 // that was probably meant.
-func worded(err error) string {
-	return fault.Words{Option: asFlag, Error: suggest}.Text(err)
+func Error(err error) string {
+	return fault.Words{Option: Flag, Error: suggest}.Text(err)
 }
 
-// asFlag renders an option of the libraries as the flag that sets it. Most
+// Flag renders an option of the libraries as the flag that sets it. Most
 // flags are spelled like the option: MaxSize is --max-size.
-func asFlag(o fault.Option) string {
+func Flag(o fault.Option) string {
 	if flag, ok := flags[o.String()]; ok {
 		return flag
 	}

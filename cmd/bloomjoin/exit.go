@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Exit codes, by which batch systems decide whether another attempt makes sense.
+const (
+	exitDone     = 0
+	exitFailed   = 1   // would fail again
+	exitGate     = 2   // a --require-* or --max-* condition is not met
+	exitUsage    = 64  // wrong usage, detected before any input was opened
+	exitTryAgain = 75  // may succeed another time
+	exitSignal   = 128 // plus its number: 129 SIGHUP, 130 SIGINT, 143 SIGTERM
+)
+
+// run calls do for a command line, ends the session, and returns the exit code.
+func (c *session) run(args []string, stdin io.Reader, stdout, stderr io.Writer, do func(ctx context.Context) error) int {
+	ctx, cancel := untilSignal(context.Background())
+	defer cancel(nil)
+	c.cancel = cancel
+	data := &interruptibleWriter{ctx: ctx, w: stdout}
+	c.stdin, c.stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
+	c.stderr, c.terminal = words.Printable{Writer: stderr}, stderr
+	if f, ok := stdout.(*os.File); ok {
+		c.shown = term.IsTerminal(int(f.Fd()))
+	}
+	c.remote = slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "://") }) // also in --ids=URL
+	c.jsonLog = wantsJSONLog(args)
+	err := guarded(func() error { return do(ctx) })
+	if c.closeStore != nil {
+		_ = c.closeStore() // connections are idle
+	}
+	if err == nil {
+		err = data.err // of a report that could not be written
+	}
+	if err == nil {
+		return exitDone
+	}
+	said := c.explain(err)
+	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
+		said = cause
+	}
+	code := exitCode(ctx, err)
+	if code == exitTryAgain {
+		said = fmt.Errorf("%w%s", said, passes(err))
+	}
+	c.logError(code, err, words.Error(said))
+	return code
+}
+
+// errInternal reports a panic.
+var errInternal = errors.New("internal error")
+
+// guarded turns a panic, which is always a bug, into an error, so that unfinished
+// outputs are removed.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v\n%s", errInternal, r, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// exitCode returns the exit code for an error.
+func exitCode(ctx context.Context, err error) int {
+	var usage flags.UsageError
+	switch {
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(context.Cause(ctx), errClosed): // whatever the error
+		return exitFailed
+	case ctx.Err() != nil: // likewise
+		var by signalError
+		if errors.As(context.Cause(ctx), &by) {
+			return exitSignal + int(by.Signal)
+		}
+		return exitSignal + int(syscall.SIGINT)
+	case passing(err):
+		return exitTryAgain
+	case errors.Is(err, join.ErrRequire):
+		return exitGate
+	}
+	return exitFailed
+}
+
+// passes returns the hint for an error that may not recur.
+func passes(err error) string {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return " (free some space, then run it again)"
+	}
+	return " (this may pass: run it again)"
+}
+
+// passing reports whether the cause of an error may not recur: a full disk, the
+// network, an interruption of storage.
+func passing(err error) bool {
+	if errors.Is(err, inputs.ErrOutdated) { // until the inputs are listed again
+		return false
+	}
+	for _, e := range []error{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT,
+		syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ESTALE,
+		syscall.EMFILE, syscall.ENFILE, os.ErrDeadlineExceeded, storage.ErrChanged, storage.ErrAgain,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout()
+}

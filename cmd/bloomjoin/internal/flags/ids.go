@@ -1,0 +1,137 @@
+package flags
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+)
+
+// IDs are the flags for reading ID sets in text formats.
+type IDs struct {
+	KeyType, Format, Encoding string
+	SkipBad                   bool
+}
+
+// Add adds the flags. Help shows defaultType as the default of --key-type.
+func (o *IDs) Add(f *pflag.FlagSet, defaultType string) {
+	f.StringVar(&o.Format, "ids-format", "", "`FORMAT` format of text IDs whose name does not say it: lines, csv, tsv or ndjson (default lines)")
+	f.StringVar(&o.KeyType, "key-type", "", "`TYPE` type of the key in text IDs, as int64, uuid, date, 'decimal(18,2)' (default: "+defaultType+")")
+	AddEncoding(f, &o.Encoding)
+	f.BoolVar(&o.SkipBad, "skip-bad", false, "leave out bad lines of text IDs, and say which; more than half is an error")
+}
+
+// AddEncoding adds --encoding.
+func AddEncoding(f *pflag.FlagSet, to *string) {
+	f.StringVar(to, "encoding", "", "`NAME` encoding of text IDs: latin1, windows-1252, utf-16le, utf-16be, utf-16 with a mark (default utf-8)")
+}
+
+// CheckEncoding checks the value of --encoding.
+func CheckEncoding(name string) error {
+	return OneOf("encoding", cmp.Or(name, text.UTF8), text.Encodings()...)
+}
+
+// given returns the flags that are set, with their values.
+func (o *IDs) given() (flags []string) {
+	if o.KeyType != "" {
+		flags = append(flags, "--key-type "+o.KeyType)
+	}
+	if o.Format != "" {
+		flags = append(flags, "--ids-format "+o.Format)
+	}
+	if o.Encoding != "" {
+		flags = append(flags, "--encoding "+o.Encoding)
+	}
+	if o.SkipBad {
+		flags = append(flags, "--skip-bad")
+	}
+	return flags
+}
+
+// Check copies the flags to the options, before any input is opened. The flags are
+// a usage error if the names of all inputs have extensions of typed formats.
+func (o *IDs) Check(open *source.Opening, names []string) error {
+	open.SkipBad, open.TextFormat, open.Encoding = o.SkipBad, dataset.Format(o.Format), o.Encoding
+	if err := CheckEncoding(o.Encoding); err != nil {
+		return err
+	}
+	if o.Format != "" {
+		if err := OneOf("ids-format", o.Format, "lines", "csv", "tsv", "ndjson"); err != nil {
+			return err
+		}
+	}
+	if flags := o.given(); len(flags) > 0 && len(names) > 0 && !slices.ContainsFunc(names, func(n string) bool { return !TypedName(n) }) {
+		return Usagef("%s: %s is for text IDs (CSV, TSV, NDJSON, one a line); Parquet and Arrow files have types (to read a column as another type, write COL::TYPE where the key is named)", names[0], strings.Join(flags, " and "))
+	}
+	return nil
+}
+
+// TypedName reports whether a name has the extension of a typed format.
+func TypedName(name string) bool {
+	says := NamedAs(name)
+	return says == FormatNames[dataset.Parquet] || says == FormatNames[dataset.ArrowFile]
+}
+
+// Apply returns an error if a flag has no effect on the files that were opened.
+func (o *IDs) Apply(files []*source.File) error {
+	text := slices.IndexFunc(files, func(f *source.File) bool { return f.Format().IsText() })
+	if flags := o.given(); len(flags) > 0 && text < 0 && len(files) > 0 {
+		return fmt.Errorf("%s: its format is %s: %s is for text IDs (to read a column as another type, write COL::TYPE where the key is named)", files[0].Name(), files[0].Format(), strings.Join(flags, " and "))
+	}
+	if o.Format != "" && !slices.ContainsFunc(files, func(f *source.File) bool { return string(f.Format()) == o.Format }) {
+		return fmt.Errorf("%s: its name says %s, which --ids-format %s does not change (rename it, or read it from standard input with --ids -)", files[text].Name(), files[text].Format(), o.Format)
+	}
+	return nil
+}
+
+// TextKeysNote returns a note if the key of a text file was read as text because it
+// was given no type.
+func TextKeysNote(files []*source.File, keyType string, classes []string) string {
+	text := slices.IndexFunc(files, func(f *source.File) bool { return f.Format().IsText() })
+	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {
+		return ""
+	}
+	return fmt.Sprintf("the keys of %s are text, and match text only; if the log's are not, give their type, as --key-type int64", files[text].Name())
+}
+
+// KeyTypes returns the types that --key-type gives to the key columns.
+func KeyTypes(s string, columns []keys.Column) (map[string]arrow.DataType, error) {
+	if s == "" {
+		return nil, nil
+	}
+	names := splitTypes(s)
+	if len(names) != len(columns) {
+		return nil, Usagef("--key-type %s: want a type for each of the %d key columns, got %d", s, len(columns), len(names))
+	}
+	types := map[string]arrow.DataType{}
+	for i, c := range columns {
+		t, err := keys.ParseType(names[i])
+		if err != nil {
+			return nil, Usagef("--key-type: %w", err)
+		}
+		types[c.Name()] = t
+	}
+	return types, nil
+}
+
+// splitTypes splits a list at the commas outside parentheses.
+func splitTypes(s string) []string {
+	depth := 0
+	return strings.FieldsFunc(s, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return r == ',' && depth == 0
+	})
+}

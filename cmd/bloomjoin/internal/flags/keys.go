@@ -1,0 +1,56 @@
+package flags
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+)
+
+// Keys are the flags for finding and converting key columns, for all verbs
+// that name keys.
+type Keys struct {
+	IgnoreCase bool
+	castErrors string
+}
+
+// Add adds the flags.
+func (o *Keys) Add(f *pflag.FlagSet) {
+	f.BoolVar(&o.IgnoreCase, "ignore-case", false, "find columns by name in upper or lower case")
+	f.StringVar(&o.castErrors, "cast-errors", "error", "`MODE` values that do not fit COL::TYPE: error, or null to count them as NULL")
+}
+
+// Check checks the flags before any input is opened. columns are the key columns
+// that other flags name.
+func (o *Keys) Check(columns ...[]keys.Column) error {
+	if err := OneOf("cast-errors", o.castErrors, "error", "null"); err != nil {
+		return err
+	}
+	if o.NullMisfits() && !slices.ContainsFunc(slices.Concat(columns...), func(c keys.Column) bool { return c.Cast != nil }) {
+		return Usagef("--cast-errors null: no key is cast (write COL::TYPE to cast one, or leave the flag out)")
+	}
+	return nil
+}
+
+// NullMisfits reports whether values that cannot be cast count as NULL.
+func (o *Keys) NullMisfits() bool { return o.castErrors == "null" }
+
+// Match copies the flags to matches.
+func (o *Keys) Match(matches []dataset.Match) {
+	for i := range matches {
+		matches[i].IgnoreCase, matches[i].NullMisfits = o.IgnoreCase, o.NullMisfits()
+	}
+}
+
+// Identity returns what the flags add to the digest of a run.
+func (o *Keys) Identity() (words []string) {
+	if o.IgnoreCase { // defaults add nothing: digests of older versions stay valid
+		words = append(words, "ignore case")
+	}
+	if o.NullMisfits() {
+		words = append(words, "misfits are NULL")
+	}
+	return words
+}

@@ -1,0 +1,154 @@
+package flags
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+)
+
+// Layout are the flags of scan and join for the layout of outputs and the
+// handling of log files whose schemas differ.
+type Layout struct {
+	Columns, schema, SchemaFrom, compression, MissingKey, int96 string
+	targetSize, empty                                           string
+}
+
+// Add adds the flags of verbs that write rows.
+func (o *Layout) Add(f *pflag.FlagSet) {
+	f.Var(Joined{List: &o.Columns}, "columns", "`COLUMNS` columns to keep, as a,b (default: all); may be repeated")
+	f.StringVar(&o.schema, "schema", "", "`MODE` log files that differ: per-file, strict or union (default: per-file in a directory, else strict)")
+	f.StringVar(&o.SchemaFrom, "schema-from", "", "`FILE` Parquet file that has the schema wanted, as an earlier output")
+	f.StringVar(&o.compression, "compression", "", "`CODEC[:LEVEL]` compression of Parquet: snappy, zstd, gzip, brotli, lz4 or none (default: as the first input)")
+	f.StringVar(&o.targetSize, "target-file-size", "", "`SIZE` in a directory: small inputs share files of this size (default: a file per input)")
+	f.StringVar(&o.empty, "empty", "skip", "`MODE` in a directory: skip inputs without a row, or write files without rows for them")
+	o.AddInt96(f)
+}
+
+// AddMissingKey adds --missing-key.
+func (o *Layout) AddMissingKey(f *pflag.FlagSet) {
+	f.StringVar(&o.MissingKey, "missing-key", "error", "`MODE` files without the key: error or skip-file")
+}
+
+// AddInt96 adds --int96.
+func (o *Layout) AddInt96(f *pflag.FlagSet) {
+	f.StringVar(&o.int96, "int96", "us", "`UNIT` unit of INT96 timestamps in rewritten rows: us (all years) or ns (1677 to 2262)")
+}
+
+// Int96Nanos reports whether INT96 timestamps keep nanoseconds.
+func (o *Layout) Int96Nanos() (bool, error) {
+	return o.int96 == "ns", OneOf("int96", o.int96, "us", "ns")
+}
+
+// Check copies the flags other than --columns to the options of the scan and the
+// output, before any input is opened.
+func (o *Layout) Check(opts *keyscan.Options, out *output.Destination) (err error) {
+	opts.Schema = dataset.SchemaMode(o.schema)
+	if o.schema != "" {
+		if err := OneOf("schema", o.schema, string(dataset.PerFile), string(dataset.Strict), string(dataset.Union)); err != nil {
+			return err
+		}
+	}
+	if o.SchemaFrom != "" {
+		if opts.Schema != "" && opts.Schema != dataset.Union {
+			return Usagef("--schema %s: --schema-from gives all files one schema (leave --schema out)", o.schema)
+		}
+		opts.Schema = dataset.Union
+	}
+	if err := OneOf("missing-key", o.MissingKey, "error", "skip-file"); err != nil {
+		return err
+	}
+	if err := o.checkSizes(out); err != nil {
+		return err
+	}
+	arrow := out.Name == "-" || FormatWord(*out) != string(dataset.Parquet)
+	if opts.Schema == dataset.Union && arrow {
+		return Usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
+	}
+	if o.compression == "" {
+		return nil
+	}
+	if arrow {
+		return Usagef("--compression %s: Arrow outputs are not compressed (write Parquet, or leave --compression out)", o.compression)
+	}
+	out.Compression = o.compression
+	if err := output.CheckCompression(o.compression); err != nil {
+		return Usagef("--%w", err)
+	}
+	return nil
+}
+
+// checkSizes copies the flags for the files of a directory to the output.
+func (o *Layout) checkSizes(out *output.Destination) error {
+	out.WriteEmpty = o.empty == "write"
+	if o.empty != "" { // as in plan, which has no output
+		if err := OneOf("empty", o.empty, "skip", "write"); err != nil {
+			return err
+		}
+	}
+	if o.targetSize == "" {
+		return nil
+	}
+	n, err := ParseSize(o.targetSize)
+	if err != nil {
+		return Usagef("--target-file-size: %w", err)
+	}
+	out.TargetSize = int64(n)
+	return nil
+}
+
+// needDir returns an error if flags for the files of a directory are given for another
+// output.
+func (o *Layout) needDir(ctx context.Context, out output.Destination) error {
+	flag := ""
+	switch {
+	case out.TargetSize > 0:
+		flag = "--target-file-size " + o.targetSize
+	case out.WriteEmpty:
+		flag = "--empty " + o.empty
+	}
+	if flag == "" || out.IsDir(ctx) {
+		return nil
+	}
+	return Usagef("%s: the output is one file (write to a directory, as -o out/, or leave the flag out)", flag)
+}
+
+// Identity returns what the flags add to the digest of a run.
+func (o *Layout) Identity(ctx context.Context, opts *keyscan.Options, out output.Destination) ([]string, error) {
+	if err := o.needDir(ctx, out); err != nil {
+		return nil, err
+	}
+	mode := opts.Schema
+	switch {
+	case mode == dataset.Strict || mode == dataset.Union:
+	case out.IsDir(ctx):
+		mode = dataset.PerFile
+	default:
+		mode = dataset.Strict
+	}
+	codec, level, _ := strings.Cut(out.Compression, ":")
+	n, _ := strconv.Atoi(level) // 0 if it is not given
+	words := []string{
+		o.Columns, string(mode), o.MissingKey,
+		codec, fmt.Sprint(n), FormatWord(out),
+	}
+	if o.int96 == "ns" { // the default adds nothing: digests of older versions stay valid
+		words = append(words, "int96 ns")
+	}
+	if out.WriteEmpty {
+		words = append(words, "empty write")
+	}
+	if out.TargetSize > 0 {
+		words = append(words, fmt.Sprint("target file size ", out.TargetSize))
+	}
+	if opts.Pinned == nil {
+		return words, nil
+	}
+	return append(words, string(opts.Pinned.Footer)), nil
+}

@@ -1,0 +1,102 @@
+package flags
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/text"
+)
+
+// CheckCount returns an error if --count is combined with flags for an output.
+func CheckCount(cmd *cobra.Command, count bool) error {
+	for _, name := range []string{"output", "schema", "schema-from", "compression", "format", "columns", "suffix", "force", "base", "prune", "ids-changed", "no-commit", "manifest-dir", "target-file-size", "empty"} {
+		if count && cmd.Flags().Changed(name) {
+			return Usagef("--count writes nothing (remove --%s)", name)
+		}
+	}
+	return nil
+}
+
+// RegularOutput returns an error if the output is a device or a pipe. Outputs are
+// written under a temporary name and renamed when complete.
+func RegularOutput(out string) error {
+	if address.IsURL(out) {
+		return nil
+	}
+	info, err := os.Stat(out)
+	if err != nil || info.Mode().IsRegular() || info.IsDir() {
+		return nil // reported when it is written
+	}
+	return Usagef("-o %s: want a regular file, got a device or pipe (scan and join write an Arrow stream to standard output with -o -, and nothing with --count)", out)
+}
+
+// FormatNames are the formats of rows as messages name them.
+var FormatNames = map[dataset.Format]string{dataset.Parquet: "Parquet", dataset.ArrowFile: "Arrow", dataset.ArrowStream: "Arrow"}
+
+// NamedAs returns the format that a name says, "" if it says none.
+func NamedAs(name string) string {
+	name = strings.ToLower(address.WithoutQuery(name))
+	if _, ok := text.FormatOf(name); ok {
+		return "text"
+	}
+	says := map[string]string{
+		".parquet": "Parquet", ".parq": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow", ".arrows": "Arrow",
+		".bjf": "a filter", ".json": "text", ".orc": "ORC", ".avro": "Avro",
+		".gz": "a compressed file", ".zst": "a compressed file", ".bz2": "a compressed file", ".xz": "a compressed file", ".lz4": "a compressed file", ".zip": "an archive",
+	}
+	return says[filepath.Ext(name)]
+}
+
+// FormatWord returns the output's format for the digest of a run. It does not depend on
+// whether the format comes from --format or from the name.
+func FormatWord(o output.Destination) string {
+	if o.Format != "" {
+		return string(o.Format)
+	}
+	switch strings.ToLower(filepath.Ext(o.Name)) {
+	case ".arrow", ".feather", ".ipc":
+		return string(dataset.ArrowFile)
+	case ".arrows":
+		return string(dataset.ArrowStream)
+	}
+	return string(dataset.Parquet)
+}
+
+// ColumnNames parses --columns.
+func ColumnNames(s string) ([]string, error) {
+	if s == "" {
+		return nil, nil
+	}
+	paths, err := keys.ParsePaths(s)
+	if err != nil {
+		return nil, Usagef("--columns: %w", err)
+	}
+	var names []string
+	for _, p := range paths {
+		if len(p) > 1 {
+			return nil, Usagef(`--columns: %s is a path; whole columns are kept (a column of that very name is written '"%s"')`, p, strings.Join(p, "."))
+		}
+		if slices.Contains(names, p[0]) {
+			return nil, Usagef("--columns: %s is named twice (name it once)", p[0])
+		}
+		names = append(names, p[0])
+	}
+	return names, nil
+}
+
+// CheckWritable returns an error if an output is at an address that can only be read.
+func CheckWritable(output string) error {
+	if address.IsWeb(output) {
+		shown, _, _ := strings.Cut(output, "?") // what follows may be a signature
+		return Usagef("-o %s: web servers are only read (write to a file or an object store, as s3://bucket/key)", shown)
+	}
+	return nil
+}

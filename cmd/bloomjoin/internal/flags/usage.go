@@ -1,0 +1,74 @@
+package flags
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+)
+
+// UsageError reports wrong usage, detected before any input was opened.
+type UsageError struct{ error }
+
+// Unwrap returns the error as it was made.
+func (e UsageError) Unwrap() error { return e.error }
+
+// Usagef returns a usage error, formatted as by fmt.Errorf.
+func Usagef(format string, args ...any) error {
+	return UsageError{fmt.Errorf(format, args...)}
+}
+
+// OneOf returns a usage error if the value of a flag is not one of words.
+func OneOf(flag, value string, known ...string) error {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	if near := words.Meant(value, known); near != "" {
+		return Usagef("--%s %s: want %s (did you mean %s?)", flag, value, orList(known), near)
+	}
+	return Usagef("--%s %s: want %s", flag, value, orList(known))
+}
+
+// orList joins words as in "a, b or c".
+func orList(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// ParseSize parses a size such as 64MiB, 3GiB or 100MB, in bytes.
+func ParseSize(s string) (uint64, error) {
+	n, err := humanize.ParseBytes(s)
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return 0, fmt.Errorf("size %q: want one such as 64MiB, 3GiB or 100MB", s)
+	}
+	return n, nil
+}
+
+// CheckRate returns an error if --fpr is given and not a rate.
+func CheckRate(cmd *cobra.Command, p float64) error {
+	if cmd.Flags().Changed("fpr") && !(p > 0 && p < 1) { // true for NaN, too
+		return Usagef("--fpr %v: want more than 0 and less than 1, as 0.01", p)
+	}
+	return nil
+}
+
+// SplitColumn splits COL[,COL]=REST at the first equals sign outside quotes.
+func SplitColumn(s string) (columns, rest string, ok bool) {
+	quoted := false
+	for i, r := range s {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case r == '=' && !quoted:
+			return s[:i], s[i+1:], i > 0 && i+1 < len(s)
+		}
+	}
+	return s, "", false
+}

@@ -1,0 +1,90 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// exclusiveMark is the command annotation that lists mutually exclusive flags:
+// groups separated by semicolons, names by spaces.
+const exclusiveMark = "exclusive"
+
+// Exclusive declares flags of which at most one may be given.
+func Exclusive(cmd *cobra.Command, names ...string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[exclusiveMark] += strings.Join(names, " ") + ";"
+}
+
+// CheckExclusive returns an error if mutually exclusive flags are given.
+func CheckExclusive(cmd *cobra.Command) error {
+	for group := range strings.SplitSeq(cmd.Annotations[exclusiveMark], ";") {
+		var given []string
+		for name := range strings.FieldsSeq(group) {
+			if cmd.Flags().Changed(name) {
+				given = append(given, "--"+name)
+			}
+		}
+		if len(given) > 1 {
+			return Usagef("%s exclude each other: give one of them", strings.Join(given, " and "))
+		}
+	}
+	return nil
+}
+
+// errTwice is the error of a flag that is given again with another value.
+var errTwice = errors.New("the flag is given once")
+
+// once is the value of a flag that may be given once. The same value again changes
+// nothing.
+type once struct {
+	pflag.Value
+	first *string // as it was given; nil: not yet
+}
+
+func (o *once) Set(s string) error {
+	if o.first != nil && *o.first != s {
+		return fmt.Errorf("%w, and before it was %q (leave one of them out)", errTwice, *o.first)
+	}
+	err := o.Value.Set(s)
+	if err == nil {
+		o.first = &s
+	}
+	return err
+}
+
+// repeatable is how the help of a flag says that it may be given several times.
+const repeatable = "; may be repeated"
+
+// AtMostOnce wraps the values of the flags that may not be repeated.
+func AtMostOnce(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !strings.HasSuffix(f.Usage, repeatable) {
+			f.Value = &once{Value: f.Value}
+		}
+	})
+}
+
+// Joined is the value of a flag that is a list in one text, whose parts may be given one
+// by one.
+type Joined struct{ List *string }
+
+// String implements pflag.Value.
+func (j Joined) String() string { return *j.List }
+
+// Set implements pflag.Value.
+func (j Joined) Set(s string) error {
+	if *j.List != "" {
+		s = *j.List + "," + s
+	}
+	*j.List = s
+	return nil
+}
+
+// Type implements pflag.Value.
+func (j Joined) Type() string { return "string" }

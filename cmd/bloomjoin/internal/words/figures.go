@@ -1,0 +1,29 @@
+package words
+
+import (
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Count formats a number with commas.
+func Count[T int64 | uint64 | int](n T) string { return humanize.Comma(int64(n)) }
+
+// Percent formats a share.
+func Percent(part, whole int64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%.3g %%", 100*float64(part)/float64(whole))
+}
+
+// Bytes formats a size in bytes.
+func Bytes[T int64 | uint64](n T) string { return humanize.IBytes(uint64(n)) }
+
+// Things returns a number with its noun.
+func Things[T int | int64](n T, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return Count(int64(n)) + " " + thing
+}

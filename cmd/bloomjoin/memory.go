@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/inputs"
+)
+
+// minMemory is the smallest --memory in bytes. It suffices for the program itself,
+// pages of a few columns, and a small filter.
+const minMemory = 16 << 20
+
+// Parts of --memory. The remainder, a tenth or more, is for garbage that has not been
+// collected yet.
+const (
+	leastLimit   = 112 << 20 // lower bound of the heap limit: a join of a dozen columns needs it
+	outsideHeap  = 3 << 20   // the program's data outside the heap
+	programs     = 10 << 20  // outsideHeap, and memory of the runtime and libraries
+	forTables    = 2         // tables and filters get 1/forTables of the rest
+	forPages     = 0.4       // pages, records and row groups in flight get this fraction of the rest
+	outputsPages = 4         // unfinished row groups of the output get 1/outputsPages of that
+)
+
+// total returns the memory in bytes that the process may take: --memory, or nine tenths
+// of what the container or the machine has; 0 if unknown.
+func (c *session) total() (int64, error) {
+	if c.memory != "" {
+		n, err := flags.ParseSize(c.memory)
+		if err != nil {
+			return 0, flags.Usagef("--memory: %w", err)
+		}
+		if n < minMemory {
+			return 0, flags.Usagef("--memory %s: want %s or more", c.memory, words.Bytes(uint64(minMemory)))
+		}
+		if limit := memoryThere(); limit > 0 {
+			n = min(n, limit)
+		}
+		return int64(n), nil
+	}
+	return int64(memoryThere() / 10 * 9), nil
+}
+
+// memoryThere returns the memory of the container or the machine in bytes; 0: unknown.
+func memoryThere() uint64 {
+	for _, source := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
+		if n, err := source(); err == nil && n > 0 && n < math.MaxInt64 {
+			return n
+		}
+	}
+	return 0
+}
+
+// budget returns the memory for tables and filters in bytes.
+func (c *session) budget() (int64, error) {
+	n, err := c.total()
+	return tablesOf(n), err
+}
+
+// tablesOf returns the memory for tables and filters, out of a total: half of what the
+// program leaves, but at least a quarter of the total.
+func tablesOf(total int64) int64 { return max((total-programs)/forTables, total/4) }
+
+// inFlight returns the memory for pages, records and row groups in flight, in bytes; 0:
+// no bound. What the store may hold is subtracted.
+func (c *session) inFlight() int64 {
+	n := c.allInFlight()
+	if c.remote && n > 0 {
+		n = max(n-fetched(n), n/4)
+	}
+	return n
+}
+
+// allInFlight returns what inFlight returns, and what the store may hold.
+func (c *session) allInFlight() int64 {
+	n, err := c.total()
+	if err != nil || n == 0 {
+		return 0 // checkCommon has reported the error
+	}
+	return int64(float64(max(n-programs, 0)) * forPages)
+}
+
+// explain adds to errors about the budget how it follows from --memory, and to those about
+// a list of inputs how to renew it.
+func (c *session) explain(err error) error {
+	if errors.Is(err, inputs.ErrOutdated) && c.listed != "" {
+		return fmt.Errorf("%w: bloomjoin inputs --update %s opens only what has changed", err, c.listed)
+	}
+	if !errors.Is(err, fault.ErrMemory) && !errors.Is(err, filters.ErrLimit) {
+		return err
+	}
+	if input := (*fault.Error)(nil); errors.As(err, &input) && errors.Is(input, fault.ErrMemory) {
+		return err // about an input, with a sufficient budget
+	}
+	total, unknown := c.total()
+	if unknown != nil || total == 0 {
+		return err
+	}
+	given := "the --memory of " + c.memory
+	if c.memory == "" {
+		given = "the default --memory, " + words.Bytes(total)
+	}
+	return fmt.Errorf("%w (of %s, tables and filters may take %s)", err, given, words.Bytes(tablesOf(total)))
+}
+
+// Bounds of what the store may hold of the memory in flight, if the command names
+// URLs: a quarter, within these bytes.
+const (
+	leastFetched = 16 << 20
+	mostFetched  = 256 << 20
+)
+
+// fetched returns the memory in bytes for fetching ahead and for uploads; 0: the store's
+// default.
+func fetched(inFlight int64) int64 {
+	if inFlight == 0 {
+		return 0
+	}
+	return min(max(inFlight/4, leastFetched), mostFetched)
+}
+
+// outputMemory returns the memory for unfinished row groups of the output, in bytes; 0: no
+// bound.
+func (c *session) outputMemory() int64 { return c.inFlight() / outputsPages }

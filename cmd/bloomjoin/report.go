@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/objects"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
+)
+
+// report prints a report as one line of JSON, with --json only: on standard output, or
+// on standard error if the data goes to standard output.
+func (c *session) report(v any, output string) error {
+	c.sayStorage()
+	if !c.json {
+		return nil
+	}
+	w := c.stdout
+	if output == "-" {
+		w = c.stderr
+	}
+	b, err := json.Marshal(v)
+	if err == nil && bytes.Contains(b, []byte("://")) {
+		b, err = redacted(v)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", b)
+	return err
+}
+
+// redacted returns v as JSON in which no URL has credentials.
+func redacted(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // the parameters of a query are separated by &
+	err := e.Encode(v)
+	return []byte(cloud.Redact(strings.TrimSuffix(b.String(), "\n"))), err
+}
+
+// head is the start of every report.
+type head struct {
+	Verb          string  `json:"verb"`
+	SchemaVersion int     `json:"schema_version"` // of the report; a version may get more fields
+	Seconds       float64 `json:"seconds"`
+	Shard         string  `json:"shard,omitempty"` // of this worker, as "3/16"
+	AlreadyDone   bool    `json:"already_done,omitempty"`
+	Message       string  `json:"message,omitempty"` // with AlreadyDone, what is printed
+
+	Notes []string `json:"notes,omitempty"` // as printed, about inputs and options
+
+	Storage *cloud.Stats `json:"storage,omitempty"` // requests to object stores and web servers
+}
+
+func (c *session) newHead(verb string, start time.Time) head {
+	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.shard, Notes: c.notes, Storage: c.storageFacts()}
+}
+
+// done reports that there is nothing left to do; why wraps partition.ErrDone. It removes
+// temporary files, which a process that was killed after publishing the output may have
+// left.
+func (c *session) done(ctx context.Context, verb, output string, start time.Time, why error) error {
+	if err := objects.Sweep(ctx, c.store(), output); err != nil {
+		return err
+	}
+	h := c.newHead(verb, start)
+	h.AlreadyDone, h.Message = true, words.Error(why)
+	c.say("%s: %s", output, h.Message)
+	return c.report(h, output)
+}
+
+// sayNotes prints warnings about the files of an output directory.
+func (c *session) sayNotes(output string, w dataset.Written) {
+	for _, n := range w.Notes {
+		c.warn("%s: %s", output, n)
+	}
+}
+
+// pathOf is a file and the way in which it was read, for --json.
+type pathOf struct {
+	File   string `json:"file"`
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+func pathsOf(pieces []source.Piece, of func(*source.File) (path, why string)) []pathOf {
+	out := []pathOf{}
+	for _, p := range pieces {
+		path, why := of(p.File)
+		out = append(out, pathOf{publish.EscapeName(p.File.Name()), path, why})
+	}
+	return out
+}
+
+// bytesRead returns the number of bytes read from files.
+func bytesRead(files []*source.File) int64 {
+	var n int64
+	for _, f := range files {
+		n += f.BytesRead()
+	}
+	return n
+}

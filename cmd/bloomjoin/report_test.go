@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+)
+
+// Nothing that is printed or written has the credentials of a URL.
+func TestRedactedReports(t *testing.T) {
+	const name = "https://user:pass@host/a.parquet?X-Amz-Credential=AKIA&X-Amz-Signature=abc"
+	var out, said bytes.Buffer
+	c := &session{json: true, stdout: &out, stderr: words.Printable{Writer: &said}}
+	type figures struct {
+		head
+		Rows int64    `json:"rows"`
+		Path []pathOf `json:"path"`
+	}
+	report := figures{Path: []pathOf{{File: name, Reason: "from " + name}}, Rows: 3}
+	if err := c.report(report, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.say("%s", name)
+	c.warn("%s: bad", name)
+	for _, text := range []string{out.String(), said.String()} {
+		for _, word := range []string{"pass", "AKIA", "abc"} {
+			if strings.Contains(text, word) {
+				t.Errorf("%s is in %s", word, text)
+			}
+		}
+		if !strings.Contains(text, "host/a.parquet") {
+			t.Errorf("no file in %s", text)
+		}
+	}
+	var back figures
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.Rows != 3 || len(back.Path) != 1 {
+		t.Errorf("%s: %v", &out, err)
+	}
+}

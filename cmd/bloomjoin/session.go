@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/storage/cloud"
+)
+
+// session is one run of the command: what all verbs share.
+type session struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	terminal       io.Writer               // standard error, without escaping
+	shown          bool                    // standard output is a terminal
+	cancel         context.CancelCauseFunc // ends the run
+
+	stored        storage.Storage // see store
+	closeStore    func() error    // nil: the store is the caller's
+	storeOptions  cloud.Options
+	storeSettings []string // --store-option
+	remote        bool     // the command line names URLs
+
+	listed                          string // --files-from, if it is a list of inputs
+	json, quiet, verbose, force     bool
+	threads                         int
+	memory, progressMode, logFormat string
+	progressEvery                   time.Duration // interval of progress lines
+
+	verb    string // after the command line was parsed
+	shard   string // of this worker, after --shard was parsed
+	jsonLog bool   // --log-format json
+
+	notes []string // what is remarkable about the names of inputs
+}
+
+func (c *session) commonFlags(root *cobra.Command) {
+	flags.Group(root.PersistentFlags(), flags.GroupStorage, c.addStore)
+	flags.Group(root.PersistentFlags(), flags.GroupMemory, func(f *pflag.FlagSet) {
+		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of what the container or machine has)")
+		f.IntVar(&c.threads, "threads", 0, "`N` number of workers (default: the processors that the container allows)")
+	})
+	flags.Group(root.PersistentFlags(), flags.GroupReports, func(f *pflag.FlagSet) {
+		f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
+		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` of messages on standard error: text, or json (an object a line)")
+		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
+		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms or 1m")
+		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
+		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
+	})
+	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		c.verb = cmd.Name()
+		if err := flags.CheckExclusive(cmd); err != nil {
+			return err
+		}
+		return c.checkCommon()
+	}
+}
+
+// addForce adds the flag of verbs that write an output.
+func (c *session) addForce(f *pflag.FlagSet) {
+	f.BoolVar(&c.force, "force", false, "replace an output that exists; in a directory, the outputs of the inputs named")
+}
+
+func (c *session) checkCommon() error {
+	if c.threads < 0 {
+		return flags.Usagef("--threads %d: want 1 or more", c.threads)
+	}
+	if c.quiet && c.verbose {
+		return flags.Usagef("--quiet and --verbose exclude each other: give one of them")
+	}
+	if err := flags.OneOf("progress", c.progressMode, "auto", "lines", "none"); err != nil {
+		return err
+	}
+	if err := flags.OneOf("log-format", c.logFormat, logText, logJSON); err != nil {
+		return err
+	}
+	if c.progressEvery < leastProgress {
+		return flags.Usagef("--progress-interval %v: want %v or more, as 1s", c.progressEvery, leastProgress)
+	}
+	total, err := c.total()
+	if err != nil {
+		return err
+	}
+	if total > 0 {
+		// The collector works harder near this limit. It must not be lower than the
+		// live heap, or the collector would run all the time.
+		debug.SetMemoryLimit(max(total-outsideHeap, leastLimit))
+	}
+	return c.checkStore()
+}
+
+// shardOf parses --shard and stores it for the report.
+func (c *session) shardOf(s string) (dataset.Shard, error) {
+	if s == "" {
+		return dataset.Shard{}, nil
+	}
+	shard, err := flags.ParseShard(s)
+	if err == nil {
+		c.shard = shard.String()
+	}
+	return shard, err
+}
