@@ -109,7 +109,7 @@ func bare18(path string, t arrow15.DataType) (arrow18.DataType, error) {
 		return nil, err
 	}
 	if name, ok := f.Metadata.GetValue(extensionName); ok {
-		return nil, fault.Unsupported(fault.At{Column: path}, "extension type %s as the values of a dictionary or of runs: it is not registered in arrow-go v18", name)
+		return nil, unsupported(fault.At{Column: path}, "extension type %s as the values of a dictionary or of runs: it is not registered in arrow-go v18", name)
 	}
 	return f.Type, nil
 }
@@ -168,7 +168,7 @@ func type18(path string, t arrow15.DataType) (arrow18.DataType, error) {
 	if s := simple18(t.ID()); s != nil {
 		return s, nil
 	}
-	return nil, fault.Unsupported(fault.At{Column: path}, "%s, a type that arrow-go v18 does not have", t)
+	return nil, unsupported(fault.At{Column: path}, "%s, a type that arrow-go v18 does not have", t)
 }
 
 // nested18 returns the nested type of the given fields that t is in v15.
@@ -191,5 +191,5 @@ func nested18(path string, t arrow15.NestedType, fields []arrow18.Field) (arrow1
 	case *arrow15.DenseUnionType:
 		return arrow18.DenseUnionOf(fields, t.TypeCodes()), nil
 	}
-	return nil, fault.Unsupported(fault.At{Column: path}, "%s, a type that arrow-go v18 does not have", t)
+	return nil, unsupported(fault.At{Column: path}, "%s, a type that arrow-go v18 does not have", t)
 }

@@ -2,18 +2,16 @@
 // what is wrong and where, what was wanted and what was found, and what to do.
 //
 // Programs branch on the sentinels with errors.Is. [Error], found with
-// errors.As, has the parts of the message. The options that would resolve an
-// error are values, see [Options]: a program can set them and try again, and a
-// front end can spell them in its own words, see [Words].
+// errors.As, has the parts of the message.
 package fault
 
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/show"
+	"github.com/bloomjoin/bloomjoin/internal/wording"
 )
 
 // Kinds of errors, for errors.Is.
@@ -80,47 +78,19 @@ func (e *Error) Error() string {
 	if e == nil {
 		return "no error"
 	}
-	return e.word(Words{})
-}
-
-func (e *Error) word(w Words) string {
-	spell := w.options()
-	var parts []string
-	add := func(s string) {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	add(e.At.String())
+	kind, cause := "", ""
 	if e.Kind != nil {
-		add(e.Kind.Error())
-	}
-	add(e.What.Word(spell))
-	switch want := e.Want.Word(spell); {
-	case want != "" && e.Got != "":
-		add("want " + want + ", got " + e.Got)
-	case want != "":
-		add("want " + want)
-	case e.Got != "":
-		add("got " + e.Got)
+		kind = e.Kind.Error()
 	}
 	if e.Err != nil {
-		add(w.Text(e.Err))
+		cause = e.Err.Error()
 	}
-	text := strings.Join(parts, ": ")
-	if hint := e.hint().Word(spell); hint != "" {
-		text += " (" + hint + ")"
-	}
-	return text
+	return wording.Message(e.At.String(), kind, e.What.String(), e.Want.String(), e.Got, cause, wording.Hint(e.Hint.String(), e.damaged()))
 }
 
-// hint returns what to do. Damaged files have a default, but lines of text do
-// not.
-func (e *Error) hint() Text {
-	if e.Hint == "" && errors.Is(e.Kind, ErrCorrupt) && e.At.File != "" && e.At.Line == 0 {
-		return "get a good copy of the file, or write it again; if other programs read it, report a bug"
-	}
-	return e.Hint
+// damaged reports whether a file has to be replaced. Lines of text do not.
+func (e *Error) damaged() bool {
+	return errors.Is(e.Kind, ErrCorrupt) && e.At.File != "" && e.At.Line == 0
 }
 
 // Unwrap returns the kind and the cause, as far as they are set.
@@ -136,50 +106,37 @@ func (e *Error) Unwrap() (errs []error) {
 	return errs
 }
 
-// Corrupt returns an error of kind [ErrCorrupt]. The format may name options.
-func Corrupt(at At, format string, args ...any) *Error {
-	return &Error{Kind: ErrCorrupt, At: at, What: Textf(format, args...)}
-}
-
-// Unsupported returns an error of kind [ErrUnsupported]. The format may name
-// options.
-func Unsupported(at At, format string, args ...any) *Error {
-	return &Error{Kind: ErrUnsupported, At: at, What: Textf(format, args...)}
-}
-
-// Mismatch returns an error of kind [ErrMismatch]. Its arguments are literal:
-// they name no options.
-func Mismatch(at At, what, want, got string) *Error {
-	return (&Error{Kind: ErrMismatch, At: at, What: Text(escape(what))}).Wanted(want, got)
-}
-
-// Memory returns an error of kind [ErrMemory]: what takes need bytes, but may
-// take at most 1/share of the budget, also in bytes. The hint names the smallest
-// budget that suffices.
-func Memory(at At, what string, need, budget, share int64) *Error {
-	const unit = 1 << 20
-	share = max(share, 1)
-	mib := min(need, math.MaxInt64/2/share)*share/unit + 1
-	e := &Error{Kind: ErrMemory, At: at, What: Text(escape(what)), Got: show.Size(need)}
-	e.Want = Textf("at most %s, 1/%d of the budget", show.Size(budget/share), share)
-	return e.WithHint("raise {Memory to %dMiB} or more", mib)
-}
-
 // About sets What and returns e. The format may name options.
 func (e *Error) About(format string, args ...any) *Error {
-	e.What = Textf(format, args...)
+	e.What = textf(format, args...)
 	return e
 }
 
 // Wanted sets Want and Got and returns e. The arguments are literal: they name no
 // options.
 func (e *Error) Wanted(want, got string) *Error {
-	e.Want, e.Got = Text(escape(want)), got
+	e.Want, e.Got = Text(wording.Escape(want)), got
 	return e
 }
 
 // WithHint sets Hint and returns e. The format may name options.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	e.Hint = Textf(format, args...)
+	e.Hint = textf(format, args...)
 	return e
+}
+
+// Text is a part of a message. In it, an option of the call that failed stands in braces, with
+// a value if one is suggested, so that other front ends can spell it: "{Memory to 88MiB}".
+// String returns it as a Go program spells it.
+type Text string
+
+// String returns the text with the names of options as a program spells them.
+func (t Text) String() string { return wording.Render(string(t), wording.Option.String) }
+
+func textf(format string, args ...any) Text {
+	raw := func(a any) (string, bool) {
+		t, ok := a.(Text)
+		return string(t), ok
+	}
+	return Text(wording.Format(raw, format, args...))
 }

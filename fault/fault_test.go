@@ -5,18 +5,19 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // A damaged file has advice, unless the reader gave some, or it is text.
 func TestHint(t *testing.T) {
 	const advice = " (get a good copy of the file, or write it again; if other programs read it, report a bug)"
 	for want, err := range map[string]error{
-		"x: corrupt: short" + advice:         fault.Corrupt(fault.At{File: "x"}, "short"),
-		"x: corrupt: short (try y)":          fault.Corrupt(fault.At{File: "x"}, "short").WithHint("try y"),
-		"x: line 3: corrupt: short":          fault.Corrupt(fault.At{File: "x", Line: 3}, "short"),
-		"corrupt: short":                     fault.Corrupt(fault.At{}, "short"),
-		"x: mismatch: n: want 1, got 2":      fault.Mismatch(fault.At{File: "x"}, "n", "1", "2"),
-		"x: corrupt: n: want 1, got 2 (try)": fault.Corrupt(fault.At{File: "x"}, "n").Wanted("1", "2").WithHint("try"),
+		"x: corrupt: short" + advice:         faults.Corrupt(fault.At{File: "x"}, "short"),
+		"x: corrupt: short (try y)":          faults.Corrupt(fault.At{File: "x"}, "short").WithHint("try y"),
+		"x: line 3: corrupt: short":          faults.Corrupt(fault.At{File: "x", Line: 3}, "short"),
+		"corrupt: short":                     faults.Corrupt(fault.At{}, "short"),
+		"x: mismatch: n: want 1, got 2":      faults.Mismatch(fault.At{File: "x"}, "n", "1", "2"),
+		"x: corrupt: n: want 1, got 2 (try)": faults.Corrupt(fault.At{File: "x"}, "n").Wanted("1", "2").WithHint("try"),
 	} {
 		if err.Error() != want {
 			t.Errorf("got %q, want %q", err, want)
@@ -30,7 +31,7 @@ func TestNilError(t *testing.T) {
 	if none.Error() == "" || none.Unwrap() != nil {
 		t.Errorf("%q wraps %v", none.Error(), none.Unwrap())
 	}
-	if err := fault.Memory(fault.At{}, "x", 5, 0, 0); !errors.Is(err, fault.ErrMemory) || err.Error() == "" {
+	if err := faults.Memory(fault.At{}, "x", 5, 0, 0); !errors.Is(err, fault.ErrMemory) || err.Error() == "" {
 		t.Error(err)
 	}
 }

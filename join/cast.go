@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -29,7 +30,7 @@ func castKey(ctx context.Context, mem memory.Allocator, key arrow.Array, f arrow
 		err = errors.New("not every value has an equal there")
 	}
 	if err != nil {
-		e := fault.Unsupported(fault.At{Column: f.Name}, "an ID's key of type %s in the log's column of type %s", key.DataType(), f.Type)
+		e := faults.Unsupported(fault.At{Column: f.Name}, "an ID's key of type %s in the log's column of type %s", key.DataType(), f.Type)
 		return nil, e.WithHint("rename the ID's column and write {On %s=NAME}, so that each side keeps its own", f.Name)
 	}
 	return out, nil

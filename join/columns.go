@@ -7,7 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -174,7 +174,7 @@ func (c *chooser) notFound(w wanted) error {
 		e.Path, e.Err = keys.Path{w.name}, fmt.Errorf("no column %q", w.name)
 	}
 	if dotted := w.side + "." + w.name; w.side != "" && (c.log.HasField(dotted) || c.ids.HasField(dotted)) {
-		e.Err = fault.WithHint(e.Err, `the column of that very name is written '"%s"'`, dotted)
+		e.Err = faults.WithHint(e.Err, `the column of that very name is written '"%s"'`, dotted)
 		return e
 	}
 	add := func(side string, schema, other *arrow.Schema) {

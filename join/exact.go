@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -26,7 +27,7 @@ var errNotExact = errors.New("these IDs cannot be held exactly")
 // exactly builds an exact filter of the IDs, whose members are the answer.
 func (a *attempt) exactly(ctx context.Context) (*held, error) {
 	if !a.answer.rowsOfLog() || !a.keys.integers() {
-		return nil, fault.Unsupported(fault.At{}, "strategy exact for a join of type %s on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
+		return nil, faults.Unsupported(fault.At{}, "strategy exact for a join of type %s on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
 			WithHint("it needs a semi or anti join on one column of integers; leave {Strategy} out")
 	}
 	if err := a.rereadable(a.ids...); err != nil { // to count those that have rows, if keys repeat
@@ -38,7 +39,7 @@ func (a *attempt) exactly(ctx context.Context) (*held, error) {
 	}
 	h, err := read(ctx)
 	if errors.Is(err, errNotExact) && a.opts.Strategy == Exact {
-		return nil, fault.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave {Strategy} out")
+		return nil, faults.Unsupported(fault.At{}, "strategy exact: %v", err).WithHint("leave {Strategy} out")
 	}
 	return h, err
 }
@@ -111,7 +112,7 @@ func (a *attempt) newMarks(set *exact.Set) (*table.Marks, error) {
 func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 	set := a.opts.filter().Exact()
 	if set == nil {
-		return nil, fault.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
+		return nil, faults.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
 			WithHint("build it with {Kind exact}, or leave {Strategy} out")
 	}
 	if err := a.holdFilter(a.opts.filter()); err != nil {
@@ -139,7 +140,7 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 	if n := uint64(seen.Count()); n != set.Len() && a.opts.Strategy == Auto {
 		return nil, errNotExact // the filter has more keys, so the IDs must be looked up
 	} else if n != set.Len() {
-		return nil, fault.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
+		return nil, faults.Mismatch(fault.At{File: "the filter"}, "number of distinct IDs in it", fmt.Sprint(n), fmt.Sprint(set.Len())).
 			WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 	}
 	seen.Reset()

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
@@ -128,7 +129,7 @@ func (c *idColumns) unify(ids []*source.File) error {
 			continue
 		}
 		if !slices.EqualFunc(fields, got, c.sameColumn) {
-			return fault.Mismatch(fault.At{File: f.Name()}, "columns of the ID files",
+			return faults.Mismatch(fault.At{File: f.Name()}, "columns of the ID files",
 				fmt.Sprintf("%v as in %s", fields, ids[0].Name()), fmt.Sprint(got)).
 				WithHint("give the files the same columns, or choose those that are alike; a semi or anti join needs only the key")
 		}

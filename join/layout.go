@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -149,7 +150,7 @@ func (a *answer) keyOnce(c chosen, f arrow.Field) error {
 	if !cast && sameClass(f.Type, of) {
 		return nil
 	}
-	return fault.Unsupported(fault.At{Column: f.Name}, "a %s join whose key column has one name, but is %s in the log and %s in the IDs, or is cast", a.typ, f.Type, of).
+	return faults.Unsupported(fault.At{Column: f.Name}, "a %s join whose key column has one name, but is %s in the log and %s in the IDs, or is cast", a.typ, f.Type, of).
 		WithHint("rename the ID's column and write {On %s=NAME}, so that each side keeps its own, or leave the key out with {Columns}", f.Name)
 }
 

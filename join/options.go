@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -156,11 +157,11 @@ func (o Options) filled() (Options, error) {
 		return o, err
 	}
 	if o.Type.keepsIDs() && !o.Shard.Whole() {
-		return o, fault.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
+		return o, faults.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
 			WithHint("run it without {Shard}, or use inner or left")
 	}
 	if o.Type.columnsOfIDs() && o.Schema == dataset.Union {
-		return o, fault.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
+		return o, faults.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
 			WithHint("only semi and anti joins have it; or do it before, with a scan")
 	}
 	if err := o.CheckColumns(); err != nil {
@@ -173,7 +174,7 @@ func (o Options) filled() (Options, error) {
 		o.Suffix = defaultSuffix
 	}
 	if o.Filter != nil && !o.Filter.Sealed() {
-		return o, fault.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
+		return o, faults.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
 	}
 	return o, checkRequire(o.Require, o.Type)
 }

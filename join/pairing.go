@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -133,7 +134,7 @@ func (p *pairing) mismatch(t Type, c int, ids, logs classed) error {
 		}
 	}
 	at := fault.At{File: ids.files[0].Name(), Column: p.idsText} // files of one side disagree, and the other has only NULLs
-	return fault.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...))).
+	return faults.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...))).
 		WithHint("name files that have one type of key")
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
@@ -36,7 +37,7 @@ func checkRequire(r Require, t Type) error {
 	case !valid(r.MaxKept):
 		return fmt.Errorf("largest share of the log to keep %v: want 0 to 1", r.MaxKept)
 	case r.MaxKept > 0 && (t == Left || t == Full):
-		return fault.Unsupported(fault.At{}, "a bound on the rows that a %s join keeps, since it keeps all", t)
+		return faults.Unsupported(fault.At{}, "a bound on the rows that a %s join keeps, since it keeps all", t)
 	}
 	return nil
 }

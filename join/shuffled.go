@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -212,7 +213,7 @@ func (s *shuffled) group(ctx context.Context, n int, g source.Piece, yield func(
 		side, more, err := src.Next(ctx)
 		if err == nil && (more || again) && s.task.opts.Type == Anti {
 			side.Release()
-			err = fault.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: g.File.Name(), RowGroup: g.Lo + 1}, fault.ErrMemory, show.Size(s.account.Limit()))
+			err = faults.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: g.File.Name(), RowGroup: g.Lo + 1}, fault.ErrMemory, show.Size(s.account.Limit()))
 		}
 		if err != nil {
 			yield(round{}, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -119,9 +120,9 @@ func (t *task) rereadable(files ...*source.File) error {
 		switch {
 		case !f.Once():
 		case t.opts.Strategy != Auto:
-			return fault.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave {Strategy} out, or name a file)", f.Name(), t.opts.Strategy)
+			return faults.Errorf("%s: it can be read only once, but strategy %s reads it more than once (leave {Strategy} out, or name a file)", f.Name(), t.opts.Strategy)
 		default:
-			return fault.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise {Memory})", f.Name())
+			return faults.Errorf("%s: it can be read only once, but this join reads it more than once (name a file, or raise {Memory})", f.Name())
 		}
 	}
 	return nil
@@ -139,7 +140,7 @@ func (t *task) checkFilter() error {
 		return err
 	}
 	if rule != t.keys.rule {
-		return fault.Mismatch(fault.At{File: "the filter"}, "", t.keys.rule.Word()+", as in the join", rule.Word()).About("{Normalize}").
+		return faults.Mismatch(fault.At{File: "the filter"}, "", t.keys.rule.Word()+", as in the join", rule.Word()).About("{Normalize}").
 			WithHint("build the filter with the join's {Normalize}, or give the join the filter's, or leave {Filter} out")
 	}
 	return nil
@@ -171,7 +172,7 @@ func (t *task) mirrored() (_ *task, err error) {
 	for _, s := range t.answer.ids.shared {
 		same := func(name string) bool { return name == s.name || t.keys.ignoreCase && strings.EqualFold(name, s.name) }
 		if t.opts.Type.keepsIDs() && slices.ContainsFunc(names, same) {
-			return nil, fault.Unsupported(fault.At{Column: s.name}, "a %s join on the name of directories into a directory: IDs without a log row have no place there", t.opts.Type).
+			return nil, faults.Unsupported(fault.At{Column: s.name}, "a %s join on the name of directories into a directory: IDs without a log row have no place there", t.opts.Type).
 				WithHint("write to a file, or set {Hive off}")
 		}
 	}

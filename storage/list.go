@@ -13,6 +13,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -210,7 +211,7 @@ func (w *walker) into(ctx context.Context, dir, rel string) error {
 			o.Found = true
 			w.objects = append(w.objects, o)
 		default:
-			return fault.Unsupported(fault.At{File: name}, "%s in a directory that is read; want regular files", kindOf(info.Mode())).
+			return faults.Unsupported(fault.At{File: name}, "%s in a directory that is read; want regular files", kindOf(info.Mode())).
 				WithHint("name the files by a pattern, or begin its name with _ or .")
 		}
 	}
@@ -251,7 +252,7 @@ func plainTable(dir string) error {
 			}
 		}
 		if found {
-			return fault.Unsupported(fault.At{File: dir}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", t.format, t.mark).
+			return faults.Unsupported(fault.At{File: dir}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", t.format, t.mark).
 				WithHint("write the table's current rows to Parquet first, or name the files that are current")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Local is the local file system. The zero value is ready to use.
@@ -34,7 +35,7 @@ func isLocal(name string) error {
 		return errors.New("a file with an empty name: want its path")
 	}
 	if i := strings.Index(name, "://"); i > 0 {
-		return fault.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("give a storage that knows them, such as one of package store")
+		return faults.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("give a storage that knows them, such as one of package store")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
@@ -60,7 +61,7 @@ func (l Local) Open(ctx context.Context, o Object) (Reader, error) {
 }
 
 func notRegular(o Object) error {
-	e := fault.Unsupported(fault.At{File: o.Name}, "%s where a regular file is needed", kindOf(o.Type))
+	e := faults.Unsupported(fault.At{File: o.Name}, "%s where a regular file is needed", kindOf(o.Type))
 	if o.Type.IsDir() {
 		return e.WithHint("name a file")
 	}

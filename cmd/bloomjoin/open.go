@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -38,7 +39,7 @@ func (c *session) noteInput(t fault.Text) {
 	if strings.HasPrefix(c.verb, cobra.ShellCompRequestCmd) {
 		return
 	}
-	text := t.Word(words.Flag)
+	text := faults.Word(t, words.Flag)
 	c.notes = append(c.notes, text)
 	c.warn("%s", text)
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/wording"
 )
 
 // No library names a flag. Each option that an error names is declared in a
@@ -22,7 +24,7 @@ import (
 func TestLibrariesNameNoFlags(t *testing.T) {
 	flag, option := regexp.MustCompile(`(^|[^-\w])--[a-z]`), regexp.MustCompile(`\{[A-Z][A-Za-z0-9+]*( [^{}]*)?\}`)
 	others := regexp.MustCompile(`--long or --ultra`) // of zstd
-	root, named, declared := (&cli{}).root(), map[fault.Option]bool{}, map[string]bool{}
+	root, named, declared := (&cli{}).root(), map[wording.Option]bool{}, map[string]bool{}
 	files := 0
 	libraries(t, func(path string, file *ast.File) {
 		files++
@@ -47,7 +49,7 @@ func TestLibrariesNameNoFlags(t *testing.T) {
 				t.Errorf("%s: %q names a flag", path, text)
 			}
 			for _, o := range option.FindAllString(text, -1) {
-				for _, o := range fault.Text(o).Options() {
+				for _, o := range faults.Named(fault.Text(o)) {
 					named[o] = true
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -163,7 +164,7 @@ func probeFormat(given string, in *bufio.Reader) (string, error) {
 	const want = "an Arrow IPC stream or NDJSON"
 	head, err := in.Peek(1)
 	if err == io.EOF {
-		return "", fault.Mismatch(at, "the rows", want, "nothing").
+		return "", faults.Mismatch(at, "the rows", want, "nothing").
 			WithHint("check that the program that writes them has not failed; if there may be none, name the format with --format")
 	}
 	if err != nil {
@@ -180,14 +181,14 @@ func probeFormat(given string, in *bufio.Reader) (string, error) {
 	case "\xff\xff\xff\xff":
 		return probeArrow, nil
 	case "ARRO", "PAR1":
-		return "", fault.Unsupported(at, "a file of Arrow or Parquet, which is read from its end").WithHint("name it for bloomjoin scan, or write a stream")
+		return "", faults.Unsupported(at, "a file of Arrow or Parquet, which is read from its end").WithHint("name it for bloomjoin scan, or write a stream")
 	}
 	for _, text := range []string{"\xef\xbb\xbf", "\x1f\x8b", "\x28\xb5\x2f\xfd"} { // a byte order mark, gzip, zstd
 		if len(head) >= len(text) && string(head[:len(text)]) == text {
 			return probeNDJSON, nil
 		}
 	}
-	return "", fault.Mismatch(at, "the rows", want, "something else").WithHint("convert them to one of these; docs/stdin.md shows how")
+	return "", faults.Mismatch(at, "the rows", want, "something else").WithHint("convert them to one of these; docs/stdin.md shows how")
 }
 
 // prober asks a filter about the rows of standard input, in one goroutine.

@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -110,7 +111,7 @@ func (p *prober) lineForm(integers bool) (f lineForm, err error) {
 				typ = arrow.PrimitiveTypes.Int64
 			case class != keys.Null && class != p.options.Rule.Class(keys.Bytes):
 				if column.Cast, err = lineType(class); err != nil {
-					return f, fault.Unsupported(fault.At{File: stdinName, Column: c.String()}, "a key of class %s in NDJSON", class).
+					return f, faults.Unsupported(fault.At{File: stdinName, Column: c.String()}, "a key of class %s in NDJSON", class).
 						WithHint("write an Arrow stream")
 				}
 			}
@@ -258,7 +259,7 @@ func (l *lineProber) misfit(form *lineForm, rec arrow.Record) error {
 			return keys.Misfit(at, l.columns)
 		}
 		at.Column = keys.ColumnsString(l.columns)
-		return fault.Mismatch(at, "a value that does not parse", strings.Join(l.filter.KeyClasses(), ", ")+" (the filter)", "").
+		return faults.Mismatch(at, "a value that does not parse", strings.Join(l.filter.KeyClasses(), ", ")+" (the filter)", "").
 			WithHint("cast the key with {Key COL::TYPE}; with {NullMisfits} such values then count as NULL")
 	}
 	return fmt.Errorf("%s: a value is of another kind than the filter's keys", stdinName) // not reached: some line has it

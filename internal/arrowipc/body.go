@@ -7,9 +7,11 @@ import (
 	"io"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 
 	"encoding/binary"
 )
@@ -99,7 +101,7 @@ func (u *unpacker) unpack(at fault.At, raw *memory.Buffer) (*memory.Buffer, erro
 		return raw, nil
 	}
 	if len(src) < 8 {
-		return nil, fault.Corrupt(at, "a compressed buffer of %d bytes", len(src))
+		return nil, faults.Corrupt(at, "a compressed buffer of %d bytes", len(src))
 	}
 	want := int64(binary.LittleEndian.Uint64(src))
 	src = src[8:]
@@ -113,7 +115,7 @@ func (u *unpacker) unpack(at fault.At, raw *memory.Buffer) (*memory.Buffer, erro
 	dst.Resize(int(want))
 	if err := u.decode(dst.Bytes(), src); err != nil {
 		dst.Release()
-		e := fault.Corrupt(at, "compressed buffer")
+		e := faults.Corrupt(at, "compressed buffer")
 		e.Err = err
 		return nil, e
 	}
@@ -124,11 +126,11 @@ func (u *unpacker) unpack(at fault.At, raw *memory.Buffer) (*memory.Buffer, erro
 // bytes can expand to.
 func (u *unpacker) allow(at fault.At, want, packed int64) error {
 	if want < 0 {
-		return fault.Corrupt(at, "a buffer of %d bytes", want)
+		return faults.Corrupt(at, "a buffer of %d bytes", want)
 	}
 	u.total += want
 	if want > maxBuffer || u.total > maxBatch {
-		return fault.Unsupported(at, "compressed buffers above %d MiB each, or %d MiB per batch", maxBuffer>>20, maxBatch>>20).
+		return faults.Unsupported(at, "compressed buffers above %d MiB each, or %d MiB per batch", maxBuffer>>20, maxBatch>>20).
 			WithHint("write smaller batches, or uncompressed ones")
 	}
 	most := 255 * packed // an LZ4 length byte stands for at most 255 bytes
@@ -136,7 +138,7 @@ func (u *unpacker) allow(at fault.At, want, packed int64) error {
 		most = (packed/3 + 1) << 17 // a block of 128 KiB has a header of 3 bytes
 	}
 	if want > most {
-		return fault.Corrupt(at, "%d compressed bytes that claim to be %d", packed, want)
+		return faults.Corrupt(at, "%d compressed bytes that claim to be %d", packed, want)
 	}
 	return nil
 }

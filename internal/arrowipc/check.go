@@ -6,7 +6,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/bloomjoin/bloomjoin/fault"
+
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // check validates the offsets, views, type ids and run ends of one array, so that
@@ -41,7 +42,7 @@ func (l *loader) check(n *node, bufs []*memory.Buffer, kids []arrow.ArrayData) e
 }
 
 func (l *loader) corrupt(n *node, format string, args ...any) error {
-	return fault.Corrupt(l.place(n.f), format, args...)
+	return faults.Corrupt(l.place(n.f), format, args...)
 }
 
 // checkOffsets checks that n.len+1 offsets ascend and stay within limit.

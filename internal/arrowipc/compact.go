@@ -4,7 +4,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // compact returns arr, or a copy if arr is a slice that the encoder would write
@@ -20,7 +22,7 @@ func compact(arr arrow.Array, mem memory.Allocator) (arrow.Array, error) {
 		out = nil
 	}
 	if err != nil || out == nil {
-		e := fault.Unsupported(fault.At{}, "writing a slice of an array of %s", arr.DataType())
+		e := faults.Unsupported(fault.At{}, "writing a slice of an array of %s", arr.DataType())
 		e.Err = err
 		return nil, e
 	}

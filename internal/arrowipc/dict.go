@@ -9,7 +9,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -33,7 +35,7 @@ func (s *dictStore) add(id int64, delta bool, data arrow.ArrayData) error {
 		s.drop(id)
 	} else if len(s.parts[id]) == 0 {
 		data.Release()
-		return fault.Corrupt(s.at, "a delta to dictionary %d, which is not there yet", id)
+		return faults.Corrupt(s.at, "a delta to dictionary %d, which is not there yet", id)
 	}
 	s.parts[id] = append(s.parts[id], data)
 	return nil
@@ -81,7 +83,7 @@ func (s *dictStore) join(parts []arrow.ArrayData) (data arrow.ArrayData, err err
 	}
 	joined, err := array.Concatenate(arrs, s.mem)
 	if err != nil {
-		e := fault.Unsupported(s.at, "delta to a dictionary of %s", parts[0].DataType())
+		e := faults.Unsupported(s.at, "delta to a dictionary of %s", parts[0].DataType())
 		e.Err = err
 		return nil, e
 	}
@@ -95,7 +97,7 @@ func (s *dictStore) loadDict(l *loader, tree *schemaTree, d dictBatch) (err erro
 	defer panics.Recover(l.at, &err)
 	dict := tree.dicts[d.id]
 	if dict == nil {
-		return fault.Corrupt(l.at, "dictionary %d is not in the schema", d.id)
+		return faults.Corrupt(l.at, "dictionary %d is not in the schema", d.id)
 	}
 	nodes, err := layout(l.at, d.data, []*field{dict.values})
 	if err != nil {
@@ -150,7 +152,7 @@ func (d lockedDicts) values(dict *dictionary) (arrow.ArrayData, error) {
 	}
 	if !d.done[dict.id] {
 		if d.busy[dict.id] {
-			return nil, fault.Corrupt(d.f.at, "dictionary %d holds itself", dict.id)
+			return nil, faults.Corrupt(d.f.at, "dictionary %d holds itself", dict.id)
 		}
 		d.busy[dict.id] = true
 		defer delete(d.busy, dict.id)
@@ -181,7 +183,7 @@ func (d lockedDicts) index() error {
 			return err
 		}
 		if !b.delta && len(found[b.id]) > 0 {
-			return fault.Unsupported(d.f.at, "dictionary %d is replaced within an IPC file", b.id)
+			return faults.Unsupported(d.f.at, "dictionary %d is replaced within an IPC file", b.id)
 		}
 		found[b.id] = append(found[b.id], fileDict{blk, b})
 	}
@@ -199,7 +201,7 @@ func (d lockedDicts) read(b fileDict) error {
 // errors keep their kind.
 func wrapRead(at fault.At, what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		e := fault.Corrupt(at, "the input ends inside %s", what)
+		e := faults.Corrupt(at, "the input ends inside %s", what)
 		e.Err = io.ErrUnexpectedEOF
 		return e
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
@@ -66,7 +68,7 @@ func OpenFile(budget int64, r io.ReaderAt, size int64, name string, mem memory.A
 // readFooter checks both magics and returns the footer's flatbuffer.
 func (f *fileSource) readFooter(size int64) ([]byte, error) {
 	if size < fileHead+fileTail {
-		return nil, fault.Corrupt(f.at, "too short for an Arrow IPC file").Wanted(fmt.Sprintf("%d bytes or more", fileHead+fileTail), fmt.Sprint(size))
+		return nil, faults.Corrupt(f.at, "too short for an Arrow IPC file").Wanted(fmt.Sprintf("%d bytes or more", fileHead+fileTail), fmt.Sprint(size))
 	}
 	var head [len(magic)]byte
 	var tail [fileTail]byte
@@ -77,14 +79,14 @@ func (f *fileSource) readFooter(size int64) ([]byte, error) {
 		return nil, wrapRead(f.at, "the tail", err)
 	}
 	if string(head[:]) != magic {
-		return nil, fault.Corrupt(f.at, "not an Arrow IPC file").Wanted(fmt.Sprintf("%q at its beginning", magic), "other bytes")
+		return nil, faults.Corrupt(f.at, "not an Arrow IPC file").Wanted(fmt.Sprintf("%q at its beginning", magic), "other bytes")
 	}
 	if string(tail[4:]) != magic {
-		return nil, fault.Corrupt(f.at, "the file was cut off, or not finished").Wanted(fmt.Sprintf("%q at its end", magic), "other bytes")
+		return nil, faults.Corrupt(f.at, "the file was cut off, or not finished").Wanted(fmt.Sprintf("%q at its end", magic), "other bytes")
 	}
 	n := int64(int32(binary.LittleEndian.Uint32(tail[:])))
 	if n < 4 || n > size-fileHead-fileTail {
-		return nil, fault.Corrupt(f.at, "the footer's length").Wanted(fmt.Sprintf("4 to %d bytes, the rest of the file", size-fileHead-fileTail), fmt.Sprint(n))
+		return nil, faults.Corrupt(f.at, "the footer's length").Wanted(fmt.Sprintf("4 to %d bytes, the rest of the file", size-fileHead-fileTail), fmt.Sprint(n))
 	}
 	if err := fits(f.at, "the footer", n, f.budget); err != nil {
 		return nil, err
@@ -103,11 +105,11 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	defer outside(f.at, t, &err)
 	// Old Java writers omit the version; each message has its own.
 	if v := t.Int16(footerVersion, 0); v < 0 || v > metadataV5 {
-		return fault.Corrupt(f.at, "metadata version %d", v)
+		return faults.Corrupt(f.at, "metadata version %d", v)
 	}
 	schema, ok := t.Table(footerSchema)
 	if !ok {
-		return fault.Corrupt(f.at, "a footer without a schema")
+		return faults.Corrupt(f.at, "a footer without a schema")
 	}
 	if f.tree, err = parseSchema(f.at, schema, f.budget); err != nil {
 		return err
@@ -127,7 +129,7 @@ func (f *fileSource) parseFooter(buf []byte, end int64) (err error) {
 	})
 	for i := 1; i < len(all); i++ {
 		if p := all[i-1]; p.off+p.meta+p.body > all[i].off {
-			return fault.Corrupt(f.at, "messages at %d and %d overlap", p.off, all[i].off)
+			return faults.Corrupt(f.at, "messages at %d and %d overlap", p.off, all[i].off)
 		}
 	}
 	return nil
@@ -149,10 +151,10 @@ func (f *fileSource) readBlocks(t flat.Table, slot int, end int64) ([]block, err
 	for i := range out {
 		b := blockAt(mem[24*i:])
 		if b.off < fileHead || b.meta < 8 || b.body < 0 || b.off > end || b.meta > end-b.off || b.body > end-b.off-b.meta {
-			return nil, fault.Corrupt(f.at, "message %d lies outside the file", i)
+			return nil, faults.Corrupt(f.at, "message %d lies outside the file", i)
 		}
 		if b.off%8 != 0 || b.meta%8 != 0 || b.body%8 != 0 {
-			return nil, fault.Corrupt(f.at, "message %d is not aligned to 8 bytes", i)
+			return nil, faults.Corrupt(f.at, "message %d is not aligned to 8 bytes", i)
 		}
 		out[i] = b
 	}
@@ -172,14 +174,14 @@ func (f *fileSource) message(at fault.At, b block, kind byte) (message, error) {
 		rest = buf[8:]
 	}
 	if n > math.MaxInt32 || int(n) > len(rest) {
-		return message{}, fault.Corrupt(at, "metadata of %d bytes in a block of %d", n, b.meta)
+		return message{}, faults.Corrupt(at, "metadata of %d bytes in a block of %d", n, b.meta)
 	}
 	m, err := parseMessage(at, rest[:n])
 	if err != nil {
 		return m, err
 	}
 	if m.kind != kind || m.body != b.body {
-		return m, fault.Corrupt(at, "the footer and the message disagree")
+		return m, faults.Corrupt(at, "the footer and the message disagree")
 	}
 	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
@@ -49,7 +50,7 @@ const (
 // Everything read after that access is empty, so *err may be a mere consequence.
 func outside(at fault.At, t flat.Table, err *error) {
 	if bad := t.Err(); bad != nil {
-		*err = fault.Corrupt(at, "%v", bad)
+		*err = faults.Corrupt(at, "%v", bad)
 	}
 }
 
@@ -70,25 +71,25 @@ func parseMessage(at fault.At, meta []byte) (m message, err error) {
 		m.v5 = true
 	case metadataV4:
 	case 0, 1, 2:
-		return m, fault.Unsupported(at, "Arrow metadata version V%d, older than V4", v+1)
+		return m, faults.Unsupported(at, "Arrow metadata version V%d, older than V4", v+1)
 	default:
-		return m, fault.Corrupt(at, "metadata version %d", v)
+		return m, faults.Corrupt(at, "metadata version %d", v)
 	}
 	m.kind = t.Byte(messageType, 0)
 	m.body = t.Int64(messageBody, 0)
 	if m.body < 0 || m.body > math.MaxInt64/2 {
-		return m, fault.Corrupt(at, "body length %d", m.body)
+		return m, faults.Corrupt(at, "body length %d", m.body)
 	}
 	switch m.kind {
 	case headerSchema, headerDict, headerBatch:
 	case 4, 5:
-		return m, fault.Unsupported(at, "tensor message")
+		return m, faults.Unsupported(at, "tensor message")
 	default:
-		return m, fault.Corrupt(at, "message of kind %d", m.kind)
+		return m, faults.Corrupt(at, "message of kind %d", m.kind)
 	}
 	var ok bool
 	if m.header, ok = t.Table(messageHeader); !ok {
-		return m, fault.Corrupt(at, "message without a header")
+		return m, faults.Corrupt(at, "message without a header")
 	}
 	return m, nil
 }
@@ -107,7 +108,7 @@ func parseDict(at fault.At, m message) (d dictBatch, err error) {
 	d.delta = m.header.Bool(dictDelta, false)
 	data, ok := m.header.Table(dictData)
 	if !ok {
-		return d, fault.Corrupt(at, "dictionary batch without data")
+		return d, faults.Corrupt(at, "dictionary batch without data")
 	}
 	d.data, err = parseBatch(at, data, m)
 	return d, err
@@ -141,7 +142,7 @@ func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
 	defer outside(at, t, &err)
 	b = batch{v5: m.v5, codec: codecNone, body: m.body}
 	if b.length = t.Int64(batchLength, 0); b.length < 0 {
-		return b, fault.Corrupt(at, "batch of %d rows", b.length)
+		return b, faults.Corrupt(at, "batch of %d rows", b.length)
 	}
 	b.nodes, _ = t.Vector(batchNodes, 16)
 	b.buffers, _ = t.Vector(batchBuffers, 16)
@@ -149,20 +150,20 @@ func parseBatch(at fault.At, t flat.Table, m message) (b batch, err error) {
 	if c, ok := t.Table(batchCompression); ok {
 		b.codec = codec(c.Byte(4, 0))
 		if b.codec != codecLZ4 && b.codec != codecZstd {
-			return b, fault.Unsupported(at, "compression codec %d", b.codec)
+			return b, faults.Unsupported(at, "compression codec %d", b.codec)
 		}
 		if method := c.Byte(6, 0); method != 0 {
-			return b, fault.Unsupported(at, "compression method %d", method)
+			return b, faults.Unsupported(at, "compression method %d", method)
 		}
 	}
 	var sum int64
 	for i := range len(b.buffers) / 16 {
 		off, n := pair(b.buffers, i)
 		if off < 0 || n < 0 || n > b.body || off > b.body-n {
-			return b, fault.Corrupt(at, "buffer %d lies outside its body of %d bytes", i, b.body)
+			return b, faults.Corrupt(at, "buffer %d lies outside its body of %d bytes", i, b.body)
 		}
 		if sum += n; sum > b.body {
-			return b, fault.Corrupt(at, "buffers overlap")
+			return b, faults.Corrupt(at, "buffers overlap")
 		}
 	}
 	return b, nil

@@ -5,7 +5,9 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -38,7 +40,7 @@ func layout(at fault.At, b batch, fields []*field) (nodes []*node, err error) {
 	defer panics.Recover(at, &err)
 	w := layouter{at: at, b: b}
 	if b.length > maxLen {
-		return nil, fault.Unsupported(at, "batch of more than %d rows", maxLen)
+		return nil, faults.Unsupported(at, "batch of more than %d rows", maxLen)
 	}
 	for _, f := range fields {
 		n, err := w.node(f)
@@ -51,7 +53,7 @@ func layout(at fault.At, b batch, fields []*field) (nodes []*node, err error) {
 		nodes = append(nodes, n)
 	}
 	if w.nodes != len(b.nodes)/16 || w.bufs != len(b.buffers)/16 {
-		return nil, fault.Corrupt(at, "the batch has %d nodes and %d buffers, its schema %d and %d", len(b.nodes)/16, len(b.buffers)/16, w.nodes, w.bufs)
+		return nil, faults.Corrupt(at, "the batch has %d nodes and %d buffers, its schema %d and %d", len(b.nodes)/16, len(b.buffers)/16, w.nodes, w.bufs)
 	}
 	return nodes, nil
 }
@@ -65,7 +67,7 @@ type layouter struct {
 func (w *layouter) corrupt(f *field, format string, args ...any) *fault.Error {
 	at := w.at
 	at.Column = f.Name
-	return fault.Corrupt(at, format, args...)
+	return faults.Corrupt(at, format, args...)
 }
 
 // buffer takes the next buffer, which must have at least min bytes.
@@ -105,7 +107,7 @@ func (w *layouter) node(f *field) (*node, error) {
 	if n.len > maxLen {
 		at := w.at
 		at.Column = f.Name
-		return nil, fault.Unsupported(at, "array of more than %d values", maxLen)
+		return nil, faults.Unsupported(at, "array of more than %d values", maxLen)
 	}
 	if err := w.takeValidity(n); err != nil {
 		return nil, err
@@ -138,7 +140,7 @@ func (w *layouter) takeValidity(n *node) error {
 			return nil
 		}
 		if n.nulls != 0 {
-			return fault.Unsupported(w.at, "union with NULLs of its own, from before format version 1.0")
+			return faults.Unsupported(w.at, "union with NULLs of its own, from before format version 1.0")
 		}
 	case arrow.RUN_END_ENCODED:
 		n.nulls = 0
@@ -159,7 +161,7 @@ func (w *layouter) takeValidity(n *node) error {
 func (w *layouter) unbacked(f *field) error {
 	at := w.at
 	at.Column = f.Name
-	return fault.Unsupported(at, "more than %d values without any data", maxUnbacked)
+	return faults.Unsupported(at, "more than %d values without any data", maxUnbacked)
 }
 
 // takeBuffers takes the other buffers of a node.

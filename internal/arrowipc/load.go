@@ -7,7 +7,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -52,7 +54,7 @@ func (l *loader) buffer(n *node, s span) (*memory.Buffer, error) {
 	}
 	if int64(raw.Len()) < s.min {
 		defer raw.Release()
-		return nil, fault.Corrupt(l.place(n.f), "a buffer of %d bytes where %d values need %d", raw.Len(), n.len, s.min)
+		return nil, faults.Corrupt(l.place(n.f), "a buffer of %d bytes where %d values need %d", raw.Len(), n.len, s.min)
 	}
 	return raw, nil
 }
@@ -71,7 +73,7 @@ func (l *loader) buffers(n *node) ([]*memory.Buffer, error) {
 		}
 		bufs[0] = b
 		if nulls := n.len - int64(bitutil.CountSetBits(b.Bytes(), 0, int(n.len))); nulls != n.nulls {
-			return bufs, fault.Corrupt(l.place(n.f), "%d NULLs in the bitmap, %d in the batch's header", nulls, n.nulls)
+			return bufs, faults.Corrupt(l.place(n.f), "%d NULLs in the bitmap, %d in the batch's header", nulls, n.nulls)
 		}
 	}
 	if n.len == 0 {
@@ -182,7 +184,7 @@ func (l *loader) encoded(n *node, dt arrow.DataType, bufs []*memory.Buffer) (arr
 			return nil, err
 		}
 	case errors.Is(err, errNoDictionary):
-		return nil, fault.Corrupt(l.place(n.f), "dictionary %d is missing", n.f.dict.id)
+		return nil, faults.Corrupt(l.place(n.f), "dictionary %d is missing", n.f.dict.id)
 	default:
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -56,7 +56,7 @@ func plainViews(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (ar
 		}
 	}
 	if total > 4*there {
-		return nil, fault.Unsupported(l.place(n.f), "views of %d bytes in buffers of %d", total, there)
+		return nil, faults.Unsupported(l.place(n.f), "views of %d bytes in buffers of %d", total, there)
 	}
 	offsets, values := memory.NewResizableBuffer(l.mem), memory.NewResizableBuffer(l.mem)
 	defer offsets.Release()
@@ -138,7 +138,7 @@ func plainLists(l *loader, n *node, from arrow.ArrayData, to arrow.DataType) (ar
 		}
 		lo, hi := lists.ValueOffsets(i)
 		if hi-lo > int64(most-len(rows)) {
-			return nil, fault.Unsupported(l.place(n.f), "list views that share their elements")
+			return nil, faults.Unsupported(l.place(n.f), "list views that share their elements")
 		}
 		for ; lo < hi; lo++ {
 			rows = append(rows, int(lo))

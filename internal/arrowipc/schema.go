@@ -5,7 +5,9 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
@@ -27,7 +29,7 @@ const (
 // fits returns an error if the budget has no room for n bytes of a schema.
 func fits(at fault.At, what string, n, memory int64) error {
 	if memory > 0 && n > memory/schemaShare {
-		return fault.Memory(at, what, n, memory, schemaShare)
+		return faults.Memory(at, what, n, memory, schemaShare)
 	}
 	return nil
 }
@@ -61,7 +63,7 @@ func parseSchema(at fault.At, t flat.Table, memory int64) (tree *schemaTree, err
 	defer panics.Recover(at, &err)
 	defer outside(at, t, &err)
 	if e := t.Int16(4, 0); e != 0 {
-		return nil, fault.Unsupported(at, "big-endian data").WithHint("write the file on a little-endian machine")
+		return nil, faults.Unsupported(at, "big-endian data").WithHint("write the file on a little-endian machine")
 	}
 	p := schemaParser{at: at, memory: memory, dicts: map[int64]*dictionary{}}
 	fieldAt, n := t.Tables(6)
@@ -94,7 +96,7 @@ type schemaParser struct {
 // text copies a string of the metadata, within the limit.
 func (p *schemaParser) text(b []byte) (string, error) {
 	if p.bytes += len(b); p.bytes > maxSchemaBytes {
-		return "", fault.Unsupported(p.at, "schema with more than %d bytes of names and metadata", maxSchemaBytes)
+		return "", faults.Unsupported(p.at, "schema with more than %d bytes of names and metadata", maxSchemaBytes)
 	}
 	return string(b), nil
 }
@@ -122,10 +124,10 @@ func (p *schemaParser) metadata(t flat.Table, slot int) (arrow.Metadata, error) 
 // field reads a field and its children.
 func (p *schemaParser) field(t flat.Table, depth int) (*field, error) {
 	if depth > maxDepth {
-		return nil, fault.Unsupported(p.at, "schema nested deeper than %d levels", maxDepth)
+		return nil, faults.Unsupported(p.at, "schema nested deeper than %d levels", maxDepth)
 	}
 	if p.fields++; p.fields > maxFields {
-		return nil, fault.Unsupported(p.at, "schema with more than %d fields", maxFields)
+		return nil, faults.Unsupported(p.at, "schema with more than %d fields", maxFields)
 	}
 	if err := fits(p.at, "the schema", fieldBytes*int64(p.fields), p.memory); err != nil {
 		return nil, err
@@ -248,11 +250,11 @@ func (p *schemaParser) extension(f *field) error {
 }
 
 func (p *schemaParser) corrupt(f *field, format string, args ...any) *fault.Error {
-	return fault.Corrupt(p.place(f), format, args...)
+	return faults.Corrupt(p.place(f), format, args...)
 }
 
 func (p *schemaParser) unsupported(f *field, format string, args ...any) *fault.Error {
-	return fault.Unsupported(p.place(f), format, args...)
+	return faults.Unsupported(p.place(f), format, args...)
 }
 
 func (p *schemaParser) place(f *field) fault.At {

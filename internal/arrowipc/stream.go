@@ -12,7 +12,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // maxMeta is the largest metadata of a message in a stream, in bytes.
@@ -104,7 +106,7 @@ func (p *pass) schema(known *schemaTree) error {
 		return err
 	}
 	if meta == nil {
-		return fault.Corrupt(p.at, "an Arrow stream without a schema").
+		return faults.Corrupt(p.at, "an Arrow stream without a schema").
 			WithHint("check that the program that writes it has not failed")
 	}
 	sum := sha256.Sum256(meta)
@@ -114,7 +116,7 @@ func (p *pass) schema(known *schemaTree) error {
 		return err
 	}
 	if m.kind != headerSchema || m.body != 0 {
-		return fault.Corrupt(p.at, "the first message of the stream is not a schema")
+		return faults.Corrupt(p.at, "the first message of the stream is not a schema")
 	}
 	if known != nil {
 		p.tree = known
@@ -144,7 +146,7 @@ func (p *pass) metadata() ([]byte, error) {
 	var b [4]byte
 	switch err := p.full(b[:]); {
 	case err == io.EOF && p.tree != nil:
-		return nil, fault.Corrupt(p.at, "the Arrow stream ends without its end marker, so that rows may be missing").
+		return nil, faults.Corrupt(p.at, "the Arrow stream ends without its end marker, so that rows may be missing").
 			WithHint("check that the program that writes it has not failed, and that it closes its writer at the end")
 	case err == io.EOF:
 		return nil, nil
@@ -162,11 +164,11 @@ func (p *pass) metadata() ([]byte, error) {
 		return nil, p.end()
 	}
 	if string(b[:]) == magic[:4] {
-		return nil, fault.Corrupt(p.at, "an Arrow IPC file where an Arrow stream is expected").
+		return nil, faults.Corrupt(p.at, "an Arrow IPC file where an Arrow stream is expected").
 			WithHint("name the file, or write a stream")
 	}
 	if n > maxMeta {
-		return nil, fault.Corrupt(p.at, "not an Arrow stream, or a damaged one: metadata of %d bytes", n)
+		return nil, faults.Corrupt(p.at, "not an Arrow stream, or a damaged one: metadata of %d bytes", n)
 	}
 	if err := fits(p.at, "a message's metadata", int64(n), p.memory); err != nil {
 		return nil, err
@@ -189,7 +191,7 @@ func (p *pass) end() error {
 	for {
 		n, err := p.r.Read(buf)
 		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
-			return fault.Corrupt(p.at, "bytes after the end of the stream").
+			return faults.Corrupt(p.at, "bytes after the end of the stream").
 				WithHint("if it is several streams, separate them")
 		}
 		if err == io.EOF {
@@ -272,7 +274,7 @@ func (s *streamSource) begin() (*pass, error) {
 	}
 	if !bytes.Equal(p.digest, s.digest) {
 		_ = p.close()
-		return nil, fault.Mismatch(s.at, "the stream's schema has changed since it was opened", "", "")
+		return nil, faults.Mismatch(s.at, "the stream's schema has changed since it was opened", "", "")
 	}
 	return p, nil
 }
@@ -351,7 +353,7 @@ func (r *streamRead) next(ctx context.Context) (arrow.Record, error) {
 		case headerBatch:
 			return r.record(m)
 		default:
-			return nil, fault.Corrupt(r.at, "a second schema in the stream")
+			return nil, faults.Corrupt(r.at, "a second schema in the stream")
 		}
 	}
 }
@@ -362,7 +364,7 @@ func (r *streamRead) dictionary(m message) error {
 		return err
 	}
 	if r.tree.dicts[d.id] == nil {
-		return fault.Corrupt(r.at, "dictionary %d is not in the schema", d.id)
+		return faults.Corrupt(r.at, "dictionary %d is not in the schema", d.id)
 	}
 	if !r.need[d.id] {
 		return r.skip(m.body)

@@ -12,9 +12,11 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/flat"
 	flatbuffers "github.com/google/flatbuffers/go"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/flat"
 )
 
 // WriterOptions are options of both writers. The zero value is valid.
@@ -95,13 +97,13 @@ func withMetadata(s *arrow.Schema, add map[string]string) *arrow.Schema {
 func writable(dt arrow.DataType) *fault.Error {
 	if e, ok := dt.(arrow.ExtensionType); ok {
 		if e.StorageType().ID() == arrow.DICTIONARY {
-			return fault.Unsupported(fault.At{}, "writing %s, an extension type over a dictionary", dt)
+			return faults.Unsupported(fault.At{}, "writing %s, an extension type over a dictionary", dt)
 		}
 		return writable(e.StorageType())
 	}
 	if d, ok := dt.(*arrow.DictionaryType); ok {
 		if contains(d.ValueType, arrow.FLOAT16, arrow.FLOAT32, arrow.FLOAT64, arrow.STRING_VIEW, arrow.BINARY_VIEW) {
-			return fault.Unsupported(fault.At{}, "writing %s", dt)
+			return faults.Unsupported(fault.At{}, "writing %s", dt)
 		}
 		return writable(d.ValueType)
 	}
@@ -307,7 +309,7 @@ func (o *output) note(m message, meta []byte, blk block) error {
 			return err
 		}
 		if o.dicts[d.id] {
-			return fault.Unsupported(fault.At{}, "a dictionary that changes within an IPC file").
+			return faults.Unsupported(fault.At{}, "a dictionary that changes within an IPC file").
 				WithHint("an IPC stream can hold it, and so can Parquet")
 		}
 		o.dicts[d.id] = true

@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/take"
@@ -97,7 +98,7 @@ func (r *leafReader) advance(ctx context.Context) (bool, error) {
 	}
 	if err == nil && r.most > 0 {
 		if r.took += int64(len(p.Plain)); r.took > r.most {
-			return false, fault.Corrupt(r.at, "the pages have more than the %d bytes that the footer says", r.chunk.FooterBytes())
+			return false, faults.Corrupt(r.at, "the pages have more than the %d bytes that the footer says", r.chunk.FooterBytes())
 		}
 	}
 	return err == nil, err
@@ -153,7 +154,7 @@ func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) e
 		}
 	}
 	if begun < rows {
-		return fault.Corrupt(r.at, "the column ends %d rows early", rows-begun)
+		return faults.Corrupt(r.at, "the column ends %d rows early", rows-begun)
 	}
 	return nil
 }
@@ -312,7 +313,7 @@ func (a *assembler) buildStruct(c *column, r *leafReader) (arrow.ArrayData, erro
 		}
 		children = append(children, d)
 		if d.Len() != slots {
-			return nil, fault.Corrupt(r.at, "the parts of a struct differ in length: %d and %d", slots, d.Len())
+			return nil, faults.Corrupt(r.at, "the parts of a struct differ in length: %d and %d", slots, d.Len())
 		}
 	}
 	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap}, children, nulls, 0), nil
@@ -374,7 +375,7 @@ func (a *assembler) fixedElements(at fault.At, size int, elem arrow.ArrayData, o
 		case !valid(i):
 			nulls++
 		case n != size:
-			return nil, fault.Corrupt(at, "a list of %d elements where the Arrow schema in the file says %d", n, size)
+			return nil, faults.Corrupt(at, "a list of %d elements where the Arrow schema in the file says %d", n, size)
 		}
 	}
 	if nulls == 0 {
@@ -382,7 +383,7 @@ func (a *assembler) fixedElements(at fault.At, size int, elem arrow.ArrayData, o
 		return elem, nil
 	}
 	if int64(slots)*int64(size) > maxRowSize/elementBytes {
-		return nil, fault.Unsupported(at, "%d fixed-size lists of %d elements, %d of them NULL, in one batch", slots, size, nulls)
+		return nil, faults.Unsupported(at, "%d fixed-size lists of %d elements, %d of them NULL, in one batch", slots, size, nulls)
 	}
 	rows := make([]int, 0, slots*size)
 	for i := range slots {
@@ -427,7 +428,7 @@ func listOffsets[O int32 | int64](a *assembler, c *column, r *leafReader, slots 
 	putOffset(b[at*w:], O(elements))
 	if w == 4 && elements > math.MaxInt32 {
 		buf.Release()
-		return nil, fault.Unsupported(r.at, "lists of more than 2^31 elements in one batch")
+		return nil, faults.Unsupported(r.at, "lists of more than 2^31 elements in one batch")
 	}
 	return buf, nil
 }

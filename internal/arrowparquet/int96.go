@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -34,12 +35,12 @@ func (f int96Form) values() (arrow.DataType, sinkFunc) {
 func int96ToMicros(dst, src []byte) error {
 	sec, nanos := keys.SplitInt96(src)
 	if nanos%1000 != 0 {
-		return fault.Unsupported(fault.At{}, "an INT96 timestamp with digits below a microsecond").
+		return faults.Unsupported(fault.At{}, "an INT96 timestamp with digits below a microsecond").
 			WithHint("{Int96Nanos true} keeps nanoseconds, in the years 1677 to 2262")
 	}
 	v, ok := addTime(sec, 1e6, int64(nanos/1000))
 	if !ok {
-		return fault.Unsupported(fault.At{}, "an INT96 timestamp that does not fit into 64 bits of microseconds")
+		return faults.Unsupported(fault.At{}, "an INT96 timestamp that does not fit into 64 bits of microseconds")
 	}
 	binary.LittleEndian.PutUint64(dst, uint64(v))
 	return nil
@@ -49,7 +50,7 @@ func int96ToNanos(dst, src []byte) error {
 	sec, nanos := keys.SplitInt96(src)
 	v, ok := addTime(sec, 1e9, int64(nanos))
 	if !ok {
-		return fault.Unsupported(fault.At{}, "an INT96 timestamp outside the years 1677 to 2262").
+		return faults.Unsupported(fault.At{}, "an INT96 timestamp outside the years 1677 to 2262").
 			WithHint("{Int96Nanos false}, the default, reads all years, to the microsecond")
 	}
 	binary.LittleEndian.PutUint64(dst, uint64(v))

@@ -15,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
@@ -424,7 +425,7 @@ func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
 		}
 		shapes[r.leaf.Index] = fp.Shape
 		if fp.MaxRow > maxRowSize {
-			return nil, fault.Unsupported(r.at, "a row of %d bytes", fp.MaxRow)
+			return nil, faults.Unsupported(r.at, "a row of %d bytes", fp.MaxRow)
 		}
 		if room := g.p.f.Room(); fp.MaxRow > room.Most(maxRowSize) {
 			return nil, room.TooLarge(r.at, "a row", fp.MaxRow)
@@ -513,7 +514,7 @@ func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err
 		arrays = append(arrays, a)
 		made[c] = a
 		if a.Len() != rows {
-			return nil, fault.Corrupt(g.asm.leaves[c.leaf].at, "%d rows where there must be %d", a.Len(), rows)
+			return nil, faults.Corrupt(g.asm.leaves[c.leaf].at, "%d rows where there must be %d", a.Len(), rows)
 		}
 	}
 	return array.NewRecord(g.schema, arrays, int64(rows)), nil
@@ -573,7 +574,7 @@ func (g *groupReader) end(ctx context.Context) error {
 		if more, err := r.advance(ctx); err != nil {
 			return err
 		} else if more {
-			return fault.Corrupt(r.at, "more rows than the row group")
+			return faults.Corrupt(r.at, "more rows than the row group")
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -136,7 +137,7 @@ func (p *planner) value(n *meta.Node, l levels, nullable bool, o *origin) (*colu
 }
 
 func (p *planner) fail(n *meta.Node, format string, args ...any) error {
-	return fault.Unsupported(fault.At{File: p.f.Name, Column: n.Name}, "%s", fmt.Sprintf(format, args...))
+	return faults.Unsupported(fault.At{File: p.f.Name, Column: n.Name}, "%s", fmt.Sprintf(format, args...))
 }
 
 func (p *planner) structure(n *meta.Node, l levels, o *origin) (*column, error) {
@@ -261,7 +262,7 @@ func (p *planner) leaf(n *meta.Node, l levels, o *origin) (*column, error) {
 	leaf := &p.f.Leaves[n.Leaf]
 	dt, sink, err := leafType(leaf, o, p.int96)
 	if err != nil {
-		return nil, fault.Unsupported(fault.At{File: p.f.Name, Column: leaf.Dotted}, "%s", err.Error())
+		return nil, faults.Unsupported(fault.At{File: p.f.Name, Column: leaf.Dotted}, "%s", err.Error())
 	}
 	metadata, err := p.fieldMetadata(n, o, true, true)
 	return &column{

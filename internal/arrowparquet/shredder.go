@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -62,12 +63,12 @@ func (s *Shredder) shred(rec arrow.Record, emit func(leaf int, p *parquet.Page) 
 // check compares the types of the record's columns with the schema's.
 func (s *Shredder) check(rec arrow.Record) error {
 	if int(rec.NumCols()) != s.schema.NumFields() {
-		return fault.Mismatch(fault.At{}, "columns of a record",
+		return faults.Mismatch(fault.At{}, "columns of a record",
 			fmt.Sprint(s.schema.NumFields()), fmt.Sprint(rec.NumCols()))
 	}
 	for i, f := range s.schema.Fields() {
 		if got := rec.Column(i).DataType(); !arrow.TypeEqual(f.Type, got) {
-			return fault.Mismatch(fault.At{Column: f.Name}, "type of a column", f.Type.String(), got.String())
+			return faults.Mismatch(fault.At{Column: f.Name}, "type of a column", f.Type.String(), got.String())
 		}
 	}
 	return nil

@@ -9,7 +9,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 )
 
@@ -190,7 +192,7 @@ func (s *varSink[O]) add(p *parquet.Page, from, n int, dict *parquet.Dictionary)
 	for i := range n {
 		v := p.Bytes(from+i, dict)
 		if w == 4 && len(v) > math.MaxInt32-s.bytes.n {
-			return fault.Unsupported(fault.At{}, "more than 2 GiB of bytes in one batch")
+			return faults.Unsupported(fault.At{}, "more than 2 GiB of bytes in one batch")
 		}
 		copy(s.bytes.extend(len(v)), v)
 		putOffset(dst[i*w:], O(s.bytes.n))

@@ -11,6 +11,7 @@ import (
 	flatbuffers "github.com/google/flatbuffers/go"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/flat"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
@@ -125,7 +126,7 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 			continue
 		}
 		if n >= len(from) || !from[n].known() {
-			return nil, fault.Unsupported(fault.At{Column: others[n].Name}, "a column of type %s in a stored Arrow schema", others[n].Type)
+			return nil, faults.Unsupported(fault.At{Column: others[n].Name}, "a column of type %s in a stored Arrow schema", others[n].Type)
 		}
 		tables[i] = from[n]
 		n++

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 )
@@ -54,7 +55,7 @@ type ParquetWriter struct {
 func NewParquetWriter(w io.Writer, sc *arrow.Schema, opts WriterOptions) (*ParquetWriter, error) {
 	codec, ok := writerCodecs[opts.Codec]
 	if !ok {
-		return nil, fault.Unsupported(fault.At{}, "compression codec %q for Parquet", opts.Codec)
+		return nil, faults.Unsupported(fault.At{}, "compression codec %q for Parquet", opts.Codec)
 	}
 	shred, err := NewShredder(sc)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -65,7 +66,7 @@ func (a around) below(name string) around {
 }
 
 func (s *shaper) fail(dt arrow.DataType, why string) error {
-	return fault.Unsupported(s.at, "%s cannot be written to Parquet: %s", dt, why)
+	return faults.Unsupported(s.at, "%s cannot be written to Parquet: %s", dt, why)
 }
 
 func planSchema(sc *arrow.Schema) (*schemaPlan, error) {

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // AppendBlocks appends blocks lo to hi (exclusive) to dst, lanes in order, each
@@ -37,7 +38,7 @@ func (f *Filter) OrBlocks(lo uint64, src []byte) error {
 	size := f.params.Geometry.BlockBytes()
 	n := uint64(len(src)) / size
 	if uint64(len(src))%size != 0 || lo > f.params.Blocks || n > f.params.Blocks-lo {
-		return fault.Corrupt(fault.At{}, "%d bytes at block %d do not fit a filter of %d blocks", len(src), lo, f.params.Blocks)
+		return faults.Corrupt(fault.At{}, "%d bytes at block %d do not fit a filter of %d blocks", len(src), lo, f.params.Blocks)
 	}
 	w := f.params.Geometry.words()
 	f.changes()

@@ -44,6 +44,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hugepage"
 )
 
@@ -62,10 +63,10 @@ func (p Params) Bytes() uint64 { return p.Blocks * p.Geometry.BlockBytes() }
 // block count.
 func (p Params) Check() error {
 	if !p.Geometry.valid() {
-		return fault.Unsupported(fault.At{}, "filter %s", p.Geometry)
+		return faults.Unsupported(fault.At{}, "filter %s", p.Geometry)
 	}
 	if p.Blocks == 0 || p.Blocks > MaxBlocks {
-		return fault.Corrupt(fault.At{}, "filter of %d blocks, want 1 to %d", p.Blocks, uint64(MaxBlocks))
+		return faults.Corrupt(fault.At{}, "filter of %d blocks, want 1 to %d", p.Blocks, uint64(MaxBlocks))
 	}
 	return p.Hash.Check()
 }
@@ -75,11 +76,11 @@ func (p Params) Check() error {
 func (p Params) Match(q Params) error {
 	switch {
 	case p.Geometry != q.Geometry:
-		return fault.Mismatch(fault.At{}, "filter geometry", p.Geometry.String(), q.Geometry.String())
+		return faults.Mismatch(fault.At{}, "filter geometry", p.Geometry.String(), q.Geometry.String())
 	case p.Hash != q.Hash:
-		return fault.Mismatch(fault.At{}, "filter hash", p.Hash.String(), q.Hash.String())
+		return faults.Mismatch(fault.At{}, "filter hash", p.Hash.String(), q.Hash.String())
 	case p.Blocks != q.Blocks:
-		return fault.Mismatch(fault.At{}, "filter blocks", fmt.Sprint(p.Blocks), fmt.Sprint(q.Blocks))
+		return faults.Mismatch(fault.At{}, "filter blocks", fmt.Sprint(p.Blocks), fmt.Sprint(q.Blocks))
 	}
 	return nil
 }
@@ -105,7 +106,7 @@ func New(p Params) (*Filter, error) {
 		return nil, err
 	}
 	if p.Bytes() > mostBytes {
-		return nil, fault.Unsupported(fault.At{}, "filter of %d bytes, more than there are addresses on this machine", p.Bytes())
+		return nil, faults.Unsupported(fault.At{}, "filter of %d bytes, more than there are addresses on this machine", p.Bytes())
 	}
 	return &Filter{params: p, words: hugepage.Words(p.Blocks * p.Geometry.words())}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // HashID identifies a hash function. Its value is part of the file format.
@@ -49,7 +50,7 @@ func (h Hash) Check() error {
 	if h.ID == XXH3 || h.ID == XXH64 && h.Seed == 0 {
 		return nil
 	}
-	return fault.Unsupported(fault.At{}, "filter hash: %s", h)
+	return faults.Unsupported(fault.At{}, "filter hash: %s", h)
 }
 
 // Sum hashes b.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Compare estimates how the key sets of two filters overlap, from their bits alone.
@@ -42,7 +43,7 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 	}
 	c.Union = a.Count()
 	if math.IsInf(c.Union.Keys, 1) {
-		return c, fault.Mismatch(fault.At{}, "bits to compare", "clear bits in every block", "a full block")
+		return c, faults.Mismatch(fault.At{}, "bits to compare", "clear bits in every block", "a full block")
 	}
 	for _, d := range []struct {
 		of      *Estimate

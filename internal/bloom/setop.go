@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // errBlank returns the error of a call with a filter without bits.
 func errBlank() error {
-	return fault.Mismatch(fault.At{}, "Bloom filter", "one from New or View", "nil or the zero value")
+	return faults.Mismatch(fault.At{}, "Bloom filter", "one from New or View", "nil or the zero value")
 }
 
 // Union makes f the filter of both key sets. It is exact: the bits are those of a
@@ -55,7 +56,7 @@ func (f *Filter) Fold(k uint64) (*Filter, error) {
 	}
 	n := f.params.Blocks
 	if k == 0 || n%k != 0 {
-		return nil, fault.Mismatch(fault.At{}, "fold factor", fmt.Sprintf("a divisor of %d", n), fmt.Sprint(k))
+		return nil, faults.Mismatch(fault.At{}, "fold factor", fmt.Sprintf("a divisor of %d", n), fmt.Sprint(k))
 	}
 	p := f.params
 	p.Blocks = n / k

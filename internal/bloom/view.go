@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // View returns a filter over existing bits, such as a file that is mapped into
@@ -17,11 +18,11 @@ func View(p Params, bits []byte) (*Filter, error) {
 		return nil, err
 	}
 	if uint64(len(bits)) != p.Bytes() {
-		return nil, fault.Mismatch(fault.At{}, "bits of the filter", fmt.Sprintf("%d bytes", p.Bytes()), fmt.Sprintf("%d bytes", len(bits)))
+		return nil, faults.Mismatch(fault.At{}, "bits of the filter", fmt.Sprintf("%d bytes", p.Bytes()), fmt.Sprintf("%d bytes", len(bits)))
 	}
 	at := unsafe.Pointer(&bits[0])
 	if uintptr(at)%8 != 0 {
-		return nil, fault.Unsupported(fault.At{}, "filter in place, at an odd address")
+		return nil, faults.Unsupported(fault.At{}, "filter in place, at an odd address")
 	}
 	return &Filter{params: p, words: unsafe.Slice((*uint64)(at), len(bits)/8), fixed: true}, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 )
@@ -145,7 +146,7 @@ func (x block) load(buf *[]uint64, raw *[]byte) ([]uint64, error) {
 		return nil, err
 	}
 	if *buf, err = spill.Ints(*buf, *raw); err != nil {
-		return nil, fault.Errorf("%s: %w", waitsOnDisk, err)
+		return nil, faults.Errorf("%s: %w", waitsOnDisk, err)
 	}
 	return *buf, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
@@ -41,7 +42,7 @@ func (s *share) release() { s.hold(0) }
 func (s *share) set(n uint64) (room uint64, err error) {
 	room, ok := s.hold(n)
 	if !ok {
-		err = fault.Errorf("%w of %s: the exact set takes more (raise {Memory}, or use {Kind bloom})", fault.ErrMemory, show.Size(int64(s.of.most)))
+		err = faults.Errorf("%w of %s: the exact set takes more (raise {Memory}, or use {Kind bloom})", fault.ErrMemory, show.Size(int64(s.of.most)))
 	}
 	return room, err
 }
@@ -57,5 +58,5 @@ func (s *share) bits(p bloom.Params) error {
 }
 
 func overBudget(most uint64, p bloom.Params) error {
-	return fault.Errorf("%w of %s: the filter takes %s, sized for {Expect} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(p.Bytes())))
+	return faults.Errorf("%w of %s: the filter takes %s, sized for {Expect} or the rows of the ID files (raise {Memory} or {FPR}, or bound the filter with {MaxSize})", fault.ErrMemory, show.Size(int64(most)), show.Size(int64(p.Bytes())))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -84,7 +85,7 @@ func (o Options) check() error {
 	case o.FPR != 0 && o.MaxSize != 0:
 		return errors.New("a false-positive rate and a size: want one of the two")
 	case o.Kind > codec.WantExact:
-		return fault.Errorf("{Kind}: want auto (0), bloom (1) or exact (2), got %d", uint8(o.Kind))
+		return faults.Errorf("{Kind}: want auto (0), bloom (1) or exact (2), got %d", uint8(o.Kind))
 	}
 	return cmp.Or(
 		options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"),
@@ -332,7 +333,7 @@ func (p *Plan) capacity() error {
 		}
 		if n < 0 {
 			if !p.opts.Shard.Whole() {
-				return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", f.Name(), ErrUncounted)
+				return faults.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", f.Name(), ErrUncounted)
 			}
 			p.unsized = true
 			p.Spec.Capacity = 0

@@ -32,6 +32,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -80,7 +81,7 @@ func (s Spec) size() (params bloom.Params, fpr float64, err error) {
 	}
 	params.Blocks = params.Geometry.Blocks(keys, fpr)
 	if got := params.Geometry.FPR(params.Blocks, keys); s.MaxSize == 0 && got > bloom.FoldLimit(fpr) {
-		return params, 0, fault.Unsupported(fault.At{}, "a false-positive rate of %.2g for %d keys; the largest filter has %.2g", fpr, keys, got).
+		return params, 0, faults.Unsupported(fault.At{}, "a false-positive rate of %.2g for %d keys; the largest filter has %.2g", fpr, keys, got).
 			WithHint("lower {Expect}, raise {FPR}, or set the size with {MaxSize}")
 	}
 	if s.MaxSize == 0 || params.Bytes() <= s.MaxSize {
@@ -122,7 +123,7 @@ func (s Spec) exact() bool {
 // check returns an error if no filter can fulfil the spec.
 func (s Spec) check() error {
 	if s.Want == filters.WantExact && !s.integer() {
-		return fault.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", ")).
+		return faults.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", ")).
 			WithHint("exact filters hold one column of integers; give text a {Types int64}, or use {Kind bloom}")
 	}
 	if s.FPR != 0 && !(s.FPR > 0 && s.FPR < 1) { // written so that it rejects NaN, too
@@ -132,7 +133,7 @@ func (s Spec) check() error {
 		return errors.New("room for further keys: want a capacity, the number of keys in the end")
 	}
 	if s.Geometry != 0 && !slices.Contains(bloom.Geometries(), s.Geometry) {
-		return fault.Unsupported(fault.At{}, "%s", s.Geometry).WithHint("want one of %v", bloom.Geometries())
+		return faults.Unsupported(fault.At{}, "%s", s.Geometry).WithHint("want one of %v", bloom.Geometries())
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -131,7 +132,7 @@ func compareMembers(a *exact.Set, b *filters.Filter, name string) (c bloom.Compa
 	if math.IsInf(count.Keys, 1) {
 		r := registersOf(b)
 		if r == nil {
-			return c, "", fault.Mismatch(fault.At{File: name}, "filter to compare", "a filter with clear bits in every block, or of 64 KiB and more",
+			return c, "", faults.Mismatch(fault.At{File: name}, "filter to compare", "a filter with clear bits in every block, or of 64 KiB and more",
 				"a small one with a full block").WithHint("build it again with a larger {Expect} or {Expect+Room}")
 		}
 		return registersOfMembers(a, b.Facts().Params.Hash).Compare(r), Sketched, nil

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -139,7 +139,7 @@ func (p *Plan) listedCapacity() error {
 				break
 			}
 		}
-		return fault.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", name, ErrUncounted)
+		return faults.Errorf("%s: %w, so the shards' filters would differ in size (give an upper bound, {Expect N})", name, ErrUncounted)
 	default:
 		p.unsized = true
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -92,7 +93,7 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 		p := &parts[i]
 		switch f, at := &p.about, (fault.At{File: p.name}); {
 		case f.Sealed():
-			sealed = append(sealed, fault.Mismatch(at, "filter", "a partial filter", "a finished one").
+			sealed = append(sealed, faults.Mismatch(at, "filter", "a partial filter", "a finished one").
 				WithHint("combine finished filters with {Union} or {Intersect}"))
 		case differs(&build.about, f) != nil:
 			foreign = append(foreign, differs(&build.about, f).of(build.name, at))
@@ -144,7 +145,7 @@ func buildOf(parts []part) (most *part) {
 type difference struct{ what, want, got, hint string }
 
 func (d *difference) of(first string, at fault.At) error {
-	return fault.Mismatch(at, d.what, d.want+" as in "+first, d.got).WithHint("%s", d.hint)
+	return faults.Mismatch(at, d.what, d.want+" as in "+first, d.got).WithHint("%s", d.hint)
 }
 
 // differs returns nil if two partial filters are of one build. If the build IDs
@@ -183,7 +184,7 @@ func repeated(p *part, owner map[uint32]string) (errs []error) {
 		shards[other] = append(shards[other], s)
 	}
 	for _, other := range others {
-		errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "shards", "each shard once",
+		errs = append(errs, faults.Mismatch(fault.At{File: p.name}, "shards", "each shard once",
 			fmt.Sprintf("shard %s of %d, which is also in %s", numbered(shards[other]), p.about.Facts().Partial.Of, other)).
 			WithHint("leave one of the two out"))
 	}
@@ -204,7 +205,7 @@ func lacking(held []uint32, n uint32) error {
 	if missing <= 0 {
 		return nil
 	}
-	return fault.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
+	return faults.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
 		WithHint("add the missing partial filters, or merge into a larger partial filter with {Partial}")
 }
 

@@ -191,14 +191,14 @@ func closeParts(parts []part) error {
 // maxListed limits how many errors, files or ranges an error lists.
 const maxListed = 20
 
-// faults are the errors of several files. The text has one line for each of the
+// failures are the errors of several files. The text has one line for each of the
 // first ones, and the number of the others.
-type faults []error
+type failures []error
 
 // several returns the errors that are not nil as one error; nil if there are
 // none.
 func several(errs []error) error {
-	var all faults
+	var all failures
 	for _, err := range errs {
 		if err != nil {
 			all = append(all, err)
@@ -213,7 +213,7 @@ func several(errs []error) error {
 	return all
 }
 
-func (f faults) Error() string {
+func (f failures) Error() string {
 	var lines []string
 	for _, err := range f[:min(len(f), maxListed)] {
 		lines = append(lines, err.Error())
@@ -225,7 +225,7 @@ func (f faults) Error() string {
 }
 
 // Unwrap returns all of the errors.
-func (f faults) Unwrap() []error { return f }
+func (f failures) Unwrap() []error { return f }
 
 // listed joins names, up to a limit.
 func listed(names []string) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -93,7 +94,7 @@ func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limit
 	}
 	blooms, _ := byKind(parts)
 	if op == Difference && len(blooms) > 0 {
-		return nil, fault.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
+		return nil, faults.Mismatch(fault.At{File: blooms[0].name}, "filter to take a difference of", "an exact one",
 			"a Bloom filter, whose false positives would be taken away as well: their rows would be lost").
 			WithHint("build all with {Kind exact}; if only the first is a Bloom filter, scan with it as {Filter} and the others as {NoMatch}")
 	}
@@ -132,7 +133,7 @@ func checkRate(op SetOp, out *filters.Filter, parts []part) error {
 	for _, p := range parts {
 		names = append(names, p.name)
 	}
-	return fault.Mismatch(fault.At{File: listed(names)}, "false-positive rate of the "+op.noun()+", "+how,
+	return faults.Mismatch(fault.At{File: listed(names)}, "false-positive rate of the "+op.noun()+", "+how,
 		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr)).WithHint("%s", hint)
 }
 
@@ -161,7 +162,7 @@ func combinable(parts []part) error {
 			bits = p
 		}
 		if want, got := bits.about.Facts().Params.Geometry, p.about.Facts().Params.Geometry; want != got {
-			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got.String()).
+			errs = append(errs, faults.Mismatch(fault.At{File: p.name}, "filter geometry", want.String()+" as in "+bits.name, got.String()).
 				WithHint("build one of them again, with the other's {Geometry}"))
 		}
 	}
@@ -173,18 +174,18 @@ func sameKeys(a, b *filters.Filter, first, name string) error {
 	at := fault.At{File: name}
 	switch {
 	case !b.Sealed():
-		return fault.Mismatch(at, "filter", "a finished filter", "a partial one").WithHint("merge the partial filters of its build first")
+		return faults.Mismatch(at, "filter", "a finished filter", "a partial one").WithHint("merge the partial filters of its build first")
 	case a.Facts().NormalForm != b.Facts().NormalForm:
-		return fault.Mismatch(at, "normal form", a.Facts().NormalForm+" as in "+first, b.Facts().NormalForm).
+		return faults.Mismatch(at, "normal form", a.Facts().NormalForm+" as in "+first, b.Facts().NormalForm).
 			WithHint("build the filters with the same version of bloomjoin")
 	case a.Facts().Rule != b.Facts().Rule:
-		return fault.Mismatch(at, "", orNone(a.Facts().Rule)+" as in "+first, orNone(b.Facts().Rule)).About("{Normalize} of the filter").
+		return faults.Mismatch(at, "", orNone(a.Facts().Rule)+" as in "+first, orNone(b.Facts().Rule)).About("{Normalize} of the filter").
 			WithHint("build one of them again, with the other's {Normalize}")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
-		return fault.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
+		return faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
 			WithHint("combine filters over keys of one type; build one of them again with {Types}")
 	case a.Facts().Params.Hash != b.Facts().Params.Hash:
-		return fault.Mismatch(at, "filter hash", a.Facts().Params.Hash.String()+" as in "+first, b.Facts().Params.Hash.String()).
+		return faults.Mismatch(at, "filter hash", a.Facts().Params.Hash.String()+" as in "+first, b.Facts().Params.Hash.String()).
 			WithHint("build one of them again")
 	}
 	return nil
@@ -265,7 +266,7 @@ func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 	for i := range deciding {
 		p := &deciding[i]
 		if p.about.Facts().Capacity != first.about.Facts().Capacity || p.about.Facts().Params.Geometry != first.about.Facts().Params.Geometry {
-			errs = append(errs, fault.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about)).
+			errs = append(errs, faults.Mismatch(fault.At{File: p.name}, "room", roomOf(&first.about)+" as in "+first.name, roomOf(&p.about)).
 				WithHint("build all with the same {Expect+Room}, {FPR} or {MaxSize}, and {Geometry}"))
 		}
 	}
@@ -405,7 +406,7 @@ func (c *combiner) room(params bloom.Params, blooms []part, exacts bool) error {
 		}
 	}
 	if need := result + beside; need > c.budget.most {
-		return fault.Errorf("%w of %s: the %s takes %s, of which its result %s (raise {Memory})", fault.ErrMemory, show.Size(int64(c.budget.most)), c.op.noun(), show.Size(int64(need)), show.Size(int64(result)))
+		return faults.Errorf("%w of %s: the %s takes %s, of which its result %s (raise {Memory})", fault.ErrMemory, show.Size(int64(c.budget.most)), c.op.noun(), show.Size(int64(need)), show.Size(int64(result)))
 	}
 	return nil
 }

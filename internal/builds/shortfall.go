@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 )
 
@@ -47,11 +48,11 @@ func Check(f *filters.Filter, rep Report) error {
 		case len(f.Facts().Parents) > 0:
 			hint = "build one filter from all ID sets, or build each with the same {Expect+Room}, enough for all"
 		}
-		errs = append(errs, fault.Errorf("%w: want a rate of %.2g, got %.2g: it holds more keys than fit its size (%s)",
+		errs = append(errs, faults.Errorf("%w: want a rate of %.2g, got %.2g: it holds more keys than fit its size (%s)",
 			ErrRate, f.Facts().FPRAsked, p, hint))
 	}
 	if n := f.Facts().Capacity.Keys; n > 0 && surely(f, rep) > float64(n) {
-		errs = append(errs, fault.Errorf("%w: want at most %d distinct keys, got %d (build one filter from all ID sets, with a larger {Expect+Room})", ErrFull, n, rep.Distinct))
+		errs = append(errs, faults.Errorf("%w: want at most %d distinct keys, got %d (build one filter from all ID sets, with a larger {Expect+Room})", ErrFull, n, rep.Distinct))
 	}
 	if len(errs) == 2 {
 		return fmt.Errorf("%w; %w", errs[0], errs[1])

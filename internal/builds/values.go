@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -41,7 +42,7 @@ func NewBuilder(o Options) (*Builder, error) {
 	if !sealing(o.Shard) {
 		switch {
 		case o.Expect == 0 || o.Uncounted:
-			return nil, fault.Errorf("%w, so the shards' filters would differ in size (give an upper bound, {Expect N})", ErrUncounted)
+			return nil, faults.Errorf("%w, so the shards' filters would differ in size (give an upper bound, {Expect N})", ErrUncounted)
 		case len(o.Identity) == 0:
 			return nil, errors.New("a partial filter needs Options.Identity: only filters with the same one are merged")
 		}
@@ -77,16 +78,16 @@ func (p *Plan) given(columns []keys.Column) error {
 		}
 	}
 	if want, got := len(columns), len(p.Spec.Classes); want != got {
-		return fault.Mismatch(fault.At{Column: o.Key}, "number of key classes", fmt.Sprint(want), fmt.Sprint(got))
+		return faults.Mismatch(fault.At{Column: o.Key}, "number of key classes", fmt.Sprint(want), fmt.Sprint(got))
 	}
 	classes := keys.ClassesOf(p.Spec.Classes)
 	for _, c := range classes {
 		if !c.Stored() || c == keys.Null {
-			return fault.Unsupported(fault.At{Column: o.Key}, "a key of class %q", string(c))
+			return faults.Unsupported(fault.At{Column: o.Key}, "a key of class %q", string(c))
 		}
 	}
 	if r := p.Spec.Rule; r != 0 && !r.Concerns(classes) {
-		return fault.Unsupported(fault.At{Column: o.Key}, "the rule %s for a key of class %s, since it is for strings", r, strings.Join(p.Spec.Classes, ", "))
+		return faults.Unsupported(fault.At{Column: o.Key}, "the rule %s for a key of class %s, since it is for strings", r, strings.Join(p.Spec.Classes, ", "))
 	}
 	return nil
 }
@@ -108,7 +109,7 @@ func (w *Worker) Add(v keys.Values) error {
 			return err
 		}
 		if void := b.Void(); len(void) > 0 {
-			return fault.Mismatch(fault.At{}, fmt.Sprintf("value of row %d", first+int(void[0])),
+			return faults.Mismatch(fault.At{}, fmt.Sprintf("value of row %d", first+int(void[0])),
 				"one that is equal to some "+strings.Join(w.b.spec.Classes, ", "), "one that is not").
 				WithHint("give the filter a class that holds all values, such as decimal or float")
 		}

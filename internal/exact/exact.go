@@ -25,6 +25,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -208,7 +209,7 @@ func unmarshalRoaring(negative, natural []byte) (s *Set, err error) {
 		return nil, err
 	}
 	if !s.negative.IsEmpty() && int64(s.negative.Minimum()) >= 0 {
-		return nil, fault.Corrupt(fault.At{}, "exact set: a natural number among the negative ones")
+		return nil, faults.Corrupt(fault.At{}, "exact set: a natural number among the negative ones")
 	}
 	return s, nil
 }
@@ -224,7 +225,7 @@ func unmarshal(m *roaring64.Bitmap, b []byte) error {
 }
 
 func corrupt(err error) error {
-	e := fault.Corrupt(fault.At{}, "exact set")
+	e := faults.Corrupt(fault.At{}, "exact set")
 	e.Err = err
 	return e
 }

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // readBatch is the number of members read at a time, 4 KiB.
@@ -35,7 +36,7 @@ func readGaps(b []byte, least uint64, p *packer) error {
 }
 
 func tooShort(b []byte) error {
-	return fault.Corrupt(fault.At{}, "exact set is too short: %d bytes", len(b))
+	return faults.Corrupt(fault.At{}, "exact set is too short: %d bytes", len(b))
 }
 
 // gapsReader reads the members of a part in ascending order and validates them.

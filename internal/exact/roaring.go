@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // The Roaring format can represent a set in many ways; this file defines the one
@@ -46,7 +47,7 @@ func checkBitmaps(b []byte) (memory uint64, err error) {
 		memory += highMemory + m
 	}
 	if c.Short {
-		return 0, fault.Corrupt(fault.At{}, "exact set is too short: %d bytes", len(b))
+		return 0, faults.Corrupt(fault.At{}, "exact set is too short: %d bytes", len(b))
 	}
 	if len(c.Rest) > 0 {
 		return 0, bad("bytes behind it", 0, len(c.Rest))
@@ -204,5 +205,5 @@ func scanBitmap(b []byte) (runs, card int) {
 func above[T int | int64](n T) string { return fmt.Sprintf("above %d", n) }
 
 func bad(what string, want, got any) error {
-	return fault.Corrupt(fault.At{}, "exact set: %s: want %v, got %v", what, want, got)
+	return faults.Corrupt(fault.At{}, "exact set: %s: want %v, got %v", what, want, got)
 }

@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -44,7 +44,7 @@ func (m *meta) checkKey() *problem {
 			return bad("key class", "", fmt.Sprintf("%q", k.Class)).newer()
 		}
 		if p := k.checkRange(); p != nil {
-			p.what = fault.Textf("key column %d: %s", i+1, p.what)
+			p.what = faults.Textf("key column %d: %s", i+1, p.what)
 			return p
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Sentinels, for errors.Is.
@@ -37,7 +38,7 @@ type problem struct {
 
 // bad returns a problem. want and got may be empty.
 func bad(what, want string, got any) *problem {
-	return &problem{what: fault.Textf("%s", what), want: fault.Textf("%s", want), got: fmt.Sprint(got)}
+	return &problem{what: faults.Textf("%s", what), want: faults.Textf("%s", want), got: fmt.Sprint(got)}
 }
 
 // errNil returns the error of a call with a nil filter.
@@ -52,7 +53,7 @@ func errNoPayload() error {
 
 // in adds the name of a section to the problem.
 func (p *problem) in(section string) *problem {
-	p.what = fault.Textf("section %s: %s", section, p.what)
+	p.what = faults.Textf("section %s: %s", section, p.what)
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -138,7 +139,7 @@ func Save(ctx context.Context, store storage.Storage, name string, f *Filter, op
 		return 0, err
 	}
 	if !same {
-		return 0, fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
+		return 0, faults.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 	}
 	return rival, nil
 }

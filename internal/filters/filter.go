@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
@@ -53,7 +54,7 @@ func (p *payload) getScratch() *scratch {
 // error, and so is a partial filter.
 func (f *Filter) Probe(v keys.Values, sel []uint32) ([]uint32, error) {
 	if uint64(v.Len()) > math.MaxUint32 {
-		return sel, fault.Unsupported(fault.At{}, "%d rows in one call, more than 2^32-1", v.Len())
+		return sel, faults.Unsupported(fault.At{}, "%d rows in one call, more than 2^32-1", v.Len())
 	}
 	options, err := f.askable()
 	if err != nil {
@@ -222,7 +223,7 @@ func (f *Filter) Usable(at fault.At) error {
 		return errNil()
 	}
 	if !f.Sealed() {
-		return fault.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
+		return faults.Mismatch(at, "filter", "a finished filter", "a partial one, in which keys are missing").
 			WithHint("merge all partial filters of the build first")
 	}
 	_, err := keys.RuleOf(f.Normal())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -39,7 +40,7 @@ func (h *Header) LoadMapped(file []byte, unmap func() error, lim Limits) (*Filte
 		return nil, err
 	}
 	if !h.mappable() {
-		return nil, fault.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
+		return nil, faults.Unsupported(fault.At{File: h.name}, "mapping a payload that is %s", h.form()).
 			WithHint("write the filter with {Uncompressed}; only Bloom filters can be mapped")
 	}
 	if int64(len(file)) != h.FileBytes {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // null is the value that writers give to rows without one.
@@ -51,12 +52,12 @@ func Parse(file string) (parts []Part, err error) {
 			p.Text, p.Null = "", true
 		}
 		if !utf8.ValidString(p.Name) || !utf8.ValidString(p.Text) {
-			return nil, fault.Unsupported(fault.At{}, "the directory %q, which is not UTF-8", element).
+			return nil, faults.Unsupported(fault.At{}, "the directory %q, which is not UTF-8", element).
 				WithHint("rename it, or use {Hive off}")
 		}
 		for _, other := range parts {
 			if other.Name == p.Name {
-				return nil, fault.Unsupported(fault.At{Column: p.Name}, "two directories of that name in one path").
+				return nil, faults.Unsupported(fault.At{Column: p.Name}, "two directories of that name in one path").
 					WithHint("rename one, or use {Hive off}")
 			}
 		}

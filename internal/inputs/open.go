@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -146,5 +146,5 @@ func (in *List) changed(of *Input, how string, err error) error {
 		}
 		err = fmt.Errorf("%w: %w", storage.ErrChanged, err)
 	}
-	return fault.Errorf("%s: %w after it was listed in %s: %s (list the inputs again%s)%w", of.Name, err, in.file().name, how, where, quiet.Error{Err: ErrOutdated})
+	return faults.Errorf("%s: %w after it was listed in %s: %s (list the inputs again%s)%w", of.Name, err, in.file().name, how, where, quiet.Error{Err: ErrOutdated})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -166,7 +167,7 @@ func (l *inputFile) err(err error) error { return fmt.Errorf("%s: %w", l.name, e
 
 // corrupt returns the error for a damaged list.
 func (l *inputFile) corrupt(format string, args ...any) error {
-	return fault.Corrupt(fault.At{File: l.name}, "not a whole list of inputs: %s", fmt.Sprintf(format, args...)).
+	return faults.Corrupt(fault.At{File: l.name}, "not a whole list of inputs: %s", fmt.Sprintf(format, args...)).
 		WithHint("write it again with bloomjoin inputs")
 }
 
@@ -177,7 +178,7 @@ func (l *inputFile) pointer(size int64) (at int64, sum uint64, err error) {
 		return 0, 0, l.err(err)
 	}
 	if !IsList(first) {
-		return 0, 0, fault.Corrupt(fault.At{File: l.name}, "not a list of inputs").WithHint("bloomjoin inputs writes one")
+		return 0, 0, faults.Corrupt(fault.At{File: l.name}, "not a list of inputs").WithHint("bloomjoin inputs writes one")
 	}
 	if size < pointerSize {
 		return 0, 0, l.corrupt("it is cut off")
@@ -221,7 +222,7 @@ func (l *inputFile) parseHeader(line []byte) error {
 		return l.corrupt("its first line: %v", err)
 	}
 	if version.Version != listVersion {
-		return fault.Unsupported(fault.At{File: l.name}, "version %d of lists of inputs; want %d", version.Version, listVersion).
+		return faults.Unsupported(fault.At{File: l.name}, "version %d of lists of inputs; want %d", version.Version, listVersion).
 			WithHint("write it with the same version of bloomjoin")
 	}
 	if err := json.Unmarshal(line, h); err != nil {

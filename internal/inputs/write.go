@@ -19,6 +19,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -155,7 +156,7 @@ func Write(ctx context.Context, dst storage.Storage, name string, list *List, re
 	}
 	err = w.Commit(replace)
 	if !replace && errors.Is(err, fs.ErrExist) {
-		err = fault.Errorf("%s: %w, and lists other inputs ({Force} replaces it)", name, publish.ErrExists)
+		err = faults.Errorf("%s: %w, and lists other inputs ({Force} replaces it)", name, publish.ErrExists)
 	}
 	return file.size, err
 }
@@ -202,7 +203,7 @@ func appendLine(b []byte, v any) ([]byte, error) {
 func (l *inputList) check(in *Input) error {
 	switch {
 	case in.fingerprint == nil:
-		return fault.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
+		return faults.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
 	case !slices.EqualFunc(in.values, l.hive, func(v dataset.PartitionValue, c hive.Column) bool {
 		return v.Name == c.Name && arrow.TypeEqual(v.Type, c.Type)
 	}):

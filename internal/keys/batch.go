@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Batch holds the keys of one record batch in normal form. Rows whose key has a
@@ -76,13 +77,13 @@ func (b *Batch) Fits(classes []Class, rule Rule) error {
 	case !slices.Equal(b.classes, classes):
 		return classMismatch(classes, b.classes)
 	case b.rule != rule && slices.Contains(classes, Bytes):
-		return fault.Mismatch(fault.At{}, "rule of the keys", rule.Word(), b.rule.Word())
+		return faults.Mismatch(fault.At{}, "rule of the keys", rule.Word(), b.rule.Word())
 	}
 	return nil
 }
 
 func classMismatch(want, got []Class) error {
-	return fault.Mismatch(fault.At{}, "key class", joined(want), joined(got))
+	return faults.Mismatch(fault.At{}, "key class", joined(want), joined(got))
 }
 
 // BySign calls fn with the integer keys, grouped so that all values of a call are

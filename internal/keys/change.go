@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // This file encodes keys that are cast, normalised by a rule or converted to
@@ -215,7 +216,7 @@ func Misfit(at fault.At, columns []Column) error {
 	}
 	at.Column = strings.Join(names, ",")
 	return &fault.Error{
-		Kind: fault.ErrMismatch, At: at, What: fault.Textf("cast to %s", strings.Join(casts, ", ")),
+		Kind: fault.ErrMismatch, At: at, What: faults.Textf("cast to %s", strings.Join(casts, ", ")),
 		Want: "a value of that type", Got: "one that has no equal there", Err: ErrMisfit,
 		Hint: "name a type that holds all values, or count the others as NULL with {NullMisfits}",
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Options control how key columns become keys.
@@ -86,11 +87,11 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		at := fault.At{Column: col.String()}
 		c, err := ClassOf(f.Type)
 		if err != nil {
-			return nil, fault.Unsupported(at, "a key of type %s", f.Type).WithHint("name a column of numbers, text or another plain type; fields of a struct are named a.b")
+			return nil, faults.Unsupported(at, "a key of type %s", f.Type).WithHint("name a column of numbers, text or another plain type; fields of a struct are named a.b")
 		}
 		s := steps{from: f.Type, cast: col.Cast}
 		if _, ok := s.caster(); !ok {
-			e := fault.Unsupported(at, "a cast from %s to %s", f.Type, TypeName(col.Cast))
+			e := faults.Unsupported(at, "a cast from %s to %s", f.Type, TypeName(col.Cast))
 			back := steps{from: col.Cast, cast: f.Type}
 			if _, ok := back.caster(); ok {
 				e = e.WithHint("cast the other side to %s instead", TypeName(f.Type))
@@ -113,7 +114,7 @@ func NewEncoder(schema *arrow.Schema, columns []Column, o Options) (*Encoder, er
 		stored = append(stored, c)
 	}
 	if o.Rule != 0 && !o.Rule.Concerns(stored) && !slices.Contains(stored, Null) {
-		return nil, fault.Unsupported(fault.At{Column: ColumnsString(columns)}, "{Normalize %s} of a key of class %s", o.Rule, joined(stored)).
+		return nil, faults.Unsupported(fault.At{Column: ColumnsString(columns)}, "{Normalize %s} of a key of class %s", o.Rule, joined(stored)).
 			WithHint("the rule is for strings: leave it out, or cast the column to string")
 	}
 	return e, nil
@@ -361,7 +362,7 @@ func newPart(col arrow.Array, index []int) (part, error) {
 	p.ints, p.signed = intsOf(col)
 	if p.ints == nil {
 		if p.put = putOf(col); p.put == nil {
-			return p, fault.Unsupported(fault.At{}, "a key of type %s", col.DataType())
+			return p, faults.Unsupported(fault.At{}, "a key of type %s", col.DataType())
 		}
 	}
 	if d := p.dict; d != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Path names a column: the names of its enclosing structs, outermost first, and its
@@ -226,7 +227,7 @@ func (p Path) Resolve(schema *arrow.Schema, ignoreCase bool) (Field, error) {
 		st, ok := storage(out.Type).(*arrow.StructType)
 		if !ok {
 			if arrow.IsNested(out.Type.ID()) {
-				return Field{}, fault.Unsupported(fault.At{Column: p.String()}, "a key below %s, which is repeated (%s)", p[:depth+1], out.Type)
+				return Field{}, faults.Unsupported(fault.At{Column: p.String()}, "a key below %s, which is repeated (%s)", p[:depth+1], out.Type)
 			}
 			return Field{}, p.notFound(schema, depth+1, nil, fmt.Errorf("%s is of type %s, not a struct (name the column itself, or a field of a struct)", p[:depth+1], out.Type))
 		}
@@ -282,14 +283,14 @@ func (e *collision) Error() string {
 // notFound returns the error for a path whose part at depth is not among fields.
 func (p Path) notFound(schema *arrow.Schema, depth int, fields []arrow.Field, cause error) error {
 	if errors.As(cause, new(*collision)) {
-		return &NotFoundError{Path: p, Err: fault.WithHint(cause, "leave {IgnoreCase} out, and name one of them as it is spelled")}
+		return &NotFoundError{Path: p, Err: faults.WithHint(cause, "leave {IgnoreCase} out, and name one of them as it is spelled")}
 	}
 	dotted := strings.Join(p, ".")
 	if len(p) > 1 && len(schema.FieldIndices(dotted)) == 1 {
-		return &NotFoundError{Path: p, Err: fault.WithHint(cause, `the column of that very name is written '"%s"'`, dotted)}
+		return &NotFoundError{Path: p, Err: faults.WithHint(cause, `the column of that very name is written '"%s"'`, dotted)}
 	}
 	if col, typ, ok := strings.Cut(p[len(p)-1], ":"); ok && len(p) == 1 && len(schema.FieldIndices(col)) == 1 {
-		return &NotFoundError{Path: p, Err: fault.WithHint(cause, "a cast has two colons: %s::%s", col, typ)}
+		return &NotFoundError{Path: p, Err: faults.WithHint(cause, "a cast has two colons: %s::%s", col, typ)}
 	}
 	e := &NotFoundError{Path: p, Name: p[min(depth, len(p)-1)], Err: cause}
 	for _, f := range fields {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Rule is how strings are normalised before they become keys. It applies to key
@@ -94,7 +95,7 @@ func RuleOf(normalForm string) (Rule, error) {
 	if r, err := ParseRule(names); ok && err == nil && r.NormalForm() == normalForm {
 		return r, nil
 	}
-	return 0, fault.Mismatch(fault.At{}, "normal form of keys", NormalForm, normalForm).
+	return 0, faults.Mismatch(fault.At{}, "normal form of keys", NormalForm, normalForm).
 		WithHint("build the filter again, with this version")
 }
 
@@ -218,7 +219,7 @@ func nibble(c byte) byte {
 
 // ErrNoUUID is wrapped by errors about an ID that is not a UUID, under a rule with
 // UUID.
-var ErrNoUUID = fault.Errorf("under {Normalize uuid} each ID is one")
+var ErrNoUUID = faults.Errorf("under {Normalize uuid} each ID is one")
 
 // IDs returns an error if a row of the batch has a value that cannot be an ID. at
 // is the batch's place for the error.

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Values are keys from a program: one column of Go values or of an Arrow array, or
@@ -156,17 +157,17 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 		return nil, errors.New("the encoder has no key classes: want one in Options.Classes for each column of the key")
 	}
 	if len(v.columns) != len(want) {
-		return nil, fault.Mismatch(fault.At{}, "number of key columns", fmt.Sprint(len(want)), fmt.Sprint(len(v.columns))).
+		return nil, faults.Mismatch(fault.At{}, "number of key columns", fmt.Sprint(len(want)), fmt.Sprint(len(v.columns))).
 			WithHint("give one column of values for each column of the key, in its order")
 	}
 	out := make([]steps, len(want))
 	for i := range v.columns {
 		c := &v.columns[i]
 		if c.typ == nil {
-			return nil, fault.Mismatch(fault.At{}, fmt.Sprintf("key column %d", i+1), "an array", "nil")
+			return nil, faults.Mismatch(fault.At{}, fmt.Sprintf("key column %d", i+1), "an array", "nil")
 		}
 		if c.n != v.Len() {
-			return nil, fault.Mismatch(fault.At{}, fmt.Sprintf("rows of key column %d", i+1), fmt.Sprint(v.Len()), fmt.Sprint(c.n))
+			return nil, faults.Mismatch(fault.At{}, fmt.Sprintf("rows of key column %d", i+1), fmt.Sprint(v.Len()), fmt.Sprint(c.n))
 		}
 		class, err := ClassOf(c.typ)
 		if err != nil {
@@ -174,7 +175,7 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 		}
 		s := steps{from: c.typ, of: e.options.Rule.Class(class)}
 		if !s.of.comparable(want[i]) {
-			return nil, fault.Mismatch(fault.At{}, "key class", want[i].word(), s.of.word()).
+			return nil, faults.Mismatch(fault.At{}, "key class", want[i].word(), s.of.word()).
 				WithHint("convert the values to the class of the key")
 		}
 		s.to = s.of

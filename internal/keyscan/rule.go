@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
@@ -30,7 +31,7 @@ func (o *Options) checkRules() error {
 		}
 	}
 	if !used {
-		return fault.Unsupported(fault.At{}, "{Normalize %s} of a key of class %s", got, strings.Join(o.Match[0].Filter.KeyClasses(), ", ")).
+		return faults.Unsupported(fault.At{}, "{Normalize %s} of a key of class %s", got, strings.Join(o.Match[0].Filter.KeyClasses(), ", ")).
 			WithHint("the rule is for strings: leave it out")
 	}
 	return nil
@@ -52,7 +53,7 @@ func otherRule(m Predicate, want, got keys.Rule) error {
 	if column == "" {
 		column = strings.Join(m.Filter.KeyNames(), ",")
 	}
-	e := fault.Mismatch(fault.At{Column: column}, "", want.Word(), got.Word()).About("{Normalize}, by which the filter was built")
+	e := faults.Mismatch(fault.At{Column: column}, "", want.Word(), got.Word()).About("{Normalize}, by which the filter was built")
 	if want == 0 {
 		return e.WithHint("leave {Normalize} out, or build the filter with {Normalize %s}", got)
 	}

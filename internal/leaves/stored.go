@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -88,16 +89,16 @@ func Parse(of []meta.Leaf, src []byte) (*Block, error) {
 	in := cursor.Cursor{Rest: src}
 	rows := uint64(in.U32())
 	if rows > mostPositions {
-		return nil, fault.Corrupt(fault.At{}, "stored rows: %d of them", rows)
+		return nil, faults.Corrupt(fault.At{}, "stored rows: %d of them", rows)
 	}
 	b := &Block{rows: int(rows), kinds: kindsOf(of), cols: make([]column, len(of))}
 	for i := range of {
 		if what := b.kinds[i].parse(&b.cols[i], &in, b.rows); what != "" {
-			return nil, fault.Corrupt(fault.At{Column: of[i].Dotted}, "stored rows: %s", what)
+			return nil, faults.Corrupt(fault.At{Column: of[i].Dotted}, "stored rows: %s", what)
 		}
 	}
 	if in.Short || len(in.Rest) > 0 {
-		return nil, fault.Corrupt(fault.At{}, "stored rows with %d bytes after the last one, or too few", len(in.Rest))
+		return nil, faults.Corrupt(fault.At{}, "stored rows with %d bytes after the last one, or too few", len(in.Rest))
 	}
 	return b, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // MaxShards is the maximum number of workers of one job.
@@ -35,5 +36,5 @@ func AtLeastZero[T int | int64](name string, value T, zero string) error {
 	if value >= 0 {
 		return nil
 	}
-	return fault.Errorf("%s: want 0 (%s) or more, got %d", fault.Text("{"+name+"}"), zero, value)
+	return faults.Errorf("%s: want 0 (%s) or more, got %d", fault.Text("{"+name+"}"), zero, value)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
@@ -252,7 +253,7 @@ func (o Destination) rowsOf(ctx context.Context, name string) (n int64, err erro
 	}
 	n, err = f.CountRows()
 	if err == nil && n < 0 {
-		err = fault.Unsupported(fault.At{File: name}, "counting the rows of this format")
+		err = faults.Unsupported(fault.At{File: name}, "counting the rows of this format")
 	}
 	return n, errors.Join(err, f.Close())
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -18,7 +19,7 @@ func ReadSchema(ctx context.Context, name string, opts source.Opening) (p *datas
 	}
 	defer func() { err = errors.Join(err, source.Close(files)) }()
 	if len(files) > 1 || files[0].Parquet() == nil {
-		return nil, fault.Unsupported(fault.At{File: name}, "a schema from anything but one Parquet file").
+		return nil, faults.Unsupported(fault.At{File: name}, "a schema from anything but one Parquet file").
 			WithHint("name a Parquet file, such as an earlier output")
 	}
 	return pin(files[0].Parquet().File())

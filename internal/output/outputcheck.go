@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -22,7 +23,7 @@ func (o *Destination) check(ctx context.Context) error {
 	case o.Name == "-" && o.Stdout == nil:
 		return errors.New("Output.Stdout is nil, and Output.Name is - (set Stdout, as to os.Stdout, or name a file or a directory)")
 	case o.Name == "-" && o.Format == dataset.Parquet:
-		return fault.Unsupported(fault.At{}, "Parquet on standard output, which takes an Arrow stream").
+		return faults.Unsupported(fault.At{}, "Parquet on standard output, which takes an Arrow stream").
 			WithHint("name a file, or leave Output.Format empty")
 	case o.TargetSize < 0:
 		return fmt.Errorf("Output.TargetSize: want at least 0 bytes, got %d (0 writes a file for each input)", o.TargetSize)
@@ -30,7 +31,7 @@ func (o *Destination) check(ctx context.Context) error {
 		return fmt.Errorf("Output.Memory: want at least 0 bytes, got %d (0 means no limit)", o.Memory)
 	}
 	if !slices.Contains([]dataset.Format{"", dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream}, o.Format) {
-		return fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format).
+		return faults.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format).
 			WithHint("set Output.Format to Parquet or ArrowFile, or leave it empty")
 	}
 	if !slices.Contains([]string{"", source.ResultCandidates, source.ResultExact}, o.Result) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -234,7 +234,7 @@ func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output str
 	}
 	late := func(in *inputs.Input) {
 		if err == nil && in.ModTime.After(out.ModTime) {
-			err = fault.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, in.Name)
+			err = faults.Errorf("%s: %w, and its input %s was written later ({Force} replaces it)", output, ErrExists, in.Name)
 		}
 	}
 	for _, f := range r.IDs {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -34,7 +35,7 @@ func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]meta.Element, 
 		has := func(n *meta.Node) bool { return n.Name == name }
 		i := slices.IndexFunc(file.Root.Children, has)
 		if i < 0 {
-			return nil, fault.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none").
+			return nil, faults.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none").
 				WithHint("give a schema that has it, or leave the column out")
 		}
 		at = append(at, i)

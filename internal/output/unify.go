@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
@@ -106,13 +107,13 @@ func projectionOf(opts *keyscan.Options, f *source.File) (parquet.Projection, er
 
 func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
 	if !o.pagesFit() {
-		return nil, fault.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
+		return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
 			WithHint("write Parquet, or one output for each schema")
 	}
 	var files []*parquet.File
 	for _, f := range logs {
 		if f.Parquet() == nil {
-			return nil, fault.Unsupported(fault.At{File: f.Name()}, "an Arrow file in a union of schemas").
+			return nil, faults.Unsupported(fault.At{File: f.Name()}, "an Arrow file in a union of schemas").
 				WithHint("convert it to Parquet, or keep each file's own schema with {Schema per-file} {Output OUT/}")
 		}
 		files = append(files, f.Parquet().File())
@@ -175,7 +176,7 @@ func spelled(o *keyscan.Options, logs []*source.File) ([]string, error) {
 			folded := strings.ToLower(field.Name)
 			first, ok := seen[folded]
 			if ok && first.name != field.Name {
-				return nil, fault.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
+				return nil, faults.Mismatch(fault.At{File: f.Name(), Column: field.Name}, "the column's name in a union of schemas", first.name+" as in "+first.file, field.Name).
 					WithHint("keep each file's own schema with {Schema per-file} {Output OUT/}")
 			}
 			seen[folded] = spelling{field.Name, f.Name()}
@@ -203,7 +204,7 @@ func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 			return err
 		}
 		differs := func(want, got string) error {
-			return fault.Mismatch(fault.At{File: f.Name()}, "schema", want, got).
+			return faults.Mismatch(fault.At{File: f.Name()}, "schema", want, got).
 				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
 		}
 		if !got.Equal(want) {
@@ -241,7 +242,7 @@ func sameDurations(columns []string, logs []*source.File) error {
 				if !ok {
 					seen[path] = origin{typ, f.Name()}
 				} else if o.typ != typ && strings.Contains(o.typ+typ, "duration") {
-					return fault.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
+					return faults.Mismatch(fault.At{File: f.Name(), Column: path}, "the column's type", o.typ+" as in "+o.file, typ).
 						WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 				}
 			}

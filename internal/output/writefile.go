@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -133,7 +134,7 @@ func (o Destination) newRecordWriter(dst io.Writer, schema *arrow.Schema, in *so
 		w, err := arrowipc.NewStreamWriter(dst, schema, arrowipc.WriterOptions{Metadata: md, Mem: o.mem})
 		return &arrowSink{Writer: w}, err
 	}
-	return nil, fault.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
+	return nil, faults.Unsupported(fault.At{File: o.Name}, "writing %s files", o.Format)
 }
 
 // oneSchema returns the schema that all parts share.
@@ -147,7 +148,7 @@ func oneSchema(parts []Part) (*arrow.Schema, *source.File, error) {
 	}
 	for _, p := range parts[1:] {
 		if !p.Schema.Equal(first.Schema) {
-			return nil, nil, fault.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
+			return nil, nil, faults.Mismatch(fault.At{File: p.name()}, "schema", describe(first.Schema)+" as in "+first.name(), describe(p.Schema)).
 				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema")
 		}
 	}
@@ -245,7 +246,7 @@ func (o Destination) compression(in *source.File) (compression, error) {
 	if o.Compression != "" {
 		c, err := parseCompression(o.Compression)
 		if err != nil {
-			return c, fault.Unsupported(fault.At{File: o.Name}, "%v", err)
+			return c, faults.Unsupported(fault.At{File: o.Name}, "%v", err)
 		}
 		return c, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -154,7 +155,7 @@ func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *p
 		if p.pages != nil {
 			copied[p.Piece.File] = p.pages.HowPages()
 		} else if pairs != nil {
-			return nil, fault.Unsupported(fault.At{File: p.Piece.File.Name()}, "pairs that are not copied from Parquet to Parquet")
+			return nil, faults.Unsupported(fault.At{File: p.Piece.File.Name()}, "pairs that are not copied from Parquet to Parquet")
 		}
 	}
 	s.SetCopied(copied)

@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -48,7 +49,7 @@ func (a *pairPlan) shareKey(c PairColumn, log tables.TableSpan, field arrow.Fiel
 	if value == nil {
 		return nil
 	}
-	misfit := fault.Unsupported(fault.At{Column: field.Name}, "an ID's key of type %s in the log's column of type %s", from, to).
+	misfit := faults.Unsupported(fault.At{Column: field.Name}, "an ID's key of type %s in the log's column of type %s", from, to).
 		WithHint("rename the ID's column and write {On %s=NAME}, so that each side keeps its own", field.Name)
 	rest.Cast = &keyCast{From: src, To: dst, value: value, misfit: misfit}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // ErrRecovered is wrapped by errors made from a recovered panic.
@@ -38,7 +39,7 @@ func Error(at fault.At, r any) error {
 	if IsMemoryFault(r) {
 		return fmt.Errorf("%s: %w", at, ErrUnmapped)
 	}
-	e := fault.Corrupt(at, "the decoder gave up")
+	e := faults.Corrupt(at, "the decoder gave up")
 	e.Err = recovered{r}
 	return e
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -34,7 +35,7 @@ func TestRecovered(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"none":          decode(func() error { return nil }),
-		"a fault":       decode(func() error { return fault.Corrupt(fault.At{}, "short") }),
+		"a fault":       decode(func() error { return faults.Corrupt(fault.At{}, "short") }),
 		"a cut mapping": decode(func() error { panic(memoryFault{errors.New("invalid memory address")}) }),
 	} {
 		if errors.Is(err, panics.ErrRecovered) {

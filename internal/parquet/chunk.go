@@ -10,6 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
@@ -276,7 +277,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 			}
 		case format.IndexPage:
 		default:
-			err = fault.Unsupported(c.here(), "page type %d", int32(header.Type)).
+			err = faults.Unsupported(c.here(), "page type %d", int32(header.Type)).
 				WithHint("write the file again with another program")
 		}
 		if err != nil {
@@ -288,14 +289,14 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 	case c.rows != c.wanted:
 		return nil, c.wrongRows()
 	case len(c.left) > 0:
-		return nil, fault.Corrupt(c.at, "the column ends before row %d", c.left[0])
+		return nil, faults.Corrupt(c.at, "the column ends before row %d", c.left[0])
 	}
 	return nil, io.EOF
 }
 
 // wrongRows returns the error for pages that have other rows than the row group.
 func (c *Chunk) wrongRows() error {
-	return fault.Corrupt(c.at, "rows of the column's pages").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
+	return faults.Corrupt(c.at, "rows of the column's pages").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
 }
 
 // recovered converts a panic to an error; see panics.Recover.
@@ -329,7 +330,7 @@ func (c *Chunk) here() fault.At {
 }
 
 func (c *Chunk) corrupt(err error, format string, args ...any) error {
-	e := fault.Corrupt(c.here(), format, args...)
+	e := faults.Corrupt(c.here(), format, args...)
 	e.Err = notEnd(err)
 	return e
 }
@@ -399,7 +400,7 @@ func (c *Chunk) readHeader() (*meta.PageHeader, int64, error) {
 		case int64(len(b)) < size:
 			return nil, 0, c.headerFault(fmt.Errorf("%d of %d values read: %w", c.values, c.md.NumValues, err))
 		case size >= maxHeaderSize:
-			return nil, 0, fault.Unsupported(c.here(), "a page header of more than %s", show.Size(maxHeaderSize)).
+			return nil, 0, faults.Unsupported(c.here(), "a page header of more than %s", show.Size(maxHeaderSize)).
 				WithHint("write the file again without long statistics in its pages")
 		}
 	}
@@ -420,11 +421,11 @@ func (c *Chunk) checkSizes(h *meta.PageHeader) (at fault.At, err error) {
 	size, stored := int64(h.UncompressedPageSize), int64(h.CompressedPageSize)
 	switch {
 	case size < 0 || stored < 0:
-		return at, fault.Corrupt(at, "negative page sizes")
+		return at, faults.Corrupt(at, "negative page sizes")
 	case stored > c.end-c.pos:
-		return at, fault.Corrupt(at, "a page of %d bytes, which does not fit into the column chunk", stored)
+		return at, faults.Corrupt(at, "a page of %d bytes, which does not fit into the column chunk", stored)
 	case size > enc.MaxPageSize || stored > enc.MaxPageSize:
-		return at, fault.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", show.Size(stored), show.Size(size), show.Size(enc.MaxPageSize)).
+		return at, faults.Unsupported(at, "page too large: %s, %s decompressed; the limit is %s", show.Size(stored), show.Size(size), show.Size(enc.MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	return at, nil
@@ -459,7 +460,7 @@ func (c *Chunk) readBody(h *meta.PageHeader) ([]byte, error) {
 }
 
 func wrongCRC(at fault.At, h *meta.PageHeader, got uint32) error {
-	return fault.Corrupt(at, "the page's checksum").Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
+	return faults.Corrupt(at, "the page's checksum").Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 }
 
 // inflate decompresses src, which is a whole page or the tail of one, to size
@@ -472,7 +473,7 @@ func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
 	out, err := c.buf.codec.Decompress(codec, c.buf.raw, src, int(size))
 	switch {
 	case errors.Is(err, enc.ErrCodec):
-		return nil, fault.Unsupported(c.here(), "compression codec %v", codec).
+		return nil, faults.Unsupported(c.here(), "compression codec %v", codec).
 			WithHint("write the file again with snappy, zstd, gzip, brotli or lz4")
 	case err != nil:
 		return nil, c.corrupt(err, "the page does not decompress (%v)", codec)
@@ -489,15 +490,15 @@ func (c *Chunk) checkDictionary(h *meta.PageHeader, again bool) error {
 	dh := &h.DictionaryPageHeader.V
 	switch {
 	case !h.DictionaryPageHeader.Valid || dh.NumValues < 0:
-		return fault.Corrupt(c.at, "the dictionary page has no valid header")
+		return faults.Corrupt(c.at, "the dictionary page has no valid header")
 	case again || c.pages > 0:
-		return fault.Corrupt(c.at, "a dictionary page after another page")
+		return faults.Corrupt(c.at, "a dictionary page after another page")
 	case dh.Encoding != format.Plain && dh.Encoding != format.PlainDictionary:
-		return fault.Unsupported(c.at, "a dictionary encoded as %v", dh.Encoding)
+		return faults.Unsupported(c.at, "a dictionary encoded as %v", dh.Encoding)
 	case c.leaf.Type == format.Boolean:
-		return fault.Unsupported(c.at, "a dictionary of booleans")
+		return faults.Unsupported(c.at, "a dictionary of booleans")
 	case dh.NumValues > MaxPageValues:
-		return fault.Unsupported(c.at, "page too large: %d dictionary entries", dh.NumValues)
+		return faults.Unsupported(c.at, "page too large: %d dictionary entries", dh.NumValues)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -395,7 +396,7 @@ func (r *storedRange) write(s *sink) error {
 		done += int64(len(b))
 	}
 	if h.Sum64() != r.sum {
-		return s.fail(fault.Corrupt(r.at, "the column changed while it was copied").
+		return s.fail(faults.Corrupt(r.at, "the column changed while it was copied").
 			WithHint("try again when no other program writes the file"))
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -57,7 +57,7 @@ func (c *Chunk) checkCount(n int32) error {
 	case n < 0 || int64(n) > c.md.NumValues-c.values:
 		return c.corrupt(nil, "%d values where the column chunk has %d left", n, c.md.NumValues-c.values)
 	case n > MaxPageValues:
-		return fault.Unsupported(c.here(), "page too large: %d values", n).
+		return faults.Unsupported(c.here(), "page too large: %d values", n).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	c.page.Values = int(n)
@@ -267,13 +267,13 @@ func (c *Chunk) plainOf(src []byte) ([]byte, error) {
 	}
 	switch {
 	case errors.Is(err, enc.ErrEncoding):
-		e := fault.Unsupported(c.here(), "the page's values")
+		e := faults.Unsupported(c.here(), "the page's values")
 		e.Err = err
 		return nil, e
 	case errors.Is(err, enc.ErrExpands) && c.f.room.Most(enc.MaxPageSize) < enc.MaxPageSize:
 		return nil, c.f.room.TooLarge(c.here(), "the page, whose values share bytes,", enc.MaxPageSize)
 	case errors.Is(err, enc.ErrExpands):
-		return nil, fault.Unsupported(c.here(), "page too large: its values take more than %s", show.Size(enc.MaxPageSize)).
+		return nil, faults.Unsupported(c.here(), "page too large: its values take more than %s", show.Size(enc.MaxPageSize)).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	case err != nil:
 		return nil, c.corrupt(err, "the page's values do not decode (%v)", p.Encoding)

@@ -16,6 +16,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -150,7 +151,7 @@ func (f *File) Fingerprint() []byte { return bytes.Clone(f.digest[:]) }
 // returns the bytes of the footer.
 func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 	if f.Size < int64(len(magic)+tailSize) {
-		return nil, fault.Corrupt(at, "too short for a Parquet file").Wanted(fmt.Sprintf("%d bytes or more", len(magic)+tailSize), fmt.Sprint(f.Size))
+		return nil, faults.Corrupt(at, "too short for a Parquet file").Wanted(fmt.Sprintf("%d bytes or more", len(magic)+tailSize), fmt.Sprint(f.Size))
 	}
 	head := []byte(magic)
 	if first {
@@ -164,19 +165,19 @@ func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 	}
 	switch {
 	case string(tail[4:]) == magicEncrypted || string(head) == magicEncrypted:
-		return nil, fault.Unsupported(at, "the file is encrypted").
+		return nil, faults.Unsupported(at, "the file is encrypted").
 			WithHint("write the file again without Parquet encryption")
 	case string(tail[4:]) != magic:
-		return nil, fault.Corrupt(at, "not a Parquet file, or cut off").Wanted(fmt.Sprintf("%q at its end", magic), "other bytes")
+		return nil, faults.Corrupt(at, "not a Parquet file, or cut off").Wanted(fmt.Sprintf("%q at its end", magic), "other bytes")
 	case string(head) != magic:
-		return nil, fault.Corrupt(at, "not a Parquet file").Wanted(fmt.Sprintf("%q at its beginning", magic), "other bytes")
+		return nil, faults.Corrupt(at, "not a Parquet file").Wanted(fmt.Sprintf("%q at its beginning", magic), "other bytes")
 	}
 	n := int64(binary.LittleEndian.Uint32(tail))
 	if n == 0 || n > f.Size-int64(len(magic)+tailSize) {
-		return nil, fault.Corrupt(at, "the footer's length").Wanted(fmt.Sprintf("1 to %d bytes, the rest of the file", f.Size-int64(len(magic)+tailSize)), fmt.Sprint(n))
+		return nil, faults.Corrupt(at, "the footer's length").Wanted(fmt.Sprintf("1 to %d bytes, the rest of the file", f.Size-int64(len(magic)+tailSize)), fmt.Sprint(n))
 	}
 	if n > maxFooterSize {
-		return nil, fault.Unsupported(at, "a footer of %s; the limit is %s", show.Size(n), show.Size(maxFooterSize)).
+		return nil, faults.Unsupported(at, "a footer of %s; the limit is %s", show.Size(n), show.Size(maxFooterSize)).
 			WithHint("divide the file into several, each with fewer row groups or columns")
 	}
 	if err := f.charge(at, n); err != nil {
@@ -197,11 +198,11 @@ func (f *File) decodeFooter(at fault.At, footer []byte) error {
 	}
 	f.Metadata = m
 	if f.Metadata.EncryptionAlgorithm.Valid {
-		return fault.Unsupported(at, "the file has encrypted columns").
+		return faults.Unsupported(at, "the file has encrypted columns").
 			WithHint("write the file again without Parquet encryption")
 	}
 	if n != len(footer) {
-		return fault.Corrupt(at, "%d extra bytes after the footer", len(footer)-n)
+		return faults.Corrupt(at, "%d extra bytes after the footer", len(footer)-n)
 	}
 	if f.Schema, err = f.Metadata.Tree(at); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (f *File) readFull(b []byte, off int64) error {
 	case n == len(b):
 		return nil
 	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fault.Corrupt(fault.At{File: f.Name}, "the file ends %d bytes early", len(b)-n)
+		return faults.Corrupt(fault.At{File: f.Name}, "the file ends %d bytes early", len(b)-n)
 	}
 	return fmt.Errorf("%s: reading %d bytes at %d: %w", f.Name, len(b), off, err)
 }
@@ -241,14 +242,14 @@ func (f *File) checkRowGroups(at fault.At) error {
 		gat := at
 		gat.RowGroup = g + 1
 		if rg.NumRows < 0 || rg.NumRows > math.MaxInt64-total {
-			return fault.Corrupt(gat, "a row group of %d rows", rg.NumRows)
+			return faults.Corrupt(gat, "a row group of %d rows", rg.NumRows)
 		}
 		if rg.NumRows > math.MaxUint32 { // rows are numbered with 32 bits
-			return fault.Unsupported(gat, "a row group of %d rows", rg.NumRows).WithHint("write the file with row groups of at most 2^32-1 rows")
+			return faults.Unsupported(gat, "a row group of %d rows", rg.NumRows).WithHint("write the file with row groups of at most 2^32-1 rows")
 		}
 		total += rg.NumRows
 		if len(rg.Columns) != len(f.Leaves) {
-			return fault.Corrupt(gat, "column chunks of the row group").Wanted(fmt.Sprintf("%d, one for each column", len(f.Leaves)), fmt.Sprint(len(rg.Columns)))
+			return faults.Corrupt(gat, "column chunks of the row group").Wanted(fmt.Sprintf("%d, one for each column", len(f.Leaves)), fmt.Sprint(len(rg.Columns)))
 		}
 		f.RowGroups[g].Rows = rg.NumRows
 		for c := range rg.Columns {
@@ -258,13 +259,13 @@ func (f *File) checkRowGroups(at fault.At) error {
 			trim(&rg.Columns[c].MetaData)
 			n := rg.Columns[c].MetaData.TotalCompressedSize
 			if n > math.MaxInt64-f.RowGroups[g].CompressedBytes {
-				return fault.Corrupt(gat, "the row groups take more bytes than a file can have")
+				return faults.Corrupt(gat, "the row groups take more bytes than a file can have")
 			}
 			f.RowGroups[g].CompressedBytes += n
 		}
 	}
 	if n := f.Metadata.NumRows; n != total && n != 0 { // some writers leave it 0
-		return fault.Corrupt(at, "rows of the file").Wanted(fmt.Sprintf("%d, as the row groups have", total), fmt.Sprint(f.Metadata.NumRows))
+		return faults.Corrupt(at, "rows of the file").Wanted(fmt.Sprintf("%d, as the row groups have", total), fmt.Sprint(f.Metadata.NumRows))
 	}
 	return nil
 }
@@ -282,38 +283,38 @@ func (f *File) checkChunk(g, c int) error {
 	md := &chunk.MetaData
 	switch {
 	case chunk.CryptoMetadata.Valid || len(chunk.EncryptedColumnMetadata) > 0:
-		return fault.Unsupported(at, "the column is encrypted").
+		return faults.Unsupported(at, "the column is encrypted").
 			WithHint("write the file again without Parquet encryption")
 	case chunk.FilePath != "":
-		return fault.Unsupported(at, "the column's data is in another file").
+		return faults.Unsupported(at, "the column's data is in another file").
 			WithHint("write the columns into one file")
 	case !slices.Equal(md.PathInSchema, leaf.Path):
-		return fault.Corrupt(at, "the column chunk belongs to another column")
+		return faults.Corrupt(at, "the column chunk belongs to another column")
 	case md.Type != leaf.Type:
-		return fault.Corrupt(at, "type of the column chunk").Wanted(fmt.Sprintf("%v, as in the schema", leaf.Type), fmt.Sprint(md.Type))
+		return faults.Corrupt(at, "type of the column chunk").Wanted(fmt.Sprintf("%v, as in the schema", leaf.Type), fmt.Sprint(md.Type))
 	case md.Codec < format.Uncompressed || md.Codec > format.Lz4Raw:
-		return fault.Unsupported(at, "compression codec %d", int32(md.Codec)).
+		return faults.Unsupported(at, "compression codec %d", int32(md.Codec)).
 			WithHint("write the file again with snappy, zstd, gzip, brotli or lz4")
 	case md.NumValues < 0 || md.TotalCompressedSize < 0 || md.TotalUncompressedSize < 0:
-		return fault.Corrupt(at, "negative counts or sizes")
+		return faults.Corrupt(at, "negative counts or sizes")
 	}
 	rows := f.Metadata.RowGroups[g].NumRows
 	if md.NumValues < rows || leaf.MaxRep == 0 && md.NumValues != rows {
-		return fault.Corrupt(at, "%d values in %d rows", md.NumValues, rows)
+		return faults.Corrupt(at, "%d values in %d rows", md.NumValues, rows)
 	}
 	if rows == 0 && md.NumValues > 0 {
-		return fault.Corrupt(at, "%d values in a row group without rows", md.NumValues)
+		return faults.Corrupt(at, "%d values in a row group without rows", md.NumValues)
 	}
 	if md.NumValues == 0 {
 		return nil // nothing will be read
 	}
 	if md.NumValues/(MaxPageValues/8) > md.TotalCompressedSize { // a page takes at least 8 bytes
-		return fault.Corrupt(at, "%d values in %d bytes", md.NumValues, md.TotalCompressedSize)
+		return faults.Corrupt(at, "%d values in %d bytes", md.NumValues, md.TotalCompressedSize)
 	}
 	start := chunkStart(md)
 	if start < int64(len(magic)) || md.TotalCompressedSize == 0 ||
 		start > f.footerPos || md.TotalCompressedSize > f.footerPos-start {
-		return fault.Corrupt(at, "the column chunk, %d bytes at %d, lies outside the file's data",
+		return faults.Corrupt(at, "the column chunk, %d bytes at %d, lies outside the file's data",
 			md.TotalCompressedSize, start)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -180,9 +181,9 @@ const offsetIndexName = "offset index"
 func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) error {
 	switch {
 	case pos < int64(len(magic)) || n <= 0 || pos > f.footerPos || int64(n) > f.footerPos-pos:
-		return fault.Corrupt(at, "the %s, %d bytes at %d, lies outside the file's data", name, n, pos)
+		return faults.Corrupt(at, "the %s, %d bytes at %d, lies outside the file's data", name, n, pos)
 	case n > maxIndexSize:
-		return fault.Unsupported(at, "the %s has %s; the limit is %s", name, show.Size(int64(n)), show.Size(maxIndexSize)).
+		return faults.Unsupported(at, "the %s has %s; the limit is %s", name, show.Size(int64(n)), show.Size(maxIndexSize)).
 			WithHint("write the file again with larger pages, or without a page index")
 	}
 	b, err := f.indexBytes(at.RowGroup-1, name == offsetIndexName, pos, int64(n))
@@ -196,7 +197,7 @@ func (f *File) readIndex(at fault.At, name string, pos int64, n int32, v any) er
 }
 
 func corruptIndex(at fault.At, name string, err error) error {
-	e := fault.Corrupt(at, "the %s", name)
+	e := faults.Corrupt(at, "the %s", name)
 	e.Err = err
 	return e.WithHint("write the file again, without a page index or with another program")
 }
@@ -233,7 +234,7 @@ func (f *File) findBloom(rowGroup, leaf int) (pos, head, size int64, err error) 
 		return 0, 0, 0, nil
 	}
 	if pos < int64(len(magic)) || pos >= f.footerPos {
-		return 0, 0, 0, fault.Corrupt(at, "the Bloom filter lies outside the file's data")
+		return 0, 0, 0, faults.Corrupt(at, "the Bloom filter lies outside the file's data")
 	}
 	b := make([]byte, min(bloomHeaderSize, f.footerPos-pos))
 	if err := f.readFull(b, pos); err != nil {
@@ -249,26 +250,26 @@ func (f *File) findBloom(rowGroup, leaf int) (pos, head, size int64, err error) 
 	}
 	head, size = int64(n), int64(h.NumBytes)
 	if size > f.footerPos-pos-head || md.BloomFilterLength > 0 && int64(md.BloomFilterLength) != size+head {
-		return 0, 0, 0, fault.Corrupt(at, "the Bloom filter's size, %d bytes, does not fit", size)
+		return 0, 0, 0, faults.Corrupt(at, "the Bloom filter's size, %d bytes, does not fit", size)
 	}
 	return pos, head, size, nil
 }
 
 func checkBloomHeader(at fault.At, h *format.BloomFilterHeader) error {
 	if _, ok := h.Algorithm.Value.(*format.SplitBlockAlgorithm); !ok {
-		return fault.Unsupported(at, "a Bloom filter of an unknown algorithm")
+		return faults.Unsupported(at, "a Bloom filter of an unknown algorithm")
 	}
 	if _, ok := h.Hash.Value.(*format.XxHash); !ok {
-		return fault.Unsupported(at, "a Bloom filter of an unknown hash")
+		return faults.Unsupported(at, "a Bloom filter of an unknown hash")
 	}
 	if _, ok := h.Compression.Value.(*format.BloomFilterUncompressed); !ok {
-		return fault.Unsupported(at, "a compressed Bloom filter")
+		return faults.Unsupported(at, "a compressed Bloom filter")
 	}
 	switch {
 	case h.NumBytes <= 0 || h.NumBytes%bloomBlock != 0:
-		return fault.Corrupt(at, "a Bloom filter of %d bytes", h.NumBytes)
+		return faults.Corrupt(at, "a Bloom filter of %d bytes", h.NumBytes)
 	case h.NumBytes > maxBloomSize:
-		return fault.Unsupported(at, "a Bloom filter of %d bytes", h.NumBytes)
+		return faults.Unsupported(at, "a Bloom filter of %d bytes", h.NumBytes)
 	}
 	return nil
 }

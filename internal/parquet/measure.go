@@ -9,7 +9,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -54,7 +54,7 @@ func (c *Chunk) measure(ctx context.Context, rows int64) (*Footprint, error) {
 	}
 	m.endRow()
 	if blocks := (rows + BlockRows - 1) / BlockRows; int64(len(m.out.Blocks)) != blocks {
-		return nil, fault.Corrupt(c.at, "the pages have %d blocks of rows, want %d", len(m.out.Blocks), blocks)
+		return nil, faults.Corrupt(c.at, "the pages have %d blocks of rows, want %d", len(m.out.Blocks), blocks)
 	}
 	m.out.Shape = c.shape
 	return &m.out, nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -349,7 +349,7 @@ func (c *Chunk) lateDictionary(ctx context.Context, h *meta.PageHeader) error {
 		return err
 	}
 	if d.Type != format.DictionaryPage {
-		return fault.Corrupt(c.at, "dictionary indices, and no dictionary")
+		return faults.Corrupt(c.at, "dictionary indices, and no dictionary")
 	}
 	if err := c.charge(ctx, d); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -493,7 +494,7 @@ func (o *openRow) add(l *meta.Leaf, p *Page, dict *Dictionary, from, to cursor) 
 		o.addLevels(p, from.entry, to.entry)
 	}
 	if o.entries > MaxPageValues {
-		return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %d values in one column", MaxPageValues)
+		return faults.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %d values in one column", MaxPageValues)
 	}
 	if len(o.plain) > enc.MaxPageSize {
 		return tooWide(l)
@@ -514,7 +515,7 @@ func decodeTo(dst []byte, l *meta.Leaf, dict *Dictionary, indices []uint32) ([]b
 }
 
 func tooWide(l *meta.Leaf) error {
-	return fault.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %s in one column", show.Size(enc.MaxPageSize))
+	return faults.Unsupported(fault.At{Column: l.Dotted}, "a row with more than %s in one column", show.Size(enc.MaxPageSize))
 }
 
 // copies returns the next page of copies of the open row.

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
@@ -54,10 +55,10 @@ func (r *Room) Footer(at fault.At, bytes int64) error {
 		return nil
 	}
 	if most := max(r.budget/footerShare, leastMost); bytes > most {
-		return fault.Memory(at, "the footer", bytes, r.budget, footerShare)
+		return faults.Memory(at, "the footer", bytes, r.budget, footerShare)
 	} else if all := r.footers.Add(bytes); all > 2*most {
 		r.footers.Add(-bytes)
-		return fault.Memory(at, "the footer and those of the files before it", all, r.budget, footerShare/2)
+		return faults.Memory(at, "the footer and those of the files before it", all, r.budget, footerShare/2)
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (r *Room) Most(most int64) int64 {
 
 // TooLarge returns the error for pages that take more than Most.
 func (r *Room) TooLarge(at fault.At, what string, bytes int64) error {
-	return fault.Memory(at, what, bytes, r.budget, pageShare)
+	return faults.Memory(at, what, bytes, r.budget, pageShare)
 }
 
 // Claim is one reader's share of a Room. The reader has one Chunk, or several whose

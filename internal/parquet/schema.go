@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
@@ -103,7 +104,7 @@ func SchemaFile(schema []meta.Element, name string) (*File, error) {
 // a nil shape is ignored.
 func (f *File) CheckShapes(rowGroup int, shapes map[int]meta.Shape) error {
 	if l, before, ok := f.OtherShape(shapes); !ok {
-		return fault.Corrupt(f.at(rowGroup, l), "the column repeats otherwise than column %s, which is in the same repeated group", f.Leaves[before].Dotted)
+		return faults.Corrupt(f.at(rowGroup, l), "the column repeats otherwise than column %s, which is in the same repeated group", f.Leaves[before].Dotted)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -194,7 +195,7 @@ func (w *Writer) checkGroup(rows int64, chunks []*EncodedChunk) error {
 	case rows <= 0:
 		return fmt.Errorf("a row group of %d rows", rows)
 	case len(w.leaves) == 0:
-		return fault.Unsupported(fault.At{}, "rows without columns in a Parquet file")
+		return faults.Unsupported(fault.At{}, "rows without columns in a Parquet file")
 	case len(chunks) != len(w.leaves):
 		return fmt.Errorf("%d column chunks for %d columns", len(chunks), len(w.leaves))
 	}
@@ -235,7 +236,7 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 		return 0, 0, fmt.Errorf("encoding the footer: %w", err)
 	}
 	if len(footer) > maxFooterSize {
-		return 0, 0, fault.Unsupported(fault.At{}, "an output whose footer takes %s; the limit is %s", show.Size(int64(len(footer))), show.Size(maxFooterSize)).
+		return 0, 0, faults.Unsupported(fault.At{}, "an output whose footer takes %s; the limit is %s", show.Size(int64(len(footer))), show.Size(maxFooterSize)).
 			WithHint("write to a directory, or larger row groups")
 	}
 	n := len(footer)

@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -283,7 +284,7 @@ func (c *ChunkWriter) addLevels(p *Page, from, to int) error {
 		g.rows += bytes.Count(p.Rep[from:to], []byte{0})
 	}
 	if g.entries > MaxPageValues {
-		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with more than %d values in one column", MaxPageValues)
+		return faults.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with more than %d values in one column", MaxPageValues)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -101,7 +102,7 @@ func (c *ChunkWriter) compressed(ws *workspace, p *encodedPage, body []byte) (er
 
 func (c *ChunkWriter) checkSize(n int) error {
 	if n > enc.MaxPageSize {
-		return fault.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", show.Size(int64(n)), show.Size(enc.MaxPageSize))
+		return faults.Unsupported(fault.At{Column: c.leaf.Dotted}, "a row with %s in one column; the limit is %s", show.Size(int64(n)), show.Size(enc.MaxPageSize))
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 )
 
@@ -106,7 +106,7 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 
 // NoManifests returns the error of a directory without a place for its manifests.
 func NoManifests(dir string) error {
-	return fault.Errorf("%s: its manifests cannot stand beside it (name a directory for them with {ManifestDir})", dir)
+	return faults.Errorf("%s: its manifests cannot stand beside it (name a directory for them with {ManifestDir})", dir)
 }
 
 // start lists the directory and sets the task of the run.
@@ -262,7 +262,7 @@ func (d *Dir) done(ctx context.Context, r *Run) error {
 		done = fmt.Errorf("%w; %s", done, n)
 	}
 	if n := len(r.gone); n > 0 {
-		done = fault.Errorf("%w; outputs without their input are kept: of %s, first %s ({Prune} removes them)", done, things(n, "input"), r.gone[0])
+		done = faults.Errorf("%w; outputs without their input are kept: of %s, first %s ({Prune} removes them)", done, things(n, "input"), r.gone[0])
 	}
 	return done
 }
@@ -282,7 +282,7 @@ func (d *Dir) damaged(ctx context.Context, l *listing, files []File) (string, er
 // lists. With Force such data is kept, unless it is in the way.
 func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
 	if _, ok := l.objects[Success]; ok && l.newest == 0 && len(l.parts) == 0 && len(s.Files) == 0 {
-		return fault.Errorf("%s: %w: %s was written by another program, or %s was removed (write to another directory)", d.Name, ErrExists, Success, d.Manifests)
+		return faults.Errorf("%s: %w: %s was written by another program, or %s was removed (write to another directory)", d.Name, ErrExists, Success, d.Manifests)
 	}
 	if d.Force {
 		return nil
@@ -311,7 +311,7 @@ func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
 		switch {
 		case marker == "" && l.newest > 0: // it has been beside the outputs before, or is in nobody's way
 		case marker == "":
-			return fault.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; {Force} keeps such files)", d.Name, ErrExists, name)
+			return faults.Errorf("%s: %w: %s is not an output of bloomjoin (write to an empty directory; {Force} keeps such files)", d.Name, ErrExists, name)
 		case !d.Known() || marker != d.Mark():
 			return d.foreign(name)
 		}
@@ -321,7 +321,7 @@ func (d *Dir) alone(ctx context.Context, l *listing, s *State) error {
 
 // foreign returns the error of a file of another run.
 func (d *Dir) foreign(name string) error {
-	return fault.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", d.Name, ErrExists, name)
+	return faults.Errorf("%s: %w: %s does not come from these inputs and options ({Force} replaces the outputs of the inputs named, and keeps the others)", d.Name, ErrExists, name)
 }
 
 // Check returns an error if one of the files that this worker will write cannot be
@@ -419,17 +419,17 @@ func (p *placement) target(ctx context.Context, t Target) (marker string, ok boo
 	case other != "" && p.state.Generation != p.run.task.Generation && p.run.Does(other):
 		err = p.run.disputed() // another run has committed since
 	case other != "":
-		err = fault.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
+		err = faults.Errorf("%s: %w: %s is the output of %s, which is not read by this run (write to another directory, or set {Base} so that the names differ)", d.Name, ErrExists, t.Name, other)
 	case !d.Force && p.foreign(t):
 		err = d.foreign(t.Name)
 	case d.Known() && marker == d.Mark():
 		return marker, true, nil
 	case p.state.file(t.Name) == nil && !p.planned[t.Name] && !p.listing.unsettled(p.state, t.Name):
-		err = fault.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
+		err = faults.Errorf("%s: %w: %s is not listed in a manifest of this directory, so {Force} keeps it (remove it, or write to another directory)", d.Name, ErrExists, t.Name)
 	case !table || d.Force || marker != "":
 		return marker, true, nil
 	default: // a table of another program
-		err = fault.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", d.Name, ErrExists, t.Name)
+		err = faults.Errorf("%s: %w: %s has changed since this run wrote it ({Force} replaces it)", d.Name, ErrExists, t.Name)
 	}
 	return "", false, err
 }

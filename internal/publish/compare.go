@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // comparison finds what is to be done: it compares the inputs of a run with the state.
@@ -218,7 +218,7 @@ func (c *comparison) ids() error {
 		}
 		return nil
 	}
-	return fault.Errorf("%s: %w: the outputs of %s were made with other IDs, the first that of %s ({IDsChanged rerun} makes them again, {IDsChanged keep} keeps them and does only what is new)",
+	return faults.Errorf("%s: %w: the outputs of %s were made with other IDs, the first that of %s ({IDsChanged rerun} makes them again, {IDsChanged keep} keeps them and does only what is new)",
 		c.dir.Name, ErrExists, things(len(c.otherIDs), "input"), c.otherIDs[0])
 }
 
@@ -315,7 +315,7 @@ func (c *comparison) shared() error {
 					continue
 				}
 				if !c.named[input] {
-					return fault.Errorf("%s: %w: %s has rows of %s and of %s, and this run reads only the first (name the whole directory)", c.dir.Name, ErrExists, name, e.Input, input)
+					return faults.Errorf("%s: %w: %s has rows of %s and of %s, and this run reads only the first (name the whole directory)", c.dir.Name, ErrExists, name, e.Input, input)
 				}
 				c.todo[input] = true
 				queue = append(queue, input)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Committed is what a commit has come to.
@@ -53,7 +53,7 @@ func (d *Dir) Complete(ctx context.Context, names []string) (c Committed, err er
 		case lack != "":
 			return c, fmt.Errorf("%s: there is no %s: %s", d.Name, Success, lack)
 		case c.Runs == 0 && l.newest == 0:
-			return c, fault.Errorf("%s: no worker has written a manifest to %s (name the manifests, if they stand elsewhere)", d.Name, d.Manifests)
+			return c, faults.Errorf("%s: no worker has written a manifest to %s (name the manifests, if they stand elsewhere)", d.Name, d.Manifests)
 		case c.Runs == 0:
 			return c, ErrDone
 		}
@@ -105,7 +105,7 @@ func (l *listing) named(ctx context.Context, names []string) error {
 	for _, name := range names {
 		p := parsePartName(path.Base(name))
 		if p == nil {
-			return fault.Errorf("%s: not the name of a worker's manifest (want one as shard-RUN-00003-of-00016.json)", name)
+			return faults.Errorf("%s: not the name of a worker's manifest (want one as shard-RUN-00003-of-00016.json)", name)
 		}
 		var err error
 		if p.part, err = l.dir.readPart(ctx, name); err != nil {

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -230,7 +231,7 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 		e := &s.Inputs[i]
 		e.Input, e.Files = UnescapeName(e.Input), unescapeNames(e.Files)
 		if e.Recipe < 0 || e.Recipe >= len(s.Recipes) {
-			return fault.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
+			return faults.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
 		}
 	}
 	s.Remove = unescapeNames(s.Remove)
@@ -251,21 +252,21 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 func (s *State) consistent(at fault.At) error {
 	for i, e := range s.Inputs {
 		if i > 0 && s.Inputs[i-1].Input == e.Input {
-			return fault.Corrupt(at, "the input %q twice", e.Input).WithHint(hint)
+			return faults.Corrupt(at, "the input %q twice", e.Input).WithHint(hint)
 		}
 		for _, name := range e.Files {
 			if s.file(name) == nil {
-				return fault.Corrupt(at, "the file %q of an input, which is not among the files", name).WithHint(hint)
+				return faults.Corrupt(at, "the file %q of an input, which is not among the files", name).WithHint(hint)
 			}
 		}
 	}
 	for i, f := range s.Files {
 		if i > 0 && s.Files[i-1].Name == f.Name {
-			return fault.Corrupt(at, "the file %q twice", f.Name).WithHint(hint)
+			return faults.Corrupt(at, "the file %q twice", f.Name).WithHint(hint)
 		}
 		for _, input := range f.Inputs {
 			if s.entry(input) == nil {
-				return fault.Corrupt(at, "the input %q of a file, which is not among the inputs", input).WithHint(hint)
+				return faults.Corrupt(at, "the input %q of a file, which is not among the inputs", input).WithHint(hint)
 			}
 		}
 	}
@@ -281,13 +282,13 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 		return nil, err
 	}
 	if p.Of < 1 || p.Of > MaxWorkers || p.Shard >= p.Of || len(p.Run) < 16 {
-		return nil, fault.Corrupt(at, "shard %d of %d of run %q", p.Shard, p.Of, p.Run).WithHint(hint)
+		return nil, faults.Corrupt(at, "shard %d of %d of run %q", p.Shard, p.Of, p.Run).WithHint(hint)
 	}
 	for i := range p.Inputs {
 		e := &p.Inputs[i]
 		e.Input, e.Files = UnescapeName(e.Input), unescapeNames(e.Files)
 		if e.Groups < 0 || e.Lo < 0 || e.Hi < e.Lo || e.Hi > e.Groups {
-			return nil, fault.Corrupt(at, "row groups %d to %d of %d", e.Lo, e.Hi, e.Groups).WithHint(hint)
+			return nil, faults.Corrupt(at, "row groups %d to %d of %d", e.Lo, e.Hi, e.Groups).WithHint(hint)
 		}
 	}
 	p.Task = p.Task.unescaped()
@@ -296,7 +297,7 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 }
 
 func outside(at fault.At, name string) error {
-	return fault.Corrupt(at, "the file name %q, which is outside the directory or not an output", name).WithHint(hint)
+	return faults.Corrupt(at, "the file name %q, which is outside the directory or not an output", name).WithHint(hint)
 }
 
 func unescapeFiles(at fault.At, files []File) error {
@@ -359,10 +360,10 @@ func (d *Dir) readJSON(ctx context.Context, name string, v any, versionOf func()
 		return 0, err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return 0, fault.Corrupt(at, "not a manifest in JSON: %v", err).WithHint(hint)
+		return 0, faults.Corrupt(at, "not a manifest in JSON: %v", err).WithHint(hint)
 	}
 	if got := versionOf(); got != version {
-		return 0, fault.Unsupported(at, "a manifest of version %d; this program reads %d", got, version).
+		return 0, faults.Unsupported(at, "a manifest of version %d; this program reads %d", got, version).
 			WithHint("use a newer bloomjoin, or write to another directory")
 	}
 	return millis(obj.ModTime), nil
@@ -377,7 +378,7 @@ func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, obj storage
 	defer func() { err = errors.Join(err, src.Close()) }()
 	obj = src.Object()
 	if obj.Size > maxManifest {
-		return nil, obj, fault.Corrupt(fault.At{File: name}, "a manifest of %d bytes", obj.Size).WithHint(hint)
+		return nil, obj, faults.Corrupt(fault.At{File: name}, "a manifest of %d bytes", obj.Size).WithHint(hint)
 	}
 	if b, err = io.ReadAll(io.NewSectionReader(src, 0, obj.Size)); err != nil {
 		return nil, obj, fmt.Errorf("%s: %w", name, err)

@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -88,7 +89,7 @@ func (o *Owner) Compare(ctx context.Context, name string) error {
 	if o.Known() && marker == o.Mark() {
 		return ErrDone
 	}
-	return fault.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
+	return faults.Errorf("%s: %w, but does not come from these inputs and options ({Force} replaces it)", name, ErrExists)
 }
 
 // Commit makes a file visible, or drops it. If another file has appeared
@@ -118,7 +119,7 @@ func (o *Owner) CheckTypes(name string, was []string) error {
 			if i := strings.LastIndexByte(before, ':'); i < 0 || before[:i] != now[:at] || before == now {
 				continue
 			}
-			e := fault.Mismatch(fault.At{File: name, Column: now[:at]}, "type of name=value directories", before[at+1:]+", with which the output was written", now[at+1:]).
+			e := faults.Mismatch(fault.At{File: name, Column: now[:at]}, "type of name=value directories", before[at+1:]+", with which the output was written", now[at+1:]).
 				WithHint("give {HiveTypes %s}, or write elsewhere", before)
 			e.Err = ErrExists
 			return e

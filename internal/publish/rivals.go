@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // rival is a run that has begun and is not committed.
@@ -60,7 +61,7 @@ func (l *listing) rivals(ctx context.Context) (rivals []*rival, err error) {
 		}
 		names, err := unpackNames(p.Names)
 		if err != nil {
-			return nil, fault.Corrupt(fault.At{File: l.dir.manifest(name)}, "the names of its inputs: %v", err).WithHint(hint)
+			return nil, faults.Corrupt(fault.At{File: l.dir.manifest(name)}, "the names of its inputs: %v", err).WithHint(hint)
 		}
 		v := of(keyOfPlan(name))
 		v.reads = slices.Concat(v.reads, names, unescapeNames(p.Task.Only))

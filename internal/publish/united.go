@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
@@ -32,14 +33,14 @@ func (d *Dir) united(parts []*Part) (*united, error) {
 	names := map[string]*Part{}
 	for i, p := range parts {
 		if i > 0 && p.Shard == parts[i-1].Shard {
-			return nil, fault.Corrupt(fault.At{File: d.manifest(p.name)}, "shard %d, which is also in %s", p.Shard, parts[i-1].name).WithHint("leave one of the two out")
+			return nil, faults.Corrupt(fault.At{File: d.manifest(p.name)}, "shard %d, which is also in %s", p.Shard, parts[i-1].name).WithHint("leave one of the two out")
 		}
 		if err := d.agree(parts[0], p); err != nil {
 			return nil, err
 		}
 		for _, f := range p.Files {
 			if names[f.Name] != nil {
-				return nil, fault.Corrupt(fault.At{File: d.manifest(p.name)}, "%s, which shard %d has written, too", f.Name, names[f.Name].Shard).WithHint("run both again with {Force}")
+				return nil, faults.Corrupt(fault.At{File: d.manifest(p.name)}, "%s, which shard %d has written, too", f.Name, names[f.Name].Shard).WithHint("run both again with {Force}")
 			}
 			names[f.Name] = p
 			u.files = append(u.files, f)
@@ -66,7 +67,7 @@ func (d *Dir) united(parts []*Part) (*united, error) {
 // agree returns an error unless two parts are of the same run.
 func (d *Dir) agree(a, b *Part) error {
 	if a.Run != b.Run || a.Of != b.Of || !a.Recipe.same(&b.Recipe) || a.Task.Digest != b.Task.Digest || a.Task.Inputs != b.Task.Inputs || a.Require != b.Require {
-		return fault.Mismatch(fault.At{File: d.manifest(b.name)}, "the run", "the inputs and options of "+a.name, "others").
+		return faults.Mismatch(fault.At{File: d.manifest(b.name)}, "the run", "the inputs and options of "+a.name, "others").
 			WithHint("run all workers with the same inputs and options, and commit what they wrote to the same directory")
 	}
 	return nil
@@ -75,11 +76,11 @@ func (d *Dir) agree(a, b *Part) error {
 // joined adds what another worker has read of an input.
 func (d *Dir) joined(e *Entry, f Entry) error {
 	if e.Size != f.Size || e.Print != f.Print || e.Groups != f.Groups {
-		return fault.Mismatch(fault.At{File: f.Input}, "the input", "the same content for all workers", "different contents").
+		return faults.Mismatch(fault.At{File: f.Input}, "the input", "the same content for all workers", "different contents").
 			WithHint("run all workers again with {Force}, while the input does not change")
 	}
 	if f.Lo != e.Hi {
-		return fault.Mismatch(fault.At{File: f.Input}, "row groups", fmt.Sprintf("a worker that goes on with row group %d", e.Hi), fmt.Sprintf("%d to %d", f.Lo, f.Hi)).
+		return faults.Mismatch(fault.At{File: f.Input}, "row groups", fmt.Sprintf("a worker that goes on with row group %d", e.Hi), fmt.Sprintf("%d to %d", f.Lo, f.Hi)).
 			WithHint("run all workers again with {Force}")
 	}
 	e.Hi, e.Done, e.Cuts = f.Hi, max(e.Done, f.Done), append(e.Cuts, f.Lo)
@@ -100,18 +101,18 @@ func (d *Dir) covered(u *united) error {
 			inputs++
 		}
 		if e.Lo != 0 || e.Hi != e.Groups {
-			return fault.Mismatch(fault.At{File: e.Input}, "row groups", fmt.Sprintf("all %d", e.Groups), fmt.Sprintf("%d to %d", e.Lo, e.Hi)).
+			return faults.Mismatch(fault.At{File: e.Input}, "row groups", fmt.Sprintf("all %d", e.Groups), fmt.Sprintf("%d to %d", e.Lo, e.Hi)).
 				WithHint("run all workers again with {Force}")
 		}
 	}
 	if inputs != u.first.Task.Inputs {
-		return fault.Mismatch(fault.At{File: d.Name}, "inputs", fmt.Sprint(u.first.Task.Inputs), fmt.Sprint(inputs)).WithHint("run all workers again with {Force}")
+		return faults.Mismatch(fault.At{File: d.Name}, "inputs", fmt.Sprint(u.first.Task.Inputs), fmt.Sprint(inputs)).WithHint("run all workers again with {Force}")
 	}
 	for _, f := range u.files {
 		rows += f.Rows
 	}
 	if rows != u.counts.RowsOut {
-		return fault.Mismatch(fault.At{File: d.Name}, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), fmt.Sprint(rows)).WithHint("run all workers again with {Force}")
+		return faults.Mismatch(fault.At{File: d.Name}, "rows of the files", fmt.Sprintf("%d, as the inputs gave", u.counts.RowsOut), fmt.Sprint(rows)).WithHint("run all workers again with {Force}")
 	}
 	return nil
 }
@@ -126,11 +127,11 @@ func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool
 		obj, ok := l.objects[f.Name]
 		switch {
 		case !ok:
-			return fmt.Errorf("%w%w", fault.Mismatch(at, "the file", "what a worker has written", "nothing").WithHint(again), quiet.Error{Err: errMissing})
+			return fmt.Errorf("%w%w", faults.Mismatch(at, "the file", "what a worker has written", "nothing").WithHint(again), quiet.Error{Err: errMissing})
 		case obj.Type != 0:
-			return fault.Mismatch(at, "the file", "a regular file", obj.Type.String()).WithHint(again)
+			return faults.Mismatch(at, "the file", "a regular file", obj.Type.String()).WithHint(again)
 		case obj.Size != f.Bytes:
-			return fault.Mismatch(at, "bytes", fmt.Sprint(f.Bytes), fmt.Sprint(obj.Size)).WithHint(again)
+			return faults.Mismatch(at, "bytes", fmt.Sprint(f.Bytes), fmt.Sprint(obj.Size)).WithHint(again)
 		}
 		f.Modified, f.Identity = millis(obj.ModTime), obj.Identity
 		if !verify {
@@ -141,7 +142,7 @@ func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool
 			return err
 		}
 		if rows != f.Rows {
-			return fault.Mismatch(at, "rows", fmt.Sprint(f.Rows), fmt.Sprint(rows)).WithHint(again)
+			return faults.Mismatch(at, "rows", fmt.Sprint(f.Rows), fmt.Sprint(rows)).WithHint(again)
 		}
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -27,7 +27,7 @@ func (o *Opening) parseRules() error {
 		for _, p := range list.patterns {
 			r, err := glob.ParseRule(p)
 			if err != nil {
-				return fault.Errorf(list.option+" %s: want a pattern, as '*.parquet' or 'dt=2024-*/*': %w", strconv.Quote(p), err)
+				return faults.Errorf(list.option+" %s: want a pattern, as '*.parquet' or 'dt=2024-*/*': %w", strconv.Quote(p), err)
 			}
 			*list.rules = append(*list.rules, r)
 		}
@@ -116,7 +116,7 @@ func (o *Opening) chooseOf(name string, list []storage.Object, used []bool) (kep
 		o.passOver(e, why)
 	}
 	if len(kept) == 0 && !o.AllowEmpty {
-		return nil, fault.Errorf("%s: {Include} and {Exclude} leave out all of its files, as %s (change a pattern)%w", name, firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
+		return nil, faults.Errorf("%s: {Include} and {Exclude} leave out all of its files, as %s (change a pattern)%w", name, firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
 	return kept, nil
 }
@@ -124,7 +124,7 @@ func (o *Opening) chooseOf(name string, list []storage.Object, used []bool) (kep
 // note passes on what is remarkable about the inputs.
 func (o *Opening) note(format string, args ...any) {
 	if o.Note != nil {
-		o.Note(fault.Textf(format, args...))
+		o.Note(faults.Textf(format, args...))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -60,7 +61,7 @@ func Find[T any](ctx context.Context, o *Opening, name string, entries []storage
 	case len(stray) > 0 && kept == 0:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)", name, o.kinds(), firstFew(append(stray, passed...)))
 	case len(stray) > 0:
-		return files, fault.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
+		return files, faults.Errorf("%s: %s in it is %w (if it holds no rows: {Exclude %s}, or name the files by a pattern)", name, stray[0], ErrNoData, quoteGlob(path.Base(stray[0])))
 	case kept == 0 && len(entries) > 0 && !o.AllowEmpty && !excluded:
 		return files, fmt.Errorf("directory %s holds no %s files, only %s (name the directory with the data)%w", name, o.kinds(), firstFew(passed), quiet.Error{Err: storage.ErrNoFiles})
 	}
@@ -206,7 +207,7 @@ func (o *Opening) Rebase(e storage.Object) (_ storage.Object, root string, err e
 			return e, root, nil
 		}
 	}
-	return e, root, fault.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base)
+	return e, root, faults.Errorf("%s: the input is not below {Base %s} (name a directory that holds all inputs)", e.Name, o.Base)
 }
 
 // cleanDir returns the path of a directory with slashes, the last of them at its end.

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
@@ -23,7 +24,7 @@ func (f *File) setWhere(opts *Opening) (err error) {
 		return nil
 	}
 	if f.format.IsText() {
-		return fault.Unsupported(fault.At{File: f.name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
+		return faults.Unsupported(fault.At{File: f.name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
 	}
 	last, schema := opts.like.where.Load(), f.Schema()
 	if last == nil || last.schema != schema {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -150,7 +151,7 @@ func (p *recordPass) run(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: %w", p.at, err)
 	}
 	if p.opts.Rows > 0 && p.rows != p.opts.Rows {
-		return fault.Mismatch(p.at, "rows of the records", fmt.Sprintf("%d, as was said", p.opts.Rows), fmt.Sprint(p.rows))
+		return faults.Mismatch(p.at, "rows of the records", fmt.Sprintf("%d, as was said", p.opts.Rows), fmt.Sprint(p.rows))
 	}
 	return nil
 }
@@ -169,22 +170,22 @@ func (p *recordPass) check(rec arrow.Record) error {
 	}
 	fields := p.recordTable.schema.Fields()
 	if n := int(rec.NumCols()); n != len(fields) {
-		return fault.Mismatch(p.here(), "columns of a record", fmt.Sprintf("%d as in the schema", len(fields)), fmt.Sprint(n))
+		return faults.Mismatch(p.here(), "columns of a record", fmt.Sprintf("%d as in the schema", len(fields)), fmt.Sprint(n))
 	}
 	for i, f := range fields {
 		at := p.here()
 		at.Column = f.Name
 		switch name, col := rec.ColumnName(i), rec.Column(i); {
 		case name != f.Name:
-			return fault.Mismatch(at, fmt.Sprintf("column %d of a record", i+1), f.Name+" as in the schema", name)
+			return faults.Mismatch(at, fmt.Sprintf("column %d of a record", i+1), f.Name+" as in the schema", name)
 		case !arrow.TypeEqual(col.DataType(), f.Type):
-			return fault.Mismatch(at, "type of a record's column", f.Type.String()+" as in the schema", col.DataType().String())
+			return faults.Mismatch(at, "type of a record's column", f.Type.String()+" as in the schema", col.DataType().String())
 		case !f.Nullable && col.NullN() > 0:
-			return fault.Mismatch(at, "column of a record", "no NULL, as the schema says", fmt.Sprintf("%d", col.NullN()))
+			return faults.Mismatch(at, "column of a record", "no NULL, as the schema says", fmt.Sprintf("%d", col.NullN()))
 		}
 	}
 	if p.rows += rec.NumRows(); p.opts.Rows > 0 && p.rows > p.opts.Rows {
-		return fault.Mismatch(p.here(), "rows of the records", fmt.Sprintf("%d, as was said", p.opts.Rows), "more")
+		return faults.Mismatch(p.here(), "rows of the records", fmt.Sprintf("%d, as was said", p.opts.Rows), "more")
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Bytes are written once and then read anywhere. The first ones are in memory; where there
@@ -97,5 +98,5 @@ func (b *Bytes) fault(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fault.Errorf("%s: %w", b.about, err)
+	return faults.Errorf("%s: %w", b.about, err)
 }

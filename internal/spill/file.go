@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // extentBytes is the unit of allocation for streams. On file systems with sparse
@@ -80,11 +81,11 @@ func (f *File) Close() error {
 	return err
 }
 
-func (f *File) fault(err error) error { return fault.Errorf("%s: %w", f.about, err) }
+func (f *File) fault(err error) error { return faults.Errorf("%s: %w", f.about, err) }
 
 // corrupt returns the error for bytes that differ from those written.
 func (f *File) corrupt(what, want, got string) error {
-	e := fault.Corrupt(fault.At{File: f.file.Name()}, "%s", what)
+	e := faults.Corrupt(fault.At{File: f.file.Name()}, "%s", what)
 	return f.fault(e.Wanted(want, got).WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
 }
 

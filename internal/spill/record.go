@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
@@ -40,7 +41,7 @@ func appendArray(dst []byte, d arrow.ArrayData) ([]byte, error) {
 		return nil, fmt.Errorf("an array with an offset of %d", d.Offset())
 	}
 	if dict, ok := d.Dictionary().(*array.Data); ok && dict != nil {
-		return nil, fault.Unsupported(fault.At{}, "a dictionary below type %s, to be kept on disk", d.DataType()).
+		return nil, faults.Unsupported(fault.At{}, "a dictionary below type %s, to be kept on disk", d.DataType()).
 			WithHint("raise {Memory}, or cast the column")
 	}
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(d.Len()))

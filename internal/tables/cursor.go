@@ -10,6 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -86,9 +87,9 @@ func (c *LeafCursor) Take(ctx context.Context, n int, last bool, add func(*parqu
 				return err
 			}
 		case taken < n:
-			return fault.Corrupt(at, "%d rows where there must be %d", taken, n)
+			return faults.Corrupt(at, "%d rows where there must be %d", taken, n)
 		case more && last:
-			return fault.Corrupt(at, "more rows than the row group")
+			return faults.Corrupt(at, "more rows than the row group")
 		default:
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -269,7 +270,7 @@ func (f *rowFill) charge(column string, n int64) error {
 	at := fault.At{File: f.file.Name(), RowGroup: f.group + 1, Column: column}
 	room := f.file.Parquet().File().Room()
 	if f.bytes > mostRow {
-		return fault.Unsupported(at, "a row of %d bytes", f.bytes)
+		return faults.Unsupported(at, "a row of %d bytes", f.bytes)
 	} else if f.bytes > room.Most(mostRow) {
 		return room.TooLarge(at, "a row", f.bytes)
 	}

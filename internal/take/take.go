@@ -20,6 +20,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // ErrTooLarge means that the rows hold more bytes or elements than one array of
@@ -113,7 +114,7 @@ func take(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Da
 	case *array.Dictionary:
 		for _, c := range chunks[1:] {
 			if c.Data().Dictionary() != a.Data().Dictionary() {
-				return nil, fault.Unsupported(fault.At{}, "type %s with a dictionary in each part", a.DataType())
+				return nil, faults.Unsupported(fault.At{}, "type %s with a dictionary in each part", a.DataType())
 			}
 		}
 	}
@@ -121,5 +122,5 @@ func take(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Da
 	if t, ok := a.DataType().(arrow.FixedWidthDataType); ok && t.BitWidth()%8 == 0 && len(a.Data().Buffers()) == 2 {
 		return takeFixed(mem, chunks, places, t.BitWidth()/8), nil
 	}
-	return nil, fault.Unsupported(fault.At{}, "type %s", a.DataType())
+	return nil, faults.Unsupported(fault.At{}, "type %s", a.DataType())
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // csvRows reads comma-separated values with quotes according to RFC 4180.
@@ -133,7 +134,7 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 				return nil, err
 			}
 			if line, err = r.l.read(); err == io.EOF {
-				return nil, fault.Corrupt(opened, "a quote that is not closed").WithHint(quoteHint)
+				return nil, faults.Corrupt(opened, "a quote that is not closed").WithHint(quoteHint)
 			} else if err != nil {
 				return nil, err
 			}
@@ -150,7 +151,7 @@ func (r *csvRows) quotedField(line []byte) ([]byte, error) {
 // quoteError returns an error about the current line. Such a line cannot be
 // skipped, because the end of its row is unknown.
 func (r *csvRows) quoteError(what string) error {
-	return fault.Corrupt(r.l.at, "%s", what).WithHint(quoteHint)
+	return faults.Corrupt(r.l.at, "%s", what).WithHint(quoteHint)
 }
 
 const quoteHint = "write a field with quotes or line ends in quotes, and each quote within it twice"
@@ -158,7 +159,7 @@ const quoteHint = "write a field with quotes or line ends in quotes, and each qu
 func headerError(at fault.At, err error) error {
 	if err == io.EOF {
 		at.Line = 0
-		return fault.Corrupt(at, "no row of column names").WithHint("write one as the first line")
+		return faults.Corrupt(at, "no row of column names").WithHint("write one as the first line")
 	}
 	return err
 }
@@ -171,13 +172,13 @@ func checkNames(at fault.At, names []string) error {
 	seen := make(map[string]bool, len(names))
 	for i, n := range names {
 		if !utf8.ValidString(n) {
-			return fault.Corrupt(at, "the name of column %d is not UTF-8", i+1).WithHint("name its encoding, as in {Encoding latin1}")
+			return faults.Corrupt(at, "the name of column %d is not UTF-8", i+1).WithHint("name its encoding, as in {Encoding latin1}")
 		}
 		if n == "" {
-			return fault.Corrupt(at, "column %d has no name", i+1).WithHint("name every column in the first line")
+			return faults.Corrupt(at, "column %d has no name", i+1).WithHint("name every column in the first line")
 		}
 		if seen[n] {
-			return fault.Corrupt(at, "two columns are named %q", n).WithHint("rename one of them in the first line")
+			return faults.Corrupt(at, "two columns are named %q", n).WithHint("rename one of them in the first line")
 		}
 		seen[n] = true
 	}
@@ -190,7 +191,7 @@ func checkEnd(at fault.At, name []byte) error {
 	if bytes.IndexByte(name, '\r') < 0 {
 		return nil
 	}
-	return fault.Corrupt(at, "a CR without LF within the column names, in an input with LF").WithHint("make all lines end alike")
+	return faults.Corrupt(at, "a CR without LF within the column names, in an input with LF").WithHint("make all lines end alike")
 }
 
 // checkWidth compares the number of a row's fields with that of the names.
@@ -198,7 +199,7 @@ func checkWidth(at fault.At, got, want int) error {
 	if got == want {
 		return nil
 	}
-	e := fault.Corrupt(at, "number of fields in a row")
+	e := faults.Corrupt(at, "number of fields in a row")
 	_ = e.Wanted(fmt.Sprint(want), fmt.Sprint(got))
 	if got > want {
 		e.Got = fmt.Sprintf("more than %d", want)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // sampled is the number of objects that are inspected to find the columns, and
@@ -77,7 +78,7 @@ func (in *input) newNDJSON(l *lines, p *pass) (*ndjson, error) {
 			continue
 		}
 		if most := in.opts.part(aheadShare, sampleBytes); int64(size) > most && most < sampleBytes {
-			return nil, fault.Memory(r.at, "the objects that are looked at for the columns, of an input that can be read once,", int64(size), in.opts.Memory, aheadShare)
+			return nil, faults.Memory(r.at, "the objects that are looked at for the columns, of an input that can be read once,", int64(size), in.opts.Memory, aheadShare)
 		}
 		r.ahead = append(r.ahead, numbered{bytes.Clone(line), l.at.Line})
 	}
@@ -139,10 +140,10 @@ func (r *ndjson) object(line []byte) error {
 	r.keys = r.keys[:0]
 	line = bytes.Trim(line, " \t\r")
 	if !utf8.Valid(line) {
-		return &badLine{fault: fault.Corrupt(r.at, "JSON that is not UTF-8").WithHint("name its encoding, as in {Encoding latin1} or {Encoding windows-1252}"), confined: true}
+		return &badLine{fault: faults.Corrupt(r.at, "JSON that is not UTF-8").WithHint("name its encoding, as in {Encoding latin1} or {Encoding windows-1252}"), confined: true}
 	}
 	if !json.Valid(line) || line[0] != '{' {
-		return &badLine{fault: fault.Corrupt(r.at, "not one JSON object"), confined: true}
+		return &badLine{fault: faults.Corrupt(r.at, "not one JSON object"), confined: true}
 	}
 	for s := (scanner{line, 1}); s.more(); {
 		key, ok := unquote(s.value())
@@ -152,12 +153,12 @@ func (r *ndjson) object(line []byte) error {
 			_, ok = unquote(raw)
 		}
 		if !ok {
-			return &badLine{fault: fault.Corrupt(r.at, "half a surrogate pair in a JSON string"), confined: true}
+			return &badLine{fault: faults.Corrupt(r.at, "half a surrogate pair in a JSON string"), confined: true}
 		}
 		if !r.set(key, raw) {
 			at := r.at
 			at.Column = string(key)
-			return &badLine{fault: fault.Corrupt(at, "a key that stands twice in an object"), confined: true}
+			return &badLine{fault: faults.Corrupt(at, "a key that stands twice in an object"), confined: true}
 		}
 	}
 	return nil

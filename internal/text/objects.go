@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Objects reads NDJSON line by line, for a reader that answers each line as it comes.
@@ -45,7 +46,7 @@ func NewObjects(rc io.ReadCloser, name string, paths [][]string, ignoreCase bool
 	}
 	if s.encoding != "" { // the lines are answered as they are
 		_ = s.close()
-		return nil, fault.Unsupported(in.at, "text in %s; want UTF-8", s.encoding).WithHint("convert it: iconv -f UTF-16 -t UTF-8")
+		return nil, faults.Unsupported(in.at, "text in %s; want UTF-8", s.encoding).WithHint("convert it: iconv -f UTF-16 -t UTF-8")
 	}
 	l, err := newLines(s, in.opts.lineBytes(), false)
 	if err != nil {
@@ -141,7 +142,7 @@ func (o *Objects) Value(p int) (text []byte, ok bool, err error) {
 			return nil, false, nil
 		}
 		if raw[0] != '{' {
-			return nil, false, fault.Mismatch(o.at(path), "a path into a value", "an object", "something else").WithHint("name the value itself")
+			return nil, false, faults.Mismatch(o.at(path), "a path into a value", "an object", "something else").WithHint("name the value itself")
 		}
 		if raw, err = o.member(path, raw, name); err != nil {
 			return nil, false, err
@@ -150,7 +151,7 @@ func (o *Objects) Value(p int) (text []byte, ok bool, err error) {
 	path.seen = path.seen || raw != nil
 	if raw != nil && raw[0] == '"' {
 		if _, ok := unquote(raw); !ok {
-			return nil, false, fault.Corrupt(o.at(path), "half a surrogate pair in a JSON string")
+			return nil, false, faults.Corrupt(o.at(path), "half a surrogate pair in a JSON string")
 		}
 	}
 	text, ok = textOf(raw)
@@ -182,8 +183,8 @@ func (o *Objects) at(path *objectPath) fault.At {
 
 func (o *Objects) collision(path *objectPath) error {
 	if o.ignoreCase {
-		return fault.Corrupt(o.at(path), "a key that stands twice in an object if case is ignored").
+		return faults.Corrupt(o.at(path), "a key that stands twice in an object if case is ignored").
 			WithHint("leave {IgnoreCase} out, and name the key as it is spelled")
 	}
-	return fault.Corrupt(o.at(path), "a key that stands twice in an object").WithHint("write each key of an object once")
+	return faults.Corrupt(o.at(path), "a key that stands twice in an object").WithHint("write each key of an object once")
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // rows reads a sequence of rows of one format.
@@ -319,7 +320,7 @@ func (in *input) Judge(groups []int) error {
 	if len(all.bad.First) > 0 {
 		at.Line = all.bad.First[0]
 	}
-	e := fault.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", all.bad.Lines, all.bad.Lines+all.good))
+	e := faults.Mismatch(at, "too many bad lines", "", fmt.Sprintf("%d of %d", all.bad.Lines, all.bad.Lines+all.good))
 	e.Want = "at most half of them with {SkipBad}"
 	e.Hint = "check the format, with {TextFormat}, the type, with {Types}, and the encoding, with {Encoding}"
 	if all.parses != nil && in.opts.Format == Lines && at.Line == 1 {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
@@ -244,7 +245,7 @@ func (in *input) numbered(ctx context.Context, p *pass, err error) error {
 		e.At.Line += n
 		return err
 	}
-	e.What += fault.Textf(" (line %d after byte %d)", e.At.Line, in.bounds[p.group])
+	e.What += faults.Textf(" (line %d after byte %d)", e.At.Line, in.bounds[p.group])
 	e.At.Line = 0
 	return err
 }

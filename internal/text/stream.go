@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
@@ -156,7 +157,7 @@ func (s *stream) decompress(encoding string) (err error) {
 	case s.kind == "zstd":
 		err = s.unzstd(br)
 	case promised != "":
-		return fault.Corrupt(s.at, "not %s, as its name says", promised).WithHint("rename the file, or compress it as the name says")
+		return faults.Corrupt(s.at, "not %s, as its name says", promised).WithHint("rename the file, or compress it as the name says")
 	default:
 		s.text, err = br, nil
 	}
@@ -199,9 +200,9 @@ func (s *stream) wrap(err error) error {
 	case errors.As(err, &known), errors.Is(err, panics.ErrUnmapped):
 		return err
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return fault.Unsupported(s.at, "zstd with a window of more than %d MiB", maxWindow>>20).WithHint("compress the file again, without --long or --ultra")
+		return faults.Unsupported(s.at, "zstd with a window of more than %d MiB", maxWindow>>20).WithHint("compress the file again, without --long or --ultra")
 	}
-	e := fault.Corrupt(s.at, "compressed text")
+	e := faults.Corrupt(s.at, "compressed text")
 	e.Err = err
 	return e.WithHint("the file was cut short or damaged: get a good copy")
 }

@@ -69,7 +69,9 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Format is the format of the text.
@@ -99,7 +101,7 @@ func checkNumber(at fault.At, n, most int, what string) error {
 	if n <= most {
 		return nil
 	}
-	return fault.Unsupported(at, "%s more than %d columns", what, most).
+	return faults.Unsupported(at, "%s more than %d columns", what, most).
 		WithHint("keep only the columns that are needed; if the names are data, write a row for each of them")
 }
 
@@ -234,13 +236,13 @@ func Open(open func() (io.ReadCloser, error), name string, opts Options) (*Table
 	if opts.Format == Auto {
 		f, ok := FormatOf(name)
 		if !ok {
-			return nil, fault.Unsupported(at, "a name that does not say how the text is written").
+			return nil, faults.Unsupported(at, "a name that does not say how the text is written").
 				WithHint("use one of .csv, .tsv, .txt, .ids, .ndjson, .jsonl, also with .gz or .zst behind")
 		}
 		opts.Format = f
 	}
 	if opts.Encoding != "" && !slices.Contains(Encodings(), opts.Encoding) {
-		return nil, fault.Unsupported(at, "text in %s", opts.Encoding)
+		return nil, faults.Unsupported(at, "text in %s", opts.Encoding)
 	}
 	if opts.Mem == nil {
 		opts.Mem = memory.NewGoAllocator()
@@ -282,7 +284,7 @@ func (t *Table) wanted(column int) fault.Text {
 	if isText(f.Type) {
 		return wantText
 	}
-	return fault.Textf("%s", f.Type)
+	return faults.Textf("%s", f.Type)
 }
 
 // skipTexts returns the columns whose text makes a line bad, so that each pass skips the
@@ -318,7 +320,7 @@ func (in *input) table(types map[string]arrow.DataType, wants map[string]want) *
 		if !ok && t.err == nil {
 			at := in.at
 			at.Column = name
-			t.err = fault.Unsupported(at, "text as %s", dt)
+			t.err = faults.Unsupported(at, "text as %s", dt)
 		}
 		if w, given := wants[name]; given && ok {
 			parse := p
@@ -346,13 +348,13 @@ func (in *input) doubtOf(binary bool) error {
 	first.Line = 1
 	switch {
 	case binary && in.marked:
-		return fault.Mismatch(in.at, "IDs of type binary", "any bytes", "a byte order mark of UTF-16").
+		return faults.Mismatch(in.at, "IDs of type binary", "any bytes", "a byte order mark of UTF-16").
 			WithHint("if they are text, add {Encoding utf-16}; if not, put an empty line first")
 	case binary && in.cr:
-		return fault.Mismatch(in.at, "IDs of type binary", "lines that end with LF", "CR and no LF").
+		return faults.Mismatch(in.at, "IDs of type binary", "lines that end with LF", "CR and no LF").
 			WithHint("make each line end with LF")
 	case !binary && in.doubt:
-		return fault.Mismatch(first, "one ID or several", "lines that end alike", "CR within the only line that ends with LF").
+		return faults.Mismatch(first, "one ID or several", "lines that end alike", "CR within the only line that ends with LF").
 			WithHint("make each line end with LF")
 	}
 	return nil
@@ -476,7 +478,7 @@ func (in *input) fromStart(hi int) (*pass, error) {
 	}
 	if !slices.Equal(p.rows.columns(), in.columns) {
 		p.close()
-		return nil, fault.Mismatch(in.at, "the columns have changed since the input was opened", "", "")
+		return nil, faults.Mismatch(in.at, "the columns have changed since the input was opened", "", "")
 	}
 	return p, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -46,7 +47,7 @@ func resolve(p keys.Path, at fault.At, schema *arrow.Schema, ignoreCase bool) (k
 	switch {
 	case errors.Is(err, fault.ErrUnsupported):
 		at.Column = pathText(p)
-		return field, fault.Unsupported(at, "a condition on a field below a list or map").WithHint("a condition can test a column, or a field of structs")
+		return field, faults.Unsupported(at, "a condition on a field below a list or map").WithHint("a condition can test a column, or a field of structs")
 	case err != nil && at.File != "":
 		return field, fmt.Errorf("%s: condition: %w", at, err)
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // tokenKind is the kind of a token.
@@ -161,5 +162,5 @@ func errorAt(text string, at int, format string, args ...any) error {
 
 // unsupportedAt is like errorAt, for what SQL allows and this package does not.
 func unsupportedAt(text string, at int, format string, args ...any) error {
-	return errorAt(text, at, "%w", fault.Unsupported(fault.At{}, format, args...))
+	return errorAt(text, at, "%w", faults.Unsupported(fault.At{}, format, args...))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
@@ -149,7 +150,7 @@ func (p *Pred) possible(f Facts) (in, out bool) {
 func newPred(at fault.At, t *test, of arrow.DataType) (*Pred, error) {
 	p := &Pred{inside: True, null: Null}
 	if id := plain(of).ID(); id == arrow.SPARSE_UNION || id == arrow.DENSE_UNION {
-		return nil, fault.Unsupported(at, "a condition on a column of type %s", of).WithHint("name another column")
+		return nil, faults.Unsupported(at, "a condition on a column of type %s", of).WithHint("name another column")
 	}
 	if t.op == testIsNull {
 		p.inside, p.null = False, True
@@ -190,12 +191,12 @@ func refuse(at fault.At, t *test, typ columnType, of arrow.DataType) error {
 	case typ.kind == kindNull:
 		return nil
 	case typ.kind == kindOther:
-		return fault.Unsupported(at, "a condition other than IS NULL on values of type %s", of).
+		return faults.Unsupported(at, "a condition other than IS NULL on values of type %s", of).
 			WithHint("test IS NULL or IS NOT NULL")
 	case t.op == testBool && typ.kind != kindBool:
-		return fault.Mismatch(at, "condition: the column without a comparison", "booleans", got).WithHint("compare it with a literal, or test IS NOT NULL")
+		return faults.Mismatch(at, "condition: the column without a comparison", "booleans", got).WithHint("compare it with a literal, or test IS NOT NULL")
 	case t.op == testLike && typ.kind != kindString:
-		return fault.Mismatch(at, "condition: LIKE", "strings", got).WithHint("compare it by =, < or >")
+		return faults.Mismatch(at, "condition: LIKE", "strings", got).WithHint("compare it by =, < or >")
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/storage/cloud/internal/fetch"
@@ -78,7 +79,7 @@ func (f *failure) Error() string {
 // report returns the failure as callers see it, with a hint.
 func (f *failure) report() error {
 	if _, hint := f.words(); hint != "" {
-		return fault.WithHint(f, "%s", hint)
+		return faults.WithHint(f, "%s", hint)
 	}
 	return f
 }
@@ -126,7 +127,7 @@ func (f *failure) words() (what string, hint fault.Text) {
 		if f.region == "" {
 			return "the bucket is in another region", "set {Region}"
 		}
-		return "the bucket is in another region", fault.Textf("set {Region %s}", f.region)
+		return "the bucket is in another region", faults.Textf("set {Region %s}", f.region)
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
 		return "access denied", "check which credentials are in use, and what they permit"
 	case f.throttled():

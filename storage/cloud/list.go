@@ -15,6 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -343,6 +344,6 @@ func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) er
 }
 
 func notPlain(dir, format, mark string) error {
-	return fault.Unsupported(fault.At{File: strings.TrimRight(Redact(dir), "/")}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", format, mark).
+	return faults.Unsupported(fault.At{File: strings.TrimRight(Redact(dir), "/")}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", format, mark).
 		WithHint("write the table's current rows to Parquet first, or name the files that are current")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Schemes, each in one spelling.
@@ -70,7 +71,7 @@ func parse(given string) (name, error) {
 	n.scheme = schemes[scheme]
 	switch n.scheme {
 	case "":
-		e := fault.Unsupported(fault.At{File: Redact(given)}, "%s:// addresses", scheme)
+		e := faults.Unsupported(fault.At{File: Redact(given)}, "%s:// addresses", scheme)
 		if scheme == "hdfs" || scheme == "webhdfs" || scheme == "viewfs" {
 			return n, e.WithHint("copy the data to an object store or a local disk, e.g. with hadoop distcp, or mount it")
 		}

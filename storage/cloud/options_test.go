@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // fakeS3 answers all requests with handle, and remembers them.
@@ -86,7 +86,7 @@ func TestRegion(t *testing.T) {
 		if err == nil || errors.Is(err, ErrAgain) || !strings.Contains(err.Error(), "another region") {
 			t.Fatalf("%v", err)
 		}
-		if o := fault.Options(err); len(o) != 1 || o[0].Name != "Region" || o[0].Value != "eu-central-1" {
+		if o := faults.Options(err); len(o) != 1 || o[0].Name != "Region" || o[0].Value != "eu-central-1" {
 			t.Errorf("%v: options %v", err, o)
 		}
 	}

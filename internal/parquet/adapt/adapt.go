@@ -6,6 +6,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -93,7 +94,7 @@ func (a *matcher) mismatch(path []step, src, dst *field, want, got string) error
 		names = append(names, s.dst.Name)
 	}
 	names = append(names, dst.Name)
-	return fault.Mismatch(fault.At{File: a.from.Name, Column: strings.Join(names, ".")},
+	return faults.Mismatch(fault.At{File: a.from.Name, Column: strings.Join(names, ".")},
 		"the file's column does not fit the output's schema", want, got).
 		WithHint("write to a directory, where each file keeps its own types, or give a schema that holds both")
 }

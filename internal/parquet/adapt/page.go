@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/show"
@@ -69,7 +70,7 @@ func (a *Pages) Adapt(p *parquet.Page, dict *parquet.Dictionary) (*parquet.Page,
 	if s.noValue && slices.Contains(p.Def, uint8(s.full)) {
 		at := a.at
 		at.Page = p.Number
-		return nil, nil, fault.Corrupt(at, "a value in a column that is annotated as always NULL")
+		return nil, nil, faults.Corrupt(at, "a value in a column that is annotated as always NULL")
 	}
 	if s.LevelsOnly {
 		a.page.NonNull, a.page.Plain, a.page.Indices, a.page.Coded = 0, nil, nil, false
@@ -98,14 +99,14 @@ func (a *Pages) misfit(p *parquet.Page, err error) error {
 	at := a.at
 	at.Page = p.Number
 	if err != nil {
-		return fault.Unsupported(at, "page too large: its values take more than %s as %s", show.Size(enc.MaxPageSize), &a.s.values.to).
+		return faults.Unsupported(at, "page too large: its values take more than %s as %s", show.Size(enc.MaxPageSize), &a.s.values.to).
 			WithHint("write the file again with smaller pages, as of 1 MiB")
 	}
 	w := a.s.values
 	if w.foreign {
-		return fault.Corrupt(at, "a value outside the range of its type, %s", &w.from)
+		return faults.Corrupt(at, "a value outside the range of its type, %s", &w.from)
 	}
-	return fault.Mismatch(at, "a value does not fit the output's schema",
+	return faults.Mismatch(at, "a value does not fit the output's schema",
 		"one within the range of "+w.to.String(), fmt.Sprintf("one of %s outside it", &w.from)).
 		WithHint("write to a directory, where each file keeps its own types")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -222,7 +223,7 @@ func (d *field) named(name string) (*field, error) {
 			continue
 		}
 		if found != nil {
-			return nil, fault.Unsupported(fault.At{Column: name}, "two columns with the same name").WithHint("rename one of them")
+			return nil, faults.Unsupported(fault.At{Column: name}, "two columns with the same name").WithHint("rename one of them")
 		}
 		found = c
 	}

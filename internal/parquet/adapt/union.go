@@ -8,6 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -53,7 +54,7 @@ import (
 // these names only, in this order. Each must be in some file and be named once.
 func Union(files []*parquet.File, columns []string) ([]meta.Element, error) {
 	if len(files) == 0 {
-		return nil, fault.Mismatch(fault.At{}, "files", "one at the least", "none")
+		return nil, faults.Mismatch(fault.At{}, "files", "one at the least", "none")
 	}
 	u := unifier{ids: true}
 	root := &column{first: fieldsOf(files[0]), file: files[0].Name}
@@ -91,7 +92,7 @@ func (c *column) order(names []string) error {
 	for _, name := range names {
 		child := c.childName[name]
 		if child == nil {
-			return fault.Mismatch(fault.At{Column: name}, "columns", "names of some file's", "one that no file has")
+			return faults.Mismatch(fault.At{Column: name}, "columns", "names of some file's", "one that no file has")
 		}
 		c.children = append(c.children, child)
 	}
@@ -115,7 +116,7 @@ func Covers(schema []meta.Element, f *parquet.File, droppable []string) error {
 		if have, err := root.named(c.Name); err != nil {
 			return err
 		} else if have == nil {
-			return fault.Mismatch(fault.At{File: f.Name, Column: c.Name}, "the given schema has no such column",
+			return faults.Mismatch(fault.At{File: f.Name, Column: c.Name}, "the given schema has no such column",
 				"one of "+root.names(), c.describe()).
 				WithHint("give a schema that has it, or name the columns to keep")
 		}
@@ -130,7 +131,7 @@ func Covers(schema []meta.Element, f *parquet.File, droppable []string) error {
 // known refuses annotations that cannot be compared.
 func known(d *field, file string, path []string) error {
 	if d.unknown() {
-		return fault.Unsupported(fault.At{File: file, Column: strings.Join(path, ".")},
+		return faults.Unsupported(fault.At{File: file, Column: strings.Join(path, ".")},
 			"an unknown annotation, which cannot be compared with another file's").
 			WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 	}
@@ -177,14 +178,14 @@ func (u *unifier) at() fault.At {
 
 // conflict returns the error for a column whose versions cannot be united.
 func (u *unifier) conflict(what, file, want, got string) error {
-	return fault.Mismatch(u.at(), what, want+" as in "+file, got).
+	return faults.Mismatch(u.at(), what, want+" as in "+file, got).
 		WithHint("write to a directory, where each file keeps its own types, or leave the column out")
 }
 
 // add adds one file's version of the column.
 func (u *unifier) add(c *column, n *field) error {
 	if c.last == u.number {
-		return fault.Unsupported(u.at(), "two columns with the same name").
+		return faults.Unsupported(u.at(), "two columns with the same name").
 			WithHint("rename one of them")
 	}
 	c.last = u.number
@@ -368,7 +369,7 @@ func (u *unifier) elements(out []meta.Element, c, parent *column) ([]meta.Elemen
 	if len(c.types) > 0 {
 		t, ok := widest(c.types)
 		if !ok { // cannot happen: each pair of types has a common type, and therefore all do
-			return nil, fault.Mismatch(fault.At{Column: e.Name}, "the column's type", "a common type with "+c.types[0].String(), "none")
+			return nil, faults.Mismatch(fault.At{Column: e.Name}, "the column's type", "a common type with "+c.types[0].String(), "none")
 		}
 		from := t.elem
 		e.Type, e.TypeLength = from.Type, from.TypeLength

@@ -13,6 +13,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 const (
@@ -34,7 +35,7 @@ func (c Compression) Check() error {
 	case format.Lz4Raw:
 		ok = ok || c.Level >= 1 && c.Level <= 9
 	default:
-		return fault.Unsupported(fault.At{}, "writing with compression codec %v", c.Codec)
+		return faults.Unsupported(fault.At{}, "writing with compression codec %v", c.Codec)
 	}
 	if !ok {
 		return fmt.Errorf("compression level %d of codec %v", c.Level, c.Codec)

@@ -7,6 +7,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Kind is the meaning of values according to the annotation of a column or group.
@@ -110,7 +111,7 @@ func fromLogicalType(at fault.At, v format.LogicalTypeValue) (Logical, error) {
 		u, err := unitOf(at, t.Unit)
 		return Logical{Kind: Timestamp, Unit: u, UTC: t.IsAdjustedToUTC}, err
 	}
-	return Logical{}, fault.Corrupt(at, "a column annotated %s", v.String())
+	return Logical{}, faults.Corrupt(at, "a column annotated %s", v.String())
 }
 
 func unitOf(at fault.At, u format.TimeUnit) (Unit, error) {
@@ -122,7 +123,7 @@ func unitOf(at fault.At, u format.TimeUnit) (Unit, error) {
 	case *format.NanoSeconds:
 		return Nanos, nil
 	}
-	return 0, fault.Unsupported(at, "an unknown unit of time")
+	return 0, faults.Unsupported(at, "an unknown unit of time")
 }
 
 // convertedNull is a converted type that the format never defined: parquet-cpp 1.3
@@ -161,9 +162,9 @@ func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *Element) (Log
 	case convertedNull:
 		lt = Logical{Kind: Null}
 	case deprecated.List, deprecated.Map, deprecated.MapKeyValue:
-		return lt, fault.Corrupt(at, "a column annotated as a list or map")
+		return lt, faults.Corrupt(at, "a column annotated as a list or map")
 	default:
-		return lt, fault.Unsupported(at, "unknown converted type %d", int32(c))
+		return lt, faults.Unsupported(at, "unknown converted type %d", int32(c))
 	}
 	return lt, nil
 }
@@ -194,20 +195,20 @@ func checkLogical(at fault.At, lt Logical, l *Leaf) error {
 		case 64:
 			ok = l.Type == format.Int64
 		default:
-			return fault.Corrupt(at, "integers of %d bits", lt.BitWidth)
+			return faults.Corrupt(at, "integers of %d bits", lt.BitWidth)
 		}
 	case Decimal:
 		return checkDecimal(at, lt, l)
 	}
 	if !ok {
-		return fault.Corrupt(at, "the annotation does not fit values of type %v", l.Type)
+		return faults.Corrupt(at, "the annotation does not fit values of type %v", l.Type)
 	}
 	return nil
 }
 
 func checkDecimal(at fault.At, lt Logical, l *Leaf) error {
 	if lt.Precision < 1 || lt.Scale < 0 || lt.Scale > lt.Precision {
-		return fault.Corrupt(at, "decimals of precision %d and scale %d", lt.Precision, lt.Scale)
+		return faults.Corrupt(at, "decimals of precision %d and scale %d", lt.Precision, lt.Scale)
 	}
 	most := 0
 	switch l.Type {
@@ -220,10 +221,10 @@ func checkDecimal(at fault.At, lt Logical, l *Leaf) error {
 	case format.ByteArray:
 		return nil
 	default:
-		return fault.Corrupt(at, "decimals stored as %v", l.Type)
+		return faults.Corrupt(at, "decimals stored as %v", l.Type)
 	}
 	if lt.Precision > most {
-		return fault.Corrupt(at, "decimals of precision %d in values that hold %d digits", lt.Precision, most)
+		return faults.Corrupt(at, "decimals of precision %d in values that hold %d digits", lt.Precision, most)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 const (
@@ -83,10 +84,10 @@ type schemaBuilder struct {
 // are repaired. at is the place in errors.
 func (m *Footer) Tree(at fault.At) (Schema, error) {
 	if len(m.Schema) == 0 {
-		return Schema{}, fault.Corrupt(at, "the footer has no schema")
+		return Schema{}, faults.Corrupt(at, "the footer has no schema")
 	}
 	if len(m.Schema) > maxSchemaColumns {
-		return Schema{}, fault.Unsupported(at, "a schema of %d elements", len(m.Schema)).
+		return Schema{}, faults.Unsupported(at, "a schema of %d elements", len(m.Schema)).
 			WithHint("write the file again with fewer columns")
 	}
 	b := schemaBuilder{m: m, at: at}
@@ -95,10 +96,10 @@ func (m *Footer) Tree(at fault.At) (Schema, error) {
 		return Schema{}, err
 	}
 	if root.Leaf >= 0 {
-		return Schema{}, fault.Corrupt(at, "the schema's root is a column")
+		return Schema{}, faults.Corrupt(at, "the schema's root is a column")
 	}
 	if b.next != len(m.Schema) {
-		return Schema{}, fault.Corrupt(at, "elements of the schema").Wanted(fmt.Sprintf("%d, as its tree has", b.next), fmt.Sprint(len(m.Schema)))
+		return Schema{}, faults.Corrupt(at, "elements of the schema").Wanted(fmt.Sprintf("%d, as its tree has", b.next), fmt.Sprint(len(m.Schema)))
 	}
 	if b.mended {
 		m.Schema = b.kept
@@ -124,10 +125,10 @@ func (b *schemaBuilder) here() fault.At {
 // columns.
 func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 	if b.next >= len(b.m.Schema) {
-		return nil, fault.Corrupt(b.at, "the schema's tree has more elements than the schema")
+		return nil, faults.Corrupt(b.at, "the schema's tree has more elements than the schema")
 	}
 	if depth > maxSchemaDepth {
-		return nil, fault.Unsupported(b.here(), "a schema nested more than %d levels deep", maxSchemaDepth)
+		return nil, faults.Unsupported(b.here(), "a schema nested more than %d levels deep", maxSchemaDepth)
 	}
 	b.kept = append(b.kept, b.m.Schema[b.next])
 	e := &b.m.Schema[b.next]
@@ -150,7 +151,7 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 			def++
 			rep++
 		case e.RepetitionType.V != format.Required:
-			return nil, fault.Corrupt(b.here(), "unknown repetition type %d", int32(e.RepetitionType.V))
+			return nil, faults.Corrupt(b.here(), "unknown repetition type %d", int32(e.RepetitionType.V))
 		}
 		n.Repetition = e.RepetitionType.V
 	}
@@ -179,7 +180,7 @@ func (b *schemaBuilder) node(depth, def, rep int) (*Node, error) {
 func (b *schemaBuilder) group(n *Node, e *Element, depth, def, rep int) error {
 	count := int(e.NumChildren.V)
 	if count < 0 || count > len(b.m.Schema)-b.next {
-		return fault.Corrupt(b.here(), "neither a column nor a group: %d children", count)
+		return faults.Corrupt(b.here(), "neither a column nor a group: %d children", count)
 	}
 	if depth > 0 {
 		var err error
@@ -209,14 +210,14 @@ func (b *schemaBuilder) leaf(n *Node, e *Element, def, rep int) error {
 		Type: e.Type.V,
 	}
 	if l.Type < format.Boolean || l.Type > format.FixedLenByteArray {
-		return fault.Corrupt(b.here(), "unknown physical type %d", int32(l.Type))
+		return faults.Corrupt(b.here(), "unknown physical type %d", int32(l.Type))
 	}
 	if l.Type == format.FixedLenByteArray {
 		if !e.TypeLength.Valid || e.TypeLength.V <= 0 {
-			return fault.Corrupt(b.here(), "fixed-length values of %d bytes", e.TypeLength.V)
+			return faults.Corrupt(b.here(), "fixed-length values of %d bytes", e.TypeLength.V)
 		}
 		if e.TypeLength.V > maxFixedLength {
-			return fault.Unsupported(b.here(), "fixed-length values of %d bytes", e.TypeLength.V)
+			return faults.Unsupported(b.here(), "fixed-length values of %d bytes", e.TypeLength.V)
 		}
 		l.TypeLength = int(e.TypeLength.V)
 	}
@@ -257,7 +258,7 @@ func (b *schemaBuilder) groupLogical(e *Element) (Logical, error) {
 		case nil:
 			return Logical{Kind: Unknown}, nil
 		}
-		return Logical{}, fault.Corrupt(b.here(), "a group annotated %s", e.LogicalType.V.String())
+		return Logical{}, faults.Corrupt(b.here(), "a group annotated %s", e.LogicalType.V.String())
 	}
 	c, ok := e.ConvertedType.Get()
 	switch {
@@ -275,5 +276,5 @@ func (b *schemaBuilder) groupLogical(e *Element) (Logical, error) {
 		}
 		return Logical{Kind: Map}, nil
 	}
-	return Logical{}, fault.Corrupt(b.here(), "a group annotated with converted type %d", int32(c))
+	return Logical{}, faults.Corrupt(b.here(), "a group annotated with converted type %d", int32(c))
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
@@ -45,7 +46,7 @@ func (s *Share) Take(n int64) error {
 	if all := s.of.held.Add(n); s.of.most > 0 && all > s.of.most {
 		s.of.held.Add(-n)
 		own := s.held.Load()
-		return fault.Errorf("%w of %s: %s needs %s, and the rest of the join %s (raise {Memory})",
+		return faults.Errorf("%w of %s: %s needs %s, and the rest of the join %s (raise {Memory})",
 			fault.ErrMemory, show.Size(s.of.most), s.what, show.Size(own+n), show.Size(all-own-n))
 	}
 	s.held.Add(n)

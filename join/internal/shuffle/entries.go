@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
@@ -208,7 +208,7 @@ func (r *entryReader) next(ctx context.Context) (*entryBatch, error) {
 		err = r.parse()
 	}
 	if err != nil {
-		return nil, fault.Errorf("%s: %w", waitsOnDisk, err)
+		return nil, faults.Errorf("%s: %w", waitsOnDisk, err)
 	}
 	return &r.batch, nil
 }

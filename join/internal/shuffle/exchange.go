@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
 )
@@ -251,7 +252,7 @@ func (x *exchanger) byTableful(ctx context.Context, log, ids *entryStream) error
 			return err
 		}
 		if x.table.count == 0 {
-			return fault.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise {Memory})", fault.ErrMemory, show.Size(int64(x.table.bytes())))
+			return faults.Errorf("%w: a single key of the log takes more than a table of keys, %s (raise {Memory})", fault.ErrMemory, show.Size(int64(x.table.bytes())))
 		}
 		if err := x.reader.each(ctx, ids, x.ids); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/budget"
@@ -137,14 +137,14 @@ func (r *rowSpill) read(ctx context.Context, bin int, fn func(b table.Batch, at 
 			n += int(binary.LittleEndian.Uint32(b))
 		}
 		if n > len(b) {
-			return fault.Errorf("%s: a piece of %d bytes, of which numbers of rows take %d", waitsOnDisk, len(b), n)
+			return faults.Errorf("%s: a piece of %d bytes, of which numbers of rows take %d", waitsOnDisk, len(b), n)
 		}
 		if r.at, err = spill.Pairs(r.at, b[4:n]); err != nil {
-			return fault.Errorf("%s: %w", waitsOnDisk, err)
+			return faults.Errorf("%s: %w", waitsOnDisk, err)
 		}
 		rows, err := r.s.Form.Parse(b, n)
 		if err != nil {
-			return fault.Errorf("%s: %w", waitsOnDisk, err)
+			return faults.Errorf("%s: %w", waitsOnDisk, err)
 		}
 		err = fn(rows, r.at)
 		rows.Release()
@@ -380,7 +380,7 @@ func (m *MatchedRows) Has(row int64) (bool, error) {
 			return false, err
 		}
 		if m.set, err = spill.Ints(m.set, m.chunk); err != nil {
-			return false, fault.Errorf("%s: %w", waitsOnDisk, err)
+			return false, faults.Errorf("%s: %w", waitsOnDisk, err)
 		}
 		m.bin = int64(m.set[len(m.set)-1])
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
@@ -163,7 +164,7 @@ func (r *Source) addRows(side *table.Side) error {
 	}
 	b, err := r.s.Form.Parse(chunk, 0)
 	if err != nil {
-		return fault.Errorf("%s: %w", waitsOnDisk, err)
+		return faults.Errorf("%s: %w", waitsOnDisk, err)
 	}
 	defer b.Release()
 	if r.Only == nil {

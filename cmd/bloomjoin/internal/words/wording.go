@@ -4,19 +4,20 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/wording"
 )
 
 // Error returns the text of an error for a user of the command: the options
 // that the libraries name as flags, and with a name that does not exist the one
 // that was probably meant.
 func Error(err error) string {
-	return fault.Words{Option: Flag, Error: suggest}.Text(err)
+	return faults.Words{Option: Flag, Error: suggest}.Text(err)
 }
 
 // Flag renders an option of the libraries as the flag that sets it. Most
 // flags are spelled like the option: MaxSize is --max-size.
-func Flag(o fault.Option) string {
+func Flag(o wording.Option) string {
 	if flag, ok := flags[o.String()]; ok {
 		return flag
 	}

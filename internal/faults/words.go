@@ -1,16 +1,23 @@
-package fault
+// Package faults makes the errors of package fault, and words them for a front end. In goes
+// what is wrong and where, with the options that would resolve it in braces; out come errors,
+// and texts in which the options are spelled as users know them. Every package may use it.
+package faults
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/wording"
 )
 
 // Words says how a front end words errors. The zero value words them as their
 // Error methods do.
 type Words struct {
 	// Option renders an option that an error names; nil: Option.String.
-	Option func(Option) string
+	Option func(wording.Option) string
 	// Error renders an error of the tree as a whole. Where it is nil or returns
 	// false, the error is rendered from its own text and the errors it wraps.
 	Error func(error) (text string, ok bool)
@@ -25,7 +32,10 @@ func (w Words) Text(err error) string {
 			return text
 		}
 	}
-	if e, ok := err.(worder); ok { //nolint:errorlint // each error of the tree in turn
+	switch e := err.(type) { //nolint:errorlint // each error of the tree in turn
+	case *fault.Error:
+		return w.fault(e)
+	case worder:
 		return e.word(w)
 	}
 	text := err.Error()
@@ -47,17 +57,17 @@ func (w Words) Text(err error) string {
 }
 
 // options returns how the options of a text are rendered.
-func (w Words) options() func(Option) string {
+func (w Words) options() func(wording.Option) string {
 	if w.Option == nil {
-		return Option.String
+		return wording.Option.String
 	}
 	return w.Option
 }
 
 // Options returns the options that err and the errors it wraps name, in the
 // order of its text; nil if they name none.
-func Options(err error) (named []Option) {
-	w := Words{Option: func(o Option) string {
+func Options(err error) (named []wording.Option) {
+	w := Words{Option: func(o wording.Option) string {
 		named = append(named, o)
 		return o.String()
 	}}
@@ -67,6 +77,23 @@ func Options(err error) (named []Option) {
 
 // worder is an error of this package that may name options.
 type worder interface{ word(Words) string }
+
+// fault returns the text of an error with parts.
+func (w Words) fault(e *fault.Error) string {
+	if e == nil {
+		return e.Error()
+	}
+	kind, cause := "", ""
+	if e.Kind != nil {
+		kind = e.Kind.Error()
+	}
+	if e.Err != nil {
+		cause = w.Text(e.Err)
+	}
+	spell := w.options()
+	damaged := errors.Is(e.Kind, fault.ErrCorrupt) && e.At.File != "" && e.At.Line == 0
+	return wording.Message(e.At.String(), kind, Word(e.What, spell), Word(e.Want, spell), e.Got, cause, wording.Hint(Word(e.Hint, spell), damaged))
+}
 
 // children returns the errors that err wraps. Some may be nil.
 func children(err error) []error {
@@ -80,12 +107,12 @@ func children(err error) []error {
 }
 
 // Errorf returns an error like fmt.Errorf does. The format may name options, as
-// a [Text] does, and so may arguments of that type.
+// a [fault.Text] does, and so may arguments of that type.
 func Errorf(format string, args ...any) error {
 	if !slices.ContainsFunc(args, isText) && !strings.Contains(format, "{") {
 		return fmt.Errorf(format, args...)
 	}
-	return &formatted{fmt.Errorf(Text(format).String(), args...), format, args}
+	return &formatted{fmt.Errorf(fault.Text(format).String(), args...), format, args}
 }
 
 // formatted is an error made by Errorf.
@@ -101,18 +128,18 @@ func (f *formatted) word(w Words) string {
 	args := slices.Clone(f.args)
 	for i, a := range args {
 		switch a := a.(type) {
-		case Text:
-			args[i] = a.Word(w.options())
+		case fault.Text:
+			args[i] = Word(a, w.options())
 		case error:
 			args[i] = w.Text(a)
 		}
 	}
-	format := Text(strings.ReplaceAll(f.format, "%w", "%v"))
-	return fmt.Sprintf(format.Word(w.options()), args...)
+	format := fault.Text(strings.ReplaceAll(f.format, "%w", "%v"))
+	return fmt.Sprintf(Word(format, w.options()), args...)
 }
 
 // WithHint returns an error that wraps err and adds what to do, in parentheses.
-// The format may name options, as a [Text] does.
+// The format may name options, as a [fault.Text] does.
 func WithHint(err error, format string, args ...any) error {
 	return &hinted{err, Textf(format, args...)}
 }
@@ -120,12 +147,31 @@ func WithHint(err error, format string, args ...any) error {
 // hinted is an error made by WithHint.
 type hinted struct {
 	err  error
-	hint Text
+	hint fault.Text
 }
 
 func (h *hinted) Error() string { return h.word(Words{}) }
 func (h *hinted) Unwrap() error { return h.err }
 
 func (h *hinted) word(w Words) string {
-	return fmt.Sprintf("%s (%s)", w.Text(h.err), h.hint.Word(w.options()))
+	return fmt.Sprintf("%s (%s)", w.Text(h.err), Word(h.hint, w.options()))
+}
+
+// Word returns a text with each option as spell renders it.
+func Word(t fault.Text, spell func(wording.Option) string) string {
+	return wording.Render(string(t), spell)
+}
+
+// Named returns the options that a text names, in order.
+func Named(t fault.Text) (named []wording.Option) {
+	Word(t, func(o wording.Option) string {
+		named = append(named, o)
+		return ""
+	})
+	return named
+}
+
+func isText(a any) bool {
+	_, ok := a.(fault.Text)
+	return ok
 }

@@ -1,4 +1,4 @@
-package fault_test
+package faults_test
 
 import (
 	"errors"
@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/wording"
 )
 
 // shout spells options so that they stand out from the text.
-func shout(o fault.Option) string { return o.As(strings.ToUpper(o.Name)) }
+func shout(o wording.Option) string { return o.As(strings.ToUpper(o.Name)) }
 
 func TestText(t *testing.T) {
 	for _, c := range []struct {
@@ -32,17 +34,17 @@ func TestText(t *testing.T) {
 		{`{"id":1} {} { {a} {A:b} {A} }`, `{"id":1} {} { {a} {A:b} A }`, `{"id":1} {} { {a} {A:b} A }`, []string{"A="}},
 		{"{Memory", "{Memory", "{Memory", nil},
 		{"}{", "}{", "}{", nil},
-		{fault.Textf("%s of %5.1f%% in %v {A %s} %q", "{Memory}", 1.25, []string{"{B}"}, "}{", "{C}"), `{Memory} of   1.2% in [{B}] A }{ "{C}"`, `{Memory} of   1.2% in [{B}] A }{ "{C}"`, []string{"A=}{"}},
-		{fault.Textf("x, %s", fault.Text("{Memory} of {{}}")), "x, Memory of {}", "x, MEMORY of {}", []string{"Memory="}},
+		{faults.Textf("%s of %5.1f%% in %v {A %s} %q", "{Memory}", 1.25, []string{"{B}"}, "}{", "{C}"), `{Memory} of   1.2% in [{B}] A }{ "{C}"`, `{Memory} of   1.2% in [{B}] A }{ "{C}"`, []string{"A=}{"}},
+		{faults.Textf("x, %s", fault.Text("{Memory} of {{}}")), "x, Memory of {}", "x, MEMORY of {}", []string{"Memory="}},
 	} {
 		if got := c.text.String(); got != c.plain {
 			t.Errorf("%s: got %q, want %q", string(c.text), got, c.plain)
 		}
-		if got := c.text.Word(shout); got != c.loud {
+		if got := faults.Word(c.text, shout); got != c.loud {
 			t.Errorf("%s: got %q, want %q", string(c.text), got, c.loud)
 		}
 		var options []string
-		for _, o := range c.text.Options() {
+		for _, o := range faults.Named(c.text) {
 			options = append(options, o.Name+"="+o.Value)
 		}
 		if !reflect.DeepEqual(options, c.options) {
@@ -55,7 +57,7 @@ func TestText(t *testing.T) {
 func TestTextfKeepsArguments(t *testing.T) {
 	args := []any{"{a}", 1}
 	for range 2 {
-		if got, want := fault.Textf("%s {B %d}", args...).String(), "{a} B 1"; got != want {
+		if got, want := faults.Textf("%s {B %d}", args...).String(), "{a} B 1"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -66,8 +68,8 @@ func TestTextfKeepsArguments(t *testing.T) {
 
 // Errors with options behave as those of package fmt do: the chain, the text.
 func TestErrorf(t *testing.T) {
-	plain := fault.Errorf("x: %w", fs.ErrExist)
-	named := fault.Errorf("%s: %w, %w, at %d ({Force} replaces it)", "{x}", fs.ErrExist, fault.ErrMemory, 3)
+	plain := faults.Errorf("x: %w", fs.ErrExist)
+	named := faults.Errorf("%s: %w, %w, at %d ({Force} replaces it)", "{x}", fs.ErrExist, fault.ErrMemory, 3)
 	if !errors.Is(plain, fs.ErrExist) || !errors.Is(named, fs.ErrExist) || !errors.Is(named, fault.ErrMemory) || errors.Is(named, fault.ErrCorrupt) {
 		t.Errorf("%v, %v: the chain is broken", plain, named)
 	}
@@ -75,7 +77,7 @@ func TestErrorf(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	const about fault.Text = "pages (raise {Memory})"
-	err := fault.WithHint(fault.Errorf("%s: %w", about, named), "or use {Kind exact}")
+	err := faults.WithHint(faults.Errorf("%s: %w", about, named), "or use {Kind exact}")
 	if got, want := err.Error(), "pages (raise Memory): "+named.Error()+" (or use Kind exact)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -83,21 +85,21 @@ func TestErrorf(t *testing.T) {
 		t.Errorf("%v: the chain is broken", err)
 	}
 	var names []string
-	for _, o := range fault.Options(fmt.Errorf("y: %w", err)) {
+	for _, o := range faults.Options(fmt.Errorf("y: %w", err)) {
 		names = append(names, o.Name)
 	}
 	if want := []string{"Memory", "Force", "Kind"}; !reflect.DeepEqual(names, want) {
 		t.Errorf("got options %q, want %q", names, want)
 	}
-	if fault.Options(errors.Join(fs.ErrExist, fmt.Errorf("Memory"))) != nil {
+	if faults.Options(errors.Join(fs.ErrExist, fmt.Errorf("Memory"))) != nil {
 		t.Error("options where none are named")
 	}
 }
 
 // A front end words options and whole errors, each once, where they are wrapped.
 func TestWords(t *testing.T) {
-	a, b := fault.Corrupt(fault.At{}, "a").WithHint("raise {Memory}"), fault.Unsupported(fault.At{}, "{Kind x} of b")
-	words := fault.Words{Option: shout, Error: func(err error) (string, bool) { return "nothing", err == fs.ErrNotExist }}
+	a, b := faults.Corrupt(fault.At{}, "a").WithHint("raise {Memory}"), faults.Unsupported(fault.At{}, "{Kind x} of b")
+	words := faults.Words{Option: shout, Error: func(err error) (string, bool) { return "nothing", err == fs.ErrNotExist }}
 	for want, err := range map[string]error{
 		"corrupt: a (raise MEMORY)":                                       a,
 		"unsupported: KIND x of b: nothing":                               &fault.Error{Kind: fault.ErrUnsupported, What: "{Kind x} of b", Err: fs.ErrNotExist},
@@ -110,7 +112,7 @@ func TestWords(t *testing.T) {
 		if got := words.Text(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		if got := (fault.Words{}).Text(err); got != err.Error() {
+		if got := (faults.Words{}).Text(err); got != err.Error() {
 			t.Errorf("without words: got %q, want %q", got, err)
 		}
 	}
