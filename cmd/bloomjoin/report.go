@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -44,7 +45,7 @@ func redacted(v any) ([]byte, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // the parameters of a query are separated by &
 	err := e.Encode(v)
-	return []byte(cloud.Redact(strings.TrimSuffix(b.String(), "\n"))), err
+	return []byte(address.Redact(strings.TrimSuffix(b.String(), "\n"))), err
 }
 
 // head is the start of every report.

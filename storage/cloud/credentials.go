@@ -13,7 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"golang.org/x/oauth2"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Credentials permit access to a bucket: for S3 an access key, for Google and Azure a token.
@@ -25,10 +27,10 @@ type Credentials struct {
 }
 
 // String keeps credentials out of logs.
-func (Credentials) String() string { return redacted }
+func (Credentials) String() string { return address.Redacted }
 
 // GoString is String for %#v.
-func (Credentials) GoString() string { return redacted }
+func (Credentials) GoString() string { return address.Redacted }
 
 // mostMargin is how long before their end credentials are renewed. Those that are valid for
 // a short time are renewed after four fifths of it.
@@ -93,7 +95,7 @@ func (c *credentials) get(ctx context.Context) (Credentials, time.Time, error) {
 		err = c.whole(fresh)
 	}
 	if err == nil && !fresh.Expires.IsZero() && !fresh.Expires.After(now) {
-		err = fmt.Errorf("they have expired at %s%w", fresh.Expires.UTC().Format(time.RFC3339), quiet.Error{Err: ErrAgain})
+		err = fmt.Errorf("they have expired at %s%w", fresh.Expires.UTC().Format(time.RFC3339), quiet.Error{Err: storage.ErrAgain})
 	}
 	switch {
 	case err == nil:

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // Each cloud gets the credentials of Options.Credentials, instead of those of the
@@ -89,7 +91,7 @@ func TestCredentialsEnd(t *testing.T) {
 	get(4, "s3://b: no credentials: not now")
 	failed, valid = nil, -time.Minute
 	get(5, "they have expired at 2")
-	if _, _, err := c.get(t.Context()); !errors.Is(err, ErrAgain) {
+	if _, _, err := c.get(t.Context()); !errors.Is(err, storage.ErrAgain) {
 		t.Errorf("%v, want one that may pass", err)
 	}
 	valid = 10 * time.Second
@@ -111,7 +113,7 @@ func TestNoCredentials(t *testing.T) {
 			asked.Add(1)
 			return Credentials{}, failed
 		}})
-		if _, err := s.Stat(t.Context(), name); !errors.Is(err, failed) || errors.Is(err, ErrAgain) || err.Error() != bucket+": no credentials: the vault is sealed" {
+		if _, err := s.Stat(t.Context(), name); !errors.Is(err, failed) || errors.Is(err, storage.ErrAgain) || err.Error() != bucket+": no credentials: the vault is sealed" {
 			t.Errorf("%s: %v", name, err)
 		}
 		if asked.Load() != 1 {

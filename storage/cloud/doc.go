@@ -32,7 +32,7 @@
 //	Azure      AZURE_STORAGE_KEY, AZURE_STORAGE_CONNECTION_STRING,  AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_DOMAIN
 //	           AZURE_STORAGE_SAS_TOKEN, AZURE_CLIENT_ID, …
 //
-// [Options] come first. Errors, and texts that have passed [Redact], contain no
+// [Options] come first. Errors, and texts that have passed [address.Redact], contain no
 // credentials.
 //
 // # Identity
@@ -47,7 +47,7 @@
 // reads, in few requests: ranges whose distance costs less than another request
 // would are fetched together. Failed requests are sent again, and an answer that is
 // cut off is resumed where it ended. A request that
-// still fails, and may succeed later, returns [ErrAgain].
+// still fails, and may succeed later, returns [storage.ErrAgain].
 //
 // # Writing
 //

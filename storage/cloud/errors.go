@@ -17,16 +17,12 @@ import (
 	"gocloud.dev/gcerrors"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/storage/cloud/internal/fetch"
 )
-
-// ErrAgain means that a request has failed for a reason that may pass: credentials
-// that have expired, a service that asks for fewer requests, a network that fails.
-// Another run may succeed.
-var ErrAgain = storage.ErrAgain
 
 // failure is a request that has failed.
 type failure struct {
@@ -65,7 +61,7 @@ func (f *failure) Unwrap() []error {
 	case f.missing():
 		errs = append(errs, fs.ErrNotExist)
 	case f.passing():
-		errs = append(errs, ErrAgain)
+		errs = append(errs, storage.ErrAgain)
 	}
 	return errs
 }
@@ -73,7 +69,7 @@ func (f *failure) Unwrap() []error {
 // Error returns the place, the problem in a few words, and the service's message.
 func (f *failure) Error() string {
 	what, _ := f.words()
-	return Redact(f.what) + ": " + what + ": " + f.said()
+	return address.Redact(f.what) + ": " + what + ": " + f.said()
 }
 
 // report returns the failure as callers see it, with a hint.
@@ -88,14 +84,14 @@ func (f *failure) report() error {
 func (f *failure) said() string {
 	switch {
 	case f.status < 300: // an answer with other bytes than requested, or none
-		return Redact(cause(f.err).Error())
+		return address.Redact(cause(f.err).Error())
 	case f.code == "" && f.text == "":
 		return fmt.Sprintf("%d %s", f.status, http.StatusText(f.status))
 	}
 	parts := []string{fmt.Sprint(f.status)}
 	for _, p := range []string{f.code, f.text} {
 		if p != "" {
-			parts = append(parts, Redact(p))
+			parts = append(parts, address.Redact(p))
 		}
 	}
 	return strings.Join(parts, " ")
@@ -231,7 +227,7 @@ func broken(err error) bool {
 
 // changed returns the error of an object that was replaced while it was read.
 func changed(name string) error {
-	return fmt.Errorf("%s: the object changed while it was read (run again when no process writes it)%w", Redact(name), quiet.Error{Err: storage.ErrChanged})
+	return fmt.Errorf("%s: the object changed while it was read (run again when no process writes it)%w", address.Redact(name), quiet.Error{Err: storage.ErrChanged})
 }
 
 // invalid returns the error of a name or setting that cannot be used.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -108,12 +109,12 @@ func ExampleStore_Stat() {
 	s := cloud.New(cloud.Options{})
 	defer func() { _ = s.Close() }()
 	_, err := s.Stat(context.Background(), "hdfs://name/log")
-	fmt.Println(errors.Is(err, cloud.ErrAgain), err)
+	fmt.Println(errors.Is(err, storage.ErrAgain), err)
 	// Output: false hdfs://name/log: unsupported: hdfs:// addresses (copy the data to an object store or a local disk, e.g. with hadoop distcp, or mount it)
 }
 
 // Texts that name presigned addresses can be logged.
 func ExampleRedact() {
-	fmt.Println(cloud.Redact("https://host/log.parquet?part=1&X-Amz-Signature=1234"))
+	fmt.Println(address.Redact("https://host/log.parquet?part=1&X-Amz-Signature=1234"))
 	// Output: https://host/log.parquet?part=1&X-Amz-Signature=REDACTED
 }

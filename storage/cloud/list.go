@@ -190,7 +190,7 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen out
 		}
 		return true
 	})
-	switch dir := strings.TrimRight(Redact(n.of(prefix)), "/"); {
+	switch dir := strings.TrimRight(address.Redact(n.of(prefix)), "/"); {
 	case err != nil:
 		return nil, err
 	case refused != nil:
@@ -344,6 +344,6 @@ func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) er
 }
 
 func notPlain(dir, format, mark string) error {
-	return faults.Unsupported(fault.At{File: strings.TrimRight(Redact(dir), "/")}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", format, mark).
+	return faults.Unsupported(fault.At{File: strings.TrimRight(address.Redact(dir), "/")}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", format, mark).
 		WithHint("write the table's current rows to Parquet first, or name the files that are current")
 }

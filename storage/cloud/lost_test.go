@@ -193,13 +193,13 @@ func TestWriteLostResponse(t *testing.T) {
 		{name: "lost once", set: func(f *lossyS3) { f.lose = 1 }},
 		{name: "lost twice", set: func(f *lossyS3) { f.lose = 2 }},
 		{name: "sent twice on the way", set: func(f *lossyS3) { f.twice = true }},
-		{name: "lost, and not visible at once", set: func(f *lossyS3) { f.lose, f.hide = 1, 1 }, all: ErrAgain, over: ErrAgain},
+		{name: "lost, and not visible at once", set: func(f *lossyS3) { f.lose, f.hide = 1, 1 }, all: storage.ErrAgain, over: storage.ErrAgain},
 		{name: "lost, and removed", set: func(f *lossyS3) {
 			f.lose, f.lost = 1, func() { f.set(key, nil) }
-		}, all: ErrAgain, over: ErrAgain},
+		}, all: storage.ErrAgain, over: storage.ErrAgain},
 		{name: "lost, and replaced", kept: true, set: func(f *lossyS3) {
 			f.lose, f.lost = 1, func() { f.set(key, &rival) }
-		}, put: fs.ErrExist, all: ErrAgain, over: ErrAgain},
+		}, put: fs.ErrExist, all: storage.ErrAgain, over: storage.ErrAgain},
 		{name: "after a rival", before: true, kept: true, set: func(*lossyS3) {}, put: fs.ErrExist, all: fs.ErrExist},
 		{name: "lost, after a rival", before: true, kept: true, set: func(f *lossyS3) { f.lose = 1 }, put: fs.ErrExist, all: fs.ErrExist},
 		{name: "without conditions", set: func(f *lossyS3) { f.simple = true }},

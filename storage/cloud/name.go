@@ -50,13 +50,10 @@ type name struct {
 	local bool
 }
 
-// IsURL reports whether a name is a URL, as opposed to the path of a local file.
-func IsURL(name string) bool { return address.IsURL(name) }
-
 // parse takes a name apart.
 func parse(given string) (name, error) {
 	n := name{given: given}
-	if !IsURL(given) {
+	if !address.IsURL(given) {
 		n.key, n.local = given, true
 		return n, nil
 	}
@@ -71,13 +68,13 @@ func parse(given string) (name, error) {
 	n.scheme = schemes[scheme]
 	switch n.scheme {
 	case "":
-		e := faults.Unsupported(fault.At{File: Redact(given)}, "%s:// addresses", scheme)
+		e := faults.Unsupported(fault.At{File: address.Redact(given)}, "%s:// addresses", scheme)
 		if scheme == "hdfs" || scheme == "webhdfs" || scheme == "viewfs" {
 			return n, e.WithHint("copy the data to an object store or a local disk, e.g. with hadoop distcp, or mount it")
 		}
 		return n, e.WithHint("use s3://, gs://, azblob://, abfss://, https:// or a local path")
 	case schemeHTTP:
-		if strings.ContainsAny(given, notInURL) {
+		if strings.ContainsAny(given, address.NotInURL) {
 			return n, n.invalid("it has spaces or quotes (write them as %20, %22, %27)")
 		}
 		u, err := url.Parse(given)
@@ -107,14 +104,14 @@ func parse(given string) (name, error) {
 }
 
 func (n name) invalid(what string) error {
-	shown := Redact(n.given)
+	shown := address.Redact(n.given)
 	if n.scheme == schemeHTTP { // the text may be invalid as a URL, so Redact may miss secrets
 		base, query, _ := strings.Cut(n.given, "?")
 		if i := strings.LastIndexByte(base, '@'); i >= 0 {
-			base = "http://" + redacted + base[i:]
+			base = "http://" + address.Redacted + base[i:]
 		}
 		if shown = base; query != "" {
-			shown += "?" + redacted
+			shown += "?" + address.Redacted
 		}
 	}
 	return fmt.Errorf("%s: not a valid address: %s", shown, what)

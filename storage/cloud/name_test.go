@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 )
 
 func TestParse(t *testing.T) {
@@ -84,10 +85,10 @@ func TestRedact(t *testing.T) {
 		"https://h/p?":                                                                 "https://h/p?",
 		"a/b.parquet":                                                                  "a/b.parquet",
 	} {
-		if got := Redact(given); got != want {
+		if got := address.Redact(given); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", given, got, want)
 		}
-		if got := Redact(Redact(given)); got != Redact(given) {
+		if got := address.Redact(address.Redact(given)); got != address.Redact(given) {
 			t.Errorf("%s: redacted twice: %s", given, got)
 		}
 	}

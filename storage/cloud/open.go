@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -49,7 +50,7 @@ func (b *bucket) dir(ctx context.Context, n name) error {
 	found := n.key == "" // the bucket itself: listing it shows that it exists
 	err := b.list(ctx, below(n.key), "", 1, func(entry) bool { found = true; return false })
 	if err == nil && !found {
-		err = &storage.NotExistError{Name: Redact(n.given)}
+		err = &storage.NotExistError{Name: address.Redact(n.given)}
 	}
 	return err
 }
@@ -96,7 +97,7 @@ func (s *Store) Open(ctx context.Context, o storage.Object) (storage.Reader, err
 			return nil, err
 		}
 		if now.Type.IsDir() {
-			return nil, &storage.NotExistError{Name: Redact(o.Name)}
+			return nil, &storage.NotExistError{Name: address.Redact(o.Name)}
 		}
 		now.Rel, now.Found = o.Rel, o.Found
 		o = now

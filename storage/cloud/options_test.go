@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // fakeS3 answers all requests with handle, and remembers them.
@@ -83,7 +84,7 @@ func TestRegion(t *testing.T) {
 	defer s.Close()
 	for _, name := range []string{"s3://bucket/a", "s3://bucket/a/"} {
 		_, err := s.Stat(t.Context(), name)
-		if err == nil || errors.Is(err, ErrAgain) || !strings.Contains(err.Error(), "another region") {
+		if err == nil || errors.Is(err, storage.ErrAgain) || !strings.Contains(err.Error(), "another region") {
 			t.Fatalf("%v", err)
 		}
 		if o := faults.Options(err); len(o) != 1 || o[0].Name != "Region" || o[0].Value != "eu-central-1" {

@@ -36,7 +36,7 @@ func TestRefused(t *testing.T) {
 			t.Parallel()
 			s, start := newStore(t, o), time.Now()
 			_, err := s.Stat(t.Context(), name)
-			if !errors.Is(err, syscall.ECONNREFUSED) || !errors.Is(err, ErrAgain) {
+			if !errors.Is(err, syscall.ECONNREFUSED) || !errors.Is(err, storage.ErrAgain) {
 				t.Error(err)
 			}
 			want := int64(2)

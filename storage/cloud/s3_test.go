@@ -87,9 +87,9 @@ func TestFailures(t *testing.T) {
 		}
 	}
 	_, err := readAll(t, s, "s3://no-such-bucket/a/")
-	expect("no bucket", err, fs.ErrNotExist, ErrAgain, "s3://no-such-bucket/a/: no such bucket: 404 NoSuchBucket")
+	expect("no bucket", err, fs.ErrNotExist, storage.ErrAgain, "s3://no-such-bucket/a/: no such bucket: 404 NoSuchBucket")
 	_, err = readAll(t, s, g.Name("none"))
-	expect("no object", err, fs.ErrNotExist, ErrAgain, g.Name("none"))
+	expect("no object", err, fs.ErrNotExist, storage.ErrAgain, g.Name("none"))
 
 	refuse := func(status int, code string, only func(*http.Request) bool) {
 		g.Set(slowproxy.Faults{Only: only, Refuse: func(*http.Request) (int, string) { return status, code }})
@@ -100,16 +100,16 @@ func TestFailures(t *testing.T) {
 	for _, only := range []func(*http.Request) bool{nil, gets, heads} {
 		refuse(403, "AccessDenied", only)
 		_, err = readAll(t, s, g.Name("log/a"))
-		if !errors.As(err, &known) || errors.Is(err, ErrAgain) || !strings.Contains(err.Error(), "log/a: access denied: 403 AccessDenied") {
+		if !errors.As(err, &known) || errors.Is(err, storage.ErrAgain) || !strings.Contains(err.Error(), "log/a: access denied: 403 AccessDenied") {
 			t.Errorf("denied: %v", err)
 		}
 		refuse(400, "ExpiredToken", only)
 		_, err = readAll(t, s, g.Name("log/a"))
-		expect("expired", err, ErrAgain, nil, "log/a: the credentials have expired: 400 ExpiredToken")
+		expect("expired", err, storage.ErrAgain, nil, "log/a: the credentials have expired: 400 ExpiredToken")
 		refuse(503, "SlowDown", only)
 		before := s.Stats()
 		_, err = readAll(t, s, g.Name("log/a"))
-		expect("throttled", err, ErrAgain, nil, "log/a: too many requests: 503")
+		expect("throttled", err, storage.ErrAgain, nil, "log/a: too many requests: 503")
 		if after := s.Stats(); after.Retries-before.Retries < 1 || after.Throttles-before.Throttles < 2 {
 			t.Errorf("%+v, then %+v", before, after)
 		}
@@ -132,7 +132,7 @@ func TestFailures(t *testing.T) {
 		s := New(o)
 		begin := time.Now()
 		_, err := readAll(t, s, g.Name("log/a"))
-		if err == nil || errors.Is(err, ErrAgain) != (name == "no service") || time.Since(begin) > 20*time.Second {
+		if err == nil || errors.Is(err, storage.ErrAgain) != (name == "no service") || time.Since(begin) > 20*time.Second {
 			t.Errorf("%s: %v", name, err)
 		}
 		t.Logf("%s: %v", name, err)

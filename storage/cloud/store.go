@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -175,7 +176,7 @@ func (s *Store) Resolve(name string) string {
 	case n.local:
 		return objects.Resolve(s.opts.Local, n.key)
 	case n.scheme == schemeHTTP:
-		return Redact(n.key)
+		return address.Redact(n.key)
 	}
 	return n.place.String() + strings.TrimRight(n.key, "/")
 }

@@ -14,6 +14,7 @@ import (
 	"gocloud.dev/blob"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -48,11 +49,11 @@ func (w web) head(ctx context.Context, url string) (entry, error) {
 		}
 	}
 	if e.size < 0 {
-		return entry{}, faults.Unsupported(fault.At{File: Redact(url)}, "the server does not say how long the file is").WithHint("download the file first")
+		return entry{}, faults.Unsupported(fault.At{File: address.Redact(url)}, "the server does not say how long the file is").WithHint("download the file first")
 	}
 	e.identity = webID(header)
 	if e.identity == "" {
-		return entry{}, faults.Unsupported(fault.At{File: Redact(url)}, "the server sends neither ETag nor Last-Modified, so a change would go unnoticed").WithHint("download the file first")
+		return entry{}, faults.Unsupported(fault.At{File: address.Redact(url)}, "the server sends neither ETag nor Last-Modified, so a change would go unnoticed").WithHint("download the file first")
 	}
 	e.at, _ = http.ParseTime(header.Get("Last-Modified")) // zero: unknown
 	return e, nil
@@ -140,5 +141,5 @@ func (n name) readOnly() error {
 	if n.scheme != schemeHTTP {
 		return nil
 	}
-	return faults.Unsupported(fault.At{File: Redact(n.given)}, "writing over HTTP").WithHint("write to a local file or an object store")
+	return faults.Unsupported(fault.At{File: address.Redact(n.given)}, "writing over HTTP").WithHint("write to a local file or an object store")
 }

@@ -129,7 +129,7 @@ func TestWebErrors(t *testing.T) {
 		"/nothing":                 {fs.ErrNotExist, "no such object"},
 		"/whole":                   {text: "sends no ranges"},
 		"/chunked":                 {text: "how long"},
-		"/expired?X-Amz-Date=2026": {ErrAgain, "X-Amz-Date=REDACTED: the credentials have expired: 403 AccessDenied Request has expired"},
+		"/expired?X-Amz-Date=2026": {storage.ErrAgain, "X-Amz-Date=REDACTED: the credentials have expired: 403 AccessDenied Request has expired"},
 		"/small":                   {},
 		"/empty":                   {},
 	} {

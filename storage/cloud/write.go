@@ -14,6 +14,7 @@ import (
 
 	"gocloud.dev/gcerrors"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -332,7 +333,7 @@ func (e *rivalError) Error() string {
 	return e.name + ": another process wrote it at the same time (let only one write it, and run again)"
 }
 
-func (e *rivalError) Unwrap() []error { return []error{e.err, ErrAgain} }
+func (e *rivalError) Unwrap() []error { return []error{e.err, storage.ErrAgain} }
 
 // refused reports whether a condition of a request was not met.
 func refused(err error) bool {
@@ -433,5 +434,5 @@ func (s *Store) Delete(ctx context.Context, o storage.Object) error {
 
 // replaced returns the error of an object that is not deleted since it is another.
 func replaced(name string, err error) error {
-	return fmt.Errorf("%s: not deleted: the object changed in the meantime%w", Redact(name), quiet.Error{Err: errors.Join(storage.ErrChanged, err)})
+	return fmt.Errorf("%s: not deleted: the object changed in the meantime%w", address.Redact(name), quiet.Error{Err: errors.Join(storage.ErrChanged, err)})
 }

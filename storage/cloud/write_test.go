@@ -209,7 +209,7 @@ func TestWriteRivals(t *testing.T) {
 				winner = i
 			case err == nil:
 				t.Errorf("%d and %d have won", winner, i)
-			case !errors.Is(err, fs.ErrExist) && !errors.Is(err, ErrAgain):
+			case !errors.Is(err, fs.ErrExist) && !errors.Is(err, storage.ErrAgain):
 				t.Error(err)
 			}
 		}
@@ -289,8 +289,8 @@ func TestWriteExpires(t *testing.T) {
 	if err == nil {
 		err = w.Commit(false)
 	}
-	says(t, "with an expired token", err, ErrAgain, "expired", g.Name("a"))
-	says(t, "Abort", w.Abort(), ErrAgain)
+	says(t, "with an expired token", err, storage.ErrAgain, "expired", g.Name("a"))
+	says(t, "Abort", w.Abort(), storage.ErrAgain)
 	if len(recorded(t)) != 1 {
 		t.Errorf("recorded: %q, want what could not be dropped", recorded(t))
 	}

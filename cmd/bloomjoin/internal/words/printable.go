@@ -3,8 +3,8 @@ package words
 import (
 	"io"
 
+	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/show"
-	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
 // Printable is a writer for terminals. It escapes control characters, which names
@@ -20,4 +20,4 @@ func (p Printable) Write(b []byte) (int, error) {
 }
 
 // Safe returns what a printable writer prints of a text.
-func Safe(text string) string { return show.Printable(cloud.Redact(text), "\n\t") }
+func Safe(text string) string { return show.Printable(address.Redact(text), "\n\t") }

@@ -1,4 +1,4 @@
-package cloud
+package address
 
 import (
 	"regexp"
@@ -6,17 +6,17 @@ import (
 )
 
 // urls finds addresses with a query or a user in a text.
-var urls = regexp.MustCompile(`(?i)\bhttps?://[^` + notInURL + `]+`)
+var urls = regexp.MustCompile(`(?i)\bhttps?://[^` + NotInURL + `]+`)
 
-// notInURL are characters that end an address in a text.
-const notInURL = " \t\r\n\f\v\"'<>`"
+// NotInURL are characters that end an address in a text.
+const NotInURL = " \t\r\n\f\v\"'<>`"
 
 // keys finds credentials in addresses of object stores, as Hadoop once had them.
 var keys = regexp.MustCompile(`(?i)\b((?:s3[an]?|gs|az|azblob)://)[^\s"'<>@/:]+:[^\s"'<>@]*@`)
 
 // buckets finds addresses of object stores with a query, which has no meaning there but
 // may have credentials, as in other programs.
-var buckets = regexp.MustCompile(`(?i)\b(?:s3[an]?|gs|az|azblob|abfss?|wasbs?)://[^?` + notInURL + `]*\?[^` + notInURL + `]+`)
+var buckets = regexp.MustCompile(`(?i)\b(?:s3[an]?|gs|az|azblob|abfss?|wasbs?)://[^?` + NotInURL + `]*\?[^` + NotInURL + `]+`)
 
 // parameter is a query parameter. A question mark is also part of patterns, so that other
 // text may follow it.
@@ -36,7 +36,7 @@ func Redact(text string) string {
 	if !strings.Contains(text, "://") {
 		return text
 	}
-	text = keys.ReplaceAllString(text, "${1}"+redacted+"@")
+	text = keys.ReplaceAllString(text, "${1}"+Redacted+"@")
 	text = buckets.ReplaceAllStringFunc(text, redactBucket)
 	return urls.ReplaceAllStringFunc(text, redactURL)
 }
@@ -48,7 +48,7 @@ func redactBucket(u string) string {
 		if harmless.MatchString(name) {
 			return p
 		}
-		return name + "=" + redacted
+		return name + "=" + Redacted
 	}) + sentence
 }
 
@@ -58,7 +58,7 @@ func ended(u string) (address, sentence string) {
 	return address, u[len(address):]
 }
 
-const redacted = "REDACTED"
+const Redacted = "REDACTED"
 
 func redactURL(u string) string {
 	u, sentence := ended(u)
@@ -66,7 +66,7 @@ func redactURL(u string) string {
 	base, query, _ := strings.Cut(rest, "?")
 	host, path, slash := strings.Cut(base, "/")
 	if i := strings.LastIndexByte(host, '@'); i >= 0 {
-		host = redacted + host[i:]
+		host = Redacted + host[i:]
 	}
 	if slash {
 		host += "/"
@@ -78,7 +78,7 @@ func redactURL(u string) string {
 	parts := strings.Split(query, "&")
 	for i, p := range parts {
 		if k, _, ok := strings.Cut(p, "="); ok && secret.MatchString(k) {
-			parts[i] = k + "=" + redacted
+			parts[i] = k + "=" + Redacted
 		}
 	}
 	return u + "?" + strings.Join(parts, "&") + sentence
