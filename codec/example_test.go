@@ -63,3 +63,23 @@ func ExampleEncode() {
 	// Output:
 	// true <nil>
 }
+
+// A filter travels in a message as bytes.
+func ExampleFilter_MarshalBinary() {
+	f, err := codec.Load(context.Background(), storage.Local{}, "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer f.Close()
+	message, err := f.MarshalBinary()
+	if err != nil {
+		log.Fatal(err)
+	}
+	var received codec.Filter
+	if err := received.UnmarshalBinary(message); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(received.ContainsInt64(2))
+	// Output:
+	// true <nil>
+}

@@ -26,6 +26,8 @@ package filterbuild
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
@@ -223,6 +225,54 @@ type Worker builds.Worker
 // because it is not a UUID although the rules require one or has no equal in the class, is
 // an error: otherwise the filter would reject a value that was added.
 func (w *Worker) Add(v key.Values) error { return (*builds.Worker)(w).Add(keys.Values(v)) }
+
+// AddSeq adds the keys of a sequence to a builder, in batches, through a [Worker] of its own.
+// Several may run at the same time. Byte slices may be reused by the sequence. Errors are
+// those of [Worker.Add], and that of a context that has ended.
+func AddSeq[T int64 | uint64 | string | []byte | [16]byte](ctx context.Context, b *Builder, sequence iter.Seq[T]) error {
+	w, err := b.Worker()
+	if err != nil {
+		return err
+	}
+	batch := make([]T, 0, seqBatch)
+	add := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := w.Add(valuesOf(batch))
+		batch = batch[:0]
+		return err
+	}
+	for v := range sequence {
+		if bytes, ok := any(v).([]byte); ok {
+			v = any(slices.Clone(bytes)).(T)
+		}
+		if batch = append(batch, v); len(batch) == seqBatch {
+			if err := add(); err != nil {
+				return err
+			}
+		}
+	}
+	return add()
+}
+
+// seqBatch is how many keys of a sequence are added at once.
+const seqBatch = 1 << 13
+
+func valuesOf[T any](batch []T) key.Values {
+	switch batch := any(batch).(type) {
+	case []int64:
+		return key.Int64s(batch)
+	case []uint64:
+		return key.Uint64s(batch)
+	case []string:
+		return key.Strings(batch)
+	case [][]byte:
+		return key.ByteSlices(batch)
+	default:
+		return key.UUIDs(batch.([][16]byte))
+	}
+}
 
 // Merge merges partial filters of one build, in any order, into the sealed filter. It refuses
 // filters of other builds, sealed ones, shards that occur twice and missing ones. The error

@@ -48,3 +48,11 @@ func ExampleColumns() {
 	// Output:
 	// [true false] <nil>
 }
+
+// NULLs of Go values.
+func ExampleValues_Valid() {
+	f := filterOf("id::int64", key.Int64s([]int64{1, 2}).Valid([]bool{true, false}))
+	fmt.Println(f.Contains(key.Int64s([]int64{1, 2, 1}).Valid([]bool{true, true, false}), nil))
+	// Output:
+	// [true false false] <nil>
+}

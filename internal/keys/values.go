@@ -3,10 +3,12 @@ package keys
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -26,6 +28,7 @@ type values struct {
 	array arrow.Array
 	plain []byte                           // fixed-width values in Arrow's layout
 	text  func(dst []byte, row int) []byte // appends the string of a row
+	valid []bool                           // by row: not NULL; nil: none is, but for those of array
 }
 
 // Int64s returns integer keys.
@@ -93,6 +96,15 @@ func Columns(v ...Values) Values {
 }
 
 func one(v values) Values { return Values{columns: []values{v}} }
+
+// Valid returns v with NULL in the rows i for which valid[i] is false.
+func (v Values) Valid(valid []bool) Values {
+	all := Values{columns: slices.Clone(v.columns)}
+	for i := range all.columns {
+		all.columns[i].valid = valid
+	}
+	return all
+}
 
 // Len returns the number of rows, which is that of the first column.
 func (v Values) Len() int {
@@ -169,6 +181,9 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 		if c.n != v.Len() {
 			return nil, faults.Mismatch(fault.At{}, fmt.Sprintf("rows of key column %d", i+1), fmt.Sprint(v.Len()), fmt.Sprint(c.n))
 		}
+		if err := c.checkValid(); err != nil {
+			return nil, err
+		}
 		class, err := ClassOf(c.typ)
 		if err != nil {
 			return nil, err
@@ -187,10 +202,23 @@ func (e *ValueEncoder) check(v Values) ([]steps, error) {
 	return out, nil
 }
 
+// checkValid returns an error if Valid does not suit the column.
+func (c *values) checkValid() error {
+	switch {
+	case c.valid == nil:
+		return nil
+	case c.array != nil:
+		return errors.New("Valid is for Go values: want the NULLs of an Array in the array")
+	case len(c.valid) != c.n:
+		return faults.Mismatch(fault.At{}, "rows of Valid", fmt.Sprint(c.n), fmt.Sprint(len(c.valid)))
+	}
+	return nil
+}
+
 // fill fills the batch with rows lo to hi, exclusive.
 func (e *ValueEncoder) fill(v Values, steps []steps, lo, hi int) error {
 	b := &e.batch
-	if c := &v.columns[0]; len(v.columns) == 1 && c.array == nil && steps[0].asStored() && steps[0].to == Integer {
+	if c := &v.columns[0]; len(v.columns) == 1 && c.array == nil && c.valid == nil && steps[0].asStored() && steps[0].to == Integer {
 		b.SetInts(c.plain[8*lo:8*hi], hi-lo, 8, c.typ.ID() == arrow.INT64)
 		return nil
 	}
@@ -222,15 +250,33 @@ func (c *values) slice(lo, hi int, s *textScratch) arrow.Array {
 		return array.NewSlice(c.array, int64(lo), int64(hi))
 	}
 	var d *array.Data
+	bits, nulls := c.validity(lo, hi)
 	if c.text != nil {
 		s.gather(c, lo, hi)
-		d = array.NewData(c.typ, hi-lo, []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int64Traits.CastToBytes(s.ends)), memory.NewBufferBytes(s.data)}, nil, 0, 0)
+		d = array.NewData(c.typ, hi-lo, []*memory.Buffer{bits, memory.NewBufferBytes(arrow.Int64Traits.CastToBytes(s.ends)), memory.NewBufferBytes(s.data)}, nil, nulls, 0)
 	} else {
 		width := len(c.plain) / c.n
-		d = array.NewData(c.typ, hi-lo, []*memory.Buffer{nil, memory.NewBufferBytes(c.plain[width*lo : width*hi])}, nil, 0, 0)
+		d = array.NewData(c.typ, hi-lo, []*memory.Buffer{bits, memory.NewBufferBytes(c.plain[width*lo : width*hi])}, nil, nulls, 0)
 	}
 	defer d.Release()
 	return array.MakeFromData(d)
+}
+
+// validity returns the bitmap of rows lo to hi, exclusive, and the number of NULLs; nil
+// without any.
+func (c *values) validity(lo, hi int) (bits *memory.Buffer, nulls int) {
+	if c.valid == nil {
+		return nil, 0
+	}
+	set := make([]byte, bitutil.BytesForBits(int64(hi-lo)))
+	for i, ok := range c.valid[lo:hi] {
+		if ok {
+			bitutil.SetBit(set, i)
+		} else {
+			nulls++
+		}
+	}
+	return memory.NewBufferBytes(set), nulls
 }
 
 // gather copies the strings of rows lo to hi, exclusive, and their offsets in

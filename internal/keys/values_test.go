@@ -237,3 +237,56 @@ func TestValuesAllocate(t *testing.T) {
 		t.Errorf("%v allocations for %d keys", n, len(ids))
 	}
 }
+
+// Rows that are not valid are NULLs, whatever they hold: integers, strings that no rule takes,
+// UUIDs, one column of several.
+func TestValid(t *testing.T) {
+	valid := make([]bool, 2*(1<<13)+3)
+	ints, texts, uuids := make([]int64, len(valid)), make([]string, len(valid)), make([][16]byte, len(valid))
+	for i := range valid {
+		valid[i] = i%3 != 1
+		ints[i], texts[i], uuids[i] = int64(i), "no UUID", [16]byte{byte(i), byte(i >> 8)}
+		if valid[i] {
+			texts[i] = fmt.Sprintf("%032x", i)
+		}
+	}
+	for name, c := range map[string]struct {
+		v keys.Values
+		o keys.Options
+	}{
+		"integers": {keys.Int64s(ints).Valid(valid), keys.Options{Classes: []keys.Class{keys.Integer}}},
+		"texts":    {keys.Strings(texts).Valid(valid), keys.Options{Classes: []keys.Class{keys.Fixed(16)}, Rule: keys.UUID}},
+		"UUIDs":    {keys.UUIDs(uuids).Valid(valid), keys.Options{Classes: []keys.Class{keys.Fixed(16)}}},
+		"two":      {keys.Columns(keys.Int64s(ints).Valid(valid), keys.UUIDs(uuids)), keys.Options{Classes: []keys.Class{keys.Integer, keys.Fixed(16)}}},
+	} {
+		row := 0
+		err := keys.NewValueEncoder(c.o).Encode(c.v, func(first int, b *keys.Batch) error {
+			for _, r := range b.Rows {
+				for ; row < first+int(r); row++ {
+					if valid[row] {
+						return fmt.Errorf("row %d is missing", row)
+					}
+				}
+				if !valid[row] {
+					return fmt.Errorf("row %d is not valid", row)
+				}
+				row++
+			}
+			if b.Nulls() != b.Len-len(b.Rows) || len(b.Void()) > 0 {
+				return fmt.Errorf("%d NULLs, %d rows void", b.Nulls(), len(b.Void()))
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for want, v := range map[string]keys.Values{
+		"rows of Valid: want 2, got 1": keys.Int64s([]int64{1, 2}).Valid([]bool{true}),
+		"the NULLs of an Array":        keys.Array(array.NewNull(2)).Valid([]bool{true, true}),
+	} {
+		if err := keys.NewValueEncoder(keys.Options{Classes: []keys.Class{keys.Integer}}).Encode(v, func(int, *keys.Batch) error { return nil }); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: want %q", err, want)
+		}
+	}
+}
