@@ -24,10 +24,10 @@ func (c *cli) columns(cmd *cobra.Command, names []string, open source.Opening) (
 	open.Uncommitted = true
 	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 	defer cancel()
-	if c.checkStore() != nil {
+	if c.CheckStore() != nil {
 		return nil
 	}
-	open.Store = c.store()
+	open.Store = c.Store()
 	for _, name := range names {
 		if name == "-" {
 			continue

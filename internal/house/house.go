@@ -129,6 +129,9 @@ var order = []struct{ pkg, imports string }{
 	{"join", "join join/internal filterbuild partition dataset codec storage key bloom exact fault internal"},
 	{".", "join filterbuild partition dataset codec storage key bloom exact fault internal"},
 	{"store", "store storage fault internal/address internal/glob internal/hive internal/process internal/quiet internal/show internal/stopped"},
+	{"cmd/bloomjoin/internal/words", "store storage key bloom exact fault internal"},
+	{"cmd/bloomjoin/internal/flags", "cmd/bloomjoin/internal/words store join partition dataset codec storage key bloom exact fault internal"},
+	{"cmd/bloomjoin/internal/session", "cmd/bloomjoin/internal/words cmd/bloomjoin/internal/flags store join partition dataset codec storage key bloom exact fault internal"},
 	{"cmd", "cmd . store join filterbuild partition dataset codec storage key bloom exact fault internal"},
 }
 
