@@ -33,12 +33,9 @@ func (w wanted) String() string {
 
 // parseColumns parses the columns of an answer, each NAME, log.NAME or ids.NAME,
 // with names quoted as in a key. The result is nil if columns is.
-func parseColumns(columns []string, t Type) ([]wanted, error) {
+func parseColumns(columns []string, t answerType) ([]wanted, error) {
 	if columns == nil {
 		return nil, nil
-	}
-	if t == "" {
-		t = Semi
 	}
 	out := []wanted{}
 	for _, c := range columns {
@@ -56,7 +53,7 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 		case len(p) > 1:
 			return nil, fmt.Errorf(`%s is a path, and only whole columns can be chosen (a column of that very name is written '"%s"'; log.NAME and ids.NAME name a side)`, p, strings.Join(p, "."))
 		}
-		if !t.columnsOfIDs() {
+		if !t.columnsOfIDs {
 			if w.side == idsSide {
 				return nil, fmt.Errorf("%s: the answer of type %s has no columns of the IDs (type inner or left has)", w, t)
 			}
@@ -70,6 +67,12 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 	return out, nil
 }
 
+// checkColumns returns an error if columns do not suit a type of join, whatever the inputs.
+func checkColumns(columns []string, t answerType) error {
+	_, err := parseColumns(columns, t)
+	return err
+}
+
 // chosen is a column of the answer, found in the inputs.
 type chosen struct {
 	ofIDs bool
@@ -79,7 +82,7 @@ type chosen struct {
 
 // chooser finds the columns of an answer.
 type chooser struct {
-	typ    Type
+	typ    answerType
 	log    *arrow.Schema
 	ids    *arrow.Schema
 	shared []sharedKey
@@ -105,7 +108,7 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 			out = append(out, c.ofLog(i, f.Name))
 		}
 		for i := range c.ids.Fields() {
-			if c.typ.columnsOfIDs() && !slices.ContainsFunc(c.shared, func(s sharedKey) bool { return s.idCol == i }) {
+			if c.typ.columnsOfIDs && !slices.ContainsFunc(c.shared, func(s sharedKey) bool { return s.idCol == i }) {
 				out = append(out, chosen{ofIDs: true, at: i, key: -1})
 			}
 		}
@@ -140,8 +143,8 @@ func (c *chooser) find(w wanted) (chosen, error) {
 	isKey := slices.ContainsFunc(c.shared, func(s sharedKey) bool { return c.same(s.name, w.name) })
 	ofIDs := false
 	switch {
-	case isKey, !c.typ.columnsOfIDs() && inLog:
-	case !c.typ.columnsOfIDs() && inIDs:
+	case isKey, !c.typ.columnsOfIDs && inLog:
+	case !c.typ.columnsOfIDs && inIDs:
 		return chosen{}, fmt.Errorf("%s is a column of the IDs, and the answer of type %s has none of them (type inner or left has)", w, c.typ)
 	case w.side == "" && inLog && inIDs:
 		return chosen{}, fmt.Errorf("both the log and the IDs have a column %s (name %s or %s)", w, wanted{logSide, w.name}, wanted{idsSide, w.name})
@@ -182,7 +185,7 @@ func (c *chooser) notFound(w wanted) error {
 			path := key.Path{f.Name}
 			if isKey := slices.ContainsFunc(c.shared, func(s sharedKey) bool { return c.same(s.name, f.Name) }); isKey && side == idsSide {
 				continue
-			} else if c.has(other, f.Name) && !isKey && c.typ.columnsOfIDs() {
+			} else if c.has(other, f.Name) && !isKey && c.typ.columnsOfIDs {
 				path = key.Path{side, f.Name}
 			}
 			e.Have = append(e.Have, path)
@@ -192,7 +195,7 @@ func (c *chooser) notFound(w wanted) error {
 		}
 	}
 	add(logSide, c.log, c.ids)
-	if c.typ.columnsOfIDs() {
+	if c.typ.columnsOfIDs {
 		add(idsSide, c.ids, c.log)
 	}
 	return e

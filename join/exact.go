@@ -71,7 +71,7 @@ func (a *attempt) buildExact(ctx context.Context) (*held, error) {
 		return nil, err
 	}
 	defer room.GiveAll()
-	opts := a.keys.filterOptions(a.keys.idsText)
+	opts := keyOptions(a.keys, a.keys.idsText)
 	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.WantExact, a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
 	opts.Progress = a.prepares(true)
 	if a.opts.Strategy == Auto {

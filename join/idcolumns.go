@@ -44,7 +44,7 @@ type sharedKey struct {
 // a log of the given schema.
 func (a *answer) newIDColumns(p *pairing, ids []*source.File, logFile *source.File) (*idColumns, error) {
 	c := &idColumns{all: take.PlainSchema(ids[0].Schema()), of: map[int]int{}, ignoreCase: p.ignoreCase}
-	if !a.typ.columnsOfIDs() {
+	if !a.typ.columnsOfIDs {
 		return c, nil
 	}
 	for i, col := range p.ids {
@@ -65,12 +65,12 @@ func (a *answer) newIDColumns(p *pairing, ids []*source.File, logFile *source.Fi
 		switch {
 		case col.ofIDs:
 			held = append(held, col.at)
-		case col.key >= 0 && a.typ.keepsIDs():
+		case col.key >= 0 && a.typ.keepsIDs:
 			held = append(held, col.key)
 		}
 	}
 	slices.Sort(held)
-	if c.rows = !a.counts && (a.typ.keepsIDs() || len(held) > 0); !c.rows {
+	if c.rows = !a.counts && (a.typ.keepsIDs || len(held) > 0); !c.rows {
 		return c, nil
 	}
 	return c, c.readRows(p, ids, held, a.wanted == nil)
@@ -181,4 +181,34 @@ func (c *idColumns) kept(f *source.File) ([]int, error) {
 		at[i] = read[h]
 	}
 	return at, nil
+}
+
+// asLeaves returns the columns as they are held for an answer of pages. Keys come with
+// the rows, so no column is read for them.
+func (c *idColumns) asLeaves(files []*source.File) (_ *idColumns, err error) {
+	out := *c
+	names := make([]string, len(c.held))
+	for i, at := range c.held {
+		names[i] = c.schema.Field(at).Name
+	}
+	out.leafOf = table.UpTo(nil, len(c.held))
+	if c.ambiguous(names, files) { // by name, but all columns are read, by position
+		names = nil
+		for i, at := range c.held {
+			out.leafOf[i] = uint32(at)
+		}
+	}
+	out.leaves, err = tables.NewColumns(files, names, c.ignoreCase)
+	return &out, err
+}
+
+// ambiguous reports whether a name stands for several columns of a file. All columns
+// are read then, since choosing such a column is an error.
+func (c *idColumns) ambiguous(names []string, files []*source.File) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return slices.ContainsFunc(files, func(f *source.File) bool {
+			_, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
+			return err != nil
+		})
+	})
 }

@@ -17,8 +17,8 @@ import (
 // answer describes the rows that a join returns: their columns, and where each
 // comes from. It is immutable.
 type answer struct {
-	typ    Type
-	opts   *Options
+	typ    answerType
+	opts   *answerOptions
 	wanted []wanted // columns, as the options name them; nil: all
 	counts bool     // rows are counted, not made
 	// mirrored are columns of the log that the answer leaves out unless they are
@@ -31,7 +31,7 @@ type answer struct {
 }
 
 // newAnswer lays out the answer for the log files.
-func newAnswer(o *Options, p *pairing, ids, logs []*source.File, counts bool, mirrored []string) (*answer, error) {
+func newAnswer(o *answerOptions, p *pairing, ids, logs []*source.File, counts bool, mirrored []string) (*answer, error) {
 	a := &answer{typ: o.Type, opts: o, counts: counts, mirrored: mirrored, layouts: map[*source.File]*layout{}}
 	var err error
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
@@ -58,7 +58,24 @@ func newAnswer(o *Options, p *pairing, ids, logs []*source.File, counts bool, mi
 
 // rowsOfLog reports whether the answer is unchanged rows of the log. Then the scan
 // itself makes it and copies pages where it can.
-func (a *answer) rowsOfLog() bool { return !a.typ.columnsOfIDs() }
+func (a *answer) rowsOfLog() bool { return !a.typ.columnsOfIDs }
+
+// counting returns the answer of which rows are counted, not made.
+func (a *answer) counting() *answer {
+	c, ids := *a, *a.ids
+	ids.rows, c.ids, c.counts = false, &ids, true
+	return &c
+}
+
+// ofPages returns the answer whose pairs are made of pages. The rows of the ID files, if
+// it needs them, are held as leaves.
+func (a *answer) ofPages(ids []*source.File) (_ *answer, err error) {
+	c := *a
+	if c.pages = true; c.ids.rows {
+		c.ids, err = c.ids.asLeaves(ids)
+	}
+	return &c, err
+}
 
 // layout says how rows of one log file become rows of the answer.
 type layout struct {
@@ -84,7 +101,7 @@ type column struct {
 // newLayout lays out the answer for a log file.
 func (a *answer) newLayout(p *pairing, f *source.File) (*layout, error) {
 	log, ids := f.Schema(), a.ids
-	l := &layout{plain: a.typ.keepsIDs()}
+	l := &layout{plain: a.typ.keepsIDs}
 	if a.rowsOfLog() && a.opts.Schema == dataset.Union { // the columns are those of several files
 		l.schema = log
 		return l, nil
@@ -107,7 +124,7 @@ func (a *answer) newLayout(p *pairing, f *source.File) (*layout, error) {
 			continue
 		}
 		f := log.Field(c.at)
-		if a.typ.keepsIDs() {
+		if a.typ.keepsIDs {
 			if err := a.keyOnce(c, f); err != nil {
 				return nil, err
 			}
@@ -158,7 +175,7 @@ func (a *answer) keyOnce(c chosen, f arrow.Field) error {
 func (a *answer) idField(c chosen, taken map[string]bool) arrow.Field {
 	f := a.ids.schema.Field(a.ids.held[a.ids.of[c.at]])
 	f = take.WithoutFieldKeys(f, take.FieldID)
-	f.Nullable = f.Nullable || a.typ == Left || a.typ == Full
+	f.Nullable = f.Nullable || a.typ.keepsLog
 	for taken[a.ids.folded(f.Name)] {
 		f.Name += a.opts.Suffix
 	}

@@ -36,6 +36,11 @@ func (t Type) keepsLog() bool { return t == Anti || t == Left || t == Full }
 // keepsIDs reports whether IDs without a log row are in the answer.
 func (t Type) keepsIDs() bool { return t == Right || t == Full }
 
+// rows returns which rows the answer has.
+func (t Type) rows() answerType {
+	return answerType{name: string(t), columnsOfIDs: t.columnsOfIDs(), keepsLog: t.keepsLog(), keepsIDs: t.keepsIDs()}
+}
+
 // Strategy selects how a join is carried out. The answer does not depend on it.
 type Strategy string
 
@@ -122,8 +127,7 @@ type Options struct {
 // CheckColumns returns an error if Columns do not suit the Type, whatever the
 // inputs.
 func (o *Options) CheckColumns() error {
-	_, err := parseColumns(o.Columns, o.Type)
-	return err
+	return checkColumns(o.Columns, cmp.Or(o.Type, Semi).rows())
 }
 
 // defaultSuffix is that of Options.Suffix.
@@ -175,4 +179,12 @@ func (o Options) filled() (Options, error) {
 		return o, fault.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
 	}
 	return o, checkRequire(o.Require, o.Type)
+}
+
+// ofAnswer returns the options on which the answer depends.
+func (o *Options) ofAnswer() *answerOptions {
+	return &answerOptions{
+		Type: o.Type.rows(), On: o.On, Normalize: o.Normalize, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits, KeepTypes: o.KeepTypes, Filter: o.Filter,
+		Columns: o.Columns, Suffix: o.Suffix, Schema: o.Schema, Pinned: o.Pinned, Threads: o.Threads, Mem: o.Mem, Progress: o.Progress,
+	}
 }

@@ -26,48 +26,15 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 	if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
 		return nil, "the files of the log differ" // in Arrow's types too, or else records can be written
 	}
-	c, a := *t, *t.answer
-	a.pages, c.answer = true, &a
-	if a.ids.rows {
-		var err error
-		if a.ids, err = a.ids.asLeaves(t.ids); err != nil {
-			return nil, err.Error()
-		}
+	c := *t
+	var err error
+	if c.answer, err = t.answer.ofPages(t.ids); err != nil {
+		return nil, err.Error()
 	}
 	if why := out.PairsFit(c.pairs(round{}), t.logs); why != "" {
 		return nil, why
 	}
 	return &c, ""
-}
-
-// asLeaves returns the columns as they are held for an answer of pages. Keys come with
-// the rows, so no column is read for them.
-func (c *idColumns) asLeaves(files []*source.File) (_ *idColumns, err error) {
-	out := *c
-	names := make([]string, len(c.held))
-	for i, at := range c.held {
-		names[i] = c.schema.Field(at).Name
-	}
-	out.leafOf = table.UpTo(nil, len(c.held))
-	if c.ambiguous(names, files) { // by name, but all columns are read, by position
-		names = nil
-		for i, at := range c.held {
-			out.leafOf[i] = uint32(at)
-		}
-	}
-	out.leaves, err = tables.NewColumns(files, names, c.ignoreCase)
-	return &out, err
-}
-
-// ambiguous reports whether a name stands for several columns of a file. All columns
-// are read then, since choosing such a column is an error.
-func (c *idColumns) ambiguous(names []string, files []*source.File) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return slices.ContainsFunc(files, func(f *source.File) bool {
-			_, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
-			return err != nil
-		})
-	})
 }
 
 // keepsLogIn reports whether a round keeps log rows without a partner: the last one of a row
@@ -237,3 +204,43 @@ func (r *rest) flush() error {
 	r.table = r.columns.NewTable(r.share.Take)
 	return err
 }
+
+// leafForm is the form of ID rows as leaves, for an answer whose pages are copied.
+type leafForm struct{ columns *tables.Columns }
+
+// NewRows implements [table.Form].
+func (f leafForm) NewRows(of *budget.Share) table.Rows {
+	return &leafRows{f.columns.NewTable(of.Take)}
+}
+
+// Parse implements [table.Form].
+func (f leafForm) Parse(src []byte, at int) (table.Batch, error) {
+	b, err := f.columns.Parse(src[at:])
+	return leafBatch{b}, err
+}
+
+// leafBatch is a batch of leafForm.
+type leafBatch struct{ *tables.Batch }
+
+// Keys implements [table.Batch].
+func (b leafBatch) Keys() (*key.Batch, error) { return b.Batch.Keys, nil }
+
+// Append implements [table.Batch].
+func (b leafBatch) Append(dst []byte, rows []uint32) ([]byte, error) { return b.AppendTo(dst, rows) }
+
+// Release implements [table.Batch].
+func (b leafBatch) Release() {}
+
+// leafRows holds rows of leafForm.
+type leafRows struct{ table *tables.Table }
+
+// Add implements [table.Rows].
+func (r *leafRows) Add(b table.Batch, rows []uint32) error {
+	return r.table.Append(b.(leafBatch).Batch, rows)
+}
+
+// Seal implements [table.Rows].
+func (r *leafRows) Seal() error { return nil }
+
+// Release implements [table.Rows].
+func (r *leafRows) Release() { r.table = nil }

@@ -10,7 +10,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/filterbuild"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/key"
 )
@@ -31,7 +30,7 @@ type pairing struct {
 
 // newPairing finds the keys in the files of both sides. Unless the options say
 // otherwise, it gives the key columns of text ID files the type of the log's.
-func newPairing(o *Options, ids, logs []*source.File) (*pairing, error) {
+func newPairing(o *answerOptions, ids, logs []*source.File) (*pairing, error) {
 	p := &pairing{normalize: o.Normalize, ignoreCase: o.IgnoreCase, nullMisfits: o.NullMisfits}
 	var err error
 	if p.log, p.ids, err = key.ParsePairs(o.On); err != nil {
@@ -61,16 +60,6 @@ func (p *pairing) match(f *codec.Filter, columns string) dataset.Match {
 	return dataset.Match{Filter: f, Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
 }
 
-// filterOptions returns the options of a filter over key columns, p.logText or
-// p.idsText.
-func (p *pairing) filterOptions(columns string) filterbuild.Options {
-	o := filterbuild.Options{Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
-	for _, c := range p.classes {
-		o.Classes = append(o.Classes, string(c))
-	}
-	return o
-}
-
 // integers reports whether the key is one column of integers.
 func (p *pairing) integers() bool { return len(p.classes) == 1 && p.classes[0] == key.Integer }
 
@@ -85,7 +74,7 @@ func (p *pairing) keyColumns(f *source.File) ([]int, error) {
 
 // meet returns the classes in which the keys are compared: those of the given
 // filter, or else those that [key.Meet] finds for the files of both sides.
-func (p *pairing) meet(o *Options, ids, logs []*source.File) ([]key.Class, error) {
+func (p *pairing) meet(o *answerOptions, ids, logs []*source.File) ([]key.Class, error) {
 	ofIDs, err := p.classesOf(ids, p.ids)
 	if err != nil {
 		return nil, err
@@ -122,7 +111,7 @@ type classed struct {
 
 // mismatch returns an error that names the first two files in which key column c
 // cannot be compared.
-func (p *pairing) mismatch(t Type, c int, ids, logs classed) error {
+func (p *pairing) mismatch(t answerType, c int, ids, logs classed) error {
 	for _, of := range ids.classes {
 		for k, log := range logs.classes {
 			at := fault.At{File: logs.files[k].Name(), Column: p.logText}
@@ -138,9 +127,9 @@ func (p *pairing) mismatch(t Type, c int, ids, logs classed) error {
 
 // matchColumn compares the classes of key column c. If one column of the answer
 // holds the keys of both sides, a cast alone does not help.
-func (p *pairing) matchColumn(at fault.At, t Type, c int, ids, log key.Class) error {
+func (p *pairing) matchColumn(at fault.At, t answerType, c int, ids, log key.Class) error {
 	left, right := p.log[c], p.ids[c]
-	once := t.keepsIDs() && slices.Equal(left.Path, right.Path)
+	once := t.keepsIDs && slices.Equal(left.Path, right.Path)
 	if once {
 		right.Path = key.Path{"NAME"}
 	}

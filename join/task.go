@@ -47,14 +47,15 @@ func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error)
 	if t.opts, err = opts.filled(); err != nil {
 		return nil, err
 	}
-	if t.keys, err = newPairing(&t.opts, ids, logs); err != nil {
+	of := t.opts.ofAnswer()
+	if t.keys, err = newPairing(of, ids, logs); err != nil {
 		return nil, err
 	}
 	if t.idPlan, err = t.newIDPlan(0); err != nil {
 		return nil, err
 	}
 	copy(ids, door.In(t.idPlan.Files()))
-	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
+	if t.answer, err = newAnswer(of, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}
 	t.pieces = door.PiecesIn(t.opts.Pieces)
@@ -70,9 +71,8 @@ func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error)
 // counting returns the task of counting the rows of the answer, for which only
 // keys are read.
 func (t *task) counting() *task {
-	c, a := *t, *t.answer
-	ids := *a.ids
-	ids.rows, a.ids, a.counts, c.answer = false, &ids, true, &a
+	c := *t
+	c.answer = t.answer.counting()
 	return &c
 }
 
@@ -87,10 +87,19 @@ func (t *task) newIDPlan(capacity uint64) (*filterbuild.Plan, error) {
 // filterOptions returns the options of a filter over key columns that is built
 // within its part of the memory.
 func (t *task) filterOptions(columns string) filterbuild.Options {
-	opts := t.keys.filterOptions(columns)
+	opts := keyOptions(t.keys, columns)
 	opts.Normalize = t.opts.Normalize
 	opts.Threads, opts.Memory, opts.TempDir, opts.Mem = t.opts.Threads, t.filterBudget(), t.opts.TempDir, t.opts.Mem
 	return opts
+}
+
+// keyOptions returns the options of a filter over key columns, p.logText or p.idsText.
+func keyOptions(p *pairing, columns string) filterbuild.Options {
+	o := filterbuild.Options{Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+	for _, c := range p.classes {
+		o.Classes = append(o.Classes, string(c))
+	}
+	return o
 }
 
 // threads returns the number of workers.
@@ -176,6 +185,6 @@ func (t *task) mirrored() (_ *task, err error) {
 		}
 	}
 	c := *t
-	c.answer, err = newAnswer(&c.opts, c.keys, c.ids, c.logs, false, names)
+	c.answer, err = newAnswer(c.opts.ofAnswer(), c.keys, c.ids, c.logs, false, names)
 	return &c, err
 }

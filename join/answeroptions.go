@@ -1,0 +1,38 @@
+package join
+
+import (
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
+)
+
+// answerType says which rows the answer of a join has.
+type answerType struct {
+	name         string // as the options of the join name it
+	columnsOfIDs bool   // the answer has the ID set's columns
+	keepsLog     bool   // log rows without an ID are in the answer
+	keepsIDs     bool   // IDs without a log row are in the answer
+}
+
+// String returns the name.
+func (t answerType) String() string { return t.name }
+
+// answerOptions are the options of a join on which the answer depends, with those of the
+// scans that make it. They have defaults in place of zeros.
+type answerOptions struct {
+	Type answerType
+
+	On, Normalize                      string
+	IgnoreCase, NullMisfits, KeepTypes bool
+	Filter                             *codec.Filter
+
+	Columns []string
+	Suffix  string
+	Schema  dataset.SchemaMode
+	Pinned  *dataset.PinnedSchema
+
+	Threads  int
+	Mem      memory.Allocator
+	Progress func(rows int64)
+}
