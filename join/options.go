@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/join/internal/answer"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -37,8 +38,8 @@ func (t Type) keepsLog() bool { return t == Anti || t == Left || t == Full }
 func (t Type) keepsIDs() bool { return t == Right || t == Full }
 
 // rows returns which rows the answer has.
-func (t Type) rows() answerType {
-	return answerType{name: string(t), columnsOfIDs: t.columnsOfIDs(), keepsLog: t.keepsLog(), keepsIDs: t.keepsIDs()}
+func (t Type) rows() answer.Type {
+	return answer.Type{Name: string(t), ColumnsOfIDs: t.columnsOfIDs(), KeepsLog: t.keepsLog(), KeepsIDs: t.keepsIDs()}
 }
 
 // Strategy selects how a join is carried out. The answer does not depend on it.
@@ -127,7 +128,7 @@ type Options struct {
 // CheckColumns returns an error if Columns do not suit the Type, whatever the
 // inputs.
 func (o *Options) CheckColumns() error {
-	return checkColumns(o.Columns, cmp.Or(o.Type, Semi).rows())
+	return answer.CheckColumns(o.Columns, cmp.Or(o.Type, Semi).rows())
 }
 
 // defaultSuffix is that of Options.Suffix.
@@ -182,8 +183,8 @@ func (o Options) filled() (Options, error) {
 }
 
 // ofAnswer returns the options on which the answer depends.
-func (o *Options) ofAnswer() *answerOptions {
-	return &answerOptions{
+func (o *Options) ofAnswer() *answer.Options {
+	return &answer.Options{
 		Type: o.Type.rows(), On: o.On, Normalize: o.Normalize, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits, KeepTypes: o.KeepTypes, Filter: o.Filter,
 		Columns: o.Columns, Suffix: o.Suffix, Schema: o.Schema, Pinned: o.Pinned, Threads: o.Threads, Mem: o.Mem, Progress: o.Progress,
 	}

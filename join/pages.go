@@ -23,12 +23,12 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 	if why := out.PairsFit(nil, t.logs); why != "" {
 		return nil, why
 	}
-	if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
+	if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0], false), t.logs); err != nil {
 		return nil, "the files of the log differ" // in Arrow's types too, or else records can be written
 	}
 	c := *t
 	var err error
-	if c.answer, err = t.answer.ofPages(t.ids); err != nil {
+	if c.answer, err = t.answer.OfPages(t.ids); err != nil {
 		return nil, err.Error()
 	}
 	if why := out.PairsFit(c.pairs(round{}), t.logs); why != "" {
@@ -46,10 +46,10 @@ func (t *task) keepsLogIn(r round) bool {
 // pairs returns what a scan of a round makes of a log row and its IDs; nil if it makes no
 // pairs of pages. Of an empty round only columns count.
 func (t *task) pairs(r round) *pagecopy.Pairs {
-	if !t.answer.pages {
+	if !t.answer.Pages {
 		return nil
 	}
-	typ, ids := t.opts.Type, t.answer.ids
+	typ, ids := t.opts.Type, t.answer.IDs
 	p := &pagecopy.Pairs{
 		Columns: t.pairColumns, KeepTable: typ.keepsIDs(),
 		KeepLog: t.keepsLogIn(r),
@@ -57,18 +57,18 @@ func (t *task) pairs(r round) *pagecopy.Pairs {
 	if r.portion != nil && typ.keepsLog() {
 		p.Joined = *r.portion.joined
 	}
-	if ids.rows {
-		p.Of = ids.leaves
+	if ids.Rows {
+		p.Of = ids.Leaves
 	}
 	side := r.side
 	if side == nil {
-		if ids.rows {
-			p.Table = ids.leaves.NewTable(nil)
+		if ids.Rows {
+			p.Table = ids.Leaves.NewTable(nil)
 		}
 		return p
 	}
 	p.Unique, p.Times = side.Unique(), timesOf(side)
-	if !ids.rows {
+	if !ids.Rows {
 		return p
 	}
 	p.Table = side.Rows().(*leafRows).table
@@ -99,15 +99,15 @@ func timesOf(side *table.Side) func(entry uint32) int64 {
 
 // pairColumns implements [partition.Pairs].Columns.
 func (t *task) pairColumns(f *source.File) []pagecopy.PairColumn {
-	l := t.answer.layouts[f]
-	out := make([]pagecopy.PairColumn, len(l.columns))
-	for i, c := range l.columns {
-		to := pagecopy.PairColumn{Log: c.log, Table: -1, Name: l.schema.Field(i).Name}
-		if c.log >= 0 && l.read != nil {
-			to.Log = l.read[c.log]
+	l := t.answer.Layouts[f]
+	out := make([]pagecopy.PairColumn, len(l.Columns))
+	for i, c := range l.Columns {
+		to := pagecopy.PairColumn{Log: c.Log, Table: -1, Name: l.Schema.Field(i).Name}
+		if c.Log >= 0 && l.Read != nil {
+			to.Log = l.Read[c.Log]
 		}
-		if c.held >= 0 {
-			to.Table = int(t.answer.ids.leafOf[c.held])
+		if c.Held >= 0 {
+			to.Table = int(t.answer.IDs.LeafOf[c.Held])
 		}
 		out[i] = to
 	}
@@ -169,7 +169,7 @@ type rest struct {
 
 func (p *pass) newRest(write func(*tables.Table) error) *rest {
 	of := p.held.account
-	r := &rest{columns: p.answer.ids.leaves, share: of.Share("IDs without a log row"), most: 4 << 20, write: write}
+	r := &rest{columns: p.answer.IDs.Leaves, share: of.Share("IDs without a log row"), most: 4 << 20, write: write}
 	if of.Limit() > 0 {
 		r.most = min(r.most, (of.Limit()-of.InUse())/4)
 	}

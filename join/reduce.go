@@ -108,12 +108,12 @@ func (a *attempt) logFilter(ctx context.Context, ofIDs *codec.Filter) (*codec.Fi
 
 // logFilterOptions returns how the filter of the log is built.
 func (t *task) logFilterOptions() (filterbuild.Options, error) {
-	opts := t.filterOptions(t.keys.logText)
+	opts := t.filterOptions(t.keys.LogText)
 	opts.FPR, opts.Seed = plan.LogFPR, logSeed
 	// IDs outside the range of the log's keys must be read all the same if each is
 	// checked: against the given filter, by the rule, or by a cast.
-	cast := slices.ContainsFunc(t.keys.ids, func(c key.Column) bool { return c.Cast != nil })
-	opts.NoKeyRange = t.opts.Filter != nil || t.keys.rule != 0 || cast
+	cast := slices.ContainsFunc(t.keys.IDs, func(c key.Column) bool { return c.Cast != nil })
+	opts.NoKeyRange = t.opts.Filter != nil || t.keys.Rule != 0 || cast
 	for _, f := range t.logs {
 		n := rowfilter.MostRows(source.Piece{File: f, Hi: f.NumGroups()})
 		if n < 0 {

@@ -93,7 +93,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Shown returns the command as a user would type it.
+// shown returns the command as a user would type it.
 func (c errorCase) shown() string {
 	return strings.TrimSpace(strings.Join(c.env, " ") + " " + c.cmd)
 }

@@ -126,6 +126,7 @@ var order = []struct{ pkg, imports string }{
 	{"internal/door", "partition internal"},
 	{"filterbuild", "filterbuild partition dataset codec storage key bloom exact fault internal"},
 	{"join/internal", "join/internal dataset codec storage key bloom exact fault internal"},
+	{"join/internal/answer", "join/internal/table dataset codec storage key bloom exact fault internal"},
 	{"join", "join join/internal filterbuild partition dataset codec storage key bloom exact fault internal"},
 	{".", "join filterbuild partition dataset codec storage key bloom exact fault internal"},
 	{"store", "store storage fault internal/address internal/glob internal/hive internal/process internal/quiet internal/show internal/stopped"},

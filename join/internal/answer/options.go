@@ -1,4 +1,4 @@
-package join
+package answer
 
 import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -7,21 +7,21 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 )
 
-// answerType says which rows the answer of a join has.
-type answerType struct {
-	name         string // as the options of the join name it
-	columnsOfIDs bool   // the answer has the ID set's columns
-	keepsLog     bool   // log rows without an ID are in the answer
-	keepsIDs     bool   // IDs without a log row are in the answer
+// Type says which rows the answer of a join has.
+type Type struct {
+	Name         string // as the options of the join name it
+	ColumnsOfIDs bool   // the answer has the ID set's columns
+	KeepsLog     bool   // log rows without an ID are in the answer
+	KeepsIDs     bool   // IDs without a log row are in the answer
 }
 
 // String returns the name.
-func (t answerType) String() string { return t.name }
+func (t Type) String() string { return t.Name }
 
-// answerOptions are the options of a join on which the answer depends, with those of the
+// Options are the options of a join on which the answer depends, with those of the
 // scans that make it. They have defaults in place of zeros.
-type answerOptions struct {
-	Type answerType
+type Options struct {
+	Type Type
 
 	On, Normalize                      string
 	IgnoreCase, NullMisfits, KeepTypes bool

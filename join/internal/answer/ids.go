@@ -1,4 +1,4 @@
-package join
+package answer
 
 import (
 	"fmt"
@@ -15,45 +15,45 @@ import (
 	"github.com/bloomjoin/bloomjoin/key"
 )
 
-// idColumns are the columns of the ID files that a join reads, and those that it
+// IDColumns are the columns of the ID files that a join reads, and those that it
 // holds with the IDs. Dictionaries, which differ between files, are replaced by
 // their values.
-type idColumns struct {
-	rows   bool          // the answer needs the IDs' rows, not only their keys
-	names  []string      // of the columns to read if rows are needed; nil: all
-	schema *arrow.Schema // of these
-	held   []int         // of these, the ones that the answer has
-	shared []sharedKey   // key columns with one name on both sides
+type IDColumns struct {
+	Rows   bool          // the answer needs the IDs' rows, not only their keys
+	Names  []string      // of the columns to read if rows are needed; nil: all
+	Schema *arrow.Schema // of these
+	Held   []int         // of these, the ones that the answer has
+	Shared []SharedKey   // key columns with one name on both sides
 	all    *arrow.Schema // of the first file
-	of     map[int]int   // position in all → position in held
+	of     map[int]int   // position in all → position in Held
 
-	leaves *tables.Columns // of an answer of pages: the columns to hold, in leaves
-	leafOf []uint32        // position in held → position in leaves
+	Leaves *tables.Columns // of an answer of pages: the columns to hold, in leaves
+	LeafOf []uint32        // position in Held → position in leaves
 
 	ignoreCase bool // of names
 }
 
-// sharedKey is a key column with one name on both sides.
-type sharedKey struct {
-	name  string
+// SharedKey is a key column with one name on both sides.
+type SharedKey struct {
+	Name  string
 	idCol int  // in the ID files
 	cast  bool // on one side or both
 }
 
 // newIDColumns determines which columns of the ID files are needed, in a join with
 // a log of the given schema.
-func (a *answer) newIDColumns(p *pairing, ids []*source.File, logFile *source.File) (*idColumns, error) {
-	c := &idColumns{all: take.PlainSchema(ids[0].Schema()), of: map[int]int{}, ignoreCase: p.ignoreCase}
-	if !a.typ.columnsOfIDs {
+func (a *Answer) newIDColumns(p *Pairing, ids []*source.File, logFile *source.File) (*IDColumns, error) {
+	c := &IDColumns{all: take.PlainSchema(ids[0].Schema()), of: map[int]int{}, ignoreCase: p.IgnoreCase}
+	if !a.typ.ColumnsOfIDs {
 		return c, nil
 	}
-	for i, col := range p.ids {
-		if len(col.Path) == 1 && slices.Equal(col.Path, p.log[i].Path) {
-			f, err := col.Resolve(c.all, p.ignoreCase)
+	for i, col := range p.IDs {
+		if len(col.Path) == 1 && slices.Equal(col.Path, p.Log[i].Path) {
+			f, err := col.Resolve(c.all, p.IgnoreCase)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", ids[0].Name(), err)
 			}
-			c.shared = append(c.shared, sharedKey{col.Name(), f.Index[0], col.Cast != nil || p.log[i].Cast != nil})
+			c.Shared = append(c.Shared, SharedKey{col.Name(), f.Index[0], col.Cast != nil || p.Log[i].Cast != nil})
 		}
 	}
 	columns, err := a.chooser(c, logFile.Schema()).choose(a.wanted)
@@ -65,12 +65,12 @@ func (a *answer) newIDColumns(p *pairing, ids []*source.File, logFile *source.Fi
 		switch {
 		case col.ofIDs:
 			held = append(held, col.at)
-		case col.key >= 0 && a.typ.keepsIDs:
+		case col.key >= 0 && a.typ.KeepsIDs:
 			held = append(held, col.key)
 		}
 	}
 	slices.Sort(held)
-	if c.rows = !a.counts && (a.typ.keepsIDs || len(held) > 0); !c.rows {
+	if c.Rows = !a.Counts && (a.typ.KeepsIDs || len(held) > 0); !c.Rows {
 		return c, nil
 	}
 	return c, c.readRows(p, ids, held, a.wanted == nil)
@@ -78,9 +78,9 @@ func (a *answer) newIDColumns(p *pairing, ids []*source.File, logFile *source.Fi
 
 // readRows determines the columns to read if rows are needed: those to hold, at
 // positions in c.all, and the key.
-func (c *idColumns) readRows(p *pairing, ids []*source.File, held []int, all bool) error {
+func (c *IDColumns) readRows(p *Pairing, ids []*source.File, held []int, all bool) error {
 	read := slices.Clone(held)
-	for _, col := range p.ids {
+	for _, col := range p.IDs {
 		f, err := col.Resolve(c.all, c.ignoreCase)
 		if err != nil {
 			return fmt.Errorf("%s: %w", ids[0].Name(), err)
@@ -95,16 +95,16 @@ func (c *idColumns) readRows(p *pairing, ids []*source.File, held []int, all boo
 			read = append(read, i)
 		}
 	} else {
-		c.names = []string{}
+		c.Names = []string{}
 		for _, i := range read {
-			c.names = append(c.names, c.all.Field(i).Name)
+			c.Names = append(c.Names, c.all.Field(i).Name)
 		}
 	}
-	c.held = []int{}
+	c.Held = []int{}
 	for i, at := range read {
 		if slices.Contains(held, at) {
-			c.of[at] = len(c.held)
-			c.held = append(c.held, i)
+			c.of[at] = len(c.Held)
+			c.Held = append(c.Held, i)
 		}
 	}
 	return c.unify(ids)
@@ -112,11 +112,11 @@ func (c *idColumns) readRows(p *pairing, ids []*source.File, held []int, all boo
 
 // unify sets the schema of what is read of the ID files, which must be the same
 // for all of them.
-func (c *idColumns) unify(ids []*source.File) error {
+func (c *IDColumns) unify(ids []*source.File) error {
 	var fields []arrow.Field
 	for i, f := range ids {
 		got := take.PlainSchema(f.Schema()).Fields()
-		at, err := c.read(f)
+		at, err := c.Read(f)
 		if err != nil {
 			return err
 		}
@@ -137,30 +137,30 @@ func (c *idColumns) unify(ids []*source.File) error {
 		}
 	}
 	md := c.all.Metadata()
-	c.schema = arrow.NewSchema(fields, &md)
+	c.Schema = arrow.NewSchema(fields, &md)
 	return nil
 }
 
 // sameColumn compares names and types, not metadata.
-func (c *idColumns) sameColumn(x, y arrow.Field) bool {
+func (c *IDColumns) sameColumn(x, y arrow.Field) bool {
 	return c.folded(x.Name) == c.folded(y.Name) && arrow.TypeEqual(x.Type, y.Type)
 }
 
 // folded returns a name in the form in which names are compared.
-func (c *idColumns) folded(name string) string {
+func (c *IDColumns) folded(name string) string {
 	if c.ignoreCase {
 		return strings.ToLower(name)
 	}
 	return name
 }
 
-// read returns the positions of the columns to read of an ID file; nil: all.
-func (c *idColumns) read(f *source.File) ([]int, error) {
-	if c.names == nil {
+// Read returns the positions of the columns to read of an ID file; nil: all.
+func (c *IDColumns) Read(f *source.File) ([]int, error) {
+	if c.Names == nil {
 		return nil, nil
 	}
 	at := []int{}
-	for _, name := range c.names {
+	for _, name := range c.Names {
 		field, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
@@ -170,14 +170,14 @@ func (c *idColumns) read(f *source.File) ([]int, error) {
 	return at, nil
 }
 
-// kept returns the positions of the columns to hold of an ID file.
-func (c *idColumns) kept(f *source.File) ([]int, error) {
-	read, err := c.read(f)
+// Kept returns the positions of the columns to hold of an ID file.
+func (c *IDColumns) Kept(f *source.File) ([]int, error) {
+	read, err := c.Read(f)
 	if read == nil {
-		return c.held, err
+		return c.Held, err
 	}
-	at := make([]int, len(c.held))
-	for i, h := range c.held {
+	at := make([]int, len(c.Held))
+	for i, h := range c.Held {
 		at[i] = read[h]
 	}
 	return at, nil
@@ -185,26 +185,26 @@ func (c *idColumns) kept(f *source.File) ([]int, error) {
 
 // asLeaves returns the columns as they are held for an answer of pages. Keys come with
 // the rows, so no column is read for them.
-func (c *idColumns) asLeaves(files []*source.File) (_ *idColumns, err error) {
+func (c *IDColumns) asLeaves(files []*source.File) (_ *IDColumns, err error) {
 	out := *c
-	names := make([]string, len(c.held))
-	for i, at := range c.held {
-		names[i] = c.schema.Field(at).Name
+	names := make([]string, len(c.Held))
+	for i, at := range c.Held {
+		names[i] = c.Schema.Field(at).Name
 	}
-	out.leafOf = table.UpTo(nil, len(c.held))
+	out.LeafOf = table.UpTo(nil, len(c.Held))
 	if c.ambiguous(names, files) { // by name, but all columns are read, by position
 		names = nil
-		for i, at := range c.held {
-			out.leafOf[i] = uint32(at)
+		for i, at := range c.Held {
+			out.LeafOf[i] = uint32(at)
 		}
 	}
-	out.leaves, err = tables.NewColumns(files, names, c.ignoreCase)
+	out.Leaves, err = tables.NewColumns(files, names, c.ignoreCase)
 	return &out, err
 }
 
 // ambiguous reports whether a name stands for several columns of a file. All columns
 // are read then, since choosing such a column is an error.
-func (c *idColumns) ambiguous(names []string, files []*source.File) bool {
+func (c *IDColumns) ambiguous(names []string, files []*source.File) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return slices.ContainsFunc(files, func(f *source.File) bool {
 			_, err := key.Path{name}.Resolve(f.Schema(), c.ignoreCase)
