@@ -26,7 +26,7 @@ var errNotExact = errors.New("these IDs cannot be held exactly")
 
 // exactly builds an exact filter of the IDs, whose members are the answer.
 func (a *attempt) exactly(ctx context.Context) (*held, error) {
-	if !a.answer.rowsOfLog() || !a.keys.integers() {
+	if !a.answer.RowsOfLog() || !a.keys.Integers() {
 		return nil, faults.Unsupported(fault.At{}, "strategy exact for a join of type %s on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
 			WithHint("it needs a semi or anti join on one column of integers; leave {Strategy} out")
 	}
@@ -72,8 +72,8 @@ func (a *attempt) buildExact(ctx context.Context) (*held, error) {
 		return nil, err
 	}
 	defer room.GiveAll()
-	opts := a.keys.filterOptions(a.keys.idsText)
-	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.Want(filters.WantExact), a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
+	opts := keyOptions(a.keys, a.keys.IDsText)
+	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.WantExact, a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
 	opts.Progress = a.prepares(true)
 	if a.opts.Strategy == Auto {
 		opts.Kind = codec.Want(filters.WantAuto)

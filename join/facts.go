@@ -28,7 +28,7 @@ func (t *task) idRows() (rows int64, exact bool) {
 // facts returns a plan and sizes from the footers.
 func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 	p := &plan.Plan{Advice: []string{}}
-	s := plan.Sizes{KeyBytes: 8, Integer: t.keys.integers()}
+	s := plan.Sizes{KeyBytes: 8, Integer: t.keys.Integers()}
 	p.Log.Files, p.IDs.Files = len(t.pieces), len(t.ids)
 	var rows int64 // -1: not known
 	for _, piece := range t.pieces {
@@ -102,13 +102,13 @@ func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 		p.IDs.Rows.Low, p.IDs.Rows.High = float64(n)/2, float64(n)*2
 	}
 	for _, f := range t.ids {
-		key, err := t.keys.keyColumns(f)
+		key, err := t.keys.KeyColumns(f)
 		if err != nil {
 			return err
 		}
 		kept := key
-		if t.answer.ids.rows {
-			if kept, err = t.answer.ids.kept(f); err != nil {
+		if t.answer.IDs.Rows {
+			if kept, err = t.answer.IDs.Kept(f); err != nil {
 				return err
 			}
 		}
@@ -117,7 +117,7 @@ func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 	}
 	s.IDRows = math.Max(0, p.IDs.Rows.High)
 	s.IDKeys = s.IDRows
-	if t.answer.ids.rows {
+	if t.answer.IDs.Rows {
 		s.IDBytes = math.Max(0, float64(p.IDs.Bytes))
 	}
 	s.Exact, s.Spread = t.comesOutExact(s.IDKeys, nil)
@@ -127,14 +127,14 @@ func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 // logColumns returns the positions of the key columns of a log file, and of those
 // in the answer; nil: all.
 func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
-	for _, c := range t.keys.log {
+	for _, c := range t.keys.Log {
 		field, err := c.Resolve(f.Schema(), t.opts.IgnoreCase)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		column = append(column, field.Index[0])
 	}
-	if names := t.answer.logNames(t.logs[0], false); names != nil {
+	if names := t.answer.LogNames(t.logs[0], false); names != nil {
 		kept = []int{}
 		for _, name := range names {
 			if field, err := (keys.Path{name}).Resolve(f.Schema(), t.opts.IgnoreCase); err == nil { // else it is in another file of a union
@@ -160,7 +160,7 @@ func (t *task) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread
 		hi, negative, _ := set.Greatest()
 		return true, integer(hi, negative) - integer(lo, below) + 1
 	}
-	if !t.keys.integers() || n < 1 {
+	if !t.keys.Integers() || n < 1 {
 		return false, 0
 	}
 	lo, hi, ok := t.rangeOfIDs(bounds)
@@ -174,10 +174,10 @@ func (t *task) comesOutExact(n float64, bounds *keys.Bounds) (exact bool, spread
 // or, if they are nil, to statistics.
 func (t *task) rangeOfIDs(bounds *keys.Bounds) (lo, hi float64, ok bool) {
 	if bounds == nil {
-		if len(t.keys.ids) != 1 {
+		if len(t.keys.IDs) != 1 {
 			return 0, 0, false
 		}
-		return keyscan.IntegerRange(t.ids, t.keys.ids[0], t.opts.IgnoreCase)
+		return keyscan.IntegerRange(t.ids, t.keys.IDs[0], t.opts.IgnoreCase)
 	}
 	least, most, ok := bounds.Column(0)
 	a, fine := keys.Number(keys.Integer, least)

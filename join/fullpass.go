@@ -24,7 +24,7 @@ func (p *pass) allRows(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 				yield(arraycopy.Rows{}, err)
 				return
 			}
-			columns := func(f *source.File) ([]int, error) { return p.answer.layouts[f].read, nil }
+			columns := func(f *source.File) ([]int, error) { return p.answer.Layouts[f].Read, nil }
 			newWork := func() (keyscan.Work, error) { return p.newEveryRow(r).work, nil }
 			for rows, err := range arraycopy.Map(ctx, r.pieces, p.opts.Threads, columns, newWork) {
 				if err == nil {

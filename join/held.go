@@ -76,7 +76,7 @@ type attempt struct {
 
 // newSide returns an empty table for the IDs, with rows if the answer needs them.
 func (a *attempt) newSide() *table.Side {
-	return table.New(table.Kind{Integers: a.keys.integers(), Form: a.form, Threads: a.opts.Threads}, a.account)
+	return table.New(table.Kind{Integers: a.keys.Integers(), Form: a.form, Threads: a.opts.Threads}, a.account)
 }
 
 // build builds a planned filter from the keys that fill adds. While it is built,

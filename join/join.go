@@ -41,7 +41,7 @@ func (j *Join) begin(ctx context.Context, count bool) (held context.Context, rel
 	if err != nil {
 		return nil, nil, err
 	}
-	if t.answer.counts && !count {
+	if t.answer.Counts && !count {
 		return nil, nil, errNoColumns
 	}
 	if j.used.Swap(true) {
@@ -226,12 +226,12 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 		t = t.required(&out)
 		j.note(func() { j.task = t })
 	}
-	if t.answer.rowsOfLog() || t.opts.Schema == dataset.Strict {
-		if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
+	if t.answer.RowsOfLog() || t.opts.Schema == dataset.Strict {
+		if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0], false), t.logs); err != nil {
 			return dataset.Written{}, err
 		}
 	}
-	if !t.answer.rowsOfLog() {
+	if !t.answer.RowsOfLog() {
 		paged, why := t.byPages(ctx, out)
 		j.note(func() { j.why = why })
 		if t = paged; why != "" {
@@ -253,7 +253,7 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 	}
 	j.note(func() { j.scanner = scanner })
 	out.Counts = func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64) {
-		if t.answer.pages {
+		if t.answer.Pages {
 			r.tally.describe(inputs, pieces, t.opts.Type, false)
 		}
 		return j.report.IDsMatched, j.report.IDsTotal

@@ -47,7 +47,7 @@ func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *filters.Filter, to kee
 	h := &held{filter: ofIDs}
 	read := a.keepKeys
 	switch {
-	case !a.answer.ids.rows:
+	case !a.answer.IDs.Rows:
 	case a.opts.Type.keepsIDs():
 		read = a.keepNumbered
 	default:
@@ -56,7 +56,7 @@ func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *filters.Filter, to kee
 	if ofIDs != nil {
 		return h, read(ctx, h, ofLog, to, nil)
 	}
-	opts := a.filterOptions(a.keys.idsText)
+	opts := a.filterOptions(a.keys.IDsText)
 	opts.FPR, opts.Uncounted, opts.Squeeze = a.opts.FPR, true, true
 	var err error
 	h.filter, err = a.buildBloom(ctx, a.ids, opts, func(b *builds.Builder) error {
@@ -71,7 +71,7 @@ func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *filters.Filter, to kee
 // keepKeys is keep if no rows are needed. b, if not nil, builds a filter of the
 // keys that are kept.
 func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
-	opts := a.keysOf(a.keys.idsText, 0)
+	opts := a.keysOf(a.keys.IDsText, 0)
 	opts.Filter, opts.IDs, opts.Distinct, opts.CountNulls = ofLog, true, true, true
 	if b != nil {
 		opts.Threads = b.Workers()
@@ -124,7 +124,7 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *filters.Filter, 
 	if err != nil {
 		return err
 	}
-	m := keyscan.Predicate{Match: a.keys.match(ofLog, a.keys.idsText)}
+	m := keyscan.Predicate{Match: a.keys.Match(ofLog, a.keys.IDsText)}
 	m.Check = func() func(*keyscan.Keys) ([]uint32, error) { return a.checkIDs }
 	var n int64
 	var all []uint32
@@ -172,7 +172,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *filters.Filt
 // keys are not valid IDs, or that one is missing in the given filter.
 func (a *attempt) checkIDs(k *keyscan.Keys) ([]uint32, error) {
 	if !decides(k) {
-		at := fault.At{File: k.Piece.File.Name(), RowGroup: k.Piece.Lo + 1, Column: a.keys.idsText}
+		at := fault.At{File: k.Piece.File.Name(), RowGroup: k.Piece.Lo + 1, Column: a.keys.IDsText}
 		if err := k.Batch.IDs(at); err != nil {
 			return nil, err
 		}

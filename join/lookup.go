@@ -15,7 +15,7 @@ import (
 func (a *attempt) lookup(ctx context.Context) (*held, error) {
 	h := &held{filter: a.opts.filter(), side: a.newSide(), whole: true}
 	read := a.lookupKeys
-	if a.answer.ids.rows {
+	if a.answer.IDs.Rows {
 		read = a.lookupRows
 	}
 	var err error

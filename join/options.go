@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/join/internal/answer"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -37,6 +38,11 @@ func (t Type) keepsLog() bool { return t == Anti || t == Left || t == Full }
 
 // keepsIDs reports whether IDs without a log row are in the answer.
 func (t Type) keepsIDs() bool { return t == Right || t == Full }
+
+// rows returns which rows the answer has.
+func (t Type) rows() answer.Type {
+	return answer.Type{Name: string(t), ColumnsOfIDs: t.columnsOfIDs(), KeepsLog: t.keepsLog(), KeepsIDs: t.keepsIDs()}
+}
 
 // Strategy selects how a join is carried out. The answer does not depend on it.
 type Strategy string
@@ -124,8 +130,7 @@ type Options struct {
 // CheckColumns returns an error if Columns do not suit the Type, whatever the
 // inputs.
 func (o *Options) CheckColumns() error {
-	_, err := parseColumns(o.Columns, o.Type)
-	return err
+	return answer.CheckColumns(o.Columns, cmp.Or(o.Type, Semi).rows())
 }
 
 // defaultSuffix is that of Options.Suffix.
@@ -177,6 +182,14 @@ func (o Options) filled() (Options, error) {
 		return o, faults.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
 	}
 	return o, checkRequire(o.Require, o.Type)
+}
+
+// ofAnswer returns the options on which the answer depends.
+func (o *Options) ofAnswer() *answer.Options {
+	return &answer.Options{
+		Type: o.Type.rows(), On: o.On, Normalize: o.Normalize, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits, KeepTypes: o.KeepTypes, Filter: o.filter(),
+		Columns: o.Columns, Suffix: o.Suffix, Schema: o.Schema, Pinned: o.Pinned, Threads: o.Threads, Mem: o.Mem, Progress: o.Progress,
+	}
 }
 
 // filter returns the given filter as rooms have it.

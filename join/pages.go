@@ -23,51 +23,18 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 	if why := out.PairsFit(nil, t.logs); why != "" {
 		return nil, why
 	}
-	if err := out.CheckSchemas(ctx, t.answer.scanOptions(t.logs[0], false), t.logs); err != nil {
+	if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0], false), t.logs); err != nil {
 		return nil, "the files of the log differ" // in Arrow's types too, or else records can be written
 	}
-	c, a := *t, *t.answer
-	a.pages, c.answer = true, &a
-	if a.ids.rows {
-		var err error
-		if a.ids, err = a.ids.asLeaves(t.ids); err != nil {
-			return nil, err.Error()
-		}
+	c := *t
+	var err error
+	if c.answer, err = t.answer.OfPages(t.ids); err != nil {
+		return nil, err.Error()
 	}
 	if why := out.PairsFit(c.pairs(round{}), t.logs); why != "" {
 		return nil, why
 	}
 	return &c, ""
-}
-
-// asLeaves returns the columns as they are held for an answer of pages. Keys come with
-// the rows, so no column is read for them.
-func (c *idColumns) asLeaves(files []*source.File) (_ *idColumns, err error) {
-	out := *c
-	names := make([]string, len(c.held))
-	for i, at := range c.held {
-		names[i] = c.schema.Field(at).Name
-	}
-	out.leafOf = table.UpTo(nil, len(c.held))
-	if c.ambiguous(names, files) { // by name, but all columns are read, by position
-		names = nil
-		for i, at := range c.held {
-			out.leafOf[i] = uint32(at)
-		}
-	}
-	out.leaves, err = tables.NewColumns(files, names, c.ignoreCase)
-	return &out, err
-}
-
-// ambiguous reports whether a name stands for several columns of a file. All columns
-// are read then, since choosing such a column is an error.
-func (c *idColumns) ambiguous(names []string, files []*source.File) bool {
-	return slices.ContainsFunc(names, func(name string) bool {
-		return slices.ContainsFunc(files, func(f *source.File) bool {
-			_, err := keys.Path{name}.Resolve(f.Schema(), c.ignoreCase)
-			return err != nil
-		})
-	})
 }
 
 // keepsLogIn reports whether a round keeps log rows without a partner: the last one of a row
@@ -79,10 +46,10 @@ func (t *task) keepsLogIn(r round) bool {
 // pairs returns what a scan of a round makes of a log row and its IDs; nil if it makes no
 // pairs of pages. Of an empty round only columns count.
 func (t *task) pairs(r round) *pagecopy.Pairs {
-	if !t.answer.pages {
+	if !t.answer.Pages {
 		return nil
 	}
-	typ, ids := t.opts.Type, t.answer.ids
+	typ, ids := t.opts.Type, t.answer.IDs
 	p := &pagecopy.Pairs{
 		Columns: t.pairColumns, KeepTable: typ.keepsIDs(),
 		KeepLog: t.keepsLogIn(r),
@@ -90,18 +57,18 @@ func (t *task) pairs(r round) *pagecopy.Pairs {
 	if r.portion != nil && typ.keepsLog() {
 		p.Joined = *r.portion.joined
 	}
-	if ids.rows {
-		p.Of = ids.leaves
+	if ids.Rows {
+		p.Of = ids.Leaves
 	}
 	side := r.side
 	if side == nil {
-		if ids.rows {
-			p.Table = ids.leaves.NewTable(nil)
+		if ids.Rows {
+			p.Table = ids.Leaves.NewTable(nil)
 		}
 		return p
 	}
 	p.Unique, p.Times = side.Unique(), timesOf(side)
-	if !ids.rows {
+	if !ids.Rows {
 		return p
 	}
 	p.Table = side.Rows().(*leafRows).table
@@ -132,15 +99,15 @@ func timesOf(side *table.Side) func(entry uint32) int64 {
 
 // pairColumns implements [partition.Pairs].Columns.
 func (t *task) pairColumns(f *source.File) []pagecopy.PairColumn {
-	l := t.answer.layouts[f]
-	out := make([]pagecopy.PairColumn, len(l.columns))
-	for i, c := range l.columns {
-		to := pagecopy.PairColumn{Log: c.log, Table: -1, Name: l.schema.Field(i).Name}
-		if c.log >= 0 && l.read != nil {
-			to.Log = l.read[c.log]
+	l := t.answer.Layouts[f]
+	out := make([]pagecopy.PairColumn, len(l.Columns))
+	for i, c := range l.Columns {
+		to := pagecopy.PairColumn{Log: c.Log, Table: -1, Name: l.Schema.Field(i).Name}
+		if c.Log >= 0 && l.Read != nil {
+			to.Log = l.Read[c.Log]
 		}
-		if c.held >= 0 {
-			to.Table = int(t.answer.ids.leafOf[c.held])
+		if c.Held >= 0 {
+			to.Table = int(t.answer.IDs.LeafOf[c.Held])
 		}
 		out[i] = to
 	}
@@ -202,7 +169,7 @@ type rest struct {
 
 func (p *pass) newRest(write func(*tables.Table) error) *rest {
 	of := p.held.account
-	r := &rest{columns: p.answer.ids.leaves, share: of.Share("IDs without a log row"), most: 4 << 20, write: write}
+	r := &rest{columns: p.answer.IDs.Leaves, share: of.Share("IDs without a log row"), most: 4 << 20, write: write}
 	if of.Limit() > 0 {
 		r.most = min(r.most, (of.Limit()-of.InUse())/4)
 	}
@@ -237,3 +204,43 @@ func (r *rest) flush() error {
 	r.table = r.columns.NewTable(r.share.Take)
 	return err
 }
+
+// leafForm is the form of ID rows as leaves, for an answer whose pages are copied.
+type leafForm struct{ columns *tables.Columns }
+
+// NewRows implements [table.Form].
+func (f leafForm) NewRows(of *budget.Share) table.Rows {
+	return &leafRows{f.columns.NewTable(of.Take)}
+}
+
+// Parse implements [table.Form].
+func (f leafForm) Parse(src []byte, at int) (table.Batch, error) {
+	b, err := f.columns.Parse(src[at:])
+	return leafBatch{b}, err
+}
+
+// leafBatch is a batch of leafForm.
+type leafBatch struct{ *tables.Batch }
+
+// Keys implements [table.Batch].
+func (b leafBatch) Keys() (*keys.Batch, error) { return b.Batch.Keys, nil }
+
+// Append implements [table.Batch].
+func (b leafBatch) Append(dst []byte, rows []uint32) ([]byte, error) { return b.AppendTo(dst, rows) }
+
+// Release implements [table.Batch].
+func (b leafBatch) Release() {}
+
+// leafRows holds rows of leafForm.
+type leafRows struct{ table *tables.Table }
+
+// Add implements [table.Rows].
+func (r *leafRows) Add(b table.Batch, rows []uint32) error {
+	return r.table.Append(b.(leafBatch).Batch, rows)
+}
+
+// Seal implements [table.Rows].
+func (r *leafRows) Seal() error { return nil }
+
+// Release implements [table.Rows].
+func (r *leafRows) Release() { r.table = nil }

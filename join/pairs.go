@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
+	"github.com/bloomjoin/bloomjoin/join/internal/answer"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
@@ -45,7 +46,7 @@ type pairer struct {
 	most  int64 // bytes of a batch
 
 	file    *source.File
-	layout  *layout
+	layout  *answer.Layout
 	emit    func(arrow.Record) error
 	log     []int         // rows of the log batch to emit
 	ids     []int         // for each of them an ID row, or -1
@@ -61,10 +62,10 @@ func newPairer(t *task, side *table.Side, counts *tally) *pairer {
 
 // begin prepares for a batch of a log file.
 func (p *pairer) begin(f *source.File, rec arrow.Record, emit func(arrow.Record) error) {
-	p.file, p.layout = f, p.answer.layouts[f]
+	p.file, p.layout = f, p.answer.Layouts[f]
 	p.columns, p.emit = rec.Columns(), emit
-	if p.layout.read != nil {
-		p.columns = p.columns[:p.layout.kept]
+	if p.layout.Read != nil {
+		p.columns = p.columns[:p.layout.Kept]
 	}
 	p.widest, p.log, p.ids = table.WidestRow(p.columns), p.log[:0], p.ids[:0]
 }
@@ -153,27 +154,27 @@ func (p *pairer) assemble(log, ids []int) error {
 
 // record makes a record of rows.
 func (p *pairer) record(log, ids []int) (arrow.Record, error) {
-	cols := columns{mem: p.opts.Mem}
-	defer cols.release()
+	cols := answer.Builder{Mem: p.opts.Mem}
+	defer cols.Release()
 	if p.held != nil {
 		p.places = p.held.Locate(p.places[:0], ids)
 	}
-	for i, c := range p.layout.columns {
-		t := p.layout.schema.Field(i).Type
-		if c.log < 0 {
-			if cols.err == nil {
-				cols.add(p.held.Column(c.held, p.places, t))
+	for i, c := range p.layout.Columns {
+		t := p.layout.Schema.Field(i).Type
+		if c.Log < 0 {
+			if cols.Err == nil {
+				cols.Add(p.held.Column(c.Held, p.places, t))
 			}
 			continue
 		}
-		switch col := p.columns[c.log]; {
+		switch col := p.columns[c.Log]; {
 		case col.DataType().ID() == arrow.NULL && t.ID() != arrow.NULL: // a shared key
-			cols.null(t, len(log))
-		case p.layout.plain:
-			cols.values(col, log)
+			cols.Null(t, len(log))
+		case p.layout.Plain:
+			cols.Values(col, log)
 		default:
-			cols.take(col, log)
+			cols.Take(col, log)
 		}
 	}
-	return cols.record(p.layout.schema, len(log))
+	return cols.Record(p.layout.Schema, len(log))
 }

@@ -93,14 +93,14 @@ func (t *task) limits() plan.Limits {
 		Strategy: plan.Strategy(t.opts.Strategy), Memory: float64(t.opts.Memory), Threads: float64(t.threads()),
 		Type: string(typ), IDColumns: typ.columnsOfIDs(), Anti: typ == Anti, KeepsLog: typ.keepsLog(),
 		Once: t.once(), Filter: t.opts.Filter != nil, FPR: t.opts.FPR,
-		KeysOnly: !t.answer.ids.rows, Counts: t.answer.counts,
+		KeysOnly: !t.answer.IDs.Rows, Counts: t.answer.Counts,
 	}
 }
 
 // estimate samples both sides and puts the result into the plan and the sizes.
 // closely says whether a user asks.
 func (t *task) estimate(ctx context.Context, p *plan.Plan, s *plan.Sizes, o plan.Options, closely bool) error {
-	log, ok, err := t.sample(ctx, t.pieces, t.keys.logText, o.Runs, o.RunRows)
+	log, ok, err := t.sample(ctx, t.pieces, t.keys.LogText, o.Runs, o.RunRows)
 	if err != nil || !ok {
 		return err
 	}
@@ -164,7 +164,7 @@ func (t *task) sample(ctx context.Context, pieces []source.Piece, columns string
 func (t *task) compare(ctx context.Context, x *plan.Index, idRows float64, o plan.Options) (*plan.Matches, *keys.Bounds, error) {
 	if idRows > float64(o.IDRows) {
 		runs := max(2, int(min(o.IDRows/int64(o.RunRows), math.MaxInt32)))
-		ids, ok, err := t.sample(ctx, t.idPieces, t.keys.idsText, runs, o.RunRows)
+		ids, ok, err := t.sample(ctx, t.idPieces, t.keys.IDsText, runs, o.RunRows)
 		if err != nil || !ok {
 			return nil, nil, err
 		}
@@ -184,7 +184,7 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 	var mu sync.Mutex
 	var all []*worker
 	err := t.eachIDKey(ctx, 0, func() (func(*keyscan.Keys) error, error) {
-		w := &worker{hits: x.NewHits(), bounds: keys.NewBounds(t.keys.classes), distinct: plan.NewDistinct()}
+		w := &worker{hits: x.NewHits(), bounds: keys.NewBounds(t.keys.Classes), distinct: plan.NewDistinct()}
 		mu.Lock()
 		all = append(all, w)
 		mu.Unlock()
@@ -201,7 +201,7 @@ func (t *task) compareAll(ctx context.Context, x *plan.Index) (*plan.Matches, *k
 		return nil, nil, err
 	}
 	distinct := plan.NewDistinct()
-	bounds := keys.NewBounds(t.keys.classes)
+	bounds := keys.NewBounds(t.keys.Classes)
 	var hits []*plan.Hits
 	for _, w := range all {
 		hits = append(hits, w.hits)
@@ -222,7 +222,7 @@ func (t *task) skips(ctx context.Context, bounds *keys.Bounds) (*plan.Skips, err
 	for i := range f.Facts().Key {
 		f.Facts().Key[i].Min, f.Facts().Key[i].Max, _ = bounds.Column(i)
 	}
-	s, err := keyscan.Skippable(ctx, t.pieces, t.keys.match(f, t.keys.logText), groups)
+	s, err := keyscan.Skippable(ctx, t.pieces, t.keys.Match(f, t.keys.LogText), groups)
 	if err != nil || s.RowGroups.Load() == 0 {
 		return nil, err
 	}

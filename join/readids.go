@@ -24,20 +24,20 @@ type idRows = func(f *source.File, b table.Batch, k *keys.Batch) error
 
 // idForm returns the form in which rows of the IDs are held.
 func (t *task) idForm() (table.Form, error) {
-	ids := t.answer.ids
+	ids := t.answer.IDs
 	switch {
-	case !ids.rows:
+	case !ids.Rows:
 		return nil, nil
-	case t.answer.pages:
-		return leafForm{ids.leaves}, nil
+	case t.answer.Pages:
+		return leafForm{ids.Leaves}, nil
 	}
 	return t.recordForm()
 }
 
 func (t *task) recordForm() (*table.RecordForm, error) {
-	ids := t.answer.ids
-	enc, err := keys.NewEncoder(ids.schema, t.keys.ids, t.keys.options())
-	return &table.RecordForm{Schema: ids.schema, Held: ids.held, Encoder: enc, Mem: t.opts.Mem}, err
+	ids := t.answer.IDs
+	enc, err := keys.NewEncoder(ids.Schema, t.keys.IDs, t.keys.Options())
+	return &table.RecordForm{Schema: ids.Schema, Held: ids.Held, Encoder: enc, Mem: t.opts.Mem}, err
 }
 
 // eachIDRow calls fn with the rows of the IDs, in order: those that m selects, if it
@@ -45,7 +45,7 @@ func (t *task) recordForm() (*table.RecordForm, error) {
 // nulls that of the rows among them that have a NULL in the key.
 func (t *task) eachIDRow(ctx context.Context, m *keyscan.Predicate, fn idRows) (rows, nulls int64, err error) {
 	switch {
-	case t.answer.pages:
+	case t.answer.Pages:
 		return t.eachIDLeaves(ctx, m, fn)
 	case m != nil:
 		return t.eachPassing(ctx, *m, fn)
@@ -55,14 +55,14 @@ func (t *task) eachIDRow(ctx context.Context, m *keyscan.Predicate, fn idRows) (
 
 // eachIDLeaves is eachIDRow for an answer of pages.
 func (t *task) eachIDLeaves(ctx context.Context, m *keyscan.Predicate, fn idRows) (rows, nulls int64, err error) {
-	o := tables.ReadOptions{Key: t.keys.idsText, Options: t.keys.options(), Match: m, Threads: t.opts.Threads}
-	return tables.Read(t.readIDs(ctx), t.idPieces, t.answer.ids.leaves, o, func(b *tables.Batch) error {
+	o := tables.ReadOptions{Key: t.keys.IDsText, Options: t.keys.Options(), Match: m, Threads: t.opts.Threads}
+	return tables.Read(t.readIDs(ctx), t.idPieces, t.answer.IDs.Leaves, o, func(b *tables.Batch) error {
 		return fn(b.Piece.File, leafBatch{b}, b.Keys)
 	})
 }
 
 // eachIDRecord is eachIDRow for all rows, as records with the columns of
-// idColumns.schema and values in place of dictionaries.
+// IDColumns.Schema and values in place of dictionaries.
 func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, err error) {
 	enc, err := t.newIDEncoder()
 	if err != nil {
@@ -75,7 +75,7 @@ func (t *task) eachIDRecord(ctx context.Context, fn idRows) (rows, nulls int64, 
 			return emit(rec)
 		}, nil
 	}
-	for r, err := range arraycopy.Map(ctx, t.idPieces, t.opts.Threads, t.answer.ids.read, retain) {
+	for r, err := range arraycopy.Map(ctx, t.idPieces, t.opts.Threads, t.answer.IDs.Read, retain) {
 		if err != nil {
 			return 0, 0, err
 		}
@@ -109,7 +109,7 @@ func (t *task) eachPassing(ctx context.Context, m keyscan.Predicate, fn idRows) 
 		ScanOptions: keyscan.ScanOptions{
 			Match:      []dataset.Match{m.Match},
 			Normalize:  t.opts.Normalize,
-			Columns:    t.answer.ids.names,
+			Columns:    t.answer.IDs.Names,
 			CountNulls: true,
 			IgnoreCase: t.opts.IgnoreCase,
 			Threads:    t.opts.Threads,
@@ -181,7 +181,7 @@ func (e *idEncoder) with(f *source.File, rec arrow.Record, fn func(table.Batch, 
 	}
 	defer plain.Release()
 	if e.file != f {
-		if e.enc, err = keys.NewEncoder(plain.Schema(), e.keys.ids, e.keys.options()); err != nil {
+		if e.enc, err = keys.NewEncoder(plain.Schema(), e.keys.IDs, e.keys.Options()); err != nil {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		e.file = f

@@ -17,13 +17,13 @@ import (
 // [keyscan.Read].
 type keyWork = func() (func(*keyscan.Keys) error, error)
 
-// keysOf returns the options for reading key columns, t.keys.logText or
-// t.keys.idsText. 0 threads: those of the join.
+// keysOf returns the options for reading key columns, t.keys.LogText or
+// t.keys.IDsText. 0 threads: those of the join.
 func (t *task) keysOf(columns string, threads int) keyscan.ReadOptions {
 	if threads == 0 {
 		threads = t.opts.Threads
 	}
-	return keyscan.ReadOptions{Key: columns, Options: t.keys.options(), Threads: threads}
+	return keyscan.ReadOptions{Key: columns, Options: t.keys.Options(), Threads: threads}
 }
 
 // prepares returns a function for progress in reading the IDs, or keys of the log; nil
@@ -49,14 +49,14 @@ func (t *task) eachLogKey(ctx context.Context, filter *filters.Filter, threads i
 }
 
 func (t *task) logKeys(filter *filters.Filter, threads int) keyscan.ReadOptions {
-	o := t.keysOf(t.keys.logText, threads)
+	o := t.keysOf(t.keys.LogText, threads)
 	o.Filter, o.Distinct = filter, true
 	return o
 }
 
 // eachIDKey reads the keys of all IDs, in any order.
 func (t *task) eachIDKey(ctx context.Context, threads int, work keyWork) error {
-	o := t.keysOf(t.keys.idsText, threads)
+	o := t.keysOf(t.keys.IDsText, threads)
 	o.IDs = true
 	_, _, err := keyscan.Read(t.readIDs(ctx), t.idPieces, o, work)
 	return err

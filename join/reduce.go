@@ -41,12 +41,12 @@ func (a *attempt) reduce(ctx context.Context, s Strategy) (*held, error) {
 			return nil, err
 		}
 	}
-	ofLog, err := a.logFilter(ctx, (*filters.Filter)(filter))
+	ofLog, err := a.logFilter(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
 	side := a.newSide()
-	h, err := a.keep(ctx, ofLog, (*filters.Filter)(filter), heldIDs{side})
+	h, err := a.keep(ctx, ofLog, filter, heldIDs{side})
 	if err == nil {
 		err = side.Seal()
 	}
@@ -108,12 +108,12 @@ func (a *attempt) logFilter(ctx context.Context, ofIDs *filters.Filter) (*filter
 
 // logFilterOptions returns how the filter of the log is built.
 func (t *task) logFilterOptions() (builds.Options, error) {
-	opts := t.filterOptions(t.keys.logText)
+	opts := t.filterOptions(t.keys.LogText)
 	opts.FPR, opts.Seed = plan.LogFPR, logSeed
 	// IDs outside the range of the log's keys must be read all the same if each is
 	// checked: against the given filter, by the rule, or by a cast.
-	cast := slices.ContainsFunc(t.keys.ids, func(c keys.Column) bool { return c.Cast != nil })
-	opts.NoKeyRange = t.opts.Filter != nil || t.keys.rule != 0 || cast
+	cast := slices.ContainsFunc(t.keys.IDs, func(c keys.Column) bool { return c.Cast != nil })
+	opts.NoKeyRange = t.opts.Filter != nil || t.keys.Rule != 0 || cast
 	for _, f := range t.logs {
 		n := rowfilter.MostRows(source.Piece{File: f, Hi: f.NumGroups()})
 		if n < 0 {

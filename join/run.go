@@ -44,7 +44,7 @@ func (t *task) start(ctx context.Context) (*running, error) {
 // scans reports whether a scan selects the log rows to join. Otherwise all of them
 // are joined.
 func (t *task) scans() bool {
-	return !t.opts.Type.keepsLog() || t.answer.rowsOfLog() || t.answer.pages
+	return !t.opts.Type.keepsLog() || t.answer.RowsOfLog() || t.answer.Pages
 }
 
 // rows yields the rows of the answer. got is called with each scan, if there are any.
@@ -107,7 +107,7 @@ func (r *running) report(ctx context.Context) (Report, error) {
 	default:
 		rep.IDsMatched = h.side.Matched()
 	}
-	if err == nil && r.answer.counts && !r.answer.rowsOfLog() {
+	if err == nil && r.answer.Counts && !r.answer.RowsOfLog() {
 		rep.RowsOut, err = countedRows(r.opts.Type, t.rowsOut.Load(), r.held.idsNull, &rep)
 	}
 	return rep, err

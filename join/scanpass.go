@@ -39,19 +39,19 @@ func (p *pass) asking(r round) *plan.Filtering {
 // in an anti join those that have none. If the answer is neither rows of the log nor
 // their number, it makes pairs.
 func (p *pass) scanner(r round) (*keyscan.Scanner, error) {
-	m := p.keys.match(p.held.filter, p.keys.logText)
+	m := p.keys.Match(p.held.filter, p.keys.LogText)
 	m.NoMatch = p.opts.Type == Anti
-	countsPairs := p.answer.counts && !p.answer.rowsOfLog()
-	makesRecords := !p.answer.rowsOfLog() && !p.answer.counts && !p.answer.pages
-	opts := p.answer.scanOptions(p.logs[0], makesRecords)
+	countsPairs := p.answer.Counts && !p.answer.RowsOfLog()
+	makesRecords := !p.answer.RowsOfLog() && !p.answer.Counts && !p.answer.Pages
+	opts := p.answer.ScanOptions(p.logs[0], makesRecords)
 	opts.Match = []dataset.Match{m}
 	opts.Check = func() func(*keyscan.Keys) ([]uint32, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
-	if p.answer.pages {
+	if p.answer.Pages {
 		opts.Entries, opts.KeepLog, opts.CountNulls = true, p.keepsLogIn(r), p.opts.Type.keepsLog()
 	}
-	if p.answer.counts && p.filtered() {
+	if p.answer.Counts && p.filtered() {
 		opts.CountNulls = p.opts.Type.keepsLog() // whose rows are counted by RowsWhere
 	}
 	if makesRecords {
@@ -76,7 +76,7 @@ func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r round
 		if err := fn(s, r); err != nil {
 			return err
 		}
-		p.tally.scanned(s.Stats, r.again, p.answer.rowsOfLog() || p.answer.pages)
+		p.tally.scanned(s.Stats, r.again, p.answer.RowsOfLog() || p.answer.Pages)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ type logEncoder struct {
 func (e *logEncoder) keysOf(f *source.File, rec arrow.Record) (*keys.Batch, error) {
 	if e.file != f {
 		var err error
-		if e.enc, err = keys.NewEncoder(rec.Schema(), e.keys.log, e.keys.options()); err != nil {
+		if e.enc, err = keys.NewEncoder(rec.Schema(), e.keys.Log, e.keys.Options()); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		e.file = f

@@ -64,7 +64,7 @@ func (a *attempt) shuffle(ctx context.Context) (_ *held, err error) {
 func (a *attempt) newShuffled() (*shuffled, error) {
 	s := &shuffled{task: a.task, account: a.account, first: map[*source.File]int{}}
 	opts := shuffle.Options{
-		Account: a.account, Dir: a.opts.TempDir, Integers: a.keys.integers(), Matched: a.opts.Type.keepsIDs(),
+		Account: a.account, Dir: a.opts.TempDir, Integers: a.keys.Integers(), Matched: a.opts.Type.keepsIDs(),
 		Threads: a.threads(), Form: a.form, Repeats: a.opts.Type.columnsOfIDs(),
 	}
 	for _, p := range a.pieces {
@@ -233,7 +233,7 @@ func (s *shuffled) group(ctx context.Context, n int, g source.Piece, yield func(
 
 // keysOf returns the keys of a row group that pass the filter.
 func (s *shuffled) keysOf(ctx context.Context, g source.Piece) (*table.Side, error) {
-	own := table.New(table.Kind{Integers: s.task.keys.integers(), Threads: s.task.threads()}, s.account)
+	own := table.New(table.Kind{Integers: s.task.keys.Integers(), Threads: s.task.threads()}, s.account)
 	_, _, err := keyscan.Read(ctx, []source.Piece{g}, s.task.logKeys(s.filter, 1), func() (func(*keyscan.Keys) error, error) {
 		return func(k *keyscan.Keys) error {
 			hits, err := usedHits(k)

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/join/internal/answer"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -27,8 +28,8 @@ type task struct {
 	logs     []*source.File
 	pieces   []source.Piece // of the log
 	idPieces []source.Piece
-	keys     *pairing
-	answer   *answer
+	keys     *answer.Pairing
+	answer   *answer.Answer
 	idPlan   *builds.Plan // of a filter of the IDs
 }
 
@@ -48,14 +49,15 @@ func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error)
 	if t.opts, err = opts.filled(); err != nil {
 		return nil, err
 	}
-	if t.keys, err = newPairing(&t.opts, ids, logs); err != nil {
+	of := t.opts.ofAnswer()
+	if t.keys, err = answer.NewPairing(of, ids, logs); err != nil {
 		return nil, err
 	}
 	if t.idPlan, err = t.newIDPlan(0); err != nil {
 		return nil, err
 	}
 	copy(ids, t.idPlan.Files())
-	if t.answer, err = newAnswer(&t.opts, t.keys, ids, logs, counts, nil); err != nil {
+	if t.answer, err = answer.New(of, t.keys, ids, logs, counts, nil); err != nil {
 		return nil, err
 	}
 	t.pieces = door.PiecesIn(t.opts.Pieces)
@@ -71,16 +73,15 @@ func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error)
 // counting returns the task of counting the rows of the answer, for which only
 // keys are read.
 func (t *task) counting() *task {
-	c, a := *t, *t.answer
-	ids := *a.ids
-	ids.rows, a.ids, a.counts, c.answer = false, &ids, true, &a
+	c := *t
+	c.answer = t.answer.Counting()
 	return &c
 }
 
 // newIDPlan plans the filter of the IDs. capacity bounds their number; 0: the files
 // determine it.
 func (t *task) newIDPlan(capacity uint64) (*builds.Plan, error) {
-	opts := t.filterOptions(t.keys.idsText)
+	opts := t.filterOptions(t.keys.IDsText)
 	opts.FPR, opts.Expect = t.opts.FPR, capacity
 	return builds.NewPlan(t.ids, opts)
 }
@@ -88,10 +89,19 @@ func (t *task) newIDPlan(capacity uint64) (*builds.Plan, error) {
 // filterOptions returns the options of a filter over key columns that is built
 // within its part of the memory.
 func (t *task) filterOptions(columns string) builds.Options {
-	opts := t.keys.filterOptions(columns)
+	opts := keyOptions(t.keys, columns)
 	opts.Normalize = t.opts.Normalize
 	opts.Threads, opts.Memory, opts.TempDir, opts.Mem = t.opts.Threads, t.filterBudget(), t.opts.TempDir, t.opts.Mem
 	return opts
+}
+
+// keyOptions returns the options of a filter over key columns, p.LogText or p.IDsText.
+func keyOptions(p *answer.Pairing, columns string) builds.Options {
+	o := builds.Options{Key: columns, IgnoreCase: p.IgnoreCase, NullMisfits: p.NullMisfits}
+	for _, c := range p.Classes {
+		o.Classes = append(o.Classes, string(c))
+	}
+	return o
 }
 
 // threads returns the number of workers.
@@ -139,8 +149,8 @@ func (t *task) checkFilter() error {
 	if err != nil {
 		return err
 	}
-	if rule != t.keys.rule {
-		return faults.Mismatch(fault.At{File: "the filter"}, "", t.keys.rule.Word()+", as in the join", rule.Word()).About("{Normalize}").
+	if rule != t.keys.Rule {
+		return faults.Mismatch(fault.At{File: "the filter"}, "", t.keys.Rule.Word()+", as in the join", rule.Word()).About("{Normalize}").
 			WithHint("build the filter with the join's {Normalize}, or give the join the filter's, or leave {Filter} out")
 	}
 	return nil
@@ -151,9 +161,9 @@ func (t *task) checkFilter() error {
 func (t *task) parts() []output.Part {
 	var parts []output.Part
 	for _, p := range t.pieces {
-		parts = append(parts, output.Part{Piece: p, Schema: t.answer.layouts[p.File].schema})
+		parts = append(parts, output.Part{Piece: p, Schema: t.answer.Layouts[p.File].Schema})
 	}
-	switch first := t.answer.layouts[t.logs[0]].schema; {
+	switch first := t.answer.Layouts[t.logs[0]].Schema; {
 	case t.opts.Type.keepsIDs():
 		parts = append(parts, output.Part{Name: "ids-without-rows", Schema: first})
 	case len(parts) == 0: // a shard without input
@@ -166,17 +176,17 @@ func (t *task) parts() []output.Part {
 // values the paths of its files name.
 func (t *task) mirrored() (_ *task, err error) {
 	names := source.Mirrored(t.logs)
-	if len(names) == 0 || t.answer.rowsOfLog() { // scans leave them out
+	if len(names) == 0 || t.answer.RowsOfLog() { // scans leave them out
 		return t, nil
 	}
-	for _, s := range t.answer.ids.shared {
-		same := func(name string) bool { return name == s.name || t.keys.ignoreCase && strings.EqualFold(name, s.name) }
+	for _, s := range t.answer.IDs.Shared {
+		same := func(name string) bool { return name == s.Name || t.keys.IgnoreCase && strings.EqualFold(name, s.Name) }
 		if t.opts.Type.keepsIDs() && slices.ContainsFunc(names, same) {
-			return nil, faults.Unsupported(fault.At{Column: s.name}, "a %s join on the name of directories into a directory: IDs without a log row have no place there", t.opts.Type).
+			return nil, faults.Unsupported(fault.At{Column: s.Name}, "a %s join on the name of directories into a directory: IDs without a log row have no place there", t.opts.Type).
 				WithHint("write to a file, or set {Hive off}")
 		}
 	}
 	c := *t
-	c.answer, err = newAnswer(&c.opts, c.keys, c.ids, c.logs, false, names)
+	c.answer, err = answer.New(c.opts.ofAnswer(), c.keys, c.ids, c.logs, false, names)
 	return &c, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
+	"github.com/bloomjoin/bloomjoin/join/internal/answer"
 	"github.com/bloomjoin/bloomjoin/join/internal/table"
 )
 
@@ -21,7 +22,7 @@ var errStop = errors.New("stop")
 // the ID set's order, as rows of the answer.
 func (p *pass) unmatched(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 	return func(yield func(arraycopy.Rows, error) bool) {
-		l := p.answer.layouts[p.logs[0]]
+		l := p.answer.Layouts[p.logs[0]]
 		one := func(rec arrow.Record, rows []int) error {
 			out, err := p.withoutLog(ctx, l, rec, rows)
 			if err != nil {
@@ -100,24 +101,24 @@ func unlessNone(b table.Batch, rows []uint32, fn func(table.Batch, []uint32) err
 }
 
 // withoutLog makes rows of the answer from IDs without a log row.
-func (p *pass) withoutLog(ctx context.Context, l *layout, rec arrow.Record, rows []int) (arrow.Record, error) {
-	cols := columns{mem: p.opts.Mem}
-	defer cols.release()
-	for i, c := range l.columns {
-		f := l.schema.Field(i)
+func (p *pass) withoutLog(ctx context.Context, l *answer.Layout, rec arrow.Record, rows []int) (arrow.Record, error) {
+	cols := answer.Builder{Mem: p.opts.Mem}
+	defer cols.Release()
+	for i, c := range l.Columns {
+		f := l.Schema.Field(i)
 		switch {
-		case c.held < 0:
-			cols.null(f.Type, len(rows))
-		case c.log < 0:
-			cols.take(rec.Column(c.held), rows)
+		case c.Held < 0:
+			cols.Null(f.Type, len(rows))
+		case c.Log < 0:
+			cols.Take(rec.Column(c.Held), rows)
 		default: // a shared key
-			key, err := take.Array(p.opts.Mem, rec.Column(c.held), rows)
+			key, err := take.Array(p.opts.Mem, rec.Column(c.Held), rows)
 			if err != nil {
 				return nil, err
 			}
-			cols.add(castKey(ctx, p.opts.Mem, key, f))
+			cols.Add(answer.CastKey(ctx, p.opts.Mem, key, f))
 			key.Release()
 		}
 	}
-	return cols.record(l.schema, len(rows))
+	return cols.Record(l.Schema, len(rows))
 }

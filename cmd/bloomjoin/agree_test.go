@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/join"
 )
@@ -98,7 +99,7 @@ func textIDs(format string, n int64) string {
 func runJSON(t *testing.T, into any, args ...string) {
 	t.Helper()
 	var out, said bytes.Buffer
-	if code := run(args, nil, &out, &said); code != exitDone {
+	if code := run(args, nil, &out, &said); code != session.ExitDone {
 		t.Fatalf("%v: exit code %d: %s", args, code, &said)
 	}
 	if err := json.Unmarshal(out.Bytes(), into); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -44,7 +45,7 @@ func newAlarms(t *testing.T) *alarms {
 func (a *alarms) must(args ...string) (figures alarmFigures, said string) {
 	a.t.Helper()
 	var out, msg bytes.Buffer
-	if code := run(args, nil, &out, &msg); code != exitDone {
+	if code := run(args, nil, &out, &msg); code != session.ExitDone {
 		a.t.Fatalf("%v: exit code %d: %s", args, code, &msg)
 	}
 	if err := json.Unmarshal(out.Bytes(), &figures); err != nil {
@@ -199,7 +200,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out.parquet")
 		var said bytes.Buffer
 		code := run([]string{"join", "--ids", a.ids, "--filter", moved, "--on", "k", "--strategy", strategy, "-o", out, log}, nil, &bytes.Buffer{}, &said)
-		if code != exitFailed || !strings.Contains(said.String(), "missing (it was built from other IDs") {
+		if code != session.ExitFailed || !strings.Contains(said.String(), "missing (it was built from other IDs") {
 			t.Errorf("%s with a filter that lacks IDs: exit code %d: %s", strategy, code, &said)
 		}
 		if _, err := os.Stat(out); err == nil {

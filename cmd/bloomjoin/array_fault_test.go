@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
@@ -75,7 +76,7 @@ func TestArrayTwins(t *testing.T) {
 				}
 			}
 			for _, code := range codes {
-				if code != exitTryAgain {
+				if code != session.ExitTryAgain {
 					t.Errorf("%s: %s: %s", a, what, strings.Join(said, "; "))
 				}
 			}
@@ -119,7 +120,7 @@ func TestArrayInputVanishes(t *testing.T) {
 			codes, said := a.wait(cmds...)
 			what := fmt.Sprintf("round %d, an input is away: %s", round, strings.Join(said, "; "))
 			for _, code := range codes {
-				if failed++; code != exitTryAgain && code != exitFailed {
+				if failed++; code != session.ExitTryAgain && code != session.ExitFailed {
 					t.Errorf("%s: %s", a, what)
 				}
 			}
@@ -341,7 +342,7 @@ func TestSameDayAtOnce(t *testing.T) {
 			}
 			// The one that has succeeded may have to be run again if the other failed later.
 			for i, code := range codes {
-				if code != exitDone || len(force) > 0 {
+				if code != session.ExitDone || len(force) > 0 {
 					continue
 				}
 				if again := a.dayOf(day, more[i]...); again.Wait() != nil {

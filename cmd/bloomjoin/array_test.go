@@ -21,6 +21,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 )
@@ -269,7 +270,7 @@ func (a *jobArray) start(shard int, more ...string) *exec.Cmd {
 // have failed, by their number.
 func (a *jobArray) wait(cmds ...*exec.Cmd) (codes map[int]int, said []string) {
 	for i, cmd := range cmds {
-		if code, text := end(cmd); code != exitDone {
+		if code, text := end(cmd); code != session.ExitDone {
 			if codes == nil {
 				codes = map[int]int{}
 			}

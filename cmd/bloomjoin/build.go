@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	codecbloom "github.com/bloomjoin/bloomjoin/codec/bloom"
@@ -76,7 +77,7 @@ func (c *cli) buildCmd() *cobra.Command {
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write; with --shard also a directory/ of partial filters")
-		c.addForce(f)
+		c.AddForce(f)
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
@@ -89,13 +90,13 @@ func (c *cli) buildCmd() *cobra.Command {
 
 // buildOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source.Opening, error) {
-	opts := builds.Options{Key: o.key, FPR: o.fpr, Expect: o.expect, NoKeyRange: o.noKeyRange, Threads: c.threads, TempDir: o.tempDir}
+	opts := builds.Options{Key: o.key, FPR: o.fpr, Expect: o.expect, NoKeyRange: o.noKeyRange, Threads: c.Threads, TempDir: o.tempDir}
 	if o.capacity > 0 {
 		opts.Expect, opts.Room = o.capacity, true
 	}
-	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.stdin}}
+	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
 	var err error
-	if opts.Memory, err = c.budget(); err != nil {
+	if opts.Memory, err = c.Budget(); err != nil {
 		return opts, open, err
 	}
 	if err := filterOutput(o.out); err != nil {
@@ -142,7 +143,7 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	case "exact":
 		opts.Kind = codec.WantExact
 	}
-	if opts.Shard, err = c.shardOf(o.shard); err != nil {
+	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
 		return opts, open, err
 	}
 	if o.shard != "" && strings.HasSuffix(o.out, "/") {
@@ -231,8 +232,8 @@ func geometryOf(name string) (bloom.Geometry, error) {
 
 // buildReport is the JSON report of build and merge.
 type buildReport struct {
-	head
-	*badLines
+	session.Head
+	*session.BadLines
 	Inputs       int     `json:"inputs,omitempty"` // number of filter files, of merge
 	Rows         int64   `json:"rows"`
 	Keys         uint64  `json:"keys"`
@@ -270,10 +271,10 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err := o.inputs.Fill(&open); err != nil {
 		return err
 	}
-	if err := c.spareList(o.out, &o.inputs); err != nil {
+	if err := c.SpareList(o.out, &o.inputs); err != nil {
 		return err
 	}
-	args, list, err := c.filesFrom(cmd, &o.inputs, args)
+	args, list, err := c.FilesFrom(cmd, &o.inputs, args)
 	if err != nil {
 		return err
 	}
@@ -294,9 +295,9 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if done, err := c.builtBefore(ctx, o, plan, run, opts); err != nil {
 		return err
 	} else if done {
-		return c.done(ctx, "build", o.out, start, output.ErrDone)
+		return c.AlreadyDone(ctx, "build", o.out, start, output.ErrDone)
 	}
-	add, end := c.progress("reading IDs", plan.Pieces())
+	add, end := c.Progress("reading IDs", plan.Pieces())
 	plan.SetProgress(add)
 	f, rep, err := plan.Build(ctx)
 	end()
@@ -307,7 +308,7 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if short != nil && o.strict {
 		return fmt.Errorf("%s: not written: %w", o.out, short)
 	}
-	size, err := filters.Save(ctx, c.store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.force})
+	size, err := filters.Save(ctx, c.Store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
 	if err != nil {
 		return err
 	}
@@ -315,17 +316,17 @@ func (c *cli) build(cmd *cobra.Command, o *buildFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r.BytesRead, r.badLines = bytesRead(files), badLinesOf(files, o.ids.SkipBad)
+	r.BytesRead, r.BadLines = session.BytesRead(files), session.BadLinesOf(files, o.ids.SkipBad)
 	r.Threads, r.Sharing, r.Passes, r.SpilledBytes = rep.Workers, rep.Sharing, rep.Passes, rep.Spilled
-	c.sayBad(r.badLines)
+	c.SayBad(r.BadLines)
 	c.sayFilter(o.out, f, r, short)
 	for _, note := range notes {
 		if note != "" {
 			r.Notes = append(r.Notes, note)
-			c.say("note: %s", note)
+			c.Say("note: %s", note)
 		}
 	}
-	return c.report(r, o.out)
+	return c.Report(r, o.out)
 }
 
 // undivided returns a note about text files that one of the shard's workers reads as a
@@ -371,7 +372,7 @@ func (o *buildFlags) checkNumbers(cmd *cobra.Command) error {
 // planNamed opens the files that the names stand for, and plans the build from them. The
 // caller closes the plan's files.
 func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts builds.Options, open source.Opening) (*builds.Plan, error) {
-	files, err := c.open(cmd, names, open)
+	files, err := c.Open(cmd, names, open)
 	if err != nil {
 		return nil, err
 	}
@@ -387,10 +388,10 @@ func (c *cli) planNamed(cmd *cobra.Command, o *buildFlags, names []string, opts 
 
 // planListed plans the build from a list of inputs. The caller closes the plan's files.
 func (c *cli) planListed(ctx context.Context, o *buildFlags, list *inputs.List, opts builds.Options, open source.Opening) (*builds.Plan, error) {
-	if err := c.budgets(&open); err != nil {
+	if err := c.Budgets(&open); err != nil {
 		return nil, err
 	}
-	if err := c.spareListed(ctx, o.out, list); err != nil {
+	if err := c.SpareListed(ctx, o.out, list); err != nil {
 		return nil, err
 	}
 	first, err := list.Schemas(ctx)
@@ -424,7 +425,7 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts builds.Options
 	for _, f := range files {
 		names = append(names, f.Name())
 	}
-	if err := c.spare(o.out, names...); err != nil {
+	if err := c.Spare(o.out, names...); err != nil {
 		return nil, err
 	}
 	plan, err := builds.NewPlan(files, opts)
@@ -447,7 +448,7 @@ func (c *cli) builtBefore(ctx context.Context, o *buildFlags, plan *builds.Plan,
 	if err != nil || !done {
 		return false, err
 	}
-	if err := run.ChangedSince(ctx, c.store(), o.out); err != nil {
+	if err := run.ChangedSince(ctx, c.Store(), o.out); err != nil {
 		return false, err
 	}
 	if o.strict {
@@ -491,14 +492,14 @@ func sameShard(f *filters.Filter, s dataset.Shard) bool {
 // decides by its header. Any other existing output that must not be replaced is an
 // error.
 func (c *cli) filterDone(ctx context.Context, name string, same func(*filters.Header) bool) (bool, error) {
-	done, err := filters.Holds(ctx, c.store(), name, same)
-	done = done && !c.force
+	done, err := filters.Holds(ctx, c.Store(), name, same)
+	done = done && !c.Force
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil || done:
 		return done, err
-	case c.force:
+	case c.Force:
 		return false, nil
 	}
 	return false, fmt.Errorf("%s: %w, but does not come from these inputs and options (--force replaces it)", name, output.ErrExists)
@@ -510,7 +511,7 @@ func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep 
 		return buildReport{}, err
 	}
 	r := buildReport{
-		head: c.newHead(verb, start),
+		Head: c.NewHead(verb, start),
 		Rows: rep.Rows, Keys: f.Facts().Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
 		Capacity: f.Facts().Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
 		FPRAsked: f.Facts().FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
@@ -527,7 +528,7 @@ func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep 
 
 // checkFile returns the result of builds.Check for a filter file.
 func (c *cli) checkFile(ctx context.Context, name string, budget int64) (err error) {
-	f, err := filters.Load(ctx, c.store(), name, filters.Limits{MaxBytes: uint64(budget)})
+	f, err := filters.Load(ctx, c.Store(), name, filters.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}
@@ -557,9 +558,9 @@ func (c *cli) sayFilter(name string, f *filters.Filter, r buildReport, short err
 	if r.Capacity > 0 && f.Sealed() {
 		full = fmt.Sprintf(", %s of the room for %s", words.Percent(int64(r.Distinct), int64(r.Capacity)), words.Count(r.Capacity))
 	}
-	c.say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
+	c.Say("%s: %s filter, %s: %s keys (%s%s distinct%s), %s, false positives %.2g (asked: %.2g), in %.2f s",
 		name, r.Kind, state, words.Count(r.Keys), about, words.Count(r.Distinct), full, size, r.FPRPredicted, r.FPRAsked, r.Seconds)
 	if short != nil {
-		c.warn("%s: %s", name, words.Error(short))
+		c.Warn("%s: %s", name, words.Error(short))
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 )
 
 // A closed standard output is an ordinary error: the process is not killed by a
@@ -36,7 +38,7 @@ func TestClosedStandardOutput(t *testing.T) {
 		err = cmd.Run()
 		w.Close()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !bytes.Contains(said.Bytes(), []byte("standard output was closed")) {
+		if !errors.As(err, &exit) || exit.ExitCode() != session.ExitFailed || !bytes.Contains(said.Bytes(), []byte("standard output was closed")) {
 			t.Errorf("%s: %v: %s; want exit code 1", args[0], err, &said)
 		}
 	}
@@ -55,7 +57,7 @@ func TestReaderGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	if code := run([]string{"build", "--key", "k", "-o", filter, ids}, nil, io.Discard, &said); code != exitDone {
+	if code := run([]string{"build", "--key", "k", "-o", filter, ids}, nil, io.Discard, &said); code != session.ExitDone {
 		t.Fatalf("exit code %d: %s", code, &said)
 	}
 	for _, args := range [][]string{
@@ -78,10 +80,10 @@ func TestReaderGone(t *testing.T) {
 		began := time.Now()
 		stdout.(io.Closer).Close()
 		var exit *exec.ExitError
-		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != session.ExitFailed {
 			t.Errorf("%s: %v, want exit code 1; it said %s", args, err, cmd.Stderr)
 		}
-		if said := fmt.Sprint(cmd.Stderr); said != "bloomjoin: "+errClosed.Error()+"\n" {
+		if said := fmt.Sprint(cmd.Stderr); said != "bloomjoin: "+session.ErrClosed.Error()+"\n" {
 			t.Errorf("%s: it said %q", args, said)
 		}
 		if d := time.Since(began); d > 10*time.Second {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 )
@@ -39,7 +40,7 @@ the manifests.`,
 
 // commitReport is the JSON report of commit.
 type commitReport struct {
-	head
+	session.Head
 	Runs    int   `json:"runs"`    // that were committed
 	Workers int   `json:"workers"` // of these
 	Inputs  int   `json:"inputs"`  // of the whole directory
@@ -50,7 +51,7 @@ type commitReport struct {
 
 func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error {
 	ctx, start := cmd.Context(), time.Now()
-	out := output.Destination{Output: output.Output{Name: args[0], Store: c.store()}, ManifestDir: manifests}
+	out := output.Destination{Output: output.Output{Name: args[0], Store: c.Store()}, ManifestDir: manifests}
 	if err := flags.CheckWritable(out.Name); err != nil {
 		return err
 	}
@@ -63,22 +64,22 @@ func (c *cli) commit(cmd *cobra.Command, manifests string, args []string) error 
 	}
 	done, err := output.Commit(ctx, out, names)
 	if errors.Is(err, output.ErrDone) {
-		return c.done(ctx, "commit", out.Name, start, err)
+		return c.AlreadyDone(ctx, "commit", out.Name, start, err)
 	}
 	if err != nil {
 		return err
 	}
-	c.say("%s: %s of %s are complete: %s rows in %s, %s", out.Name, words.Things(int64(done.Workers), "worker"), words.Things(int64(done.Runs), "run"),
+	c.Say("%s: %s of %s are complete: %s rows in %s, %s", out.Name, words.Things(int64(done.Workers), "worker"), words.Things(int64(done.Runs), "run"),
 		words.Count(done.Rows), words.Things(int64(done.Files), "file"), words.Bytes(done.Bytes))
-	return c.report(commitReport{
-		head: c.newHead("commit", start), Runs: done.Runs, Workers: done.Workers, Inputs: done.Inputs, Files: done.Files, Rows: done.Rows, Bytes: done.Bytes,
+	return c.Report(commitReport{
+		Head: c.NewHead("commit", start), Runs: done.Runs, Workers: done.Workers, Inputs: done.Inputs, Files: done.Files, Rows: done.Rows, Bytes: done.Bytes,
 	}, out.Name)
 }
 
 // expand returns the objects that patterns stand for.
 func (c *cli) expand(ctx context.Context, patterns []string) (names []string, err error) {
 	for _, p := range patterns {
-		found, err := c.store().List(ctx, p)
+		found, err := c.Store().List(ctx, p)
 		if err != nil {
 			return nil, err
 		}

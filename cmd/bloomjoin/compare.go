@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
@@ -16,7 +17,7 @@ import (
 
 // compareReport is the JSON report of inspect --compare.
 type compareReport struct {
-	head
+	session.Head
 	Files  []string      `json:"files"` // A and B
 	Method builds.Method `json:"method"`
 	A      sizeFact      `json:"a"`
@@ -37,11 +38,11 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 {
 		return flags.Usagef("--compare: want two filters, got %d", len(args))
 	}
-	budget, err := c.budget()
+	budget, err := c.Budget()
 	if err != nil {
 		return err
 	}
-	sets, method, err := builds.Compare(cmd.Context(), c.store(), args[0], args[1], filters.Limits{MaxBytes: uint64(budget)})
+	sets, method, err := builds.Compare(cmd.Context(), c.Store(), args[0], args[1], filters.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return err
 	}
@@ -51,8 +52,8 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 		builds.Sketched:  "estimated from the filters' HyperLogLog registers",
 		builds.Estimated: "estimated from the filters' bits and members",
 	}[method]
-	if !c.json {
-		fmt.Fprintf(words.Printable{Writer: c.stdout}, "A = %s, B = %s: %s\n", args[0], args[1], how)
+	if !c.JSON {
+		fmt.Fprintf(words.Printable{Writer: c.Stdout}, "A = %s, B = %s: %s\n", args[0], args[1], how)
 	}
 	for _, s := range []struct {
 		name string
@@ -63,15 +64,15 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 		{"|A ∩ B|", sets.Both, &r.Both}, {"|A \\ B|", sets.OnlyA, &r.OnlyA}, {"|B \\ A|", sets.OnlyB, &r.OnlyB},
 	} {
 		*s.to = sizeFact{uint64(math.Round(s.of.Keys)), s.of.StdErr}
-		if c.json {
+		if c.JSON {
 			continue
 		}
 		line := fmt.Sprintf("  %-8s %15s", s.name, words.Count(s.to.Keys))
 		if method != builds.Counted {
 			line += fmt.Sprintf(" ± %s", words.Count(uint64(math.Ceil(s.of.StdErr))))
 		}
-		fmt.Fprintln(words.Printable{Writer: c.stdout}, line)
+		fmt.Fprintln(words.Printable{Writer: c.Stdout}, line)
 	}
-	r.head = c.newHead("inspect", start)
-	return c.report(r, "")
+	r.Head = c.NewHead("inspect", start)
+	return c.Report(r, "")
 }

@@ -18,16 +18,16 @@ import (
 // patience is how long a completion may wait for a network.
 const patience = 3 * time.Second
 
-// Columns returns the columns of the first file that can be opened. Columns whose
+// columns returns the columns of the first file that can be opened. Columns whose
 // names need quotes are left out, since the shell would strip the quotes.
 func (c *cli) columns(cmd *cobra.Command, names []string, open source.Opening) (columns []string) {
 	open.Uncommitted = true
 	ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 	defer cancel()
-	if c.checkStore() != nil {
+	if c.CheckStore() != nil {
 		return nil
 	}
-	open.Store = c.store()
+	open.Store = c.Store()
 	for _, name := range names {
 		if name == "-" {
 			continue

@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
@@ -76,10 +77,10 @@ func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byt
 	var out, errs bytes.Buffer
 	code, used, peak := execute(t, &out, &errs, args)
 	said := errs.String()
-	if code != exitDone && code != exitFailed || strings.Contains(said, "goroutine ") || strings.Contains(said, "internal error") {
+	if code != session.ExitDone && code != session.ExitFailed || strings.Contains(said, "goroutine ") || strings.Contains(said, "internal error") {
 		t.Errorf("%s: %s: exit code %d: %.2000s", file, args[0], code, said)
 	}
-	if code == exitFailed && !strings.Contains(said, filepath.Base(file)) && !strings.Contains(said, "writing ") {
+	if code == session.ExitFailed && !strings.Contains(said, filepath.Base(file)) && !strings.Contains(said, "writing ") {
 		t.Errorf("%s: %s: the error does not name the file: %s", file, args[0], said)
 	}
 	if used > mostTime || peak > mostMemory {

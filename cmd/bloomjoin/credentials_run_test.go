@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
@@ -34,10 +35,10 @@ func TestCredentialsOfARun(t *testing.T) {
 		code := run(append(args, "--store-option", "credentials-url="+server.URL), strings.NewReader(""), &out, &said)
 		return said.String(), code
 	}
-	if said, code := command("join", "--ids", g.Name("airports-tx.csv"), "--on", "origin=iata", "-o", g.Name("rows.parquet"), g.Name("logs/")); code != exitDone || asked != 1 {
+	if said, code := command("join", "--ids", g.Name("airports-tx.csv"), "--on", "origin=iata", "-o", g.Name("rows.parquet"), g.Name("logs/")); code != session.ExitDone || asked != 1 {
 		t.Errorf("exit code %d, asked %d times: %s", code, asked, said)
 	}
-	if said, code := command("inspect", "s3://other/a.parquet"); code != exitFailed || !strings.Contains(said, "s3://other: no credentials: "+server.URL+": 404 Not Found: no such bucket") {
+	if said, code := command("inspect", "s3://other/a.parquet"); code != session.ExitFailed || !strings.Contains(said, "s3://other: no credentials: "+server.URL+": 404 Not Found: no such bucket") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 }

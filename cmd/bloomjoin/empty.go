@@ -3,47 +3,24 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// logFrom prepares the options for opening a log. Standard input may be named once.
-func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *flags.Inputs, logs []string, shard dataset.Shard, out output.Destination) error {
-	if err := o.Fill(open); err != nil {
-		return err
-	}
-	if !slices.Contains(logs, "-") {
-		return nil
-	}
-	switch {
-	case slices.Contains(logs[slices.Index(logs, "-")+1:], "-"):
-		return flags.Usagef("-: standard input can be read once, and is named twice")
-	case !shard.Whole():
-		return flags.Usagef("--shard %s: a log from standard input cannot be shared among workers (write it to a file first)", shard)
-	case out.IsDir(ctx):
-		return flags.Usagef("-o %s: a log from standard input has no name for its file in a directory: name a file, as -o rows.parquet", out.Name)
-	}
-	open.Stdin = c.stdin
-	return nil
-}
-
 // writeEmpty writes the output of a log without files: a directory without files, or
 // a file with the schema of --schema-from.
 func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts keyscan.Options, schemaFrom string) (w dataset.Written, err error) {
 	var schema *arrow.Schema
 	if schemaFrom != "" {
-		files, err := source.Open(ctx, []string{schemaFrom}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.store()}})
+		files, err := source.Open(ctx, []string{schemaFrom}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true, Store: c.Store()}})
 		if err != nil {
 			return w, err
 		}
@@ -76,13 +53,4 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 		return w, nil
 	}
 	return c.writeEmpty(ctx, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: bareNames(opts.Columns)}}, o.layout.SchemaFrom)
-}
-
-// bareNames returns log columns without the prefix "log." that they may have.
-func bareNames(columns []string) (names []string) {
-	for _, c := range columns {
-		paths, _ := keys.ParsePaths(c) // checked before
-		names = append(names, paths[0].Name())
-	}
-	return names
 }

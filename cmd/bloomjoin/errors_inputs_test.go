@@ -1,7 +1,9 @@
 package main
 
+import "github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+
 func failed(about, cmd string) errorCase {
-	return errorCase{about: about, cmd: cmd, exit: exitFailed}
+	return errorCase{about: about, cmd: cmd, exit: session.ExitFailed}
 }
 
 // idErrors returns the cases about ID sets.
@@ -75,8 +77,8 @@ func keyErrors() []errorGroup {
 			failed("A filter of integers and a log of text", scan+"users.bjf text-keys.parquet"),
 			failed("A join of text with integers", join+"--ids ids.parquet --on user_id text-keys.parquet"),
 			failed("A value that a cast does not fit", join+"--ids ids.csv --on url::int64=user_id later.parquet"),
-			{about: "A cast to a type of two meanings", cmd: join + "--ids ids.csv --on user_id::int8 logs", exit: exitUsage},
-			{about: "A cast to an unknown type", cmd: join + "--ids ids.csv --on user_id::number logs", exit: exitUsage},
+			{about: "A cast to a type of two meanings", cmd: join + "--ids ids.csv --on user_id::int8 logs", exit: session.ExitUsage},
+			{about: "A cast to an unknown type", cmd: join + "--ids ids.csv --on user_id::number logs", exit: session.ExitUsage},
 			failed("Two key columns for a filter of one", scan+"users.bjf --key user_id,country logs"),
 			failed("One key column for a filter of two", scan+"pairs.bjf --key user_id logs"),
 			failed("A key in a list", scan+"users.bjf --key users lists.parquet"),
@@ -129,7 +131,7 @@ func logErrors() []errorGroup {
 			failed("A schema without a column of the log", scan+"--schema-from logs/monday.parquet -o out.parquet later.parquet"),
 			failed("A schema that is not from a Parquet file", scan+"--schema-from ids.csv -o out.parquet logs"),
 			failed("A log that is not below --base", scan+"--base mixed -o out/ logs"),
-			{about: "Right join of a log without files", cmd: join + "--type right --allow-empty -o out/ empty", exit: exitFailed},
+			{about: "Right join of a log without files", cmd: join + "--type right --allow-empty -o out/ empty", exit: session.ExitFailed},
 			failed("A file for a log without files", scan+"--allow-empty -o out.parquet empty"),
 			failed("Different columns of the IDs", join+"--type inner --ids ids.ndjson --on user_id -o out.parquet logs"),
 		},
@@ -165,7 +167,7 @@ func filterErrors() []errorGroup {
 			failed("Filters that cannot be compared", "bloomjoin inspect --compare users.bjf names.bjf"),
 			failed("More false positives than asked for", "bloomjoin build --strict --key user_id --max-size 64B --expect 10 --kind bloom -o small.bjf logs"),
 			{about: "More keys than there is room for", setup: []string{"bloomjoin build --key user_id --kind bloom --capacity 1500 -o monday.bjf logs/monday.parquet", "bloomjoin build --key user_id --kind bloom --capacity 1500 -o tuesday.bjf logs/tuesday.parquet"},
-				cmd: "bloomjoin merge --union --strict -o both.bjf monday.bjf tuesday.bjf", exit: exitFailed},
+				cmd: "bloomjoin merge --union --strict -o both.bjf monday.bjf tuesday.bjf", exit: session.ExitFailed},
 		},
 	}}
 }

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+
 // outputErrors returns the cases about outputs.
 func outputErrors() []errorGroup {
 	const join = "bloomjoin join --ids ids.csv --on user_id "
@@ -9,26 +11,26 @@ func outputErrors() []errorGroup {
 		"Outputs",
 		"What stands at an output is replaced only with `--force`, and an input never; see [outputs.md](outputs.md).",
 		[]errorCase{
-			{about: "An output of another run", cmd: join + "--type anti -o out.parquet logs", setup: []string{join + "-o out.parquet logs"}, exit: exitFailed},
-			{about: "A filter of another run", cmd: "bloomjoin build --key user_id -o users.bjf ids.parquet", exit: exitFailed},
-			{about: "A directory of another run", cmd: scan + "--columns user_id -o out/ logs", setup: earlier, exit: exitFailed},
-			{about: "Other IDs for finished outputs", cmd: join + "-o out/ logs", setup: []string{"bloomjoin join --ids ids.parquet --on user_id -o out/ logs"}, exit: exitFailed},
-			{about: "A commit before all workers are done", cmd: "bloomjoin commit out/", setup: []string{join + "--shard 0/3 -o out/ logs"}, exit: exitFailed},
-			{about: "A commit where no worker has written", cmd: "bloomjoin commit no-data/", exit: exitFailed},
-			{about: "Files that are not ours in the output directory", cmd: scan + "-o no-data/ logs", exit: exitFailed},
-			{about: "The output is an input", cmd: scan + "--force -o logs/monday.parquet logs/monday.parquet", exit: exitFailed},
-			{about: "The output is the filter", cmd: "bloomjoin scan --filter users.filter --force --format parquet -o users.filter logs", setup: []string{"bloomjoin build --key user_id -o users.filter ids.csv"}, exit: exitFailed},
-			{about: "The output is a file of a list", cmd: scan + "--files-from inputs.jsonl --force -o logs/monday.parquet", setup: []string{"bloomjoin inputs -o inputs.jsonl logs"}, exit: exitFailed},
-			{about: "The input is not finished", cmd: scan + "-o rest.parquet out/", setup: []string{join + "--shard 0/3 -o out/ logs"}, exit: exitFailed},
-			{about: "The output is the directory that is read", cmd: scan + "--force -o logs/ logs", exit: exitFailed},
-			{about: "The output is the ID file", cmd: "bloomjoin join --force --ids ids.parquet --on user_id -o ids.parquet logs", exit: exitFailed},
-			{about: "The output's directory is a file", cmd: scan + "-o ids.csv/out.parquet logs", exit: exitFailed},
-			{about: "A filter where a directory is", cmd: "bloomjoin build --key user_id -o logs ids.csv", exit: exitFailed},
-			{about: "Two inputs of one name", cmd: scan + "-o out/ logs/monday.parquet mixed/monday.parquet", exit: exitFailed},
-			{about: "An output in HDFS", cmd: scan + "-o hdfs://host/out/ logs", exit: exitFailed},
-			{about: "An output that is a device", cmd: scan + "-o /dev/full logs", exit: exitUsage},
-			{about: "A key of two types in one column", cmd: "bloomjoin join --ids ids.csv --key-type string --on user_id --type full -o out.parquet logs", exit: exitFailed},
-			{about: "The disk is full", cmd: join + "-o - logs > FULL-DISK", exit: exitTryAgain},
+			{about: "An output of another run", cmd: join + "--type anti -o out.parquet logs", setup: []string{join + "-o out.parquet logs"}, exit: session.ExitFailed},
+			{about: "A filter of another run", cmd: "bloomjoin build --key user_id -o users.bjf ids.parquet", exit: session.ExitFailed},
+			{about: "A directory of another run", cmd: scan + "--columns user_id -o out/ logs", setup: earlier, exit: session.ExitFailed},
+			{about: "Other IDs for finished outputs", cmd: join + "-o out/ logs", setup: []string{"bloomjoin join --ids ids.parquet --on user_id -o out/ logs"}, exit: session.ExitFailed},
+			{about: "A commit before all workers are done", cmd: "bloomjoin commit out/", setup: []string{join + "--shard 0/3 -o out/ logs"}, exit: session.ExitFailed},
+			{about: "A commit where no worker has written", cmd: "bloomjoin commit no-data/", exit: session.ExitFailed},
+			{about: "Files that are not ours in the output directory", cmd: scan + "-o no-data/ logs", exit: session.ExitFailed},
+			{about: "The output is an input", cmd: scan + "--force -o logs/monday.parquet logs/monday.parquet", exit: session.ExitFailed},
+			{about: "The output is the filter", cmd: "bloomjoin scan --filter users.filter --force --format parquet -o users.filter logs", setup: []string{"bloomjoin build --key user_id -o users.filter ids.csv"}, exit: session.ExitFailed},
+			{about: "The output is a file of a list", cmd: scan + "--files-from inputs.jsonl --force -o logs/monday.parquet", setup: []string{"bloomjoin inputs -o inputs.jsonl logs"}, exit: session.ExitFailed},
+			{about: "The input is not finished", cmd: scan + "-o rest.parquet out/", setup: []string{join + "--shard 0/3 -o out/ logs"}, exit: session.ExitFailed},
+			{about: "The output is the directory that is read", cmd: scan + "--force -o logs/ logs", exit: session.ExitFailed},
+			{about: "The output is the ID file", cmd: "bloomjoin join --force --ids ids.parquet --on user_id -o ids.parquet logs", exit: session.ExitFailed},
+			{about: "The output's directory is a file", cmd: scan + "-o ids.csv/out.parquet logs", exit: session.ExitFailed},
+			{about: "A filter where a directory is", cmd: "bloomjoin build --key user_id -o logs ids.csv", exit: session.ExitFailed},
+			{about: "Two inputs of one name", cmd: scan + "-o out/ logs/monday.parquet mixed/monday.parquet", exit: session.ExitFailed},
+			{about: "An output in HDFS", cmd: scan + "-o hdfs://host/out/ logs", exit: session.ExitFailed},
+			{about: "An output that is a device", cmd: scan + "-o /dev/full logs", exit: session.ExitUsage},
+			{about: "A key of two types in one column", cmd: "bloomjoin join --ids ids.csv --key-type string --on user_id --type full -o out.parquet logs", exit: session.ExitFailed},
+			{about: "The disk is full", cmd: join + "-o - logs > FULL-DISK", exit: session.ExitTryAgain},
 		},
 	}}
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 )
 
 const errorsPage = "../../docs/errors.md"
@@ -232,7 +234,7 @@ func (c errorCase) check(t *testing.T, text string) {
 		place = place || len(word) > 1 && strings.Contains(last, word) || len(value) > 0 && strings.Contains(last, value)
 	}
 	want := wantWords.MatchString(last)
-	hint := hintWords.MatchString(last) || c.exit == exitUsage && want
+	hint := hintWords.MatchString(last) || c.exit == session.ExitUsage && want
 	compared := strings.Contains(last, "mismatch: ")
 	for part, there := range map[string]bool{
 		"where: a file, column or flag of the command": place,

@@ -1,10 +1,12 @@
 package main
 
+import "github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
+
 // usageErrors returns the cases that fail before any input is opened. Their files
 // do not exist.
 func usageErrors() []errorGroup {
 	const build, scan, join = "bloomjoin build --key user_id ", "bloomjoin scan --filter users.bjf ", "bloomjoin join --ids ids.csv --on user_id "
-	usage := func(about, cmd string) errorCase { return errorCase{about: about, cmd: cmd, exit: exitUsage} }
+	usage := func(about, cmd string) errorCase { return errorCase{about: about, cmd: cmd, exit: session.ExitUsage} }
 	return []errorGroup{{
 		"The command line",
 		"Found before any input is opened; `bloomjoin COMMAND --help` lists its flags.",
@@ -94,7 +96,7 @@ func usageErrors() []errorGroup {
 			usage("A list of inputs without a name", "bloomjoin inputs logs"),
 			usage("Standard input in a list of inputs", "bloomjoin inputs -o inputs.jsonl -"),
 			usage("IDs and names from standard input", "bloomjoin join --ids - --on user_id --files-from - -o out/"),
-			{about: "A pattern for inputs that are listed", setup: []string{"bloomjoin inputs --quiet -o inputs.jsonl logs"}, cmd: scan + "--files-from inputs.jsonl --include '*.parquet' -o out/", exit: exitUsage},
+			{about: "A pattern for inputs that are listed", setup: []string{"bloomjoin inputs --quiet -o inputs.jsonl logs"}, cmd: scan + "--files-from inputs.jsonl --include '*.parquet' -o out/", exit: session.ExitUsage},
 			usage("One filter to compare", "bloomjoin inspect --compare users.bjf"),
 			usage("A speed that is not one", "bloomjoin plan --ids ids.csv --on user_id --network fast logs"),
 			usage("No workers", "bloomjoin plan --ids ids.csv --on user_id --workers 0 logs"),
@@ -111,18 +113,18 @@ func usageErrors() []errorGroup {
 			usage("A right join of a shard", join+"--type right --shard 0/2 -o out/ logs"),
 			usage("A shard of IDs on standard input", "bloomjoin join --ids - --on user_id --shard 0/2 -o out/ logs"),
 			usage("No batch system to take the shard from", build+"--shard auto/3 -o part.bjf ids.csv"),
-			{about: "An array that starts at 1", cmd: build + "--shard auto/3 -o part.bjf ids.csv", env: []string{"SLURM_ARRAY_TASK_ID=3"}, exit: exitUsage},
-			{about: "A batch system that does not tell the number of workers", cmd: build + "--shard auto -o part.bjf ids.csv", env: []string{"JOB_COMPLETION_INDEX=2"}, exit: exitUsage},
-			{about: "An array of another size", cmd: build + "--shard auto/3 -o part.bjf ids.csv", env: []string{"AWS_BATCH_JOB_ARRAY_INDEX=1", "AWS_BATCH_JOB_ARRAY_SIZE=4"}, exit: exitUsage},
-			{about: "An array with gaps", cmd: build + "--shard auto -o part.bjf ids.csv", env: []string{"SLURM_ARRAY_TASK_ID=3", "SLURM_ARRAY_TASK_COUNT=2", "SLURM_ARRAY_TASK_MIN=3", "SLURM_ARRAY_TASK_MAX=7"}, exit: exitUsage},
-			{about: "Two batch systems that disagree", cmd: build + "--shard auto/3 -o part.bjf ids.csv", env: []string{"JOB_COMPLETION_INDEX=2", "SLURM_ARRAY_TASK_ID=1"}, exit: exitUsage},
-			{about: "Shards of one ID a line without a bound", cmd: build + "--shard 0/2 -o part.bjf ids.txt", exit: exitFailed},
-			{about: "A part is missing", cmd: "bloomjoin merge -o all.bjf part-0.bjf part-2.bjf", exit: exitFailed},
-			{about: "A part comes twice", cmd: "bloomjoin merge -o all.bjf part-0.bjf part-1.bjf part-1.bjf part-2.bjf", exit: exitFailed},
-			{about: "A part of another build", cmd: "bloomjoin merge -o all.bjf part-0.bjf part-1.bjf other-2.bjf", exit: exitFailed},
-			{about: "A finished filter among parts", cmd: "bloomjoin merge -o all.bjf part-0.bjf users.bjf", exit: exitFailed},
-			{about: "A partial filter in a scan", cmd: "bloomjoin scan --filter part-0.bjf -o out.parquet logs", exit: exitFailed},
-			{about: "A partial filter in a join", cmd: join + "--filter part-0.bjf -o out.parquet logs", exit: exitFailed},
+			{about: "An array that starts at 1", cmd: build + "--shard auto/3 -o part.bjf ids.csv", env: []string{"SLURM_ARRAY_TASK_ID=3"}, exit: session.ExitUsage},
+			{about: "A batch system that does not tell the number of workers", cmd: build + "--shard auto -o part.bjf ids.csv", env: []string{"JOB_COMPLETION_INDEX=2"}, exit: session.ExitUsage},
+			{about: "An array of another size", cmd: build + "--shard auto/3 -o part.bjf ids.csv", env: []string{"AWS_BATCH_JOB_ARRAY_INDEX=1", "AWS_BATCH_JOB_ARRAY_SIZE=4"}, exit: session.ExitUsage},
+			{about: "An array with gaps", cmd: build + "--shard auto -o part.bjf ids.csv", env: []string{"SLURM_ARRAY_TASK_ID=3", "SLURM_ARRAY_TASK_COUNT=2", "SLURM_ARRAY_TASK_MIN=3", "SLURM_ARRAY_TASK_MAX=7"}, exit: session.ExitUsage},
+			{about: "Two batch systems that disagree", cmd: build + "--shard auto/3 -o part.bjf ids.csv", env: []string{"JOB_COMPLETION_INDEX=2", "SLURM_ARRAY_TASK_ID=1"}, exit: session.ExitUsage},
+			{about: "Shards of one ID a line without a bound", cmd: build + "--shard 0/2 -o part.bjf ids.txt", exit: session.ExitFailed},
+			{about: "A part is missing", cmd: "bloomjoin merge -o all.bjf part-0.bjf part-2.bjf", exit: session.ExitFailed},
+			{about: "A part comes twice", cmd: "bloomjoin merge -o all.bjf part-0.bjf part-1.bjf part-1.bjf part-2.bjf", exit: session.ExitFailed},
+			{about: "A part of another build", cmd: "bloomjoin merge -o all.bjf part-0.bjf part-1.bjf other-2.bjf", exit: session.ExitFailed},
+			{about: "A finished filter among parts", cmd: "bloomjoin merge -o all.bjf part-0.bjf users.bjf", exit: session.ExitFailed},
+			{about: "A partial filter in a scan", cmd: "bloomjoin scan --filter part-0.bjf -o out.parquet logs", exit: session.ExitFailed},
+			{about: "A partial filter in a join", cmd: join + "--filter part-0.bjf -o out.parquet logs", exit: session.ExitFailed},
 		},
 	}, {
 		"Requirements that are not met",
@@ -133,9 +135,9 @@ func usageErrors() []errorGroup {
 			usage("A negative number of rows", join+"--require-rows -1 -o out.parquet logs"),
 			usage("A bound on what a left join keeps", join+"--type left --max-kept 10% -o out.parquet logs"),
 			usage("A requirement on standard output", join+"--require-rows 1 -o - logs"),
-			{about: "Too few rows", cmd: join + "--require-rows 1000 -o out.parquet logs", exit: exitGate},
-			{about: "Too few IDs with rows", cmd: "bloomjoin join --ids names.csv --on url=user_id --require-ids-matched 50% -o out.parquet logs", exit: exitGate},
-			{about: "Too many rows kept", cmd: join + "--type anti --max-kept 10% -o out.parquet logs", exit: exitGate},
+			{about: "Too few rows", cmd: join + "--require-rows 1000 -o out.parquet logs", exit: session.ExitGate},
+			{about: "Too few IDs with rows", cmd: "bloomjoin join --ids names.csv --on url=user_id --require-ids-matched 50% -o out.parquet logs", exit: session.ExitGate},
+			{about: "Too many rows kept", cmd: join + "--type anti --max-kept 10% -o out.parquet logs", exit: session.ExitGate},
 		},
 	}}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
@@ -172,7 +173,7 @@ func TestInterruptedBuild(t *testing.T) {
 			switch {
 			case code == signalled(sig) && len(left) == 0:
 				ended++
-			case code != exitDone || !slices.Equal(left, []string{"part.bjf"}) || !bytes.Equal(read(t, out), read(t, ref)):
+			case code != session.ExitDone || !slices.Equal(left, []string{"part.bjf"}) || !bytes.Equal(read(t, out), read(t, ref)):
 				t.Errorf("%v: exit code %d, and there is %v", sig, code, left)
 			}
 		}
@@ -232,7 +233,7 @@ func TestRivalShards(t *testing.T) {
 		}
 		wins[winner]++
 		loser := 1 - winner
-		if codes[winner] != exitDone || codes[loser] != exitFailed || !bytes.Equal(got, want[winner]) {
+		if codes[winner] != session.ExitDone || codes[loser] != session.ExitFailed || !bytes.Equal(got, want[winner]) {
 			t.Errorf("round %d: exit codes %v; is it the first's file: %v, the second's: %v", round, codes, bytes.Equal(got, want[0]), bytes.Equal(got, want[1]))
 		}
 		if s := said[loser].String(); !strings.Contains(s, "part.bjf") || !strings.Contains(s, "--force") {
@@ -274,12 +275,12 @@ func onSmallDisk(t *testing.T, size string, args ...string) (code int, said stri
 func TestFullDisk(t *testing.T) {
 	ids := idFile(t, 20_000, 1)
 	code, said := onSmallDisk(t, "64m", slowShard(ids, "part.bjf")...)
-	if code != exitDone || !strings.HasSuffix(said, "part.bjf\n") {
+	if code != session.ExitDone || !strings.HasSuffix(said, "part.bjf\n") {
 		t.Fatalf("with room: exit code %d: %s", code, said)
 	}
 	for _, size := range []string{"4k", "64k", "1m", "20m"} {
 		code, said := onSmallDisk(t, size, slowShard(ids, "part.bjf")...)
-		if code != exitTryAgain || !strings.Contains(said, "no space left") {
+		if code != session.ExitTryAgain || !strings.Contains(said, "no space left") {
 			t.Errorf("%s: exit code %d, want 75: %s", size, code, said)
 		}
 		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
@@ -294,7 +295,7 @@ func TestBuildBeyondFileSizeLimit(t *testing.T) {
 	script := `trap '' XFSZ; ulimit -f 8; exec bloomjoin "$@"`
 	cmd := exec.Command("sh", append([]string{"-c", script, "sh"}, slowShard(ids, dir+"/part.bjf")...)...)
 	out, _ := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !bytes.Contains(out, []byte("too large")) {
+	if code := cmd.ProcessState.ExitCode(); code != session.ExitFailed || !bytes.Contains(out, []byte("too large")) {
 		t.Errorf("exit code %d: %s; want 1", code, out)
 	}
 	if left := names(t, dir); len(left) != 0 {
@@ -317,7 +318,7 @@ func TestFullTemporaryDisk(t *testing.T) {
 	out := filepath.Join(dir, "ids.bjf")
 	for _, size := range []string{"64k", "1m", "7m"} {
 		code, said := onSmallDisk(t, size, spilling(ids, ".", out)...)
-		if code != exitTryAgain || !strings.Contains(said, "no space left") || !strings.Contains(said, "--temp-dir") {
+		if code != session.ExitTryAgain || !strings.Contains(said, "no space left") || !strings.Contains(said, "--temp-dir") {
 			t.Errorf("%s: exit code %d, want 75: %s", size, code, said)
 		}
 		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
@@ -327,7 +328,7 @@ func TestFullTemporaryDisk(t *testing.T) {
 			t.Errorf("%s: left behind: %s", size, left)
 		}
 	}
-	if code, said := onSmallDisk(t, "9m", spilling(ids, ".", out)...); code != exitDone || !strings.Contains(said, `"spilled_bytes":8`) {
+	if code, said := onSmallDisk(t, "9m", spilling(ids, ".", out)...); code != session.ExitDone || !strings.Contains(said, `"spilled_bytes":8`) {
 		t.Errorf("with room: exit code %d: %s", code, said)
 	}
 }

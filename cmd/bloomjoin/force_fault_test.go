@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
@@ -181,7 +182,7 @@ func TestForceKilled(t *testing.T) {
 			if !has(after, "_SUCCESS") {
 				between++
 			}
-		} else if code := cmd.ProcessState.ExitCode(); code != exitDone {
+		} else if code := cmd.ProcessState.ExitCode(); code != session.ExitDone {
 			t.Errorf("round %d: exit code %d: %s", round, code, cmd.Stderr)
 		}
 		for name, content := range foreign {
@@ -260,7 +261,7 @@ func TestForceKilledAtTheEnd(t *testing.T) {
 		}
 	}
 	var said bytes.Buffer
-	if code := run(forced(dir, out+"/", 1, 1, "arrow"), nil, io.Discard, &said); code != exitFailed || !strings.Contains(said.String(), "is not listed in a manifest") {
+	if code := run(forced(dir, out+"/", 1, 1, "arrow"), nil, io.Discard, &said); code != session.ExitFailed || !strings.Contains(said.String(), "is not listed in a manifest") {
 		t.Errorf("files that appeared later: exit code %d: %s; want them kept", code, &said)
 	}
 	const first = "manifest-00000001.json"
@@ -309,7 +310,7 @@ func TestForceRivals(t *testing.T) {
 		if !same && (codes != [2]int{} || !success) {
 			t.Errorf("round %d: two days: exit codes %v, _SUCCESS: %v", round, codes, success)
 		}
-		if same && success && codes[0] != exitDone && codes[1] != exitDone {
+		if same && success && codes[0] != session.ExitDone && codes[1] != session.ExitDone {
 			t.Errorf("round %d: both runs failed, and there is _SUCCESS", round)
 		}
 		if !success {

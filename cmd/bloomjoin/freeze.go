@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
@@ -57,7 +58,7 @@ what they read.`,
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the list to write")
-		c.addForce(f)
+		c.AddForce(f)
 		o.inputs.AddOutput(f)
 	})
 	flags.Complete(cmd, c.common())
@@ -70,7 +71,7 @@ const listGC = 20
 
 // freezeReport is the JSON report of inputs.
 type freezeReport struct {
-	head
+	session.Head
 	Inputs    int   `json:"inputs"`
 	Rows      int64 `json:"rows"` // -1: unknown
 	RowGroups int   `json:"row_groups"`
@@ -90,17 +91,17 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 	if err != nil {
 		return err
 	}
-	if err := c.spareList(o.out, &o.inputs); err != nil {
+	if err := c.SpareList(o.out, &o.inputs); err != nil {
 		return err
 	}
-	names, list, err := c.filesFrom(cmd, &o.inputs, args)
+	names, list, err := c.FilesFrom(cmd, &o.inputs, args)
 	if err != nil {
 		return err
 	}
 	if list != nil {
 		return errors.Join(fmt.Errorf("--files-from %s: it is a list of inputs already (name paths, or bring it up to date with --update %s LOGS)", o.inputs.FilesFrom, o.inputs.FilesFrom), list.Close())
 	}
-	if err := c.budgets(&open); err != nil {
+	if err := c.Budgets(&open); err != nil {
 		return err
 	}
 	old, err := c.earlier(ctx, o.update)
@@ -119,7 +120,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 		return err
 	}
 	rep := freezeReport{Inputs: found.Len(), Rows: found.Rows()}
-	if err := c.spareListed(ctx, o.out, found); err != nil {
+	if err := c.SpareListed(ctx, o.out, found); err != nil {
 		return err
 	}
 	if err := rep.add(ctx, found); err != nil {
@@ -130,13 +131,13 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 			return err
 		}
 	}
-	rep.FileBytes, err = inputs.Write(ctx, c.store(), o.out, found, c.force || o.update != "" && c.sameAs(o.out)(o.update))
+	rep.FileBytes, err = inputs.Write(ctx, c.Store(), o.out, found, c.Force || o.update != "" && c.SameAs(o.out)(o.update))
 	if err != nil {
 		return err
 	}
-	rep.head = c.newHead("inputs", start)
+	rep.Head = c.NewHead("inputs", start)
 	c.sayFreeze(o, &rep)
-	return c.report(rep, o.out)
+	return c.Report(rep, o.out)
 }
 
 // freezeOptions checks the flags before anything is opened.
@@ -173,9 +174,9 @@ func (c *cli) earlier(ctx context.Context, name string) (*inputs.List, error) {
 	if name == "" {
 		return nil, nil
 	}
-	old, err := inputs.Read(ctx, c.store(), name)
+	old, err := inputs.Read(ctx, c.Store(), name)
 	if errors.Is(err, fs.ErrNotExist) {
-		c.say("note: --update %s: there is no such list yet, so all files are opened", name)
+		c.Say("note: --update %s: there is no such list yet, so all files are opened", name)
 		return nil, nil
 	}
 	return old, err
@@ -223,12 +224,12 @@ func (c *cli) sayFreeze(o *freezeFlags, r *freezeReport) {
 	if r.Rows >= 0 {
 		rows = words.Count(r.Rows) + " rows"
 	}
-	c.say("%s: %s, %s in %s, %s, in %.2f s", o.out, words.Things(r.Inputs, "input"), rows, words.Things(r.RowGroups, "row group"), words.Bytes(r.Bytes), r.Seconds)
+	c.Say("%s: %s, %s in %s, %s, in %.2f s", o.out, words.Things(r.Inputs, "input"), rows, words.Things(r.RowGroups, "row group"), words.Bytes(r.Bytes), r.Seconds)
 	if r.Kept == nil {
 		return
 	}
-	c.say("  new: %s, changed: %s, gone: %s, kept: %s", words.Count(len(r.New)), words.Count(len(r.Changed)), words.Count(len(r.Gone)), words.Count(*r.Kept))
-	if !c.verbose {
+	c.Say("  new: %s, changed: %s, gone: %s, kept: %s", words.Count(len(r.New)), words.Count(len(r.Changed)), words.Count(len(r.Gone)), words.Count(*r.Kept))
+	if !c.Verbose {
 		return
 	}
 	for _, l := range []struct {
@@ -236,7 +237,7 @@ func (c *cli) sayFreeze(o *freezeFlags, r *freezeReport) {
 		names []string
 	}{{"new", r.New}, {"changed", r.Changed}, {"gone", r.Gone}} {
 		for _, n := range l.names {
-			c.say("  %s: %s", l.what, n)
+			c.Say("  %s: %s", l.what, n)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/house"
 	"github.com/bloomjoin/bloomjoin/internal/text"
 )
@@ -56,7 +57,7 @@ func TestHelp(t *testing.T) {
 			}
 		})
 		var out, said bytes.Buffer
-		if code := run([]string{cmd.Name(), "--help"}, nil, &out, &said); code != exitDone || said.Len() > 0 {
+		if code := run([]string{cmd.Name(), "--help"}, nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
 			t.Errorf("%s --help: exit code %d: %s", cmd.Name(), code, &said)
 		}
 		for _, want := range []string{"Usage:\n  bloomjoin " + cmd.Use + "\n", "\nExamples:\n" + cmd.Example + "\n", "\nReports:\n", "\nMore: docs/"} {
@@ -67,7 +68,7 @@ func TestHelp(t *testing.T) {
 		words += len(strings.Fields(out.String()))
 	})
 	var out, said bytes.Buffer
-	if code := run([]string{"--help"}, nil, &out, &said); code != exitDone || said.Len() > 0 {
+	if code := run([]string{"--help"}, nil, &out, &said); code != session.ExitDone || said.Len() > 0 {
 		t.Errorf("--help: exit code %d: %s", code, &said)
 	}
 	house.Check(t, house.HelpWords, words+len(strings.Fields(out.String())))
@@ -144,13 +145,13 @@ func TestCompletion(t *testing.T) {
 			}
 		}
 		for _, want := range strings.Fields(c.want) {
-			if code != exitDone || !slices.Contains(got, want) {
+			if code != session.ExitDone || !slices.Contains(got, want) {
 				t.Errorf("%q: exit code %d, %q, want %q among them", c.args, code, got, want)
 			}
 		}
 	}
 	var out, said bytes.Buffer
-	if code := run([]string{"completion", "bash"}, nil, &out, &said); code != exitDone || !strings.Contains(out.String(), "__complete") {
+	if code := run([]string{"completion", "bash"}, nil, &out, &said); code != session.ExitDone || !strings.Contains(out.String(), "__complete") {
 		t.Errorf("completion bash: exit code %d: %s", code, &said)
 	}
 }
@@ -200,7 +201,7 @@ func TestSuggestions(t *testing.T) {
 	} {
 		var out, said bytes.Buffer
 		code := run(strings.Fields(c.args), nil, &out, &said)
-		if code != exitUsage || !strings.Contains(said.String(), c.want) {
+		if code != session.ExitUsage || !strings.Contains(said.String(), c.want) {
 			t.Errorf("%s: exit code %d: %s: want %q", c.args, code, &said, c.want)
 		}
 		if strings.Count(said.String(), "\n") != 1 || out.Len() > 0 {
@@ -251,7 +252,7 @@ func TestBadValues(t *testing.T) {
 				}
 				var out, said bytes.Buffer
 				line := append(strings.Fields(args[cmd.Name()]), "--"+f.Name+"="+v)
-				if code := run(line, strings.NewReader(""), &out, &said); code != exitUsage {
+				if code := run(line, strings.NewReader(""), &out, &said); code != session.ExitUsage {
 					t.Errorf("%q: exit code %d: %s", line, code, &said)
 				}
 			}

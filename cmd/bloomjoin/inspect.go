@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
@@ -121,10 +122,10 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 	start := time.Now()
 	var all turns
 	var err error
-	if all.shard, err = c.shardOf(shard); err != nil {
+	if all.shard, err = c.ShardOf(shard); err != nil {
 		return err
 	}
-	budget, err := c.budget()
+	budget, err := c.Budget()
 	if err != nil {
 		return err
 	}
@@ -132,14 +133,14 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 		return err
 	}
 	report := struct {
-		head
+		session.Head
 		Files       []inspected    `json:"files"`
 		Directories []dirInspected `json:"directories,omitempty"` // outputs of runs
 	}{Files: []inspected{}}
 	var failed []error
 	lim := filters.Limits{MaxBytes: uint64(budget)}
 	for _, name := range args {
-		if objects.IsDir(cmd.Context(), c.store(), name) {
+		if objects.IsDir(cmd.Context(), c.Store(), name) {
 			found, err := c.inspectDir(cmd, name, check, &all, lim)
 			report.Files, failed = append(report.Files, found...), append(failed, err)
 			if all.shard.Index > 0 {
@@ -161,12 +162,12 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 			continue
 		}
 		report.Files = append(report.Files, i)
-		if !c.json {
-			i.print(words.Printable{Writer: c.stdout})
+		if !c.JSON {
+			i.print(words.Printable{Writer: c.Stdout})
 		}
 	}
-	report.head = c.newHead("inspect", start)
-	return errors.Join(append(failed, c.report(report, ""))...)
+	report.Head = c.NewHead("inspect", start)
+	return errors.Join(append(failed, c.Report(report, ""))...)
 }
 
 // turns gives files to workers in turn: file k of all that the arguments name belongs to
@@ -186,7 +187,7 @@ func (t *turns) mine() bool {
 // inspectDir prints a line about each file below a directory. Files of other
 // formats are not errors.
 func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns, lim filters.Limits) (found []inspected, err error) {
-	entries, err := c.store().List(cmd.Context(), dir)
+	entries, err := c.Store().List(cmd.Context(), dir)
 	if errors.Is(err, storage.ErrNoFiles) {
 		c.describe("%s: a directory without files", dir)
 		return nil, nil
@@ -234,7 +235,7 @@ type dirInspected struct {
 // inspectState compares an output directory with its manifest. It returns nil if there is
 // none. With check, a difference is an error.
 func (c *cli) inspectState(ctx context.Context, dir, manifests string, check bool) (*dirInspected, error) {
-	d, err := output.InspectDirectory(ctx, output.Destination{Output: output.Output{Name: dir, Store: c.store()}, ManifestDir: manifests}, check)
+	d, err := output.InspectDirectory(ctx, output.Destination{Output: output.Output{Name: dir, Store: c.Store()}, ManifestDir: manifests}, check)
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -256,8 +257,8 @@ func (c *cli) inspectState(ctx context.Context, dir, manifests string, check boo
 
 // describe prints a line about a file, unless the report is JSON.
 func (c *cli) describe(format string, args ...any) {
-	if !c.json {
-		fmt.Fprintf(words.Printable{Writer: c.stdout}, format+"\n", args...)
+	if !c.JSON {
+		fmt.Fprintf(words.Printable{Writer: c.Stdout}, format+"\n", args...)
 	}
 }
 
@@ -285,7 +286,7 @@ func (i *inspected) summary() string {
 }
 
 func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filters.Limits) (i inspected, err error) {
-	src, err := c.store().Open(cmd.Context(), storage.Object{Name: name})
+	src, err := c.Store().Open(cmd.Context(), storage.Object{Name: name})
 	if err != nil {
 		return i, err
 	}
@@ -299,9 +300,9 @@ func (c *cli) inspectOne(cmd *cobra.Command, name string, check bool, lim filter
 		return i, i.filter(src, name, check, lim)
 	}
 	if inputs.IsList(first) {
-		return i, i.list(cmd.Context(), c.store(), name, check)
+		return i, i.list(cmd.Context(), c.Store(), name, check)
 	}
-	files, err := c.open(cmd, []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
+	files, err := c.Open(cmd, []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}})
 	if errors.Is(err, source.ErrNoData) {
 		return i, fmt.Errorf("%s: %w, nor a filter (name a file of one of these kinds)", name, source.ErrNoData)
 	}

@@ -58,7 +58,7 @@ func (i *inspected) list(ctx context.Context, store storage.Source, name string,
 
 // inspectedNames returns the names of the files to inspect.
 func (c *cli) inspectedNames(cmd *cobra.Command, from *flags.Inputs, args []string) (names []string, err error) {
-	names, list, err := c.filesFrom(cmd, from, args)
+	names, list, err := c.FilesFrom(cmd, from, args)
 	if err != nil || list == nil {
 		return names, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -70,7 +71,7 @@ func (c *cli) joinCmd() *cobra.Command {
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 		f.BoolVar(&o.count, "count", false, "print the number of rows of the answer, and write nothing")
-		c.addForce(f)
+		c.AddForce(f)
 		o.layout.Add(f)
 		f.Lookup("columns").Usage = columnsHelp
 		f.StringVar(&o.suffix, "suffix", defaultSuffix, "`TEXT` appended to the name of an ID column if the log has one of that name")
@@ -123,7 +124,7 @@ type fprBound struct {
 // joinReport is the JSON report of join.
 type joinReport struct {
 	scanReport
-	*badLines
+	*session.BadLines
 	Candidates   int64    `json:"candidates"`
 	IDsTotal     int64    `json:"ids_total"`
 	RowsMatched  int64    `json:"rows_matched"`
@@ -139,10 +140,10 @@ type joinReport struct {
 // joinOptions returns the options from the flags, checked before any input is opened.
 func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, source.Opening, output.Destination, error) {
 	opts := join.Options{
-		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.threads,
+		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.Threads,
 		TempDir: o.tempDir,
 	}
-	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.stdin}}
+	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
 	var out output.Destination
 	var err error
 	if !o.count {
@@ -190,13 +191,13 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, sour
 	if opts.Require, err = o.require.Conditions(opts.Type, o.out); err != nil {
 		return opts, open, out, err
 	}
-	if opts.Shard, err = c.shardOf(o.shard); err != nil {
+	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
 		return opts, open, out, err
 	}
 	if !opts.Shard.Whole() && (opts.Type == join.Right || opts.Type == join.Full) {
 		return opts, open, out, flags.Usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
-	if opts.Memory, err = c.budget(); err != nil {
+	if opts.Memory, err = c.Budget(); err != nil {
 		return opts, open, out, err
 	}
 	open.Column, open.IgnoreCase = right[len(right)-1].Name(), o.keys.IgnoreCase
@@ -292,7 +293,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	c.watchReader(ctx, out.Name)
+	c.WatchReader(ctx, out.Name)
 	r.layout, r.count, r.out, r.shard = &o.layout, o.count, out, opts.Shard
 	openLog, err := r.joinInputs(ctx, o, opts, open, args)
 	if err != nil {
@@ -328,7 +329,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	written, err := r.writeJoin(ctx, o, opts, j)
 	r.end()
 	if errors.Is(err, output.ErrDone) { // another attempt was faster
-		return r.done(ctx, r.verb, r.out.Name, r.start, err)
+		return r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, err)
 	}
 	if errors.Is(err, join.ErrRequire) && !o.count {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
@@ -340,7 +341,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	c.sayBad(rep.badLines)
+	c.SayBad(rep.BadLines)
 	c.sayJoin(o, rep)
 	return r.finish(rep, rep.RowsOut, written)
 }
@@ -434,11 +435,11 @@ func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w dat
 		for _, p := range r.pieces() {
 			rep.RowGroups += int64(p.Hi - p.Lo)
 		}
-		rep.Path = pathsOf(r.pieces(), func(f *source.File) (path, why string) { return j.PathOf((*partition.File)(f)) })
+		rep.Path = session.ReadPaths(r.pieces(), func(f *source.File) (path, why string) { return j.PathOf((*partition.File)(f)) })
 		rep.Columns = columnsOf(j, opts)
 	}
 	r.fill(&rep.scanReport, w)
-	rep.badLines = badLinesOf(r.ids, o.text.SkipBad)
+	rep.BadLines = session.BadLinesOf(r.ids, o.text.SkipBad)
 	return rep, nil
 }
 
@@ -502,12 +503,12 @@ func newJoinReport(rep join.Report) joinReport {
 
 // sayJoin prints a summary of a join, and its warnings.
 func (c *cli) sayJoin(o *joinFlags, r joinReport) {
-	if c.verbose {
+	if c.Verbose {
 		c.sayPaths(r.Path)
-		c.say("  strategy %s; false positives: %.2g predicted, %.2g measured over %s rows (expected %.2g to %.2g)",
+		c.Say("  strategy %s; false positives: %.2g predicted, %.2g measured over %s rows (expected %.2g to %.2g)",
 			r.Strategy, r.FPRPredicted, r.FPRMeasured, words.Count(r.FPRBound.Rows), r.FPRBound.Low, r.FPRBound.High)
 		if r.SpilledBytes > 0 {
-			c.say("  %s spilled to disk", words.Bytes(r.SpilledBytes))
+			c.Say("  %s spilled to disk", words.Bytes(r.SpilledBytes))
 		}
 		if r.Plan != nil {
 			c.sayPlanned(r.Plan)
@@ -517,8 +518,17 @@ func (c *cli) sayJoin(o *joinFlags, r joinReport) {
 	if !o.count {
 		to = " into " + o.out
 	}
-	c.say("%s join: %s rows from %s; %s log rows (%s) passed the filter; %s of %s IDs matched;%s in %.2f s",
+	c.Say("%s join: %s rows from %s; %s log rows (%s) passed the filter; %s of %s IDs matched;%s in %.2f s",
 		o.typ, words.Count(r.RowsOut), words.Count(r.RowsIn), words.Count(r.Candidates), words.Percent(r.Candidates, r.RowsIn),
 		words.Count(r.IDsMatched), words.Count(r.IDsTotal), to, r.Seconds)
-	c.sayWarnings(r.Warnings)
+	c.SayWarnings(r.Warnings)
+}
+
+// bareNames returns log columns without the prefix "log." that they may have.
+func bareNames(columns []string) (names []string) {
+	for _, c := range columns {
+		paths, _ := keys.ParsePaths(c) // checked before
+		names = append(names, paths[0].Name())
+	}
+	return names
 }

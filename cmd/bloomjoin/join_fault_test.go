@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
@@ -90,7 +91,7 @@ func TestShuffleInterrupted(t *testing.T) {
 			_ = cmd.Wait()
 			code, left := cmd.ProcessState.ExitCode(), names(t, dir)
 			switch {
-			case code == exitDone && slices.Equal(left, []string{"out.parquet"}): // as good as done
+			case code == session.ExitDone && slices.Equal(left, []string{"out.parquet"}): // as good as done
 			case sig == os.Kill && code < 0 && slices.Equal(left, []string{"out.parquet"}) && whole(dir):
 			case sig == os.Kill && code < 0 && !slices.Contains(left, "out.parquet"):
 				ended++
@@ -117,7 +118,7 @@ func TestShuffleOnFullDisk(t *testing.T) {
 	out := filepath.Join(dir, "out.parquet")
 	for _, size := range []string{"64k", "200k"} {
 		code, said := onSmallDisk(t, size, shuffling(ids, log, ".", out)...)
-		if code != exitTryAgain || !strings.Contains(said, "no space left") || !strings.Contains(said, "--temp-dir") {
+		if code != session.ExitTryAgain || !strings.Contains(said, "no space left") || !strings.Contains(said, "--temp-dir") {
 			t.Errorf("%s to wait on: exit code %d, want 75: %s", size, code, said)
 		}
 		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
@@ -130,7 +131,7 @@ func TestShuffleOnFullDisk(t *testing.T) {
 	for _, size := range []string{"4k", "1m"} {
 		temp := t.TempDir()
 		code, said := onSmallDisk(t, size, shuffling(ids, log, temp, "out.parquet")...)
-		if code != exitTryAgain || !strings.Contains(said, "no space left") {
+		if code != session.ExitTryAgain || !strings.Contains(said, "no space left") {
 			t.Errorf("%s for the answer: exit code %d, want 75: %s", size, code, said)
 		}
 		if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {
@@ -140,7 +141,7 @@ func TestShuffleOnFullDisk(t *testing.T) {
 			t.Errorf("%s for the answer: left behind on disk: %s", size, left)
 		}
 	}
-	if code, said := onSmallDisk(t, "200m", shuffling(ids, log, ".", "out.parquet")...); code != exitDone || !strings.HasSuffix(said, "\nout.parquet\n") {
+	if code, said := onSmallDisk(t, "200m", shuffling(ids, log, ".", "out.parquet")...); code != session.ExitDone || !strings.HasSuffix(said, "\nout.parquet\n") {
 		t.Errorf("with room: exit code %d: %s", code, said)
 	}
 }
@@ -191,10 +192,10 @@ func TestRivalJoins(t *testing.T) {
 			continue
 		}
 		winner := 0
-		if codes[0] != exitDone {
+		if codes[0] != session.ExitDone {
 			winner = 1
 		}
-		if codes[winner] != exitDone || codes[1-winner] != exitFailed || !bytes.Equal(got, want[winner]) {
+		if codes[winner] != session.ExitDone || codes[1-winner] != session.ExitFailed || !bytes.Equal(got, want[winner]) {
 			t.Errorf("round %d: exit codes %v; is it the first's file: %v, the second's: %v", round, codes, bytes.Equal(got, want[0]), bytes.Equal(got, want[1]))
 		}
 		if s := said[1-winner].String(); !strings.Contains(s, "out.parquet") || !strings.Contains(s, "--force") {
@@ -236,7 +237,7 @@ func TestSideChangesDuringJoin(t *testing.T) {
 			}
 			_ = cmd.Wait()
 			switch code := cmd.ProcessState.ExitCode(); {
-			case code == exitDone:
+			case code == session.ExitDone:
 				// The join had read everything, or started after the change.
 				if got := read(t, out); !bytes.Equal(got, read(t, ref)) {
 					fresh := filepath.Join(t.TempDir(), "fresh.parquet")
@@ -245,7 +246,7 @@ func TestSideChangesDuringJoin(t *testing.T) {
 						t.Errorf("%s: the answer is neither that of the file as it was nor as it is", strategy)
 					}
 				}
-			case code != exitTryAgain && code != exitFailed || len(names(t, dir)) > 0:
+			case code != session.ExitTryAgain && code != session.ExitFailed || len(names(t, dir)) > 0:
 				t.Errorf("%s: exit code %d, left %v: %s", strategy, code, names(t, dir), &said)
 			default:
 				failed++

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 )
 
 // called runs a command in this process.
@@ -22,7 +24,7 @@ func called(t *testing.T, stdin string, args ...string) (stdout, stderr string, 
 func works(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, said, code := called(t, stdin, args...)
-	if code != exitDone {
+	if code != session.ExitDone {
 		t.Fatalf("%v: exit code %d: %s", args, code, said)
 	}
 	return out
@@ -154,7 +156,7 @@ func TestListedDirectory(t *testing.T) {
 		t.Errorf("the first shard: %+v", r)
 	}
 	_, said, code := called(t, "", append(scan, "--count", "--shard", "1/7", "--files-from", list)...)
-	if code != exitFailed || !strings.Contains(said, "dt=2024-05-02/a.parquet") || !strings.Contains(said, "bloomjoin inputs --update "+list) {
+	if code != session.ExitFailed || !strings.Contains(said, "dt=2024-05-02/a.parquet") || !strings.Contains(said, "bloomjoin inputs --update "+list) {
 		t.Errorf("a file that is gone: exit code %d: %s", code, said)
 	}
 }
@@ -216,7 +218,7 @@ func TestListSkipsFiles(t *testing.T) {
 		Path         []struct{ File, Path string }
 	}) {
 		out, said, code := called(t, "", append(join, args...)...)
-		if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone {
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != session.ExitDone {
 			t.Fatalf("%v, exit code %d: %s", err, code, said)
 		}
 		said, _, _ = strings.Cut(said, "\n")
@@ -269,7 +271,7 @@ func TestFilesFromRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, said, code := called(t, "", "join", "--ids", flights+"/airports-tx.csv", "--on", "origin=iata", "--count", "--files-from", name)
-		if code != exitFailed || !strings.Contains(said, want) {
+		if code != session.ExitFailed || !strings.Contains(said, want) {
 			t.Errorf("%.20q: exit code %d: %s; want %s", content, code, said, want)
 		}
 	}

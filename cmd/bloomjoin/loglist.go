@@ -12,7 +12,7 @@ import (
 
 // openSchemas leaves out what the condition excludes, and opens a file of each schema.
 func (r *logRun) openSchemas(ctx context.Context, open source.Opening) error {
-	if err := r.budgets(&open); err != nil {
+	if err := r.Budgets(&open); err != nil {
 		return err
 	}
 	chosen, err := r.list.Where(open.Where, open.IgnoreCase)

@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 )
@@ -95,10 +99,10 @@ func (r *logRun) settings(ctx context.Context) ([]string, error) {
 
 // load reads a filter file, which must not be the output.
 func (r *logRun) load(ctx context.Context, name string, memory int64) (*filters.Filter, error) {
-	if err := r.spare(r.out.Name, name); err != nil {
+	if err := r.Spare(r.out.Name, name); err != nil {
 		return nil, err
 	}
-	f, err := filters.Load(ctx, r.store(), name, filters.Limits{MaxBytes: uint64(memory)})
+	f, err := filters.Load(ctx, r.Store(), name, filters.Limits{MaxBytes: uint64(memory)})
 	if err == nil {
 		r.filters = append(r.filters, f)
 	}
@@ -107,7 +111,7 @@ func (r *logRun) load(ctx context.Context, name string, memory int64) (*filters.
 
 // openIDs opens the files of an ID set.
 func (r *logRun) openIDs(cmd *cobra.Command, names []string, open source.Opening, text *flags.IDs) (err error) {
-	if r.ids, err = r.open(cmd, names, open); err != nil {
+	if r.ids, err = r.Open(cmd, names, open); err != nil {
 		return err
 	}
 	return text.Apply(r.ids)
@@ -115,14 +119,14 @@ func (r *logRun) openIDs(cmd *cobra.Command, names []string, open source.Opening
 
 // openLog opens the files of the log, and separates those without a key.
 func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []string, open source.Opening, keys []dataset.Match, anyKey bool) (err error) {
-	if err := r.spareList(r.out.Name, inputs); err != nil {
+	if err := r.SpareList(r.out.Name, inputs); err != nil {
 		return err
 	}
-	names, r.list, err = r.filesFrom(cmd, inputs, names)
+	names, r.list, err = r.FilesFrom(cmd, inputs, names)
 	if err == nil && r.list != nil {
 		err = r.openSchemas(cmd.Context(), open)
 	} else if err == nil {
-		r.all, err = r.open(cmd, names, open)
+		r.all, err = r.Open(cmd, names, open)
 	}
 	if err != nil {
 		return err
@@ -143,17 +147,17 @@ func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []strin
 // showProgress shows how many rows of the log have been read. It returns the
 // function to call with each batch's rows; nil: nothing is shown.
 func (r *logRun) showProgress(what string) (add func(int64)) {
-	add, r.end = r.progress(what, r.pieces())
+	add, r.end = r.Progress(what, r.pieces())
 	return add
 }
 
 // showPhases shows the progress of a join: IDs and keys of the log may be read before its
 // rows.
 func (r *logRun) showPhases(opts *join.Options) {
-	adds, end := r.progressIn(
-		newMeter("reading IDs", source.Split(r.ids, dataset.Shard{})),
-		newMeter("reading keys of the log", r.pieces()),
-		newMeter("joining", r.pieces()),
+	adds, end := r.ProgressIn(
+		session.NewMeter("reading IDs", source.Split(r.ids, dataset.Shard{})),
+		session.NewMeter("reading keys of the log", r.pieces()),
+		session.NewMeter("joining", r.pieces()),
 	)
 	if r.end = end; adds[0] == nil {
 		return
@@ -199,7 +203,7 @@ func (r *logRun) finishedBefore(ctx context.Context, options []string) (bool, er
 		return false, err
 	}
 	r.end()
-	return true, r.done(ctx, r.verb, r.out.Name, r.start, err)
+	return true, r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, err)
 }
 
 // pending leaves only what has to be read.
@@ -224,9 +228,9 @@ func (r *logRun) pending(ctx context.Context) error {
 
 // fill completes the figures that scan and join have in common.
 func (r *logRun) fill(rep *scanReport, w dataset.Written) {
-	rep.head = r.newHead(r.verb, r.start)
+	rep.Head = r.NewHead(r.verb, r.start)
 	rep.FilesKept, rep.Unfinished = r.kept, w.Unfinished
-	rep.BytesRead, rep.BytesWritten = bytesRead(r.all)+bytesRead(r.ids), w.Bytes
+	rep.BytesRead, rep.BytesWritten = session.BytesRead(r.all)+session.BytesRead(r.ids), w.Bytes
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
 	if n := len(w.Gone); n > 0 {
@@ -237,16 +241,88 @@ func (r *logRun) fill(rep *scanReport, w dataset.Written) {
 // finish prints the report of a run as JSON, or with --count the number of rows,
 // after what is remarkable about the files written.
 func (r *logRun) finish(report any, rowsOut int64, w dataset.Written) error {
-	r.sayNotes(r.out.Name, w)
+	r.SayNotes(r.out.Name, w)
 	if w.Unfinished != "" {
-		r.say("%s: not finished: %s", r.out.Name, w.Unfinished)
+		r.Say("%s: not finished: %s", r.out.Name, w.Unfinished)
 	}
 	if r.kept > 0 {
-		r.say("%s: the outputs of %s are up to date", r.out.Name, words.Things(int64(r.kept), "other input"))
+		r.Say("%s: the outputs of %s are up to date", r.out.Name, words.Things(int64(r.kept), "other input"))
 	}
-	if r.count && !r.json {
-		_, err := fmt.Fprintln(r.stdout, rowsOut)
+	if r.count && !r.JSON {
+		_, err := fmt.Fprintln(r.Stdout, rowsOut)
 		return err
 	}
-	return r.report(report, r.out.Name)
+	return r.Report(report, r.out.Name)
+}
+
+// logFrom prepares the options for opening a log. Standard input may be named once.
+func (c *cli) logFrom(ctx context.Context, open *source.Opening, o *flags.Inputs, logs []string, shard dataset.Shard, out output.Destination) error {
+	if err := o.Fill(open); err != nil {
+		return err
+	}
+	if !slices.Contains(logs, "-") {
+		return nil
+	}
+	switch {
+	case slices.Contains(logs[slices.Index(logs, "-")+1:], "-"):
+		return flags.Usagef("-: standard input can be read once, and is named twice")
+	case !shard.Whole():
+		return flags.Usagef("--shard %s: a log from standard input cannot be shared among workers (write it to a file first)", shard)
+	case out.IsDir(ctx):
+		return flags.Usagef("-o %s: a log from standard input has no name for its file in a directory: name a file, as -o rows.parquet", out.Name)
+	}
+	open.Stdin = c.Stdin
+	return nil
+}
+
+// pin reads the schema of the --schema-from file, which must not be the output.
+func (c *cli) pin(ctx context.Context, o *flags.Layout, opts *keyscan.Options, out string) (err error) {
+	if o.SchemaFrom == "" {
+		return nil
+	}
+	if err := c.Spare(out, o.SchemaFrom); err != nil {
+		return err
+	}
+	opts.Pinned, err = output.ReadSchema(ctx, o.SchemaFrom, source.Opening{OpenOptions: source.OpenOptions{Store: c.Store()}})
+	return err
+}
+
+// skippedFile is a file of the log that is left out, with the reason.
+type skippedFile struct {
+	name, why string
+	file      *source.File // nil: of a list, and not open
+}
+
+// keyed returns the files that have the key columns of the matches, and with
+// --missing-key skip-file, those that do not. Otherwise all files are returned.
+func (c *cli) keyed(o *flags.Layout, files []*source.File, matches []dataset.Match, anyMatch bool) ([]*source.File, []skippedFile, error) {
+	if o.MissingKey != "skip-file" {
+		return files, nil, nil
+	}
+	var without []skippedFile
+	with, err := keyscan.HaveKeys(files, matches, anyMatch, func(f *source.File, why string) {
+		without = append(without, skippedFile{f.Name(), why, f})
+	})
+	return with, without, err
+}
+
+// saySkipped names files that are left out, of all files of the log.
+func (c *cli) saySkipped(without []skippedFile, of int) {
+	var names []string
+	for i, s := range without {
+		if i == 3 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, s.name)
+	}
+	c.Say("%d of %d files have no key column and are skipped: %s", len(without), of, strings.Join(names, ", "))
+}
+
+// leftOut reports the files that were skipped, of all shards.
+func (r *scanReport) leftOut(skipped []skippedFile) {
+	r.FilesSkipped = len(skipped)
+	for _, s := range skipped {
+		r.Path = append(r.Path, session.ReadPath{File: publish.EscapeName(s.name), Path: "skipped", Reason: s.why})
+	}
 }

@@ -4,8 +4,10 @@
 // Arrow files with it, and joins what is left.
 //
 // Each verb has its own file. A verb parses and checks its flags before it opens any
-// input, does its work through the library, and ends with a report. Errors of the
-// library name options; wording.go spells them as flags.
+// input, does its work through the library, and ends with a report. What verbs share is
+// in package session if it belongs to the run, in flags if it belongs to the command line,
+// and in words if it is text. Errors of the library name options; words spells them as
+// flags.
 package main
 
 import (
@@ -21,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 )
 
 func main() {
@@ -42,17 +45,18 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // cli is one run of the command, with its verbs.
 type cli struct {
-	session
+	session.Session
 	mistyped error // an unknown command, detected by help
 }
 
+// run is [run] with the session of c.
 func (c *cli) run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return c.session.run(args, stdin, stdout, stderr, func(ctx context.Context) error {
+	return c.Session.Run(args, stdin, stdout, stderr, func(ctx context.Context) error {
 		root := c.root()
 		root.SetArgs(args)
 		root.SetIn(stdin)
-		root.SetOut(c.stdout)
-		root.SetErr(c.stderr)
+		root.SetOut(c.Stdout)
+		root.SetErr(c.Stderr)
 		err := root.ExecuteContext(ctx)
 		if err == nil {
 			err = c.mistyped
@@ -80,7 +84,7 @@ func (c *cli) root() *cobra.Command {
 	root.SetHelpFunc(c.help)
 	root.SetHelpCommand(flags.HelpCommand())
 	root.SetUsageFunc(flags.PrintUsage)
-	c.commonFlags(root)
+	c.CommonFlags(root)
 	root.AddCommand(c.joinCmd(), c.planCmd(), c.buildCmd(), c.mergeCmd(), c.scanCmd(), c.probeCmd(), c.commitCmd(), c.inputsCmd(), c.inspectCmd(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
@@ -128,5 +132,5 @@ func (c *cli) help(cmd *cobra.Command, _ []string) {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), what)
 	fmt.Fprintln(cmd.OutOrStdout())
-	_ = flags.PrintUsage(cmd) // the writer remembers a failure, see interruptibleWriter
+	_ = flags.PrintUsage(cmd) // the writer remembers a failure, see session
 }

@@ -58,7 +58,7 @@ func (c *cli) mergeCmd() *cobra.Command {
 	})
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", "`FILE` the filter file to write")
-		c.addForce(f)
+		c.AddForce(f)
 		f.BoolVar(&o.uncompressed, "uncompressed", false, "store the filter so that processes can map it")
 	})
 	flags.Group(all, flags.GroupChecks, func(f *pflag.FlagSet) { f.BoolVar(&o.strict, "strict", false, flags.StrictHelp) })
@@ -96,9 +96,9 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 		return err
 	}
 	if done {
-		return c.done(cmd.Context(), "merge", o.out, start, output.ErrDone)
+		return c.AlreadyDone(cmd.Context(), "merge", o.out, start, output.ErrDone)
 	}
-	size, err := filters.Save(cmd.Context(), c.store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.force})
+	size, err := filters.Save(cmd.Context(), c.Store(), o.out, f, filters.Options{Uncompressed: o.uncompressed, Replace: c.Force})
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c *cli) merge(cmd *cobra.Command, o *mergeFlags, args []string) error {
 	}
 	r.Inputs, r.BytesRead = len(names), read
 	c.sayFilter(o.out, f, r, short)
-	return c.report(r, o.out)
+	return c.Report(r, o.out)
 }
 
 // mergeInputs returns the filter files that the arguments name.
@@ -116,12 +116,12 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 	// An earlier output may be among the parts. If it is to be replaced, it counts as
 	// one of them: otherwise its keys could be lost.
 	var skip func(string) bool
-	if !c.force {
-		skip = c.sameAs(o.out)
+	if !c.Force {
+		skip = c.SameAs(o.out)
 	}
-	names, err := builds.Names(ctx, c.store(), args, skip)
+	names, err := builds.Names(ctx, c.Store(), args, skip)
 	if err == nil && (o.intersect || o.difference) { // a union or a merge has all that is replaced
-		err = c.spare(o.out, names...)
+		err = c.Spare(o.out, names...)
 	}
 	if n := len(names); err == nil && o.difference && n < 2 {
 		err = flags.Usagef("--difference: want two filters or more, got %d", n)
@@ -131,19 +131,19 @@ func (c *cli) mergeInputs(ctx context.Context, o *mergeFlags, args []string) ([]
 
 // mergeFilters merges or combines filter files.
 func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (*filters.Filter, error) {
-	budget, err := c.budget()
+	budget, err := c.Budget()
 	if err != nil {
 		return nil, err
 	}
-	if c.threads > 0 { // nothing else runs in this process
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(c.threads, runtime.GOMAXPROCS(0))))
+	if c.Threads > 0 { // nothing else runs in this process
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(min(c.Threads, runtime.GOMAXPROCS(0))))
 	}
 	lim := filters.Limits{MaxBytes: uint64(budget)}
 	op := o.op()
 	if op == "" {
-		return builds.MergeFiles(ctx, c.store(), names, o.partial, lim)
+		return builds.MergeFiles(ctx, c.Store(), names, o.partial, lim)
 	}
-	f, err := builds.CombineFiles(ctx, c.store(), op, names, lim)
+	f, err := builds.CombineFiles(ctx, c.Store(), op, names, lim)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
@@ -154,10 +154,10 @@ func (c *cli) mergeFilters(ctx context.Context, o *mergeFlags, names []string) (
 func (c *cli) sizes(ctx context.Context, names []string) int64 {
 	var n atomic.Int64
 	var all errgroup.Group
-	all.SetLimit(objects.Concurrency(c.store(), names[0]))
+	all.SetLimit(objects.Concurrency(c.Store(), names[0]))
 	for _, name := range names {
 		all.Go(func() error {
-			if o, err := c.store().Stat(ctx, name); err == nil {
+			if o, err := c.Store().Stat(ctx, name); err == nil {
 				n.Add(o.Size)
 			}
 			return nil

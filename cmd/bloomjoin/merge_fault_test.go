@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
@@ -53,7 +54,7 @@ func TestMergeRefusesDamage(t *testing.T) {
 		for _, args := range [][]string{{bad, file("good")}, {file("good"), bad}} {
 			for _, flag := range []string{"--partial=false", "--partial", "--union"} {
 				var said bytes.Buffer
-				if code := run(append([]string{"merge", flag, "-o", out}, args...), nil, &said, &said); code != exitFailed {
+				if code := run(append([]string{"merge", flag, "-o", out}, args...), nil, &said, &said); code != session.ExitFailed {
 					t.Fatalf("%s %s: exit code %d, want 1: %s", flag, args, code, &said)
 				}
 				// Either of two incompatible files may be named first; a set
@@ -161,7 +162,7 @@ func TestMergeFaults(t *testing.T) {
 			interrupts++
 		}
 		// A signal before the handler is installed kills the process: -1.
-		if !((code == signalled(os.Interrupt) || code < 0) && len(left) == 0 || code == exitDone && slices.Equal(left, []string{"all.bjf"})) {
+		if !((code == signalled(os.Interrupt) || code < 0) && len(left) == 0 || code == session.ExitDone && slices.Equal(left, []string{"all.bjf"})) {
 			t.Errorf("interrupted, round %d: exit code %d, and there is %v", round, code, left)
 		}
 	}
@@ -171,7 +172,7 @@ func TestMergeFaults(t *testing.T) {
 	t.Run("full disk", func(t *testing.T) {
 		for _, size := range []string{"64k", "10m"} {
 			code, said := onSmallDisk(t, size, merge("all.bjf")...)
-			if code != exitTryAgain || !strings.Contains(said, "no space left") {
+			if code != session.ExitTryAgain || !strings.Contains(said, "no space left") {
 				t.Errorf("%s: exit code %d, want 75: %s", size, code, said)
 			}
 			if lines := strings.Split(strings.TrimSpace(said), "\n"); len(lines) != 1 {

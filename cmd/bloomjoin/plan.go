@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -63,7 +64,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 
 // planReport is the JSON report of plan.
 type planReport struct {
-	head
+	session.Head
 	planFigures
 }
 
@@ -125,13 +126,13 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return c.report(planReport{c.newHead("plan", r.start), *f}, "")
+	if c.JSON {
+		return c.Report(planReport{c.NewHead("plan", r.start), *f}, "")
 	}
-	if c.shard != "" {
-		c.describe("shard %s of the log:", c.shard)
+	if c.Shard != "" {
+		c.describe("shard %s of the log:", c.Shard)
 	}
-	return printPlan(words.Printable{Writer: c.stdout}, f)
+	return printPlan(words.Printable{Writer: c.Stdout}, f)
 }
 
 // planned is a plan with the actual figures, in the JSON report of join.
@@ -169,17 +170,17 @@ func (c *cli) comparePlan(typ string, start time.Time, rep join.Report) (*planne
 
 // sayPlanned prints what was planned and what happened.
 func (c *cli) sayPlanned(p *planned) {
-	c.say("  planned as %s, since %s", p.Strategy, p.Why)
+	c.Say("  planned as %s, since %s", p.Strategy, p.Why)
 	for _, s := range p.Strategies {
 		if s.Strategy == p.Actual.Strategy {
-			c.say("  %s expected to take %.2g s, and %s; it took %.2g s", s.Strategy, s.Seconds, words.Bytes(s.MemoryBytes), p.Actual.Seconds)
+			c.Say("  %s expected to take %.2g s, and %s; it took %.2g s", s.Strategy, s.Seconds, words.Bytes(s.MemoryBytes), p.Actual.Seconds)
 		}
 	}
 	if p.Selectivity != nil {
-		c.say("  rows with an ID: %s expected, %s found", within(*p.Selectivity, share), share(p.Actual.Selectivity))
+		c.Say("  rows with an ID: %s expected, %s found", within(*p.Selectivity, share), share(p.Actual.Selectivity))
 	}
 	if p.JoinRows != nil && p.Actual.JoinRows != nil {
-		c.say("  pairs: %s expected, %s found", within(*p.JoinRows, whole), words.Count(*p.Actual.JoinRows))
+		c.Say("  pairs: %s expected, %s found", within(*p.JoinRows, whole), words.Count(*p.Actual.JoinRows))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -100,7 +101,7 @@ func (o *probeFlags) check() error {
 
 // probeReport is the JSON report of probe.
 type probeReport struct {
-	head
+	session.Head
 	RowsIn   int64 `json:"rows_in"`
 	RowsOut  int64 `json:"rows_out"` // that may match, also with --mask
 	KeysNull int64 `json:"keys_null"`
@@ -111,7 +112,7 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	c.watchReader(ctx, "-")
+	c.WatchReader(ctx, "-")
 	p, err := c.newProber(ctx, o)
 	if err != nil {
 		return err
@@ -121,15 +122,15 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 			err = errors.Join(err, p.filter.Close())
 		}
 	}()
-	in := bufio.NewReaderSize(c.stdin, 64<<10)
+	in := bufio.NewReaderSize(c.Stdin, 64<<10)
 	format, err := probeFormat(o.format, in)
 	if err != nil {
 		return err
 	}
-	if format == probeArrow && c.shown {
+	if format == probeArrow && c.Shown {
 		return flags.Usagef("standard output is a terminal, and the answer is an Arrow stream, which is not text: pipe it into a program, or send it to a file")
 	}
-	add, end := c.progress("probing", nil)
+	add, end := c.Progress("probing", nil)
 	defer end()
 	p.progress = add
 	if format == probeArrow {
@@ -145,9 +146,9 @@ func (c *cli) probe(ctx context.Context, o *probeFlags) (err error) {
 		return err
 	}
 	rep := probeReport{RowsIn: p.rowsIn, RowsOut: p.rowsOut, KeysNull: p.keysNull}
-	rep.head = c.newHead("probe", start)
-	c.say("%s of %s rows may match (%s), in %.2f s", words.Count(rep.RowsOut), words.Count(rep.RowsIn), words.Percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
-	return c.report(rep, "-")
+	rep.Head = c.NewHead("probe", start)
+	c.Say("%s of %s rows may match (%s), in %.2f s", words.Count(rep.RowsOut), words.Count(rep.RowsIn), words.Percent(rep.RowsOut, rep.RowsIn), rep.Seconds)
+	return c.Report(rep, "-")
 }
 
 // stdinName names standard input in errors.
@@ -211,19 +212,19 @@ type prober struct {
 
 // newProber loads the filter and checks that it can be asked.
 func (c *cli) newProber(ctx context.Context, o *probeFlags) (*prober, error) {
-	budget, err := c.budget()
+	budget, err := c.Budget()
 	if err != nil {
 		return nil, err
 	}
-	total, err := c.total()
+	total, err := c.Total()
 	if err != nil {
 		return nil, err
 	}
-	f, err := filters.Load(ctx, c.store(), o.filter, filters.Limits{MaxBytes: uint64(budget)})
+	f, err := filters.Load(ctx, c.Store(), o.filter, filters.Limits{MaxBytes: uint64(budget)})
 	if err != nil {
 		return nil, err
 	}
-	p := &prober{filter: f, mask: o.mask, memory: total, out: bufio.NewWriterSize(c.stdout, 64<<10), warn: c.warn}
+	p := &prober{filter: f, mask: o.mask, memory: total, out: bufio.NewWriterSize(c.Stdout, 64<<10), warn: c.Warn}
 	if err := p.prepare(o); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 )
 
 // probeCase is a filter, and rows to ask it about.
@@ -233,7 +235,7 @@ func rowsOf(t *testing.T, recs []arrow.Record) string {
 func doWith(t *testing.T, stdin []byte, args ...string) []byte {
 	t.Helper()
 	var out, said bytes.Buffer
-	if code := run(args, bytes.NewReader(stdin), &out, &said); code != exitDone {
+	if code := run(args, bytes.NewReader(stdin), &out, &said); code != session.ExitDone {
 		t.Fatalf("%q: exit code %d: %s", args, code, &said)
 	}
 	return out.Bytes()
@@ -328,7 +330,7 @@ func TestProbeOfBadInput(t *testing.T) {
 	} {
 		var out, said bytes.Buffer
 		code := run([]string{"probe", "--filter", filter}, strings.NewReader(c.in), &out, &said)
-		if code != exitFailed || out.String() != c.out || !strings.Contains(said.String(), c.want) {
+		if code != session.ExitFailed || out.String() != c.out || !strings.Contains(said.String(), c.want) {
 			t.Errorf("%q: exit code %d, %q: %s: want %q and %q", c.in, code, &out, &said, c.out, c.want)
 		}
 	}
@@ -347,7 +349,7 @@ func TestProbeReport(t *testing.T) {
 			in = arrowStream(t, keyRecord(t, []arrow.DataType{arrow.PrimitiveTypes.Int64}, `[7, null, 8, null]`, true))
 		}
 		var said bytes.Buffer
-		if code := run([]string{"probe", "--json", "--quiet", "--format", format, "--filter", filter}, bytes.NewReader(in), io.Discard, &said); code != exitDone {
+		if code := run([]string{"probe", "--json", "--quiet", "--format", format, "--filter", filter}, bytes.NewReader(in), io.Discard, &said); code != session.ExitDone {
 			t.Fatalf("exit code %d: %s", code, &said)
 		}
 		var r map[string]any
@@ -359,7 +361,7 @@ func TestProbeReport(t *testing.T) {
 		}
 	}
 	var out, said bytes.Buffer
-	if code := run([]string{"probe", "--mask", "--filter", filter, "--key", "K"}, strings.NewReader("{\"k\":7}\n"), &out, &said); code != exitDone || out.String() != "false\n" || !strings.Contains(said.String(), "no line has the key K") {
+	if code := run([]string{"probe", "--mask", "--filter", filter, "--key", "K"}, strings.NewReader("{\"k\":7}\n"), &out, &said); code != session.ExitDone || out.String() != "false\n" || !strings.Contains(said.String(), "no line has the key K") {
 		t.Errorf("exit code %d: %q: %s", code, &out, &said)
 	}
 }

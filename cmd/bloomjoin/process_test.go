@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 )
 
 const flights = "../../testdata/flights"
@@ -177,7 +179,7 @@ func TestFileSizeLimit(t *testing.T) {
 	script := fmt.Sprintf(`trap '' XFSZ; ulimit -f 8; exec bloomjoin join --type left --ids %s/airports.csv --on origin=iata -o %s/out.parquet %s/logs`, mustAbs(t, flights), dir, mustAbs(t, flights))
 	out, err := exec.Command("sh", "-c", script).CombinedOutput()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !bytes.Contains(out, []byte("too large")) {
+	if !errors.As(err, &exit) || exit.ExitCode() != session.ExitFailed || !bytes.Contains(out, []byte("too large")) {
 		t.Errorf("%v: %s; want exit code 1", err, out)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -210,7 +212,7 @@ func TestFullStandardOutput(t *testing.T) {
 		cmd := exec.Command("bloomjoin", args...)
 		cmd.Stdout = full
 		var exit *exec.ExitError
-		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != exitTryAgain {
+		if err := cmd.Run(); !errors.As(err, &exit) || exit.ExitCode() != session.ExitTryAgain {
 			t.Errorf("%s: %v, want exit code 75", args[0], err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
 
@@ -22,7 +23,7 @@ func TestProgressOfARun(t *testing.T) {
 		return n, n < rows
 	})
 	var out, said bytes.Buffer
-	if code := run([]string{"join", "--ids", log, "--on", "k", "--strategy", "lookup", "--progress-interval", "10ms", "-o", filepath.Join(dir, "out.parquet"), log}, strings.NewReader(""), &out, &said); code != exitDone {
+	if code := run([]string{"join", "--ids", log, "--on", "k", "--strategy", "lookup", "--progress-interval", "10ms", "-o", filepath.Join(dir, "out.parquet"), log}, strings.NewReader(""), &out, &said); code != session.ExitDone {
 		t.Fatalf("exit code %d: %s", code, &said)
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")

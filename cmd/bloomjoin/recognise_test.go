@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
@@ -78,7 +79,7 @@ func TestOldRunsAreDone(t *testing.T) {
 		if strings.HasSuffix(out, "/") {
 			continue // without manifests, they are outputs of which nothing is known
 		}
-		if code := run(append(strings.Fields(command), "-o", out), nil, &said, &said); code != exitDone || !strings.Contains(said.String(), "already done") {
+		if code := run(append(strings.Fields(command), "-o", out), nil, &said, &said); code != session.ExitDone || !strings.Contains(said.String(), "already done") {
 			t.Errorf("%s: exit code %d: %s", out, code, &said)
 		}
 	}
@@ -126,7 +127,7 @@ func TestOldRunsAgain(t *testing.T) {
 	for out, command := range oldRuns {
 		var said bytes.Buffer
 		again := "again-" + out
-		if code := run(append(strings.Fields(command), "-o", again), nil, &said, &said); code != exitDone {
+		if code := run(append(strings.Fields(command), "-o", again), nil, &said, &said); code != session.ExitDone {
 			t.Errorf("%s: exit code %d: %s", out, code, &said)
 		}
 		got := contents(t, filepath.Clean(again))
@@ -152,7 +153,7 @@ func TestOldRunsAgain(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		args := append(strings.Fields(oldRuns[out]+" "+change), "-o", out)
-		if code := run(args, nil, &said, &said); code != exitFailed || !strings.Contains(said.String(), "does not come from these inputs and options") {
+		if code := run(args, nil, &said, &said); code != session.ExitFailed || !strings.Contains(said.String(), "does not come from these inputs and options") {
 			t.Errorf("%v: exit code %d: %s", args, code, &said)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -73,7 +74,7 @@ use bloomjoin join.`,
 	flags.Group(all, flags.GroupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.out, "output", "o", "", flags.OutputHelp)
 		f.BoolVar(&o.count, "count", false, "count the rows, and write nothing")
-		c.addForce(f)
+		c.AddForce(f)
 		o.layout.Add(f)
 		o.inputs.AddOutput(f)
 		f.StringVar(&o.format, "format", "", flags.FormatHelp)
@@ -129,7 +130,7 @@ func (o *scanFlags) matches() ([]matchFlag, error) {
 
 // outputOf checks -o and --format.
 func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destination, error) {
-	o := output.Destination{Output: output.Output{Name: out, Stdout: c.stdout, Store: c.store(), Force: c.force, Memory: c.outputMemory()}}
+	o := output.Destination{Output: output.Output{Name: out, Stdout: c.Stdout, Store: c.Store(), Force: c.Force, Memory: c.OutputMemory()}}
 	if format != "" {
 		if err := flags.OneOf("format", format, "parquet", "arrow"); err != nil {
 			return o, err
@@ -141,7 +142,7 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destinat
 		return o, flags.Usagef("-o OUT is required: a file, a directory/, or - for standard output")
 	case out == "-" && format == "parquet":
 		return o, flags.Usagef("-o - --format parquet: standard output takes an Arrow stream (name a file, or leave --format out)")
-	case out == "-" && c.shown:
+	case out == "-" && c.Shown:
 		return o, flags.Usagef("-o -: standard output is a terminal, and rows are written to it as an Arrow stream, which is not text: name a file, or pipe it into a program")
 	case flags.CheckWritable(out) != nil:
 		return o, flags.CheckWritable(out)
@@ -160,24 +161,24 @@ func (c *cli) outputOf(ctx context.Context, out, format string) (output.Destinat
 
 // scanReport is the JSON report of scan, and a part of join's.
 type scanReport struct {
-	head
-	RowsIn           int64    `json:"rows_in"`
-	RowsWhere        *int64   `json:"rows_where,omitempty"`     // with --where
-	FilesExcluded    *int64   `json:"files_excluded,omitempty"` // with --where: not opened
-	RowsOut          int64    `json:"rows_out"`
-	KeysNull         int64    `json:"keys_null"`
-	RowGroups        int64    `json:"row_groups"`
-	RowGroupsSkipped int64    `json:"row_groups_skipped"`
-	Pages            int64    `json:"pages"`
-	PagesSkipped     int64    `json:"pages_skipped"`
-	BytesRead        int64    `json:"bytes_read"`
-	BytesWritten     int64    `json:"bytes_written"`
-	FPRAsked         float64  `json:"fpr_asked"`
-	FPRPredicted     float64  `json:"fpr_predicted"`
-	FilesSkipped     int      `json:"files_skipped"`
-	FilesKept        int      `json:"files_kept,omitempty"` // not read, as their outputs are there
-	Unfinished       string   `json:"unfinished,omitempty"` // what the directory lacks when this worker ends
-	Path             []pathOf `json:"path"`
+	session.Head
+	RowsIn           int64              `json:"rows_in"`
+	RowsWhere        *int64             `json:"rows_where,omitempty"`     // with --where
+	FilesExcluded    *int64             `json:"files_excluded,omitempty"` // with --where: not opened
+	RowsOut          int64              `json:"rows_out"`
+	KeysNull         int64              `json:"keys_null"`
+	RowGroups        int64              `json:"row_groups"`
+	RowGroupsSkipped int64              `json:"row_groups_skipped"`
+	Pages            int64              `json:"pages"`
+	PagesSkipped     int64              `json:"pages_skipped"`
+	BytesRead        int64              `json:"bytes_read"`
+	BytesWritten     int64              `json:"bytes_written"`
+	FPRAsked         float64            `json:"fpr_asked"`
+	FPRPredicted     float64            `json:"fpr_predicted"`
+	FilesSkipped     int                `json:"files_skipped"`
+	FilesKept        int                `json:"files_kept,omitempty"` // not read, as their outputs are there
+	Unfinished       string             `json:"unfinished,omitempty"` // what the directory lacks when this worker ends
+	Path             []session.ReadPath `json:"path"`
 
 	Warnings []join.Warning `json:"warnings"`
 }
@@ -196,7 +197,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	c.watchReader(ctx, r.out.Name)
+	c.WatchReader(ctx, r.out.Name)
 	options, err := r.scanFilters(ctx, o, matches)
 	if err != nil {
 		return err
@@ -223,7 +224,7 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 	written, err := r.write(ctx, scanner)
 	r.end()
 	if errors.Is(err, output.ErrDone) { // another attempt was faster
-		return r.done(ctx, r.verb, r.out.Name, r.start, err)
+		return r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, err)
 	}
 	if err != nil {
 		return err
@@ -238,11 +239,11 @@ func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) 
 // opened.
 func (r *logRun) scanOptions(cmd *cobra.Command, o *scanFlags, args []string) (open source.Opening, err error) {
 	r.layout, r.count = &o.layout, o.count
-	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.threads}}
+	r.keep = keyscan.Options{ScanOptions: keyscan.ScanOptions{Any: o.any, Normalize: o.normalize, IgnoreCase: o.keys.IgnoreCase, Threads: r.Threads}}
 	if _, err := keys.ParseRule(o.normalize); err != nil {
 		return open, flags.Usagef("--normalize %w", err)
 	}
-	if r.shard, err = r.shardOf(o.shard); err != nil {
+	if r.shard, err = r.ShardOf(o.shard); err != nil {
 		return open, err
 	}
 	if err := flags.CheckCount(cmd, o.count); err != nil {
@@ -278,7 +279,7 @@ func (r *logRun) scanFilters(ctx context.Context, o *scanFlags, flags []matchFla
 		return nil, err
 	}
 	options := append([]string{"scan", fmt.Sprint(o.any)}, slices.Concat(layout, o.keys.Identity(), o.where.Identity())...)
-	budget, err := r.budget()
+	budget, err := r.Budget()
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +335,7 @@ func (r *logRun) scanReport(s *keyscan.Scanner, w dataset.Written) scanReport {
 		RowGroups: st.RowGroups.Load(), RowGroupsSkipped: st.RowGroupsSkipped.Load(),
 		Pages: st.Pages.Load(), PagesSkipped: st.PagesSkipped.Load(),
 		FPRAsked: r.asked, FPRPredicted: r.predicted,
-		Path: pathsOf(r.pieces(), s.PathOf),
+		Path: session.ReadPaths(r.pieces(), s.PathOf),
 	}
 	rep.Warnings = scanWarnings(r.keep.Match, rep, slices.ContainsFunc(r.files, (*source.File).Filtered))
 	r.fill(&rep, w)
@@ -342,26 +343,26 @@ func (r *logRun) scanReport(s *keyscan.Scanner, w dataset.Written) scanReport {
 }
 
 // sayPaths prints how each file was read.
-func (c *cli) sayPaths(paths []pathOf) {
+func (c *cli) sayPaths(paths []session.ReadPath) {
 	for _, p := range paths {
 		how := p.Reason
 		if p.Path == "generic" {
 			how = "as Arrow records: " + how
 		}
-		c.say("  %s: %s", p.File, how)
+		c.Say("  %s: %s", p.File, how)
 	}
 }
 
 // sayScan prints a summary of a scan.
 func (c *cli) sayScan(o *scanFlags, r scanReport) {
-	if c.verbose {
+	if c.Verbose {
 		c.sayPaths(r.Path)
 	}
 	to := ""
 	if !o.count {
 		to = " into " + o.out
 	}
-	c.say("%s of %s rows are candidates (%s)%s: %s read, %s written, in %.2f s",
+	c.Say("%s of %s rows are candidates (%s)%s: %s read, %s written, in %.2f s",
 		words.Count(r.RowsOut), words.Count(r.RowsIn), words.Percent(r.RowsOut, r.RowsIn), to, words.Bytes(r.BytesRead), words.Bytes(r.BytesWritten), r.Seconds)
-	c.sayWarnings(r.Warnings)
+	c.SayWarnings(r.Warnings)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
@@ -124,7 +125,7 @@ func (d distant) clear() {
 // whole returns the outputs of an undisturbed run, and removes them.
 func (d distant) whole(out string) map[string]string {
 	d.Helper()
-	if code, said := d.run(out); code != exitDone {
+	if code, said := d.run(out); code != session.ExitDone {
 		d.Fatalf("exit code %d: %s", code, said)
 	}
 	defer d.clear()
@@ -177,7 +178,7 @@ func TestS3Faults(t *testing.T) {
 				t.Errorf("%+v: no request has failed", f)
 			}
 			d.Set(slowproxy.Faults{})
-			if code != exitDone {
+			if code != session.ExitDone {
 				t.Errorf("%s, %+v: exit code %d: %s", out, f, code, said)
 			}
 			d.same(fmt.Sprintf("%+v", f), want)
@@ -201,8 +202,8 @@ func TestS3Replaced(t *testing.T) {
 			return 0, ""
 		}})
 		code, said := d.run("out.parquet")
-		if code != exitTryAgain || !strings.Contains(said, d.Gateway.Name(name)) || !strings.Contains(said, "changed") {
-			t.Errorf("at the %d. read: exit code %d, want %d: %s", nth, code, exitTryAgain, said)
+		if code != session.ExitTryAgain || !strings.Contains(said, d.Gateway.Name(name)) || !strings.Contains(said, "changed") {
+			t.Errorf("at the %d. read: exit code %d, want %d: %s", nth, code, session.ExitTryAgain, said)
 		}
 		if got := d.outputs(); len(got) > 0 || len(d.Uploads(d.T)) > 0 {
 			t.Errorf("at the %d. read: %d outputs, unfinished %q", nth, len(got), d.Uploads(d.T))
@@ -224,11 +225,11 @@ func TestS3Expires(t *testing.T) {
 			d.Set(slowproxy.Faults{Expire: n})
 			code, said := d.run(out)
 			d.Set(slowproxy.Faults{})
-			if code != exitTryAgain && (code != exitDone || n < all/2) || code != exitDone && !strings.Contains(said, "expired") {
+			if code != session.ExitTryAgain && (code != session.ExitDone || n < all/2) || code != session.ExitDone && !strings.Contains(said, "expired") {
 				t.Errorf("%s: after %d of %d requests: exit code %d: %s", out, n, all, code, said)
 			}
 			d.partial(want)
-			if code, said := d.run(out); code != exitDone {
+			if code, said := d.run(out); code != session.ExitDone {
 				t.Errorf("%s: again: exit code %d: %s", out, code, said)
 			}
 			d.same(fmt.Sprint("again, after ", n), want)
@@ -279,7 +280,7 @@ func TestS3Killed(t *testing.T) {
 			if left := d.Uploads(t); inParts && len(left) != 1 {
 				t.Errorf("%s: killed while it uploaded: unfinished: %q, want the output", out, left)
 			}
-			if code, said := d.run(out); code != exitDone {
+			if code, said := d.run(out); code != session.ExitDone {
 				t.Errorf("%s: again: exit code %d: %s", out, code, said)
 			}
 			d.same(fmt.Sprintf("killed at request %d of %d (exit code %d, %s)", nth, all, code, said), want)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
@@ -115,7 +116,7 @@ func (b bucket) tree(dir string) map[string]string {
 // run runs a command line over the bucket.
 func (b bucket) run(args ...string) (stdout, stderr string, code int) {
 	var out, said bytes.Buffer
-	c := &cli{session: session{stored: b.store}}
+	c := &cli{Session: session.Session{Stored: b.store}}
 	code = c.run(args, strings.NewReader(""), &out, &said)
 	return out.String(), said.String(), code
 }
@@ -124,7 +125,7 @@ func (b bucket) run(args ...string) (stdout, stderr string, code int) {
 func (b bucket) done(args ...string) (stdout, stderr string) {
 	b.Helper()
 	stdout, stderr, code := b.run(args...)
-	if code != exitDone {
+	if code != session.ExitDone {
 		b.Fatalf("%q: exit code %d: %s", args, code, stderr)
 	}
 	return stdout, stderr
@@ -189,7 +190,7 @@ func (b bucket) verbs() {
 	scan := []string{"scan", "--filter", b.at + "/out/tx.bjf", "--key", "origin"}
 	b.done(append(scan, "--shard", "0/2", "-o", b.at+"/half/part/", b.at+"/logs/")...)
 	for _, name := range []string{"", "part/", "*", "p?rt/**", "part/2001-04.parquet"} {
-		if _, said, code := b.run(append(scan, "--count", b.at+"/half/"+name)...); code != exitFailed || !strings.Contains(said, "1 of 2 workers are done, without 1") {
+		if _, said, code := b.run(append(scan, "--count", b.at+"/half/"+name)...); code != session.ExitFailed || !strings.Contains(said, "1 of 2 workers are done, without 1") {
 			t.Errorf("an output that is not finished, as %q: exit code %d: %s", name, code, said)
 		}
 	}
@@ -240,21 +241,21 @@ func TestURLsAndFiles(t *testing.T) {
 		code int
 		want string
 	}{
-		{count("mem://b/half/out/"), exitFailed, "mem://b/half/out/: this output is not whole: 1 of 2 workers are done, without 1"},
-		{count("mem://b/half/"), exitFailed, "1 of 2 workers are done"},
-		{count("mem://b/half/*"), exitFailed, "1 of 2 workers are done"},
-		{count("mem://b/half/**/2001-04.parquet"), exitFailed, "1 of 2 workers are done"},
-		{count("mem://b/half/out/2001-04.parquet"), exitFailed, "1 of 2 workers are done"},
-		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "destination", "-o", "mem://b/new/", logs}, exitFailed, "--force replaces"},
-		{[]string{"build", "--key", "iata", "--force", "-o", "mem://b/airports-tx.csv", "mem://b/airports-tx.csv"}, exitUsage, "its name says text"},
-		{[]string{"scan", "--filter", "mem://b/both.bjf", "--key", "origin", "-o", "mem://b/both.bjf", "mem://b/logs/"}, exitUsage, "its name says a filter"},
-		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/logs/out/", "mem://b/logs/"}, exitFailed, "the output is inside the input directory mem://b/logs/"},
-		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/rows", "mem://b/logs/"}, exitUsage, "want a file as mem://b/rows.parquet or mem://b/rows.arrow, or a directory as mem://b/rows/"},
-		{[]string{"join", "--ids", "mem://b/no.csv", "--on", "origin=iata", "-o", "-", logs}, exitFailed, "mem://b/no.csv: no such file or directory (check the address)"},
-		{[]string{"join", "--ids", "mem://b/a.csv,mem://b/b.csv", "--on", "origin=iata", "-o", "-", logs}, exitFailed, "commas do not separate files"},
-		{[]string{"join", "--ids", "hdfs://name/ids", "--on", "origin=iata", "-o", "-", logs}, exitFailed, "unsupported: hdfs:// addresses"},
-		{[]string{"build", "--key", "iata", "-o", "https://host/tx.bjf", "mem://b/airports-tx.csv"}, exitUsage, "web servers are only read"},
-		{[]string{"join", "--ids", "mem://b/airports-tx.csv", "--on", "origin=iata", "-o", "http://host/out/", logs}, exitUsage, "web servers are only read"},
+		{count("mem://b/half/out/"), session.ExitFailed, "mem://b/half/out/: this output is not whole: 1 of 2 workers are done, without 1"},
+		{count("mem://b/half/"), session.ExitFailed, "1 of 2 workers are done"},
+		{count("mem://b/half/*"), session.ExitFailed, "1 of 2 workers are done"},
+		{count("mem://b/half/**/2001-04.parquet"), session.ExitFailed, "1 of 2 workers are done"},
+		{count("mem://b/half/out/2001-04.parquet"), session.ExitFailed, "1 of 2 workers are done"},
+		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "destination", "-o", "mem://b/new/", logs}, session.ExitFailed, "--force replaces"},
+		{[]string{"build", "--key", "iata", "--force", "-o", "mem://b/airports-tx.csv", "mem://b/airports-tx.csv"}, session.ExitUsage, "its name says text"},
+		{[]string{"scan", "--filter", "mem://b/both.bjf", "--key", "origin", "-o", "mem://b/both.bjf", "mem://b/logs/"}, session.ExitUsage, "its name says a filter"},
+		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/logs/out/", "mem://b/logs/"}, session.ExitFailed, "the output is inside the input directory mem://b/logs/"},
+		{[]string{"scan", "--filter", dir + "/tx.bjf", "--key", "origin", "-o", "mem://b/rows", "mem://b/logs/"}, session.ExitUsage, "want a file as mem://b/rows.parquet or mem://b/rows.arrow, or a directory as mem://b/rows/"},
+		{[]string{"join", "--ids", "mem://b/no.csv", "--on", "origin=iata", "-o", "-", logs}, session.ExitFailed, "mem://b/no.csv: no such file or directory (check the address)"},
+		{[]string{"join", "--ids", "mem://b/a.csv,mem://b/b.csv", "--on", "origin=iata", "-o", "-", logs}, session.ExitFailed, "commas do not separate files"},
+		{[]string{"join", "--ids", "hdfs://name/ids", "--on", "origin=iata", "-o", "-", logs}, session.ExitFailed, "unsupported: hdfs:// addresses"},
+		{[]string{"build", "--key", "iata", "-o", "https://host/tx.bjf", "mem://b/airports-tx.csv"}, session.ExitUsage, "web servers are only read"},
+		{[]string{"join", "--ids", "mem://b/airports-tx.csv", "--on", "origin=iata", "-o", "http://host/out/", logs}, session.ExitUsage, "web servers are only read"},
 	} {
 		if _, said, code := b.run(c.args...); code != c.code || !strings.Contains(said, c.want) {
 			t.Errorf("%q: exit code %d, want %d, and %q in %s", c.args, code, c.code, c.want, said)
@@ -277,8 +278,8 @@ func TestS3Reports(t *testing.T) {
 	}
 	g.Reset()
 	stdout, said, code := command(join...)
-	var rep head
-	if err := json.Unmarshal([]byte(stdout), &rep); err != nil || code != exitDone {
+	var rep session.Head
+	if err := json.Unmarshal([]byte(stdout), &rep); err != nil || code != session.ExitDone {
 		t.Fatalf("exit code %d: %v: %s", code, err, said)
 	}
 	seen := g.Requests()
@@ -297,8 +298,8 @@ func TestS3Reports(t *testing.T) {
 		{"scan", "--json", "--filter", g.Name("tx.bjf"), "--key", "origin", "-o", g.Name("out/"), g.Name("logs/")}, // already done
 		{"merge", "--json", "--union", "-o", g.Name("u.bjf"), g.Name("tx.bjf"), g.Name("tx.bjf")},
 	} {
-		var h head
-		if stdout, said, code := command(verb...); code != exitDone || json.Unmarshal([]byte(stdout), &h) != nil || h.Storage == nil {
+		var h session.Head
+		if stdout, said, code := command(verb...); code != session.ExitDone || json.Unmarshal([]byte(stdout), &h) != nil || h.Storage == nil {
 			t.Errorf("%q: exit code %d: %s%s", verb, code, stdout, said)
 		}
 	}
@@ -313,9 +314,9 @@ func TestS3Reports(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{"denied", slowproxy.Faults{Refuse: denied}, exitFailed, "access denied"},
-		{"expired", slowproxy.Faults{Expire: 1, Seed: 1}, exitTryAgain, "the credentials have expired"},
-		{"throttled", slowproxy.Faults{Fail: 1, Seed: 1}, exitTryAgain, "run it again"},
+		{"denied", slowproxy.Faults{Refuse: denied}, session.ExitFailed, "access denied"},
+		{"expired", slowproxy.Faults{Expire: 1, Seed: 1}, session.ExitTryAgain, "the credentials have expired"},
+		{"throttled", slowproxy.Faults{Fail: 1, Seed: 1}, session.ExitTryAgain, "run it again"},
 	} {
 		g.Set(c.faults)
 		_, said, code := command(append([]string{"--store-option", "retries=1", "--quiet"}, join...)...)
@@ -353,14 +354,14 @@ func TestPresigned(t *testing.T) {
 		return stderr.String(), code
 	}
 	for _, out := range []string{dir + "/rows.parquet", dir + "/rows/"} {
-		if said, code := join("hush/a=1", out); code != exitDone || strings.Contains(said, "already done") {
+		if said, code := join("hush/a=1", out); code != session.ExitDone || strings.Contains(said, "already done") {
 			t.Fatalf("%s: exit code %d: %s", out, code, said)
 		}
-		if said, code := join("hush-b", out); code != exitDone || !strings.Contains(said, "already done") {
+		if said, code := join("hush-b", out); code != session.ExitDone || !strings.Contains(said, "already done") {
 			t.Errorf("%s, again with another signature: exit code %d: %s", out, code, said)
 		}
 	}
-	if said, code := join("noise-hush", dir+"/none.parquet"); code != exitFailed || !strings.Contains(said, "/airports-tx.csv") {
+	if said, code := join("noise-hush", dir+"/none.parquet"); code != session.ExitFailed || !strings.Contains(said, "/airports-tx.csv") {
 		t.Errorf("a wrong signature: exit code %d: %s", code, said)
 	}
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

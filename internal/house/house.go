@@ -127,12 +127,16 @@ var order = []string{
 	"internal/output",
 	"internal/builds",
 	"join/internal",
+	"join/internal/answer",
 	"partition",
 	"internal/door",
 	"filterbuild",
 	"join",
 	".",
 	"storage/cloud",
+	"cmd/bloomjoin/internal/words",
+	"cmd/bloomjoin/internal/flags",
+	"cmd/bloomjoin/internal/session",
 	"cmd",
 }
 

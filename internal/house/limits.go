@@ -12,13 +12,11 @@ type Limit struct {
 // says so here, in the line of the limit.
 var Limits = []Limit{
 	{Of: "files in any other package", Max: 30, Fixed: true, Why: "who looks for something reads the list of files"},
-	{Of: "files in cmd/bloomjoin", Max: 34, Why: "flags and words of all verbs beside the verbs"},
-	{Of: "files in join", Max: 36, Why: "joins of pages and of records, two ways for one thing"},
 	{Of: "long files: over 600 lines", Max: 0, Fixed: true, Why: "the longest that is still read from top to bottom"},
 	{Of: "lines in the longest file", Max: 581, Why: "parquet.go of arrowparquet: the reader that joins leaves to records"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
 	{Of: "lines in the longest function", Max: 80, Why: "publish decides there what a rerun may replace, case by case"},
-	{Of: "tokens of Go", Max: 608000, Why: "what has to be understood, however it is broken into lines; with encodings, patterns, unfinished outputs, budgets of wide tables; names of other rooms have their package in front; doors of filters, keys and builds"},
+	{Of: "tokens of Go", Max: 608400, Why: "what has to be understood, however it is broken into lines; with encodings, patterns, unfinished outputs, budgets of wide tables; names of other rooms have their package in front; doors of filters, keys and builds"},
 
 	{Of: "names in all public packages", Max: 578, Why: "a program reads past each of them, and later versions keep it"},
 	{Of: "names in the root", Max: 10, Why: "the calls that most programs need, nothing else"},
@@ -40,9 +38,9 @@ var Limits = []Limit{
 	{Of: "packages of other modules in the command", Max: 734, Why: "74 are what joins need; all are compiled and have to be audited; doublestar, and charmap of x/text"},
 	{Of: "marks in comments: TODO, FIXME, XXX", Max: 0, Fixed: true, Why: "what is worth doing is done, or an issue"},
 
-	{Of: "words of Markdown", Max: 58500, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md; errors.md has the new errors; architecture.md follows a join through the rooms"},
+	{Of: "words of Markdown", Max: 58506, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md; errors.md has the new errors; architecture.md follows a join through the rooms"},
 	{Of: HelpWords, Max: 4645, Why: "what help of all commands prints; rare rules are in docs/; two flags more in each verb that reads"},
-	{Of: "words of doc comments on exported names", Max: 15194, Why: "what go doc prints of the public packages; options of what was added"},
+	{Of: "words of doc comments on exported names", Max: 15195, Why: "what go doc prints of the public packages; options of what was added"},
 	{Of: "lines of code in testdata/outside/filter/main.go", Max: 25, Why: "building and asking a filter fits on a page"},
 	{Of: "lines of code in testdata/outside/http/web.go", Max: 53, Why: "implementing a storage fits on two pages"},
 	{Of: "lines of code in testdata/outside/stores/main.go", Max: 19, Why: "a join over object stores needs no more than one of local files"},

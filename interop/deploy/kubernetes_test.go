@@ -79,13 +79,13 @@ func decode(t *testing.T, dir string) manifests {
 // exitCodes returns the exit codes of the command by the names of its constants.
 func exitCodes(t *testing.T) map[string]int32 {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../../cmd/bloomjoin/main.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../cmd/bloomjoin/internal/session/exit.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	codes := map[string]int32{}
 	ast.Inspect(file, func(n ast.Node) bool {
-		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "exit") && len(v.Values) == 1 {
+		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Exit") && len(v.Values) == 1 {
 			if lit, ok := v.Values[0].(*ast.BasicLit); ok {
 				code, err := strconv.ParseInt(lit.Value, 10, 32)
 				if err != nil {
@@ -102,8 +102,8 @@ func exitCodes(t *testing.T) map[string]int32 {
 // The manifests decode strictly, and say what the recipes rely on.
 func TestKubernetes(t *testing.T) {
 	codes := exitCodes(t)
-	again := []int32{codes["exitFailed"], codes["exitGate"], codes["exitUsage"]} // these would fail again
-	if codes["exitTryAgain"] == 0 || slices.Contains(again, 0) {
+	again := []int32{codes["ExitFailed"], codes["ExitGate"], codes["ExitUsage"]} // these would fail again
+	if codes["ExitTryAgain"] == 0 || slices.Contains(again, 0) {
 		t.Fatalf("the exit codes of the command: %v", codes)
 	}
 	for _, dir := range []string{"../../deploy/kubernetes/s3", "../../deploy/kubernetes/volume"} {

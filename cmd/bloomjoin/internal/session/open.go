@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"strings"
@@ -11,35 +11,35 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// open opens input files by name, with the budgets of --memory.
-func (c *session) open(cmd *cobra.Command, names []string, opts source.Opening) ([]*source.File, error) {
-	if err := c.budgets(&opts); err != nil {
+// Open opens input files by name, with the budgets of --memory.
+func (c *Session) Open(cmd *cobra.Command, names []string, opts source.Opening) ([]*source.File, error) {
+	if err := c.Budgets(&opts); err != nil {
 		return nil, err
 	}
 	return source.Open(cmd.Context(), names, opts)
 }
 
-// budgets completes the options for opening files.
-func (c *session) budgets(opts *source.Opening) error {
-	total, err := c.total()
+// Budgets completes the options for opening files.
+func (c *Session) Budgets(opts *source.Opening) error {
+	total, err := c.Total()
 	if err != nil {
 		return err
 	}
-	opts.Store, opts.Memory, opts.InFlight = c.store(), total, c.inFlight()
+	opts.Store, opts.Memory, opts.InFlight = c.Store(), total, c.inFlight()
 	opts.Note = c.noteInput
-	if c.verbose {
-		opts.PassedOver = func(name, why string) { c.say("  %s: passed over: %s", name, why) }
+	if c.Verbose {
+		opts.PassedOver = func(name, why string) { c.Say("  %s: passed over: %s", name, why) }
 	}
 	return nil
 }
 
 // noteInput warns of what is remarkable about the names of inputs, except while a shell
 // completes a command.
-func (c *session) noteInput(t fault.Text) {
+func (c *Session) noteInput(t fault.Text) {
 	if strings.HasPrefix(c.verb, cobra.ShellCompRequestCmd) {
 		return
 	}
 	text := faults.Word(t, words.Flag)
 	c.notes = append(c.notes, text)
-	c.warn("%s", text)
+	c.Warn("%s", text)
 }

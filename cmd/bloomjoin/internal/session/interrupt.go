@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -43,22 +43,22 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelCauseFunc)
 	return ctx, cancel
 }
 
-// errClosed reports that the reader of standard output has closed it. It is also the cause
-// of the context that [session.watchReader] cancels.
-var errClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)
+// ErrClosed reports that the reader of standard output has closed it. It is also the cause
+// of the context that [Session.WatchReader] cancels.
+var ErrClosed = fmt.Errorf("standard output was closed (%w)", syscall.EPIPE)
 
-// watchReader ends the run as soon as the reader of standard output has gone, if the data
+// WatchReader ends the run as soon as the reader of standard output has gone, if the data
 // goes there. Writes would notice it, too, but a run may read for hours until it writes the
 // next row.
-func (c *session) watchReader(ctx context.Context, output string) {
-	data, _ := c.stdout.(*interruptibleWriter)
+func (c *Session) WatchReader(ctx context.Context, output string) {
+	data, _ := c.Stdout.(*interruptibleWriter)
 	if output != "-" || data == nil {
 		return
 	}
 	if f, ok := data.w.(*os.File); ok {
 		go func() {
 			if untilHangup(ctx, f) {
-				c.cancel(errClosed)
+				c.cancel(ErrClosed)
 			}
 		}()
 	}
@@ -130,7 +130,7 @@ func (i *interruptibleWriter) Write(p []byte) (n int, err error) {
 		}
 	}
 	if errors.Is(w.err, syscall.EPIPE) {
-		w.err = errClosed
+		w.err = ErrClosed
 	}
 	if i.err == nil {
 		i.err = w.err

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ import (
 )
 
 // logged returns the only record that f logs as JSON.
-func logged(t *testing.T, f func(c *session)) map[string]any {
+func logged(t *testing.T, f func(c *Session)) map[string]any {
 	t.Helper()
 	var b bytes.Buffer
-	f(&session{stderr: words.Printable{Writer: &b}, terminal: &b, jsonLog: true})
+	f(&Session{Stderr: words.Printable{Writer: &b}, terminal: &b, jsonLog: true})
 	var v map[string]any
 	if err := json.Unmarshal(b.Bytes(), &v); err != nil || strings.Count(b.String(), "\n") != 1 {
 		t.Fatalf("%v in %q", err, &b)
@@ -37,9 +37,9 @@ func TestLogSafe(t *testing.T) {
 		"a\x1b[31m.parquet", "a\u202e.parquet", "\xff.parquet", "two\nlines", `a "quoted" \ name`, "0 < 1 & 2 > 1",
 	} {
 		var b bytes.Buffer
-		(&session{stderr: words.Printable{Writer: &b}}).warn("%s", text)
+		(&Session{Stderr: words.Printable{Writer: &b}}).Warn("%s", text)
 		want := strings.TrimSuffix(strings.TrimPrefix(b.String(), warningMark), "\n")
-		v := logged(t, func(c *session) { c.warn("%s", text) })
+		v := logged(t, func(c *Session) { c.Warn("%s", text) })
 		if v["msg"] != want || v["level"] != "WARN" {
 			t.Errorf("%q: got %v, want the text %q", text, v, want)
 		}
@@ -68,7 +68,7 @@ func TestLogClass(t *testing.T) {
 		{t.Context(), panics.Error(fault.At{File: "a"}, "bug"), 1, "internal"},
 	} {
 		code := exitCode(c.ctx, c.err)
-		v := logged(t, func(l *session) { l.verb, l.shard = "scan", "3/16"; l.logError(code, c.err, c.err.Error()) })
+		v := logged(t, func(l *Session) { l.verb, l.Shard = "scan", "3/16"; l.logError(code, c.err, c.err.Error()) })
 		if v["exit_code"] != c.code || v["class"] != c.class || v["level"] != "ERROR" || v["verb"] != "scan" || v["shard"] != "3/16" {
 			t.Errorf("%v: %v", c.err, v)
 		}
@@ -80,7 +80,7 @@ func TestLogProgress(t *testing.T) {
 	for total, want := range map[int64]any{1000: 1000.0, 0: nil, 100: nil} { // rows that are read twice exceed the total
 		m := &meter{what: "scanning", total: total}
 		m.rows.Add(250)
-		v := logged(t, func(c *session) { c.log(0, "", m.what, m.figures()) })
+		v := logged(t, func(c *Session) { c.log(0, "", m.what, m.figures()) })
 		p, _ := v["progress"].(map[string]any)
 		if p["what"] != "scanning" || p["rows"] != 250.0 || p["rows_total"] != want {
 			t.Errorf("%d rows in all: %v", total, v)

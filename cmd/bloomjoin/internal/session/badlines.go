@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// badLines reports the lines of text IDs that --skip-bad left out, for --json.
-type badLines struct {
+// BadLines reports the lines of text IDs that --skip-bad left out, for --json.
+type BadLines struct {
 	Lines int64     `json:"bad_lines"`
 	In    []badFile `json:"bad_lines_in"`
 }
@@ -22,12 +22,12 @@ type badFile struct {
 	Lines []int  `json:"lines"`
 }
 
-// badLinesOf returns the lines that the files left out; nil unless skip is set.
-func badLinesOf(files []*source.File, skip bool) *badLines {
+// BadLinesOf returns the lines that the files left out; nil unless skip is set.
+func BadLinesOf(files []*source.File, skip bool) *BadLines {
 	if !skip {
 		return nil
 	}
-	b := &badLines{In: []badFile{}}
+	b := &BadLines{In: []badFile{}}
 	for _, f := range files {
 		if n, first, _ := f.BadLines(); n > 0 {
 			b.Lines += n
@@ -37,8 +37,8 @@ func badLinesOf(files []*source.File, skip bool) *badLines {
 	return b
 }
 
-// sayBad warns about lines that were left out.
-func (c *session) sayBad(b *badLines) {
+// SayBad warns about lines that were left out.
+func (c *Session) SayBad(b *BadLines) {
 	if b == nil {
 		return
 	}
@@ -52,6 +52,6 @@ func (c *session) sayBad(b *badLines) {
 		if f.Count == 1 {
 			lines = "line"
 		}
-		c.warn("%s: %s bad %s left out (%s %s)", f.File, words.Count(f.Count), lines, lines, numbers)
+		c.Warn("%s: %s bad %s left out (%s %s)", f.File, words.Count(f.Count), lines, lines, numbers)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -36,25 +36,25 @@ func TestExitCode(t *testing.T) {
 		err  error
 		want int
 	}{
-		{t.Context(), flags.Usagef("no"), exitUsage},
-		{t.Context(), fmt.Errorf("x: %w", flags.Usagef("no")), exitUsage},
-		{t.Context(), errors.New("bad data"), exitFailed},
-		{t.Context(), fault.ErrCorrupt, exitFailed},
-		{t.Context(), wrap(syscall.ENOSPC), exitTryAgain},
-		{t.Context(), wrap(syscall.EDQUOT), exitTryAgain},
-		{t.Context(), wrap(syscall.EIO), exitTryAgain},
-		{t.Context(), wrap(syscall.EMFILE), exitTryAgain},
-		{t.Context(), &net.OpError{Op: "read", Err: timeout{}}, exitTryAgain},
-		{t.Context(), wrap(syscall.ECONNRESET), exitTryAgain},
-		{t.Context(), wrap(syscall.EACCES), exitFailed},
-		{t.Context(), wrap(syscall.ENOENT), exitFailed},
-		{t.Context(), wrap(syscall.EFBIG), exitFailed},
-		{t.Context(), wrap(syscall.EROFS), exitFailed},
+		{t.Context(), flags.Usagef("no"), ExitUsage},
+		{t.Context(), fmt.Errorf("x: %w", flags.Usagef("no")), ExitUsage},
+		{t.Context(), errors.New("bad data"), ExitFailed},
+		{t.Context(), fault.ErrCorrupt, ExitFailed},
+		{t.Context(), wrap(syscall.ENOSPC), ExitTryAgain},
+		{t.Context(), wrap(syscall.EDQUOT), ExitTryAgain},
+		{t.Context(), wrap(syscall.EIO), ExitTryAgain},
+		{t.Context(), wrap(syscall.EMFILE), ExitTryAgain},
+		{t.Context(), &net.OpError{Op: "read", Err: timeout{}}, ExitTryAgain},
+		{t.Context(), wrap(syscall.ECONNRESET), ExitTryAgain},
+		{t.Context(), wrap(syscall.EACCES), ExitFailed},
+		{t.Context(), wrap(syscall.ENOENT), ExitFailed},
+		{t.Context(), wrap(syscall.EFBIG), ExitFailed},
+		{t.Context(), wrap(syscall.EROFS), ExitFailed},
 		{ended, errors.New("whatever came of it"), 143},
 		{ended, wrap(syscall.ENOSPC), 143},
 		{hungUp, wrap(syscall.ENOSPC), 129},
-		{t.Context(), wrap(storage.ErrAgain), exitTryAgain},
-		{ended, flags.Usagef("no"), exitUsage},
+		{t.Context(), wrap(storage.ErrAgain), ExitTryAgain},
+		{ended, flags.Usagef("no"), ExitUsage},
 	} {
 		if got := exitCode(c.ctx, c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ const mostNamed = 1 << 30
 
 // FilesFrom returns the names that stand for the inputs, which are args without
 // --files-from. If that flag names a list of inputs, the caller closes it.
-func (c *session) filesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) (names []string, list *inputs.List, err error) {
+func (c *Session) FilesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) (names []string, list *inputs.List, err error) {
 	if o.FilesFrom == "" {
 		return args, nil, nil
 	}
@@ -52,9 +52,9 @@ func (c *session) filesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) 
 }
 
 // readNames reads a file of names, one a line, or opens a list of inputs.
-func (c *session) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
+func (c *Session) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
 	if from == "-" {
-		b, err := io.ReadAll(io.LimitReader(c.stdin, mostNamed+1))
+		b, err := io.ReadAll(io.LimitReader(c.Stdin, mostNamed+1))
 		if err != nil {
 			return nil, nil, fmt.Errorf("standard input: %w", err)
 		}
@@ -65,7 +65,7 @@ func (c *session) readNames(ctx context.Context, from string) (names []string, l
 		names, err = namesIn("standard input", b)
 		return names, nil, err
 	}
-	r, err := c.store().Open(ctx, storage.Object{Name: from})
+	r, err := c.Store().Open(ctx, storage.Object{Name: from})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +76,7 @@ func (c *session) readNames(ctx context.Context, from string) (names []string, l
 		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}
 	if inputs.IsList(first) {
-		list, err = inputs.Read(ctx, c.store(), from)
+		list, err = inputs.Read(ctx, c.Store(), from)
 		return nil, list, err
 	}
 	if filters.IsFilter(first) || bytes.HasPrefix(first, []byte("PAR1")) || bytes.HasPrefix(first, []byte("ARROW1")) {

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bytes"
@@ -17,16 +17,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
-// report prints a report as one line of JSON, with --json only: on standard output, or
+// Report prints a report as one line of JSON, with --json only: on standard output, or
 // on standard error if the data goes to standard output.
-func (c *session) report(v any, output string) error {
+func (c *Session) Report(v any, output string) error {
 	c.sayStorage()
-	if !c.json {
+	if !c.JSON {
 		return nil
 	}
-	w := c.stdout
+	w := c.Stdout
 	if output == "-" {
-		w = c.stderr
+		w = c.Stderr
 	}
 	b, err := json.Marshal(v)
 	if err == nil && bytes.Contains(b, []byte("://")) {
@@ -48,8 +48,8 @@ func redacted(v any) ([]byte, error) {
 	return []byte(address.Redact(strings.TrimSuffix(b.String(), "\n"))), err
 }
 
-// head is the start of every report.
-type head struct {
+// Head is the start of every report.
+type Head struct {
 	Verb          string  `json:"verb"`
 	SchemaVersion int     `json:"schema_version"` // of the report; a version may get more fields
 	Seconds       float64 `json:"seconds"`
@@ -62,48 +62,50 @@ type head struct {
 	Storage *cloud.Stats `json:"storage,omitempty"` // requests to object stores and web servers
 }
 
-func (c *session) newHead(verb string, start time.Time) head {
-	return head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.shard, Notes: c.notes, Storage: c.storageFacts()}
+// NewHead returns the head of a report, with what is known so far.
+func (c *Session) NewHead(verb string, start time.Time) Head {
+	return Head{Verb: verb, SchemaVersion: 1, Seconds: time.Since(start).Seconds(), Shard: c.Shard, Notes: c.notes, Storage: c.storageFacts()}
 }
 
-// done reports that there is nothing left to do; why wraps partition.ErrDone. It removes
+// AlreadyDone reports that there is nothing left to do; why wraps partition.ErrDone. It removes
 // temporary files, which a process that was killed after publishing the output may have
 // left.
-func (c *session) done(ctx context.Context, verb, output string, start time.Time, why error) error {
-	if err := objects.Sweep(ctx, c.store(), output); err != nil {
+func (c *Session) AlreadyDone(ctx context.Context, verb, output string, start time.Time, why error) error {
+	if err := objects.Sweep(ctx, c.Store(), output); err != nil {
 		return err
 	}
-	h := c.newHead(verb, start)
+	h := c.NewHead(verb, start)
 	h.AlreadyDone, h.Message = true, words.Error(why)
-	c.say("%s: %s", output, h.Message)
-	return c.report(h, output)
+	c.Say("%s: %s", output, h.Message)
+	return c.Report(h, output)
 }
 
-// sayNotes prints warnings about the files of an output directory.
-func (c *session) sayNotes(output string, w dataset.Written) {
+// SayNotes prints warnings about the files of an output directory.
+func (c *Session) SayNotes(output string, w dataset.Written) {
 	for _, n := range w.Notes {
-		c.warn("%s: %s", output, n)
+		c.Warn("%s: %s", output, n)
 	}
 }
 
-// pathOf is a file and the way in which it was read, for --json.
-type pathOf struct {
+// ReadPath is a file and the way in which it was read, for --json.
+type ReadPath struct {
 	File   string `json:"file"`
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 }
 
-func pathsOf(pieces []source.Piece, of func(*source.File) (path, why string)) []pathOf {
-	out := []pathOf{}
+// ReadPaths returns how the files of pieces were read, as of tells.
+func ReadPaths(pieces []source.Piece, of func(*source.File) (path, why string)) []ReadPath {
+	out := []ReadPath{}
 	for _, p := range pieces {
 		path, why := of(p.File)
-		out = append(out, pathOf{publish.EscapeName(p.File.Name()), path, why})
+		out = append(out, ReadPath{publish.EscapeName(p.File.Name()), path, why})
 	}
 	return out
 }
 
-// bytesRead returns the number of bytes read from files.
-func bytesRead(files []*source.File) int64 {
+// BytesRead returns the number of bytes read from files.
+func BytesRead(files []*source.File) int64 {
 	var n int64
 	for _, f := range files {
 		n += f.BytesRead()

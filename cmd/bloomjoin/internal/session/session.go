@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -15,46 +15,48 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
-// session is one run of the command: what all verbs share.
-type session struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
+// Session is one run of the command. The zero value is ready for Run. Messages and progress
+// are safe for concurrent use.
+type Session struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
 	terminal       io.Writer               // standard error, without escaping
-	shown          bool                    // standard output is a terminal
+	Shown          bool                    // standard output is a terminal
 	cancel         context.CancelCauseFunc // ends the run
 
-	stored        storage.Storage // see store
+	Stored        storage.Storage // see Store
 	closeStore    func() error    // nil: the store is the caller's
 	storeOptions  cloud.Options
 	storeSettings []string // --store-option
 	remote        bool     // the command line names URLs
 
 	listed                          string // --files-from, if it is a list of inputs
-	json, quiet, verbose, force     bool
-	threads                         int
+	JSON, quiet, Verbose, Force     bool
+	Threads                         int
 	memory, progressMode, logFormat string
 	progressEvery                   time.Duration // interval of progress lines
 
 	verb    string // after the command line was parsed
-	shard   string // of this worker, after --shard was parsed
+	Shard   string // of this worker, after --shard was parsed
 	jsonLog bool   // --log-format json
 
 	notes []string // what is remarkable about the names of inputs
 }
 
-func (c *session) commonFlags(root *cobra.Command) {
+// CommonFlags adds the flags of all verbs, and checks them before a verb starts.
+func (c *Session) CommonFlags(root *cobra.Command) {
 	flags.Group(root.PersistentFlags(), flags.GroupStorage, c.addStore)
 	flags.Group(root.PersistentFlags(), flags.GroupMemory, func(f *pflag.FlagSet) {
 		f.StringVar(&c.memory, "memory", "", "`SIZE` memory budget, as 3GiB (default: nine tenths of what the container or machine has)")
-		f.IntVar(&c.threads, "threads", 0, "`N` number of workers (default: the processors that the container allows)")
+		f.IntVar(&c.Threads, "threads", 0, "`N` number of workers (default: the processors that the container allows)")
 	})
 	flags.Group(root.PersistentFlags(), flags.GroupReports, func(f *pflag.FlagSet) {
-		f.BoolVar(&c.json, "json", false, "print a JSON object with the figures at the end")
+		f.BoolVar(&c.JSON, "json", false, "print a JSON object with the figures at the end")
 		f.StringVar(&c.logFormat, "log-format", logText, "`FORMAT` of messages on standard error: text, or json (an object a line)")
 		f.StringVar(&c.progressMode, "progress", "auto", progressHelp)
 		f.DurationVar(&c.progressEvery, "progress-interval", progressEvery, "`DURATION` time between lines of progress, as 200ms or 1m")
 		f.BoolVar(&c.quiet, "quiet", false, "print warnings and errors only")
-		f.BoolVar(&c.verbose, "verbose", false, "print more: how each file was read, which files were passed over")
+		f.BoolVar(&c.Verbose, "verbose", false, "print more: how each file was read, which files were passed over")
 	})
 	flags.Complete(root, map[string]flags.Completion{"progress": flags.Choices("auto", "lines", "none"), "log-format": flags.Choices(logText, logJSON), "store-option": flags.CompleteStore})
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -66,16 +68,16 @@ func (c *session) commonFlags(root *cobra.Command) {
 	}
 }
 
-// addForce adds the flag of verbs that write an output.
-func (c *session) addForce(f *pflag.FlagSet) {
-	f.BoolVar(&c.force, "force", false, "replace an output that exists; in a directory, the outputs of the inputs named")
+// AddForce adds the flag of verbs that write an output.
+func (c *Session) AddForce(f *pflag.FlagSet) {
+	f.BoolVar(&c.Force, "force", false, "replace an output that exists; in a directory, the outputs of the inputs named")
 }
 
-func (c *session) checkCommon() error {
-	if c.threads < 0 {
-		return flags.Usagef("--threads %d: want 1 or more", c.threads)
+func (c *Session) checkCommon() error {
+	if c.Threads < 0 {
+		return flags.Usagef("--threads %d: want 1 or more", c.Threads)
 	}
-	if c.quiet && c.verbose {
+	if c.quiet && c.Verbose {
 		return flags.Usagef("--quiet and --verbose exclude each other: give one of them")
 	}
 	if err := flags.OneOf("progress", c.progressMode, "auto", "lines", "none"); err != nil {
@@ -87,7 +89,7 @@ func (c *session) checkCommon() error {
 	if c.progressEvery < leastProgress {
 		return flags.Usagef("--progress-interval %v: want %v or more, as 1s", c.progressEvery, leastProgress)
 	}
-	total, err := c.total()
+	total, err := c.Total()
 	if err != nil {
 		return err
 	}
@@ -96,17 +98,17 @@ func (c *session) checkCommon() error {
 		// live heap, or the collector would run all the time.
 		debug.SetMemoryLimit(max(total-outsideHeap, leastLimit))
 	}
-	return c.checkStore()
+	return c.CheckStore()
 }
 
-// shardOf parses --shard and stores it for the report.
-func (c *session) shardOf(s string) (dataset.Shard, error) {
+// ShardOf parses --shard and stores it for the report.
+func (c *Session) ShardOf(s string) (dataset.Shard, error) {
 	if s == "" {
 		return dataset.Shard{}, nil
 	}
 	shard, err := flags.ParseShard(s)
 	if err == nil {
-		c.shard = shard.String()
+		c.Shard = shard.String()
 	}
 	return shard, err
 }

@@ -1,13 +1,11 @@
-package main
+package session
 
-import (
-	"testing"
-)
+import "testing"
 
 // Bytes that are fetched ahead count toward --memory.
 func TestMemoryOfStore(t *testing.T) {
 	for _, memory := range []string{"64MiB", "256MiB", "1GiB", "64GiB"} {
-		local, remote := &session{memory: memory}, &session{memory: memory, remote: true}
+		local, remote := &Session{memory: memory}, &Session{memory: memory, remote: true}
 		all := local.inFlight()
 		ahead, rest := fetched(all), remote.inFlight()
 		if ahead < leastFetched || ahead > mostFetched || rest < all/4 || ahead+rest > max(all, leastFetched+all/4) {

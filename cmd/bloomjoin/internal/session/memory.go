@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"errors"
@@ -29,9 +29,9 @@ const (
 	outputsPages = 4         // unfinished row groups of the output get 1/outputsPages of that
 )
 
-// total returns the memory in bytes that the process may take: --memory, or nine tenths
+// Total returns the memory in bytes that the process may take: --memory, or nine tenths
 // of what the container or the machine has; 0 if unknown.
-func (c *session) total() (int64, error) {
+func (c *Session) Total() (int64, error) {
 	if c.memory != "" {
 		n, err := flags.ParseSize(c.memory)
 		if err != nil {
@@ -58,9 +58,9 @@ func memoryThere() uint64 {
 	return 0
 }
 
-// budget returns the memory for tables and filters in bytes.
-func (c *session) budget() (int64, error) {
-	n, err := c.total()
+// Budget returns the memory for tables and filters in bytes.
+func (c *Session) Budget() (int64, error) {
+	n, err := c.Total()
 	return tablesOf(n), err
 }
 
@@ -70,7 +70,7 @@ func tablesOf(total int64) int64 { return max((total-programs)/forTables, total/
 
 // inFlight returns the memory for pages, records and row groups in flight, in bytes; 0:
 // no bound. What the store may hold is subtracted.
-func (c *session) inFlight() int64 {
+func (c *Session) inFlight() int64 {
 	n := c.allInFlight()
 	if c.remote && n > 0 {
 		n = max(n-fetched(n), n/4)
@@ -79,8 +79,8 @@ func (c *session) inFlight() int64 {
 }
 
 // allInFlight returns what inFlight returns, and what the store may hold.
-func (c *session) allInFlight() int64 {
-	n, err := c.total()
+func (c *Session) allInFlight() int64 {
+	n, err := c.Total()
 	if err != nil || n == 0 {
 		return 0 // checkCommon has reported the error
 	}
@@ -89,7 +89,7 @@ func (c *session) allInFlight() int64 {
 
 // explain adds to errors about the budget how it follows from --memory, and to those about
 // a list of inputs how to renew it.
-func (c *session) explain(err error) error {
+func (c *Session) explain(err error) error {
 	if errors.Is(err, inputs.ErrOutdated) && c.listed != "" {
 		return fmt.Errorf("%w: bloomjoin inputs --update %s opens only what has changed", err, c.listed)
 	}
@@ -99,7 +99,7 @@ func (c *session) explain(err error) error {
 	if input := (*fault.Error)(nil); errors.As(err, &input) && errors.Is(input, fault.ErrMemory) {
 		return err // about an input, with a sufficient budget
 	}
-	total, unknown := c.total()
+	total, unknown := c.Total()
 	if unknown != nil || total == 0 {
 		return err
 	}
@@ -126,6 +126,6 @@ func fetched(inFlight int64) int64 {
 	return min(max(inFlight/4, leastFetched), mostFetched)
 }
 
-// outputMemory returns the memory for unfinished row groups of the output, in bytes; 0: no
+// OutputMemory returns the memory for unfinished row groups of the output, in bytes; 0: no
 // bound.
-func (c *session) outputMemory() int64 { return c.inFlight() / outputsPages }
+func (c *Session) OutputMemory() int64 { return c.inFlight() / outputsPages }

@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bufio"
@@ -32,8 +32,8 @@ func TestProgressLines(t *testing.T) {
 		shown bool
 	}{{"auto", false, true}, {"lines", false, true}, {"none", false, false}, {"auto", true, false}, {"lines", true, false}} {
 		r, w := io.Pipe()
-		out := &session{stderr: w, terminal: w, progressMode: c.mode, quiet: c.quiet, progressEvery: time.Millisecond}
-		add, end := out.progress("joining", source.Split(files, dataset.Shard{}))
+		out := &Session{Stderr: w, terminal: w, progressMode: c.mode, quiet: c.quiet, progressEvery: time.Millisecond}
+		add, end := out.Progress("joining", source.Split(files, dataset.Shard{}))
 		if (add != nil) != c.shown {
 			t.Fatalf("%+v: shown: %v", c, add != nil)
 		}
@@ -79,7 +79,7 @@ func TestMeter(t *testing.T) {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
-	m := newMeter("reading", nil)
+	m := NewMeter("reading", nil)
 	if s := fmt.Sprint(m); !strings.HasPrefix(s, "0 rows, ") {
 		t.Error(s)
 	}

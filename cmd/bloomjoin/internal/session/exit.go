@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -23,24 +23,24 @@ import (
 
 // Exit codes, by which batch systems decide whether another attempt makes sense.
 const (
-	exitDone     = 0
-	exitFailed   = 1   // would fail again
-	exitGate     = 2   // a --require-* or --max-* condition is not met
-	exitUsage    = 64  // wrong usage, detected before any input was opened
-	exitTryAgain = 75  // may succeed another time
+	ExitDone     = 0
+	ExitFailed   = 1   // would fail again
+	ExitGate     = 2   // a --require-* or --max-* condition is not met
+	ExitUsage    = 64  // wrong usage, detected before any input was opened
+	ExitTryAgain = 75  // may succeed another time
 	exitSignal   = 128 // plus its number: 129 SIGHUP, 130 SIGINT, 143 SIGTERM
 )
 
-// run calls do for a command line, ends the session, and returns the exit code.
-func (c *session) run(args []string, stdin io.Reader, stdout, stderr io.Writer, do func(ctx context.Context) error) int {
+// Run calls do for a command line, ends the session, and returns the exit code.
+func (c *Session) Run(args []string, stdin io.Reader, stdout, stderr io.Writer, do func(ctx context.Context) error) int {
 	ctx, cancel := untilSignal(context.Background())
 	defer cancel(nil)
 	c.cancel = cancel
 	data := &interruptibleWriter{ctx: ctx, w: stdout}
-	c.stdin, c.stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
-	c.stderr, c.terminal = words.Printable{Writer: stderr}, stderr
+	c.Stdin, c.Stdout = &interruptibleReader{ctx: ctx, r: stdin}, data
+	c.Stderr, c.terminal = words.Printable{Writer: stderr}, stderr
 	if f, ok := stdout.(*os.File); ok {
-		c.shown = term.IsTerminal(int(f.Fd()))
+		c.Shown = term.IsTerminal(int(f.Fd()))
 	}
 	c.remote = slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "://") }) // also in --ids=URL
 	c.jsonLog = wantsJSONLog(args)
@@ -52,14 +52,14 @@ func (c *session) run(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 		err = data.err // of a report that could not be written
 	}
 	if err == nil {
-		return exitDone
+		return ExitDone
 	}
 	said := c.explain(err)
 	if cause := context.Cause(ctx); cause != nil && (errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
 		said = cause
 	}
 	code := exitCode(ctx, err)
-	if code == exitTryAgain {
+	if code == ExitTryAgain {
 		said = fmt.Errorf("%w%s", said, passes(err))
 	}
 	c.logError(code, err, words.Error(said))
@@ -85,9 +85,9 @@ func exitCode(ctx context.Context, err error) int {
 	var usage flags.UsageError
 	switch {
 	case errors.As(err, &usage):
-		return exitUsage
-	case errors.Is(context.Cause(ctx), errClosed): // whatever the error
-		return exitFailed
+		return ExitUsage
+	case errors.Is(context.Cause(ctx), ErrClosed): // whatever the error
+		return ExitFailed
 	case ctx.Err() != nil: // likewise
 		var by signalError
 		if errors.As(context.Cause(ctx), &by) {
@@ -95,11 +95,11 @@ func exitCode(ctx context.Context, err error) int {
 		}
 		return exitSignal + int(syscall.SIGINT)
 	case passing(err):
-		return exitTryAgain
+		return ExitTryAgain
 	case errors.Is(err, join.ErrRequire):
-		return exitGate
+		return ExitGate
 	}
-	return exitFailed
+	return ExitFailed
 }
 
 // passes returns the hint for an error that may not recur.

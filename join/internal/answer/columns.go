@@ -1,4 +1,4 @@
-package join
+package answer
 
 import (
 	"fmt"
@@ -37,9 +37,6 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 	if columns == nil {
 		return nil, nil
 	}
-	if t == "" {
-		t = Semi
-	}
 	out := []wanted{}
 	for _, c := range columns {
 		paths, err := keys.ParsePaths(c)
@@ -56,7 +53,7 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 		case len(p) > 1:
 			return nil, fmt.Errorf(`%s is a path, and only whole columns can be chosen (a column of that very name is written '"%s"'; log.NAME and ids.NAME name a side)`, p, strings.Join(p, "."))
 		}
-		if !t.columnsOfIDs() {
+		if !t.ColumnsOfIDs {
 			if w.side == idsSide {
 				return nil, fmt.Errorf("%s: the answer of type %s has no columns of the IDs (type inner or left has)", w, t)
 			}
@@ -68,6 +65,12 @@ func parseColumns(columns []string, t Type) ([]wanted, error) {
 		out = append(out, w)
 	}
 	return out, nil
+}
+
+// CheckColumns returns an error if columns do not suit a type of join, whatever the inputs.
+func CheckColumns(columns []string, t Type) error {
+	_, err := parseColumns(columns, t)
+	return err
 }
 
 // chosen is a column of the answer, found in the inputs.
@@ -82,7 +85,7 @@ type chooser struct {
 	typ    Type
 	log    *arrow.Schema
 	ids    *arrow.Schema
-	shared []sharedKey
+	shared []SharedKey
 	suffix string
 
 	ignoreCase bool
@@ -105,7 +108,7 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 			out = append(out, c.ofLog(i, f.Name))
 		}
 		for i := range c.ids.Fields() {
-			if c.typ.columnsOfIDs() && !slices.ContainsFunc(c.shared, func(s sharedKey) bool { return s.idCol == i }) {
+			if c.typ.ColumnsOfIDs && !slices.ContainsFunc(c.shared, func(s SharedKey) bool { return s.idCol == i }) {
 				out = append(out, chosen{ofIDs: true, at: i, key: -1})
 			}
 		}
@@ -127,7 +130,7 @@ func (c *chooser) choose(columns []wanted) ([]chosen, error) {
 // ofLog returns the log's column at a position.
 func (c *chooser) ofLog(at int, name string) chosen {
 	for _, s := range c.shared {
-		if c.same(s.name, name) {
+		if c.same(s.Name, name) {
 			return chosen{at: at, key: s.idCol}
 		}
 	}
@@ -137,11 +140,11 @@ func (c *chooser) ofLog(at int, name string) chosen {
 // find finds one column.
 func (c *chooser) find(w wanted) (chosen, error) {
 	inLog, inIDs := c.has(c.log, w.name), c.has(c.ids, w.name)
-	isKey := slices.ContainsFunc(c.shared, func(s sharedKey) bool { return c.same(s.name, w.name) })
+	isKey := slices.ContainsFunc(c.shared, func(s SharedKey) bool { return c.same(s.Name, w.name) })
 	ofIDs := false
 	switch {
-	case isKey, !c.typ.columnsOfIDs() && inLog:
-	case !c.typ.columnsOfIDs() && inIDs:
+	case isKey, !c.typ.ColumnsOfIDs && inLog:
+	case !c.typ.ColumnsOfIDs && inIDs:
 		return chosen{}, fmt.Errorf("%s is a column of the IDs, and the answer of type %s has none of them (type inner or left has)", w, c.typ)
 	case w.side == "" && inLog && inIDs:
 		return chosen{}, fmt.Errorf("both the log and the IDs have a column %s (name %s or %s)", w, wanted{logSide, w.name}, wanted{idsSide, w.name})
@@ -180,9 +183,9 @@ func (c *chooser) notFound(w wanted) error {
 	add := func(side string, schema, other *arrow.Schema) {
 		for _, f := range schema.Fields() {
 			path := keys.Path{f.Name}
-			if isKey := slices.ContainsFunc(c.shared, func(s sharedKey) bool { return c.same(s.name, f.Name) }); isKey && side == idsSide {
+			if isKey := slices.ContainsFunc(c.shared, func(s SharedKey) bool { return c.same(s.Name, f.Name) }); isKey && side == idsSide {
 				continue
-			} else if c.has(other, f.Name) && !isKey && c.typ.columnsOfIDs() {
+			} else if c.has(other, f.Name) && !isKey && c.typ.ColumnsOfIDs {
 				path = keys.Path{side, f.Name}
 			}
 			e.Have = append(e.Have, path)
@@ -192,7 +195,7 @@ func (c *chooser) notFound(w wanted) error {
 		}
 	}
 	add(logSide, c.log, c.ids)
-	if c.typ.columnsOfIDs() {
+	if c.typ.ColumnsOfIDs {
 		add(idsSide, c.ids, c.log)
 	}
 	return e

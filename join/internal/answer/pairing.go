@@ -1,4 +1,4 @@
-package join
+package answer
 
 import (
 	"errors"
@@ -10,75 +10,64 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// pairing says which columns of both sides are the key, and how their values
+// Pairing says which columns of both sides are the key, and how their values
 // become comparable. It is immutable.
-type pairing struct {
-	log, ids []keys.Column
-	logText  string // log and ids as text
-	idsText  string
-	rule     keys.Rule
-	classes  []keys.Class // in which both sides are compared
+type Pairing struct {
+	Log, IDs []keys.Column
+	LogText  string // log and ids as text
+	IDsText  string
+	Rule     keys.Rule
+	Classes  []keys.Class // in which both sides are compared
 
 	normalize   string // the rule as the options name it
-	ignoreCase  bool
-	nullMisfits bool
+	IgnoreCase  bool
+	NullMisfits bool
 }
 
-// newPairing finds the keys in the files of both sides. Unless the options say
+// NewPairing finds the keys in the files of both sides. Unless the options say
 // otherwise, it gives the key columns of text ID files the type of the log's.
-func newPairing(o *Options, ids, logs []*source.File) (*pairing, error) {
-	p := &pairing{normalize: o.Normalize, ignoreCase: o.IgnoreCase, nullMisfits: o.NullMisfits}
+func NewPairing(o *Options, ids, logs []*source.File) (*Pairing, error) {
+	p := &Pairing{normalize: o.Normalize, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits}
 	var err error
-	if p.log, p.ids, err = keys.ParsePairs(o.On); err != nil {
+	if p.Log, p.IDs, err = keys.ParsePairs(o.On); err != nil {
 		return nil, err
 	}
-	if p.rule, err = keys.ParseRule(o.Normalize); err != nil {
+	if p.Rule, err = keys.ParseRule(o.Normalize); err != nil {
 		return nil, err
 	}
-	p.logText, p.idsText = keys.ColumnsString(p.log), keys.ColumnsString(p.ids)
+	p.LogText, p.IDsText = keys.ColumnsString(p.Log), keys.ColumnsString(p.IDs)
 	if !o.KeepTypes {
 		if err := p.typeText(ids, logs); err != nil {
 			return nil, err
 		}
 	}
-	p.classes, err = p.meet(o, ids, logs)
+	p.Classes, err = p.meet(o, ids, logs)
 	return p, err
 }
 
-// options returns how columns of either side become keys.
-func (p *pairing) options() keys.Options {
-	return keys.Options{Rule: p.rule, Classes: p.classes, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+// Options returns how columns of either side become keys.
+func (p *Pairing) Options() keys.Options {
+	return keys.Options{Rule: p.Rule, Classes: p.Classes, IgnoreCase: p.IgnoreCase, NullMisfits: p.NullMisfits}
 }
 
-// match returns a filter and the key columns, p.logText or p.idsText, that it is
+// Match returns a filter and the key columns, p.LogText or p.IDsText, that it is
 // applied to.
-func (p *pairing) match(f *filters.Filter, columns string) dataset.Match {
-	return dataset.Match{Filter: (*codec.Filter)(f), Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
+func (p *Pairing) Match(f *filters.Filter, columns string) dataset.Match {
+	return dataset.Match{Filter: (*codec.Filter)(f), Key: columns, IgnoreCase: p.IgnoreCase, NullMisfits: p.NullMisfits}
 }
 
-// filterOptions returns the options of a filter over key columns, p.logText or
-// p.idsText.
-func (p *pairing) filterOptions(columns string) builds.Options {
-	o := builds.Options{Key: columns, IgnoreCase: p.ignoreCase, NullMisfits: p.nullMisfits}
-	for _, c := range p.classes {
-		o.Classes = append(o.Classes, string(c))
-	}
-	return o
-}
+// Integers reports whether the key is one column of integers.
+func (p *Pairing) Integers() bool { return len(p.Classes) == 1 && p.Classes[0] == keys.Integer }
 
-// integers reports whether the key is one column of integers.
-func (p *pairing) integers() bool { return len(p.classes) == 1 && p.classes[0] == keys.Integer }
-
-// keyColumns returns the positions of the columns of an ID file that the key needs.
-func (p *pairing) keyColumns(f *source.File) ([]int, error) {
-	enc, err := keys.NewEncoder(f.Schema(), p.ids, p.options())
+// KeyColumns returns the positions of the columns of an ID file that the key needs.
+func (p *Pairing) KeyColumns(f *source.File) ([]int, error) {
+	enc, err := keys.NewEncoder(f.Schema(), p.IDs, p.Options())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
@@ -87,16 +76,16 @@ func (p *pairing) keyColumns(f *source.File) ([]int, error) {
 
 // meet returns the classes in which the keys are compared: those of the given
 // filter, or else those that [keys.Meet] finds for the files of both sides.
-func (p *pairing) meet(o *Options, ids, logs []*source.File) ([]keys.Class, error) {
-	ofIDs, err := p.classesOf(ids, p.ids)
+func (p *Pairing) meet(o *Options, ids, logs []*source.File) ([]keys.Class, error) {
+	ofIDs, err := p.classesOf(ids, p.IDs)
 	if err != nil {
 		return nil, err
 	}
-	ofLogs, err := p.classesOf(logs, p.log)
+	ofLogs, err := p.classesOf(logs, p.Log)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]keys.Class, len(p.log))
+	all := make([]keys.Class, len(p.Log))
 	for c := range all {
 		var ok bool
 		if all[c], ok = keys.Meet(classesIn(ofIDs, c), classesIn(ofLogs, c)); !ok {
@@ -108,8 +97,8 @@ func (p *pairing) meet(o *Options, ids, logs []*source.File) ([]keys.Class, erro
 	}
 	of := keys.ClassesOf(o.Filter.KeyClasses())
 	for i, f := range ids {
-		at := fault.At{File: f.Name(), Column: p.idsText}
-		if err := keys.Match(at, keys.Side{Classes: of}, keys.Side{Columns: p.ids, Classes: ofIDs[i], IDs: true}); err != nil {
+		at := fault.At{File: f.Name(), Column: p.IDsText}
+		if err := keys.Match(at, keys.Side{Classes: of}, keys.Side{Columns: p.IDs, Classes: ofIDs[i], IDs: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -124,25 +113,25 @@ type classed struct {
 
 // mismatch returns an error that names the first two files in which key column c
 // cannot be compared.
-func (p *pairing) mismatch(t Type, c int, ids, logs classed) error {
+func (p *Pairing) mismatch(t Type, c int, ids, logs classed) error {
 	for _, of := range ids.classes {
 		for k, log := range logs.classes {
-			at := fault.At{File: logs.files[k].Name(), Column: p.logText}
+			at := fault.At{File: logs.files[k].Name(), Column: p.LogText}
 			if err := p.matchColumn(at, t, c, of[c], log[c]); err != nil {
 				return err
 			}
 		}
 	}
-	at := fault.At{File: ids.files[0].Name(), Column: p.idsText} // files of one side disagree, and the other has only NULLs
+	at := fault.At{File: ids.files[0].Name(), Column: p.IDsText} // files of one side disagree, and the other has only NULLs
 	return faults.Mismatch(at, "key class", "one for all files of a side", fmt.Sprint(append(classesIn(ids.classes, c), classesIn(logs.classes, c)...))).
 		WithHint("name files that have one type of key")
 }
 
 // matchColumn compares the classes of key column c. If one column of the answer
 // holds the keys of both sides, a cast alone does not help.
-func (p *pairing) matchColumn(at fault.At, t Type, c int, ids, log keys.Class) error {
-	left, right := p.log[c], p.ids[c]
-	once := t.keepsIDs() && slices.Equal(left.Path, right.Path)
+func (p *Pairing) matchColumn(at fault.At, t Type, c int, ids, log keys.Class) error {
+	left, right := p.Log[c], p.IDs[c]
+	once := t.KeepsIDs && slices.Equal(left.Path, right.Path)
 	if once {
 		right.Path = keys.Path{"NAME"}
 	}
@@ -155,8 +144,8 @@ func (p *pairing) matchColumn(at fault.At, t Type, c int, ids, log keys.Class) e
 }
 
 // classesOf returns the classes of the key in each file.
-func (p *pairing) classesOf(files []*source.File, columns []keys.Column) ([][]keys.Class, error) {
-	options := p.options()
+func (p *Pairing) classesOf(files []*source.File, columns []keys.Column) ([][]keys.Class, error) {
+	options := p.Options()
 	options.Classes = nil
 	var out [][]keys.Class
 	for _, f := range files {
@@ -179,9 +168,9 @@ func classesIn(files [][]keys.Class, c int) (classes []keys.Class) {
 
 // typeText replaces text files among the IDs by views in which the key columns have the
 // type of the log's. A column that is cast stays text: the cast determines its type.
-func (p *pairing) typeText(ids, logs []*source.File) error {
+func (p *Pairing) typeText(ids, logs []*source.File) error {
 	types := map[string]arrow.DataType{}
-	for i, c := range p.log {
+	for i, c := range p.Log {
 		t := c.Cast
 		if t == nil {
 			var err error
@@ -189,12 +178,12 @@ func (p *pairing) typeText(ids, logs []*source.File) error {
 				return err
 			}
 		}
-		if t := textType(t); t != nil && p.ids[i].Cast == nil && !p.readsAsUUID(t) {
-			types[p.ids[i].Name()] = t
+		if t := textType(t); t != nil && p.IDs[i].Cast == nil && !p.readsAsUUID(t) {
+			types[p.IDs[i].Name()] = t
 		}
 	}
 	for i, f := range ids {
-		ids[i] = f.WithTypes(types, p.ignoreCase)
+		ids[i] = f.WithTypes(types, p.IgnoreCase)
 	}
 	return nil
 }
@@ -204,10 +193,10 @@ func (p *pairing) typeText(ids, logs []*source.File) error {
 // before float32. If some files have signed and some unsigned 64-bit integers, which no
 // integer type covers, it
 // is a decimal.
-func (p *pairing) logType(c keys.Column, logs []*source.File) (t arrow.DataType, err error) {
+func (p *Pairing) logType(c keys.Column, logs []*source.File) (t arrow.DataType, err error) {
 	var signed, unsigned bool
 	for _, f := range logs {
-		field, err := c.Resolve(f.Schema(), p.ignoreCase)
+		field, err := c.Resolve(f.Schema(), p.IgnoreCase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
@@ -237,9 +226,9 @@ func isFloat(t arrow.DataType) bool {
 
 // readsAsUUID reports whether text compared with columns of type t stays text,
 // because the rule turns it into UUIDs.
-func (p *pairing) readsAsUUID(t arrow.DataType) bool {
+func (p *Pairing) readsAsUUID(t arrow.DataType) bool {
 	c, err := keys.ClassOf(t)
-	return err == nil && c == keys.Fixed(16) && p.rule&keys.UUID != 0
+	return err == nil && c == keys.Fixed(16) && p.Rule&keys.UUID != 0
 }
 
 // textType returns the type as which text is read to be compared with a column of

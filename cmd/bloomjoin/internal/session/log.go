@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -39,31 +39,31 @@ func wantsJSONLog(args []string) bool {
 	return wants
 }
 
-// say prints a line on standard error, except with --quiet.
-func (c *session) say(format string, args ...any) {
+// Say prints a line on standard error, except with --quiet.
+func (c *Session) Say(format string, args ...any) {
 	if !c.quiet {
 		c.log(slog.LevelInfo, "", fmt.Sprintf(format, args...))
 	}
 }
 
-// warn prints a warning on standard error, also with --quiet.
-func (c *session) warn(format string, args ...any) {
+// Warn prints a warning on standard error, also with --quiet.
+func (c *Session) Warn(format string, args ...any) {
 	c.log(slog.LevelWarn, warningMark, fmt.Sprintf(format, args...))
 }
 
 // log prints a message on standard error: as text after a mark, or as a JSON object
 // with attributes. It is safe for concurrent use.
-func (c *session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
+func (c *Session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 	if !c.jsonLog {
-		fmt.Fprintf(c.stderr, "%s%s\n", mark, text)
+		fmt.Fprintf(c.Stderr, "%s%s\n", mark, text)
 		return
 	}
 	all := make([]slog.Attr, 0, 2+len(attrs))
 	if c.verb != "" {
 		all = append(all, slog.String("verb", c.verb))
 	}
-	if c.shard != "" {
-		all = append(all, slog.String("shard", c.shard))
+	if c.Shard != "" {
+		all = append(all, slog.String("shard", c.Shard))
 	}
 	// The text is made safe before it is encoded: an escape of its own would make the
 	// JSON invalid. Each record is one write.
@@ -72,7 +72,7 @@ func (c *session) log(level slog.Level, mark, text string, attrs ...slog.Attr) {
 }
 
 // logError prints the error that ends the command.
-func (c *session) logError(code int, err error, said string) {
+func (c *Session) logError(code int, err error, said string) {
 	c.log(slog.LevelError, "bloomjoin: ", said, slog.Int("exit_code", code), slog.String("class", classOf(code, err)))
 }
 
@@ -82,11 +82,11 @@ func classOf(code int, err error) string {
 	switch {
 	case errors.Is(err, errInternal), errors.Is(err, panics.ErrRecovered):
 		return "internal"
-	case code == exitUsage:
+	case code == ExitUsage:
 		return "usage"
-	case code == exitTryAgain:
+	case code == ExitTryAgain:
 		return "retryable"
-	case code == exitGate:
+	case code == ExitGate:
 		return "gate"
 	case code > exitSignal:
 		return "interrupted"
@@ -94,8 +94,8 @@ func classOf(code int, err error) string {
 	return "data"
 }
 
-// sayWarnings prints warnings.
-func (c *session) sayWarnings(ws []join.Warning) {
+// SayWarnings prints warnings.
+func (c *Session) SayWarnings(ws []join.Warning) {
 	for _, w := range ws {
 		c.log(slog.LevelWarn, warningMark, w.Text, slog.String("code", w.Code))
 	}

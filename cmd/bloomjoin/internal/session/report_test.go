@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"bytes"
@@ -13,18 +13,18 @@ import (
 func TestRedactedReports(t *testing.T) {
 	const name = "https://user:pass@host/a.parquet?X-Amz-Credential=AKIA&X-Amz-Signature=abc"
 	var out, said bytes.Buffer
-	c := &session{json: true, stdout: &out, stderr: words.Printable{Writer: &said}}
+	c := &Session{JSON: true, Stdout: &out, Stderr: words.Printable{Writer: &said}}
 	type figures struct {
-		head
-		Rows int64    `json:"rows"`
-		Path []pathOf `json:"path"`
+		Head
+		Rows int64      `json:"rows"`
+		Path []ReadPath `json:"path"`
 	}
-	report := figures{Path: []pathOf{{File: name, Reason: "from " + name}}, Rows: 3}
-	if err := c.report(report, ""); err != nil {
+	report := figures{Path: []ReadPath{{File: name, Reason: "from " + name}}, Rows: 3}
+	if err := c.Report(report, ""); err != nil {
 		t.Fatal(err)
 	}
-	c.say("%s", name)
-	c.warn("%s: bad", name)
+	c.Say("%s", name)
+	c.Warn("%s: bad", name)
 	for _, text := range []string{out.String(), said.String()} {
 		for _, word := range []string{"pass", "AKIA", "abc"} {
 			if strings.Contains(text, word) {

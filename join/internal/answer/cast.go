@@ -1,4 +1,4 @@
-package join
+package answer
 
 import (
 	"bytes"
@@ -17,9 +17,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
-// castKey converts the keys of IDs to the type of the log's key column. A key that
+// CastKey converts the keys of IDs to the type of the log's key column. A key that
 // the type cannot represent is an error.
-func castKey(ctx context.Context, mem memory.Allocator, key arrow.Array, f arrow.Field) (arrow.Array, error) {
+func CastKey(ctx context.Context, mem memory.Allocator, key arrow.Array, f arrow.Field) (arrow.Array, error) {
 	if arrow.TypeEqual(key.DataType(), f.Type) {
 		key.Retain()
 		return key, nil

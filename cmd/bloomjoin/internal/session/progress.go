@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"fmt"
@@ -43,8 +43,8 @@ type meter struct {
 // guess is the estimated duration of a whole phase.
 type guess struct{ at, whole time.Duration }
 
-// newMeter returns a meter for the rows of pieces.
-func newMeter(what string, pieces []source.Piece) *meter {
+// NewMeter returns a meter for the rows of pieces.
+func NewMeter(what string, pieces []source.Piece) *meter {
 	m := &meter{what: what}
 	for _, p := range pieces {
 		for g := p.Lo; g < p.Hi; g++ {
@@ -185,19 +185,19 @@ func (p *phases) line() (what, progress string) {
 	return m.what, m.String()
 }
 
-// progress shows the progress over the rows of pieces: as a bar on a terminal,
+// Progress shows the progress over the rows of pieces: as a bar on a terminal,
 // otherwise as a line at intervals, and with --progress lines at the end, too, so that
 // programs see how far a short run came. The caller calls add with the number of rows
 // of each batch, from any goroutine, and end at least once. add is nil if nothing
 // is to be shown.
-func (c *session) progress(what string, pieces []source.Piece) (add func(int64), end func()) {
-	adds, end := c.progressIn(newMeter(what, pieces))
+func (c *Session) Progress(what string, pieces []source.Piece) (add func(int64), end func()) {
+	adds, end := c.ProgressIn(NewMeter(what, pieces))
 	return adds[0], end
 }
 
-// progressIn is progress over several phases, in the order in which they usually come. It
+// ProgressIn is progress over several phases, in the order in which they usually come. It
 // returns one function for each.
-func (c *session) progressIn(of ...*meter) (adds []func(int64), end func()) {
+func (c *Session) ProgressIn(of ...*meter) (adds []func(int64), end func()) {
 	adds = make([]func(int64), len(of))
 	if c.quiet || c.progressMode == "none" {
 		return adds, func() {}

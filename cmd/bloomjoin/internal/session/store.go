@@ -1,4 +1,4 @@
-package main
+package session
 
 import (
 	"context"
@@ -19,29 +19,29 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage/cloud"
 )
 
-// store returns where inputs and outputs are.
-func (c *session) store() storage.Storage {
-	if c.stored == nil {
+// Store returns where inputs and outputs are.
+func (c *Session) Store() storage.Storage {
+	if c.Stored == nil {
 		s := cloud.New(c.storeOptions)
-		c.stored, c.closeStore = s, s.Close
+		c.Stored, c.closeStore = s, s.Close
 	}
-	return c.stored
+	return c.Stored
 }
 
 // addStore adds the flag for object stores.
-func (c *session) addStore(f *pflag.FlagSet) {
+func (c *Session) addStore(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.storeSettings, "store-option", nil, "`NAME=VALUE` setting for URLs, as region=eu-central-1 (docs/stores.md); may be repeated")
 }
 
-// checkStore sets the options of the store from the flags.
-func (c *session) checkStore() (err error) {
+// CheckStore sets the options of the store from the flags.
+func (c *Session) CheckStore() (err error) {
 	c.storeOptions, err = flags.StoreOptions(c.storeSettings, fetched(c.allInFlight()))
 	return err
 }
 
 // storageFacts returns the requests and bytes of URLs; nil without any.
-func (c *session) storageFacts() *cloud.Stats {
-	s, ok := c.stored.(interface{ Stats() cloud.Stats })
+func (c *Session) storageFacts() *cloud.Stats {
+	s, ok := c.Stored.(interface{ Stats() cloud.Stats })
 	if !ok {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c *session) storageFacts() *cloud.Stats {
 }
 
 // sayStorage prints a line about the requests to object stores, if there were any.
-func (c *session) sayStorage() {
+func (c *Session) sayStorage() {
 	s := c.storageFacts()
 	if s == nil {
 		return
@@ -74,13 +74,13 @@ func (c *session) sayStorage() {
 	if s.Retries > 0 {
 		again = fmt.Sprintf("; %s sent again, %s answers asked for fewer", words.Count(s.Retries), words.Count(s.Throttles))
 	}
-	c.say("storage: %s (%s); %s received, %s sent%s", words.Things(s.Requests.Total(), "request"), strings.Join(kinds, ", "),
+	c.Say("storage: %s (%s); %s received, %s sent%s", words.Things(s.Requests.Total(), "request"), strings.Join(kinds, ", "),
 		words.Bytes(s.BytesRead), words.Bytes(s.BytesWritten), again)
 }
 
-// spare returns an error if the output is one of the inputs.
-func (c *session) spare(output string, inputs ...string) error {
-	same := c.sameAs(output)
+// Spare returns an error if the output is one of the inputs.
+func (c *Session) Spare(output string, inputs ...string) error {
+	same := c.SameAs(output)
 	for _, name := range inputs {
 		if same(name) {
 			return fmt.Errorf("%s: the output would replace the input %s (give -o another name)", output, name)
@@ -89,20 +89,20 @@ func (c *session) spare(output string, inputs ...string) error {
 	return nil
 }
 
-// spareList is spare for the file of --files-from itself.
-func (c *session) spareList(output string, o *flags.Inputs) error {
+// SpareList is spare for the file of --files-from itself.
+func (c *Session) SpareList(output string, o *flags.Inputs) error {
 	if o.FilesFrom == "" || o.FilesFrom == "-" || output == "" || output == "-" {
 		return nil
 	}
-	return c.spare(output, o.FilesFrom)
+	return c.Spare(output, o.FilesFrom)
 }
 
-// spareListed is spare for a list of inputs. It reads the list only if the output exists.
-func (c *session) spareListed(ctx context.Context, output string, list *inputs.List) error {
-	if _, err := c.store().Stat(ctx, output); errors.Is(err, fs.ErrNotExist) {
+// SpareListed is spare for a list of inputs. It reads the list only if the output exists.
+func (c *Session) SpareListed(ctx context.Context, output string, list *inputs.List) error {
+	if _, err := c.Store().Stat(ctx, output); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	same := c.sameAs(output)
+	same := c.SameAs(output)
 	for in, err := range list.Each(ctx) {
 		if err != nil {
 			return err
@@ -114,12 +114,12 @@ func (c *session) spareListed(ctx context.Context, output string, list *inputs.L
 	return nil
 }
 
-// sameAs returns a function that reports whether another name stands for the same file
+// SameAs returns a function that reports whether another name stands for the same file
 // or object. Files are compared, not only their paths: one file may have several.
-func (c *session) sameAs(name string) func(other string) bool {
+func (c *Session) SameAs(name string) func(other string) bool {
 	if address.IsURL(name) {
-		one := objects.Resolve(c.store(), name)
-		return func(other string) bool { return objects.Resolve(c.store(), other) == one }
+		one := objects.Resolve(c.Store(), name)
+		return func(other string) bool { return objects.Resolve(c.Store(), other) == one }
 	}
 	file, err := os.Stat(name)
 	return func(other string) bool {
@@ -127,7 +127,7 @@ func (c *session) sameAs(name string) func(other string) bool {
 			return false
 		}
 		if address.IsURL(other) {
-			return objects.Resolve(c.store(), other) == objects.Resolve(c.store(), name)
+			return objects.Resolve(c.Store(), other) == objects.Resolve(c.Store(), name)
 		}
 		info, err := os.Stat(other)
 		return err == nil && os.SameFile(info, file)

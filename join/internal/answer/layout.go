@@ -1,4 +1,4 @@
-package join
+package answer
 
 import (
 	"fmt"
@@ -15,30 +15,30 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// answer describes the rows that a join returns: their columns, and where each
+// Answer describes the rows that a join returns: their columns, and where each
 // comes from. It is immutable.
-type answer struct {
+type Answer struct {
 	typ    Type
 	opts   *Options
 	wanted []wanted // columns, as the options name them; nil: all
-	counts bool     // rows are counted, not made
+	Counts bool     // rows are counted, not made
 	// mirrored are columns of the log that the answer leaves out unless they are
 	// wanted, because it is written to a directory whose paths name their values.
 	mirrored []string
-	pages    bool // pairs are made of pages, not of records
+	Pages    bool // pairs are made of pages, not of records
 
-	ids     *idColumns
-	layouts map[*source.File]*layout // of each log file
+	IDs     *IDColumns
+	Layouts map[*source.File]*Layout // of each log file
 }
 
-// newAnswer lays out the answer for the log files.
-func newAnswer(o *Options, p *pairing, ids, logs []*source.File, counts bool, mirrored []string) (*answer, error) {
-	a := &answer{typ: o.Type, opts: o, counts: counts, mirrored: mirrored, layouts: map[*source.File]*layout{}}
+// New lays out the answer for the log files.
+func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored []string) (*Answer, error) {
+	a := &Answer{typ: o.Type, opts: o, Counts: counts, mirrored: mirrored, Layouts: map[*source.File]*Layout{}}
 	var err error
 	if a.wanted, err = parseColumns(o.Columns, o.Type); err != nil {
 		return nil, fmt.Errorf("columns of the answer: %w", err)
 	}
-	if a.ids, err = a.newIDColumns(p, ids, logs[0]); err != nil {
+	if a.IDs, err = a.newIDColumns(p, ids, logs[0]); err != nil {
 		return nil, err
 	}
 	for _, f := range logs {
@@ -46,48 +46,65 @@ func newAnswer(o *Options, p *pairing, ids, logs []*source.File, counts bool, mi
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
-		if a.rowsOfLog() && o.Schema != dataset.Union {
-			kept := a.scanOptions(f, false)
-			if l.schema, err = kept.SchemaOf(f); err != nil {
+		if a.RowsOfLog() && o.Schema != dataset.Union {
+			kept := a.ScanOptions(f, false)
+			if l.Schema, err = kept.SchemaOf(f); err != nil {
 				return nil, err
 			}
 		}
-		a.layouts[f] = l
+		a.Layouts[f] = l
 	}
 	return a, nil
 }
 
-// rowsOfLog reports whether the answer is unchanged rows of the log. Then the scan
+// RowsOfLog reports whether the answer is unchanged rows of the log. Then the scan
 // itself makes it and copies pages where it can.
-func (a *answer) rowsOfLog() bool { return !a.typ.columnsOfIDs() }
+func (a *Answer) RowsOfLog() bool { return !a.typ.ColumnsOfIDs }
 
-// layout says how rows of one log file become rows of the answer.
-type layout struct {
-	schema  *arrow.Schema
-	columns []column
-	// read are the positions of the columns to read of the log file: first those
-	// of the answer, in its order, then those that only the key needs. Nil: all
-	// are read, and in the answer.
-	read []int
-	kept int // how many of the columns read are in the answer
-	// plain: values replace the log's dictionaries. These have no entry for the
-	// key of an ID without a log row, and a NULL column that has a dictionary
-	// elsewhere in the answer fits in no Arrow file.
-	plain bool
+// Counting returns the answer of which rows are counted, not made.
+func (a *Answer) Counting() *Answer {
+	c, ids := *a, *a.IDs
+	ids.Rows, c.IDs, c.Counts = false, &ids, true
+	return &c
 }
 
-// column is the source of a column of the answer.
-type column struct {
-	log  int // position among the log's columns read, or -1
-	held int // position among the IDs' columns held, or -1; of a log column: the shared key's
+// OfPages returns the answer whose pairs are made of pages. The rows of the ID files, if
+// it needs them, are held as leaves.
+func (a *Answer) OfPages(ids []*source.File) (_ *Answer, err error) {
+	c := *a
+	if c.Pages = true; c.IDs.Rows {
+		c.IDs, err = c.IDs.asLeaves(ids)
+	}
+	return &c, err
+}
+
+// Layout says how rows of one log file become rows of the answer.
+type Layout struct {
+	Schema  *arrow.Schema
+	Columns []Column
+	// Read are the positions of the columns to read of the log file: first those
+	// of the answer, in its order, then those that only the key needs. Nil: all
+	// are read, and in the answer.
+	Read []int
+	Kept int // how many of the columns read are in the answer
+	// Plain: values replace the log's dictionaries. These have no entry for the
+	// key of an ID without a log row, and a NULL column that has a dictionary
+	// elsewhere in the answer fits in no Arrow file.
+	Plain bool
+}
+
+// Column is the source of a column of the answer.
+type Column struct {
+	Log  int // position among the log's columns read, or -1
+	Held int // position among the IDs' columns held, or -1; of a log column: the shared key's
 }
 
 // newLayout lays out the answer for a log file.
-func (a *answer) newLayout(p *pairing, f *source.File) (*layout, error) {
-	log, ids := f.Schema(), a.ids
-	l := &layout{plain: a.typ.keepsIDs()}
-	if a.rowsOfLog() && a.opts.Schema == dataset.Union { // the columns are those of several files
-		l.schema = log
+func (a *Answer) newLayout(p *Pairing, f *source.File) (*Layout, error) {
+	log, ids := f.Schema(), a.IDs
+	l := &Layout{Plain: a.typ.KeepsIDs}
+	if a.RowsOfLog() && a.opts.Schema == dataset.Union { // the columns are those of several files
+		l.Schema = log
 		return l, nil
 	}
 	columns, err := a.chooser(ids, log).choose(a.wanted)
@@ -108,7 +125,7 @@ func (a *answer) newLayout(p *pairing, f *source.File) (*layout, error) {
 			continue
 		}
 		f := log.Field(c.at)
-		if a.typ.keepsIDs() {
+		if a.typ.KeepsIDs {
 			if err := a.keyOnce(c, f); err != nil {
 				return nil, err
 			}
@@ -118,9 +135,9 @@ func (a *answer) newLayout(p *pairing, f *source.File) (*layout, error) {
 			}
 		}
 		fields[i], taken[ids.folded(f.Name)] = f, true
-		l.read = append(l.read, c.at)
+		l.Read = append(l.Read, c.at)
 	}
-	l.kept = len(l.read)
+	l.Kept = len(l.Read)
 	for i, c := range columns {
 		if c.ofIDs {
 			fields[i] = a.idField(c, taken)
@@ -128,25 +145,25 @@ func (a *answer) newLayout(p *pairing, f *source.File) (*layout, error) {
 	}
 	l.place(columns, ids, all)
 	if all {
-		l.read = nil
+		l.Read = nil
 	} else if err := l.readKey(p, log); err != nil {
 		return nil, err
 	}
 	md := log.Metadata()
-	if l.schema = arrow.NewSchema(fields, &md); !isLog(columns, f.StoredColumns()) {
-		l.schema = take.WithoutKeys(l.schema, take.Describing...)
+	if l.Schema = arrow.NewSchema(fields, &md); !isLog(columns, f.StoredColumns()) {
+		l.Schema = take.WithoutKeys(l.Schema, take.Describing...)
 	}
 	return l, nil
 }
 
 // keyOnce returns an error if a shared key column cannot hold the keys of both
 // sides.
-func (a *answer) keyOnce(c chosen, f arrow.Field) error {
+func (a *Answer) keyOnce(c chosen, f arrow.Field) error {
 	if c.key < 0 {
 		return nil
 	}
-	of := a.ids.all.Field(c.key).Type
-	cast := slices.ContainsFunc(a.ids.shared, func(s sharedKey) bool { return s.idCol == c.key && s.cast })
+	of := a.IDs.all.Field(c.key).Type
+	cast := slices.ContainsFunc(a.IDs.Shared, func(s SharedKey) bool { return s.idCol == c.key && s.cast })
 	if !cast && sameClass(f.Type, of) {
 		return nil
 	}
@@ -156,70 +173,70 @@ func (a *answer) keyOnce(c chosen, f arrow.Field) error {
 
 // idField returns the field of an ID column under a name that is not taken, and
 // takes it.
-func (a *answer) idField(c chosen, taken map[string]bool) arrow.Field {
-	f := a.ids.schema.Field(a.ids.held[a.ids.of[c.at]])
+func (a *Answer) idField(c chosen, taken map[string]bool) arrow.Field {
+	f := a.IDs.Schema.Field(a.IDs.Held[a.IDs.of[c.at]])
 	f = take.WithoutFieldKeys(f, take.FieldID)
-	f.Nullable = f.Nullable || a.typ == Left || a.typ == Full
-	for taken[a.ids.folded(f.Name)] {
+	f.Nullable = f.Nullable || a.typ.KeepsLog
+	for taken[a.IDs.folded(f.Name)] {
 		f.Name += a.opts.Suffix
 	}
-	taken[a.ids.folded(f.Name)] = true
+	taken[a.IDs.folded(f.Name)] = true
 	return f
 }
 
 // place determines the source of each column of the answer. all says that every column of
 // the log is read.
-func (l *layout) place(columns []chosen, ids *idColumns, all bool) {
+func (l *Layout) place(columns []chosen, ids *IDColumns, all bool) {
 	n := 0
 	for _, c := range columns {
-		col := column{log: -1, held: -1}
+		col := Column{Log: -1, Held: -1}
 		if c.ofIDs {
-			col.held = ids.of[c.at]
+			col.Held = ids.of[c.at]
 		} else {
-			col.log = n
+			col.Log = n
 			if n++; all {
-				col.log = c.at
+				col.Log = c.at
 			}
 			if at, ok := ids.of[c.key]; ok {
-				col.held = at
+				col.Held = at
 			}
 		}
-		l.columns = append(l.columns, col)
+		l.Columns = append(l.Columns, col)
 	}
 }
 
 // readKey adds the columns that only the key needs to those that are read.
-func (l *layout) readKey(p *pairing, log *arrow.Schema) error {
-	for _, c := range p.log {
-		f, err := c.Resolve(log, p.ignoreCase)
+func (l *Layout) readKey(p *Pairing, log *arrow.Schema) error {
+	for _, c := range p.Log {
+		f, err := c.Resolve(log, p.IgnoreCase)
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(l.read, f.Index[0]) {
-			l.read = append(l.read, f.Index[0])
+		if !slices.Contains(l.Read, f.Index[0]) {
+			l.Read = append(l.Read, f.Index[0])
 		}
 	}
 	return nil
 }
 
-// logNames returns the names of the log's columns in the answer, and with withKey
+// LogNames returns the names of the log's columns in the answer, and with withKey
 // those that only the key needs; nil: all columns. Each log file has the same; f is
 // one of them.
-func (a *answer) logNames(f *source.File, withKey bool) []string {
+func (a *Answer) LogNames(f *source.File, withKey bool) []string {
 	names := []string{}
 	switch {
-	case a.rowsOfLog() && a.wanted == nil, !a.rowsOfLog() && a.layouts[f].read == nil:
+	case a.RowsOfLog() && a.wanted == nil, !a.RowsOfLog() && a.Layouts[f].Read == nil:
 		return nil
-	case a.rowsOfLog():
+	case a.RowsOfLog():
 		for _, w := range a.wanted {
 			names = append(names, w.name)
 		}
 		return names
 	}
-	l := a.layouts[f]
-	read := l.read
+	l := a.Layouts[f]
+	read := l.Read
 	if !withKey {
-		read = read[:l.kept]
+		read = read[:l.Kept]
 	}
 	for _, i := range read {
 		names = append(names, f.Schema().Field(i).Name)
@@ -227,13 +244,13 @@ func (a *answer) logNames(f *source.File, withKey bool) []string {
 	return names
 }
 
-// scanOptions returns the options of a scan that keeps the log's columns of the
+// ScanOptions returns the options of a scan that keeps the log's columns of the
 // answer, and with withKey those of the key.
-func (a *answer) scanOptions(f *source.File, withKey bool) keyscan.Options {
+func (a *Answer) ScanOptions(f *source.File, withKey bool) keyscan.Options {
 	o := a.opts
 	return keyscan.Options{
 		ScanOptions: keyscan.ScanOptions{
-			Columns:    a.logNames(f, withKey),
+			Columns:    a.LogNames(f, withKey),
 			IgnoreCase: o.IgnoreCase,
 			Schema:     o.Schema,
 			Pinned:     o.Pinned,
@@ -256,8 +273,8 @@ func isLog(columns []chosen, stored int) bool {
 }
 
 // chooser returns a chooser of columns of the log and the IDs.
-func (a *answer) chooser(ids *idColumns, log *arrow.Schema) *chooser {
-	return &chooser{typ: a.typ, log: log, ids: ids.all, shared: ids.shared, suffix: a.opts.Suffix, ignoreCase: a.opts.IgnoreCase}
+func (a *Answer) chooser(ids *IDColumns, log *arrow.Schema) *chooser {
+	return &chooser{typ: a.typ, log: log, ids: ids.all, shared: ids.Shared, suffix: a.opts.Suffix, ignoreCase: a.opts.IgnoreCase}
 }
 
 // sameClass reports whether keys of two types are of one class, before any rule is
