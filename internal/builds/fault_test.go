@@ -13,9 +13,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -203,16 +202,16 @@ func TestFailingReads(t *testing.T) {
 	}
 	buildOf := func(name string) func(s *faultyStore) error {
 		return func(s *faultyStore) (err error) {
-			files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{Store: s, Text: true, Column: "k"})
+			files, err := openFiles(t, []string{name}, source.OpenOptions{Store: s, Text: true, Column: "k"})
 			if err != nil {
 				return err
 			}
 			defer func() {
-				if e := partition.Close(files); err == nil {
+				if e := source.Close(files); err == nil {
 					err = e
 				}
 			}()
-			p, err := NewPlan(door.In(files), opts)
+			p, err := NewPlan(files, opts)
 			if err != nil {
 				return err
 			}

@@ -19,10 +19,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // The filter is the same however the bits are filled, and with however little
@@ -104,20 +103,20 @@ func TestBacklog(t *testing.T) {
 			b.WriteString(line() + "\n")
 		}
 		text := b.String()
-		open := func() []*partition.File {
-			o := partition.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"}
+		open := func() []*source.File {
+			o := source.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"}
 			if name == "integers" {
 				o.Types = map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 			}
-			files, err := partition.Open(t.Context(), []string{"-"}, o)
+			files, err := openFiles(t, []string{"-"}, o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { partition.Close(files) })
+			t.Cleanup(func() { source.Close(files) })
 			return files
 		}
 		run := func(opts Options) (*filters.Filter, Report) {
-			p, err := NewPlan(door.In(open()), opts)
+			p, err := NewPlan(open(), opts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +147,7 @@ func TestBacklog(t *testing.T) {
 			t.Errorf("%d files are left, %v", len(left), err)
 		}
 		opts.TempDir = dir + "/none"
-		p, err := NewPlan(door.In(open()), opts)
+		p, err := NewPlan(open(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,12 +212,12 @@ func TestBacklogMakesRoom(t *testing.T) {
 	text := b.String()
 	run := func(opts Options) (*filters.Filter, Report) {
 		opts.Key, opts.FPR, opts.Threads, opts.TempDir = "id", 1e-6, 2, t.TempDir()
-		files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"})
+		files, err := openFiles(t, []string{"-"}, source.OpenOptions{Text: true, Stdin: strings.NewReader(text), Column: "id"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer partition.Close(files)
-		p, err := NewPlan(door.In(files), opts)
+		defer source.Close(files)
+		p, err := NewPlan(files, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,12 +268,12 @@ var keys62 = func() []uint64 {
 
 // A builder that is cancelled while it adds the waiting keys ends.
 func TestFinishCancelled(t *testing.T) {
-	files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: strings.NewReader("1\n2\n")})
+	files, err := openFiles(t, []string{"-"}, source.OpenOptions{Text: true, Stdin: strings.NewReader("1\n2\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer partition.Close(files)
-	p, err := NewPlan(door.In(files), Options{Key: "id"})
+	defer source.Close(files)
+	p, err := NewPlan(files, Options{Key: "id"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,12 +314,12 @@ func TestChangedInputs(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		files, err := partition.Open(t.Context(), []string{path}, partition.OpenOptions{Text: true})
+		files, err := openFiles(t, []string{path}, source.OpenOptions{Text: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer partition.Close(files)
-		p, err := NewPlan(door.In(files), Options{Key: "id"})
+		defer source.Close(files)
+		p, err := NewPlan(files, Options{Key: "id"})
 		if err != nil {
 			t.Fatal(err)
 		}

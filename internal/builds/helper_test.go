@@ -17,10 +17,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
-	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -153,16 +152,16 @@ func putArrow(t testing.TB, s *memStore, name string, groupRows int64, rec arrow
 // plan opens the inputs and plans the build. The files stay open for the test.
 func plan(t testing.TB, s *memStore, inputs []string, opts Options) (*Plan, error) {
 	t.Helper()
-	files, err := partition.Open(t.Context(), inputs, partition.OpenOptions{Store: s, Text: true})
+	files, err := openFiles(t, inputs, source.OpenOptions{Store: s, Text: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := partition.Close(files); err != nil {
+		if err := source.Close(files); err != nil {
 			t.Error(err)
 		}
 	})
-	return NewPlan(door.In(files), opts)
+	return NewPlan(files, opts)
 }
 
 func build(t testing.TB, s *memStore, inputs []string, opts Options) (*filters.Filter, Report) {
@@ -243,4 +242,9 @@ func addInts(f *bloom.Filter, keys []uint64) {
 	hashes := make([]uint64, len(keys))
 	f.Params().Hash.Sum64(hashes, keys)
 	f.Add(hashes)
+}
+
+// openFiles opens files of IDs.
+func openFiles(t testing.TB, names []string, o source.OpenOptions) ([]*source.File, error) {
+	return source.Open(t.Context(), names, source.Opening{OpenOptions: o})
 }

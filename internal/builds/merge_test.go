@@ -12,7 +12,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // refused fails unless err is of the kind and its text has all of the words.
@@ -135,7 +134,7 @@ func TestReadAndWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := filters.Save(t.Context(), s, "p-0-of-8", f, filters.Options{}); !errors.Is(err, partition.ErrExists) {
+	if _, err := filters.Save(t.Context(), s, "p-0-of-8", f, filters.Options{}); !errors.Is(err, filters.ErrExists) {
 		t.Errorf("writing over another file: %v", err)
 	}
 	size, err := filters.Save(t.Context(), s, "sealed", f, filters.Options{Replace: true})
@@ -210,7 +209,7 @@ func TestWriteBesideARival(t *testing.T) {
 		"what is no filter": func() error { s.put("out", []byte("x")); _, err := write(f, false, false); return err },
 	} {
 		s.put("out", before)
-		if err := try(); !errors.Is(err, partition.ErrExists) || !strings.Contains(err.Error(), "out: ") || !strings.Contains(err.Error(), "Force") {
+		if err := try(); !errors.Is(err, filters.ErrExists) || !strings.Contains(err.Error(), "out: ") || !strings.Contains(err.Error(), "Force") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -19,9 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/show"
-	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 func TestMain(m *testing.M) {
@@ -44,8 +43,8 @@ func TestSkipBad(t *testing.T) {
 	}
 	s.put("bad.csv", []byte(bad))
 	s.put("good.csv", []byte(good))
-	open := func(name string, skip bool) (*Plan, []*partition.File) {
-		files, err := partition.Open(t.Context(), []string{name}, partition.OpenOptions{
+	open := func(name string, skip bool) (*Plan, []*source.File) {
+		files, err := openFiles(t, []string{name}, source.OpenOptions{
 			Store:   s,
 			Text:    true,
 			SkipBad: skip,
@@ -54,8 +53,8 @@ func TestSkipBad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { partition.Close(files) })
-		p, err := NewPlan(door.In(files), Options{Key: "id", Kind: codec.WantExact})
+		t.Cleanup(func() { source.Close(files) })
+		p, err := NewPlan(files, Options{Key: "id", Kind: codec.WantExact})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,12 +113,12 @@ func TestBuildID(t *testing.T) {
 		return names
 	}
 	id := func(names []string, opts Options) [32]byte {
-		files, err := partition.Open(t.Context(), names, partition.OpenOptions{Text: true})
+		files, err := openFiles(t, names, source.OpenOptions{Text: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer partition.Close(files)
-		p, err := NewPlan(door.In(files), opts)
+		defer source.Close(files)
+		p, err := NewPlan(files, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,15 +197,15 @@ func TestBuildID(t *testing.T) {
 }
 
 func TestStandardInput(t *testing.T) {
-	open := func(r io.Reader) []*partition.File {
-		files, err := partition.Open(t.Context(), []string{"-"}, partition.OpenOptions{Text: true, Stdin: r})
+	open := func(r io.Reader) []*source.File {
+		files, err := openFiles(t, []string{"-"}, source.OpenOptions{Text: true, Stdin: r})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { partition.Close(files) })
+		t.Cleanup(func() { source.Close(files) })
 		return files
 	}
-	p, err := NewPlan(door.In(open(strings.NewReader("a\nb\na\n"))), Options{Key: "id", Threads: 8})
+	p, err := NewPlan(open(strings.NewReader("a\nb\na\n")), Options{Key: "id", Threads: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +220,7 @@ func TestStandardInput(t *testing.T) {
 		t.Error("a member is missing")
 	}
 	for _, capacity := range []uint64{0, 100} {
-		_, err = NewPlan(door.In(open(strings.NewReader("a\n"))), Options{Key: "id", Expect: capacity, Shard: dataset.Shard{Index: 0, Of: 2}})
+		_, err = NewPlan(open(strings.NewReader("a\n")), Options{Key: "id", Expect: capacity, Shard: dataset.Shard{Index: 0, Of: 2}})
 		refused(t, "a shard of standard input", err, ErrUncounted, "standard input")
 	}
 }
@@ -359,11 +358,11 @@ func TestIDTellsHowTextIsRead(t *testing.T) {
 	seen := map[[32]byte]string{}
 	for range 2 {
 		for _, as := range []arrow.DataType{arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, arrow.BinaryTypes.String} {
-			files, err := partition.Open(t.Context(), []string{"ids.csv"}, partition.OpenOptions{Store: s, Text: true, Types: map[string]arrow.DataType{"id": as}})
+			files, err := openFiles(t, []string{"ids.csv"}, source.OpenOptions{Store: s, Text: true, Types: map[string]arrow.DataType{"id": as}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := NewPlan(door.In(files), Options{Key: "id"})
+			p, err := NewPlan(files, Options{Key: "id"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -371,7 +370,7 @@ func TestIDTellsHowTextIsRead(t *testing.T) {
 				t.Errorf("one build id of %s and %s", other, as)
 			}
 			seen[p.BuildID] = as.String()
-			if err := partition.Close(files); err != nil {
+			if err := source.Close(files); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -19,12 +19,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -263,7 +261,7 @@ func TestZeroValues(t *testing.T) {
 		"Plan.NewBuilder":    {func() error { _, err := new(Plan).NewBuilder(ctx); return err }, errNoPlan.Error()},
 		"nil Plan":           {func() error { _, _, err := (*Plan)(nil).Build(ctx); return err }, errNoPlan.Error()},
 		"NewPlan(nil)":       {func() error { _, err := NewPlan(nil, Options{Key: "k"}); return err }, "no files of IDs"},
-		"NewPlan of nothing": {func() error { _, err := NewPlan(door.In([]*partition.File{}), Options{Key: "k"}); return err }, "no files of IDs"},
+		"NewPlan of nothing": {func() error { _, err := NewPlan([]*source.File{}, Options{Key: "k"}); return err }, "no files of IDs"},
 		"NewPlanOf(nil)": {func() error {
 			_, err := NewPlanOf(ctx, nil, Options{Key: "k"})
 			return err
