@@ -33,7 +33,7 @@ var outside = []program{
 	{"stores", "main.go", storesHTTP, "2906 rows; true <nil>\n"},
 }
 
-// clouds are modules that only programs with package store may contain.
+// clouds are modules that only programs with package storage/cloud may contain.
 var clouds = []string{"gocloud.dev/", "github.com/aws/", "github.com/Azure/", "cloud.google.com/", "google.golang.org/api/", "google.golang.org/grpc/"}
 
 // overHTTP serves the flights over HTTP, with ETags.

@@ -8,7 +8,7 @@
 // Nothing in a file is trusted before it is checked: against a checksum, against the size of
 // the file and, before the payload is allocated, against [Limits]. Errors about the bytes of
 // a file are *fault.Error values, which name the file, what is wrong, what was wanted and
-// found, and what to do. They wrap [fault.ErrCorrupt], [ErrVersion], [ErrLimit] or
+// found, and what to do. They wrap fault.ErrCorrupt, [ErrVersion], [ErrLimit] or
 // fault.ErrUnsupported. A failed read is reported as it is, with the file's name.
 //
 // In addition to the filter, reading and writing need a few dozen MiB, however large it is,
@@ -19,6 +19,7 @@ package codec
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/bloomjoin/bloomjoin/codec/bloom"
@@ -128,12 +129,9 @@ func Decode(r io.ReaderAt, size int64, name string, lim Limits) (*Filter, error)
 	return (*Filter)(f), err
 }
 
-// IsFilter reports whether a file that starts with the given bytes is a filter file, complete
-// or not. Eight bytes are enough.
-func IsFilter(first []byte) bool { return filters.IsFilter(first) }
-
-// Filter is a filter with everything that its file says. Programs get one from [Load] or
-// package filterbuild. Its methods may be called concurrently.
+// Filter is a filter with everything that its file says. Programs get one from [Load],
+// [Decode] or package filterbuild. Its methods may be called concurrently, but for
+// UnmarshalBinary.
 type Filter filters.Filter
 
 func (f *Filter) in() *filters.Filter { return (*filters.Filter)(f) }
@@ -196,13 +194,19 @@ func (f *Filter) WriteTo(w io.Writer) (int64, error) { return Encode(w, f, Optio
 // MarshalBinary returns the file of the filter, compressed.
 func (f *Filter) MarshalBinary() ([]byte, error) {
 	var b bytes.Buffer
-	_, err := f.WriteTo(&b)
-	return b.Bytes(), err
+	if _, err := f.WriteTo(&b); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
 }
 
-// UnmarshalBinary sets the filter to that of a file, within the default of [Limits]. The filter
-// must be new: no other goroutine may use it meanwhile.
+// UnmarshalBinary sets a new filter to that of a file, within the default of [Limits]: bytes
+// that are not trusted are better left to [Decode]. A filter that is nil, or not new, is an
+// error that wraps [ErrInvalid].
 func (f *Filter) UnmarshalBinary(file []byte) error {
+	if f == nil || f.Kind() != 0 {
+		return fmt.Errorf("%w: UnmarshalBinary needs a new Filter", ErrInvalid)
+	}
 	g, err := Decode(bytes.NewReader(file), int64(len(file)), "the bytes of a filter", Limits{})
 	if err != nil {
 		return err

@@ -80,6 +80,8 @@ func ExampleFilter_MarshalBinary() {
 		log.Fatal(err)
 	}
 	fmt.Println(received.ContainsInt64(2))
+	fmt.Println(received.UnmarshalBinary(message))
 	// Output:
 	// true <nil>
+	// invalid filter: UnmarshalBinary needs a new Filter
 }

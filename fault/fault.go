@@ -78,19 +78,42 @@ func (e *Error) Error() string {
 	if e == nil {
 		return "no error"
 	}
-	kind, cause := "", ""
+	var parts []string
+	add := func(s string) {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	add(e.At.String())
 	if e.Kind != nil {
-		kind = e.Kind.Error()
+		add(e.Kind.Error())
+	}
+	add(e.What.String())
+	switch want := e.Want.String(); {
+	case want != "" && e.Got != "":
+		add("want " + want + ", got " + e.Got)
+	case want != "":
+		add("want " + want)
+	case e.Got != "":
+		add("got " + e.Got)
 	}
 	if e.Err != nil {
-		cause = e.Err.Error()
+		add(e.Err.Error())
 	}
-	return wording.Message(e.At.String(), kind, e.What.String(), e.Want.String(), e.Got, cause, wording.Hint(e.Hint.String(), e.damaged()))
+	text := strings.Join(parts, ": ")
+	if hint := e.hint().String(); hint != "" {
+		text += " (" + hint + ")"
+	}
+	return text
 }
 
-// damaged reports whether a file has to be replaced. Lines of text do not.
-func (e *Error) damaged() bool {
-	return errors.Is(e.Kind, ErrCorrupt) && e.At.File != "" && e.At.Line == 0
+// hint returns what to do. Damaged files have a default, but lines of text do
+// not.
+func (e *Error) hint() Text {
+	if e.Hint == "" && errors.Is(e.Kind, ErrCorrupt) && e.At.File != "" && e.At.Line == 0 {
+		return "get a good copy of the file, or write it again; if other programs read it, report a bug"
+	}
+	return e.Hint
 }
 
 // Unwrap returns the kind and the cause, as far as they are set.

@@ -114,7 +114,7 @@ func ExampleMerge() {
 	found, err := all.Contains(key.Strings([]string{"USER2@example.com ", "user3@example.com"}), nil)
 	fmt.Println(found, err)
 	// Output:
-	// mismatch: shards: want all 3, got 2, without 2 (add the missing partial filters, or merge into a larger partial filter with Partial)
+	// mismatch: shards: want all 3, got 2, without 2 (add the missing partial filters, or merge into a larger partial filter with MergePartial)
 	// [true false] <nil>
 }
 

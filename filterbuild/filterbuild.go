@@ -27,7 +27,8 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
+	"reflect"
+	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
@@ -40,6 +41,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/key"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -152,6 +154,7 @@ func (r Report) String() string { return builds.Figures(r).String() }
 // error for no files wraps [storage.ErrNoFiles], that of a key whose classes differ between
 // files fault.ErrMismatch, and that of a budget that is too small fault.ErrMemory.
 func Build(ctx context.Context, files []*partition.File, opts Options) (*codec.Filter, Report, error) {
+	stopped.Needs(ctx, "filterbuild.Build")
 	plan, err := builds.NewPlan(door.In(files), builds.Options(opts))
 	if err != nil {
 		return nil, Report{}, err
@@ -163,6 +166,7 @@ func Build(ctx context.Context, files []*partition.File, opts Options) (*codec.F
 // BuildInputs is [Build] for a list of inputs, which must stay open. It opens one file of each
 // schema and those of the shard, and the filters are the same.
 func BuildInputs(ctx context.Context, list *partition.Inputs, opts Options) (_ *codec.Filter, _ Report, err error) {
+	stopped.Needs(ctx, "filterbuild.BuildInputs")
 	plan, err := builds.NewPlanOf(ctx, (*inputs.List)(list), builds.Options(opts))
 	if err != nil {
 		return nil, Report{}, err
@@ -226,52 +230,80 @@ type Worker builds.Worker
 // an error: otherwise the filter would reject a value that was added.
 func (w *Worker) Add(v key.Values) error { return (*builds.Worker)(w).Add(keys.Values(v)) }
 
-// AddSeq adds the keys of a sequence to a builder, in batches, through a [Worker] of its own.
-// Several may run at the same time. Byte slices may be reused by the sequence. Errors are
-// those of [Worker.Add], and that of a context that has ended.
-func AddSeq[T int64 | uint64 | string | []byte | [16]byte](ctx context.Context, b *Builder, sequence iter.Seq[T]) error {
-	w, err := b.Worker()
+// AddSeq adds the keys of a sequence to a builder, in batches. Any number of calls may run at
+// the same time: as many go on as [Builder.Workers] says, the others wait. The sequence may
+// use its byte slices again.
+//
+// Errors are those of [Worker.Add], and that of a context that has ended. Keys are then
+// missing, as they are if the sequence panics, and [Builder.Finish] returns an error.
+func AddSeq[T ~int64 | ~uint64 | ~string | ~[]byte | ~[16]byte](ctx context.Context, b *Builder, sequence iter.Seq[T]) (err error) {
+	stopped.Needs(ctx, "filterbuild.AddSeq")
+	if sequence == nil {
+		return errors.New("the sequence of keys is nil")
+	}
+	w, err := b.in().Lend(ctx)
 	if err != nil {
 		return err
 	}
-	batch := make([]T, 0, seqBatch)
-	add := func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := w.Add(valuesOf(batch))
-		batch = batch[:0]
-		return err
-	}
-	for v := range sequence {
-		if bytes, ok := any(v).([]byte); ok {
-			v = any(slices.Clone(bytes)).(T)
-		}
-		if batch = append(batch, v); len(batch) == seqBatch {
-			if err := add(); err != nil {
-				return err
-			}
-		}
-	}
-	return add()
+	returned := errors.New("the sequence of keys panicked")
+	defer func() { w.Return(returned) }()
+	returned = addSeq(ctx, w, sequence)
+	return returned
 }
 
 // seqBatch is how many keys of a sequence are added at once.
 const seqBatch = 1 << 13
 
-func valuesOf[T any](batch []T) key.Values {
-	switch batch := any(batch).(type) {
-	case []int64:
-		return key.Int64s(batch)
-	case []uint64:
-		return key.Uint64s(batch)
-	case []string:
-		return key.Strings(batch)
-	case [][]byte:
-		return key.ByteSlices(batch)
-	default:
-		return key.UUIDs(batch.([][16]byte))
+func addSeq[T ~int64 | ~uint64 | ~string | ~[]byte | ~[16]byte](ctx context.Context, w *builds.Worker, sequence iter.Seq[T]) error {
+	batch, n, first := make([]T, seqBatch), 0, 0
+	byteSlices, values := plain(batch)
+	var memory []byte // of byteSlices
+	add := func() error {
+		err := w.AddFrom(first, values(n))
+		first, n, memory = first+n, 0, memory[:0]
+		return err
 	}
+	for v := range sequence {
+		if batch[n] = v; byteSlices != nil {
+			at := len(memory)
+			memory = append(memory, byteSlices[n]...)
+			byteSlices[n] = memory[at:]
+		}
+		n++
+		if err := stopped.Err(ctx); err != nil {
+			return err
+		}
+		if n < seqBatch {
+			continue
+		}
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return add()
+}
+
+// plain returns the values of the first n keys of a batch, and the batch if its keys are byte
+// slices. A type that a program has declared is in memory as what it is declared to be.
+func plain[T any](batch []T) (byteSlices [][]byte, values func(n int) keys.Values) {
+	at, all := unsafe.Pointer(unsafe.SliceData(batch)), len(batch)
+	switch reflect.TypeFor[T]().Kind() {
+	case reflect.Int64:
+		return nil, valuesOf(keys.Int64s, unsafe.Slice((*int64)(at), all))
+	case reflect.Uint64:
+		return nil, valuesOf(keys.Uint64s, unsafe.Slice((*uint64)(at), all))
+	case reflect.String:
+		return nil, valuesOf(keys.Strings, unsafe.Slice((*string)(at), all))
+	case reflect.Slice:
+		byteSlices = unsafe.Slice((*[]byte)(at), all)
+		return byteSlices, valuesOf(keys.ByteSlices, byteSlices)
+	default:
+		return nil, valuesOf(keys.UUIDs, unsafe.Slice((*[16]byte)(at), all))
+	}
+}
+
+func valuesOf[T any](of func([]T) keys.Values, batch []T) func(n int) keys.Values {
+	return func(n int) keys.Values { return of(batch[:n]) }
 }
 
 // Merge merges partial filters of one build, in any order, into the sealed filter. It refuses

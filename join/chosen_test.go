@@ -301,12 +301,12 @@ func TestCount(t *testing.T) {
 					t.Errorf("%s by %s: %d rows, %v, want %d; report %+v", typ, strategy, n, err, want, r)
 				}
 			}
-			opts := join.Options{On: "k", Type: typ, Strategy: strategy, Require: join.Require{Rows: want + 1}}
+			opts := join.Options{On: "k", Type: typ, Strategy: strategy, Require: dataset.Require{Rows: want + 1}}
 			j, err := join.New(ids, logs, opts)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := j.Count(t.Context()); !errors.Is(err, join.ErrRequire) {
+			if _, err := j.Count(t.Context()); !errors.Is(err, partition.ErrRequire) {
 				t.Errorf("%s by %s, too few rows: %v", typ, strategy, err)
 			}
 		}

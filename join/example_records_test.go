@@ -95,7 +95,7 @@ func Example_partitions() {
 	if err := intoFiles(context.Background(), dir+"/"); err != nil {
 		fmt.Println(err)
 	}
-	if err := intoFiles(context.Background(), dir+"/", 10_000); errors.Is(err, join.ErrRequire) {
+	if err := intoFiles(context.Background(), dir+"/", 10_000); errors.Is(err, partition.ErrRequire) {
 		fmt.Println(err)
 	}
 	// Output:

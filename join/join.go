@@ -276,13 +276,13 @@ func (j *Join) write(ctx context.Context, out output.Destination, end func() err
 // required returns the task without its requirements, which the directory checks over all
 // inputs and shards.
 func (t *task) required(out *output.Destination) *task {
-	if t.opts.Require == (Require{}) {
+	if t.opts.Require == (dataset.Require{}) {
 		return t
 	}
 	out.Require = t.opts.Require
 	out.Hold = out.Hold || t.opts.Shard.Whole()
 	without := *t
-	without.opts.Require = Require{}
+	without.opts.Require = dataset.Require{}
 	return &without
 }
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -233,5 +235,33 @@ func TestZeroJoin(t *testing.T) {
 	}
 	if _, err := join.New([]*partition.File{{}}, []*partition.File{{}}, join.Options{On: "a"}); err == nil || !strings.Contains(err.Error(), "not opened") {
 		t.Errorf("zero files: %v", err)
+	}
+}
+
+// Plans may be made while the join runs. Text IDs are read under the types of the log, as
+// other files than those that were opened.
+func TestPlanWhileItRuns(t *testing.T) {
+	dir := t.TempDir()
+	ids := filepath.Join(dir, "ids.csv")
+	if err := os.WriteFile(ids, []byte("k\n"+strings.Repeat("7\n8\n9\n", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logDir := writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3000)), 4, 3, "")
+	for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
+		j, err := join.New(open(t, partition.OpenOptions{Text: true}, ids), open(t, partition.OpenOptions{}, logDir), join.Options{On: "k", Strategy: strategy, Columns: []string{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g errgroup.Group
+		for range 3 {
+			g.Go(func() error {
+				_, err := j.Plan(t.Context(), join.PlanOptions{})
+				return err
+			})
+		}
+		n, err := j.Count(t.Context())
+		if err := errors.Join(err, g.Wait()); err != nil || n != 3 {
+			t.Errorf("%s: %d rows, %v", strategy, n, err)
+		}
 	}
 }

@@ -117,8 +117,17 @@ type Options struct {
 	// [os.TempDir].
 	TempDir string
 	Mem     memory.Allocator // of records; nil: Arrow's default
-	// Require makes an answer that is too small or too large an error.
-	Require Require
+	// Require makes an answer that is too small or too large an error, once all input has
+	// been read. If a condition is not met, [Join.Write] publishes nothing, not a single
+	// file of a directory, and [Join.Run] ends with an error that wraps
+	// [partition.ErrRequire]. IDsMatched is about Report.IDsTotal, and is not met if there
+	// are no IDs; left and full joins take no MaxKept, since they keep all rows of the log.
+	//
+	// Of an answer in a directory, the conditions are about all inputs that the run names,
+	// also those that were joined before, and all of its shards: they are checked when the
+	// last shard is done, and without _SUCCESS the answer is not published. Elsewhere a
+	// shard's conditions are about its part of the log.
+	Require dataset.Require
 	// Progress, if not nil, is called with the number of rows of each batch,
 	// from several goroutines at once.
 	Progress func(rows int64)

@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/join"
@@ -34,17 +35,17 @@ func TestRequire(t *testing.T) {
 	for _, typ := range types {
 		for k, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 			opts := join.Options{On: "k", Type: typ, Strategy: strategy}
-			met := join.Require{Rows: rows[typ], IDsMatched: 5. / 20, MaxKept: kept[typ]}
+			met := dataset.Require{Rows: rows[typ], IDsMatched: 5. / 20, MaxKept: kept[typ]}
 			for i, c := range []struct {
-				missed join.Require
+				missed dataset.Require
 				unmet  unmet
 			}{
-				{join.Require{}, unmet{}},
+				{dataset.Require{}, unmet{}},
 				{met, unmet{}},
-				{join.Require{Rows: rows[typ] + 1}, unmet{What: "rows of the answer", Want: fmt.Sprint(rows[typ]+1, " or more"), Got: fmt.Sprint(rows[typ])}},
-				{join.Require{IDsMatched: math.Nextafter(5./20, 1)}, unmet{What: "IDs that have a row in the log", Want: "25% or more", Got: "5 of 20 (25%)"}},
-				{join.Require{IDsMatched: 1}, unmet{What: "IDs that have a row in the log", Want: "100% or more", Got: "5 of 20 (25%)"}},
-				{join.Require{MaxKept: math.Nextafter(kept[typ], 0)}, unmet{What: "rows of the log that are kept",
+				{dataset.Require{Rows: rows[typ] + 1}, unmet{What: "rows of the answer", Want: fmt.Sprint(rows[typ]+1, " or more"), Got: fmt.Sprint(rows[typ])}},
+				{dataset.Require{IDsMatched: math.Nextafter(5./20, 1)}, unmet{What: "IDs that have a row in the log", Want: "25% or more", Got: "5 of 20 (25%)"}},
+				{dataset.Require{IDsMatched: 1}, unmet{What: "IDs that have a row in the log", Want: "100% or more", Got: "5 of 20 (25%)"}},
+				{dataset.Require{MaxKept: math.Nextafter(kept[typ], 0)}, unmet{What: "rows of the log that are kept",
 					Want: fmt.Sprintf("%.6g%% or less", 100*kept[typ]), Got: fmt.Sprintf("%.0f of 40 (%.5g%%)", 40*kept[typ], 100*kept[typ])}},
 			} {
 				if kept[typ] == 0 && strings.HasPrefix(c.unmet.What, "rows of the log") {
@@ -110,7 +111,7 @@ func checkRequire(t *testing.T, name string, err error, want unmet) {
 		return
 	}
 	text := fmt.Sprintf("a requirement is not met: %s: want %s, got %s", want.What, want.Want, want.Got)
-	if !errors.Is(err, join.ErrRequire) || !strings.HasSuffix(err.Error(), text) {
+	if !errors.Is(err, partition.ErrRequire) || !strings.HasSuffix(err.Error(), text) {
 		t.Errorf("%s: %v, want that %+v", name, err, want)
 	}
 }
@@ -119,11 +120,11 @@ func checkRequire(t *testing.T, name string, err error, want unmet) {
 func TestRequireOfNothing(t *testing.T) {
 	some := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 9)), 1, 1, ""))
 	none := open(t, partition.OpenOptions{}, writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, 0)), 1, 1, ""))
-	_, err := run(t, none, some, join.Options{On: "k", Require: join.Require{IDsMatched: 0.01, MaxKept: 0.01}})
+	_, err := run(t, none, some, join.Options{On: "k", Require: dataset.Require{IDsMatched: 0.01, MaxKept: 0.01}})
 	checkRequire(t, "no IDs", err, unmet{What: "IDs that have a row in the log", Want: "1% or more", Got: "0 of 0"})
-	_, err = run(t, some, none, join.Options{On: "k", Require: join.Require{MaxKept: 0.01}})
+	_, err = run(t, some, none, join.Options{On: "k", Require: dataset.Require{MaxKept: 0.01}})
 	checkRequire(t, "no log", err, unmet{})
-	_, err = run(t, none, some, join.Options{On: "k", Type: join.Anti, Require: join.Require{Rows: 10, IDsMatched: 0.5, MaxKept: 0.5}})
+	_, err = run(t, none, some, join.Options{On: "k", Type: join.Anti, Require: dataset.Require{Rows: 10, IDsMatched: 0.5, MaxKept: 0.5}})
 	want := "a requirement is not met: rows of the answer: want 10 or more, got 9; IDs that have a row in the log: want 50% or more, got 0 of 0; rows of the log that are kept: want 50% or less, got 9 of 9 (100%)"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
@@ -136,15 +137,15 @@ func TestRequireRefusals(t *testing.T) {
 	ids, logs := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3)), files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 3))
 	for _, c := range []struct {
 		typ  join.Type
-		r    join.Require
+		r    dataset.Require
 		word string
 	}{
-		{join.Semi, join.Require{Rows: -1}, "rows -1"},
-		{join.Semi, join.Require{IDsMatched: 1.01}, "1.01"},
-		{join.Semi, join.Require{IDsMatched: math.NaN()}, "NaN"},
-		{join.Semi, join.Require{MaxKept: -0.1}, "-0.1"},
-		{join.Left, join.Require{MaxKept: 0.5}, "unsupported"},
-		{join.Full, join.Require{MaxKept: 0.5}, "unsupported"},
+		{join.Semi, dataset.Require{Rows: -1}, "rows -1"},
+		{join.Semi, dataset.Require{IDsMatched: 1.01}, "1.01"},
+		{join.Semi, dataset.Require{IDsMatched: math.NaN()}, "NaN"},
+		{join.Semi, dataset.Require{MaxKept: -0.1}, "-0.1"},
+		{join.Left, dataset.Require{MaxKept: 0.5}, "unsupported"},
+		{join.Full, dataset.Require{MaxKept: 0.5}, "unsupported"},
 	} {
 		if _, err := join.New(ids, logs, join.Options{On: "k", Type: c.typ, Require: c.r}); err == nil || !strings.Contains(err.Error(), c.word) {
 			t.Errorf("%s %+v: %v, want %q", c.typ, c.r, err, c.word)

@@ -37,8 +37,8 @@ type Values keys.Values
 // Len returns the number of rows, which is that of the first column.
 func (v Values) Len() int { return keys.Values(v).Len() }
 
-// Valid returns v with NULL in the rows i for which valid[i] is false, of all its columns. A
-// NULL is not a key. It is for Go values: an [Array] has NULLs of its own.
+// Valid returns v with NULL also in the rows i for which valid[i] is false, in each column. nil
+// changes nothing. A row with a NULL is not a key. An [Array] has NULLs of its own instead.
 func (v Values) Valid(valid []bool) Values { return Values(keys.Values(v).Valid(valid)) }
 
 // Int64s returns integer keys.

@@ -75,6 +75,16 @@ type OpenOptions struct {
 	// rows for which it is true: no reader sees others. [File.Rows] still counts all
 	// rows that are stored. Text has no condition.
 	Where string
+	// Base is the directory that outputs mirror: a file's Rel is its path below it.
+	// Empty: Rel begins with the first name=value directory of the path or, if
+	// there is none, is as in [storage.Object].
+	Base string
+	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
+	// the names of casts, as `::date`. Names that no directory has are ignored. Other
+	// columns have the first of these types that all values have, of all files that
+	// were listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
+	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
+	HiveTypes string
 }
 
 // in returns the options of the room. Half of the memory is for what is between the files and
@@ -124,7 +134,7 @@ type RecordsOptions struct {
 // that the schema declares without NULLs, and a panic of the sequence are errors
 // that name the File and the record, counted from 1 as a row group.
 //
-// The File has no size, no [File.Fingerprint] and so no identity: no run over it
+// The File has no size and no identity: no run over it
 // is taken for done, and nothing that several processes divide by
 // [dataset.Shard] can come of it. Close does nothing.
 func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {

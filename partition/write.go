@@ -77,16 +77,11 @@ var (
 	ErrExists = publish.ErrExists
 	// ErrNoData means that a file has no format that can be read.
 	ErrNoData = source.ErrNoData
+	// ErrRequire is that of rows that do not meet the conditions of an Output or a join.
+	ErrRequire = output.ErrRequire
 	// ErrOutdated is wrapped by the error of a file that is not the one that a list of
 	// inputs describes.
 	ErrOutdated = inputs.ErrOutdated
-)
-
-// What a Parquet output says of its rows, by the key [MetaResult] in its metadata.
-const (
-	MetaResult       = source.MetaResult
-	ResultCandidates = source.ResultCandidates // the rows may include false positives
-	ResultExact      = source.ResultExact
 )
 
 // Job is an output with what the command sets beside [Output]: what the output is made from,

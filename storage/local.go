@@ -35,7 +35,7 @@ func isLocal(name string) error {
 		return errors.New("a file with an empty name: want its path")
 	}
 	if i := strings.Index(name, "://"); i > 0 {
-		return faults.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("give a storage that knows them, such as one of package store")
+		return faults.Unsupported(fault.At{File: name}, "%s:// addresses", name[:i]).WithHint("give a storage that knows them, such as one of package storage/cloud")
 	}
 	return nil
 }

@@ -352,7 +352,8 @@ func undivided(files []*source.File, s dataset.Shard) string {
 
 // sameDivision reports whether a filter's inputs were divided like those of a plan.
 func sameDivision(f *filters.Filter, plan *builds.Plan) bool {
-	return f.Facts().Partial == nil || f.Facts().Partial.Division == plan.Division
+	p := f.Facts().Partial
+	return p == nil || p.Division == plan.Division
 }
 
 // checkNumbers refuses numbers that were given and cannot be meant.
@@ -482,10 +483,11 @@ func checkType(flag, column string, types map[string]arrow.DataType, plan *build
 }
 
 func sameShard(f *filters.Filter, s dataset.Shard) bool {
-	if s == (dataset.Shard{}) {
-		return f.Sealed()
+	p := f.Facts().Partial
+	if p == nil {
+		return s == (dataset.Shard{})
 	}
-	return !f.Sealed() && f.Facts().Partial.Of == s.Of && slices.Equal(f.Facts().Partial.Held, []uint32{s.Index})
+	return p.Of == s.Of && slices.Equal(p.Held, []uint32{s.Index})
 }
 
 // filterDone reports whether the output is a complete filter of the same run, which same
@@ -506,19 +508,20 @@ func (c *cli) filterDone(ctx context.Context, name string, same func(*filters.He
 }
 
 func (c *cli) filterReport(verb string, start time.Time, f *filters.Filter, rep builds.Report, size int64) (buildReport, error) {
+	facts := f.Facts()
 	digest, err := f.Digest()
 	if err != nil {
 		return buildReport{}, err
 	}
 	r := buildReport{
 		Head: c.NewHead(verb, start),
-		Rows: rep.Rows, Keys: f.Facts().Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
-		Capacity: f.Facts().Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
-		FPRAsked: f.Facts().FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
+		Rows: rep.Rows, Keys: facts.Keys, KeysNull: rep.KeysNull, Distinct: rep.Distinct, Estimated: rep.Estimated,
+		Capacity: facts.Capacity.Keys, Kind: f.Kind().String(), Sealed: f.Sealed(), FileBytes: size,
+		FPRAsked: facts.FPRAsked, FPRPredicted: f.FPR(), Digest: fmt.Sprintf("%x", digest),
 	}
 	r.MemoryBytes = f.Bytes()
 	if f.Kind() == filters.KindBloom {
-		r.Geometry = f.Facts().Params.Geometry.String()
+		r.Geometry = facts.Params.Geometry.String()
 	}
 	if r.Distinct > 0 {
 		r.BitsPerKey = 8 * float64(r.MemoryBytes) / float64(r.Distinct)
@@ -547,8 +550,8 @@ func (c *cli) sayFilter(name string, f *filters.Filter, r buildReport, short err
 		about = "about "
 	}
 	state := "finished"
-	if !f.Sealed() {
-		state = fmt.Sprintf("partial, %d of %d shards", len(f.Facts().Partial.Held), f.Facts().Partial.Of)
+	if p := f.Facts().Partial; p != nil {
+		state = fmt.Sprintf("partial, %d of %d shards", len(p.Held), p.Of)
 	}
 	size := words.Bytes(r.FileBytes)
 	if r.Geometry != "" {

@@ -48,7 +48,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, ou
 	case out.IsDir(ctx) && !o.count:
 		out.Require, out.Hold = opts.Require, opts.Shard.Whole()
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
-		return w, join.ErrRequire
+		return w, output.ErrRequire
 	case o.count:
 		return w, nil
 	}

@@ -330,37 +330,38 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		return err
 	}
 	f := h.Filter
+	said := f.Facts()
 	facts := &filterFacts{
-		Kind: f.Kind().String(), Sealed: f.Sealed(), NormalForm: f.Facts().NormalForm, Normalize: f.Facts().Rule, Hash: f.Facts().Params.Hash.String(),
-		Geometry: f.Facts().Params.Geometry.String(), Blocks: f.Facts().Params.Blocks, Keys: f.Facts().Keys, FPRAsked: f.Facts().FPRAsked,
+		Kind: f.Kind().String(), Sealed: f.Sealed(), NormalForm: said.NormalForm, Normalize: said.Rule, Hash: said.Params.Hash.String(),
+		Geometry: said.Params.Geometry.String(), Blocks: said.Params.Blocks, Keys: said.Keys, FPRAsked: said.FPRAsked,
 		PayloadBytes: h.PayloadBytes, StoredBytes: h.StoredBytes, Version: h.Version,
-		BuildID: fmt.Sprintf("%x", f.Facts().BuildID), Digest: fmt.Sprintf("%x", h.Digest()),
+		BuildID: fmt.Sprintf("%x", said.BuildID), Digest: fmt.Sprintf("%x", h.Digest()),
 		Reveals: "membership: the file answers whether a key is in the set",
 	}
 	if f.Kind() == filters.KindExact {
 		facts.Reveals = "the IDs themselves"
 	}
-	for _, k := range f.Facts().Key {
+	for _, k := range said.Key {
 		facts.Key = append(facts.Key, keyFacts{k.Name, k.Class})
 		i.say("key", "%s, class %s", k.Name, k.Class)
 	}
-	if f.Facts().Rule != "" {
-		i.say("normalized by", "%s", f.Facts().Rule)
+	if said.Rule != "" {
+		i.say("normalized by", "%s", said.Rule)
 	}
 	i.Filter = facts
 	state := "finished"
-	if f.Facts().Partial != nil {
-		facts.Shards, facts.Of = f.Facts().Partial.Held, f.Facts().Partial.Of
-		state = fmt.Sprintf("partial: shards %v of %d", f.Facts().Partial.Held, f.Facts().Partial.Of)
+	if said.Partial != nil {
+		facts.Shards, facts.Of = said.Partial.Held, said.Partial.Of
+		state = fmt.Sprintf("partial: shards %v of %d", said.Partial.Held, said.Partial.Of)
 	}
 	i.say("filter", "%s, %s", facts.Kind, state)
 	distinct := ""
-	if len(f.Facts().Registers) == len(bloom.Registers{}) {
-		facts.Distinct = uint64(math.Round((*bloom.Registers)(f.Facts().Registers).Estimate()))
+	if len(said.Registers) == len(bloom.Registers{}) {
+		facts.Distinct = uint64(math.Round((*bloom.Registers)(said.Registers).Estimate()))
 		distinct = fmt.Sprintf(", about %s distinct (registers, ± 0.8 %%)", words.Count(facts.Distinct))
 	}
-	i.say("keys", "%s added%s", words.Count(f.Facts().Keys), distinct)
-	if facts.Capacity = f.Facts().Capacity.Keys; facts.Capacity > 0 {
+	i.say("keys", "%s added%s", words.Count(said.Keys), distinct)
+	if facts.Capacity = said.Capacity.Keys; facts.Capacity > 0 {
 		i.say("capacity", "room for %s distinct keys%s", words.Count(facts.Capacity), facts.full())
 	}
 	i.say("reveals", "%s", facts.Reveals)
@@ -369,7 +370,7 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 	}
 	i.say("digest", "%s", facts.Digest)
 	i.say("build", "%s", facts.BuildID)
-	for _, d := range f.Facts().Parents {
+	for _, d := range said.Parents {
 		facts.Parents = append(facts.Parents, fmt.Sprintf("%x", d))
 		i.say("made from", "%x", d)
 	}
@@ -384,7 +385,7 @@ func (i *inspected) filter(src storage.Reader, name string, check bool, lim filt
 		if facts.Distinct == 0 {
 			facts.Distinct = rep.Distinct
 		}
-		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, f.Facts().FPRAsked, words.Count(rep.Distinct), facts.full())
+		i.say("false positives", "%.3g by the bits, %.3g asked for; about %s distinct keys%s", p, said.FPRAsked, words.Count(rep.Distinct), facts.full())
 		i.say("checked", "all checksums hold")
 	}
 	return nil

@@ -331,7 +331,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if errors.Is(err, output.ErrDone) { // another attempt was faster
 		return r.AlreadyDone(ctx, r.verb, r.out.Name, r.start, err)
 	}
-	if errors.Is(err, join.ErrRequire) && !o.count {
+	if errors.Is(err, output.ErrRequire) && !o.count {
 		return fmt.Errorf("%w; nothing was published (check the IDs, and the columns of --on)", err)
 	}
 	if err != nil {

@@ -2,15 +2,18 @@
 // for programs that have hashes of their own or hand the bits to another system.
 //
 // A filter is an array of blocks, of one cache line or half of one; a hash sets eight bits in
-// one block. Filters of equal geometry and size OR-merge, and a filter folds to a smaller
-// size without knowing its keys. codec/FORMAT.md specifies which bits a hash sets;
+// one block. Filters of equal geometry and size OR-merge. codec/FORMAT.md specifies which bits a hash sets;
 // [Split256] is the split-block Bloom filter of the Parquet format.
 //
 // Methods that only read may run concurrently; those that change a filter need exclusive
 // access.
 package bloom
 
-import room "github.com/bloomjoin/bloomjoin/internal/bloom"
+import (
+	"fmt"
+
+	room "github.com/bloomjoin/bloomjoin/internal/bloom"
+)
 
 // Geometry is how a hash selects bits. Both geometries set eight bits per key, one in each of
 // the eight lanes of a block. The zero value lets the rate choose.
@@ -42,13 +45,19 @@ type Filter room.Filter
 func (f *Filter) in() *room.Filter { return (*room.Filter)(f) }
 
 // New returns an empty filter of hashes for up to the given number of keys at a
-// false-positive rate between 0 and 1. A zero geometry is [Split512] for low rates, else
-// [Split256].
+// false-positive rate between 0 and 1, which takes about 10 bits a key at 1 %: memory that is
+// allocated at once. A zero geometry is [Split512] for low rates, else [Split256].
 func New(g Geometry, keys uint64, fpr float64) (*Filter, error) {
+	if !(fpr > 0 && fpr < 1) {
+		return nil, fmt.Errorf("false-positive rate %g: want more than 0 and less than 1", fpr)
+	}
 	if g == 0 {
 		g = Geometry(room.GeometryFor(fpr))
 	}
 	p := room.Params{Geometry: room.Geometry(g), Hash: room.Hash{ID: room.XXH3}, Blocks: room.Geometry(g).BlocksFor(keys, fpr)}
+	if p.Geometry.FPR(p.Blocks, keys) > fpr {
+		return nil, fmt.Errorf("%d keys at a false-positive rate of %g: want fewer keys or a higher rate, the largest filter has %d blocks", keys, fpr, p.Blocks)
+	}
 	f, err := room.New(p)
 	return (*Filter)(f), err
 }
@@ -74,18 +83,6 @@ func (f *Filter) Probe(hashes []uint64, rows []uint32) []uint32 { return f.in().
 // of both were added. Geometry and size must be equal; otherwise f is unchanged and the
 // error wraps fault.ErrMismatch.
 func (f *Filter) Union(g *Filter) error { return f.in().Union(g.in()) }
-
-// Intersect keeps in f only the bits that both filters have. Every key in both sets is still
-// found, others at a rate no higher than that of either filter. Geometry and size must be
-// equal; otherwise f is unchanged and the error wraps fault.ErrMismatch.
-func (f *Filter) Intersect(g *Filter) error { return f.in().Intersect(g.in()) }
-
-// Shrink returns the smallest fold of f whose rate is about fpr at most, or f itself if none
-// is. It depends on the bits and fpr alone.
-func (f *Filter) Shrink(fpr float64) (*Filter, error) {
-	g, err := f.in().Shrink(fpr)
-	return (*Filter)(g), err
-}
 
 // Count estimates the number of distinct keys that were added, by linear counting in each
 // block. A full block makes both results +Inf. The first call after a change reads all bits.

@@ -43,10 +43,6 @@ func (s *Set) Members() iter.Seq2[uint64, bool] {
 	}
 }
 
-// Any reports whether there is a member from lo to hi, inclusive. Both are int64s in two's
-// complement if signed, else uint64s.
-func (s *Set) Any(lo, hi uint64, signed bool) bool { return s.in().Any(lo, hi, signed) }
-
 // Probe appends to rows the positions in values of the members, in ascending order, and
 // returns it. Values are int64s in two's complement if signed, else uint64s; there may be
 // up to 2^32. If rows has the capacity, Probe allocates nothing except an index.

@@ -11,7 +11,7 @@ import (
 
 // errBlank returns the error of a call with a filter without bits.
 func errBlank() error {
-	return faults.Mismatch(fault.At{}, "Bloom filter", "one from New or View", "nil or the zero value")
+	return faults.Mismatch(fault.At{}, "Bloom filter", "one from New", "nil or the zero value")
 }
 
 // Union makes f the filter of both key sets. It is exact: the bits are those of a

@@ -27,9 +27,6 @@ func View(p Params, bits []byte) (*Filter, error) {
 	return &Filter{params: p, words: unsafe.Slice((*uint64)(at), len(bits)/8), fixed: true}, nil
 }
 
-// InPlace reports whether the filter still uses the bits that View was given.
-func (f *Filter) InPlace() bool { return f != nil && f.fixed }
-
 // changes must be called before the bits are changed. It copies the words of a View
 // and resets the cached results. Goroutines that fill one filter call it
 // concurrently, so it writes only what is not already as it should be.

@@ -138,7 +138,10 @@ func NewPlan(files []*source.File, opts Options) (*Plan, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("no files of IDs: want one or more%w", quiet.Error{Err: storage.ErrNoFiles})
 	}
-	p.files = files
+	if err := source.CheckFiles("IDs", files); err != nil {
+		return nil, err
+	}
+	p.files = slices.Clone(files) // views take the place of some
 	p.views(p.files, columns)
 	p.pieces = source.Split(p.files, opts.Shard)
 	p.Division = division(files)
@@ -366,7 +369,7 @@ func (p *Plan) made() error {
 // Build reads the plan's shard of the IDs and returns its filter: a sealed one
 // if the plan has no shard, otherwise a partial one.
 func (p *Plan) Build(ctx context.Context) (*filters.Filter, Report, error) {
-	stopped.Needs(ctx, "filterbuild.Plan.Build")
+	stopped.Needs(ctx, "builds.Plan.Build")
 	if err := p.made(); err != nil {
 		return nil, Report{}, err
 	}

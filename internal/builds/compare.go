@@ -42,7 +42,7 @@ const (
 //   - otherwise by their registers, for which only the headers are read. If a filter
 //     is too small to have registers, by the bits; if these are too full, it fails.
 func Compare(ctx context.Context, store storage.Source, a, b string, lim filters.Limits) (c bloom.Comparison, by Method, err error) {
-	stopped.Needs(ctx, "filterbuild.Compare")
+	stopped.Needs(ctx, "builds.Compare")
 	parts, err := openParts(ctx, store, []string{a, b})
 	defer func() { err = errors.Join(err, closeParts(parts)) }()
 	if err != nil {
@@ -98,12 +98,13 @@ func Compare(ctx context.Context, store storage.Source, a, b string, lim filters
 // bitsAreSharper reports whether, judged by the headers, the bits estimate the
 // union with a smaller standard error than the registers do.
 func bitsAreSharper(a, b *filters.Filter) bool {
-	if a.Kind() != filters.KindBloom || b.Kind() != filters.KindBloom || a.Facts().Params.Geometry != b.Facts().Params.Geometry {
+	x, y := a.Facts(), b.Facts()
+	if a.Kind() != filters.KindBloom || b.Kind() != filters.KindBloom || x.Params.Geometry != y.Params.Geometry {
 		return false
 	}
-	common := bloom.CommonFold(a.Facts().Params.Blocks, b.Facts().Params.Blocks)
-	lanes := float64(common * a.Facts().Params.Geometry.BlockBytes()) // bits of one lane, over all blocks
-	keys := float64(a.Facts().Keys) + float64(b.Facts().Keys)
+	common := bloom.CommonFold(x.Params.Blocks, y.Params.Blocks)
+	lanes := float64(common * x.Params.Geometry.BlockBytes()) // bits of one lane, over all blocks
+	keys := float64(x.Keys) + float64(y.Keys)
 	t := keys / lanes
 	if t > 2 {
 		return false // full blocks are likely soon

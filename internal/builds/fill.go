@@ -1,8 +1,10 @@
 package builds
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -55,9 +57,11 @@ type Builder struct {
 	memory  budget
 	pool    *pool // the shared filter, if sharing is Ranges
 
-	mu      sync.Mutex // of workers
+	mu      sync.Mutex // of workers and lost
 	workers []*Worker
-	done    atomic.Bool // Finish or Close was called
+	lost    error        // why keys are missing
+	seats   chan *Worker // for Lend; nil: none has been made
+	done    atomic.Bool  // Finish or Close was called
 	spill   *spill.File
 }
 
@@ -93,7 +97,7 @@ func (w *Worker) open() error {
 // sample of the IDs. The error wraps fault.ErrMemory if the budget is too small
 // for a single worker.
 func (p *Plan) NewBuilder(ctx context.Context) (*Builder, error) {
-	stopped.Needs(ctx, "filterbuild.Plan.NewBuilder")
+	stopped.Needs(ctx, "builds.Plan.NewBuilder")
 	if err := p.made(); err != nil {
 		return nil, err
 	}
@@ -264,6 +268,38 @@ func (b *Builder) newPartial() (*partial, error) {
 	return p, p.begin()
 }
 
+// Lend returns a worker of a builder that NewBuilder has made, for the caller's use until
+// [Worker.Return]. It waits while [Builder.Workers] are lent; the error is that of a context that has ended meanwhile.
+func (b *Builder) Lend(ctx context.Context) (*Worker, error) {
+	if err := b.open(); err != nil {
+		return nil, err
+	}
+	select {
+	case w := <-b.seats:
+		if w != nil {
+			return w, nil
+		}
+		w, err := b.Worker()
+		if err != nil {
+			b.seats <- nil
+		}
+		return w, err
+	case <-ctx.Done():
+		return nil, stopped.Err(ctx)
+	}
+}
+
+// Return gives a worker back that Lend returned. With an error, keys that it was meant to add
+// are missing, and the builder cannot be finished.
+func (w *Worker) Return(err error) {
+	if err != nil {
+		w.b.mu.Lock()
+		w.b.lost = cmp.Or(w.b.lost, err)
+		w.b.mu.Unlock()
+	}
+	w.b.seats <- w
+}
+
 // AddBatch adds the keys of a batch. They must be of the filter's classes and
 // made under its rule; otherwise the error wraps fault.ErrMismatch.
 func (w *Worker) AddBatch(batch *keys.Batch) error {
@@ -305,12 +341,18 @@ func (b *Builder) Finish(ctx context.Context) (*filters.Filter, Report, error) {
 	if err := stopped.Err(ctx); err != nil {
 		return nil, rep, err
 	}
-	if len(b.workers) == 0 {
+	b.mu.Lock()
+	used, lost := b.workers, b.lost
+	b.mu.Unlock()
+	if lost != nil {
+		return nil, rep, fmt.Errorf("keys are missing, as they could not be added: %w", lost)
+	}
+	if len(used) == 0 {
 		if _, err := b.newWorker(); err != nil { // a shard without input
 			return nil, rep, err
 		}
+		used = b.workers
 	}
-	used := b.workers
 	defer func() {
 		for _, w := range used {
 			w.part, w.backlog = nil, nil

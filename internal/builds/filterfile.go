@@ -10,11 +10,12 @@ func Count(f *filters.Filter) Report {
 		return Report{}
 	}
 	defer release()
-	if f.Bloom() == nil && f.Exact() == nil {
-		return Report{}
+	added := f.Facts().Keys
+	switch bits, set := f.Bloom(), f.Exact(); {
+	case set != nil:
+		return Report{Figures: Figures{Keys: added, Distinct: set.Len()}}
+	case bits != nil:
+		return Report{Figures: Figures{Keys: added, Distinct: distinct(bits, registersOf(f), added), Estimated: true}}
 	}
-	if s := f.Exact(); s != nil {
-		return Report{Figures: Figures{Keys: f.Facts().Keys, Distinct: s.Len()}}
-	}
-	return Report{Figures: Figures{Keys: f.Facts().Keys, Distinct: distinct(f.Bloom(), registersOf(f), f.Facts().Keys), Estimated: true}}
+	return Report{}
 }

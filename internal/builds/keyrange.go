@@ -44,12 +44,13 @@ func (p *partial) widen(b *keys.Bounds) {
 
 // setBounds records the known bounds in the filter's key columns.
 func setBounds(f *filters.Filter, b *keys.Bounds) {
+	columns := f.Facts().Key
 	if b == nil {
 		return
 	}
-	for i := range f.Facts().Key {
+	for i := range columns {
 		if lo, hi, ok := b.Column(i); ok {
-			f.Facts().Key[i].Min, f.Facts().Key[i].Max = lo, hi
+			columns[i].Min, columns[i].Max = lo, hi
 		}
 	}
 }

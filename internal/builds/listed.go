@@ -25,8 +25,8 @@ type fromList struct {
 // of each schema and those of the shard, and build IDs and filters are the same. The
 // caller closes the [Plan].
 func NewPlanOf(ctx context.Context, listed *inputs.List, opts Options) (_ *Plan, err error) {
-	stopped.Needs(ctx, "filterbuild.NewPlanOf")
-	if listed == nil {
+	stopped.Needs(ctx, "builds.NewPlanOf")
+	if !listed.Made() {
 		return nil, fmt.Errorf("no list of inputs was given%w", quiet.Error{Err: storage.ErrNoFiles})
 	}
 	p, columns, err := newPlan(opts)

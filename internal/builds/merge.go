@@ -44,21 +44,12 @@ func Merge(ctx context.Context, operands []*filters.Filter, open bool) (*filters
 // sets of up to twice the size of their union. If that exceeds the limit, the
 // error wraps [fault.ErrMemory] or [filters.ErrLimit]. MergeFiles uses GOMAXPROCS
 // processors. For directories and patterns see [Names].
-func MergeFiles(ctx context.Context, store storage.Source, names []string, open bool, lim filters.Limits) (f *filters.Filter, err error) {
+func MergeFiles(ctx context.Context, store storage.Source, names []string, open bool, lim filters.Limits) (*filters.Filter, error) {
 	stopped.Needs(ctx, "filterbuild.MergeFiles")
 	if len(names) == 0 {
 		return nil, errors.New("no filter to merge: want one or more")
 	}
-	parts, err := openParts(ctx, store, names)
-	defer func() {
-		if e := closeParts(parts); e != nil {
-			f, err = nil, errors.Join(err, e)
-		}
-	}()
-	if err != nil {
-		return nil, err
-	}
-	return mergeAll(ctx, parts, open, lim)
+	return ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) { return mergeAll(ctx, parts, open, lim) })
 }
 
 func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) (*filters.Filter, error) {
@@ -66,18 +57,18 @@ func mergeAll(ctx context.Context, parts []part, open bool, lim filters.Limits) 
 	if err != nil {
 		return nil, err
 	}
-	first := &parts[0].about
+	first := parts[0].about.Facts()
 	all, err := mergeParts(ctx, parts, lim)
 	if err != nil {
 		return nil, err
 	}
 	if !open {
-		return all.seal(first.Facts().BuildID)
+		return all.seal(first.BuildID)
 	}
 	if err := all.decide(); err != nil {
 		return nil, err
 	}
-	return all.open(first.Facts().BuildID, filters.Partial{Of: first.Facts().Partial.Of, Held: held, Division: first.Facts().Partial.Division}), nil
+	return all.open(first.BuildID, filters.Partial{Of: first.Partial.Of, Held: held, Division: first.Partial.Division}), nil
 }
 
 // agree checks that the parts are of one build, and returns the shards that
@@ -115,31 +106,33 @@ func agree(parts []part, open bool) (held []uint32, err error) {
 // filters belong; parts of other builds are the errors. It returns nil if all
 // are sealed.
 func buildOf(parts []part) (most *part) {
-	type id struct {
-		build [32]byte
-		of    uint32
-	}
-	count, first := map[id]int{}, map[id]*part{}
-	best := id{}
+	count, first := map[buildID]int{}, map[buildID]*part{}
+	best := buildID{}
 	for i := range parts {
-		f := &parts[i].about
-		if f.Sealed() {
-			continue
-		}
-		k := id{f.Facts().BuildID, f.Facts().Partial.Of}
-		if count[k]++; count[k] == 1 {
-			first[k] = &parts[i]
+		if f := &parts[i].about; !f.Sealed() {
+			k := idOf(f)
+			if count[k]++; count[k] == 1 {
+				first[k] = &parts[i]
+			}
 		}
 	}
 	for i := range parts { // in order, so that the first one wins a tie
 		if f := &parts[i].about; !f.Sealed() {
-			if k := (id{f.Facts().BuildID, f.Facts().Partial.Of}); most == nil || count[k] > count[best] {
+			if k := idOf(f); most == nil || count[k] > count[best] {
 				best, most = k, first[k]
 			}
 		}
 	}
 	return most
 }
+
+// buildID is what the partial filters of a build have in common.
+type buildID struct {
+	id [32]byte
+	of uint32
+}
+
+func idOf(f *filters.Filter) buildID { return buildID{f.Facts().BuildID, f.Facts().Partial.Of} }
 
 // difference is what distinguishes two partial filters of different builds.
 type difference struct{ what, want, got, hint string }
@@ -151,7 +144,7 @@ func (d *difference) of(first string, at fault.At) error {
 // differs returns nil if two partial filters are of one build. If the build IDs
 // are equal, so is the rest, unless a program is at fault.
 func differs(a, b *filters.Filter) *difference {
-	if a.Facts().BuildID != b.Facts().BuildID || a.Facts().Partial.Of != b.Facts().Partial.Of {
+	if idOf(a) != idOf(b) {
 		return &difference{"build", buildName(a), buildName(b), "merge only partial filters that were built from the same inputs with the same options"}
 	}
 	if a.Facts().Partial.Division != b.Facts().Partial.Division {
@@ -159,7 +152,8 @@ func differs(a, b *filters.Filter) *difference {
 	}
 	const hint = "their build IDs are equal, but they differ: build both again"
 	spell := func(f *filters.Filter) string {
-		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), f.Facts().Params, f.Facts().FPRAsked, f.Facts().Want, f.Facts().Capacity)
+		facts := f.Facts()
+		return fmt.Sprintf("%q %q %q, %v, rate %v, %s, %v", f.Normal(), f.KeyNames(), f.KeyClasses(), facts.Params, facts.FPRAsked, facts.Want, facts.Capacity)
 	}
 	if want, got := spell(a), spell(b); want != got {
 		return &difference{"filter of the build", want, got, hint}
@@ -172,7 +166,8 @@ func differs(a, b *filters.Filter) *difference {
 func repeated(p *part, owner map[uint32]string) (errs []error) {
 	var others []string // in order of appearance
 	shards := map[string][]uint32{}
-	for _, s := range p.about.Facts().Partial.Held {
+	partial := p.about.Facts().Partial
+	for _, s := range partial.Held {
 		other, ok := owner[s]
 		if !ok {
 			owner[s] = p.name
@@ -185,7 +180,7 @@ func repeated(p *part, owner map[uint32]string) (errs []error) {
 	}
 	for _, other := range others {
 		errs = append(errs, faults.Mismatch(fault.At{File: p.name}, "shards", "each shard once",
-			fmt.Sprintf("shard %s of %d, which is also in %s", numbered(shards[other]), p.about.Facts().Partial.Of, other)).
+			fmt.Sprintf("shard %s of %d, which is also in %s", numbered(shards[other]), partial.Of, other)).
 			WithHint("leave one of the two out"))
 	}
 	return errs
@@ -193,10 +188,11 @@ func repeated(p *part, owner map[uint32]string) (errs []error) {
 
 // divisionName names the division of a partial filter in errors.
 func divisionName(f *filters.Filter) string {
-	if f.Facts().Partial.Division == [32]byte{} {
+	division := f.Facts().Partial.Division
+	if division == [32]byte{} {
 		return "whole files"
 	}
-	return fmt.Sprintf("%x", f.Facts().Partial.Division[:6])
+	return fmt.Sprintf("%x", division[:6])
 }
 
 // lacking returns an error unless all n shards are held.
@@ -206,7 +202,7 @@ func lacking(held []uint32, n uint32) error {
 		return nil
 	}
 	return faults.Mismatch(fault.At{}, "shards", fmt.Sprintf("all %d", n), fmt.Sprintf("%d, without %s", len(held), gaps(held, n))).
-		WithHint("add the missing partial filters, or merge into a larger partial filter with {Partial}")
+		WithHint("add the missing partial filters, or merge into a larger partial filter with {MergePartial}")
 }
 
 func buildName(f *filters.Filter) string {
@@ -291,15 +287,16 @@ func mergeParts(ctx context.Context, parts []part, lim filters.Limits) (*partial
 
 // partialOf returns an empty filter into which parts like f are merged.
 func partialOf(f *filters.Filter, b *budget) (*partial, error) {
+	facts := f.Facts()
 	rule, err := keys.RuleOf(f.Normal())
 	if err != nil {
 		return nil, err
 	}
 	s := Spec{
-		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: f.Facts().Params.Hash, Geometry: f.Facts().Params.Geometry, FPR: f.Facts().FPRAsked, Want: f.Facts().Want,
-		Capacity: f.Facts().Capacity.Keys, Room: f.Facts().Capacity != (filters.Capacity{}),
+		Names: f.KeyNames(), Classes: f.KeyClasses(), Rule: rule, Hash: facts.Params.Hash, Geometry: facts.Params.Geometry, FPR: facts.FPRAsked, Want: facts.Want,
+		Capacity: facts.Capacity.Keys, Room: facts.Capacity != (filters.Capacity{}),
 	}
-	return &partial{spec: s, fpr: f.Facts().FPRAsked, full: f.Facts().Params, params: f.Facts().Params, bounds: s.newBounds(), share: share{of: b}}, nil
+	return &partial{spec: s, fpr: facts.FPRAsked, full: facts.Params, params: facts.Params, bounds: s.newBounds(), share: share{of: b}}, nil
 }
 
 func byKind(parts []part) (blooms, exacts []part) {

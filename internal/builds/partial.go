@@ -317,9 +317,10 @@ func (p *partial) sketch(r *bloom.Registers) {
 // header returns a filter without its keys.
 func (p *partial) header(id [32]byte) *filters.Filter {
 	f := p.spec.Header()
-	f.Facts().Params, f.Facts().Keys, f.Facts().FPRAsked, f.Facts().Want, f.Facts().BuildID = p.params, p.keys, p.fpr, p.spec.Want, id
+	facts := f.Facts()
+	facts.Params, facts.Keys, facts.FPRAsked, facts.Want, facts.BuildID = p.params, p.keys, p.fpr, p.spec.Want, id
 	if p.spec.Room {
-		f.Facts().Capacity = filters.Capacity{Keys: p.spec.Capacity, Blocks: p.params.Blocks}
+		facts.Capacity = filters.Capacity{Keys: p.spec.Capacity, Blocks: p.params.Blocks}
 	}
 	return f
 }

@@ -83,6 +83,20 @@ func partsOf(operands []*filters.Filter) (parts []part, release func(), err erro
 // reads, which mostly wait on network storage.
 const opensAtOnce = 16
 
+// ofParts returns what fn makes of filter files, if they have not changed meanwhile.
+func ofParts(ctx context.Context, store storage.Source, names []string, fn func([]part) (*filters.Filter, error)) (f *filters.Filter, err error) {
+	parts, err := openParts(ctx, store, names)
+	defer func() {
+		if e := closeParts(parts); e != nil {
+			f, err = nil, errors.Join(err, e)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	return fn(parts)
+}
+
 // openParts opens filter files and reads their headers. The error names all
 // files that cannot be read. After an error, call closeParts as well.
 func openParts(ctx context.Context, store storage.Source, names []string) ([]part, error) {

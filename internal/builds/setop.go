@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -54,21 +55,12 @@ func Combine(ctx context.Context, op SetOp, operands ...*filters.Filter) (*filte
 // one filter after the other. Memory holds the result and, for a filter that
 // cannot be read straight into it, that filter and its fold, all within the
 // limit.
-func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim filters.Limits) (f *filters.Filter, err error) {
+func CombineFiles(ctx context.Context, store storage.Source, op SetOp, names []string, lim filters.Limits) (*filters.Filter, error) {
 	stopped.Needs(ctx, "filterbuild.CombineFiles")
 	if err := op.takes(len(names)); err != nil {
 		return nil, err
 	}
-	parts, err := openParts(ctx, store, names)
-	defer func() {
-		if e := closeParts(parts); e != nil {
-			f, err = nil, errors.Join(err, e)
-		}
-	}()
-	if err != nil {
-		return nil, err
-	}
-	return combineParts(ctx, op, parts, lim)
+	return ofParts(ctx, store, names, func(parts []part) (*filters.Filter, error) { return combineParts(ctx, op, parts, lim) })
 }
 
 // takes returns an error unless op can be applied to n filters.
@@ -115,9 +107,10 @@ func combineParts(ctx context.Context, op SetOp, parts []part, lim filters.Limit
 // checkRate refuses a result whose rate became useless because of the common
 // size, unless that size was requested.
 func checkRate(op SetOp, out *filters.Filter, parts []part) error {
-	resized := func(p part) bool { return p.about.Facts().Params.Blocks != out.Facts().Params.Blocks }
-	limit, fpr := foldLimit*out.Facts().FPRAsked, out.FPR()
-	if fpr <= limit || out.Facts().Capacity.Keys > 0 || !slices.ContainsFunc(parts, resized) {
+	facts := out.Facts()
+	resized := func(p part) bool { return p.about.Facts().Params.Blocks != facts.Params.Blocks }
+	limit, fpr := foldLimit*facts.FPRAsked, out.FPR()
+	if fpr <= limit || facts.Capacity.Keys > 0 || !slices.ContainsFunc(parts, resized) {
 		return nil
 	}
 	how := "folded to a common size"
@@ -171,21 +164,22 @@ func combinable(parts []part) error {
 
 // sameKeys refuses a partial filter, and filters over different kinds of key.
 func sameKeys(a, b *filters.Filter, first, name string) error {
+	x, y := a.Facts(), b.Facts()
 	at := fault.At{File: name}
 	switch {
 	case !b.Sealed():
 		return faults.Mismatch(at, "filter", "a finished filter", "a partial one").WithHint("merge the partial filters of its build first")
-	case a.Facts().NormalForm != b.Facts().NormalForm:
-		return faults.Mismatch(at, "normal form", a.Facts().NormalForm+" as in "+first, b.Facts().NormalForm).
+	case x.NormalForm != y.NormalForm:
+		return faults.Mismatch(at, "normal form", x.NormalForm+" as in "+first, y.NormalForm).
 			WithHint("build the filters with the same version of bloomjoin")
-	case a.Facts().Rule != b.Facts().Rule:
-		return faults.Mismatch(at, "", orNone(a.Facts().Rule)+" as in "+first, orNone(b.Facts().Rule)).About("{Normalize} of the filter").
+	case x.Rule != y.Rule:
+		return faults.Mismatch(at, "", orNone(x.Rule)+" as in "+first, orNone(y.Rule)).About("{Normalize} of the filter").
 			WithHint("build one of them again, with the other's {Normalize}")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
 		return faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
 			WithHint("combine filters over keys of one type; build one of them again with {Types}")
-	case a.Facts().Params.Hash != b.Facts().Params.Hash:
-		return faults.Mismatch(at, "filter hash", a.Facts().Params.Hash.String()+" as in "+first, b.Facts().Params.Hash.String()).
+	case x.Params.Hash != y.Params.Hash:
+		return faults.Mismatch(at, "filter hash", x.Params.Hash.String()+" as in "+first, y.Params.Hash.String()).
 			WithHint("build one of them again")
 	}
 	return nil
@@ -203,41 +197,42 @@ func orNone(rule string) string {
 // difference it does not depend on their order: the names of the key are those
 // of the filter with the smallest digest.
 func descend(op SetOp, parts []part) *filters.Filter {
-	first := &parts[0].about
-	out := filters.New(filters.Facts{NormalForm: first.Facts().NormalForm, Rule: first.Facts().Rule, Params: first.Facts().Params, Want: filters.WantAuto})
+	first := parts[0].about.Facts()
+	out := filters.New(filters.Facts{NormalForm: first.NormalForm, Rule: first.Rule, Params: first.Params, Want: filters.WantAuto})
+	facts := out.Facts()
 	named := 0
 	blooms, _ := byKind(parts)
 	for i := range parts {
-		f, d := &parts[i].about, parts[i].digest
-		out.Facts().Parents = append(out.Facts().Parents, d)
-		if op != Difference && slices.Compare(d[:], out.Facts().Parents[named][:]) < 0 {
+		f, d := parts[i].about.Facts(), parts[i].digest
+		facts.Parents = append(facts.Parents, d)
+		if op != Difference && slices.Compare(d[:], facts.Parents[named][:]) < 0 {
 			named = i
 		}
-		if len(blooms) == 0 || f.Kind() == filters.KindBloom { // an exact filter ignores the rate that was asked
-			out.Facts().FPRAsked = max(out.Facts().FPRAsked, f.Facts().FPRAsked)
+		if len(blooms) == 0 || parts[i].about.Kind() == filters.KindBloom { // an exact filter ignores the rate that was asked
+			facts.FPRAsked = max(facts.FPRAsked, f.FPRAsked)
 		}
-		out.Facts().Params.Geometry = min(out.Facts().Params.Geometry, f.Facts().Params.Geometry)
+		facts.Params.Geometry = min(facts.Params.Geometry, f.Params.Geometry)
 		if op == Union {
-			out.Facts().Keys += f.Facts().Keys
-		} else if i == 0 || f.Facts().Keys < out.Facts().Keys {
-			out.Facts().Keys = f.Facts().Keys
+			facts.Keys += f.Keys
+		} else if i == 0 || f.Keys < facts.Keys {
+			facts.Keys = f.Keys
 		}
 	}
 	for _, k := range parts[named].about.Facts().Key {
-		out.Facts().Key = append(out.Facts().Key, filters.KeyColumn{Name: k.Name, Class: k.Class})
+		facts.Key = append(facts.Key, filters.KeyColumn{Name: k.Name, Class: k.Class})
 	}
-	sorted := out.Facts().Parents
+	sorted := facts.Parents
 	if op == Difference {
 		sorted = sorted[1:] // keep the first set before the ones that are subtracted
 	}
 	slices.SortFunc(sorted, func(a, b [32]byte) int { return slices.Compare(a[:], b[:]) })
-	out.Facts().Parents = append(out.Facts().Parents[:len(out.Facts().Parents)-len(sorted)], slices.Compact(sorted)...)
+	facts.Parents = append(facts.Parents[:len(facts.Parents)-len(sorted)], slices.Compact(sorted)...)
 	h := sha256.New()
 	h.Write([]byte(op))
-	for _, d := range out.Facts().Parents {
+	for _, d := range facts.Parents {
 		h.Write(d[:])
 	}
-	h.Sum(out.Facts().BuildID[:0])
+	h.Sum(facts.BuildID[:0])
 	return out
 }
 
@@ -270,12 +265,13 @@ func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 				WithHint("build all with the same {Expect+Room}, {FPR} or {MaxSize}, and {Geometry}"))
 		}
 	}
-	f := &first.about
-	out.Facts().Capacity, out.Facts().Params.Geometry, out.Facts().Want, out.Facts().FPRAsked = f.Facts().Capacity, f.Facts().Params.Geometry, f.Facts().Want, 0
+	f := first.about.Facts()
+	facts := out.Facts()
+	facts.Capacity, facts.Params.Geometry, facts.Want, facts.FPRAsked = f.Capacity, f.Params.Geometry, f.Want, 0
 	for i := range deciding {
-		out.Facts().FPRAsked = max(out.Facts().FPRAsked, deciding[i].about.Facts().FPRAsked)
-		if deciding[i].about.Facts().Want != f.Facts().Want {
-			out.Facts().Want = filters.WantAuto
+		facts.FPRAsked = max(facts.FPRAsked, deciding[i].about.Facts().FPRAsked)
+		if deciding[i].about.Facts().Want != f.Want {
+			facts.Want = filters.WantAuto
 		}
 	}
 	return several(errs)
@@ -292,10 +288,11 @@ func roomy(parts []part) *part {
 }
 
 func roomOf(f *filters.Filter) string {
-	if f.Facts().Capacity == (filters.Capacity{}) {
+	facts := f.Facts()
+	if facts.Capacity == (filters.Capacity{}) {
 		return "none"
 	}
-	return fmt.Sprintf("that for %d keys in %d blocks of %s", f.Facts().Capacity.Keys, f.Facts().Capacity.Blocks, f.Facts().Params.Geometry)
+	return fmt.Sprintf("that for %d keys in %d blocks of %s", facts.Capacity.Keys, facts.Capacity.Blocks, facts.Params.Geometry)
 }
 
 // combiner applies an operation to one filter after the other.
@@ -314,11 +311,12 @@ func limitOf(lim filters.Limits) uint64 {
 
 // sets combines exact filters.
 func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) error {
-	all := &partial{params: out.Facts().Params, fpr: out.Facts().FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(keys.ClassesOf(out.KeyClasses()))}
-	all.params.Blocks = out.Facts().Capacity.Blocks
+	facts := out.Facts()
+	all := &partial{params: facts.Params, fpr: facts.FPRAsked, share: share{of: c.budget}, bounds: keys.NewBounds(keys.ClassesOf(out.KeyClasses()))}
+	all.params.Blocks = facts.Capacity.Blocks
 	all.full = all.params
-	all.spec = Spec{Want: out.Facts().Want, Room: true, Capacity: out.Facts().Capacity.Keys}
-	if out.Facts().Capacity == (filters.Capacity{}) || c.op == Difference {
+	all.spec = Spec{Want: facts.Want, Room: true, Capacity: facts.Capacity.Keys}
+	if facts.Capacity == (filters.Capacity{}) || c.op == Difference {
 		all.spec.Want = filters.WantExact // there is no other size, or no error is allowed
 	}
 	var union pile
@@ -355,7 +353,7 @@ func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) 
 		return err
 	}
 	if all.set != nil {
-		out.Facts().Params.Blocks, out.Facts().Keys = 0, all.set.Len()
+		facts.Params.Blocks, facts.Keys = 0, all.set.Len()
 		out.SetExact(all.set)
 		return nil
 	}
@@ -440,14 +438,24 @@ func (c *combiner) unite(ctx context.Context, all *partial, blooms, exacts []par
 			return err
 		}
 	}
+	return c.each(ctx, exacts, func(set *exact.Set) error {
+		all.widen(rangeOf(set))
+		all.hashAll(set)
+		return nil
+	})
+}
+
+// each calls fn with the sets of exact filters, of which one is in memory at a time.
+func (c *combiner) each(ctx context.Context, exacts []part, fn func(*exact.Set) error) error {
 	for i := range exacts {
 		beside := share{of: c.budget}
 		set, err := exacts[i].set(ctx, &beside, c.lim)
 		if err != nil {
 			return err
 		}
-		all.widen(rangeOf(set))
-		all.hashAll(set)
+		if err := fn(set); err != nil {
+			return err
+		}
 		beside.release()
 	}
 	return nil
@@ -470,25 +478,16 @@ func (c *combiner) intersect(ctx context.Context, all *partial, blooms, exacts [
 			return err
 		}
 	}
-	for i := range exacts {
-		beside := share{of: c.budget}
-		set, err := exacts[i].set(ctx, &beside, c.lim)
-		if err != nil {
-			return err
-		}
+	all.registers = nil
+	return c.each(ctx, exacts, func(set *exact.Set) error {
 		all.bounds = all.bounds.Intersect(rangeOf(set))
 		one := &partial{full: all.params, params: all.params}
 		if err := one.fill(); err != nil {
 			return err
 		}
 		one.hashAll(set)
-		if err := all.bits.Intersect(one.bits); err != nil {
-			return err
-		}
-		beside.release()
-	}
-	all.registers = nil
-	return nil
+		return all.bits.Intersect(one.bits)
+	})
 }
 
 // load reads or copies a Bloom filter, and folds it to the size of the result.

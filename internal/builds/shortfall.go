@@ -28,6 +28,7 @@ const rateSlack = 1.05
 // is known of the keys, see [Count]. A filter that is nil, closed or without a
 // payload is an error of another kind.
 func Check(f *filters.Filter, rep Report) error {
+	facts := f.Facts()
 	release, err := f.KeepOpen()
 	if err != nil {
 		return err
@@ -40,18 +41,18 @@ func Check(f *filters.Filter, rep Report) error {
 		return nil
 	}
 	var errs []error
-	if p := f.FPR(); p > rateSlack*f.Facts().FPRAsked {
+	if p := f.FPR(); p > rateSlack*facts.FPRAsked {
 		hint := fault.Text("build it again with a larger {Expect} or {MaxSize}")
 		switch {
-		case f.Facts().Capacity.Keys > 0:
+		case facts.Capacity.Keys > 0:
 			hint = "build it again with a larger {Expect+Room}"
-		case len(f.Facts().Parents) > 0:
+		case len(facts.Parents) > 0:
 			hint = "build one filter from all ID sets, or build each with the same {Expect+Room}, enough for all"
 		}
 		errs = append(errs, faults.Errorf("%w: want a rate of %.2g, got %.2g: it holds more keys than fit its size (%s)",
-			ErrRate, f.Facts().FPRAsked, p, hint))
+			ErrRate, facts.FPRAsked, p, hint))
 	}
-	if n := f.Facts().Capacity.Keys; n > 0 && surely(f, rep) > float64(n) {
+	if n := facts.Capacity.Keys; n > 0 && surely(f, rep) > float64(n) {
 		errs = append(errs, faults.Errorf("%w: want at most %d distinct keys, got %d (build one filter from all ID sets, with a larger {Expect+Room})", ErrFull, n, rep.Distinct))
 	}
 	if len(errs) == 2 {

@@ -55,10 +55,16 @@ func NewBuilder(o Options) (*Builder, error) {
 		p.BuildID = p.Spec.id(sha256.Sum256(o.Identity))
 	}
 	b := p.builder()
-	if p.unsized {
-		return b, nil
+	if !p.unsized {
+		if err := b.divide(unfolded); err != nil {
+			return nil, err
+		}
 	}
-	return b, b.divide(unfolded)
+	b.seats = make(chan *Worker, b.threads)
+	for range b.threads {
+		b.seats <- nil
+	}
+	return b, nil
 }
 
 // given sets the classes of the key columns from the options.
@@ -97,7 +103,10 @@ func (p *Plan) given(columns []keys.Column) error {
 // be a key, because it is not a UUID although the rule requires one or has no equal
 // in the class, is an error: otherwise the filter would reject a value that was
 // added.
-func (w *Worker) Add(v keys.Values) error {
+func (w *Worker) Add(v keys.Values) error { return w.AddFrom(0, v) }
+
+// AddFrom is Add of values whose first row errors call row from.
+func (w *Worker) AddFrom(from int, v keys.Values) error {
 	if err := w.open(); err != nil {
 		return err
 	}
@@ -109,7 +118,7 @@ func (w *Worker) Add(v keys.Values) error {
 			return err
 		}
 		if void := b.Void(); len(void) > 0 {
-			return faults.Mismatch(fault.At{}, fmt.Sprintf("value of row %d", first+int(void[0])),
+			return faults.Mismatch(fault.At{}, fmt.Sprintf("value of row %d", from+first+int(void[0])),
 				"one that is equal to some "+strings.Join(w.b.spec.Classes, ", "), "one that is not").
 				WithHint("give the filter a class that holds all values, such as decimal or float")
 		}

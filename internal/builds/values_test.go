@@ -266,6 +266,11 @@ func TestZeroValues(t *testing.T) {
 			_, err := NewPlanOf(ctx, nil, Options{Key: "k"})
 			return err
 		}, "no list of inputs"},
+		"NewPlanOf(zero)": {func() error {
+			_, err := NewPlanOf(ctx, new(inputs.List), Options{Key: "k"})
+			return err
+		}, "no list of inputs"},
+		"a nil file": {func() error { _, err := NewPlan([]*source.File{nil}, Options{Key: "k"}); return err }, "IDs: file 1 of 1"},
 	} {
 		err := c.call()
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -85,13 +85,13 @@ func TestErrorf(t *testing.T) {
 		t.Errorf("%v: the chain is broken", err)
 	}
 	var names []string
-	for _, o := range faults.Options(fmt.Errorf("y: %w", err)) {
+	for _, o := range optionsOf(fmt.Errorf("y: %w", err)) {
 		names = append(names, o.Name)
 	}
 	if want := []string{"Memory", "Force", "Kind"}; !reflect.DeepEqual(names, want) {
 		t.Errorf("got options %q, want %q", names, want)
 	}
-	if faults.Options(errors.Join(fs.ErrExist, fmt.Errorf("Memory"))) != nil {
+	if optionsOf(errors.Join(fs.ErrExist, fmt.Errorf("Memory"))) != nil {
 		t.Error("options where none are named")
 	}
 }
@@ -129,3 +129,12 @@ type hides struct{ error }
 
 func (hides) Error() string   { return "hidden" }
 func (h hides) Unwrap() error { return h.error }
+
+// optionsOf returns the options that an error names, in the order of its text.
+func optionsOf(err error) (named []wording.Option) {
+	faults.Words{Option: func(o wording.Option) string {
+		named = append(named, o)
+		return o.String()
+	}}.Text(err)
+	return named
+}

@@ -64,17 +64,6 @@ func (w Words) options() func(wording.Option) string {
 	return w.Option
 }
 
-// Options returns the options that err and the errors it wraps name, in the
-// order of its text; nil if they name none.
-func Options(err error) (named []wording.Option) {
-	w := Words{Option: func(o wording.Option) string {
-		named = append(named, o)
-		return o.String()
-	}}
-	w.Text(err)
-	return named
-}
-
 // worder is an error of this package that may name options.
 type worder interface{ word(Words) string }
 
@@ -83,16 +72,14 @@ func (w Words) fault(e *fault.Error) string {
 	if e == nil {
 		return e.Error()
 	}
-	kind, cause := "", ""
-	if e.Kind != nil {
-		kind = e.Kind.Error()
+	spelled := *e
+	for _, t := range []*fault.Text{&spelled.What, &spelled.Want, &spelled.Hint} {
+		*t = fault.Text(wording.Escape(Word(*t, w.options())))
 	}
 	if e.Err != nil {
-		cause = w.Text(e.Err)
+		spelled.Err = errors.New(w.Text(e.Err))
 	}
-	spell := w.options()
-	damaged := errors.Is(e.Kind, fault.ErrCorrupt) && e.At.File != "" && e.At.Line == 0
-	return wording.Message(e.At.String(), kind, Word(e.What, spell), Word(e.Want, spell), e.Got, cause, wording.Hint(Word(e.Hint, spell), damaged))
+	return spelled.Error()
 }
 
 // children returns the errors that err wraps. Some may be nil.

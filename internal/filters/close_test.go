@@ -302,10 +302,10 @@ func TestNilArguments(t *testing.T) {
 // A nil context panics at once, on the caller's goroutine, and says where.
 func TestNilContext(t *testing.T) {
 	for want, do := range map[string]func(){
-		"codec.Load: nil context":   func() { _, _ = Load(nil, storage.Local{}, "f", Limits{}) },               //nolint:staticcheck // the mistake
-		"codec.Save: nil context":   func() { _, _ = Save(nil, storage.Local{}, "f", new(Filter), Options{}) }, //nolint:staticcheck // the mistake
-		"codec.Holds: nil context":  func() { _, _ = Holds(nil, storage.Local{}, "f", nil) },                   //nolint:staticcheck // the mistake
-		"codec.OrInto: nil context": func() { _ = OrInto(nil, nil) },                                           //nolint:staticcheck // the mistake
+		"codec.Load: nil context":     func() { _, _ = Load(nil, storage.Local{}, "f", Limits{}) },               //nolint:staticcheck // the mistake
+		"codec.Save: nil context":     func() { _, _ = Save(nil, storage.Local{}, "f", new(Filter), Options{}) }, //nolint:staticcheck // the mistake
+		"filters.Holds: nil context":  func() { _, _ = Holds(nil, storage.Local{}, "f", nil) },                   //nolint:staticcheck // the mistake
+		"filters.OrInto: nil context": func() { _ = OrInto(nil, nil) },                                           //nolint:staticcheck // the mistake
 	} {
 		func() {
 			defer func() {

@@ -47,7 +47,7 @@ func errNil() error { return (&problem{what: "the filter is nil"}).inProgram() }
 // errNoPayload returns the error of a call that needs a payload.
 func errNoPayload() error {
 	p := bad("payload", "a Bloom filter or an exact set", "none")
-	p.hint = "load or build the filter, or set its payload"
+	p.hint = "load or build the filter"
 	return p.inProgram()
 }
 

@@ -163,7 +163,7 @@ func (u until) Write(p []byte) (int, error) {
 // one that is not a filter, it returns false without an error; a file that cannot
 // be read is an error.
 func Holds(ctx context.Context, store storage.Source, name string, want func(*Header) bool) (ok bool, err error) {
-	stopped.Needs(ctx, "codec.Holds")
+	stopped.Needs(ctx, "filters.Holds")
 	if err := given(store, name); err != nil {
 		return false, err
 	}

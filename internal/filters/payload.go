@@ -168,7 +168,7 @@ func (h *Header) verifyEnd(sum *xxh3.Hasher) error {
 // and must not be used. OrInto needs less than 32 MiB in addition to b, and 2 KiB
 // per file. It reads all files concurrently, a chunk of each in turn.
 func OrInto(ctx context.Context, b *bloom.Filter, files ...*Header) error {
-	stopped.Needs(ctx, "codec.OrInto")
+	stopped.Needs(ctx, "filters.OrInto")
 	if len(files) > 0 && b.Params().Blocks == 0 {
 		return errNoPayload()
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // rules are those that this version knows. Their bits in the file are those of
-// key.Rule.
+// keys.Rule.
 const rules = keys.Trim | keys.Lower | keys.UUID
 
 // ruleBits returns the bits of a rule; ok is false unless its names are known and

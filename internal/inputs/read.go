@@ -62,9 +62,12 @@ func (in *List) Opened(ctx context.Context, pieces []Piece) (files []*source.Fil
 // noInputs is what an Inputs has that is nil, or that no function has returned.
 var noInputs = &inputFile{name: "an empty list of inputs", r: bytes.NewReader(nil), close: func() error { return nil }}
 
+// Made reports whether a function of this package has made the list.
+func (in *List) Made() bool { return in != nil && in.list != nil }
+
 // file returns the list that the inputs are of.
 func (in *List) file() *inputFile {
-	if in == nil || in.list == nil {
+	if !in.Made() {
 		return noInputs
 	}
 	return in.list

@@ -97,13 +97,28 @@ func Columns(v ...Values) Values {
 
 func one(v values) Values { return Values{columns: []values{v}} }
 
-// Valid returns v with NULL in the rows i for which valid[i] is false.
+// Valid returns v with NULL also in the rows i for which valid[i] is false.
 func (v Values) Valid(valid []bool) Values {
 	all := Values{columns: slices.Clone(v.columns)}
 	for i := range all.columns {
-		all.columns[i].valid = valid
+		all.columns[i].and(valid)
 	}
 	return all
+}
+
+// and adds to the rows that are NULL those that are not valid. A list of another length than
+// the column is kept for checkValid to refuse.
+func (c *values) and(valid []bool) {
+	switch {
+	case valid == nil || c.valid != nil && len(c.valid) != c.n:
+	case c.valid == nil || len(valid) != c.n:
+		c.valid = valid
+	default:
+		c.valid = slices.Clone(c.valid)
+		for i, ok := range valid {
+			c.valid[i] = c.valid[i] && ok
+		}
+	}
 }
 
 // Len returns the number of rows, which is that of the first column.

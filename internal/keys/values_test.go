@@ -243,6 +243,7 @@ func TestValuesAllocate(t *testing.T) {
 func TestValid(t *testing.T) {
 	valid := make([]bool, 2*(1<<13)+3)
 	ints, texts, uuids := make([]int64, len(valid)), make([]string, len(valid)), make([][16]byte, len(valid))
+	all := slices.Repeat([]bool{true}, len(valid))
 	for i := range valid {
 		valid[i] = i%3 != 1
 		ints[i], texts[i], uuids[i] = int64(i), "no UUID", [16]byte{byte(i), byte(i >> 8)}
@@ -257,6 +258,8 @@ func TestValid(t *testing.T) {
 		"integers": {keys.Int64s(ints).Valid(valid), keys.Options{Classes: []keys.Class{keys.Integer}}},
 		"texts":    {keys.Strings(texts).Valid(valid), keys.Options{Classes: []keys.Class{keys.Fixed(16)}, Rule: keys.UUID}},
 		"UUIDs":    {keys.UUIDs(uuids).Valid(valid), keys.Options{Classes: []keys.Class{keys.Fixed(16)}}},
+		"twice":    {keys.Int64s(ints).Valid(valid).Valid(all).Valid(nil), keys.Options{Classes: []keys.Class{keys.Integer}}},
+		"inside":   {keys.Columns(keys.Int64s(ints).Valid(valid), keys.UUIDs(uuids)).Valid(all), keys.Options{Classes: []keys.Class{keys.Integer, keys.Fixed(16)}}},
 		"two":      {keys.Columns(keys.Int64s(ints).Valid(valid), keys.UUIDs(uuids)), keys.Options{Classes: []keys.Class{keys.Integer, keys.Fixed(16)}}},
 	} {
 		row := 0
@@ -283,6 +286,7 @@ func TestValid(t *testing.T) {
 	}
 	for want, v := range map[string]keys.Values{
 		"rows of Valid: want 2, got 1": keys.Int64s([]int64{1, 2}).Valid([]bool{true}),
+		"rows of Valid: want 2, got 3": keys.Int64s([]int64{1, 2}).Valid([]bool{true, true, true}).Valid([]bool{true, true}),
 		"the NULLs of an Array":        keys.Array(array.NewNull(2)).Valid([]bool{true, true}),
 	} {
 		if err := keys.NewValueEncoder(keys.Options{Classes: []keys.Class{keys.Integer}}).Encode(v, func(int, *keys.Batch) error { return nil }); err == nil || !strings.Contains(err.Error(), want) {

@@ -111,7 +111,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 // An input of a list is not replaced, and patterns are lines of .gitignore.
 func TestApartFromAList(t *testing.T) {
 	in := logs(t)
-	list, err := inputs.Find(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}, Base: in}, nil)
+	list, err := inputs.Find(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Base: in}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

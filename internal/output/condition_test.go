@@ -707,6 +707,6 @@ func TestWhereExcludesByTheFilesType(t *testing.T) {
 	}
 	_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Where: "hour < '1'"}}) // "08" is, "10" is not; 8 and 10 are not
 	sourcetest.Says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9"}, HiveTypes: "hour:bigint"}, dir)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9", HiveTypes: "hour:bigint"}}, dir)
 	sourcetest.Equal(t, "files", len(files), 1)
 }

@@ -151,7 +151,7 @@ func TestHiveOutputs(t *testing.T) {
 			if c.base != "" {
 				name = c.base
 			}
-			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, Base: c.base}, name)
+			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Base: c.base}}, name)
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(c.out))}}
 			if strings.HasSuffix(c.out, "/") {
 				out.Name += "/"
@@ -322,7 +322,7 @@ func TestHiveDigest(t *testing.T) {
 	dir := hiveTree(t, "a/dt=1/x.parquet", "b/dt=2/x.parquet")
 	seen := map[string]string{}
 	for _, c := range []source.Opening{
-		{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, {}, {HiveTypes: "dt:string"}, {Base: filepath.Join(dir, "a", "dt=1")},
+		{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, {}, {OpenOptions: source.OpenOptions{HiveTypes: "dt:string"}}, {OpenOptions: source.OpenOptions{Base: filepath.Join(dir, "a", "dt=1")}},
 	} {
 		for _, name := range []string{"a/dt=1", "b/dt=2"} {
 			if c.Base != "" {

@@ -238,13 +238,13 @@ func TestBase(t *testing.T) {
 		{"logs/plain", "alias/", "plain/b.parquet"},
 	} {
 		var got []string
-		for _, f := range open(t, source.Opening{Base: c.base}, c.name) {
+		for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Base: c.base}}, c.name) {
 			got = append(got, f.Rel())
 		}
 		sourcetest.Equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
 	}
 	for _, base := range []string{"logs/dt=2", "elsewhere", "logs/dt=1/a.parquet"} {
-		_, err := source.Open(t.Context(), []string{"logs/dt=1"}, source.Opening{Base: base})
+		_, err := source.Open(t.Context(), []string{"logs/dt=1"}, source.Opening{OpenOptions: source.OpenOptions{Base: base}})
 		sourcetest.Says(t, base, err, nil, "logs/dt=1/a.parquet", "Base "+base)
 	}
 }

@@ -29,7 +29,7 @@ func TestPartitions(t *testing.T) {
 		{"dt:string,other:date", "[{c utf8 1 false} {dt utf8 2024-01-03 false}] [{c utf8 NO false} {dt utf8 2024-01-01 false}] [{c utf8  true} {dt utf8 2024-01-02 false}]"},
 	} {
 		got := ""
-		for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: c.types}, dir) {
+		for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, HiveTypes: c.types}}, dir) {
 			got += " " + fmt.Sprint(f.Partitions())
 		}
 		sourcetest.Equal(t, "types "+c.types, got[1:], c.want)
@@ -43,7 +43,7 @@ func TestPartitions(t *testing.T) {
 		words []string
 	}{
 		{source.Opening{}, []string{dir, filepath.Join(hiveTree(t, "x.parquet"), "x.parquet")}, []string{"x.parquet: mismatch: name=value directories: want c, dt as in", "got none (", "Hive off"}},
-		{source.Opening{HiveTypes: "c:int64"}, []string{dir}, []string{"c=NO/a.parquet: column c", `want a value of type int64, got "NO"`, "HiveTypes"}},
+		{source.Opening{OpenOptions: source.OpenOptions{HiveTypes: "c:int64"}}, []string{dir}, []string{"c=NO/a.parquet: column c", `want a value of type int64, got "NO"`, "HiveTypes"}},
 		{source.Opening{}, []string{hiveTree(t, "a=1/b=2/a=3/x.parquet")}, []string{"a=1/b=2/a=3/x.parquet: column a", "two directories"}},
 	} {
 		_, err := source.Open(t.Context(), c.names, c.opts)
@@ -52,7 +52,7 @@ func TestPartitions(t *testing.T) {
 	sourcetest.Put(t, filepath.Join(dir, "log/notes.html"), "<html>")
 	_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{}})
 	sourcetest.Says(t, "a file that is no data", err, source.ErrNoData, "notes.html")
-	_, err = source.Open(t.Context(), []string{dir}, source.Opening{HiveTypes: "c"})
+	_, err = source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{HiveTypes: "c"}})
 	sourcetest.Says(t, "bad types", err, nil, "HiveTypes", "NAME:TYPE")
 	_, err = source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Hive: "on"}})
 	sourcetest.Says(t, "bad mode", err, nil, "want auto or off")
@@ -77,14 +77,14 @@ func TestValuesInManifest(t *testing.T) {
 		{"types found", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, []string{ // an empty value makes n a string
 			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: n:]", "map[dt:2024-01-02]",
 		}},
-		{"an integer", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: "n:int64"}, []string{
+		{"an integer", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, HiveTypes: "n:int64"}}, []string{
 			"map[c:a b/ dt:2024-01-01]", "map[c:NULL n:-7]", "map[c:]", "map[dt:2024-01-02]",
 		}},
-		{"text", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, HiveTypes: "n:string,dt:binary,c:binary"}, []string{
+		{"text", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, HiveTypes: "n:string,dt:binary,c:binary"}}, []string{
 			"map[c:a b/ dt:2024-01-01 n:null]", "map[c:NULL n:-7]", "map[c: dt:NULL n:]", "map[dt:2024-01-02]",
 		}},
 		{"off", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, []string{"map[]", "map[]", "map[]", "map[]"}},
-		{"above the base", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}, []string{"map[]"}},
+		{"above the base", source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Base: dir + "/dt=2024-01-01/c=a%20b%2F", HiveTypes: "n:int64"}}, []string{"map[]"}},
 	} {
 		name := dir
 		if c.opts.Base != "" {

@@ -97,20 +97,12 @@ func (t Task) brief() Task {
 	return t
 }
 
-func (t Task) escaped() Task {
-	t.Only, t.Again, t.Remove = escapeNames(t.Only), escapeNames(t.Again), escapeNames(t.Remove)
+// named returns the task with all names changed.
+func (t Task) named(change func(string) string) Task {
+	t.Only, t.Again, t.Remove = names(t.Only, change), names(t.Again, change), names(t.Remove, change)
 	t.Cuts = slices.Clone(t.Cuts)
 	for i := range t.Cuts {
-		t.Cuts[i].Input = EscapeName(t.Cuts[i].Input)
-	}
-	return t
-}
-
-func (t Task) unescaped() Task {
-	t.Only, t.Again, t.Remove = unescapeNames(t.Only), unescapeNames(t.Again), unescapeNames(t.Remove)
-	t.Cuts = slices.Clone(t.Cuts)
-	for i := range t.Cuts {
-		t.Cuts[i].Input = UnescapeName(t.Cuts[i].Input)
+		t.Cuts[i].Input = change(t.Cuts[i].Input)
 	}
 	return t
 }
@@ -229,12 +221,12 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 	}
 	for i := range s.Inputs {
 		e := &s.Inputs[i]
-		e.Input, e.Files = UnescapeName(e.Input), unescapeNames(e.Files)
+		e.Input, e.Files = UnescapeName(e.Input), names(e.Files, UnescapeName)
 		if e.Recipe < 0 || e.Recipe >= len(s.Recipes) {
 			return faults.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
 		}
 	}
-	s.Remove = unescapeNames(s.Remove)
+	s.Remove = names(s.Remove, UnescapeName)
 	for _, name := range s.Remove {
 		if !localName(name) {
 			return outside(at, name)
@@ -286,12 +278,12 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 	}
 	for i := range p.Inputs {
 		e := &p.Inputs[i]
-		e.Input, e.Files = UnescapeName(e.Input), unescapeNames(e.Files)
+		e.Input, e.Files = UnescapeName(e.Input), names(e.Files, UnescapeName)
 		if e.Groups < 0 || e.Lo < 0 || e.Hi < e.Lo || e.Hi > e.Groups {
 			return nil, faults.Corrupt(at, "row groups %d to %d of %d", e.Lo, e.Hi, e.Groups).WithHint(hint)
 		}
 	}
-	p.Task = p.Task.unescaped()
+	p.Task = p.Task.named(UnescapeName)
 	p.written = written
 	return p, unescapeFiles(at, p.Files)
 }
@@ -303,7 +295,7 @@ func outside(at fault.At, name string) error {
 func unescapeFiles(at fault.At, files []File) error {
 	for i := range files {
 		f := &files[i]
-		f.Name, f.Inputs = UnescapeName(f.Name), unescapeNames(f.Inputs)
+		f.Name, f.Inputs = UnescapeName(f.Name), names(f.Inputs, UnescapeName)
 		if !localName(f.Name) {
 			return outside(at, f.Name)
 		}
@@ -311,18 +303,11 @@ func unescapeFiles(at fault.At, files []File) error {
 	return nil
 }
 
-func unescapeNames(names []string) []string {
+// names returns changed names.
+func names(names []string, change func(string) string) []string {
 	out := slices.Clone(names)
 	for i, n := range out {
-		out[i] = UnescapeName(n)
-	}
-	return out
-}
-
-func escapeNames(names []string) []string {
-	out := slices.Clone(names)
-	for i, n := range out {
-		out[i] = EscapeName(n)
+		out[i] = change(n)
 	}
 	return out
 }
@@ -330,7 +315,7 @@ func escapeNames(names []string) []string {
 func escapeFiles(files []File) []File {
 	out := append([]File{}, files...)
 	for i := range out {
-		out[i].Name, out[i].Inputs = EscapeName(out[i].Name), escapeNames(out[i].Inputs)
+		out[i].Name, out[i].Inputs = EscapeName(out[i].Name), names(out[i].Inputs, EscapeName)
 	}
 	return out
 }
@@ -338,7 +323,7 @@ func escapeFiles(files []File) []File {
 func escapeEntries(entries []Entry) []Entry {
 	out := append([]Entry{}, entries...)
 	for i := range out {
-		out[i].Input, out[i].Files = EscapeName(out[i].Input), escapeNames(out[i].Files)
+		out[i].Input, out[i].Files = EscapeName(out[i].Input), names(out[i].Files, EscapeName)
 	}
 	return out
 }
@@ -391,7 +376,7 @@ func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, obj storage
 func (d *Dir) writeState(ctx context.Context, name string, s *State, replace bool) error {
 	c := *s
 	c.Recipes = append([]Recipe{}, s.Recipes...) // a list in JSON, also without any
-	c.Inputs, c.Files, c.Remove = escapeEntries(s.Inputs), escapeFiles(s.Files), escapeNames(s.Remove)
+	c.Inputs, c.Files, c.Remove = escapeEntries(s.Inputs), escapeFiles(s.Files), names(s.Remove, EscapeName)
 	if len(s.Removed) > 0 {
 		c.Removed = escapeFiles(s.Removed)
 	}
@@ -401,7 +386,7 @@ func (d *Dir) writeState(ctx context.Context, name string, s *State, replace boo
 // writePart writes a part.
 func (d *Dir) writePart(ctx context.Context, name string, p *Part) error {
 	c := *p
-	c.Inputs, c.Files, c.Task = escapeEntries(p.Inputs), escapeFiles(p.Files), p.Task.escaped()
+	c.Inputs, c.Files, c.Task = escapeEntries(p.Inputs), escapeFiles(p.Files), p.Task.named(EscapeName)
 	return d.writeJSON(ctx, name, c, true)
 }
 

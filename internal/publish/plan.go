@@ -65,7 +65,7 @@ func (r *Run) renew(ctx context.Context, l *listing, in Inputs) error {
 
 // plan returns what the other workers read.
 func (r *Run) plan(in Inputs) (p plan, err error) {
-	p = plan{Version: version, Task: r.task.escaped()}
+	p = plan{Version: version, Task: r.task.named(EscapeName)}
 	if !r.task.All {
 		return p, nil
 	}
@@ -120,6 +120,6 @@ func (r *Run) readPlan(ctx context.Context) (found bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	r.task = p.Task.unescaped()
+	r.task = p.Task.named(UnescapeName)
 	return err == nil, err
 }

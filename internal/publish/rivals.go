@@ -59,13 +59,14 @@ func (l *listing) rivals(ctx context.Context) (rivals []*rival, err error) {
 		if err != nil {
 			return nil, err
 		}
+		task := p.Task.named(UnescapeName)
 		names, err := unpackNames(p.Names)
 		if err != nil {
 			return nil, faults.Corrupt(fault.At{File: l.dir.manifest(name)}, "the names of its inputs: %v", err).WithHint(hint)
 		}
 		v := of(keyOfPlan(name))
-		v.reads = slices.Concat(v.reads, names, unescapeNames(p.Task.Only))
-		v.goes = append(v.goes, unescapeNames(p.Task.Remove)...)
+		v.reads = slices.Concat(v.reads, names, task.Only)
+		v.goes = append(v.goes, task.Remove...)
 	}
 	slices.SortFunc(rivals, func(a, b *rival) int { return strings.Compare(a.key, b.key) })
 	return rivals, nil

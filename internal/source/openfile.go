@@ -41,6 +41,8 @@ type OpenOptions struct {
 	Hive             dataset.HiveMode
 	Memory           int64
 	Where            string
+	Base             string
+	HiveTypes        string
 }
 
 // Opening is [OpenOptions] with what joins and the command set beside them.
@@ -54,16 +56,6 @@ type Opening struct {
 	// AllowEmpty allows directories without data, and an empty list of names.
 	// Otherwise they are errors.
 	AllowEmpty bool
-	// Base is the directory that outputs mirror: a file's Rel is its path below it.
-	// Empty: Rel begins with the first name=value directory of the path or, if
-	// there is none, is as in [storage.Object].
-	Base string
-	// HiveTypes gives types to these columns, as in "dt:date,country:string", with
-	// the names of [keys.ParseType]. Names that no directory has are ignored. Other
-	// columns have the first of these types that all values have, of all files that
-	// were listed: int64 (no plus sign, no leading zeros), date32 (YYYY-MM-DD),
-	// timestamp[us] (YYYY-MM-DD HH:MM:SS), string.
-	HiveTypes string
 	// InFlight bounds, approximately, the bytes of all pages, records and row
 	// groups between the files and a consumer; 0 means no bound. Buffers shrink
 	// first, then the number of workers. One worker always remains, even if it
@@ -155,7 +147,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		f.table, err = arrowipc.OpenStream(f.reopen(r), f.name, opts.Mem, arrowipc.StreamOptions{Size: f.size, Memory: opts.Memory})
 	default:
 		if !opts.Text {
-			return faults.Errorf("%s: %w (text is read as IDs only, with {IDs}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.name, ErrNoData)
+			return faults.Errorf("%s: %w (text is read as IDs only, with {Text}; rows in other formats can come as an Arrow stream on standard input: docs/stdin.md)", f.name, ErrNoData)
 		}
 		f.table, err = text.Open(f.reopen(r), f.name, f.textOptions(opts, r))
 		if err == nil {

@@ -90,43 +90,6 @@ func isName(s string) bool {
 	return true
 }
 
-// Hint returns what to do: hint, or else what helps with a damaged file.
-func Hint(hint string, damaged bool) string {
-	if hint == "" && damaged {
-		return "get a good copy of the file, or write it again; if other programs read it, report a bug"
-	}
-	return hint
-}
-
-// Message returns the text of an error, on one line, of its parts, of which any may be
-// empty: place, kind, what is wrong, what was wanted and found, the cause, and the hint in
-// parentheses.
-func Message(at, kind, what, want, got, cause, hint string) string {
-	var parts []string
-	add := func(s string) {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
-	add(at)
-	add(kind)
-	add(what)
-	switch {
-	case want != "" && got != "":
-		add("want " + want + ", got " + got)
-	case want != "":
-		add("want " + want)
-	case got != "":
-		add("got " + got)
-	}
-	add(cause)
-	text := strings.Join(parts, ": ")
-	if hint != "" {
-		text += " (" + hint + ")"
-	}
-	return text
-}
-
 // Format formats a text. The format may name options, and so may the arguments for which raw
 // returns a text; braces in others stand for themselves.
 func Format(raw func(any) (text string, ok bool), format string, args ...any) string {

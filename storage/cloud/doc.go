@@ -32,7 +32,7 @@
 //	Azure      AZURE_STORAGE_KEY, AZURE_STORAGE_CONNECTION_STRING,  AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_DOMAIN
 //	           AZURE_STORAGE_SAS_TOKEN, AZURE_CLIENT_ID, …
 //
-// [Options] come first. Errors, and texts that have passed [address.Redact], contain no
+// [Options] come first. Errors contain no
 // credentials.
 //
 // # Identity

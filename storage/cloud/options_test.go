@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/wording"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -87,8 +88,17 @@ func TestRegion(t *testing.T) {
 		if err == nil || errors.Is(err, storage.ErrAgain) || !strings.Contains(err.Error(), "another region") {
 			t.Fatalf("%v", err)
 		}
-		if o := faults.Options(err); len(o) != 1 || o[0].Name != "Region" || o[0].Value != "eu-central-1" {
+		if o := optionsOf(err); len(o) != 1 || o[0].Name != "Region" || o[0].Value != "eu-central-1" {
 			t.Errorf("%v: options %v", err, o)
 		}
 	}
+}
+
+// optionsOf returns the options that an error names, in the order of its text.
+func optionsOf(err error) (named []wording.Option) {
+	faults.Words{Option: func(o wording.Option) string {
+		named = append(named, o)
+		return o.String()
+	}}.Text(err)
+	return named
 }

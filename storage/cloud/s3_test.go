@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
@@ -114,7 +113,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%+v, then %+v", before, after)
 		}
 	}
-	if _, err = readAll(t, s, g.Name("log/a")); faults.Options(err)[0].Name != "Requests" {
+	if _, err = readAll(t, s, g.Name("log/a")); optionsOf(err)[0].Name != "Requests" {
 		t.Errorf("options of %v", err)
 	}
 

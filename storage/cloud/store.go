@@ -89,7 +89,7 @@ var (
 // made returns an error unless New has made the store.
 func (s *Store) made() error {
 	if s == nil || s.queue == nil {
-		return errors.New("the store is nil or the zero value: want one from store.New")
+		return errors.New("the store is nil or the zero value: want one from cloud.New")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
@@ -25,7 +26,7 @@ func (o *Require) Add(f *pflag.FlagSet) {
 }
 
 // Conditions returns the conditions, checked against the type of the join and the output.
-func (o *Require) Conditions(typ join.Type, out string) (r join.Require, err error) {
+func (o *Require) Conditions(typ join.Type, out string) (r dataset.Require, err error) {
 	if o.rows < 0 {
 		return r, Usagef("--require-rows %d: want 0 or more", o.rows)
 	}
@@ -39,7 +40,7 @@ func (o *Require) Conditions(typ join.Type, out string) (r join.Require, err err
 	switch {
 	case r.MaxKept > 0 && (typ == join.Left || typ == join.Full):
 		return r, Usagef("--max-kept %s: --type %s keeps all rows of the log (leave one of them out)", o.maxKept, typ)
-	case r != join.Require{} && out == "-":
+	case r != dataset.Require{} && out == "-":
 		return r, Usagef("-o -: --require-rows, --require-ids-matched and --max-kept are unsupported on standard output, where rows have gone before they are counted (write a file)")
 	}
 	return r, nil
@@ -47,8 +48,8 @@ func (o *Require) Conditions(typ join.Type, out string) (r join.Require, err err
 
 // Identity returns what the conditions add to the digest of a run. A finished run has
 // met them.
-func (o *Require) Identity(r join.Require) []string {
-	if r == (join.Require{}) { // no condition adds nothing: digests of older versions stay valid
+func (o *Require) Identity(r dataset.Require) []string {
+	if r == (dataset.Require{}) { // no condition adds nothing: digests of older versions stay valid
 		return nil
 	}
 	return []string{fmt.Sprintf("require %d rows, %v of the IDs, keep %v", r.Rows, r.IDsMatched, r.MaxKept)}

@@ -17,7 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
-	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -96,7 +96,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitSignal + int(syscall.SIGINT)
 	case passing(err):
 		return ExitTryAgain
-	case errors.Is(err, join.ErrRequire):
+	case errors.Is(err, output.ErrRequire):
 		return ExitGate
 	}
 	return ExitFailed

@@ -14,7 +14,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
-	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // logged returns the only record that f logs as JSON.
@@ -62,7 +61,7 @@ func TestLogClass(t *testing.T) {
 		{t.Context(), flags.Usagef("wrong"), 64, "usage"},
 		{t.Context(), output.ErrExists, 1, "data"},
 		{t.Context(), fmt.Errorf("disk: %w", syscall.ENOSPC), 75, "retryable"},
-		{t.Context(), join.ErrRequire, 2, "gate"},
+		{t.Context(), output.ErrRequire, 2, "gate"},
 		{interrupted, context.Canceled, 143, "interrupted"},
 		{t.Context(), guarded(func() error { panic("bug") }), 1, "internal"},
 		{t.Context(), panics.Error(fault.At{File: "a"}, "bug"), 1, "internal"},
