@@ -26,8 +26,8 @@ func setSpeed() *Table {
 }
 
 func fileSpeed() *Table {
-	return &Table{Name: "files", Title: "Filter files", Text: "MB of filter bits a second, of filters of 128 MiB, by the share of bits that are set: written, read, and merged into another. From [codec](../codec).",
-		Grid: micro{"..", "./codec", "^(BenchmarkEncode|BenchmarkDecode|BenchmarkOrInto)$/^fill=/^(to=discard|files=1)$", "^BenchmarkDecode$/^fill=half$", "MB/s"}.grid}
+	return &Table{Name: "files", Title: "Filter files", Text: "MB of filter bits a second, of filters of 128 MiB, by the share of bits that are set: written, read, and merged into another. From [internal/filters](../internal/filters).",
+		Grid: micro{"..", "./internal/filters", "^(BenchmarkEncode|BenchmarkDecode|BenchmarkOrInto)$/^fill=/^(to=discard|files=1)$", "^BenchmarkDecode$/^fill=half$", "MB/s"}.grid}
 }
 
 func snappySpeed() *Table {
