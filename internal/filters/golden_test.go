@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 )
 
-// go test ./codec -run 'Golden|Vectors' -update rewrites the files. Golden files of
+// go test ./internal/filters -run 'Golden|Vectors' -update rewrites the files. Golden files of
 // a released version never change.
 var update = flag.Bool("update", false, "write testdata anew")
 

@@ -12,7 +12,7 @@ from bloomjoin import _process
 from bloomjoin._errors import BloomjoinWarning
 from bloomjoin._filter import Filter
 
-TESTDATA = Path(__file__).resolve().parents[2] / "codec" / "testdata"
+TESTDATA = Path(__file__).resolve().parents[2] / "internal" / "filters" / "testdata"
 FILES = sorted((TESTDATA / "golden").glob("*.bjf"))
 VECTORS = sorted((TESTDATA / "vectors").iterdir())
 LONG = bool(os.environ.get("BLOOMJOIN_LONG_TESTS"))
