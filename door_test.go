@@ -49,18 +49,12 @@ func TestDoorZeroValues(t *testing.T) {
 	if err := partition.Close([]*partition.File{nil, new(partition.File)}); err == nil {
 		t.Error("files that nobody has opened are closed")
 	}
-	files, err := partition.Open(ctx, []string{"testdata/flights/logs"}, partition.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer partition.Close(files)
-	for what, job := range map[string]*partition.Job{"nil": nil, "zero": new(partition.Job)} {
-		j, err := join.New(files, files, join.Options{On: "origin"})
-		if err != nil {
-			t.Fatal(err)
+	for what, j := range map[string]*join.Join{"nil": nil, "zero": new(join.Join)} {
+		if _, err := j.Write(ctx, partition.Output{Name: filepath.Join(t.TempDir(), "o.parquet")}); err == nil {
+			t.Errorf("a %s Join is written", what)
 		}
-		if _, err := j.WriteJob(ctx, job); err == nil {
-			t.Errorf("a %s Job is written", what)
+		if rep := j.Report(); rep.RowsIn != 0 || rep.Plan != nil || j.Schema(0) != nil {
+			t.Errorf("a %s Join has a report or a schema: %+v", what, rep)
 		}
 	}
 }

@@ -1,7 +1,5 @@
 package dataset
 
-import "github.com/apache/arrow/go/v15/arrow"
-
 // Written describes what was written to an output.
 type Written struct {
 	Files []WrittenFile
@@ -44,13 +42,4 @@ type WrittenInput struct {
 	// Files are the names of the files that have the rows, in order, as in
 	// [Written].Files. Several inputs may share a file.
 	Files []string
-}
-
-// Part is a part of a join's answer: the rows of one piece of the log, or those that have
-// no row of the log.
-type Part struct {
-	Rel    string // of the file, see [partition.File.Rel]; empty: rows without a row of the log
-	Lo, Hi int    // row groups, as of [partition.Piece]
-	Name   string // for messages
-	Schema *arrow.Schema
 }

@@ -74,8 +74,8 @@
 // in Parquet files, keeps its type, even one that Arrow does not have.
 //
 // Records are made if something else is written or joined: by Run, for an Arrow
-// output, of a log that is not Parquet, and in the few cases that [Join.PathOf]
-// reports. Left and full joins then read every column of every row.
+// output, of a log that is not Parquet, and if a column of the answer has no form as
+// pages. Left and full joins then read every column of every row.
 //
 // Broadcast, Reverse and Shuffle read both sides, or the log, more than once. So
 // neither may be standard input or an [Input] with Once.
@@ -94,21 +94,7 @@
 //
 // A correct answer may not be the one that was meant. Options.Require makes an
 // answer that is too small or too large an error, before any of it is published.
-// [Report.Warnings] reports suspicious figures: no ID with a row, hardly more rows
+// Report.Warnings reports suspicious figures: no ID with a row, hardly more rows
 // than false positives, a filter whose measured rate is outside what its bits
 // predict.
-//
-// # Where to look
-//
-//	task.go        prepares a join from the Options: internal/answer finds the keys and the columns of the answer
-//	planning.go    plans it, from the footers (facts.go) and samples of keys; internal/plan chooses the strategy
-//	strategy.go    reads the IDs by that strategy, or by one that needs less memory
-//	               exact.go, lookup.go, reduce.go (Broadcast and Reverse), shuffled.go
-//	held.go        the result: a filter, and the IDs in rounds, each with the pieces of the log that need them
-//	run.go         joins round by round
-//	               scanpass.go   a scan selects rows by their keys; check.go looks these up
-//	               pages.go      of pages, it also makes the pairs, of IDs held as leaves
-//	               pairs.go      makes pairs as records; fullpass.go reads all log rows, for left and full joins
-//	               unmatched.go  IDs without a log row follow, for right and full joins
-//	join.go        Run, Write and Count; tally.go, fpr.go and report.go count what they do
 package join

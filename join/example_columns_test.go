@@ -24,7 +24,7 @@ func ExampleOptions_columns() {
 			}
 			rows.Record.Release()
 		}
-		fmt.Println(j.Parts()[0].Schema.Field(1).Name, j.Report().RowsOut)
+		fmt.Println(j.Schema(0).Field(1).Name, j.Report().RowsOut)
 		return nil
 	})
 	if err != nil {

@@ -132,7 +132,7 @@ func intoFiles(ctx context.Context, dir string, atLeast ...int64) error {
 	for _, f := range written.Files {
 		fmt.Printf("%s: %d rows\n", filepath.Base(f.Name), f.Rows)
 	}
-	for _, w := range j.Report().Warnings(join.Semi) {
+	for _, w := range j.Report().Warnings {
 		fmt.Println("warning:", w.Text)
 	}
 	return nil

@@ -2,90 +2,34 @@ package join
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"slices"
-	"sync"
-	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/each"
-	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 // Join is a join of files. It runs once: by Run, Write or Count. What uses it a second
-// time gets an error. Plan, Parts, PathOf and Report may be called at any time, from other
+// time gets an error. Plan, Schema and Report may be called at any time, from other
 // goroutines, too. The files must not be closed before it has run; they may be used by
 // others meanwhile.
-type Join struct {
-	used atomic.Bool
-	once *tally // of Run
+type Join joins.Join
 
-	mu      sync.Mutex // of what follows
-	task    *task
-	report  Report
-	scanner *keyscan.Scanner // nil: all rows became Arrow records
-	why     string           // the answer is made of records, not of pages
-}
-
-// begin begins the one run, during which the files stay open. Rows are made unless they
-// are counted.
-func (j *Join) begin(ctx context.Context, count bool) (held context.Context, release func() error, err error) {
-	t, err := j.prepared()
-	if err != nil {
-		return nil, nil, err
-	}
-	if t.answer.Counts && !count {
-		return nil, nil, errNoColumns
-	}
-	if j.used.Swap(true) {
-		return nil, nil, errors.New("the Join has run already: it runs once (make another with New)")
-	}
-	return t.open(ctx)
-}
-
-// open keeps the files of both sides open.
-func (t *task) open(ctx context.Context) (held context.Context, release func() error, err error) {
-	stopped.Needs(ctx, "join")
-	return source.KeepOpen(ctx, slices.Concat(t.ids, t.logs)...)
-}
-
-// prepared returns the task.
-func (j *Join) prepared() (*task, error) {
-	if j == nil {
-		return nil, errNotNew
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.task == nil {
-		return nil, errNotNew
-	}
-	return j.task, nil
-}
-
-var errNotNew = errors.New("a Join that New has not made")
-
-// note records what PathOf, Report and Parts return, while others may call them.
-func (j *Join) note(set func()) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	set()
-}
+// room returns the join inside, which is also right about nil and about a zero Join.
+func (j *Join) room() *joins.Join { return (*joins.Join)(j) }
 
 // New examines the inputs: it finds the keys, compares their classes and determines
 // the schema of the answer for each log file. It reads footers only.
 func New(ids, logs []*partition.File, opts Options) (*Join, error) {
-	t, err := newTask(door.In(ids), door.In(logs), opts, opts.Columns != nil && len(opts.Columns) == 0)
-	if err != nil {
-		return nil, err
-	}
-	return &Join{task: t}, nil
+	j, err := joins.New(door.In(ids), door.In(logs), opts.in())
+	return (*Join)(j), err
 }
 
 // Plan estimates what the join will come to and what each strategy would take. It
@@ -94,95 +38,25 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 // read. The strategy is the one that the join will take, which looks less closely;
 // the advice in the plan's JSON says if another one should be faster.
 func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
-	t, err := j.prepared()
-	if err != nil {
-		return nil, err
-	}
-	ctx, release, err := t.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	p, err := t.plan(ctx, opts.inner())
-	if err = errors.Join(err, release()); err != nil {
-		return nil, err
-	}
-	return publicPlan(p), nil
+	p, err := j.room().Plan(ctx, joins.PlanOptions{Network: opts.Network, Scan: opts.Scan, Workers: opts.Workers, Runs: opts.Runs})
+	return outPlan(p), err
 }
 
-// Parts returns the parts of the answer, in order: one for each piece of the log,
-// and for right and full joins one for the IDs without a log row.
-// [partition.Rows].Piece of what Run yields is an index into them.
-func (j *Join) Parts() []dataset.Part {
-	t, err := j.prepared()
-	if err != nil {
-		return nil
+// Schema returns the columns of the answer's rows from a piece of the log: see
+// [partition.Rows].Piece. Pieces are those of Options.Pieces, else those that
+// [partition.Split] makes of the log; in right and full joins the IDs without a log row
+// follow them, as one more. It is nil for a number that no piece has.
+func (j *Join) Schema(piece int) *arrow.Schema {
+	if parts := j.room().Parts(); piece >= 0 && piece < len(parts) {
+		return parts[piece].Schema
 	}
-	return each.Slice(t.parts(), output.Part.Described)
+	return nil
 }
-
-// errNoColumns says that there is nothing to make rows of.
-var errNoColumns = errors.New("no column of the answer is named (name some, leave Columns nil for all, or call Count)")
 
 // Run yields the rows of the answer. An error ends the sequence; requirements are
 // checked when all rows have been yielded. The sequence can be used once.
 func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
-	return each.Seq(j.answer(ctx), func(r arraycopy.Rows) partition.Rows { return partition.Rows{Piece: r.Piece, Record: r.Record} })
-}
-
-// answer is Run, with the rows as they are inside.
-func (j *Join) answer(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
-	return func(yield func(arraycopy.Rows, error) bool) {
-		ctx, release, err := j.begin(ctx, false)
-		if err != nil {
-			yield(arraycopy.Rows{}, err)
-			return
-		}
-		ended := true // the consumer has stopped, got an error or panicked
-		defer func() {
-			if err := release(); err != nil && !ended {
-				yield(arraycopy.Rows{}, err)
-			}
-		}()
-		for rows, err := range j.run(ctx, nil) {
-			if !yield(rows, err) || err != nil {
-				return
-			}
-		}
-		ended = false
-	}
-}
-
-// run is Run once it has begun. end, if not nil, is called when all input has been read and the
-// requirements are met; its error is the join's.
-func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[arraycopy.Rows, error] {
-	return func(yield func(arraycopy.Rows, error) bool) {
-		r, err := j.task.start(ctx)
-		if err != nil {
-			yield(arraycopy.Rows{}, err)
-			return
-		}
-		defer r.held.release()
-		j.once = r.tally
-		for rows, err := range r.rows(ctx, func(s *keyscan.Scanner) { j.note(func() { j.scanner = s }) }) {
-			if !yield(rows, err) || err != nil {
-				return
-			}
-		}
-		if err := j.conclude(ctx, r, end); err != nil {
-			yield(arraycopy.Rows{}, err)
-		}
-	}
-}
-
-// conclude is called when all input has been read: it makes the report, checks the
-// requirements, and calls end.
-func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err error) {
-	rep, err := r.conclude(ctx)
-	j.note(func() { j.report = rep })
-	if err != nil || end == nil {
-		return err
-	}
-	return end()
+	return each.Seq(j.room().Run(ctx), func(r arraycopy.Rows) partition.Rows { return partition.Rows{Piece: r.Piece, Record: r.Record} })
 }
 
 // Write joins and writes the answer to the output. With Options.Require and without a
@@ -190,153 +64,13 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 // [partition.Output].Hold. What an error leaves of the output is as of
 // [partition.Output.WriteScan].
 func (j *Join) Write(ctx context.Context, out partition.Output) (dataset.Written, error) {
-	return j.write(ctx, output.Destination{Output: output.Output(out), Result: source.ResultExact}, nil)
-}
-
-// WriteJob is [Join.Write] for a job of the command.
-func (j *Join) WriteJob(ctx context.Context, job *partition.Job) (dataset.Written, error) {
-	if job == nil {
-		return dataset.Written{}, errors.New("Join.WriteJob: the job is nil (use Write)")
-	}
-	out, end := (*output.Job)(job).Parts()
-	return j.write(ctx, out, end)
-}
-
-// write joins and writes. end, if not nil, is called when all input has been read, before
-// anything of a file becomes visible; its error is the join's.
-func (j *Join) write(ctx context.Context, out output.Destination, end func() error) (_ dataset.Written, err error) {
-	if _, err := j.prepared(); err != nil {
-		return dataset.Written{}, err
-	}
-	if err := out.CheckSchemas(ctx, keyscan.Options{}, nil); err != nil { // before IDs are read
-		return dataset.Written{}, err
-	}
-	ctx, release, err := j.begin(ctx, false)
-	if err != nil {
-		return dataset.Written{}, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	t := j.task
-	dir := out.IsDir(ctx)
-	if dir {
-		var err error
-		if t, err = t.mirrored(); err != nil {
-			return dataset.Written{}, err
-		}
-		t = t.required(&out)
-		j.note(func() { j.task = t })
-	}
-	if t.answer.RowsOfLog() || t.opts.Schema == dataset.Strict {
-		if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0], false), t.logs); err != nil {
-			return dataset.Written{}, err
-		}
-	}
-	if !t.answer.RowsOfLog() {
-		paged, why := t.byPages(ctx, out)
-		j.note(func() { j.why = why })
-		if t = paged; why != "" {
-			out.Counts = func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64) {
-				j.once.describe(inputs, pieces, j.task.opts.Type, true)
-				return j.report.IDsMatched, j.report.IDsTotal
-			}
-			return out.Write(ctx, j.task.parts(), j.run(ctx, end))
-		}
-	}
-	r, err := t.start(ctx)
-	if err != nil {
-		return dataset.Written{}, err
-	}
-	defer r.held.release()
-	scanner, err := r.scanner(round{}) // which says what is kept
-	if err != nil {
-		return dataset.Written{}, err
-	}
-	j.note(func() { j.scanner = scanner })
-	out.Counts = func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64) {
-		if t.answer.Pages {
-			r.tally.describe(inputs, pieces, t.opts.Type, false)
-		}
-		return j.report.IDsMatched, j.report.IDsTotal
-	}
-	each := func(w *output.ScanWriter) error {
-		err := r.eachScan(ctx, func(s *keyscan.Scanner, part round) error { return w.Scan(ctx, s, r.pairs(part), part.pieces) })
-		if err != nil {
-			return err
-		}
-		if t.opts.Type.keepsIDs() {
-			if err := r.writeRest(ctx, w); err != nil {
-				return err
-			}
-		}
-		return j.conclude(ctx, r, end)
-	}
-	return out.WriteScan(ctx, scanner, t.pieces, t.logs, &output.Scans{Pairs: r.pairs(round{}), Each: each})
-}
-
-// required returns the task without its requirements, which the directory checks over all
-// inputs and shards.
-func (t *task) required(out *output.Destination) *task {
-	if t.opts.Require == (dataset.Require{}) {
-		return t
-	}
-	out.Require = t.opts.Require
-	out.Hold = out.Hold || t.opts.Shard.Whole()
-	without := *t
-	without.opts.Require = dataset.Require{}
-	return &without
+	return j.room().Write(ctx, output.Destination{Output: output.Output(out), Result: source.ResultExact}, nil)
 }
 
 // Count joins and returns the number of rows of the answer without making any. It
 // reads nothing but the keys of both sides. Options.Require holds.
-func (j *Join) Count(ctx context.Context) (_ int64, err error) {
-	ctx, release, err := j.begin(ctx, true)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	r, err := j.task.counting().start(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer r.held.release()
-	err = r.eachScan(ctx, func(s *keyscan.Scanner, part round) error {
-		j.note(func() { j.scanner = s })
-		return output.Count(ctx, s, part.pieces)
-	})
-	if err == nil {
-		err = j.conclude(ctx, r, nil)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return j.report.RowsOut, nil
-}
-
-// PathOf returns how the rows of a log file were processed, see
-// [partition.Scanner.PathOf]. It is known once Write has returned.
-func (j *Join) PathOf(f *partition.File) (path, why string) {
-	if j == nil {
-		return "", ""
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	path, why = "generic", "all rows are joined as Arrow records"
-	if j.scanner != nil {
-		path, why = j.scanner.PathOf((*source.File)(f))
-	}
-	if j.why != "" {
-		why += ", since " + j.why
-	}
-	return path, why
-}
+func (j *Join) Count(ctx context.Context) (int64, error) { return j.room().Count(ctx) }
 
 // Report returns the figures of the join. It is complete when Write or Count has
 // returned, or the sequence of Run has ended.
-func (j *Join) Report() Report {
-	if j == nil {
-		return Report{}
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.report
-}
+func (j *Join) Report() Report { return out(j.room().Report()) }

@@ -1,19 +1,13 @@
 package join
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
-	"github.com/bloomjoin/bloomjoin/internal/options"
-	"github.com/bloomjoin/bloomjoin/join/internal/answer"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
@@ -22,43 +16,26 @@ type Type string
 
 // The types. The log is the left side.
 const (
-	Semi  Type = "semi"  // log rows whose key is in an ID, each once
-	Anti  Type = "anti"  // log rows whose key is in no ID, including those with a NULL key
-	Inner Type = "inner" // pairs of log row and ID with equal keys
-	Left  Type = "left"  // Inner, and log rows without an ID
-	Right Type = "right" // Inner, and IDs without a log row
-	Full  Type = "full"  // Left and Right
+	Semi  = Type(joins.Semi)  // log rows whose key is in an ID, each once
+	Anti  = Type(joins.Anti)  // log rows whose key is in no ID, including those with a NULL key
+	Inner = Type(joins.Inner) // pairs of log row and ID with equal keys
+	Left  = Type(joins.Left)  // Inner, and log rows without an ID
+	Right = Type(joins.Right) // Inner, and IDs without a log row
+	Full  = Type(joins.Full)  // Left and Right
 )
-
-// columnsOfIDs reports whether the answer has the ID set's columns.
-func (t Type) columnsOfIDs() bool { return t != Semi && t != Anti }
-
-// keepsLog reports whether log rows without an ID are in the answer.
-func (t Type) keepsLog() bool { return t == Anti || t == Left || t == Full }
-
-// keepsIDs reports whether IDs without a log row are in the answer.
-func (t Type) keepsIDs() bool { return t == Right || t == Full }
-
-// rows returns which rows the answer has.
-func (t Type) rows() answer.Type {
-	return answer.Type{Name: string(t), ColumnsOfIDs: t.columnsOfIDs(), KeepsLog: t.keepsLog(), KeepsIDs: t.keepsIDs()}
-}
 
 // Strategy selects how a join is carried out. The answer does not depend on it.
 type Strategy string
 
 // The strategies; see the package documentation.
 const (
-	Auto      Strategy = "auto"      // the fastest one within the memory, by the plan
-	Exact     Strategy = "exact"     // semi and anti: the filter is an exact set, and its members are the answer
-	Lookup    Strategy = "lookup"    // hold all IDs in a table
-	Broadcast Strategy = "broadcast" // find candidates with a filter of the IDs, hold the IDs that they have
-	Reverse   Strategy = "reverse"   // hold the IDs that pass a filter of the log's keys
-	Shuffle   Strategy = "shuffle"   // divide both sides by hash, on disk
+	Auto      = Strategy(joins.Auto)      // the fastest one within the memory, by the plan
+	Exact     = Strategy(joins.Exact)     // semi and anti: the filter is an exact set, and its members are the answer
+	Lookup    = Strategy(joins.Lookup)    // hold all IDs in a table
+	Broadcast = Strategy(joins.Broadcast) // find candidates with a filter of the IDs, hold the IDs that they have
+	Reverse   = Strategy(joins.Reverse)   // hold the IDs that pass a filter of the log's keys
+	Shuffle   = Strategy(joins.Shuffle)   // divide both sides by hash, on disk
 )
-
-// strategies are all strategies.
-var strategies = []Strategy{Auto, Exact, Lookup, Broadcast, Reverse, Shuffle}
 
 // Options configure a join. Only On is required.
 type Options struct {
@@ -131,75 +108,14 @@ type Options struct {
 	// Progress, if not nil, is called with the number of rows of each batch,
 	// from several goroutines at once.
 	Progress func(rows int64)
-	// Prepares, if not nil, is called like Progress with rows that are read beforehand:
-	// of the IDs, or else keys of the log. They may be read more than once.
-	Prepares func(ids bool, rows int64)
 }
 
-// CheckColumns returns an error if Columns do not suit the Type, whatever the
-// inputs.
-func (o *Options) CheckColumns() error {
-	return answer.CheckColumns(o.Columns, cmp.Or(o.Type, Semi).rows())
-}
-
-// defaultSuffix is that of Options.Suffix.
-const defaultSuffix = "_ids"
-
-// filled returns the options with defaults in place of zeros, or an error if they
-// contradict each other.
-func (o Options) filled() (Options, error) {
-	if o.Type == "" {
-		o.Type = Semi
-	}
-	if o.Strategy == "" {
-		o.Strategy = Auto
-	}
-	if o.Mem == nil {
-		o.Mem = memory.DefaultAllocator
-	}
-	if !slices.Contains([]Type{Semi, Anti, Inner, Left, Right, Full}, o.Type) {
-		return o, fmt.Errorf("join type %q: want semi, anti, inner, left, right or full", o.Type)
-	}
-	if !slices.Contains(strategies, o.Strategy) {
-		return o, fmt.Errorf("strategy %q: want one of %v", o.Strategy, strategies)
-	}
-	if err := cmp.Or(
-		options.AtLeastZero("Threads", o.Threads, "GOMAXPROCS"),
-		options.AtLeastZero("Memory", o.Memory, "no bound"),
-		options.Shard(o.Shard.Index, o.Shard.Of),
-	); err != nil {
-		return o, err
-	}
-	if o.Type.keepsIDs() && !o.Shard.Whole() {
-		return o, faults.Unsupported(fault.At{}, "a %s join of a shard of the log, since an ID without a row here may have one elsewhere", o.Type).
-			WithHint("run it without {Shard}, or use inner or left")
-	}
-	if o.Type.columnsOfIDs() && o.Schema == dataset.Union {
-		return o, faults.Unsupported(fault.At{}, "a union of schemas in a %s join", o.Type).
-			WithHint("only semi and anti joins have it; or do it before, with a scan")
-	}
-	if err := o.CheckColumns(); err != nil {
-		return o, fmt.Errorf("columns of the answer: %w", err)
-	}
-	switch {
-	case o.Suffix != "" && !o.Type.columnsOfIDs():
-		return o, fmt.Errorf("suffix %q: the answer of type %s has no columns of the IDs", o.Suffix, o.Type)
-	case o.Suffix == "":
-		o.Suffix = defaultSuffix
-	}
-	if o.Filter != nil && !o.Filter.Sealed() {
-		return o, faults.Mismatch(fault.At{}, "filter", "a finished filter", "a partial one").WithHint("merge all partial filters of the build first")
-	}
-	return o, checkRequire(o.Require, o.Type)
-}
-
-// ofAnswer returns the options on which the answer depends.
-func (o *Options) ofAnswer() *answer.Options {
-	return &answer.Options{
-		Type: o.Type.rows(), On: o.On, Normalize: o.Normalize, IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits, KeepTypes: o.KeepTypes, Filter: o.filter(),
-		Columns: o.Columns, Suffix: o.Suffix, Schema: o.Schema, Pinned: o.Pinned, Threads: o.Threads, Mem: o.Mem, Progress: o.Progress,
+// in returns the options as the room has them. TestOptions tries each field.
+func (o Options) in() joins.Options {
+	return joins.Options{
+		On: o.On, Type: joins.Type(o.Type), Strategy: joins.Strategy(o.Strategy), Normalize: o.Normalize,
+		IgnoreCase: o.IgnoreCase, NullMisfits: o.NullMisfits, Filter: (*filters.Filter)(o.Filter), FPR: o.FPR, KeepTypes: o.KeepTypes,
+		Shard: o.Shard, Pieces: door.PiecesIn(o.Pieces), Memory: o.Memory, Columns: o.Columns, Suffix: o.Suffix,
+		Schema: o.Schema, Pinned: o.Pinned, Threads: o.Threads, TempDir: o.TempDir, Mem: o.Mem, Require: o.Require, Progress: o.Progress,
 	}
 }
-
-// filter returns the given filter as rooms have it.
-func (o *Options) filter() *filters.Filter { return (*filters.Filter)(o.Filter) }

@@ -29,7 +29,7 @@ type Input struct {
 // Records joins a log with IDs, both given as records, and yields the rows of the
 // answer as records of one or more rows, in the log's order. In right and full joins
 // the IDs without a log row come last. All records have one schema: the log's
-// columns, followed by those of the IDs, see [Join.Parts]. An error, of an input or
+// columns, followed by those of the IDs, see the package text. An error, of an input or
 // of the join, ends the sequence.
 //
 // A record is valid until the loop body ends; retain it to keep it longer. So the

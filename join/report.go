@@ -3,7 +3,8 @@ package join
 import (
 	"encoding/json"
 
-	"github.com/bloomjoin/bloomjoin/join/internal/plan"
+	"github.com/bloomjoin/bloomjoin/internal/each"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 )
 
 // Report holds the figures of a finished join.
@@ -33,11 +34,49 @@ type Report struct {
 	Strategy     Strategy
 	SpilledBytes int64 // written to TempDir
 	Plan         *Plan // that chose the strategy; nil if none was made
+	Warnings     []Warning
+}
 
-	rowsUnasked int64 // log rows for which the filter was not probed
-	diskBytes   int64 // largest size of what Shuffle kept in TempDir
-	filtered    bool  // the log is the output of a scan or join
-	condition   bool  // the log has a condition, which not all of RowsIn were asked for
+// out returns the report as programs have it. TestReport tries each field.
+func out(r joins.Report) Report {
+	return Report{
+		RowsIn: r.RowsIn, RowsOut: r.RowsOut, RowsWhere: r.RowsWhere, KeysNull: r.KeysNull,
+		RowGroupsSkipped: r.RowGroupsSkipped, Pages: r.Pages, PagesSkipped: r.PagesSkipped,
+		Candidates: r.Candidates, RowsMatched: r.RowsMatched, IDsTotal: r.IDsTotal, IDsMatched: r.IDsMatched,
+		FPRAsked: r.FPRAsked, FPRPredicted: r.FPRPredicted, FPRMeasured: Estimate(r.FPRMeasured), FPRRows: r.FPRRows,
+		Strategy: Strategy(r.Strategy), SpilledBytes: r.SpilledBytes, Plan: outPlan(r.Plan),
+		Warnings: each.Slice(r.Warnings, func(w joins.Warning) Warning { return Warning(w) }),
+	}
+}
+
+// Warning is something that a user should know about a join that succeeded: the
+// answer is right, but it may not be the one that was meant.
+type Warning struct {
+	Code string `json:"code"` // one of the constants
+	Text string `json:"text"` // one sentence
+}
+
+// The codes of warnings.
+const (
+	WarnNoIDs              = joins.WarnNoIDs              // the ID set is empty, or all of its keys are NULL
+	WarnNoKeys             = joins.WarnNoKeys             // all keys of the log are NULL
+	WarnNoneMatched        = joins.WarnNoneMatched        // no row of the log has a key of the set
+	WarnFalsePositivesOnly = joins.WarnFalsePositivesOnly // no more rows match than a log without any ID has false positives
+	WarnNothingDropped     = joins.WarnNothingDropped     // every row of the log has a key of the set
+	WarnFilterTooFull      = joins.WarnFilterTooFull      // the filter's rate is above what was asked for
+	WarnDamaged            = joins.WarnDamaged            // a dispensable part of a file is damaged, see [partition.File.Doubts]
+	WarnFilterRate         = joins.WarnFilterRate         // the filter's measured rate is outside what its bits predict
+)
+
+// PlanOptions describe the machines that a plan is for. The zero value is usable.
+type PlanOptions struct {
+	// Network and Scan are bytes per second: that each worker receives, and that
+	// it joins. 0: 1.25e9 (10 Gbit/s) and 1e9.
+	Network, Scan float64
+	// Workers each receive the filter; 0: one.
+	Workers int
+	// Runs of 2048 rows make up the sample of the log; 0: 512.
+	Runs int
 }
 
 // Plan is what to expect of a join, and how it will be carried out.
@@ -49,7 +88,7 @@ type Plan struct {
 	// were not sampled.
 	Selectivity, Pairs *Estimate
 
-	details *plan.Plan
+	in *joins.Plan
 }
 
 // Estimate is a figure with bounds. Unless they are equal, they hold with a
@@ -60,16 +99,17 @@ type Estimate struct{ Value, Low, High float64 }
 // the costs of each strategy, what is known of both sides, the sample, the filter,
 // what a distributed join would shuffle, and advice if filtering or this program
 // gains little.
-func (p *Plan) MarshalJSON() ([]byte, error) { return json.Marshal(p.details) }
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	if p == nil {
+		return []byte("null"), nil
+	}
+	return json.Marshal(p.in)
+}
 
-// publicPlan returns a plan as users see it.
-func publicPlan(d *plan.Plan) *Plan {
-	p := &Plan{Strategy: Strategy(d.Strategy), Why: d.Why, details: d}
-	if e := d.Selectivity; e != nil {
-		p.Selectivity = &Estimate{e.Value, e.Low, e.High}
+// outPlan returns a plan as programs have it.
+func outPlan(p *joins.Plan) *Plan {
+	if p == nil {
+		return nil
 	}
-	if e := d.JoinRows; e != nil {
-		p.Pairs = &Estimate{e.Value, e.Low, e.High}
-	}
-	return p
+	return &Plan{Strategy: Strategy(p.Strategy), Why: p.Why, Selectivity: (*Estimate)(p.Selectivity), Pairs: (*Estimate)(p.JoinRows), in: p}
 }

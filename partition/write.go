@@ -83,7 +83,3 @@ var (
 	// inputs describes.
 	ErrOutdated = inputs.ErrOutdated
 )
-
-// Job is an output with what the command sets beside [Output]: what the output is made from,
-// so that a run which is repeated is recognised, and what becomes of outputs of earlier runs.
-type Job output.Job

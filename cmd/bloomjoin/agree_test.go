@@ -11,7 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 )
 
 // Plan and join report the same strategy, reason and number of IDs for the same
@@ -52,11 +52,11 @@ func TestPlanAndJoinAgree(t *testing.T) {
 						var p planReport
 						runJSON(t, &p, append(append([]string{"plan"}, common...), log)...)
 						var j struct {
-							Strategy join.Strategy `json:"strategy"`
-							IDsTotal float64       `json:"ids_total"`
+							Strategy joins.Strategy `json:"strategy"`
+							IDsTotal float64        `json:"ids_total"`
 							Plan     struct {
-								Why string    `json:"why"`
-								IDs *planSide `json:"ids"`
+								Why string      `json:"why"`
+								IDs *joins.Side `json:"ids"`
 							} `json:"plan"`
 						}
 						runJSON(t, &j, append(append([]string{"join"}, append(common, "-o", filepath.Join(t.TempDir(), "out.parquet"))...), log)...)
@@ -69,7 +69,7 @@ func TestPlanAndJoinAgree(t *testing.T) {
 						if got := j.Plan.IDs.Rows.Value; got < 0.9*float64(n) || got > 1.1*float64(n) {
 							t.Errorf("join expected %v IDs, want about %d", got, n)
 						}
-						if j.Strategy == join.Lookup && !strings.Contains(j.Plan.Why, fmt.Sprintf("%.0f IDs", j.Plan.IDs.Rows.Value)) {
+						if j.Strategy == joins.Lookup && !strings.Contains(j.Plan.Why, fmt.Sprintf("%.0f IDs", j.Plan.IDs.Rows.Value)) {
 							t.Errorf("why %q, with %v IDs expected", j.Plan.Why, j.Plan.IDs.Rows.Value)
 						}
 					})

@@ -9,10 +9,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // writeEmpty writes the output of a log without files: a directory without files, or
@@ -40,10 +40,10 @@ func (c *cli) writeEmpty(ctx context.Context, out output.Destination, opts keysc
 }
 
 // joinEmpty writes the answer of a join whose log has no files.
-func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts join.Options, out output.Destination) (dataset.Written, error) {
+func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts joins.Options, out output.Destination) (dataset.Written, error) {
 	var w dataset.Written
 	switch {
-	case opts.Type == join.Right || opts.Type == join.Full:
+	case opts.Type == joins.Right || opts.Type == joins.Full:
 		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
 	case out.IsDir(ctx) && !o.count:
 		out.Require, out.Hold = opts.Require, opts.Shard.Whole()

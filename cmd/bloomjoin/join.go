@@ -12,15 +12,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
-	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/join"
-	"github.com/bloomjoin/bloomjoin/partition"
 )
 
 type joinFlags struct {
@@ -138,9 +135,9 @@ type joinReport struct {
 }
 
 // joinOptions returns the options from the flags, checked before any input is opened.
-func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, source.Opening, output.Destination, error) {
-	opts := join.Options{
-		On: o.on, Type: join.Type(o.typ), Strategy: join.Strategy(o.strategy), FPR: o.fpr, Threads: c.Threads,
+func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (joins.Options, source.Opening, output.Destination, error) {
+	opts := joins.Options{
+		On: o.on, Type: joins.Type(o.typ), Strategy: joins.Strategy(o.strategy), FPR: o.fpr, Threads: c.Threads,
 		TempDir: o.tempDir,
 	}
 	open := source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: c.Stdin}}
@@ -185,7 +182,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, sour
 	if err := flags.OneOf("strategy", o.strategy, strategies...); err != nil {
 		return opts, open, out, err
 	}
-	if opts.Strategy == join.Exact && opts.Type != join.Semi && opts.Type != join.Anti {
+	if opts.Strategy == joins.Exact && opts.Type != joins.Semi && opts.Type != joins.Anti {
 		return opts, open, out, flags.Usagef("--strategy exact: it answers semi and anti joins only; --type %s needs the IDs' columns, which a filter does not hold (try lookup)", o.typ)
 	}
 	if opts.Require, err = o.require.Conditions(opts.Type, o.out); err != nil {
@@ -194,7 +191,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, sour
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
 		return opts, open, out, err
 	}
-	if !opts.Shard.Whole() && (opts.Type == join.Right || opts.Type == join.Full) {
+	if !opts.Shard.Whole() && (opts.Type == joins.Right || opts.Type == joins.Full) {
 		return opts, open, out, flags.Usagef("--type %s: it needs the whole log, since an ID without a row in this shard may have one in another (run it without --shard)", o.typ)
 	}
 	if opts.Memory, err = c.Budget(); err != nil {
@@ -209,7 +206,7 @@ func (c *cli) joinOptions(ctx context.Context, o *joinFlags) (join.Options, sour
 }
 
 // checkLayout checks the flags for the layout against the type of the join.
-func (o *joinFlags) checkLayout(opts *join.Options, out *output.Destination) error {
+func (o *joinFlags) checkLayout(opts *joins.Options, out *output.Destination) error {
 	var kept keyscan.Options
 	if err := o.layout.Check(&kept, out); err != nil {
 		return err
@@ -218,11 +215,11 @@ func (o *joinFlags) checkLayout(opts *join.Options, out *output.Destination) err
 	if err := o.chooseColumns(opts); err != nil {
 		return err
 	}
-	rowsOfLog := opts.Type == join.Semi || opts.Type == join.Anti
+	rowsOfLog := opts.Type == joins.Semi || opts.Type == joins.Anti
 	switch {
 	case !rowsOfLog && opts.Schema == dataset.Union:
 		return flags.Usagef("--schema union: unsupported with --type %s (scan the log with --schema union first, and join the result)", o.typ)
-	case o.layout.MissingKey == "skip-file" && slices.Contains([]join.Type{join.Anti, join.Left, join.Full}, opts.Type):
+	case o.layout.MissingKey == "skip-file" && slices.Contains([]joins.Type{joins.Anti, joins.Left, joins.Full}, opts.Type):
 		return flags.Usagef("--missing-key skip-file: --type %s keeps rows without a key, which this would leave out (leave one of them out)", o.typ)
 	}
 	return nil
@@ -247,8 +244,8 @@ func (o *joinFlags) hasIDs(cmd *cobra.Command, args []string) error {
 }
 
 // chooseColumns copies --columns and --suffix to the options.
-func (o *joinFlags) chooseColumns(opts *join.Options) error {
-	if opts.Type != join.Semi && opts.Type != join.Anti {
+func (o *joinFlags) chooseColumns(opts *joins.Options) error {
+	if opts.Type != joins.Semi && opts.Type != joins.Anti {
 		opts.Suffix = o.suffix
 	}
 	if o.count {
@@ -274,10 +271,10 @@ const defaultSuffix = "_ids"
 
 // checkSuffix checks --suffix.
 func (o *joinFlags) checkSuffix() error {
-	switch typ := join.Type(o.typ); {
+	switch typ := joins.Type(o.typ); {
 	case o.suffix == "":
 		return flags.Usagef("--suffix is empty: name what is appended to the name of an ID column, as %s", defaultSuffix)
-	case typ == join.Semi || typ == join.Anti:
+	case typ == joins.Semi || typ == joins.Anti:
 		return flags.Usagef("--suffix %s: the answer of --type %s has no columns of the IDs (leave --suffix out)", o.suffix, typ)
 	}
 	return nil
@@ -309,20 +306,20 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 		return err
 	}
 	r.out.Result, r.out.Require = source.ResultExact, opts.Require
-	r.whole = opts.Type == join.Right || opts.Type == join.Full
+	r.whole = opts.Type == joins.Right || opts.Type == joins.Full
 	if len(r.files) > 0 { // before the output is looked at
-		if _, err := join.New(door.Out(r.ids), door.Out(r.files), opts); err != nil {
+		if _, err := joins.New(r.ids, r.files, opts); err != nil {
 			return err
 		}
 	}
 	if done, err := r.finishedBefore(ctx, o.identity(opts, layout, r.ids, r.out.IsDir(ctx))); done || err != nil {
 		return err
 	}
-	opts.Pieces = door.PiecesOut(r.own)
+	opts.Pieces = r.own
 	r.showPhases(&opts)
-	var j *join.Join // nil: nothing is to be read
+	var j *joins.Join // nil: nothing is to be read
 	if len(r.files) > 0 {
-		if j, err = join.New(door.Out(r.ids), door.Out(r.files), opts); err != nil {
+		if j, err = joins.New(r.ids, r.files, opts); err != nil {
 			return err
 		}
 	}
@@ -337,10 +334,7 @@ func (c *cli) join(cmd *cobra.Command, o *joinFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	rep, err := r.joinReport(o, opts, j, written)
-	if err != nil {
-		return err
-	}
+	rep := r.joinReport(o, opts, j, written)
 	c.SayBad(rep.BadLines)
 	c.sayJoin(o, rep)
 	return r.finish(rep, rep.RowsOut, written)
@@ -365,7 +359,7 @@ func (o *joinFlags) checkJoin(cmd *cobra.Command, args []string) error {
 
 // joinInputs returns how to open the log, and checks what comes from standard
 // input.
-func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options, ids source.Opening, args []string) (source.Opening, error) {
+func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts joins.Options, ids source.Opening, args []string) (source.Opening, error) {
 	open := source.Opening{OpenOptions: source.OpenOptions{Int96Nanos: ids.Int96Nanos}}
 	if !o.count && !r.shard.Whole() && slices.Contains(o.ids, "-") && r.out.IsDir(ctx) {
 		return open, flags.Usagef("--ids -: workers that fill %s together must read the same IDs, which standard input does not ensure (name a file)", o.out)
@@ -382,20 +376,20 @@ func (r *logRun) joinInputs(ctx context.Context, o *joinFlags, opts join.Options
 	if err := onceOnly(o.ids, args); err != nil {
 		return open, err
 	}
-	if s := opts.Strategy; slices.Contains(args, "-") && (s == join.Broadcast || s == join.Reverse || s == join.Shuffle) {
+	if s := opts.Strategy; slices.Contains(args, "-") && (s == joins.Broadcast || s == joins.Reverse || s == joins.Shuffle) {
 		return open, flags.Usagef("--strategy %s: it reads the log more than once, and standard input can be read once (leave --strategy out, or name a file)", s)
 	}
 	return open, nil
 }
 
 // joinFiles opens the filter, the IDs and the log.
-func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options, ids, log source.Opening, args []string) (err error) {
+func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *joins.Options, ids, log source.Opening, args []string) (err error) {
 	if o.filter != "" {
 		f, err := r.load(cmd.Context(), o.filter, opts.Memory)
 		if err != nil {
 			return err
 		}
-		opts.Filter = (*codec.Filter)(f)
+		opts.Filter = f
 	}
 	if err := r.openIDs(cmd, o.ids, ids, &o.text); err != nil {
 		return err
@@ -410,7 +404,7 @@ func (r *logRun) joinFiles(cmd *cobra.Command, o *joinFlags, opts *join.Options,
 
 // writeJoin joins into the output, or only counts. j is nil if the log has no
 // file.
-func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options, j *join.Join) (w dataset.Written, err error) {
+func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts joins.Options, j *joins.Join) (w dataset.Written, err error) {
 	switch {
 	case j == nil:
 		return r.joinEmpty(ctx, o, opts, r.out)
@@ -418,29 +412,26 @@ func (r *logRun) writeJoin(ctx context.Context, o *joinFlags, opts join.Options,
 		_, err = j.Count(ctx)
 		return w, errors.Join(err, r.closeFilters())
 	}
-	return j.WriteJob(ctx, (*partition.Job)(output.NewJob(r.out, r.closeFilters)))
+	return j.Write(ctx, r.out, r.closeFilters)
 }
 
 // joinReport returns the report of a join. j is nil if the log has no file.
-func (r *logRun) joinReport(o *joinFlags, opts join.Options, j *join.Join, w dataset.Written) (joinReport, error) {
-	rep := newJoinReport(join.Report{})
+func (r *logRun) joinReport(o *joinFlags, opts joins.Options, j *joins.Join, w dataset.Written) joinReport {
+	rep := newJoinReport(joins.Report{})
 	if j != nil {
 		rep = newJoinReport(j.Report())
 		rep.RowsWhere, rep.FilesExcluded = o.where.Figure(j.Report().RowsWhere), o.where.Figure(o.where.Excluded)
-		var err error
-		if rep.Plan, err = r.comparePlan(o.typ, r.start, j.Report()); err != nil {
-			return rep, err
-		}
-		rep.Warnings = append(rep.Warnings, j.Report().Warnings(opts.Type)...)
+		rep.Plan = r.comparePlan(o.typ, r.start, j.Report())
+		rep.Warnings = append(rep.Warnings, j.Report().Warnings...)
 		for _, p := range r.pieces() {
 			rep.RowGroups += int64(p.Hi - p.Lo)
 		}
-		rep.Path = session.ReadPaths(r.pieces(), func(f *source.File) (path, why string) { return j.PathOf((*partition.File)(f)) })
+		rep.Path = session.ReadPaths(r.pieces(), j.PathOf)
 		rep.Columns = columnsOf(j, opts)
 	}
 	r.fill(&rep.scanReport, w)
 	rep.BadLines = session.BadLinesOf(r.ids, o.text.SkipBad)
-	return rep, nil
+	return rep
 }
 
 // onceOnly returns an error if both sides are standard input.
@@ -452,8 +443,8 @@ func onceOnly(ids, logs []string) error {
 }
 
 // columnsOf returns the names of the chosen columns in the answer; nil without a choice.
-func columnsOf(j *join.Join, opts join.Options) (names []string) {
-	if opts.Type == join.Semi || opts.Type == join.Anti {
+func columnsOf(j *joins.Join, opts joins.Options) (names []string) {
+	if opts.Type == joins.Semi || opts.Type == joins.Anti {
 		return bareNames(opts.Columns)
 	}
 	if len(opts.Columns) > 0 {
@@ -466,7 +457,7 @@ func columnsOf(j *join.Join, opts join.Options) (names []string) {
 
 // identity returns the options that identify the run. The answer does not depend
 // on the filter, so the options do not include it.
-func (o *joinFlags) identity(opts join.Options, layout []string, ids []*source.File, dir bool) []string {
+func (o *joinFlags) identity(opts joins.Options, layout []string, ids []*source.File, dir bool) []string {
 	words := []string{"join", o.on, o.typ, o.text.KeyType, o.text.Format, fmt.Sprint(len(ids), " of the files are IDs")}
 	if opts.Normalize != "" { // the default adds nothing: digests of older versions stay valid
 		words = append(words, "normalize "+opts.Normalize)
@@ -488,12 +479,12 @@ func (o *joinFlags) identity(opts join.Options, layout []string, ids []*source.F
 	return append(words, layout...)
 }
 
-func newJoinReport(rep join.Report) joinReport {
+func newJoinReport(rep joins.Report) joinReport {
 	return joinReport{
 		scanReport: scanReport{
 			RowsIn: rep.RowsIn, RowsOut: rep.RowsOut, KeysNull: rep.KeysNull,
 			RowGroupsSkipped: rep.RowGroupsSkipped, Pages: rep.Pages, PagesSkipped: rep.PagesSkipped,
-			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted, Warnings: []join.Warning{},
+			FPRAsked: rep.FPRAsked, FPRPredicted: rep.FPRPredicted, Warnings: []joins.Warning{},
 		},
 		Candidates: rep.Candidates, RowsMatched: rep.RowsMatched, IDsTotal: rep.IDsTotal, IDsMatched: rep.IDsMatched,
 		FPRMeasured: rep.FPRMeasured.Value, FPRBound: fprBound{rep.FPRMeasured.Value, rep.FPRMeasured.Low, rep.FPRMeasured.High, rep.FPRRows}, Strategy: string(rep.Strategy),

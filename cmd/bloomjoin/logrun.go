@@ -16,11 +16,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // logRun is one run of a verb that reads a log: scan, join or plan. The verb
@@ -153,7 +153,7 @@ func (r *logRun) showProgress(what string) (add func(int64)) {
 
 // showPhases shows the progress of a join: IDs and keys of the log may be read before its
 // rows.
-func (r *logRun) showPhases(opts *join.Options) {
+func (r *logRun) showPhases(opts *joins.Options) {
 	adds, end := r.ProgressIn(
 		session.NewMeter("reading IDs", source.Split(r.ids, dataset.Shard{})),
 		session.NewMeter("reading keys of the log", r.pieces()),
@@ -234,7 +234,7 @@ func (r *logRun) fill(rep *scanReport, w dataset.Written) {
 	rep.leftOut(r.skipped)
 	rep.Warnings = append(rep.Warnings, damaged(r.all)...)
 	if n := len(w.Gone); n > 0 {
-		rep.Warnings = append(rep.Warnings, join.Warning{Code: warnInputsGone, Text: fmt.Sprintf("outputs without their input are kept: of %s, first %s (--prune removes them)", words.Things(n, "input"), w.Gone[0])})
+		rep.Warnings = append(rep.Warnings, joins.Warning{Code: warnInputsGone, Text: fmt.Sprintf("outputs without their input are kept: of %s, first %s (--prune removes them)", words.Things(n, "input"), w.Gone[0])})
 	}
 }
 

@@ -17,9 +17,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/flags"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
-	"github.com/bloomjoin/bloomjoin/internal/door"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/join"
 )
 
 type planFlags struct {
@@ -65,7 +64,7 @@ all IDs' keys. Bounds hold with a confidence of 99 %.`,
 // planReport is the JSON report of plan.
 type planReport struct {
 	session.Head
-	planFigures
+	*joins.Plan
 }
 
 func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) {
@@ -93,7 +92,7 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 		return err
 	}
 	r.shard = opts.Shard
-	by := join.PlanOptions{Workers: o.workers, Runs: o.runs}
+	by := joins.PlanOptions{Workers: o.workers, Runs: o.runs}
 	if by.Network, err = parseSpeed(o.network); err != nil {
 		return flags.Usagef("--network: %w", err)
 	}
@@ -113,8 +112,8 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err := r.openOwn(ctx); err != nil {
 		return err
 	}
-	opts.Pieces = door.PiecesOut(r.own)
-	j, err := join.New(door.Out(r.ids), door.Out(r.files), opts)
+	opts.Pieces = r.own
+	j, err := joins.New(r.ids, r.files, opts)
 	if err != nil {
 		return err
 	}
@@ -122,50 +121,42 @@ func (c *cli) plan(cmd *cobra.Command, o *planFlags, args []string) (err error) 
 	if err != nil {
 		return err
 	}
-	f, err := figuresOf(p)
-	if err != nil {
-		return err
-	}
 	if c.JSON {
-		return c.Report(planReport{c.NewHead("plan", r.start), *f}, "")
+		return c.Report(planReport{c.NewHead("plan", r.start), p}, "")
 	}
 	if c.Shard != "" {
 		c.describe("shard %s of the log:", c.Shard)
 	}
-	return printPlan(words.Printable{Writer: c.Stdout}, f)
+	return printPlan(words.Printable{Writer: c.Stdout}, p)
 }
 
 // planned is a plan with the actual figures, in the JSON report of join.
 type planned struct {
-	*planFigures
+	*joins.Plan
 	Actual actual `json:"actual"`
 }
 
 // actual has the actual values of a plan's estimates.
 type actual struct {
-	Strategy    join.Strategy `json:"strategy"`
-	Selectivity float64       `json:"selectivity"`
-	JoinRows    *int64        `json:"join_rows,omitempty"` // if the answer has a row per pair
-	Seconds     float64       `json:"seconds"`
+	Strategy    joins.Strategy `json:"strategy"`
+	Selectivity float64        `json:"selectivity"`
+	JoinRows    *int64         `json:"join_rows,omitempty"` // if the answer has a row per pair
+	Seconds     float64        `json:"seconds"`
 }
 
 // comparePlan returns a join's plan with the actual figures; nil if there was none.
-func (c *cli) comparePlan(typ string, start time.Time, rep join.Report) (*planned, error) {
+func (c *cli) comparePlan(typ string, start time.Time, rep joins.Report) *planned {
 	if rep.Plan == nil {
-		return nil, nil
+		return nil
 	}
-	f, err := figuresOf(rep.Plan)
-	if err != nil {
-		return nil, err
-	}
-	p := &planned{planFigures: f, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
+	p := &planned{Plan: rep.Plan, Actual: actual{Strategy: rep.Strategy, Seconds: time.Since(start).Seconds()}}
 	if rep.RowsIn > 0 {
 		p.Actual.Selectivity = float64(rep.RowsMatched) / float64(rep.RowsIn)
 	}
-	if join.Type(typ) == join.Inner {
+	if joins.Type(typ) == joins.Inner {
 		p.Actual.JoinRows = &rep.RowsOut
 	}
-	return p, nil
+	return p
 }
 
 // sayPlanned prints what was planned and what happened.
@@ -202,7 +193,7 @@ func parseSpeed(s string) (float64, error) {
 }
 
 // printPlan prints a plan for people.
-func printPlan(out io.Writer, p *planFigures) error {
+func printPlan(out io.Writer, p *joins.Plan) error {
 	var b strings.Builder
 	if err := layOut(&b, p); err != nil {
 		return err
@@ -215,7 +206,7 @@ func printPlan(out io.Writer, p *planFigures) error {
 	return nil
 }
 
-func layOut(out io.Writer, p *planFigures) error {
+func layOut(out io.Writer, p *joins.Plan) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	line("log", "%s", sideOf(p.Log))
@@ -264,7 +255,7 @@ func layOut(out io.Writer, p *planFigures) error {
 }
 
 // printEstimates prints the estimates from a sample.
-func printEstimates(line func(name, format string, args ...any), p *planFigures) {
+func printEstimates(line func(name, format string, args ...any), p *joins.Plan) {
 	if p.Selectivity == nil {
 		line("sample", "none")
 		return
@@ -283,7 +274,7 @@ func printEstimates(line func(name, format string, args ...any), p *planFigures)
 }
 
 // sideOf returns a description of one side.
-func sideOf(s planSide) string {
+func sideOf(s joins.Side) string {
 	out := "rows not counted"
 	if s.Rows.Value >= 0 {
 		out = within(s.Rows, whole) + " rows"
@@ -299,7 +290,7 @@ func sideOf(s planSide) string {
 }
 
 // within returns an estimate with its bounds.
-func within(e estimate, render func(float64) string) string {
+func within(e joins.Estimate, render func(float64) string) string {
 	value, low, high := render(e.Value), render(e.Low), render(e.High)
 	if low == high {
 		return value

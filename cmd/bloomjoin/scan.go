@@ -17,11 +17,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/join"
 )
 
 type scanFlags struct {
@@ -180,7 +180,7 @@ type scanReport struct {
 	Unfinished       string             `json:"unfinished,omitempty"` // what the directory lacks when this worker ends
 	Path             []session.ReadPath `json:"path"`
 
-	Warnings []join.Warning `json:"warnings"`
+	Warnings []joins.Warning `json:"warnings"`
 }
 
 func (c *cli) scan(cmd *cobra.Command, o *scanFlags, args []string) (err error) {

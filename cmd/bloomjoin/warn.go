@@ -6,18 +6,18 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // warnInputsGone is the code of a warning about outputs that have no input any more.
 const warnInputsGone = "inputs-gone"
 
 // damaged returns warnings about damage in files that did not affect the result.
-func damaged(files []*source.File) (ws []join.Warning) {
+func damaged(files []*source.File) (ws []joins.Warning) {
 	for _, f := range files {
 		for _, d := range f.Doubts() {
-			ws = append(ws, join.Warning{Code: join.WarnDamaged, Text: d})
+			ws = append(ws, joins.Warning{Code: joins.WarnDamaged, Text: d})
 		}
 	}
 	return ws
@@ -31,26 +31,26 @@ func damaged(files []*source.File) (ws []join.Warning) {
 // of independent rows above the mean. Rows of one key pass together, so a heavy key
 // that passes exceeds this, whether it is a member or not, and causes no warning.
 // Nor do few rows if the log has a condition, because not all rows were asked for.
-func scanWarnings(match []dataset.Match, r scanReport, condition bool) []join.Warning {
-	ws := []join.Warning{}
+func scanWarnings(match []dataset.Match, r scanReport, condition bool) []joins.Warning {
+	ws := []joins.Warning{}
 	if len(match) != 1 || match[0].NoMatch || r.RowsIn == 0 {
 		return ws
 	}
 	warn := func(code, format string, args ...any) {
-		ws = append(ws, join.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+		ws = append(ws, joins.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	p, n := r.FPRPredicted, float64(r.RowsIn-r.KeysNull)
 	switch {
 	case n == 0:
-		warn(join.WarnNoKeys, "all keys of the log are NULL; check --key")
+		warn(joins.WarnNoKeys, "all keys of the log are NULL; check --key")
 	case r.RowsOut == 0 && condition:
-		warn(join.WarnNoneMatched, "no row that satisfies --where passes the filter: no ID has such a row in the log; check --where and --key")
+		warn(joins.WarnNoneMatched, "no row that satisfies --where passes the filter: no ID has such a row in the log; check --where and --key")
 	case r.RowsOut == 0:
-		warn(join.WarnNoneMatched, "no row passes the filter: no ID has a row in the log; check --key")
+		warn(joins.WarnNoneMatched, "no row passes the filter: no ID has a row in the log; check --key")
 	case !condition && float64(r.RowsOut) <= p*n+3*math.Sqrt(p*(1-p)*n):
-		warn(join.WarnFalsePositivesOnly, "%s rows pass the filter, about as many false positives as a log without any ID would give (%.2g of its rows); check --key", words.Count(r.RowsOut), p)
+		warn(joins.WarnFalsePositivesOnly, "%s rows pass the filter, about as many false positives as a log without any ID would give (%.2g of its rows); check --key", words.Count(r.RowsOut), p)
 	case r.RowsOut == r.RowsIn:
-		warn(join.WarnNothingDropped, "the filter lets all rows through: the output is a copy of the log")
+		warn(joins.WarnNothingDropped, "the filter lets all rows through: the output is a copy of the log")
 	}
 	return ws
 }

@@ -1,7 +1,7 @@
 // Package door passes files and pieces through the door: programs have those of package
 // partition, rooms those of package source. They are the same files.
 //
-// Packages that take a program's files, and the command, which has the rooms', may use it.
+// Packages that take a program's files may use it.
 package door
 
 import (
@@ -15,21 +15,9 @@ func In(files []*partition.File) []*source.File {
 	return each.Slice(files, func(f *partition.File) *source.File { return (*source.File)(f) })
 }
 
-// Out returns files as programs have them.
-func Out(files []*source.File) []*partition.File {
-	return each.Slice(files, func(f *source.File) *partition.File { return (*partition.File)(f) })
-}
-
 // PiecesIn returns pieces as rooms have them.
 func PiecesIn(pieces []partition.Piece) []source.Piece {
 	return each.Slice(pieces, func(p partition.Piece) source.Piece {
 		return source.Piece{File: (*source.File)(p.File), Lo: p.Lo, Hi: p.Hi}
-	})
-}
-
-// PiecesOut returns pieces as programs have them.
-func PiecesOut(pieces []source.Piece) []partition.Piece {
-	return each.Slice(pieces, func(p source.Piece) partition.Piece {
-		return partition.Piece{File: (*partition.File)(p.File), Lo: p.Lo, Hi: p.Hi}
 	})
 }

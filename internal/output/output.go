@@ -122,15 +122,6 @@ func (p Part) name() string {
 	return p.Name
 }
 
-// Described returns the part as programs see it.
-func (p Part) Described() dataset.Part {
-	d := dataset.Part{Name: p.Name, Schema: p.Schema}
-	if f := p.Piece.File; f != nil {
-		d = dataset.Part{Rel: f.Rel(), Lo: p.Piece.Lo, Hi: p.Piece.Hi, Name: f.Name(), Schema: p.Schema}
-	}
-	return d
-}
-
 // onlySchema reports whether the part has no rows and only gives a file its schema.
 func (p Part) onlySchema() bool { return p.Piece.File == nil && p.Name == "" }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 )
 
 // Require are the conditions that an answer must meet to be published.
@@ -26,7 +26,7 @@ func (o *Require) Add(f *pflag.FlagSet) {
 }
 
 // Conditions returns the conditions, checked against the type of the join and the output.
-func (o *Require) Conditions(typ join.Type, out string) (r dataset.Require, err error) {
+func (o *Require) Conditions(typ joins.Type, out string) (r dataset.Require, err error) {
 	if o.rows < 0 {
 		return r, Usagef("--require-rows %d: want 0 or more", o.rows)
 	}
@@ -38,7 +38,7 @@ func (o *Require) Conditions(typ join.Type, out string) (r dataset.Require, err 
 		return r, err
 	}
 	switch {
-	case r.MaxKept > 0 && (typ == join.Left || typ == join.Full):
+	case r.MaxKept > 0 && (typ == joins.Left || typ == joins.Full):
 		return r, Usagef("--max-kept %s: --type %s keeps all rows of the log (leave one of them out)", o.maxKept, typ)
 	case r != dataset.Require{} && out == "-":
 		return r, Usagef("-o -: --require-rows, --require-ids-matched and --max-kept are unsupported on standard output, where rows have gone before they are counted (write a file)")

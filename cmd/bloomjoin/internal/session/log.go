@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
-	"github.com/bloomjoin/bloomjoin/join"
 )
 
 // Values of --log-format.
@@ -95,7 +95,7 @@ func classOf(code int, err error) string {
 }
 
 // SayWarnings prints warnings.
-func (c *Session) SayWarnings(ws []join.Warning) {
+func (c *Session) SayWarnings(ws []joins.Warning) {
 	for _, w := range ws {
 		c.log(slog.LevelWarn, warningMark, w.Text, slog.String("code", w.Code))
 	}

@@ -1,0 +1,51 @@
+package joins_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/join"
+	"github.com/bloomjoin/bloomjoin/partition"
+)
+
+// TestTextMeetsBothFloats: text IDs are the log's 0.1 of float32 in a log of float32 alone.
+// With float64 beside it they are the number itself, whatever the order of the files.
+func TestTextMeetsBothFloats(t *testing.T) {
+	narrow := writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Float32, values: []string{"0.1", "0.5"}}), 1, 1, "")
+	wide := writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Float64, values: []string{"0.1", "0.5"}}), 1, 1, "")
+	name := filepath.Join(t.TempDir(), "ids.csv")
+	if err := os.WriteFile(name, []byte("k\n0.1\n0.5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		logs []string
+		rows int
+	}{{[]string{narrow}, 2}, {[]string{wide}, 2}, {[]string{narrow, wide}, 3}, {[]string{wide, narrow}, 3}} {
+		ids := open(t, partition.OpenOptions{Text: true}, name)
+		got, err := run(t, ids, open(t, partition.OpenOptions{}, c.logs...), join.Options{On: "k"})
+		if err != nil || len(got.rows) != c.rows {
+			t.Errorf("%v: rows %q, want %d: %v", c.logs, got.rows, c.rows, err)
+		}
+	}
+}
+
+// TestTextMeetsAllIntegers: text IDs are compared with log files of signed and of
+// unsigned integers, although no integer type holds both.
+func TestTextMeetsAllIntegers(t *testing.T) {
+	small := writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Int64, values: []string{"-7", "7", "8"}}), 1, 1, "")
+	large := writeTable(t, table(t, column{name: "k", dt: arrow.PrimitiveTypes.Uint64, values: []string{"18446744073709551615", "7", "9"}}), 1, 1, "")
+	name := filepath.Join(t.TempDir(), "ids.csv")
+	if err := os.WriteFile(name, []byte("k\n18446744073709551615\n-7\n7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, logs := range [][]string{{small, large}, {large, small}} {
+		ids := open(t, partition.OpenOptions{Text: true}, name)
+		got, err := run(t, ids, open(t, partition.OpenOptions{}, logs...), join.Options{On: "k"})
+		if err != nil || len(got.rows) != 4 || got.report.IDsMatched != 3 {
+			t.Errorf("%v: rows %q, %d IDs matched: %v", logs, got.rows, got.report.IDsMatched, err)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package joins
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
+	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+)
+
+// lookup reads all IDs into a table, and into a filter unless one was given.
+func (a *attempt) lookup(ctx context.Context) (*held, error) {
+	h := &held{filter: a.opts.Filter, side: a.newSide(), whole: true}
+	read := a.lookupKeys
+	if a.answer.IDs.Rows {
+		read = a.lookupRows
+	}
+	var err error
+	if h.filter != nil {
+		err = read(ctx, h, nil)
+	} else if h.filter, err = a.build(ctx, a.idPlan, func(b *builds.Builder) error { return read(ctx, h, b) }); err == nil {
+		err = a.holdFilter(h.filter)
+	}
+	if err == nil {
+		err = h.side.Seal()
+	}
+	if err != nil {
+		h.release()
+		return nil, err
+	}
+	return h, nil
+}
+
+// lookupRows reads the IDs' rows into the table. Their keys go into a new filter, or
+// are checked against the given one.
+func (a *attempt) lookupRows(ctx context.Context, h *held, b *builds.Builder) error {
+	add := func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }
+	if b != nil {
+		w, err := b.Worker()
+		if err != nil {
+			return err
+		}
+		add = func(k *keys.Batch, _ string) error { return w.AddBatch(k) }
+	}
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *keys.Batch) error {
+		if err := add(k, f.Name()); err != nil {
+			return err
+		}
+		return h.side.AddRows(b)
+	})
+	h.idsTotal = rows - nulls
+	return err
+}
+
+// lookupKeys is lookupRows for an answer that needs keys only.
+func (a *attempt) lookupKeys(ctx context.Context, h *held, b *builds.Builder) error {
+	var n int64
+	for _, f := range a.ids {
+		n += max(f.Rows(), 0)
+	}
+	h.side.Reserve(n)
+	threads := a.opts.Threads
+	if b != nil {
+		threads = b.Workers()
+	}
+	var total, nulls atomic.Int64
+	err := a.eachIDKey(ctx, threads, func() (func(*keyscan.Keys) error, error) {
+		add := func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }
+		if b != nil {
+			worker, err := b.Worker()
+			if err != nil {
+				return nil, err
+			}
+			add = func(k *keys.Batch, _ string) error { return worker.AddBatch(k) }
+		}
+		return func(keys *keyscan.Keys) error {
+			k := keys.Batch
+			if err := add(k, keys.Piece.File.Name()); err != nil {
+				return err
+			}
+			total.Add(int64(len(k.Rows) + len(k.Void())))
+			nulls.Add(int64(k.Nulls()))
+			return h.side.AddKeys(k)
+		}, nil
+	})
+	h.idsTotal, h.idsNull = total.Load(), nulls.Load()
+	return err
+}

@@ -1,0 +1,332 @@
+package joins_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/bits"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	v15 "github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+)
+
+// form is how a table is stored: in files of one format, with random details.
+type form struct {
+	format dataset.Format
+	files  int
+	groups int // rows in a row group or record batch, at most
+	seed   uint64
+}
+
+func drawForm(r *rand.Rand, ids bool) form {
+	f := form{files: 1 + r.IntN(3), groups: choose(r, 3, 10, 50, 1000), seed: r.Uint64()}
+	f.format = choose(r, dataset.Parquet, dataset.Parquet, dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream)
+	if ids && r.IntN(3) == 0 {
+		f.format = choose(r, dataset.CSV, dataset.TSV, dataset.NDJSON, dataset.Lines)
+	}
+	return f
+}
+
+// dictionaries reports whether the format stores them. Parquet does, but not with the
+// writers of these tests.
+func (f form) dictionaries() bool {
+	return f.format == dataset.ArrowFile || f.format == dataset.ArrowStream
+}
+
+func (f form) String() string {
+	return fmt.Sprintf("%d files of %s by %d rows", f.files, f.format, f.groups)
+}
+
+// fit replaces values that the format cannot represent: empty strings in CSV, TSV and
+// lines, tabs in TSV, NULL in lines.
+func (f form) fit(d columnar) columnar {
+	if !f.format.IsText() || f.format == dataset.NDJSON {
+		return d
+	}
+	var rows []int
+	for i := range d.rows {
+		gone := false
+		for _, l := range d.leaves {
+			v := &l.cells[i]
+			if f.format != dataset.CSV {
+				*v = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(*v)
+			}
+			if *v == "" {
+				*v = null
+			}
+			gone = gone || f.format == dataset.Lines && *v == null
+		}
+		if !gone {
+			rows = append(rows, i)
+		}
+	}
+	return d.subset(rows)
+}
+
+// write stores the table in a new directory and returns its name.
+func (f form) write(t testing.TB, d columnar) string {
+	t.Helper()
+	dir := t.TempDir()
+	r := rand.New(rand.NewPCG(f.seed, 8))
+	ours := r.IntN(2) == 0 || slices.ContainsFunc(d.leaves, otherInParquet)
+	files := f.files
+	if f.format == dataset.NDJSON { // without rows it has no columns
+		files = max(min(files, d.rows), 1)
+	}
+	for i := range files {
+		part := d.between(i*d.rows/files, (i+1)*d.rows/files)
+		var b buffer
+		switch f.format {
+		case dataset.Parquet:
+			f.parquet(t, r, &b, part, ours)
+		case dataset.ArrowFile, dataset.ArrowStream:
+			f.arrow(t, &b, part)
+		default:
+			part.text(t, r, f.format, &b.Buffer)
+		}
+		ending := map[dataset.Format]string{dataset.ArrowFile: "arrow", dataset.ArrowStream: "arrows", dataset.Lines: "ids"}[f.format]
+		if ending == "" {
+			ending = string(f.format)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.%s", i, ending)), b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// buffer is a file that is only asked for its size.
+type buffer struct{ bytes.Buffer }
+
+func (b *buffer) Seek(int64, int) (int64, error) { return int64(b.Len()), nil }
+
+// otherInParquet reports whether arrow/go v15 writes a column as another class (date64
+// as instants; timestamps in zones other than UTC as without zone, and those without
+// zone as with one) or with other values (fixed-size bytes next to NULLs of a struct).
+func otherInParquet(l leaf) bool {
+	if id := l.dt.ID(); len(l.path) > 1 && (id == arrow.DECIMAL128 || id == arrow.FIXED_SIZE_BINARY) {
+		return true
+	}
+	ts, ok := l.dt.(*arrow.TimestampType)
+	return l.dt.ID() == arrow.DATE64 || ok && ts.TimeZone != "UTC"
+}
+
+// groupsOf calls fn with a record for each row group; there is at least one.
+func (f form) groupsOf(t testing.TB, d columnar, fn func(arrow.Record) error) {
+	for lo := 0; lo == 0 || lo < d.rows; lo += f.groups {
+		rec := d.between(lo, min(lo+f.groups, d.rows)).record(t)
+		err := fn(rec)
+		rec.Release()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d columnar, ours bool) {
+	empty := d.between(0, 0).record(t)
+	defer empty.Release()
+	if ours || bits.UintSize < 64 { // with a page index; arrow/go's writer panics on 32 bits, because of an unaligned counter
+		w, err := arrowparquet.NewParquetWriter(out, empty.Schema(), arrowparquet.WriterOptions{RowGroupRows: int64(f.groups), Codec: choose(r, "snappy", "snappy", "none", "zstd")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.groupsOf(t, d, w.Write)
+		if _, _, err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	props := parquet.NewWriterProperties(
+		parquet.WithDataPageSize(choose(r, int64(40), 300, 1<<20)), parquet.WithBatchSize(choose(r, int64(4), 1024)),
+		parquet.WithDictionaryDefault(r.IntN(2) == 0), parquet.WithDictionaryPageSizeLimit(choose(r, int64(64), 1<<20)),
+		parquet.WithCompression(choose(r, compress.Codecs.Snappy, compress.Codecs.Uncompressed)),
+		parquet.WithStats(r.IntN(2) == 0))
+	w, err := pqarrow.NewFileWriter(empty.Schema(), out, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.groupsOf(t, d, func(rec arrow.Record) error {
+		if rec.NumRows() == 0 {
+			return nil
+		}
+		return w.Write(rec)
+	})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrow writes slices of one record, since an Arrow file has one dictionary per column.
+func (f form) arrow(t testing.TB, out *buffer, d columnar) {
+	rec := d.record(t)
+	defer rec.Release()
+	var w interface {
+		Write(arrow.Record) error
+		Close() error
+	} = ipc.NewWriter(out, ipc.WithSchema(rec.Schema()))
+	if f.format == dataset.ArrowFile {
+		fw, err := ipc.NewFileWriter(out, ipc.WithSchema(rec.Schema()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w = fw
+	}
+	for lo := 0; lo < d.rows; lo += f.groups {
+		s := rec.NewSlice(int64(lo), int64(min(lo+f.groups, d.rows)))
+		err := w.Write(s)
+		s.Release()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// text writes the table as a text file.
+func (d columnar) text(t testing.TB, r *rand.Rand, format dataset.Format, out *bytes.Buffer) {
+	t.Helper()
+	var names []string
+	for _, l := range d.leaves {
+		names = append(names, l.path[0])
+	}
+	quoted := csv.NewWriter(out)
+	head := func() {
+		switch format {
+		case dataset.CSV:
+			quoted.Write(names)
+		case dataset.TSV:
+			fmt.Fprintln(out, strings.Join(names, "\t"))
+		}
+	}
+	head()
+	for i := range d.rows {
+		cells := make([]string, len(d.leaves))
+		for c, l := range d.leaves {
+			if l.cells[i] != null {
+				cells[c] = asText(l.dt, l.cells[i])
+			}
+		}
+		switch format {
+		case dataset.CSV:
+			quoted.Write(cells)
+		case dataset.TSV, dataset.Lines:
+			fmt.Fprintln(out, strings.Join(cells, "\t"))
+		case dataset.NDJSON:
+			var fields []string
+			for c, l := range d.leaves {
+				v, err := json.Marshal(cells[c])
+				if err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case l.cells[i] == null && i > 0 && r.IntN(2) == 0:
+					continue // a missing key is NULL
+				case l.cells[i] == null:
+					v = []byte("null")
+				case arrow.IsInteger(l.dt.ID()) && r.IntN(2) == 0:
+					v = []byte(cells[c])
+				}
+				k, err := json.Marshal(names[c])
+				if err != nil {
+					t.Fatal(err)
+				}
+				fields = append(fields, string(k)+": "+string(v))
+			}
+			fmt.Fprintf(out, "{%s}\n", strings.Join(fields, ", "))
+		}
+	}
+	quoted.Flush()
+}
+
+// stored reads the rows of an output and the names of its columns with arrow/go.
+func stored(t testing.TB, b []byte, format dataset.Format) (columns string, rows []string, err error) {
+	t.Helper()
+	show := func(rec arrow.Record) {
+		for i := range int(rec.NumRows()) {
+			rows = append(rows, showRow(t, rec, i))
+		}
+	}
+	switch format {
+	case dataset.Parquet:
+		f, err := v15.NewParquetReader(bytes.NewReader(b))
+		if err != nil {
+			return "", nil, err
+		}
+		defer f.Close()
+		if bits.UintSize < 64 { // arrow/go's reader panics on 32 bits, because of an unaligned counter
+			p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), "stored", arrowparquet.ParquetOptions{})
+			if err != nil {
+				return "", nil, err
+			}
+			for g := range p.NumGroups() {
+				for rec, err := range p.Read(t.Context(), g, nil) {
+					if err != nil {
+						return "", nil, err
+					}
+					show(rec)
+				}
+			}
+			return names(p.Schema()), rows, nil
+		}
+		r, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+		if err != nil {
+			return "", nil, err
+		}
+		whole, err := r.ReadTable(t.Context())
+		if err != nil {
+			return "", nil, err
+		}
+		defer whole.Release()
+		tr := array.NewTableReader(whole, 0)
+		defer tr.Release()
+		for tr.Next() {
+			show(tr.Record())
+		}
+		return names(whole.Schema()), rows, tr.Err()
+	case dataset.ArrowFile:
+		f, err := ipc.NewFileReader(bytes.NewReader(b))
+		if err != nil {
+			return "", nil, err
+		}
+		defer f.Close()
+		for i := range f.NumRecords() {
+			rec, err := f.Record(i)
+			if err != nil {
+				return "", nil, err
+			}
+			show(rec)
+		}
+		return names(f.Schema()), rows, nil
+	}
+	f, err := ipc.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return "", nil, err
+	}
+	if bits.UintSize == 64 { // as above
+		defer f.Release()
+	}
+	for f.Next() {
+		show(f.Record())
+	}
+	return names(f.Schema()), rows, f.Err()
+}

@@ -1,0 +1,124 @@
+package joins
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/joins/internal/plan"
+	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+)
+
+// running is a join whose IDs are held.
+type running struct {
+	pass
+	plan                   *plan.Plan
+	strategy               Strategy
+	fprAsked, fprPredicted float64 // a mapped filter may be gone when all input has been read
+}
+
+// start plans the join and reads the IDs.
+func (t *task) start(ctx context.Context) (*running, error) {
+	if t.opts.Filter != nil {
+		if err := t.checkFilter(); err != nil {
+			return nil, err
+		}
+	}
+	p, sizes, err := t.quickPlan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h, strategy, err := t.hold(ctx, Strategy(p.Strategy))
+	if err != nil {
+		return nil, err
+	}
+	return &running{
+		pass: pass{task: t, held: h, model: &plan.Model{Sizes: sizes, Limits: t.limits()}, tally: new(tally)},
+		plan: p, strategy: strategy, fprAsked: h.filter.Facts().FPRAsked, fprPredicted: h.filter.FPR(),
+	}, nil
+}
+
+// scans reports whether a scan selects the log rows to join. Otherwise all of them
+// are joined.
+func (t *task) scans() bool {
+	return !t.opts.Type.keepsLog() || t.answer.RowsOfLog() || t.answer.Pages
+}
+
+// rows yields the rows of the answer. got is called with each scan, if there are any.
+func (r *running) rows(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
+		matched := r.allRows(ctx)
+		if r.scans() {
+			matched = r.scan(ctx, got)
+		}
+		for rows, err := range matched {
+			if !yield(rows, err) || err != nil {
+				return
+			}
+		}
+		if r.opts.Type.keepsIDs() {
+			for rows, err := range r.unmatched(ctx) {
+				if !yield(rows, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// conclude returns the report when all input has been read. The error says that an
+// input has changed, or that a requirement is not met.
+func (r *running) conclude(ctx context.Context) (Report, error) {
+	rep, err := r.report(ctx)
+	if err != nil {
+		return rep, err
+	}
+	// Both sides may have been read several times.
+	for _, pieces := range [][]source.Piece{r.idPieces, source.Split(r.logs, dataset.Shard{})} {
+		if err := source.Unchanged(pieces); err != nil {
+			return rep, err
+		}
+	}
+	return rep, met(r.opts.Require, r.opts.Type, &rep)
+}
+
+// report returns the report.
+func (r *running) report(ctx context.Context) (Report, error) {
+	t := r.tally
+	fpr := t.measured(r.fprPredicted)
+	rep := Report{
+		Plan: r.plan, Strategy: r.strategy, FPRAsked: r.fprAsked, FPRPredicted: r.fprPredicted,
+		RowsIn: t.rowsIn.Load(), RowsWhere: t.rowsWhere.Load(), RowsOut: t.rowsOut.Load(), KeysNull: t.keysNull.Load(),
+		Candidates: t.candidates.Load(), RowsMatched: t.matched.Load(), rowsUnasked: t.unasked.Load(),
+		FPRMeasured: Estimate{Value: fpr.Rate, Low: fpr.Low, High: fpr.High}, FPRRows: fpr.Rows, IDsTotal: r.held.idsTotal, SpilledBytes: r.held.spilled,
+		RowGroupsSkipped: t.groupsSkipped.Load(), Pages: t.pages.Load(), PagesSkipped: t.pagesSkipped.Load(),
+		filtered: !slices.ContainsFunc(r.logs, neverScanned), condition: slices.ContainsFunc(r.logs, (*source.File).Filtered),
+	}
+	var err error
+	switch h := r.held; {
+	case h.rounds != nil:
+		rep.IDsMatched = h.rounds.IDsMatched.Load()
+		rep.SpilledBytes += h.rounds.Written()
+	case h.marks != nil:
+		rep.IDsMatched, err = r.exactMatched(ctx, h)
+	default:
+		rep.IDsMatched = h.side.Matched()
+	}
+	if err == nil && r.answer.Counts && !r.answer.RowsOfLog() {
+		rep.RowsOut, err = countedRows(r.opts.Type, t.rowsOut.Load(), r.held.idsNull, &rep)
+	}
+	if err == nil {
+		rep.Warnings = rep.warnings(r.opts.Type)
+	}
+	return rep, err
+}
+
+// neverScanned reports whether a file is not the output of a scan or join.
+func neverScanned(f *source.File) bool {
+	md := f.Schema().Metadata()
+	_, ok := md.GetValue(source.MetaResult)
+	return !ok
+}
