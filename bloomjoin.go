@@ -86,7 +86,7 @@ import (
 // uncompressed file is mapped, and Close returns an error if it has changed meanwhile.
 func Load(ctx context.Context, name string) (*codec.Filter, error) {
 	stopped.Needs(ctx, "bloomjoin.Load")
-	return codec.Load(ctx, storage.Local{}, name, codec.Limits{})
+	return codec.Load(ctx, storage.Local(), name, codec.Limits{})
 }
 
 // Save writes a filter file that only its owner may read, as an exact filter holds
@@ -94,7 +94,7 @@ func Load(ctx context.Context, name string) (*codec.Filter, error) {
 // filter, Save succeeds, otherwise the error wraps [codec.ErrExists].
 func Save(ctx context.Context, name string, filter *codec.Filter) error {
 	stopped.Needs(ctx, "bloomjoin.Save")
-	_, err := codec.Save(ctx, storage.Local{}, name, filter, codec.Options{})
+	_, err := codec.Save(ctx, storage.Local(), name, filter, codec.Options{})
 	return err
 }
 

@@ -68,7 +68,7 @@ func TestDoorInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer list.Close()
-	if _, err := inputs.Write(ctx, storage.Local{}, name, list, false); err != nil {
+	if _, err := inputs.Write(ctx, storage.Local(), name, list, false); err != nil {
 		t.Fatal(err)
 	}
 	files, err := partition.Open(ctx, []string{"testdata/flights/logs"}, partition.OpenOptions{})

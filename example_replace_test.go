@@ -42,7 +42,7 @@ func (s *service) ask(id int64) (bool, error) {
 // finish with the old filter. An error that comes from its Close means that its file
 // was changed while it was in use, so that answers that it gave may be wrong.
 func (s *service) replace(ctx context.Context, name string) error {
-	f, err := codec.Load(ctx, storage.Local{}, name, codec.Limits{})
+	f, err := codec.Load(ctx, storage.Local(), name, codec.Limits{})
 	if err != nil {
 		return err
 	}
@@ -96,6 +96,6 @@ func save(ctx context.Context, name string, ids ...int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = codec.Save(ctx, storage.Local{}, name, f, codec.Options{Uncompressed: true})
+	_, err = codec.Save(ctx, storage.Local(), name, f, codec.Options{Uncompressed: true})
 	return err
 }

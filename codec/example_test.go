@@ -13,7 +13,7 @@ import (
 
 // A filter file is loaded and probed, whatever its kind.
 func ExampleLoad() {
-	f, err := codec.Load(context.Background(), storage.Local{}, "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{MaxBytes: 1 << 30})
+	f, err := codec.Load(context.Background(), storage.Local(), "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{MaxBytes: 1 << 30})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func ExampleLoad() {
 // Contains answers for every value; Probe lists the rows of the values that may be
 // members.
 func ExampleFilter_Contains() {
-	f, err := codec.Load(context.Background(), storage.Local{}, "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{})
+	f, err := codec.Load(context.Background(), storage.Local(), "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func ExampleFilter_Contains() {
 
 // A filter in memory is written to a file and read again.
 func ExampleEncode() {
-	f, err := codec.Load(context.Background(), storage.Local{}, "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{})
+	f, err := codec.Load(context.Background(), storage.Local(), "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func ExampleEncode() {
 
 // A filter travels in a message as bytes.
 func ExampleFilter_MarshalBinary() {
-	f, err := codec.Load(context.Background(), storage.Local{}, "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{})
+	f, err := codec.Load(context.Background(), storage.Local(), "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -62,10 +62,10 @@ func fourWorkers(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := codec.Save(ctx, storage.Local{}, name, f, codec.Options{}); err != nil {
+	if _, err := codec.Save(ctx, storage.Local(), name, f, codec.Options{}); err != nil {
 		return err
 	}
-	if f, err = codec.Load(ctx, storage.Local{}, name, codec.Limits{}); err != nil {
+	if f, err = codec.Load(ctx, storage.Local(), name, codec.Limits{}); err != nil {
 		return err
 	}
 	defer f.Close()

@@ -82,7 +82,7 @@ func pipeline(ctx context.Context, dir string) error {
 		}
 		parts = append(parts, name)
 	}
-	filter, err := builds.MergeFiles(ctx, storage.Local{}, parts, false, filters.Limits{})
+	filter, err := builds.MergeFiles(ctx, storage.Local(), parts, false, filters.Limits{})
 	if err != nil {
 		return err
 	}
@@ -123,6 +123,6 @@ func buildPart(ctx context.Context, shard dataset.Shard, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = filters.Save(ctx, storage.Local{}, name, f, filters.Options{})
+	_, err = filters.Save(ctx, storage.Local(), name, f, filters.Options{})
 	return err
 }

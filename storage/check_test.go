@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/storage/storagetest"
 )
 
 func TestLocal(t *testing.T) {
-	storagetest.Check(t, storage.Local{}, filepath.ToSlash(filepath.Join(t.TempDir(), "dir")))
+	storagetest.TestStorage(t, storage.Local(), filepath.ToSlash(filepath.Join(t.TempDir(), "dir")))
 }

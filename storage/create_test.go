@@ -5,19 +5,20 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestCreateInVanishingDirectory: a process that removes empty directories does not disturb
 // another one that is about to write there.
 func TestCreateInVanishingDirectory(t *testing.T) {
-	s := storage.Local{}
+	s := storage.Local()
 	dir := filepath.ToSlash(t.TempDir()) + "/dt=1"
 	var done atomic.Bool
 	removed := make(chan error)
 	go func() {
 		for !done.Load() {
-			if err := s.RemoveDir(t.Context(), dir); err != nil {
+			if err := objects.RemoveDir(t.Context(), s, dir); err != nil {
 				removed <- err
 				return
 			}

@@ -13,20 +13,28 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
-// Local is the local file system. The zero value is ready to use.
+// Local returns the local file system. It is a [Sweeper], [DirRemover], [Resolver] and
+// [ManifestLister]; its readers are [Rester]s and [Checker]s and, on Unix systems,
+// [Mapper]s; its writers are [Finisher]s.
+//
+// List's patterns have *, ?, [a-z], [!a], {a,b} and, for any number of directories, **.
+// Links are followed. Directories of Delta Lake, Hudi and Iceberg tables are refused, since
+// not all of their files are current.
 //
 // The identity of a file is its size and modification time. A [Reader] also
 // compares which file it is, so it notices a replacement by a file of equal size
 // and time. Commit never replaces a file that appears at the same moment, except
 // on file systems without hard links. Delete compares the identity first, but
-// not in one step with the removal.
-type Local struct{}
+// not in one step with the removal. Delete removes a link itself, not what it leads to.
+func Local() Storage { return local{} }
+
+type local struct{}
 
 var (
-	_ Storage    = Local{}
-	_ Sweeper    = Local{}
-	_ DirRemover = Local{}
-	_ Resolver   = Local{}
+	_ Sweeper        = local{}
+	_ DirRemover     = local{}
+	_ Resolver       = local{}
+	_ ManifestLister = local{}
 )
 
 // isLocal refuses URLs, which would do as file names, and empty names.
@@ -57,7 +65,7 @@ func identityOf(info fs.FileInfo) string {
 }
 
 // Stat implements [Source]. It follows links.
-func (Local) Stat(_ context.Context, name string) (Object, error) {
+func (local) Stat(_ context.Context, name string) (Object, error) {
 	if err := isLocal(name); err != nil {
 		return Object{}, err
 	}
@@ -69,7 +77,7 @@ func (Local) Stat(_ context.Context, name string) (Object, error) {
 }
 
 // Tree implements [Storage].
-func (Local) Tree(ctx context.Context, dir string) (objects []Object, err error) {
+func (local) Tree(ctx context.Context, dir string) (objects []Object, err error) {
 	root := filepath.Clean(dir)
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real // dir itself may be a link
@@ -98,8 +106,8 @@ func (Local) Tree(ctx context.Context, dir string) (objects []Object, err error)
 	return objects, err
 }
 
-// Delete implements [Storage]. It removes a link itself, not what it leads to.
-func (Local) Delete(_ context.Context, o Object) error {
+// Delete implements [Storage].
+func (local) Delete(_ context.Context, o Object) error {
 	if err := isLocal(o.Name); err != nil {
 		return err
 	}
@@ -117,7 +125,7 @@ func (Local) Delete(_ context.Context, o Object) error {
 
 // Resolve implements [Resolver]: the absolute path, without links as far as the
 // path exists.
-func (Local) Resolve(name string) string {
+func (local) Resolve(name string) string {
 	if isLocal(name) != nil {
 		return strings.TrimRight(name, "/")
 	}
@@ -132,7 +140,7 @@ func (Local) Resolve(name string) string {
 }
 
 // RemoveDir implements [DirRemover].
-func (Local) RemoveDir(_ context.Context, name string) error {
+func (local) RemoveDir(_ context.Context, name string) error {
 	if err := isLocal(name); err != nil {
 		return err
 	}

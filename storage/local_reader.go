@@ -31,7 +31,7 @@ var (
 )
 
 // Open implements [Source]. It refuses what is not a regular file.
-func (l Local) Open(ctx context.Context, o Object) (Reader, error) {
+func (l local) Open(ctx context.Context, o Object) (Reader, error) {
 	if err := isLocal(o.Name); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func TestLocalList(t *testing.T) {
 			if base != root && (c.name == "" || c.name == "/") {
 				continue // see below
 			}
-			entries, err := Local{}.List(t.Context(), base+c.name)
+			entries, err := Local().List(t.Context(), base+c.name)
 			if err != nil {
 				t.Errorf("%s: %v", c.name, err)
 				continue
@@ -73,7 +73,7 @@ func TestLocalList(t *testing.T) {
 		}
 	}
 	// A link to a directory is listed as the directory.
-	alias, err := Local{}.List(t.Context(), root+"-alias")
+	alias, err := Local().List(t.Context(), root+"-alias")
 	if err != nil || len(alias) != 6 {
 		t.Errorf("through a link to the directory: %d files, %v; want 6", len(alias), err)
 	}
@@ -85,11 +85,11 @@ func TestLocalListPatternSkipsMarkers(t *testing.T) {
 	for _, name := range []string{"_SUCCESS", ".part.crc", ".attempt.tmp", "part-0.parquet", "_temporary/part-1.parquet"} {
 		put(t, filepath.Join(root, name), "")
 	}
-	entries, err := Local{}.List(t.Context(), root+"/*")
+	entries, err := Local().List(t.Context(), root+"/*")
 	if err != nil || len(entries) != 1 || entries[0].Rel != "part-0.parquet" {
 		t.Errorf("%v, %v; want part-0.parquet", entries, err)
 	}
-	entries, err = Local{}.List(t.Context(), root+"/_temp*/*")
+	entries, err = Local().List(t.Context(), root+"/_temp*/*")
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v; want what was named", entries, err)
 	}
@@ -103,14 +103,14 @@ func TestLocalListFollowsLinks(t *testing.T) {
 	if err := os.Symlink(other, filepath.Join(root, "part")); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := Local{}.List(t.Context(), root)
+	entries, err := Local().List(t.Context(), root)
 	if err != nil || len(entries) != 2 || entries[1].Rel != "part/deep/b.parquet" {
 		t.Errorf("%v, %v; want a.parquet and part/deep/b.parquet", entries, err)
 	}
 	if err := os.Symlink(root, filepath.Join(other, "deep/back")); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := (Local{}).List(t.Context(), root); err != nil || !slices.Equal(again, entries) {
+	if again, err := Local().List(t.Context(), root); err != nil || !slices.Equal(again, entries) {
 		t.Errorf("a circle of links: %v, %v; want each file once", again, err)
 	}
 	// Twenty directories, each with two links to the next: a million paths.
@@ -123,7 +123,7 @@ func TestLocalListFollowsLinks(t *testing.T) {
 			}
 		}
 	}
-	if many, err := (Local{}).List(t.Context(), dag); err != nil || len(many) != 20 || many[0].Rel != "d00/f.parquet" {
+	if many, err := Local().List(t.Context(), dag); err != nil || len(many) != 20 || many[0].Rel != "d00/f.parquet" {
 		t.Errorf("%d files, %v; want 20", len(many), err)
 	}
 	broken := t.TempDir()
@@ -131,8 +131,10 @@ func TestLocalListFollowsLinks(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(broken, "b.parquet")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = (Local{}).List(t.Context(), broken); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a link to nothing: %v", err)
+	for _, name := range []string{broken, broken + "/**", broken + "/**/*.parquet", filepath.Dir(broken) + "/*", filepath.Dir(broken) + "/*/**"} {
+		if list, err := Local().List(t.Context(), name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a link to nothing in %s: %v, %v", name, list, err)
+		}
 	}
 }
 
@@ -167,7 +169,7 @@ func TestLocalListPatterns(t *testing.T) {
 		"log/*.bloomjoin/*":     "m.parquet",
 	} {
 		t.Chdir(root) // a pattern may begin with its wildcard
-		objects, err := Local{}.List(t.Context(), pattern)
+		objects, err := Local().List(t.Context(), pattern)
 		var got []string
 		for _, o := range objects {
 			got = append(got, o.Rel)
@@ -188,29 +190,29 @@ func TestLocalListErrors(t *testing.T) {
 	for name, kind := range map[string]error{
 		"nothing": fs.ErrNotExist, "no*match": fs.ErrNotExist, "dangling": fs.ErrNotExist, "": fs.ErrNotExist, "marks": fs.ErrNotExist, "[": path.ErrBadPattern,
 	} {
-		entries, err := Local{}.List(t.Context(), filepath.Join(root, name))
+		entries, err := Local().List(t.Context(), filepath.Join(root, name))
 		if !errors.Is(err, kind) {
 			t.Errorf("%q: %v, %v; want %v", name, entries, err, kind)
 		}
 	}
-	_, err := Local{}.List(t.Context(), "s3://bucket/key")
+	_, err := Local().List(t.Context(), "s3://bucket/key")
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
-	_, err = Local{}.Open(t.Context(), Object{Name: "s3://bucket/key"})
+	_, err = Local().Open(t.Context(), Object{Name: "s3://bucket/key"})
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	t.Chdir(root)
-	_, err = Local{}.Create(t.Context(), "s3://bucket/key", CreateOptions{})
+	_, err = Local().Create(t.Context(), "s3://bucket/key", CreateOptions{})
 	says(t, "an object store", err, fault.ErrUnsupported, "unsupported", "s3://")
 	equal(t, "files", tree(t, root), []string{"dangling", "marks/_SUCCESS"})
 	// A file whose name looks like a pattern is taken literally.
 	put(t, filepath.Join(root, "a[1].parquet"), "")
-	if entries, err := (Local{}).List(t.Context(), filepath.Join(root, "a[1].parquet")); err != nil || len(entries) != 1 {
+	if entries, err := Local().List(t.Context(), filepath.Join(root, "a[1].parquet")); err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
 
 func create(t *testing.T, name, content string, private bool) Writer {
 	t.Helper()
-	s, err := Local{}.Create(t.Context(), name, CreateOptions{Private: private})
+	s, err := Local().Create(t.Context(), name, CreateOptions{Private: private})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +233,7 @@ func TestLocalCommit(t *testing.T) {
 	if left := tree(t, dir); len(left) != 1 || !strings.HasPrefix(filepath.Base(left[0]), ".") {
 		t.Errorf("meanwhile there is %q", left)
 	}
-	if entries, err := (Local{}).List(t.Context(), dir); err == nil {
+	if entries, err := Local().List(t.Context(), dir); err == nil {
 		t.Errorf("the attempt is taken for data: %v", entries)
 	}
 	if err := errors.Join(s.Commit(false), s.Abort()); err != nil {
@@ -280,7 +282,7 @@ func TestLocalCommitOverADirectory(t *testing.T) {
 	}
 	equal(t, "files", tree(t, dir), []string{"out/file"})
 	put(t, filepath.Join(dir, "file"), "")
-	if _, err := (Local{}).Create(t.Context(), filepath.Join(dir, "file/below"), CreateOptions{}); err == nil {
+	if _, err := Local().Create(t.Context(), filepath.Join(dir, "file/below"), CreateOptions{}); err == nil {
 		t.Error("a file was taken for a directory")
 	}
 }
@@ -341,13 +343,13 @@ func TestLocalRivals(t *testing.T) {
 
 func TestLocalOpen(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := (Local{}).Open(t.Context(), Object{Name: filepath.Join(dir, "nowhere")}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Local().Open(t.Context(), Object{Name: filepath.Join(dir, "nowhere")}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
-	_, err := Local{}.Open(t.Context(), Object{Name: dir})
+	_, err := Local().Open(t.Context(), Object{Name: dir})
 	says(t, "a directory", err, fault.ErrUnsupported, dir, "regular file")
 	name := put(t, filepath.Join(dir, "file"), "0123456789")
-	src, err := Local{}.Open(t.Context(), Object{Name: name})
+	src, err := Local().Open(t.Context(), Object{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +397,7 @@ func TestListIsCalledOff(t *testing.T) {
 	cancel()
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "file"), "")
-	if _, err := (Local{}).List(ctx, dir); !errors.Is(err, context.Canceled) {
+	if _, err := Local().List(ctx, dir); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if !slices.Equal(tree(t, dir), []string{"file"}) {

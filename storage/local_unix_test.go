@@ -16,7 +16,7 @@ func TestLocalMap(t *testing.T) {
 	content := string(bytes.Repeat([]byte("0123456789"), 1000))
 	name := put(t, filepath.Join(t.TempDir(), "f"), content)
 	open := func() (Reader, []byte, func() error) {
-		src, err := Local{}.Open(t.Context(), Object{Name: name})
+		src, err := Local().Open(t.Context(), Object{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestLocalMap(t *testing.T) {
 	}
 	// An empty file has nothing to map.
 	put(t, name, "")
-	empty, err := Local{}.Open(t.Context(), Object{Name: name})
+	empty, err := Local().Open(t.Context(), Object{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ var _ Finisher = (*localWriter)(nil)
 
 // Create implements [Storage]. It makes missing directories. A private file has
 // the mode 0600.
-func (Local) Create(_ context.Context, name string, o CreateOptions) (Writer, error) {
+func (local) Create(_ context.Context, name string, o CreateOptions) (Writer, error) {
 	if err := isLocal(name); err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func ownerOf(name string) (stem string, id process.ID, ok bool) {
 // Sweep implements [Sweeper]. It removes the temporary files of processes that
 // have ended on this machine. Those of other machines stay, as do those whose
 // writer is unknown.
-func (Local) Sweep(ctx context.Context, name string) error {
+func (local) Sweep(ctx context.Context, name string) error {
 	if err := isLocal(name); err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func TestSweep(t *testing.T) {
 				out = dir
 			}
 			before := tree(t, dir)
-			if err := (Local{}).Sweep(t.Context(), out); err != nil {
+			if err := (local{}).Sweep(t.Context(), out); err != nil {
 				t.Fatal(err)
 			}
 			after := tree(t, dir)

@@ -151,7 +151,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 	log := a.log(with(unmatched(5000), 500, 2))
 	name := a.build()
 	tampered := func(change func(*bloom.Filter)) string {
-		f, err := filters.Load(t.Context(), storage.Local{}, name, filters.Limits{})
+		f, err := filters.Load(t.Context(), storage.Local(), name, filters.Limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 		change(bits)
 		f.SetBloom(bits)
 		other := filepath.Join(t.TempDir(), "tampered.bjf")
-		if _, err := filters.Save(t.Context(), storage.Local{}, other, f, filters.Options{}); err != nil {
+		if _, err := filters.Save(t.Context(), storage.Local(), other, f, filters.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		a.must("inspect", "--check", "--json", other) // the file is valid
@@ -214,7 +214,7 @@ func TestAlarmOfATamperedFilter(t *testing.T) {
 func TestNoAlarmOfAHeavyKey(t *testing.T) {
 	a := newAlarms(t)
 	name := a.build()
-	f, err := filters.Load(t.Context(), storage.Local{}, name, filters.Limits{})
+	f, err := filters.Load(t.Context(), storage.Local(), name, filters.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

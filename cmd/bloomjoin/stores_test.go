@@ -26,7 +26,7 @@ import (
 // bucket is a store that has the flights at an address.
 type bucket struct {
 	*testing.T
-	store *cloud.Store
+	store cloud.Store
 	at    string
 }
 

@@ -28,7 +28,7 @@ func TestDoneSweeps(t *testing.T) {
 		return said.String()
 	}
 	build()
-	sink, err := storage.Local{}.Create(t.Context(), out, storage.CreateOptions{Private: true})
+	sink, err := storage.Local().Create(t.Context(), out, storage.CreateOptions{Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}

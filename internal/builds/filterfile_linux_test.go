@@ -16,7 +16,7 @@ import (
 func TestWriteSweeps(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "f.bjf")
-	sink, err := storage.Local{}.Create(t.Context(), name, storage.CreateOptions{Private: true})
+	sink, err := storage.Local().Create(t.Context(), name, storage.CreateOptions{Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestWriteSweeps(t *testing.T) {
 	s := newStore()
 	putParquet(t, s, "ids.parquet", 10, record(t, column{"id", []int64{1, 2, 3}}))
 	f, _ := build(t, s, []string{"ids.parquet"}, Options{Key: "id"})
-	if _, err := filters.Save(t.Context(), storage.Local{}, name, f, filters.Options{}); err != nil {
+	if _, err := filters.Save(t.Context(), storage.Local(), name, f, filters.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if entries, err = os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "f.bjf" {

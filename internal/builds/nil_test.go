@@ -150,10 +150,10 @@ func built(t testing.TB, kind codec.Want) *filters.Filter {
 func mapped(t testing.TB, f *filters.Filter) *filters.Filter {
 	t.Helper()
 	name := t.TempDir() + "/f"
-	if _, err := filters.Save(t.Context(), storage.Local{}, name, f, filters.Options{Uncompressed: true}); err != nil {
+	if _, err := filters.Save(t.Context(), storage.Local(), name, f, filters.Options{Uncompressed: true}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := filters.Load(t.Context(), storage.Local{}, name, filters.Limits{})
+	m, err := filters.Load(t.Context(), storage.Local(), name, filters.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func ofParts(ctx context.Context, store storage.Source, names []string, fn func(
 func openParts(ctx context.Context, store storage.Source, names []string) ([]part, error) {
 	parts, errs := make([]part, len(names)), make([]error, len(names))
 	if store == nil {
-		return nil, errors.New("read filter files: no storage: want a storage.Source such as storage.Local{}, got nil")
+		return nil, errors.New("read filter files: no storage: want a storage.Source such as storage.Local(), got nil")
 	}
 	var group errgroup.Group // without its own context: a source may depend on the one it was opened with
 	group.SetLimit(opensAtOnce)

@@ -311,7 +311,7 @@ func TestMergeOfAPartThatChanges(t *testing.T) {
 // not data, and skip applies only to files that were searched for.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
-	var store storage.Local
+	store := storage.Local()
 	for _, name := range []string{"a/p-1", "a/p-2", "a/_SUCCESS", "a/.p-3.tmp", "a/b/p-3", "all"} {
 		sink, err := store.Create(t.Context(), dir+"/"+name, storage.CreateOptions{})
 		if err != nil {

@@ -226,7 +226,7 @@ func TestNoFilter(t *testing.T) {
 			"ProbeBatch(nil)": func() error { _, err := f.ProbeBatch(nil, nil); return err },
 			"Digest":          func() error { _, err := f.Digest(); return err },
 			"Encode":          func() error { _, err := Encode(io.Discard, f, Options{}); return err },
-			"Save":            func() error { _, err := Save(t.Context(), storage.Local{}, t.TempDir()+"/f", f, Options{}); return err },
+			"Save":            func() error { _, err := Save(t.Context(), storage.Local(), t.TempDir()+"/f", f, Options{}); return err },
 		} {
 			if err := do(); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%s of %s filter: %v", call, name, err)
@@ -266,9 +266,9 @@ func TestNilArguments(t *testing.T) {
 	name := t.TempDir() + "/f"
 	for call, do := range map[string]func() error{
 		"Load(nil store)":      func() error { _, err := Load(t.Context(), nil, name, Limits{}); return err },
-		"Load without a name":  func() error { _, err := Load(t.Context(), storage.Local{}, "", Limits{}); return err },
+		"Load without a name":  func() error { _, err := Load(t.Context(), storage.Local(), "", Limits{}); return err },
 		"Save(nil store)":      func() error { _, err := Save(t.Context(), nil, name, f, Options{}); return err },
-		"Save without a name":  func() error { _, err := Save(t.Context(), storage.Local{}, "", f, Options{}); return err },
+		"Save without a name":  func() error { _, err := Save(t.Context(), storage.Local(), "", f, Options{}); return err },
 		"Holds(nil store)":     func() error { _, err := Holds(t.Context(), nil, name, nil); return err },
 		"Encode(nil)":          func() error { _, err := Encode(nil, f, Options{}); return err },
 		"DecodeHeader(nil)":    func() error { _, err := DecodeHeader(nil, 10, "x"); return err },
@@ -291,10 +291,10 @@ func TestNilArguments(t *testing.T) {
 	if err := OrInto(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := Save(t.Context(), storage.Local{}, name, f, Options{}); err != nil {
+	if _, err := Save(t.Context(), storage.Local(), name, f, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := Holds(t.Context(), storage.Local{}, name, nil); err != nil || !ok {
+	if ok, err := Holds(t.Context(), storage.Local(), name, nil); err != nil || !ok {
 		t.Errorf("any filter: %t, %v", ok, err)
 	}
 }
@@ -302,9 +302,9 @@ func TestNilArguments(t *testing.T) {
 // A nil context panics at once, on the caller's goroutine, and says where.
 func TestNilContext(t *testing.T) {
 	for want, do := range map[string]func(){
-		"codec.Load: nil context":     func() { _, _ = Load(nil, storage.Local{}, "f", Limits{}) },               //nolint:staticcheck // the mistake
-		"codec.Save: nil context":     func() { _, _ = Save(nil, storage.Local{}, "f", new(Filter), Options{}) }, //nolint:staticcheck // the mistake
-		"filters.Holds: nil context":  func() { _, _ = Holds(nil, storage.Local{}, "f", nil) },                   //nolint:staticcheck // the mistake
+		"codec.Load: nil context":     func() { _, _ = Load(nil, storage.Local(), "f", Limits{}) },               //nolint:staticcheck // the mistake
+		"codec.Save: nil context":     func() { _, _ = Save(nil, storage.Local(), "f", new(Filter), Options{}) }, //nolint:staticcheck // the mistake
+		"filters.Holds: nil context":  func() { _, _ = Holds(nil, storage.Local(), "f", nil) },                   //nolint:staticcheck // the mistake
 		"filters.OrInto: nil context": func() { _ = OrInto(nil, nil) },                                           //nolint:staticcheck // the mistake
 	} {
 		func() {

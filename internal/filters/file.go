@@ -21,7 +21,7 @@ var ErrExists = publish.ErrExists
 // given returns an error unless there are a storage and a name to use.
 func given(store storage.Source, name string) error {
 	if store == nil {
-		return fmt.Errorf("%s: no storage: want a storage.Source such as storage.Local{}, got nil", name)
+		return fmt.Errorf("%s: no storage: want a storage.Source such as storage.Local(), got nil", name)
 	}
 	if name == "" {
 		return errors.New("a filter file with an empty name: want its path or address")

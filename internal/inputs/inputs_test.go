@@ -54,7 +54,7 @@ func freeze(t testing.TB, list string, opts source.Opening, names ...string) {
 	t.Helper()
 	l, err := Find(context.Background(), names, opts, nil)
 	if err == nil {
-		_, err = Write(context.Background(), storage.Local{}, list, l, true)
+		_, err = Write(context.Background(), storage.Local(), list, l, true)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func freeze(t testing.TB, list string, opts source.Opening, names ...string) {
 // openList opens a list, which the test closes.
 func openList(t testing.TB, name string) *List {
 	t.Helper()
-	in, err := Read(context.Background(), storage.Local{}, name)
+	in, err := Read(context.Background(), storage.Local(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestInputsAreCanonical(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Write(ctx, storage.Local{}, first, l, false)
+	_, err = Write(ctx, storage.Local(), first, l, false)
 	sourcetest.Says(t, "another list", err, publish.ErrExists, "list1", "Force")
 	unsorted := newInputList(nil, "")
 	for _, rel := range []string{"b", "a"} {
@@ -426,7 +426,7 @@ func TestInputsUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	sourcetest.Put(t, dir+"/dt=2024-05-31/new.parquet", sourcetest.Get(t, days[3]))
-	counting := &opens{Storage: storage.Local{}}
+	counting := &opens{Storage: storage.Local()}
 	l, err := Find(ctx, []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Store: counting}}, old)
 	if err != nil {
 		t.Fatal(err)
@@ -444,7 +444,7 @@ func TestInputsUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, in := range map[string]*List{"updated": l, "new": again} {
-		if _, err := Write(ctx, storage.Local{}, filepath.Join(filepath.Dir(list), name), in, true); err != nil {
+		if _, err := Write(ctx, storage.Local(), filepath.Join(filepath.Dir(list), name), in, true); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -105,7 +105,7 @@ func IsList(first []byte) bool { return bytes.HasPrefix(first, []byte(`{"kind":"
 func Read(ctx context.Context, src storage.Source, name string) (*List, error) {
 	source.NeedContext(ctx)
 	if src == nil {
-		src = storage.Local{}
+		src = storage.Local()
 	}
 	r, err := src.Open(ctx, storage.Object{Name: name})
 	if err != nil {

@@ -137,7 +137,7 @@ func Write(ctx context.Context, dst storage.Storage, name string, list *List, re
 		return 0, fmt.Errorf("%s: the list of inputs is nil or empty (make it with ListInputs or ReadInputs)", name)
 	}
 	if dst == nil {
-		dst = storage.Local{}
+		dst = storage.Local()
 	}
 	if err := objects.Sweep(ctx, dst, name); err != nil {
 		return 0, err

@@ -22,15 +22,15 @@ import (
 
 // restless is a store in which one file changes just before one of its reads.
 type restless struct {
-	storage.Local
-	name   string
-	at     int64 // before which read, from 1; 0: none
-	reads  atomic.Int64
-	change func()
+	storage.Storage // local
+	name            string
+	at              int64 // before which read, from 1; 0: none
+	reads           atomic.Int64
+	change          func()
 }
 
 func (s *restless) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
-	src, err := s.Local.Open(ctx, o)
+	src, err := s.Storage.Open(ctx, o)
 	if err != nil || o.Name != s.name {
 		return src, err
 	}
@@ -85,7 +85,7 @@ func TestChangedWhileRead(t *testing.T) {
 					if err := errors.Join(os.WriteFile(side, was, 0o600), os.Chtimes(side, long, long)); err != nil {
 						t.Fatal(err)
 					}
-					s := &restless{name: side, change: func() {
+					s := &restless{Storage: storage.Local(), name: side, change: func() {
 						if err := os.WriteFile(side, is, 0o600); err != nil {
 							t.Error(err)
 						}

@@ -115,9 +115,9 @@ func TestRemote(t *testing.T) {
 						}
 						return b
 					}
-					want := run(storage.Local{}, 0, "out.parquet")
+					want := run(storage.Local(), 0, "out.parquet")
 					for _, memory := range []int64{0, 64 << 20}[cases.Count(1, 0, 0):] {
-						remote := &storagetest.Remote{T: t, Storage: storage.Local{}, At: 4}
+						remote := &storagetest.Remote{T: t, Storage: storage.Local(), At: 4}
 						if got := run(remote, memory, "out.parquet"); !bytes.Equal(got, want) {
 							t.Errorf("memory %d: other bytes than from local files", memory)
 						}

@@ -34,10 +34,10 @@ import (
 )
 
 // unmapped is a program's own storage: its readers cannot map files.
-type unmapped struct{ storage.Local }
+type unmapped struct{ storage.Storage }
 
 func (u unmapped) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
-	r, err := u.Local.Open(ctx, o)
+	r, err := u.Storage.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func TestSharedFiles(t *testing.T) {
 		idDir, logDir := sharedInputs(t, compression)
 		var filter *filters.Filter
 		var want []string // of each use alone, of local files
-		for _, store := range []storage.Source{storage.Local{}, unmapped{}} {
+		for _, store := range []storage.Source{storage.Local(), unmapped{storage.Local()}} {
 			opened := func() *shared {
 				s := &shared{dir: dir}
 				var err error

@@ -15,7 +15,7 @@ func TestLocalIsDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{dir: true, file: false, dir + "/new": false, dir + "/new/": true} {
-		if got := IsDir(t.Context(), storage.Local{}, name); got != want {
+		if got := IsDir(t.Context(), storage.Local(), name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

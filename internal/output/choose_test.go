@@ -123,7 +123,7 @@ func TestApartFromAList(t *testing.T) {
 	for _, name := range []string{in + "/y=1/c.parquet", hard, link(t, in+"/a.parquet", filepath.Join(t.TempDir(), "soft.parquet")), in + "/y=1/"} {
 		run := runOf(1)
 		run.List = list
-		_, err := Destination{Output: Output{Name: name, Store: storage.Local{}, Force: true}, Run: run}.Pending(t.Context())
+		_, err := Destination{Output: Output{Name: name, Store: storage.Local(), Force: true}, Run: run}.Pending(t.Context())
 		sourcetest.Says(t, name, err, nil, "the output is the input")
 	}
 	for exclude, want := range map[string]string{

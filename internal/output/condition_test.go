@@ -221,7 +221,7 @@ func TestWhere(t *testing.T) {
 		for _, name := range names {
 			threads := 1 + rng.IntN(3)
 			t.Run(fmt.Sprintf("%d/%s", round, filepath.Base(name)), func(t *testing.T) {
-				opts, far := source.Opening{OpenOptions: source.OpenOptions{Where: test.text}}, new(farFiles)
+				opts, far := source.Opening{OpenOptions: source.OpenOptions{Where: test.text}}, &farFiles{Storage: storage.Local()}
 				if round%3 == 0 {
 					opts.Store = far
 				}
@@ -238,8 +238,8 @@ func TestWhere(t *testing.T) {
 // farFiles are local files that are read as if over a network. open counts the
 // announcements that are not released.
 type farFiles struct {
-	storage.Local
-	open atomic.Int64
+	storage.Storage // local
+	open            atomic.Int64
 }
 
 type farFile struct {
@@ -248,7 +248,7 @@ type farFile struct {
 }
 
 func (s *farFiles) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
-	r, err := s.Local.Open(ctx, o)
+	r, err := s.Storage.Open(ctx, o)
 	return farFile{r, s}, err
 }
 

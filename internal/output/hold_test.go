@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestHold: a directory with held files changes only when all rows have arrived, and
@@ -125,7 +126,7 @@ func TestHoldOnAFullDisk(t *testing.T) {
 		}
 		dir := t.TempDir() + "/out/"
 		left := space
-		if _, err := (job{[]string{in}, Destination{Output: Output{Name: dir, Store: fullStore{left: &left}, Hold: true}, Run: runOf(1)}}).do(t); err != nil {
+		if _, err := (job{[]string{in}, Destination{Output: Output{Name: dir, Store: fullStore{Storage: storage.Local(), left: &left}, Hold: true}, Run: runOf(1)}}).do(t); err != nil {
 			sourcetest.Equal(t, "what is left", sourcetest.Tree(t, dir), nil)
 			sourcetest.Equal(t, "what is left beside it", sourcetest.Tree(t, publish.ManifestsOf(dir)), nil)
 		}

@@ -32,7 +32,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 		}
 	}
 	sourcetest.Write(t, filepath.Join(dir, "z.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(20, func(i int) int64 { return int64(i) })}))
-	remote := &storagetest.Remote{T: t, Storage: storage.Local{}, At: 4}
+	remote := &storagetest.Remote{T: t, Storage: storage.Local(), At: 4}
 	for _, key := range []string{"id", "id::string"} {
 		pieces := source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("it hangs"))
@@ -53,7 +53,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 // is read.
 func TestAnnouncePanics(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: panicking{storage.Local{}}}}, name)
+	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: panicking{storage.Local()}}}, name)
 	_, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), keyscan.ReadOptions{Key: "id"}, func() (func(*keyscan.Keys) error, error) {
 		return func(*keyscan.Keys) error { return nil }, nil
 	})

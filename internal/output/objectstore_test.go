@@ -10,9 +10,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -24,8 +26,7 @@ import (
 // bucket returns logs in a storage with the names and times of S3.
 func bucket(t *testing.T) *storagetest.Memory {
 	t.Helper()
-	s := storagetest.NewMemory()
-	s.Coarse = true
+	s := &storagetest.Memory{Storage: &coarse{Storage: storage.Memory()}}
 	from := memoryLogs(t)
 	for _, name := range from.Names() {
 		b, _ := from.Get(name)
@@ -33,6 +34,52 @@ func bucket(t *testing.T) *storagetest.Memory {
 	}
 	return s
 }
+
+// coarse has the times of S3: in whole seconds, and of Create.
+type coarse struct {
+	storage.Storage
+	created sync.Map // names to times
+}
+
+func (c *coarse) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
+	c.created.Store(name, time.Now().Truncate(time.Second))
+	return c.Storage.Create(ctx, name, o)
+}
+
+// seen returns an object with the time that the storage shows.
+func (c *coarse) seen(o storage.Object) storage.Object {
+	if at, ok := c.created.Load(o.Name); ok && o.Type == 0 {
+		o.ModTime = at.(time.Time)
+	}
+	return o
+}
+
+func (c *coarse) Stat(ctx context.Context, name string) (storage.Object, error) {
+	o, err := c.Storage.Stat(ctx, name)
+	return c.seen(o), err
+}
+
+func (c *coarse) List(ctx context.Context, name string) ([]storage.Object, error) {
+	all, err := c.Storage.List(ctx, name)
+	return each.Slice(all, c.seen), err
+}
+
+func (c *coarse) Tree(ctx context.Context, dir string) ([]storage.Object, error) {
+	all, err := c.Storage.Tree(ctx, dir)
+	return each.Slice(all, c.seen), err
+}
+
+func (c *coarse) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+	r, err := c.Storage.Open(ctx, o)
+	return coarseReader{r, c}, err
+}
+
+type coarseReader struct {
+	storage.Reader
+	of *coarse
+}
+
+func (r coarseReader) Object() storage.Object { return r.of.seen(r.Reader.Object()) }
 
 // scanBucket scans the logs of a bucket into an output directory.
 func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id int64) (w dataset.Written, err error) {

@@ -127,7 +127,7 @@ func (p Part) onlySchema() bool { return p.Piece.File == nil && p.Name == "" }
 
 func (o *Destination) fill() {
 	if o.Store == nil {
-		o.Store = storage.Local{}
+		o.Store = storage.Local()
 	}
 	if o.mem == nil {
 		o.mem = memory.DefaultAllocator

@@ -352,8 +352,8 @@ func TestOutputFailure(t *testing.T) {
 
 // fullStore is a disk that is full after the given number of bytes.
 type fullStore struct {
-	storage.Local
-	left *int
+	storage.Storage // local
+	left            *int
 }
 
 type fullSink struct {
@@ -362,7 +362,7 @@ type fullSink struct {
 }
 
 func (s fullStore) Create(ctx context.Context, name string, o storage.CreateOptions) (storage.Writer, error) {
-	sink, err := s.Local.Create(ctx, name, o)
+	sink, err := s.Storage.Create(ctx, name, o)
 	return fullSink{sink, s.left}, err
 }
 
@@ -378,7 +378,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 	for _, name := range []string{"out.parquet", "out.arrow", "out/"} {
 		for _, space := range []int{4, 100, 300, 500} {
 			dir := t.TempDir()
-			_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/" + name, Store: fullStore{left: &space}}, Run: runOf(1)}}.do(t)
+			_, err := job{[]string{in}, Destination{Output: Output{Name: dir + "/" + name, Store: fullStore{Storage: storage.Local(), left: &space}}, Run: runOf(1)}}.do(t)
 			sourcetest.Says(t, name, err, syscall.ENOSPC)
 			for _, left := range sourcetest.Tree(t, dir) {
 				if strings.Contains(left, "/.") || strings.HasPrefix(left, ".") || strings.Contains(left, "_SUCCESS") || name != "out/" {

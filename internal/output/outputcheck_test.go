@@ -239,7 +239,7 @@ func TestNilContext(t *testing.T) {
 		"CheckSchemas":     func() { _ = out.CheckSchemas(missing, keyscan.Options{}, nil) },
 		"Commit":           func() { _, _ = Commit(missing, out, nil) },
 		"InspectDirectory": func() { _, _ = InspectDirectory(missing, out, false) },
-		"ChangedSince":     func() { _ = new(Run).ChangedSince(missing, storage.Local{}, "o") },
+		"ChangedSince":     func() { _ = new(Run).ChangedSince(missing, storage.Local(), "o") },
 		"ListInputs":       func() { _, _ = inputs.Find(missing, []string{files[0].Name()}, source.Opening{}, nil) },
 		"ReadInputs":       func() { _, _ = inputs.Read(missing, nil, "o") },
 		"WriteInputs":      func() { _, _ = inputs.Write(missing, nil, "o", in, false) },

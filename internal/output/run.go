@@ -223,7 +223,7 @@ func (r *Run) ChangedSince(ctx context.Context, store storage.Source, output str
 		return err
 	}
 	if store == nil {
-		store = storage.Local{}
+		store = storage.Local()
 	}
 	out, err := store.Stat(ctx, output)
 	if err != nil {

@@ -220,7 +220,7 @@ func TestTextRangesFar(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		remote := &storagetest.Remote{Storage: storage.Local{}}
+		remote := &storagetest.Remote{Storage: storage.Local()}
 		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Store: remote}, TextRange: 1 << 20}, path)
 		if (files[0].NumGroups() > 1) != divided || (files[0].Undivided() == "") != divided {
 			t.Errorf("%s: %d row groups, %q", name, files[0].NumGroups(), files[0].Undivided())

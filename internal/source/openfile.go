@@ -86,7 +86,7 @@ func (o *Opening) Fill() (err error) {
 		return err
 	}
 	if o.Store == nil {
-		o.Store = storage.Local{}
+		o.Store = storage.Local()
 	}
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator

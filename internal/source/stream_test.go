@@ -20,7 +20,7 @@ func TestStreamAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range []int{1000, 64 << 10, 1 << 20, 20 << 20} {
-		remote := &storagetest.Remote{T: t, Storage: storage.Local{}}
+		remote := &storagetest.Remote{T: t, Storage: storage.Local()}
 		src, err := remote.Open(t.Context(), storage.Object{Name: name})
 		if err != nil {
 			t.Fatal(err)

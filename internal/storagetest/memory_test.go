@@ -1,5 +1,9 @@
 package storagetest
 
-import "testing"
+import (
+	"testing"
 
-func TestMemory(t *testing.T) { Check(t, NewMemory(), "dir") }
+	"github.com/bloomjoin/bloomjoin/storage/storagetest"
+)
+
+func TestMemory(t *testing.T) { storagetest.TestStorage(t, NewMemory(), "dir") }

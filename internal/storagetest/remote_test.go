@@ -28,7 +28,7 @@ func TestRemoteChecksAnnouncements(t *testing.T) {
 		{storage.Range{Off: 99, Len: 2}, true}, {storage.Range{Off: -1, Len: 2}, true}, {storage.Range{Off: 1, Len: 0}, true},
 	} {
 		var got failures
-		remote := &Remote{T: &got, Storage: storage.Local{}}
+		remote := &Remote{T: &got, Storage: storage.Local()}
 		src, err := remote.Open(t.Context(), storage.Object{Name: name})
 		if err != nil {
 			t.Fatal(err)

@@ -119,7 +119,7 @@ func filterVictims(dir string) ([]victim, error) {
 				return nil, err
 			}
 			name := filepath.Join(dir, fmt.Sprintf("%s-%d.bjf", r.name, i))
-			if _, err := filters.Save(ctx, storage.Local{}, name, f, filters.Options{Uncompressed: r.write.Uncompressed, Replace: true}); err != nil {
+			if _, err := filters.Save(ctx, storage.Local(), name, f, filters.Options{Uncompressed: r.write.Uncompressed, Replace: true}); err != nil {
 				return nil, err
 			}
 			v.others = append(v.others, name)
@@ -148,7 +148,7 @@ func filterVictims(dir string) ([]victim, error) {
 // try reads the filter, probes all its keys, and merges or combines it.
 func (v *filterVictim) try(ctx context.Context, n int, path string, m mutation) verdict {
 	limits := filters.Limits{MaxBytes: budget}
-	store := storage.Local{}
+	store := storage.Local()
 	f, err := filters.Load(ctx, store, path, limits)
 	if err != nil {
 		if _, merge := builds.MergeFiles(ctx, store, []string{path, v.others[0]}, true, limits); v.partial && merge == nil {

@@ -24,7 +24,7 @@ type bucket struct {
 	sink
 	unconditional atomic.Bool // the service has no exclusive writes
 	place         place
-	s             *Store
+	s             *store
 	link          fetch.Link
 }
 
@@ -51,7 +51,7 @@ type answer struct {
 	identity string // empty: unknown
 }
 
-func (s *Store) openBucket(ctx context.Context, p place) (*bucket, error) {
+func (s *store) openBucket(ctx context.Context, p place) (*bucket, error) {
 	b := &bucket{place: p, s: s}
 	var err error
 	switch p.scheme {
@@ -154,7 +154,7 @@ func (b *bucket) name(key string) string {
 }
 
 // note counts a request that no transport sees.
-func (s *Store) note(b *bucket, k kind) {
+func (s *store) note(b *bucket, k kind) {
 	if b.place.scheme == schemeMem {
 		s.stats.requests[k].Add(1)
 	}

@@ -34,7 +34,7 @@ func TestCredentials(t *testing.T) {
 	}
 	for bucket, want := range map[string]string{"s3://one": "Credential=AKIAOURS/", "gs://two": "Bearer ours", "azblob://three": "Bearer ours"} {
 		asked := 0
-		s := New(Options{Endpoint: url, Credentials: func(_ context.Context, of string) (Credentials, error) {
+		s := made(Options{Endpoint: url, Credentials: func(_ context.Context, of string) (Credentials, error) {
 			if asked++; of != bucket {
 				t.Errorf("asked for %s, want %s", of, bucket)
 			}
@@ -109,7 +109,7 @@ func TestNoCredentials(t *testing.T) {
 	for _, name := range []string{"s3://b/a", "gs://b/a", "abfss://b@account.dfs.core.windows.net/a"} {
 		var asked atomic.Int64
 		bucket, _, _ := strings.Cut(name, "/a")
-		s := New(Options{Endpoint: url, Credentials: func(context.Context, string) (Credentials, error) {
+		s := made(Options{Endpoint: url, Credentials: func(context.Context, string) (Credentials, error) {
 			asked.Add(1)
 			return Credentials{}, failed
 		}})
@@ -119,13 +119,13 @@ func TestNoCredentials(t *testing.T) {
 		if asked.Load() != 1 {
 			t.Errorf("%s: asked %d times", name, asked.Load())
 		}
-		incomplete := New(Options{Endpoint: url, Credentials: func(context.Context, string) (Credentials, error) {
+		incomplete := made(Options{Endpoint: url, Credentials: func(context.Context, string) (Credentials, error) {
 			return Credentials{AccessKeyID: "AKIA"}, nil
 		}})
 		if _, err := incomplete.Stat(t.Context(), name); err == nil || !strings.Contains(err.Error(), "no credentials: want a") {
 			t.Errorf("%s: %v", name, err)
 		}
-		for _, s := range []*Store{s, incomplete} {
+		for _, s := range []*store{s, incomplete} {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}

@@ -13,9 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -25,18 +23,15 @@ import (
 
 // List implements [storage.Source] as [storage.Local] does. Objects come from lists
 // alone, with no request for each.
-func (s *Store) List(ctx context.Context, given string) ([]storage.Object, error) {
+func (s *store) List(ctx context.Context, given string) ([]storage.Object, error) {
 	stopped.Needs(ctx, "Store.List")
 	objects, _, err := s.ListManifests(ctx, given)
 	return objects, err
 }
 
 // ListManifests implements [storage.ManifestLister].
-func (s *Store) ListManifests(ctx context.Context, given string) (objects []storage.Object, manifests []string, err error) {
+func (s *store) ListManifests(ctx context.Context, given string) (objects []storage.Object, manifests []string, err error) {
 	stopped.Needs(ctx, "Store.ListManifests")
-	if err := s.made(); err != nil {
-		return nil, nil, err
-	}
 	n, err := parse(given)
 	if err != nil {
 		return nil, nil, err
@@ -114,11 +109,8 @@ func (b *bucket) find(ctx context.Context, n name, seen outputs) ([]storage.Obje
 }
 
 // Tree implements [storage.Storage].
-func (s *Store) Tree(ctx context.Context, dir string) (objects []storage.Object, err error) {
+func (s *store) Tree(ctx context.Context, dir string) (objects []storage.Object, err error) {
 	stopped.Needs(ctx, "Store.Tree")
-	if err := s.made(); err != nil {
-		return nil, err
-	}
 	n, err := parse(dir)
 	if err != nil {
 		return nil, err
@@ -179,8 +171,8 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen out
 		any = true
 		seen.see(e.key, prefix)
 		rel := e.key[len(prefix):]
-		if format, dir, mark := tableOf(rel); format != "" {
-			refused = notPlain(n.of(prefix+dir), format, mark)
+		if format, dir, mark := hive.Table(rel); format != "" {
+			refused = hive.NotPlain(strings.TrimRight(address.Redact(n.of(prefix+dir)), "/"), format, mark)
 			return false
 		}
 		if !e.dir && !placeholder(e.key) && !glob.Marked("", rel) {
@@ -295,29 +287,6 @@ func (b *bucket) walkAll(ctx context.Context, n name, dirs []string, seen output
 	return slices.Concat(lists...), err
 }
 
-// tableOf reports whether a key is part of the metadata of a table format, whose
-// Parquet files may hold rows that have been deleted or replaced since. rel is the
-// path below the directory that is read, dir the path of the table there.
-func tableOf(rel string) (format, dir, mark string) {
-	elements := strings.Split(rel, "/")
-	for i, element := range elements[:len(elements)-1] {
-		switch {
-		case element == "_delta_log":
-			format, mark = "Delta Lake", element
-		case element == ".hoodie":
-			format, mark = "Hudi", element
-		case element == "metadata" && i == len(elements)-2 && strings.HasSuffix(elements[i+1], ".metadata.json"):
-			format, mark = "Iceberg", "metadata/*.metadata.json"
-		case storage.Marker(element):
-			return "", "", ""
-		default:
-			continue
-		}
-		return format, strings.Join(elements[:i], "/"), mark
-	}
-	return "", "", ""
-}
-
 // plainTables refuses directories that are partitions of tables of such formats.
 func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) error {
 	checked := map[string]bool{}
@@ -330,8 +299,8 @@ func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) er
 		for _, mark := range []string{"_delta_log/", ".hoodie/", "metadata/"} {
 			var refused error
 			err := b.list(ctx, dir+mark, "/", pageSize, func(e entry) bool {
-				if format, _, mark := tableOf(e.key[len(dir):]); format != "" {
-					refused = notPlain(n.of(dir), format, mark)
+				if format, _, mark := hive.Table(e.key[len(dir):]); format != "" {
+					refused = hive.NotPlain(strings.TrimRight(address.Redact(n.of(dir)), "/"), format, mark)
 				}
 				return refused == nil
 			})
@@ -341,9 +310,4 @@ func (b *bucket) plainTables(ctx context.Context, n name, prefixes ...string) er
 		}
 	}
 	return nil
-}
-
-func notPlain(dir, format, mark string) error {
-	return faults.Unsupported(fault.At{File: strings.TrimRight(address.Redact(dir), "/")}, "a %s table (it has %s); read as plain Parquet, rows that were deleted would come back", format, mark).
-		WithHint("write the table's current rows to Parquet first, or name the files that are current")
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // fill returns a Store whose bucket mem://b has objects of these keys.
-func fill(t *testing.T, keys ...string) *Store {
+func fill(t *testing.T, keys ...string) *store {
 	t.Helper()
-	s := New(Options{})
+	s := made(Options{})
 	t.Cleanup(func() { _ = s.Close() })
 	b, err := s.bucketOf(t.Context(), place{scheme: schemeMem, bucket: "b"})
 	if err != nil {

@@ -58,7 +58,7 @@ func newLossyS3(t *testing.T) *lossyS3 {
 }
 
 // store returns a Store that finds the server.
-func (f *lossyS3) store(t *testing.T) *Store { return newStore(t, Options{Endpoint: f.url}) }
+func (f *lossyS3) store(t *testing.T) *store { return newStore(t, Options{Endpoint: f.url}) }
 
 func (f *lossyS3) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)

@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestResolve(t *testing.T) {
-	s := New(Options{})
+	s := made(Options{})
 	defer s.Close()
 	dir := t.TempDir()
 	real, err := filepath.EvalSymlinks(dir)

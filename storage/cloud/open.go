@@ -13,11 +13,8 @@ import (
 )
 
 // Stat implements [storage.Source].
-func (s *Store) Stat(ctx context.Context, given string) (storage.Object, error) {
+func (s *store) Stat(ctx context.Context, given string) (storage.Object, error) {
 	stopped.Needs(ctx, "Store.Stat")
-	if err := s.made(); err != nil {
-		return storage.Object{}, err
-	}
 	n, err := parse(given)
 	if err != nil {
 		return storage.Object{}, err
@@ -73,11 +70,8 @@ func localObject(n name, o storage.Object) storage.Object {
 
 // Open implements [storage.Source]. An object that has an identity is opened without
 // a request; if it has another one by now, the first read fails.
-func (s *Store) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
+func (s *store) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
 	stopped.Needs(ctx, "Store.Open")
-	if err := s.made(); err != nil {
-		return nil, err
-	}
 	n, err := parse(o.Name)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func TestOptions(t *testing.T) {
 		}},
 	} {
 		c.o.Endpoint = url
-		s := New(c.o)
+		s := made(c.o)
 		o, err := s.Stat(t.Context(), "s3://bucket/a/b c")
 		if err != nil || o.Size != 5 || o.Identity != "v" {
 			t.Errorf("%+v: %+v, %v", c.o, o, err)
@@ -68,7 +68,7 @@ func TestOptions(t *testing.T) {
 		_ = s.Close()
 	}
 	t.Setenv("AWS_ENDPOINT_URL", url)
-	s := New(Options{})
+	s := made(Options{})
 	defer s.Close()
 	if _, err := s.Stat(t.Context(), "s3a://bucket/x"); err != nil || last().URL.Path != "/bucket/x" {
 		t.Errorf("%s, %v", last().URL, err)
@@ -81,7 +81,7 @@ func TestRegion(t *testing.T) {
 		w.Header().Set("X-Amz-Bucket-Region", "eu-central-1")
 		w.WriteHeader(http.StatusMovedPermanently)
 	})
-	s := New(Options{Endpoint: url})
+	s := made(Options{Endpoint: url})
 	defer s.Close()
 	for _, name := range []string{"s3://bucket/a", "s3://bucket/a/"} {
 		_, err := s.Stat(t.Context(), name)

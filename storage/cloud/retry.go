@@ -22,7 +22,7 @@ const (
 )
 
 // do sends a request of an SDK, again if it has failed for a reason that may pass.
-func (s *Store) do(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
+func (s *store) do(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
 	var since time.Time
 	for attempt := 0; ; attempt++ {
 		err := s.once(ctx, b, k, key, f)
@@ -39,7 +39,7 @@ func (s *Store) do(ctx context.Context, b *bucket, k kind, key string, f func(co
 }
 
 // once sends a request when fewer than Options.Requests are under way.
-func (s *Store) once(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
+func (s *store) once(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
 	if err := s.queue.Acquire(ctx); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (s *Store) once(ctx context.Context, b *bucket, k kind, key string, f func(
 
 // again waits until a request should be sent again. It returns the final error if it
 // should not be.
-func (s *Store) again(ctx context.Context, err error, attempt int, since time.Time) error {
+func (s *store) again(ctx context.Context, err error, attempt int, since time.Time) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

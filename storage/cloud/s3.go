@@ -51,7 +51,7 @@ func (b *bucket) openS3(ctx context.Context) error {
 }
 
 // configure sets what differs from the SDK's ways.
-func (s *Store) configure(c *s3.Options) {
+func (s *store) configure(c *s3.Options) {
 	c.HTTPClient = s.http
 	c.Retryer = aws.NopRetryer{} // the Store counts and sends requests again itself
 	c.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired

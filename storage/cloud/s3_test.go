@@ -12,36 +12,36 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
 	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/storage/storagetest"
 )
 
 // An S3 service keeps the promises of package storage.
 func TestCheckS3(t *testing.T) {
 	g := storetest.S3(t)
 	g.Setenv(t)
-	s := New(Options{})
+	s := made(Options{})
 	defer s.Close()
-	storagetest.Check(t, s, g.Name("dir"))
+	storagetest.TestStorage(t, s, g.Name("dir"))
 }
 
 // s3Store returns a Store for a gateway with one object of 5 MB, whose content it
 // returns.
-func s3Store(t *testing.T, o Options) (*storetest.Gateway, *Store, []byte) {
+func s3Store(t *testing.T, o Options) (*storetest.Gateway, *store, []byte) {
 	g := storetest.S3(t)
 	g.Setenv(t)
 	content := make([]byte, 5_000_000)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(content) // it never fails
 	g.Put(t, "log/a", content)
-	s := New(o)
+	s := made(o)
 	t.Cleanup(func() { _ = s.Close() })
 	return g, s, content
 }
 
 // readAll lists an object and reads it whole, a part of it ahead.
-func readAll(t *testing.T, s *Store, name string) ([]byte, error) {
+func readAll(t *testing.T, s *store, name string) ([]byte, error) {
 	t.Helper()
 	listed, err := s.List(t.Context(), name)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestFailures(t *testing.T) {
 			t.Setenv("AWS_ACCESS_KEY_ID", "")
 			t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 		}
-		s := New(o)
+		s := made(o)
 		begin := time.Now()
 		_, err := readAll(t, s, g.Name("log/a"))
 		if err == nil || errors.Is(err, storage.ErrAgain) != (name == "no service") || time.Since(begin) > 20*time.Second {

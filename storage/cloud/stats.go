@@ -39,11 +39,8 @@ func (r Requests) Total() int64 {
 	return r.List + r.Head + r.Get + r.Put + r.Part + r.Delete + r.Other
 }
 
-// Stats returns the figures up to now. Requests for credentials are not counted.
-func (s *Store) Stats() Stats {
-	if s == nil {
-		return Stats{}
-	}
+// Stats implements [Store].
+func (s *store) Stats() Stats {
 	c := &s.stats
 	n := func(k kind) int64 { return c.requests[k].Load() }
 	return Stats{

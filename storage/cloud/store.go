@@ -63,10 +63,21 @@ const (
 	defaultRetries  = 8
 )
 
-// Store is a [storage.Storage] whose names are URLs. [New] makes one: methods of the
-// zero value and of nil return an error, or nothing. Its methods may be called from
-// many goroutines at once.
-type Store struct {
+// Store is a [storage.Storage] whose names are URLs; other names are those of
+// Options.Local. Its methods may be called from many goroutines at once.
+//
+// It is a [storage.Sweeper], [storage.Resolver], [storage.Concurrent],
+// [storage.DirRemover] and [storage.ManifestLister]; its readers are
+// [storage.Prefetcher]s.
+type Store interface {
+	storage.Storage
+	// Stats returns the figures up to now. Requests for credentials are not counted.
+	Stats() Stats
+	// Close ends idle connections. Readers and writers must have been closed before.
+	Close() error
+}
+
+type store struct {
 	opts  Options
 	stats counters
 	http  *http.Client // for all clouds; it sends each request once
@@ -79,26 +90,18 @@ type Store struct {
 }
 
 var (
-	_ storage.Storage    = (*Store)(nil)
-	_ storage.Sweeper    = (*Store)(nil)
-	_ storage.Resolver   = (*Store)(nil)
-	_ storage.Concurrent = (*Store)(nil)
-	_ storage.DirRemover = (*Store)(nil)
+	_ storage.Sweeper        = (*store)(nil)
+	_ storage.Resolver       = (*store)(nil)
+	_ storage.Concurrent     = (*store)(nil)
+	_ storage.DirRemover     = (*store)(nil)
+	_ storage.ManifestLister = (*store)(nil)
 )
-
-// made returns an error unless New has made the store.
-func (s *Store) made() error {
-	if s == nil || s.queue == nil {
-		return errors.New("the store is nil or the zero value: want one from cloud.New")
-	}
-	return nil
-}
 
 var errClosed = errors.New("the store is closed")
 
 // New returns a Store. It opens no connection and reads no configuration before a
 // URL is used.
-func New(o Options) *Store {
+func New(o Options) Store {
 	if o.Requests <= 0 {
 		o.Requests = defaultRequests
 	}
@@ -112,19 +115,16 @@ func New(o Options) *Store {
 		o.Retries = 0
 	}
 	if o.Local == nil {
-		o.Local = storage.Local{}
+		o.Local = storage.Local()
 	}
-	s := &Store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory}), buckets: map[place]*bucket{}}
+	s := &store{opts: o, queue: fetch.New(fetch.Options{Requests: o.Requests, Memory: o.Memory}), buckets: map[place]*bucket{}}
 	s.parts = newParts(o.Memory/4, s.queue)
 	s.http = newClient(o.Requests, &s.stats)
 	return s
 }
 
-// Close ends idle connections. Readers and writers must have been closed before.
-func (s *Store) Close() error {
-	if s.made() != nil {
-		return nil
-	}
+// Close implements [Store].
+func (s *store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -143,10 +143,7 @@ func (s *Store) Close() error {
 }
 
 // Concurrency implements [storage.Concurrent].
-func (s *Store) Concurrency(name string) int {
-	if s.made() != nil {
-		return 1
-	}
+func (s *store) Concurrency(name string) int {
 	if n, err := parse(name); err == nil && n.local {
 		return objects.Concurrency(s.opts.Local, n.key)
 	}
@@ -154,11 +151,8 @@ func (s *Store) Concurrency(name string) int {
 }
 
 // RemoveDir implements [storage.DirRemover]. Buckets have no directories.
-func (s *Store) RemoveDir(ctx context.Context, name string) error {
+func (s *store) RemoveDir(ctx context.Context, name string) error {
 	stopped.Needs(ctx, "Store.RemoveDir")
-	if err := s.made(); err != nil {
-		return err
-	}
 	n, err := parse(name)
 	if err != nil || !n.local {
 		return err
@@ -168,10 +162,10 @@ func (s *Store) RemoveDir(ctx context.Context, name string) error {
 
 // Resolve implements [storage.Resolver]: one spelling of the scheme, no slash at the
 // end, no signature.
-func (s *Store) Resolve(name string) string {
+func (s *store) Resolve(name string) string {
 	n, err := parse(name)
 	switch {
-	case err != nil || s.made() != nil:
+	case err != nil:
 		return name
 	case n.local:
 		return objects.Resolve(s.opts.Local, n.key)
@@ -182,7 +176,7 @@ func (s *Store) Resolve(name string) string {
 }
 
 // bucketOf returns the bucket of a name, which it opens if it is the first of it.
-func (s *Store) bucketOf(ctx context.Context, p place) (*bucket, error) {
+func (s *store) bucketOf(ctx context.Context, p place) (*bucket, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

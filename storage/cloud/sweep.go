@@ -21,11 +21,8 @@ const oldUpload = 24 * time.Hour
 // object, or of what is below the directory: those of processes of this
 // machine that have ended, and those older than a day. Google and Azure drop
 // such uploads themselves after a week. Uploads that cannot be listed or dropped stay.
-func (s *Store) Sweep(ctx context.Context, given string) error {
+func (s *store) Sweep(ctx context.Context, given string) error {
 	stopped.Needs(ctx, "Store.Sweep")
-	if err := s.made(); err != nil {
-		return err
-	}
 	n, err := parse(given)
 	switch {
 	case err != nil:

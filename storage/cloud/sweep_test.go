@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // unfinished uploads a part of an object.
 func unfinished(name string) error {
-	s := New(Options{})
+	s := made(Options{})
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	w, err := s.Create(ctx, name, storage.CreateOptions{})

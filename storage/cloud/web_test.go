@@ -69,7 +69,7 @@ func TestWeb(t *testing.T) {
 		var value atomic.Value
 		value.Store(values[0])
 		url, content, _ := serve(t, func(h http.Header) { h.Set(validator, value.Load().(string)) })
-		s := New(Options{Retries: -1})
+		s := made(Options{Retries: -1})
 		defer s.Close()
 		for _, path := range []string{"/a/b%20c?x=1", "/moved"} {
 			listed, err := s.List(t.Context(), url+path)
@@ -106,7 +106,7 @@ func TestWeb(t *testing.T) {
 // What cannot be read over HTTP is refused with a reason.
 func TestWebErrors(t *testing.T) {
 	url, _, _ := serve(t, func(http.Header) {})
-	s := New(Options{Retries: -1})
+	s := made(Options{Retries: -1})
 	defer s.Close()
 	read := func(path string) error {
 		o, err := s.Stat(t.Context(), url+path)
@@ -229,7 +229,7 @@ func TestWebLies(t *testing.T) {
 				c.answer(answer, requests.Add(1)-1, off, end)
 			}))
 			defer server.Close()
-			s := New(Options{Retries: 2})
+			s := made(Options{Retries: 2})
 			defer s.Close()
 			read := func() error {
 				listed, err := s.List(t.Context(), server.URL+"/a.parquet?X-Amz-Signature=SECRET")

@@ -62,11 +62,8 @@ const (
 // Create implements [storage.Storage]. Up to 8 MiB are kept until Commit and
 // uploaded by one request; larger objects are uploaded in parts while they are
 // written. CreateOptions.Private has no effect: the bucket's policy decides who may read.
-func (s *Store) Create(ctx context.Context, given string, o storage.CreateOptions) (storage.Writer, error) {
+func (s *store) Create(ctx context.Context, given string, o storage.CreateOptions) (storage.Writer, error) {
 	stopped.Needs(ctx, "Store.Create")
-	if err := s.made(); err != nil {
-		return nil, err
-	}
 	n, err := parse(given)
 	switch {
 	case err != nil:
@@ -383,7 +380,7 @@ func (w *writer) sender() func(context.Context, *bucket, kind, string, func(cont
 }
 
 // through sends requests without a limit, and not again.
-func (s *Store) through(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
+func (s *store) through(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
 	ctx, c := withCall(ctx, k)
 	if err := f(ctx); err != nil {
 		return b.failed(c, key, err).report()
@@ -392,11 +389,8 @@ func (s *Store) through(ctx context.Context, b *bucket, k kind, key string, f fu
 }
 
 // Delete implements [storage.Storage].
-func (s *Store) Delete(ctx context.Context, o storage.Object) error {
+func (s *store) Delete(ctx context.Context, o storage.Object) error {
 	stopped.Needs(ctx, "Store.Delete")
-	if err := s.made(); err != nil {
-		return err
-	}
 	n, err := parse(o.Name)
 	switch {
 	case err != nil:

@@ -19,16 +19,16 @@ import (
 	"time"
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest"
 	"github.com/bloomjoin/bloomjoin/internal/storetest/slowproxy"
 	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/storage/storagetest"
 )
 
 // newStore returns a Store that is closed with the test.
-func newStore(t *testing.T, o Options) *Store {
+func newStore(t *testing.T, o Options) *store {
 	t.Helper()
-	s := New(o)
+	s := made(o)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -38,14 +38,14 @@ func newStore(t *testing.T, o Options) *Store {
 }
 
 // gateway returns a server and a Store that finds it.
-func gateway(t *testing.T) (*storetest.Gateway, *Store) {
+func gateway(t *testing.T) (*storetest.Gateway, *store) {
 	t.Helper()
 	g := storetest.S3(t)
 	g.Setenv(t)
 	return g, newStore(t, Options{})
 }
 
-func create(t *testing.T, ctx context.Context, s *Store, name string) storage.Writer {
+func create(t *testing.T, ctx context.Context, s *store, name string) storage.Writer {
 	t.Helper()
 	w, err := s.Create(ctx, name, storage.CreateOptions{})
 	if err != nil {
@@ -104,7 +104,7 @@ func TestWriteSizes(t *testing.T) {
 	})
 }
 
-func writeSizes(t *testing.T, s *Store, at string) {
+func writeSizes(t *testing.T, s *store, at string) {
 	for _, size := range []int{0, 1, mostKept + 1, firstPart - 1, firstPart, firstPart + 1, 3*firstPart + 5} {
 		for _, finish := range []bool{false, true} {
 			what := fmt.Sprintf("%d bytes, Finish %v", size, finish)
@@ -168,8 +168,8 @@ func writeSizes(t *testing.T, s *Store, at string) {
 // The other clouds keep the promises of package storage, too, as far as their
 // emulators are like them.
 func TestCheckClouds(t *testing.T) {
-	t.Run("Google", func(t *testing.T) { storagetest.Check(t, newStore(t, Options{}), storetest.Google(t)+"dir") })
-	t.Run("Azure", func(t *testing.T) { storagetest.Check(t, newStore(t, Options{}), storetest.Azure(t)+"dir") })
+	t.Run("Google", func(t *testing.T) { storagetest.TestStorage(t, newStore(t, Options{}), storetest.Google(t)+"dir") })
+	t.Run("Azure", func(t *testing.T) { storagetest.TestStorage(t, newStore(t, Options{}), storetest.Azure(t)+"dir") })
 }
 
 // recorded returns the names of the files that record uploads.

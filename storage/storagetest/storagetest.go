@@ -1,19 +1,26 @@
+// Package storagetest tests implementations of package storage's interfaces.
+//
+// A program that keeps its data elsewhere calls [TestSource] or [TestStorage] in a test of
+// its own. What they find would otherwise be found by a join: as rows of the wrong version
+// of an object, or as half an output.
 package storagetest
 
 import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Check tests what package storage promises of every Storage. dir is a directory
-// of it that does not exist yet, without a slash at the end.
-func Check(t *testing.T, s storage.Storage, dir string) {
+// TestStorage tests what package storage promises of every [storage.Storage]. dir is a
+// directory of it that does not exist yet, without a slash at the end.
+func TestStorage(t *testing.T, s storage.Storage, dir string) {
 	t.Helper()
 	c := checker{t, s, dir}
 	c.nothing()
@@ -21,6 +28,7 @@ func Check(t *testing.T, s storage.Storage, dir string) {
 	c.pinned()
 	c.remove()
 	c.list()
+	TestSource(t, s, dir)
 }
 
 type checker struct {
@@ -195,4 +203,90 @@ func (c checker) list() {
 	c.want("only markers", c.write("marks/_SUCCESS", "", false), nil)
 	_, err = c.s.List(c.Context(), c.dir+"/marks")
 	c.want("List of markers only", err, storage.ErrNoFiles)
+}
+
+// TestSource tests what package storage promises of every [storage.Source]. dir is a
+// directory of it with at least one object that is data and not empty. It changes nothing.
+func TestSource(t *testing.T, s storage.Source, dir string) {
+	t.Helper()
+	list, err := s.List(t.Context(), dir)
+	if err != nil {
+		t.Fatalf("List %q: %v", dir, err)
+	}
+	if !slices.IsSortedFunc(list, func(a, b storage.Object) int { return strings.Compare(a.Rel, b.Rel) }) {
+		t.Errorf("List %q is not in ascending order of Rel", dir)
+	}
+	bytes := false
+	for _, o := range list {
+		if !o.Found || o.Rel == "" || o.Type != 0 || slices.ContainsFunc(strings.Split(o.Rel, "/"), storage.Marker) {
+			t.Errorf("List %q has %+v: want Found, a Rel, no Type, and no marker in the path", dir, o)
+		}
+		now, err := s.Stat(t.Context(), o.Name)
+		if err != nil || now.Size != o.Size || now.Identity != o.Identity || now.Type != 0 {
+			t.Errorf("Stat %q: %+v, %v; listed as %+v", o.Name, now, err, o)
+		}
+		one, err := s.List(t.Context(), o.Name)
+		if err != nil || len(one) != 1 || one[0].Size != o.Size || one[0].Found {
+			t.Errorf("List %q: %+v, %v; want the one object, not Found", o.Name, one, err)
+		}
+		bytes = bytes || o.Size > 0
+		reads(t, s, o)
+	}
+	if !bytes {
+		t.Errorf("directory %q has no object with bytes: nothing was read", dir)
+	}
+	nowhere := dir + "/there is no such object"
+	_, statErr := s.Stat(t.Context(), nowhere)
+	_, listErr := s.List(t.Context(), nowhere)
+	_, openErr := s.Open(t.Context(), storage.Object{Name: nowhere})
+	for what, err := range map[string]error{"Stat": statErr, "List": listErr, "Open": openErr} {
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s of nothing: %v, want %v", what, err, fs.ErrNotExist)
+		}
+	}
+}
+
+// reads opens an object and reads it in several ways.
+func reads(t *testing.T, s storage.Source, o storage.Object) {
+	t.Helper()
+	r, err := s.Open(t.Context(), o)
+	if err != nil {
+		t.Errorf("Open %q: %v", o.Name, err)
+		return
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	if got := r.Object(); got.Size != o.Size || got.Identity != o.Identity {
+		t.Errorf("opened %+v, listed as %+v", got, o)
+	}
+	all := make([]byte, o.Size)
+	if n, err := r.ReadAt(all, 0); n != len(all) || err != nil && !errors.Is(err, io.EOF) {
+		t.Errorf("%q: %d of %d bytes, %v", o.Name, n, len(all), err)
+	}
+	if n, err := r.ReadAt(make([]byte, 9), o.Size); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("%q: %d bytes after the end, %v, want %v", o.Name, n, err, io.EOF)
+	}
+	var wait sync.WaitGroup
+	for part := range int64(8) { // from many goroutines at once, backwards
+		wait.Go(func() {
+			lo, hi := o.Size*(7-part)/8, o.Size*(8-part)/8
+			b := make([]byte, hi-lo)
+			if n, err := r.ReadAt(b, lo); n != len(b) || err != nil && !errors.Is(err, io.EOF) || string(b) != string(all[lo:hi]) {
+				t.Errorf("%q: bytes %d to %d differ when parts are read at once: %d, %v", o.Name, lo, hi, n, err)
+			}
+		})
+	}
+	wait.Wait()
+	if o.Identity == "" {
+		return
+	}
+	other := o
+	other.Identity += "?"
+	late, err := s.Open(t.Context(), other)
+	if err == nil {
+		defer func() { _ = late.Close() }()
+		_, err = late.ReadAt(make([]byte, 1), 0)
+	}
+	if !errors.Is(err, storage.ErrChanged) {
+		t.Errorf("Open and ReadAt of %q with another identity: %v, want %v", o.Name, err, storage.ErrChanged)
+	}
 }

@@ -1,0 +1,166 @@
+package storage_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/storage"
+	"github.com/bloomjoin/bloomjoin/storage/storagetest"
+)
+
+func TestMemory(t *testing.T) {
+	storagetest.TestStorage(t, storage.Memory(), "dir")
+	storagetest.TestStorage(t, storage.Memory(), "/a/b/dir")
+}
+
+func TestFS(t *testing.T) {
+	dir := t.TempDir()
+	m := fstest.MapFS{}
+	for _, name := range []string{"log/dt=1/a.parquet", "log/dt=2/b.parquet", "log/_SUCCESS", "log/c.csv"} {
+		m[name] = &fstest.MapFile{Data: []byte("content of " + name)}
+		put(t, filepath.Join(dir, name), "content of "+name)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for name, files := range map[string]fs.FS{"MapFS": m, "DirFS": os.DirFS(dir), "Root": root.FS()} {
+		t.Run(name, func(t *testing.T) {
+			storagetest.TestSource(t, storage.FS(files), "log")
+			storagetest.TestSource(t, storage.FS(files), "log/")
+			storagetest.TestSource(t, storage.FS(files), ".")
+		})
+	}
+}
+
+// put writes a local file and the directories above it.
+func put(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A file of an fs.FS that changes, a link, and one that has only Read are not read as
+// something else.
+func TestFSRefuses(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "a"), "one")
+	put(t, filepath.Join(dir, "sub/b"), "b")
+	s := storage.FS(os.DirFS(dir))
+	r, err := s.Open(t.Context(), storage.Object{Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	put(t, filepath.Join(dir, "a"), "longer")
+	if err := r.(storage.Checker).Changed(); !errors.Is(err, storage.ErrChanged) {
+		t.Errorf("a file that has changed: %v", err)
+	}
+	for link, to := range map[string]string{"file": "a", "dir": "sub"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	if list, err := s.List(t.Context(), "file"); err != nil || len(list) != 1 || list[0].Size != 6 {
+		t.Errorf("a link to a file: %+v, %v", list, err)
+	}
+	if list, err := s.List(t.Context(), "."); !errors.Is(err, fault.ErrUnsupported) {
+		t.Errorf("a link to a directory: %+v, %v", list, err)
+	}
+
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	if f, err := w.Create("z"); err != nil {
+		t.Fatal(err)
+	} else if _, err := io.WriteString(f, "z"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storage.FS(z).Open(t.Context(), storage.Object{Name: "z"}); !errors.Is(err, fault.ErrUnsupported) {
+		t.Errorf("a file of a zip archive: %v", err)
+	}
+}
+
+// Memory and FS list what local files list, by code of their own.
+func TestListsAgree(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	m, memory := fstest.MapFS{}, storage.Memory()
+	for _, name := range []string{
+		"top.csv", "log/a.parquet", "log/b.csv", "log/_SUCCESS", "log/.hidden", "log/dt=1/a.parquet", "log/dt=1/_tmp/x", "log/dt=2/b.parquet", "log/dt=2/x/c.parquet",
+		"log/out.bloomjoin/manifest.json", "log/dt=1/out.bloomjoin/manifest.json", "log/out/deep/er/d.parquet", "log/{a,b}.csv", "log/[x].csv",
+		"marks/_SUCCESS", "marks/in.bloomjoin/m.json", "other/a.parquet", "_named/a.csv",
+		"delta/_delta_log/0.json", "delta/dt=1/a.parquet", "hudi/.hoodie/p", "hudi/a.parquet", "ice/metadata/v1.metadata.json", "ice/data/a.parquet", "nested/delta/_delta_log/0", "nested/delta/a", "nested/b",
+	} {
+		m[name] = &fstest.MapFile{Data: []byte(name)}
+		put(t, name, name)
+		w, err := memory.Create(t.Context(), name, storage.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, name); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Commit(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show := func(s storage.Source, name string) string {
+		list, manifests, err := s.(storage.ManifestLister).ListManifests(context.Background(), name)
+		var lines []string
+		for _, o := range list {
+			lines = append(lines, fmt.Sprintf("%s as %s found %t size %d", o.Name, o.Rel, o.Found, o.Size))
+		}
+		if glob := strings.ContainsAny(name, "*?[{"); glob {
+			slices.Sort(lines) // of patterns, the order is not promised
+		}
+		slices.Sort(manifests)
+		for _, kind := range []error{storage.ErrNoFiles, fs.ErrNotExist, fault.ErrUnsupported} {
+			if errors.Is(err, kind) {
+				lines = append(lines, kind.Error())
+			}
+		}
+		if err != nil && len(lines) == 0 {
+			lines = append(lines, "another error")
+		}
+		return strings.Join(append(lines, "and "+strings.Join(manifests, " ")), "\n")
+	}
+	for _, name := range []string{
+		"log", "log/", "log/a.parquet", "log/_SUCCESS", "log/dt=1", "log/dt=1/", "log/dt=1/_tmp", "marks", "marks/", "nowhere", "nowhere/", "_named", ".", "other",
+		"log/*", "log/*.csv", "log/*.parquet", "log/*/", "log/dt=*", "log/dt=*/*.parquet", "log/dt=[12]", "log/dt=[!1]/*", "*/a.parquet", "log/??.csv", "log/.h*", "log/_*",
+		"log/{a,b}.csv", "log/{a,b}.*", "{log,other}/a.parquet", "{log/dt=1,other}", "log/[x].csv", "log/\\[x\\].csv",
+		"log/**", "log/**/*.parquet", "log/**/x/*", "**/a.parquet", "log/dt=*/**", "l*/**/c.parquet", "marks/**", "log/**/",
+		"_na*/*", "_named/*", "log/*.bloomjoin/*", "nowhere/*", "log/[", "log/*/*/*",
+		"delta", "delta/dt=1", "delta/*", "delta/dt=*", "delta/dt=1/*", "d*", "hudi", "ice", "ice/data", "nested", "nested/*", "nested/delta", "nested/**", "delta/**",
+	} {
+		want := show(storage.Local(), name)
+		for what, s := range map[string]storage.Source{"Memory": memory, "FS": storage.FS(m)} {
+			if got := show(s, name); got != want {
+				t.Errorf("%s lists %q as\n%s\nwant, as local files,\n%s", what, name, got, want)
+			}
+		}
+	}
+}
