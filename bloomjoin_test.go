@@ -265,7 +265,7 @@ func TestNilContext(t *testing.T) {
 		"Merge": func() { _, _ = bloomjoin.Merge(none, f) },
 		"Save":  func() { _ = bloomjoin.Save(none, filepath.Join(t.TempDir(), "f"), f) },
 		"Build": func() {
-			_, _ = bloomjoin.Build(none, filterbuild.Options{Key: "id::int64", Expect: 5, Kind: codec.WantBloom}, key.Int64s([]int64{1}))
+			_, _ = bloomjoin.Build(none, filterbuild.Options{Key: "id::int64", Expect: 5, Kind: codec.KindBloom}, key.Int64s([]int64{1}))
 		},
 	}
 	for name, call := range calls(t, none, airports, flights, f) {

@@ -92,7 +92,7 @@ func Example_replaceFilter() {
 
 // save writes an uncompressed filter, which Load maps where it can.
 func save(ctx context.Context, name string, ids ...int64) error {
-	f, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64", Kind: codec.WantBloom}, key.Int64s(ids))
+	f, err := bloomjoin.Build(ctx, filterbuild.Options{Key: "id::int64", Kind: codec.KindBloom}, key.Int64s(ids))
 	if err != nil {
 		return err
 	}

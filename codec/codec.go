@@ -46,31 +46,19 @@ var (
 	ErrExists = filters.ErrExists
 )
 
-// Kind is what a filter's payload is. The value is part of the format.
+// Kind is what a filter's payload is, or is to be. The value is part of the format: merging
+// and sealing come to the same decision everywhere.
 type Kind uint8
 
 // The kinds.
 const (
+	KindAuto  = Kind(filters.KindAuto)  // of a build: the smaller one
 	KindBloom = Kind(filters.KindBloom) // bits of a Bloom filter
 	KindExact = Kind(filters.KindExact) // an exact set of integers
 )
 
-// String returns the name used in reports.
+// String returns the name used on the command line and in reports.
 func (k Kind) String() string { return filters.Kind(k).String() }
-
-// Want is the requested kind of filter. Merging and sealing need it to come to the same
-// decision everywhere. The value is part of the format.
-type Want uint8
-
-// What may be requested.
-const (
-	WantAuto  = Want(filters.WantAuto) // the smaller one
-	WantBloom = Want(filters.WantBloom)
-	WantExact = Want(filters.WantExact)
-)
-
-// String returns the name used on the command line.
-func (w Want) String() string { return filters.Want(w).String() }
 
 // Limits limits what a reader accepts from a file.
 type Limits struct {

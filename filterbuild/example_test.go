@@ -140,7 +140,7 @@ func ExampleBuild() {
 func ExampleCombine() {
 	ctx := context.Background()
 	day := func(ids ...int64) *codec.Filter {
-		b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "user::int64", Kind: codec.WantExact})
+		b, err := filterbuild.NewBuilder(filterbuild.Options{Key: "user::int64", Kind: codec.KindExact})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -89,7 +89,7 @@ type Options struct {
 	// of the two is set.
 	FPR     float64
 	MaxSize uint64
-	Kind    codec.Want
+	Kind    codec.Kind
 	// Geometry of a Bloom filter; 0: Split512, which is smaller, for rates up
 	// to 0.1 %, otherwise Split256, which is faster. The rate alone decides, so
 	// all shards choose the same.
@@ -120,7 +120,7 @@ type Options struct {
 	// filled, which may take a second pass over the IDs. If the buffers of all
 	// workers do not fit, fewer workers run. Before it is known whether the
 	// filter will be exact, a set may take more than the Bloom filter would; if
-	// there is no memory for that, set Kind to WantBloom.
+	// there is no memory for that, set Kind to KindBloom.
 	Memory int64
 	// Squeeze makes a Bloom filter that would exceed Memory as large as Memory
 	// allows, with a higher rate, instead of returning an error.

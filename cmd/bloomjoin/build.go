@@ -139,9 +139,9 @@ func (c *cli) buildOptions(o *buildFlags, args []string) (builds.Options, source
 	}
 	switch o.kind {
 	case "bloom":
-		opts.Kind = codec.WantBloom
+		opts.Kind = codec.KindBloom
 	case "exact":
-		opts.Kind = codec.WantExact
+		opts.Kind = codec.KindExact
 	}
 	if opts.Shard, err = c.ShardOf(o.shard); err != nil {
 		return opts, open, err
@@ -431,7 +431,7 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts builds.Options
 	}
 	plan, err := builds.NewPlan(files, opts)
 	if err != nil {
-		if n := flags.TextKeysNote(files, o.ids.KeyType, []string{"bytes"}); n != "" && opts.Kind == codec.WantExact && errors.Is(err, fault.ErrUnsupported) {
+		if n := flags.TextKeysNote(files, o.ids.KeyType, []string{"bytes"}); n != "" && opts.Kind == codec.KindExact && errors.Is(err, fault.ErrUnsupported) {
 			return nil, fmt.Errorf("--kind exact: unsupported for text: %s, or use --kind bloom", n)
 		}
 		return nil, err

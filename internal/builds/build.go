@@ -41,7 +41,7 @@ type Options struct {
 	Normalize   string
 	FPR         float64
 	MaxSize     uint64
-	Kind        codec.Want
+	Kind        codec.Kind
 	Geometry    codecbloom.Geometry
 	Seed        uint64
 	Expect      uint64
@@ -84,7 +84,7 @@ func (o Options) check() error {
 	switch {
 	case o.FPR != 0 && o.MaxSize != 0:
 		return errors.New("a false-positive rate and a size: want one of the two")
-	case o.Kind > codec.WantExact:
+	case o.Kind > codec.KindExact:
 		return faults.Errorf("{Kind}: want auto (0), bloom (1) or exact (2), got %d", uint8(o.Kind))
 	}
 	return cmp.Or(
@@ -234,7 +234,7 @@ func newPlan(opts Options) (*Plan, []keys.Column, error) {
 	p.Spec = Spec{
 		Rule: rule,
 		Hash: bloom.Hash{ID: bloom.XXH3, Seed: opts.Seed}, Geometry: bloom.Geometry(opts.Geometry), Capacity: opts.Expect,
-		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: filters.Want(opts.Kind), NoRange: opts.NoKeyRange,
+		FPR: opts.FPR, MaxSize: opts.MaxSize, Room: opts.Room, Want: filters.Kind(opts.Kind), NoRange: opts.NoKeyRange,
 	}
 	for _, c := range columns {
 		p.Spec.Names = append(p.Spec.Names, c.Path.String())

@@ -48,7 +48,7 @@ type Spec struct {
 	FPR      float64        // wanted rate; 0: [bloom.DefaultFPR] of Capacity
 	MaxSize  uint64         // maximum size of the bits in bytes; 0: no limit
 	Room     bool           // the sealed filter keeps its size and records the Capacity
-	Want     filters.Want   // kind of filter
+	Want     filters.Kind   // kind of filter
 	SkipBad  bool           // bad lines of text IDs are skipped
 	NoRange  bool           // the filter does not record its smallest and largest key
 
@@ -117,12 +117,12 @@ func (s Spec) integer() bool {
 
 // exact reports whether the keys are stored exactly as long as that is cheap.
 func (s Spec) exact() bool {
-	return s.integer() && s.Want != filters.WantBloom && (s.Want == filters.WantExact || !s.sparse)
+	return s.integer() && s.Want != filters.KindBloom && (s.Want == filters.KindExact || !s.sparse)
 }
 
 // check returns an error if no filter can fulfil the spec.
 func (s Spec) check() error {
-	if s.Want == filters.WantExact && !s.integer() {
+	if s.Want == filters.KindExact && !s.integer() {
 		return faults.Unsupported(fault.At{}, "an exact filter over keys of class %s", strings.Join(s.Classes, ", ")).
 			WithHint("exact filters hold one column of integers; give text a {Types int64}, or use {Kind bloom}")
 	}

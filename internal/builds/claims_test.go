@@ -58,8 +58,8 @@ func TestClaimedRows(t *testing.T) {
 		}{{1, 1<<32 - 1}, {200, 1<<32 - 1}, {1, 100_000}, {1, 1001}, {1, 999}, {3, 10}} {
 			s.put("ids", claim(t, whole, c.groups, c.rows))
 			for _, opts := range []Options{
-				{Memory: 64 << 20}, {Memory: 64 << 20, Kind: codec.WantBloom}, {Memory: 1 << 30, Threads: 4},
-				{Memory: 64 << 20, Shard: dataset.Shard{Index: 1, Of: 2}}, {Memory: 64 << 20, Kind: codec.WantBloom, Expect: 1000},
+				{Memory: 64 << 20}, {Memory: 64 << 20, Kind: codec.KindBloom}, {Memory: 1 << 30, Threads: 4},
+				{Memory: 64 << 20, Shard: dataset.Shard{Index: 1, Of: 2}}, {Memory: 64 << 20, Kind: codec.KindBloom, Expect: 1000},
 			} {
 				opts.Key = "id"
 				said := fmt.Sprintf("%s, %d groups of %d rows, %+v", name, c.groups, c.rows, opts)

@@ -46,9 +46,9 @@ func pair(t testing.TB, seed uint64, a, b, both int, optsA, optsB Options) *memS
 func TestCompare(t *testing.T) {
 	const a, b, both = 40_000, 30_000, 12_000
 	const runs = 3
-	exact := Options{Kind: codec.WantExact}
+	exact := Options{Kind: codec.KindExact}
 	bits := func(fpr float64, capacity uint64, g bloom.Geometry) Options {
-		return Options{Kind: codec.WantBloom, FPR: fpr, Expect: capacity, Geometry: codecbloom.Geometry(g)}
+		return Options{Kind: codec.KindBloom, FPR: fpr, Expect: capacity, Geometry: codecbloom.Geometry(g)}
 	}
 	for _, c := range []struct {
 		name string
@@ -105,7 +105,7 @@ func checkComparison(t *testing.T, got bloom.Comparison, a, b, both float64) {
 // Equal sets and disjoint sets: empty parts are estimated as nearly empty.
 func TestCompareExtremes(t *testing.T) {
 	opts := map[string]Options{
-		"exact": {Kind: codec.WantExact}, "registers": {Kind: codec.WantBloom, FPR: 1e-12}, "bits": {Kind: codec.WantBloom, FPR: 0.01},
+		"exact": {Kind: codec.KindExact}, "registers": {Kind: codec.KindBloom, FPR: 1e-12}, "bits": {Kind: codec.KindBloom, FPR: 0.01},
 	}
 	for nameA, optsA := range opts {
 		for nameB, optsB := range opts {
@@ -132,7 +132,7 @@ func TestCompareExtremes(t *testing.T) {
 }
 
 func TestCompareRefusals(t *testing.T) {
-	s := pair(t, 1, 5000, 5000, 0, Options{Kind: codec.WantBloom, FPR: 0.01}, Options{Kind: codec.WantBloom, FPR: 0.0001})
+	s := pair(t, 1, 5000, 5000, 0, Options{Kind: codec.KindBloom, FPR: 0.01}, Options{Kind: codec.KindBloom, FPR: 0.0001})
 	put := func(name string, f *filters.Filter) {
 		if _, err := filters.Save(t.Context(), s, name, f, filters.Options{Replace: true}); err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestCompareRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	full.Add(numbers(20_000, func(i int) uint64 { return uint64(i) * 0x9e3779b97f4a7c15 }))
-	f := filterOf(t, span(0, 5), Options{Kind: codec.WantBloom, FPR: 0.01})
+	f := filterOf(t, span(0, 5), Options{Kind: codec.KindBloom, FPR: 0.01})
 	f.SetBloom(full)
 	put("full", f)
 	putColumn(t, s, "ids", span(0, 9))
@@ -182,7 +182,7 @@ func TestCompareRefusals(t *testing.T) {
 // registers can, if it has them.
 func TestCompareFull(t *testing.T) {
 	const a, b, both = 40_000, 30_000, 12_000
-	s := pair(t, 5, a, b, both, Options{Kind: codec.WantExact}, Options{Kind: codec.WantBloom, FPR: 0.9, Expect: 20})
+	s := pair(t, 5, a, b, both, Options{Kind: codec.KindExact}, Options{Kind: codec.KindBloom, FPR: 0.9, Expect: 20})
 	_, _, err := Compare(t.Context(), s, "a", "b", filters.Limits{})
 	refused(t, "a full filter", err, fault.ErrMismatch, "b: ", "clear bits in every block", "a full block")
 	f, err := filters.Load(t.Context(), s, "b", filters.Limits{})

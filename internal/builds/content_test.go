@@ -74,7 +74,7 @@ func TestMembersPass(t *testing.T) {
 			t.Errorf("%s: %s filter: %d members pass", name, f.Kind(), got)
 		}
 		checkStrangers(t, f, ints, rng, name)
-		if opts.Kind == codec.WantExact {
+		if opts.Kind == codec.KindExact {
 			continue
 		}
 		if f, _ = build(t, s, []string{"strs"}, opts); passed(t, f, strs) != n {
@@ -104,7 +104,7 @@ func TestMembersPassInEveryWidth(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "a", []int32{5, -1})
 	putColumn(t, s, "b", []uint64{math.MaxUint64 - 5})
-	for _, kind := range []codec.Want{codec.WantExact, codec.WantBloom} {
+	for _, kind := range []codec.Kind{codec.KindExact, codec.KindBloom} {
 		f, _ := build(t, s, []string{"a", "b"}, Options{Key: "id", Kind: kind, FPR: 1e-6})
 		for _, c := range []struct {
 			values any
@@ -116,7 +116,7 @@ func TestMembersPassInEveryWidth(t *testing.T) {
 			{[]any{int64(5), nil, int64(-1)}, 2},
 			// 2^64-6 is a member; -6, which has the same 64 bits, is not. An exact
 			// set distinguishes them, hashes do not.
-			{[]int64{-6}, map[codec.Want]int{codec.WantExact: 0, codec.WantBloom: 1}[kind]},
+			{[]int64{-6}, map[codec.Kind]int{codec.KindExact: 0, codec.KindBloom: 1}[kind]},
 		} {
 			if got := passed(t, f, c.values); got != c.want {
 				t.Errorf("%s: of %v pass %d, want %d", kind, c.values, got, c.want)
@@ -146,7 +146,7 @@ func TestSealedBitsAreTheDefinition(t *testing.T) {
 		{"integers, more than expected", ints, hashes, Options{Expect: n / 3}},
 		{"strings", strs, stringHashes, Options{Expect: n}},
 	} {
-		c.opts.Key, c.opts.FPR, c.opts.Kind = "id", fpr, codec.WantBloom
+		c.opts.Key, c.opts.FPR, c.opts.Kind = "id", fpr, codec.KindBloom
 		s := newStore()
 		putColumn(t, s, "ids", c.values)
 		got, _ := build(t, s, []string{"ids"}, c.opts)
@@ -177,7 +177,7 @@ func TestRateIsAsAsked(t *testing.T) {
 	strangers := numbers(probes, func(int) uint64 { return rng.Uint64() &^ 1 })
 	for _, asked := range []float64{0.1, 0.01, 0.001} {
 		for _, capacity := range []uint64{0, 2 * n, 7 * n} {
-			f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: asked, Expect: capacity, Kind: codec.WantBloom})
+			f, rep := build(t, s, []string{"ids"}, Options{Key: "id", FPR: asked, Expect: capacity, Kind: codec.KindBloom})
 			predicted := f.FPR()
 			if predicted > 1.03*asked || capacity == 0 && predicted < 0.7*asked {
 				t.Errorf("asked for %v with capacity %d, predicted %v", asked, capacity, predicted)

@@ -19,13 +19,13 @@ import (
 type idSet struct {
 	name  string
 	opts  Options
-	kinds []codec.Want
+	kinds []codec.Kind
 	put   func(t *testing.T, s *memStore) []string // returns the inputs
 }
 
 var (
-	anyKind   = []codec.Want{codec.WantAuto, codec.WantBloom, codec.WantExact}
-	bloomOnly = []codec.Want{codec.WantAuto, codec.WantBloom}
+	anyKind   = []codec.Kind{codec.KindAuto, codec.KindBloom, codec.KindExact}
+	bloomOnly = []codec.Kind{codec.KindAuto, codec.KindBloom}
 )
 
 // rows and groupRows give 14 row groups: fewer than 16 shards.
@@ -141,7 +141,7 @@ func TestDivisionDoesNotMatter(t *testing.T) {
 	}
 }
 
-func divide(t *testing.T, set idSet, kind codec.Want) {
+func divide(t *testing.T, set idSet, kind codec.Kind) {
 	s := newStore()
 	inputs := set.put(t, s)
 	opts := set.opts
@@ -151,7 +151,7 @@ func divide(t *testing.T, set idSet, kind codec.Want) {
 	if !whole.Sealed() {
 		t.Fatal("one process makes a partial filter")
 	}
-	if kind == codec.WantBloom && whole.Kind() != filters.KindBloom || kind == codec.WantExact && whole.Kind() != filters.KindExact {
+	if kind == codec.KindBloom && whole.Kind() != filters.KindBloom || kind == codec.KindExact && whole.Kind() != filters.KindExact {
 		t.Fatalf("asked for %s, got %s", kind, whole.Kind())
 	}
 	if rep.Keys != whole.Facts().Keys || rep.Rows != int64(rep.Keys)+rep.KeysNull || rep.Distinct > rep.Keys {

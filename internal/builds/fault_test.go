@@ -147,7 +147,7 @@ func TestFullDisk(t *testing.T) {
 	s := newStore()
 	putParquet(t, s, "ids.parquet", 1000, record(t, column{"k", numbers(30_000, func(i int) int64 { return int64(i) * 1_000_003 })}))
 	for _, opts := range []Options{
-		{Key: "k", Shard: dataset.Shard{Index: 0, Of: 2}}, {Key: "k", Kind: codec.WantExact}, {Key: "k", FPR: 1e-6},
+		{Key: "k", Shard: dataset.Shard{Index: 0, Of: 2}}, {Key: "k", Kind: codec.KindExact}, {Key: "k", FPR: 1e-6},
 	} {
 		f, _ := build(t, s, []string{"ids.parquet"}, opts)
 		for _, raw := range []bool{false, true} {
@@ -189,7 +189,7 @@ func TestFailingReads(t *testing.T) {
 	}
 	s.put("ids.csv", []byte("k\n"+lines.String()))
 	putArrow(t, s, "ids.arrow", 5000, record(t, column{"k", numbers(20_000, func(i int) int64 { return int64(i) * 1_000_003 })}))
-	opts := Options{Key: "k", Kind: codec.WantBloom, Threads: 1}
+	opts := Options{Key: "k", Kind: codec.KindBloom, Threads: 1}
 	parts := buildShards(t, s, "part", []string{"ids.parquet"}, opts, 3)
 	whole, _ := build(t, s, []string{"ids.parquet"}, opts)
 	if _, err := filters.Save(t.Context(), s, "whole", whole, filters.Options{}); err != nil {

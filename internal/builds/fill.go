@@ -161,7 +161,7 @@ func (b *Builder) share(size uint64) {
 	if room == 0 {
 		room = math.MaxInt64
 	}
-	if size > room || b.spec.Want == filters.WantExact { // the build fails if the set turns into bits
+	if size > room || b.spec.Want == filters.KindExact { // the build fails if the set turns into bits
 		b.sharing = Private
 		return
 	}

@@ -43,7 +43,7 @@ func TestSharing(t *testing.T) {
 			}
 		}
 		names := []string{"ids0", "ids1", "ids2", "ids3", "ids4", "ids5"}
-		for i, kind := range []codec.Want{codec.WantAuto, codec.WantBloom} {
+		for i, kind := range []codec.Kind{codec.KindAuto, codec.KindBloom} {
 			opts := Options{Key: "id", FPR: 0.01, Expect: 12e6, Threads: 1, Kind: kind}
 			want, rep := build(t, s, names, opts)
 			if rep.Sharing != Alone || rep.Workers != 1 || rep.Passes != 1 {
@@ -77,7 +77,7 @@ func TestSharing(t *testing.T) {
 				if !bytes.Equal(encoded(t, got), whole) {
 					t.Errorf("%s, %s, %d threads, %d bytes: another filter", name, kind, c.threads, c.memory)
 				}
-				if kind == codec.WantBloom && (rep.Sharing != c.sharing && c.passes > 0 || c.passes > 0 && rep.Passes != c.passes) {
+				if kind == codec.KindBloom && (rep.Sharing != c.sharing && c.passes > 0 || c.passes > 0 && rep.Passes != c.passes) {
 					t.Errorf("%s, %d threads, %d bytes: %+v, want %s, %d passes", name, c.threads, c.memory, rep, c.sharing, c.passes)
 				}
 			}

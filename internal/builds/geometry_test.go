@@ -78,7 +78,7 @@ func TestGeometryOfBuilds(t *testing.T) {
 	ids := span(0, 3000)
 	for _, g := range append(bloom.Geometries(), 0) {
 		for _, fpr := range []float64{0.01, 0.0001} {
-			f := filterOf(t, ids, Options{Kind: codec.WantBloom, FPR: fpr, Geometry: codecbloom.Geometry(g)})
+			f := filterOf(t, ids, Options{Kind: codec.KindBloom, FPR: fpr, Geometry: codecbloom.Geometry(g)})
 			want := g
 			if g == 0 {
 				want = bloom.GeometryFor(fpr)
@@ -121,11 +121,11 @@ func TestRegisters(t *testing.T) {
 		{Options{MaxSize: minSketched - 1}, false},
 		{Options{FPR: 1e-12}, true},
 		{Options{FPR: 1e-12, Geometry: codecbloom.Geometry(bloom.Split256)}, true},
-		{Options{FPR: 1e-12, Kind: codec.WantExact}, false},
+		{Options{FPR: 1e-12, Kind: codec.KindExact}, false},
 	} {
 		c.opts.Key = "id"
 		if c.opts.Kind == 0 {
-			c.opts.Kind = codec.WantBloom
+			c.opts.Kind = codec.KindBloom
 		}
 		name := fmt.Sprintf("%+v", c.opts)
 		f, _ := build(t, s, []string{"ids"}, c.opts)
@@ -138,13 +138,13 @@ func TestRegisters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := registersOf(f); (r != nil) != (c.opts.Kind == codec.WantBloom) {
+			if r := registersOf(f); (r != nil) != (c.opts.Kind == codec.KindBloom) {
 				t.Errorf("%s: a partial filter with registers: %v", name, r != nil)
 			} else if r != nil {
 				all.Merge(r)
 			}
 		}
-		if c.opts.Kind == codec.WantBloom && all != want {
+		if c.opts.Kind == codec.KindBloom && all != want {
 			t.Errorf("%s: the parts' registers are not the keys'", name)
 		}
 	}
@@ -154,7 +154,7 @@ func TestRegisters(t *testing.T) {
 func TestRegistersThatAreMissing(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 4000))
-	names := buildShards(t, s, "p", []string{"ids"}, Options{Key: "id", Kind: codec.WantBloom, FPR: 1e-12}, 3)
+	names := buildShards(t, s, "p", []string{"ids"}, Options{Key: "id", Kind: codec.KindBloom, FPR: 1e-12}, 3)
 	for _, without := range names {
 		whole, _ := s.get(without)
 		f, err := filters.Load(t.Context(), s, without, filters.Limits{})

@@ -42,22 +42,22 @@ func TestKeyRange(t *testing.T) {
 		opts   Options
 		want   string
 	}{
-		{"integers", []int64{5, -7, 3}, Options{Kind: codec.WantBloom}, "-7 to 5"},
-		{"beyond int64", []uint64{math.MaxUint64, 9}, Options{Kind: codec.WantBloom}, "9 to 18446744073709551615"},
-		{"NULLs", []any{nil, int64(4), nil}, Options{Kind: codec.WantBloom}, "4 to 4"},
-		{"NULLs only", []any{nil, nil}, Options{Kind: codec.WantBloom}, "unknown"},
-		{"no rows", []int64{}, Options{Kind: codec.WantBloom}, "unknown"},
+		{"integers", []int64{5, -7, 3}, Options{Kind: codec.KindBloom}, "-7 to 5"},
+		{"beyond int64", []uint64{math.MaxUint64, 9}, Options{Kind: codec.KindBloom}, "9 to 18446744073709551615"},
+		{"NULLs", []any{nil, int64(4), nil}, Options{Kind: codec.KindBloom}, "4 to 4"},
+		{"NULLs only", []any{nil, nil}, Options{Kind: codec.KindBloom}, "unknown"},
+		{"no rows", []int64{}, Options{Kind: codec.KindBloom}, "unknown"},
 		{"strings", []string{"b", "", "ab"}, Options{}, " to b"},
 		{"long strings", []string{long, long + "y"}, Options{}, long[:64] + " to " + long[:63] + "y"},
 		{"no bound above", []string{"a", strings.Repeat("\xff", 65)}, Options{}, "unknown"},
-		{"left out", []int64{5, -7, 3}, Options{Kind: codec.WantBloom, NoKeyRange: true}, "unknown"},
-		{"an exact filter's members", []int64{5, -7, 3}, Options{Kind: codec.WantExact}, "-7 to 5"},
+		{"left out", []int64{5, -7, 3}, Options{Kind: codec.KindBloom, NoKeyRange: true}, "unknown"},
+		{"an exact filter's members", []int64{5, -7, 3}, Options{Kind: codec.KindExact}, "-7 to 5"},
 	} {
 		if got := ranges(t, filterOf(t, c.values, c.opts)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if f := again(t, filterOf(t, []int64{5, -7, 3}, Options{Kind: codec.WantExact})); f.Facts().Key[0].Min != nil {
+	if f := again(t, filterOf(t, []int64{5, -7, 3}, Options{Kind: codec.KindExact})); f.Facts().Key[0].Min != nil {
 		t.Errorf("the file of an exact filter has a key range beside the members: %x", f.Facts().Key[0].Min)
 	}
 }
@@ -103,7 +103,7 @@ func TestKeyRangeOfParts(t *testing.T) {
 		{"the last is mute", numbers(900, func(i int) int64 { return int64(i) * 7919 }), 300, 2, "unknown"},
 		{"parts without keys", []int64{12, 9}, 300, 3, "9 to 12"},
 	} {
-		for _, kind := range []codec.Want{codec.WantBloom, codec.WantAuto} {
+		for _, kind := range []codec.Kind{codec.KindBloom, codec.KindAuto} {
 			rec := record(t, column{"id", c.ids})
 			putParquet(t, s, "ids", c.group, rec)
 			rec.Release()
@@ -145,11 +145,11 @@ func TestKeyRangeBuildID(t *testing.T) {
 
 func TestKeyRangeOfCombinations(t *testing.T) {
 	bits := func(lo, hi int, opts Options) *filters.Filter {
-		opts.Kind, opts.FPR = codec.WantBloom, 0.03
+		opts.Kind, opts.FPR = codec.KindBloom, 0.03
 		return filterOf(t, span(lo, hi), opts)
 	}
 	mute := Options{NoKeyRange: true}
-	exact := func(lo, hi int) *filters.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.WantExact}) }
+	exact := func(lo, hi int) *filters.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.KindExact}) }
 	at := func(lo, hi int) string { return fmt.Sprintf("%d to %d", lo*7919, (hi-1)*7919) }
 	for _, c := range []struct {
 		name          string

@@ -376,7 +376,7 @@ func (p *partial) pileUp(sets *pile, set *exact.Set) error {
 	if _, err := p.share.set(sets.bytes()); err != nil {
 		return err
 	}
-	if p.spec.Want == filters.WantExact || cost <= p.params.Bytes() {
+	if p.spec.Want == filters.KindExact || cost <= p.params.Bytes() {
 		return nil
 	}
 	if err := p.fill(); err != nil {

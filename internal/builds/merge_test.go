@@ -187,8 +187,8 @@ func TestOnlyShard(t *testing.T) {
 func TestWriteBesideARival(t *testing.T) {
 	s := newStore()
 	even := func(n int) []int64 { return numbers(n, func(i int) int64 { return 2 * int64(i) }) } // compresses well
-	f := filterOf(t, even(50_000), Options{Kind: codec.WantExact})
-	g := filterOf(t, even(50_001), Options{Kind: codec.WantExact})
+	f := filterOf(t, even(50_000), Options{Kind: codec.KindExact})
+	g := filterOf(t, even(50_001), Options{Kind: codec.KindExact})
 	write := func(f *filters.Filter, uncompressed, replace bool) (int64, error) {
 		return filters.Save(t.Context(), s, "out", f, filters.Options{Uncompressed: uncompressed, Replace: replace})
 	}

@@ -14,7 +14,7 @@ import (
 
 // Filters that cannot be asked cannot be combined, counted or checked either.
 func TestNoFilters(t *testing.T) {
-	good := built(t, codec.WantBloom)
+	good := built(t, codec.KindBloom)
 	closed := mapped(t, good)
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestNoFilters(t *testing.T) {
 // A filter that is closed while it is combined, counted or checked stays readable
 // until that is done.
 func TestCombineWhileClosed(t *testing.T) {
-	good := built(t, codec.WantBloom)
+	good := built(t, codec.KindBloom)
 	want, err := good.Digest()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestCombineWhileClosed(t *testing.T) {
 				return err
 			},
 			func() error {
-				other := built(t, codec.WantExact)
+				other := built(t, codec.KindExact)
 				u, err := Combine(t.Context(), Union, f, other)
 				if err == nil && math.Abs(u.Count().Keys-1000) > 100 {
 					err = errors.New("another count")
@@ -121,7 +121,7 @@ func TestCombineWhileClosed(t *testing.T) {
 }
 
 // built returns a filter of 1000 integers.
-func built(t testing.TB, kind codec.Want) *filters.Filter {
+func built(t testing.TB, kind codec.Kind) *filters.Filter {
 	t.Helper()
 	b, err := NewBuilder(Options{Key: "k::int64", Kind: kind, Expect: 1000})
 	if err != nil {

@@ -177,7 +177,7 @@ func (p *partial) look() error {
 
 // tooSparse reports whether the first keys alone cost more than the bits.
 func (p *partial) tooSparse() bool {
-	return p.spec.Want != filters.WantExact && p.first.cost() > p.full.Bytes()
+	return p.spec.Want != filters.KindExact && p.first.cost() > p.full.Bytes()
 }
 
 // gather moves all keys into the set, if the budget allows it.
@@ -228,7 +228,7 @@ func (p *partial) settle() error {
 	}
 	cost := p.set.Cost()
 	room, err := p.share.set(cost + p.set.Bytes())
-	if p.spec.Want != filters.WantExact {
+	if p.spec.Want != filters.KindExact {
 		if cost > p.full.Bytes() {
 			return p.toBits()
 		}

@@ -95,7 +95,7 @@ func TestMergeOfABuildThatDiffers(t *testing.T) {
 	for name, change := range map[string]func(f *filters.Filter){
 		"rate":        func(f *filters.Filter) { f.Facts().FPRAsked = 0.02 },
 		"name":        func(f *filters.Filter) { f.Facts().Key[0].Name = "other" },
-		"wish":        func(f *filters.Filter) { f.Facts().Want = filters.Want(codec.WantExact) },
+		"wish":        func(f *filters.Filter) { f.Facts().Want = filters.Kind(codec.KindExact) },
 		"normal form": func(f *filters.Filter) { f.Facts().NormalForm = "2" },
 		"room": func(f *filters.Filter) {
 			f.Facts().Capacity = filters.Capacity{Keys: 9, Blocks: f.Facts().Params.Blocks}
@@ -209,14 +209,14 @@ func (d *drowsySource) Rest() error {
 // A merge of hundreds of parts does not hold all files open or all filters in
 // memory.
 func TestMergeOfManyParts(t *testing.T) {
-	for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
+	for _, kind := range []codec.Kind{codec.KindBloom, codec.KindExact} {
 		s := &drowsyStore{memStore: newStore()}
 		putColumn(t, s.memStore, "ids", span(0, 2000))
 		opts := Options{Key: "id", FPR: 0.01, Kind: kind, Threads: 1}
 		names := buildShards(t, s.memStore, "p", []string{"ids"}, opts, 300)
 		whole, _ := build(t, s.memStore, []string{"ids"}, opts)
 		most := whole.Facts().Params.Bytes()
-		if kind == codec.WantExact {
+		if kind == codec.KindExact {
 			most = 8 * whole.Exact().Bytes()
 		} else if b, _ := s.get(names[0]); true {
 			h, err := filters.DecodeHeader(bytes.NewReader(b), int64(len(b)), "p")

@@ -54,7 +54,7 @@ func TestSkipBad(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { source.Close(files) })
-		p, err := NewPlan(files, Options{Key: "id", Kind: codec.WantExact})
+		p, err := NewPlan(files, Options{Key: "id", Kind: codec.KindExact})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,8 +181,8 @@ func TestBuildID(t *testing.T) {
 	differ("another size", id(dir(both), Options{Key: "id", MaxSize: 8192}))
 	differ("the default rate", id(dir(both), Options{Key: "id"}))
 	differ("a capacity", id(dir(both), Options{Key: "id", FPR: 0.01, Expect: 1000}))
-	differ("bloom", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.WantBloom}))
-	differ("exact", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.WantExact}))
+	differ("bloom", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.KindBloom}))
+	differ("exact", id(dir(both), Options{Key: "id", FPR: 0.01, Kind: codec.KindExact}))
 	differ("a key twice", id(dir(both), Options{Key: "id,id", FPR: 0.01}))
 
 	// Text has no footer; a change in the middle that keeps the size matters.
@@ -259,7 +259,7 @@ func TestUnsizedInputs(t *testing.T) {
 func TestMemoryBudget(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 1000))
-	opts := Options{Key: "id", Expect: 10_000_000, FPR: 0.01, Threads: 8, Kind: codec.WantBloom}
+	opts := Options{Key: "id", Expect: 10_000_000, FPR: 0.01, Threads: 8, Kind: codec.KindBloom}
 	p, err := plan(t, s, []string{"ids"}, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -320,8 +320,8 @@ func TestPlanRefusals(t *testing.T) {
 		{"a rate of 1", []string{"ints.parquet"}, Options{Key: "id", FPR: 1}, nil, []string{"rate 1"}},
 		{"a negative rate", []string{"ints.parquet"}, Options{Key: "id", FPR: -0.1}, nil, []string{"rate -0.1"}},
 		{"a rate that is no number", []string{"ints.parquet"}, Options{Key: "id", FPR: nan()}, nil, []string{"rate NaN"}},
-		{"exact strings", []string{"strs.parquet"}, Options{Key: "id", Kind: codec.WantExact}, fault.ErrUnsupported, []string{"Kind bloom"}},
-		{"exact pairs", []string{"ints.parquet"}, Options{Key: "id,id", Kind: codec.WantExact}, fault.ErrUnsupported, nil},
+		{"exact strings", []string{"strs.parquet"}, Options{Key: "id", Kind: codec.KindExact}, fault.ErrUnsupported, []string{"Kind bloom"}},
+		{"exact pairs", []string{"ints.parquet"}, Options{Key: "id,id", Kind: codec.KindExact}, fault.ErrUnsupported, nil},
 		{"no key", []string{"ints.parquet"}, Options{}, nil, nil},
 	} {
 		_, err := plan(t, s, c.inputs, c.opts)
@@ -387,7 +387,7 @@ func TestTooManyKeys(t *testing.T) {
 	for _, opts := range []Options{
 		{Key: "id", Expect: 1e15},
 		{Key: "id", Expect: math.MaxUint64, FPR: 0.5},
-		{Key: "id", Expect: 1e12, FPR: 1e-4, Kind: codec.WantBloom},
+		{Key: "id", Expect: 1e12, FPR: 1e-4, Kind: codec.KindBloom},
 	} {
 		p, err := plan(t, s, []string{"ids"}, opts)
 		if err != nil {

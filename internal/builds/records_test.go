@@ -42,7 +42,7 @@ func TestRecords(t *testing.T) {
 			}
 		}
 	}
-	for _, opts := range []Options{{Key: "k"}, {Key: "k", Kind: codec.WantBloom}, {Key: "s"}, {Key: "k,s"}, {Key: "s", Normalize: "lower"}} {
+	for _, opts := range []Options{{Key: "k"}, {Key: "k", Kind: codec.KindBloom}, {Key: "s"}, {Key: "k,s"}, {Key: "s", Normalize: "lower"}} {
 		want, _ := build(t, s, []string{"ids.parquet"}, opts)
 		for _, hint := range []source.RecordsOptions{{}, {Rows: n}, {Once: true, Rows: n}} {
 			passes = 0

@@ -28,7 +28,7 @@ const (
 // sparse reports whether an exact set need not be tried.
 func (p *Plan) sparse(ctx context.Context) (bool, error) {
 	// With room for more keys, a set competes with bits for the whole capacity.
-	if !p.Spec.integer() || p.Spec.Want != filters.WantAuto || p.Spec.Capacity < sampleFrom || p.Spec.Room {
+	if !p.Spec.integer() || p.Spec.Want != filters.KindAuto || p.Spec.Capacity < sampleFrom || p.Spec.Room {
 		return false, nil
 	}
 	var values []uint64

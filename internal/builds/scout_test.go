@@ -57,7 +57,7 @@ func TestSparseKeysOfALargeBuild(t *testing.T) {
 // is built.
 func TestFirstKeysOverBudget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(45, 46))
-	spec := Spec{Names: []string{"id"}, Classes: []string{"integer"}, Hash: bloom.Hash{ID: bloom.XXH3}, Capacity: 1e6, FPR: 0.01, Want: filters.Want(codec.WantExact)}
+	spec := Spec{Names: []string{"id"}, Classes: []string{"integer"}, Hash: bloom.Hash{ID: bloom.XXH3}, Capacity: 1e6, FPR: 0.01, Want: filters.Kind(codec.KindExact)}
 	p, err := newPartial(spec, &budget{most: 8 << 20, workers: 1})
 	if err = errors.Join(err, p.begin()); err != nil {
 		t.Fatal(err)

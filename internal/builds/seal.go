@@ -51,7 +51,7 @@ func (p *partial) seal(id [32]byte) (*filters.Filter, error) {
 
 // choose makes the final choice between exact and Bloom.
 func (p *partial) choose() error {
-	if err := p.decide(); err != nil || p.set == nil || p.spec.Want == filters.WantExact {
+	if err := p.decide(); err != nil || p.set == nil || p.spec.Want == filters.KindExact {
 		return err
 	}
 	if exactIsBetter(p.set, p.sealedBits(p.set.Len())) {

@@ -37,21 +37,21 @@ func TestSealTakesTheSmallerFile(t *testing.T) {
 				putColumn(t, s, "ids", ids)
 				var size [3]int64
 				var got filters.Kind
-				for kind := range codec.Want(3) {
+				for kind := range codec.Kind(3) {
 					f, _ := build(t, s, []string{"ids"}, Options{Key: "id", Kind: kind, FPR: fpr})
 					size[kind] = fileSize(t, f)
-					if kind == codec.WantAuto {
+					if kind == codec.KindAuto {
 						got = f.Kind()
 					}
 				}
 				kinds[got]++
-				best := min(size[codec.WantBloom], size[codec.WantExact])
+				best := min(size[codec.KindBloom], size[codec.KindExact])
 				if oneIn == 1<<20 && n == 20_000 {
-					best = size[codec.WantBloom]
+					best = size[codec.KindBloom]
 				}
-				if size[codec.WantAuto] > best+best/10+2*4096 {
+				if size[codec.KindAuto] > best+best/10+2*4096 {
 					t.Errorf("%d IDs, one in %d, rate %g: %s of %d bytes; Bloom has %d, exact %d",
-						n, oneIn, fpr, got, size[codec.WantAuto], size[codec.WantBloom], size[codec.WantExact])
+						n, oneIn, fpr, got, size[codec.KindAuto], size[codec.KindBloom], size[codec.KindExact])
 				}
 			}
 		}
@@ -69,7 +69,7 @@ func TestSealKnowsMemory(t *testing.T) {
 		ids := numbers(1_000_000, func(i int) int64 { return int64(i*oneIn + rng.IntN(oneIn)) })
 		f := filterOf(t, ids, Options{FPR: 0.01})
 		if f.Kind() != want {
-			g := filterOf(t, ids, Options{FPR: 0.01, Kind: codec.WantExact})
+			g := filterOf(t, ids, Options{FPR: 0.01, Kind: codec.KindExact})
 			t.Errorf("one in %d: %s filter of %d bytes, exact %d", oneIn, f.Kind(), fileSize(t, f), fileSize(t, g))
 		}
 	}
@@ -86,17 +86,17 @@ func TestMemoryOfExactFilters(t *testing.T) {
 		opts      Options
 		words     []string // in the error; nil: none
 	}{
-		{"exact", "dense", Options{Kind: codec.WantExact, Expect: 1e9, Memory: 1 << 20}, nil},
+		{"exact", "dense", Options{Kind: codec.KindExact, Expect: 1e9, Memory: 1 << 20}, nil},
 		{"auto, and the set is small", "dense", Options{Expect: 1e9, Memory: 1 << 20}, nil},
-		{"exact, and the set is too large", "sparse", Options{Kind: codec.WantExact, Expect: 1e9, Memory: 1 << 20},
+		{"exact, and the set is too large", "sparse", Options{Kind: codec.KindExact, Expect: 1e9, Memory: 1 << 20},
 			[]string{"budget of 1 MiB", "exact set takes more", "Memory"}},
 		{"auto, and the keys are counted first", "sparse", Options{Expect: 1e7, FPR: 0.01, Memory: 1 << 20}, nil},
 		{"auto, and the set turns into bits", "sparse", Options{Expect: 1e5, FPR: 0.01, Memory: 100_000}, nil},
 		{"auto, bits, and too many keys", "sparse", Options{Expect: 1e5, FPR: 0.01, Memory: 20_000},
 			[]string{"budget of 19.53 KiB", "the filter takes", "MaxSize"}},
 		{"auto, with room for one", "sparse", Options{Expect: 1e5, FPR: 0.01, Memory: 200_000}, nil},
-		{"bits", "dense", Options{Kind: codec.WantBloom, Expect: 1e7, Memory: 1 << 20}, nil},
-		{"bits, and too many keys", "dense", Options{Kind: codec.WantBloom, Expect: 1e7, FPR: 0.01, Memory: 10_000}, []string{"the filter takes"}},
+		{"bits", "dense", Options{Kind: codec.KindBloom, Expect: 1e7, Memory: 1 << 20}, nil},
+		{"bits, and too many keys", "dense", Options{Kind: codec.KindBloom, Expect: 1e7, FPR: 0.01, Memory: 10_000}, []string{"the filter takes"}},
 	} {
 		for _, threads := range []int{1, 4} {
 			c.opts.Key, c.opts.Threads = "id", threads
@@ -128,10 +128,10 @@ func TestWorkersOfExactFilters(t *testing.T) {
 	s := newStore()
 	putColumn(t, s, "ids", span(0, 1000))
 	for _, c := range []struct {
-		kind   codec.Want
+		kind   codec.Kind
 		memory int64
 		want   int
-	}{{codec.WantExact, 1 << 20, 8}, {codec.WantAuto, 1 << 20, 8}, {codec.WantAuto, 15 << 20, 1}, {codec.WantAuto, 30 << 20, 1}, {codec.WantAuto, 60 << 20, 2}, {codec.WantBloom, 30 << 20, 8}, {codec.WantBloom, 13 << 20, 1}} {
+	}{{codec.KindExact, 1 << 20, 8}, {codec.KindAuto, 1 << 20, 8}, {codec.KindAuto, 15 << 20, 1}, {codec.KindAuto, 30 << 20, 1}, {codec.KindAuto, 60 << 20, 2}, {codec.KindBloom, 30 << 20, 8}, {codec.KindBloom, 13 << 20, 1}} {
 		p, err := plan(t, s, []string{"ids"}, Options{Key: "id", FPR: 0.01, Expect: 1e7, Threads: 8, Kind: c.kind, Memory: c.memory})
 		if err != nil {
 			t.Fatal(err)

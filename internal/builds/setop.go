@@ -198,7 +198,7 @@ func orNone(rule string) string {
 // of the filter with the smallest digest.
 func descend(op SetOp, parts []part) *filters.Filter {
 	first := parts[0].about.Facts()
-	out := filters.New(filters.Facts{NormalForm: first.NormalForm, Rule: first.Rule, Params: first.Params, Want: filters.WantAuto})
+	out := filters.New(filters.Facts{NormalForm: first.NormalForm, Rule: first.Rule, Params: first.Params, Want: filters.KindAuto})
 	facts := out.Facts()
 	named := 0
 	blooms, _ := byKind(parts)
@@ -271,7 +271,7 @@ func keepRoom(op SetOp, out *filters.Filter, parts []part) error {
 	for i := range deciding {
 		facts.FPRAsked = max(facts.FPRAsked, deciding[i].about.Facts().FPRAsked)
 		if deciding[i].about.Facts().Want != f.Want {
-			facts.Want = filters.WantAuto
+			facts.Want = filters.KindAuto
 		}
 	}
 	return several(errs)
@@ -317,7 +317,7 @@ func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) 
 	all.full = all.params
 	all.spec = Spec{Want: facts.Want, Room: true, Capacity: facts.Capacity.Keys}
 	if facts.Capacity == (filters.Capacity{}) || c.op == Difference {
-		all.spec.Want = filters.WantExact // there is no other size, or no error is allowed
+		all.spec.Want = filters.KindExact // there is no other size, or no error is allowed
 	}
 	var union pile
 	for i := range parts {

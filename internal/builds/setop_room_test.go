@@ -42,7 +42,7 @@ func TestDailyUnions(t *testing.T) {
 		opts  Options
 	}{
 		{1, Options{FPR: 0.01}}, {200, Options{FPR: 0.01}}, {1 << 30, Options{FPR: 0.01}}, {1 << 30, Options{FPR: 0.0001}},
-		{3000, Options{FPR: 0.01, Kind: codec.WantBloom}}, {1 << 20, Options{FPR: 0.01, Kind: codec.WantExact}},
+		{3000, Options{FPR: 0.01, Kind: codec.KindBloom}}, {1 << 20, Options{FPR: 0.01, Kind: codec.KindExact}},
 		{1 << 30, Options{MaxSize: 64_000}},
 	} {
 		const capacity, perDay = 36_000, 4_000
@@ -63,7 +63,7 @@ func TestDailyUnions(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			all = again(t, f)
-			if all.Facts().Capacity != want || codec.Want(all.Facts().Want) != c.opts.Kind {
+			if all.Facts().Capacity != want || codec.Kind(all.Facts().Want) != c.opts.Kind {
 				t.Fatalf("%s: capacity %+v, kind %s wanted", name, all.Facts().Capacity, all.Facts().Want)
 			}
 			if f := all; f.Kind() == filters.KindBloom && f.Facts().Params.Blocks != want.Blocks {
@@ -108,14 +108,14 @@ func TestUnionKeepsRoom(t *testing.T) {
 		opts.Room = opts.Expect > 0
 		return filterOf(t, span(lo, hi), opts)
 	}
-	bits := Options{FPR: 0.01, Kind: codec.WantBloom, Expect: 40_000}
+	bits := Options{FPR: 0.01, Kind: codec.KindBloom, Expect: 40_000}
 	sets := Options{FPR: 0.01, Expect: 40_000}
 	smaller, none := bits, bits
 	smaller.Expect, none.Expect = 20_000, 0
 	a, b := of(0, 3000, bits), of(2000, 9000, bits)
 	small, without := of(0, 3000, smaller), of(0, 3000, none)
 	few := of(9000, 9100, sets)
-	fewNone := of(9000, 9100, Options{FPR: 0.5, Kind: codec.WantExact})
+	fewNone := of(9000, 9100, Options{FPR: 0.5, Kind: codec.KindExact})
 	fewSmaller := of(9000, 9100, Options{FPR: 0.01, Expect: 20_000})
 	if few.Kind() != filters.KindExact || fewSmaller.Kind() != filters.KindExact {
 		t.Fatal("100 keys are no exact filter")
@@ -179,7 +179,7 @@ func TestDifferenceStaysExact(t *testing.T) {
 			want++
 		}
 	}
-	away := filterOf(t, gone, Options{Kind: codec.WantExact})
+	away := filterOf(t, gone, Options{Kind: codec.KindExact})
 	if run.Kind() != filters.KindExact {
 		t.Fatal("a run of IDs is no exact filter")
 	}
@@ -199,7 +199,7 @@ func TestDifferenceStaysExact(t *testing.T) {
 // must be brought to the size of the result. Many filters take no more than two.
 func TestCombineIsBounded(t *testing.T) {
 	of := func(lo int, blocks uint64) *filters.Filter {
-		f := filterOf(t, span(lo, lo+5000), Options{Kind: codec.WantBloom, FPR: 0.01})
+		f := filterOf(t, span(lo, lo+5000), Options{Kind: codec.KindBloom, FPR: 0.01})
 		values := numbers(5000, func(i int) uint64 { return uint64(lo+i) * 7919 })
 		bits, err := bloom.New(bloom.Params{Blocks: blocks, Hash: f.Facts().Params.Hash, Geometry: f.Facts().Params.Geometry})
 		if err != nil {

@@ -52,9 +52,9 @@ func combine(t testing.TB, op SetOp, operands []*filters.Filter, names []string)
 }
 
 func TestCombine(t *testing.T) {
-	exact := func(lo, hi int) *filters.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.WantExact}) }
+	exact := func(lo, hi int) *filters.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.KindExact}) }
 	bits := func(lo, hi int, fpr float64) *filters.Filter {
-		return filterOf(t, span(lo, hi), Options{Kind: codec.WantBloom, FPR: fpr})
+		return filterOf(t, span(lo, hi), Options{Kind: codec.KindBloom, FPR: fpr})
 	}
 	// Sets from 0 to 30,000 and from 20,000 to 50,000, times a constant, in every
 	// pair of kinds and sizes.
@@ -141,8 +141,8 @@ func checkUnionBits(t *testing.T, union *filters.Filter) {
 }
 
 func TestCombineRefusals(t *testing.T) {
-	ints := filterOf(t, span(0, 5000), Options{Kind: codec.WantBloom, FPR: 0.01})
-	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.WantBloom, FPR: 0.01})
+	ints := filterOf(t, span(0, 5000), Options{Kind: codec.KindBloom, FPR: 0.01})
+	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.KindBloom, FPR: 0.01})
 	strs := filterOf(t, []string{"a", "b"}, Options{FPR: 0.01})
 	other := again(t, ints)
 	other.Facts().Params.Hash = bloom.Hash{ID: bloom.XXH3, Seed: 1}
@@ -188,8 +188,8 @@ func TestCombineRefusals(t *testing.T) {
 // A union or intersection of one filter is that filter, with whatever it records; so is
 // one of a filter and its copy.
 func TestCombineOne(t *testing.T) {
-	room := filterOf(t, span(0, 900), Options{Kind: codec.WantBloom, FPR: 0.01, Expect: 5000, Room: true})
-	union, err := combine(t, Union, []*filters.Filter{room, filterOf(t, span(900, 1000), Options{Kind: codec.WantBloom, FPR: 0.01, Expect: 5000, Room: true})}, []string{"a", "b"})
+	room := filterOf(t, span(0, 900), Options{Kind: codec.KindBloom, FPR: 0.01, Expect: 5000, Room: true})
+	union, err := combine(t, Union, []*filters.Filter{room, filterOf(t, span(900, 1000), Options{Kind: codec.KindBloom, FPR: 0.01, Expect: 5000, Room: true})}, []string{"a", "b"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,8 +213,8 @@ func TestCombineOne(t *testing.T) {
 
 // An intersection has no more keys than the smallest set, in any order.
 func TestIntersectWithAnEmptySet(t *testing.T) {
-	some := filterOf(t, span(0, 900), Options{Kind: codec.WantBloom, FPR: 0.01})
-	none := filterOf(t, []int64{}, Options{Kind: codec.WantBloom, FPR: 0.01})
+	some := filterOf(t, span(0, 900), Options{Kind: codec.KindBloom, FPR: 0.01})
+	none := filterOf(t, []int64{}, Options{Kind: codec.KindBloom, FPR: 0.01})
 	for _, pair := range [][]*filters.Filter{{some, none}, {none, some}} {
 		f, err := combine(t, Intersect, pair, []string{"a", "b"})
 		if err != nil {
@@ -231,7 +231,7 @@ func TestIntersectWithAnEmptySet(t *testing.T) {
 // the requested rate.
 func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
 	of := func(blocks uint64) *filters.Filter {
-		f := filterOf(t, span(0, 5000), Options{Kind: codec.WantBloom, FPR: 0.01})
+		f := filterOf(t, span(0, 5000), Options{Kind: codec.KindBloom, FPR: 0.01})
 		bits, err := bloom.New(bloom.Params{Blocks: blocks, Hash: f.Facts().Params.Hash, Geometry: f.Facts().Params.Geometry})
 		if err != nil {
 			t.Fatal(err)
@@ -255,9 +255,9 @@ func TestCombineFoldsNoFurtherThanUseful(t *testing.T) {
 // An exact filter that would fill up the Bloom filter it is added to is refused; so
 // is one with keys that the Bloom filter was not made for.
 func TestCombineWithALargeExactSet(t *testing.T) {
-	bits := filterOf(t, span(0, 5000), Options{Kind: codec.WantBloom, FPR: 0.01})
-	few := filterOf(t, span(5000, 5050), Options{Kind: codec.WantExact})
-	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.WantExact, FPR: 0.5})
+	bits := filterOf(t, span(0, 5000), Options{Kind: codec.KindBloom, FPR: 0.01})
+	few := filterOf(t, span(5000, 5050), Options{Kind: codec.KindExact})
+	many := filterOf(t, span(5000, 45_000), Options{Kind: codec.KindExact, FPR: 0.5})
 	for _, order := range [][]*filters.Filter{{bits, many}, {many, bits}, {bits, few, many}} {
 		_, err := combine(t, Union, order, []string{"a.bjf", "b.bjf", "c.bjf"}[:len(order)])
 		refused(t, "union", err, fault.ErrMismatch, "a.bjf, b.bjf", "false-positive rate of the union", "at most 0.02", "Kind exact")
@@ -274,8 +274,8 @@ func TestCombineWithALargeExactSet(t *testing.T) {
 
 // The geometry that an exact filter would have had does not matter.
 func TestCombineGeometries(t *testing.T) {
-	small := filterOf(t, span(0, 3000), Options{Kind: codec.WantExact, FPR: 0.0001})
-	large := filterOf(t, span(2000, 9000), Options{Kind: codec.WantExact, FPR: 0.01})
+	small := filterOf(t, span(0, 3000), Options{Kind: codec.KindExact, FPR: 0.0001})
+	large := filterOf(t, span(2000, 9000), Options{Kind: codec.KindExact, FPR: 0.01})
 	if small.Facts().Params.Geometry == large.Facts().Params.Geometry {
 		t.Fatal("one geometry")
 	}
@@ -291,11 +291,11 @@ func TestCombineGeometries(t *testing.T) {
 			want = got
 		}
 	}
-	bits := filterOf(t, span(0, 9000), Options{Kind: codec.WantBloom, FPR: 0.01})
+	bits := filterOf(t, span(0, 9000), Options{Kind: codec.KindBloom, FPR: 0.01})
 	if f, err := combine(t, Intersect, []*filters.Filter{small, bits}, []string{"a", "b"}); err != nil || passed(t, f, span(0, 3000)) != 3000 {
 		t.Errorf("exact and another geometry's bits: %v", err)
 	}
-	other := filterOf(t, span(0, 9000), Options{Kind: codec.WantBloom, FPR: 0.0001})
+	other := filterOf(t, span(0, 9000), Options{Kind: codec.KindBloom, FPR: 0.0001})
 	for _, op := range []SetOp{Union, Intersect} {
 		_, err := combine(t, op, []*filters.Filter{small, bits, other}, []string{"a", "b", "c"})
 		refused(t, string(op), err, fault.ErrMismatch, "c: ", "want split-256 as in b, got split-512", "Geometry")
@@ -303,7 +303,7 @@ func TestCombineGeometries(t *testing.T) {
 }
 
 func TestDifference(t *testing.T) {
-	exact := func(lo, hi int) *filters.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.WantExact}) }
+	exact := func(lo, hi int) *filters.Filter { return filterOf(t, span(lo, hi), Options{Kind: codec.KindExact}) }
 	a, b, c := exact(0, 9000), exact(1000, 3000), exact(2000, 4000)
 	before := encoded(t, a)
 	f, err := combine(t, Difference, []*filters.Filter{a, b, c}, []string{"a", "b", "c"})
@@ -329,7 +329,7 @@ func TestDifference(t *testing.T) {
 	if err != nil || again(t, none).Exact().Len() != 0 || len(none.Facts().Parents) != 2 {
 		t.Errorf("a set without itself: %v", err)
 	}
-	bits := filterOf(t, span(0, 10), Options{Kind: codec.WantBloom, FPR: 0.01})
+	bits := filterOf(t, span(0, 10), Options{Kind: codec.KindBloom, FPR: 0.01})
 	for i, order := range [][]*filters.Filter{{bits, a}, {a, bits}, {a, b, bits}} {
 		names := []string{"x", "y", "z"}[:len(order)]
 		_, err := combine(t, Difference, order, names)
@@ -345,8 +345,8 @@ func TestDifference(t *testing.T) {
 // A union has the registers of all keys, including an exact filter's members, or
 // none.
 func TestUnionRegisters(t *testing.T) {
-	with := filterOf(t, span(0, 30_000), Options{Kind: codec.WantBloom, FPR: 0.0005})
-	few := filterOf(t, span(30_000, 30_500), Options{Kind: codec.WantExact})
+	with := filterOf(t, span(0, 30_000), Options{Kind: codec.KindBloom, FPR: 0.0005})
+	few := filterOf(t, span(30_000, 30_500), Options{Kind: codec.KindExact})
 	hashes := numbers(30_500, func(i int) uint64 { return uint64(i) * 7919 })
 	with.Facts().Params.Hash.Sum64(hashes, hashes)
 	var want bloom.Registers
@@ -371,7 +371,7 @@ func TestUnionRegisters(t *testing.T) {
 // same size, as the same MaxSize and Geometry ensure. Otherwise their sizes have
 // little in common.
 func TestUnionOfOneSize(t *testing.T) {
-	opts := Options{Kind: codec.WantBloom, MaxSize: 24_000, Geometry: codecbloom.Geometry(bloom.Split256)}
+	opts := Options{Kind: codec.KindBloom, MaxSize: 24_000, Geometry: codecbloom.Geometry(bloom.Split256)}
 	yesterday, today := filterOf(t, span(0, 10_000), opts), filterOf(t, span(1000, 14_000), opts)
 	f, err := combine(t, Union, []*filters.Filter{yesterday, today}, []string{"a", "b"})
 	if err != nil {

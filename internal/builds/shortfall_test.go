@@ -21,7 +21,7 @@ func sparse(seed uint64, n int) []int64 {
 // The size of a filter with room depends on the capacity and the rate, not on the
 // keys. Without room it is as small as the keys allow.
 func TestRoom(t *testing.T) {
-	opts := Options{FPR: 0.01, Expect: 50_000, Room: true, Kind: codec.WantBloom}
+	opts := Options{FPR: 0.01, Expect: 50_000, Room: true, Kind: codec.KindBloom}
 	blocks := bloom.Split256.Blocks(50_000, 0.01)
 	for _, n := range []int{0, 1, 700, 50_000, 80_000} {
 		f := filterOf(t, sparse(1, n), opts)
@@ -37,7 +37,7 @@ func TestRoom(t *testing.T) {
 		t.Errorf("without room: %d blocks, capacity %+v", f.Facts().Params.Blocks, f.Facts().Capacity)
 	}
 	// By size: the rate is that of the capacity in this size.
-	opts = Options{MaxSize: 32_000, Geometry: codecbloom.Geometry(bloom.Split256), Expect: 50_000, Room: true, Kind: codec.WantBloom}
+	opts = Options{MaxSize: 32_000, Geometry: codecbloom.Geometry(bloom.Split256), Expect: 50_000, Room: true, Kind: codec.KindBloom}
 	f := filterOf(t, sparse(1, 700), opts)
 	if got := bloom.Split256.FPR(f.Facts().Params.Blocks, 50_000); f.Facts().Params.Bytes() > 32_000 || f.Facts().Params.Bytes() < 20_000 || math.Abs(got-f.Facts().FPRAsked) > 1e-9 {
 		t.Errorf("by size: %d bytes, rate %g, want %g", f.Facts().Params.Bytes(), f.Facts().FPRAsked, got)
@@ -84,16 +84,16 @@ func TestCheck(t *testing.T) {
 		opts Options
 		want []error
 	}{
-		{"as many as expected", 20_000, Options{Expect: 20_000, Kind: codec.WantBloom}, nil},
-		{"more than expected", 45_000, Options{Expect: 20_000, Kind: codec.WantBloom}, []error{ErrRate}},
-		{"more than expected, exact", 30_000, Options{Expect: 20_000, Kind: codec.WantExact}, nil},
-		{"room is left", 100, Options{Expect: 20_000, Room: true, Kind: codec.WantBloom}, nil},
-		{"just full", 20_000, Options{Expect: 20_000, Room: true, Kind: codec.WantBloom}, nil},
-		{"over the capacity", 45_000, Options{Expect: 20_000, Room: true, Kind: codec.WantBloom}, []error{ErrRate, ErrFull}},
-		{"hardly over the capacity", 20_700, Options{Expect: 20_000, Room: true, Kind: codec.WantBloom}, []error{ErrFull}},
-		{"over the capacity, exact", 20_001, Options{Expect: 20_000, Room: true, Kind: codec.WantExact}, []error{ErrFull}},
-		{"full blocks", 60_000, Options{Expect: 9_000, Room: true, Kind: codec.WantBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
-		{"full blocks and registers", 900_000, Options{Expect: 150_000, Room: true, Kind: codec.WantBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
+		{"as many as expected", 20_000, Options{Expect: 20_000, Kind: codec.KindBloom}, nil},
+		{"more than expected", 45_000, Options{Expect: 20_000, Kind: codec.KindBloom}, []error{ErrRate}},
+		{"more than expected, exact", 30_000, Options{Expect: 20_000, Kind: codec.KindExact}, nil},
+		{"room is left", 100, Options{Expect: 20_000, Room: true, Kind: codec.KindBloom}, nil},
+		{"just full", 20_000, Options{Expect: 20_000, Room: true, Kind: codec.KindBloom}, nil},
+		{"over the capacity", 45_000, Options{Expect: 20_000, Room: true, Kind: codec.KindBloom}, []error{ErrRate, ErrFull}},
+		{"hardly over the capacity", 20_700, Options{Expect: 20_000, Room: true, Kind: codec.KindBloom}, []error{ErrFull}},
+		{"over the capacity, exact", 20_001, Options{Expect: 20_000, Room: true, Kind: codec.KindExact}, []error{ErrFull}},
+		{"full blocks", 60_000, Options{Expect: 9_000, Room: true, Kind: codec.KindBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
+		{"full blocks and registers", 900_000, Options{Expect: 150_000, Room: true, Kind: codec.KindBloom, FPR: 0.5}, []error{ErrRate, ErrFull}},
 	} {
 		if c.opts.FPR == 0 {
 			c.opts.FPR = 0.01

@@ -73,7 +73,7 @@ func TestTextInShards(t *testing.T) {
 			s := newStore()
 			s.put(name, []byte(content))
 			key := "id::int64"
-			opts := Options{Key: key, Kind: codec.WantExact, Expect: uint64(len(ids)), Threads: 1}
+			opts := Options{Key: key, Kind: codec.KindExact, Expect: uint64(len(ids)), Threads: 1}
 			whole, rep := build(t, s, []string{name}, opts)
 			if rep.Rows != int64(len(ids)) || !bytes.Equal(marshalled(t, whole.Exact()), marshalled(t, want)) {
 				t.Fatalf("%d rows, %d distinct; want %d, %d", rep.Rows, rep.Distinct, len(ids), want.Len())

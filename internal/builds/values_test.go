@@ -89,10 +89,10 @@ func TestBuilderAsFromFiles(t *testing.T) {
 	}{
 		{"integers", []column{{"k", ids}}, Options{Key: "k"}, []string{"integer"}, ints(ids)},
 		{"dense integers", []column{{"k", dense}}, Options{Key: "k"}, []string{"integer"}, ints(dense)},
-		{"exact by wish", []column{{"k", ids}}, Options{Key: "k", Kind: codec.WantExact}, []string{"integer"}, ints(ids)},
-		{"bits by wish, with a capacity", []column{{"k", dense}}, Options{Key: "k", Kind: codec.WantBloom, Expect: 2 * n, FPR: 0.001}, []string{"integer"}, ints(dense)},
-		{"room", []column{{"k", ids}}, Options{Key: "k", Room: true, Expect: 3 * n, Kind: codec.WantBloom}, []string{"integer"}, ints(ids)},
-		{"a size, no range, a seed", []column{{"k", ids}}, Options{Key: "k", MaxSize: 30_000, NoKeyRange: true, Seed: 7, Kind: codec.WantBloom}, []string{"integer"}, ints(ids)},
+		{"exact by wish", []column{{"k", ids}}, Options{Key: "k", Kind: codec.KindExact}, []string{"integer"}, ints(ids)},
+		{"bits by wish, with a capacity", []column{{"k", dense}}, Options{Key: "k", Kind: codec.KindBloom, Expect: 2 * n, FPR: 0.001}, []string{"integer"}, ints(dense)},
+		{"room", []column{{"k", ids}}, Options{Key: "k", Room: true, Expect: 3 * n, Kind: codec.KindBloom}, []string{"integer"}, ints(ids)},
+		{"a size, no range, a seed", []column{{"k", ids}}, Options{Key: "k", MaxSize: 30_000, NoKeyRange: true, Seed: 7, Kind: codec.KindBloom}, []string{"integer"}, ints(ids)},
 		{"strings under a rule", []column{{"k", words}}, Options{Key: "k", Normalize: "lower,trim"}, []string{"bytes"}, func(lo, hi int) keys.Values { return keys.Strings(words[lo:hi]) }},
 		{"bytes", []column{{"k", words}}, Options{Key: "k"}, []string{"bytes"}, func(lo, hi int) keys.Values { return keys.ByteSlices(raw[lo:hi]) }},
 		{"UUIDs", []column{{"k", texts}}, Options{Key: "k", Normalize: "uuid"}, []string{"fixed[16]"}, func(lo, hi int) keys.Values { return keys.UUIDs(uuids[lo:hi]) }},
@@ -171,7 +171,7 @@ func TestBuilderRefuses(t *testing.T) {
 		"no class":               {Options{Key: "a", Classes: []string{"null"}}, fault.ErrUnsupported, `"null"`},
 		"a rule for integers":    {Options{Key: "a::int64", Normalize: "trim"}, fault.ErrUnsupported, "trim"},
 		"an unknown rule":        {Options{Key: "a::int64", Normalize: "upper"}, nil, "upper"},
-		"exact text":             {Options{Key: "a::string", Kind: codec.WantExact}, fault.ErrUnsupported, "exact"},
+		"exact text":             {Options{Key: "a::string", Kind: codec.KindExact}, fault.ErrUnsupported, "exact"},
 		"a rate and a size":      {Options{Key: "a::int64", FPR: 0.1, MaxSize: 100}, nil, "one of the two"},
 		"room without capacity":  {Options{Key: "a::int64", Room: true}, nil, "capacity"},
 		"a shard of none":        {Options{Key: "a::int64", Shard: dataset.Shard{Index: 4, Of: 4}}, nil, "shard 4/4: counted from 0: want 0 to 3, got 4"},
@@ -202,7 +202,7 @@ func TestNothingAfterTheEnd(t *testing.T) {
 	null := nulls.NewArray()
 	defer null.Release()
 	finish := func(b *Builder) error { _, _, err := b.Finish(t.Context()); return err }
-	for _, o := range []Options{{Key: "k::int64"}, {Key: "k::int64", Expect: 10}, {Key: "k::int64", Expect: 10, Kind: codec.WantBloom}} {
+	for _, o := range []Options{{Key: "k::int64"}, {Key: "k::int64", Expect: 10}, {Key: "k::int64", Expect: 10, Kind: codec.KindBloom}} {
 		for how, end := range map[string]func(*Builder) error{"Finish": finish, "Close": (*Builder).Close} {
 			b, err := NewBuilder(o)
 			if err != nil {
@@ -423,7 +423,7 @@ func TestWorkerAdd(t *testing.T) {
 // If their number is unknown, keys that exceed the budget wait on disk.
 func TestBuilderWaits(t *testing.T) {
 	ids := shuffled(400_000, 7919)
-	o := Options{Key: "a::int64", Kind: codec.WantBloom, Threads: 2, TempDir: t.TempDir()}
+	o := Options{Key: "a::int64", Kind: codec.KindBloom, Threads: 2, TempDir: t.TempDir()}
 	free, rep := given(t, o, 2, len(ids), func(lo, hi int) keys.Values { return keys.Int64s(ids[lo:hi]) })
 	if rep.Spilled != 0 {
 		t.Errorf("%d bytes on disk without a budget", rep.Spilled)
@@ -480,7 +480,7 @@ func TestCombineInMemory(t *testing.T) {
 	s := newStore()
 	var operands []*filters.Filter
 	var names []string
-	for i, o := range []Options{{Kind: codec.WantExact}, {Kind: codec.WantExact}, {Kind: codec.WantBloom}, {Kind: codec.WantBloom}} {
+	for i, o := range []Options{{Kind: codec.KindExact}, {Kind: codec.KindExact}, {Kind: codec.KindBloom}, {Kind: codec.KindBloom}} {
 		o.Key, o.Expect, o.Room, o.FPR = "a::int64", 50_000, i >= 2, 0.001
 		ids := numbers(9000, func(j int) int64 { return int64(i*3000 + j) })
 		f, _ := given(t, o, 2, len(ids), func(lo, hi int) keys.Values { return keys.Int64s(ids[lo:hi]) })

@@ -98,7 +98,7 @@ func (m *meta) checkSet() *problem {
 	switch {
 	case m.kind != KindBloom && m.kind != KindExact:
 		return bad("kind", "", uint8(m.kind)).newer()
-	case m.facts.Want > WantExact:
+	case m.facts.Want > KindExact:
 		return bad("wanted kind", "", uint8(m.facts.Want)).newer()
 	case !(m.facts.FPRAsked > 0 && m.facts.FPRAsked < 1):
 		return bad("fpr asked", "between 0 and 1", m.facts.FPRAsked)

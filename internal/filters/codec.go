@@ -25,46 +25,27 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 )
 
-// Kind is what a filter's payload is. The value is part of the format.
+// Kind is what a filter's payload is, or is to be. The value is part of the format: merging
+// and sealing come to the same decision everywhere.
 type Kind uint8
 
 const (
+	KindAuto  Kind = 0 // of a build: the smaller one
 	KindBloom Kind = 1 // bits of a Bloom filter
 	KindExact Kind = 2 // an exact set of integers
 )
 
-// String returns the name used in reports.
+// String returns the name used on the command line and in reports.
 func (k Kind) String() string {
 	switch k {
+	case KindAuto:
+		return "auto"
 	case KindBloom:
 		return "bloom"
 	case KindExact:
 		return "exact"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
-}
-
-// Want is the requested kind of filter. Merging and sealing need it to come to
-// the same decision everywhere. The value is part of the format.
-type Want uint8
-
-const (
-	WantAuto  Want = 0 // the smaller one
-	WantBloom Want = 1
-	WantExact Want = 2
-)
-
-// String returns the name used on the command line.
-func (w Want) String() string {
-	switch w {
-	case WantAuto:
-		return "auto"
-	case WantBloom:
-		return "bloom"
-	case WantExact:
-		return "exact"
-	}
-	return fmt.Sprintf("want %d", uint8(w))
 }
 
 // KeyColumn is one part of the key.
@@ -121,7 +102,7 @@ type Facts struct {
 	Params   bloom.Params
 	Keys     uint64  // non-NULL keys added, duplicates counted
 	FPRAsked float64 // between 0 and 1
-	Want     Want
+	Want     Kind
 	// BuildID identifies the build. Zero: none; a partial filter has one.
 	BuildID [32]byte
 	// Registers are RegisterCount dense HyperLogLog registers over the hashes

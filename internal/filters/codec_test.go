@@ -108,7 +108,7 @@ func randomFilter(t testing.TB, r *rand.Rand) *Filter {
 		f = exactFilter(values, r.IntN(2) == 0)
 	}
 	f.facts.FPRAsked = r.Float64()/2 + 1e-9
-	f.facts.Want = Want(r.IntN(3))
+	f.facts.Want = Kind(r.IntN(3))
 	f.facts.Keys = r.Uint64()
 	if r.IntN(2) == 0 {
 		f.facts.Key[0].Min, f.facts.Key[0].Max = intBound(-r.Int64()), intBound(r.Int64())
@@ -447,7 +447,7 @@ func TestDigestTellsApart(t *testing.T) {
 		"bits":   func(f *Filter) { f.Bloom().Add([]uint64{1}) },
 		"keys":   func(f *Filter) { f.facts.Keys++ },
 		"fpr":    func(f *Filter) { f.facts.FPRAsked /= 2 },
-		"want":   func(f *Filter) { f.facts.Want = WantBloom },
+		"want":   func(f *Filter) { f.facts.Want = KindBloom },
 		"build":  func(f *Filter) { f.facts.BuildID[0]++ },
 		"shards": func(f *Filter) { f.facts.Partial = &Partial{Of: 1, Held: []uint32{0}} },
 		"pieces": func(f *Filter) { f.facts.Partial = &Partial{Of: 1, Held: []uint32{0}, Division: [32]byte{1}} },
@@ -555,7 +555,7 @@ func digestBy(sections []byte, sums []uint64) [32]byte {
 
 func TestNames(t *testing.T) {
 	f := composite(t)
-	if got := fmt.Sprintf("%v %v %s %s %s %s %s", f.KeyNames()[:2], f.KeyClasses()[:3], f.Normal(), f.Kind(), f.facts.Want, Kind(9), Want(9)); got != "[a b.c] [integer bytes fixed[16]] 1 bloom auto kind 9 want 9" {
+	if got := fmt.Sprintf("%v %v %s %s %s %s %s", f.KeyNames()[:2], f.KeyClasses()[:3], f.Normal(), f.Kind(), f.facts.Want, Kind(9), Kind(9)); got != "[a b.c] [integer bytes fixed[16]] 1 bloom auto kind 9 want 9" {
 		t.Error(got)
 	}
 	if f = ruled(t, "trim,uuid", "fixed[16]"); f.Normal() != "1+trim,uuid" {

@@ -34,7 +34,7 @@ func goldens() []golden {
 		}},
 		{"bloom-partial", Options{}, func(t testing.TB) *Filter {
 			f := bloomFilter(t, 720, keysFrom(2, 60)) // sparse: zstd pays
-			f.facts.Want = WantBloom
+			f.facts.Want = KindBloom
 			f.facts.Partial = &Partial{Of: 19, Held: []uint32{0, 7, 8, 18}}
 			return f
 		}},
@@ -59,7 +59,7 @@ func goldens() []golden {
 		}},
 		{"exact-partial", Options{}, func(t testing.TB) *Filter {
 			f := exactFilter(dense(1_000_000, 700), false)
-			f.facts.Want = WantExact
+			f.facts.Want = KindExact
 			f.facts.Params.Blocks = 1440
 			f.facts.Partial = &Partial{Of: 2, Held: []uint32{1}}
 			return f

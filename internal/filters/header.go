@@ -240,7 +240,7 @@ func getSet(m *meta, c *cursor.Cursor) *problem {
 	default:
 		m.kind = Kind(kind)
 	}
-	m.facts.Want = Want(c.U8())
+	m.facts.Want = Kind(c.U8())
 	if p := zero(c, 6); p != nil {
 		return p
 	}

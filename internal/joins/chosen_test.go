@@ -366,7 +366,7 @@ func TestCountNeedsKeysAlone(t *testing.T) {
 // TestCountWithAFilter: Count, too, compares a given filter with the IDs.
 func TestCountWithAFilter(t *testing.T) {
 	ids, logs := files(t, 1, 1, ints("k", "1", "2", "2")), files(t, 1, 1, ints("k", "2", "1", "5"))
-	for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
+	for _, kind := range []codec.Kind{codec.KindBloom, codec.KindExact} {
 		for _, typ := range types {
 			other := filterOf(t, files(t, 1, 1, ints("k", "1", "3")), "k", kind, 0.01)
 			j, err := join.New(ids, logs, join.Options{On: "k", Type: typ, Filter: (*codec.Filter)(other), Columns: []string{}})

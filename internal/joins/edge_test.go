@@ -194,7 +194,7 @@ func TestOtherFilter(t *testing.T) {
 	apart, few, all := append(k(0, 100), k(1000, 1100)...), k(0, 100), k(0, 2000)
 	text := files(t, 1, 1, texts("k", "a", "b"))
 	for _, strategy := range []join.Strategy{join.Auto, join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
-		for _, kind := range []codec.Want{codec.WantBloom, codec.WantExact} {
+		for _, kind := range []codec.Kind{codec.KindBloom, codec.KindExact} {
 			for _, typ := range types {
 				opts := join.Options{On: "k", Type: typ, Strategy: strategy, Filter: (*codec.Filter)(filterOf(t, others, "k", kind, 0.001))}
 				err := refused(t, "other IDs", ids, logs, opts, "built from other IDs", "1 of 500 missing", ids[0].Name())
@@ -210,7 +210,7 @@ func TestOtherFilter(t *testing.T) {
 				refused(t, "IDs apart", apart, all, opts, "built from other IDs", "100 of 100 missing", apart[1].Name())
 			}
 		}
-		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: (*codec.Filter)(filterOf(t, text, "k", codec.WantBloom, 0.01))}, "mismatch", "integer", "text or binary")
+		refused(t, "class", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: (*codec.Filter)(filterOf(t, text, "k", codec.KindBloom, 0.01))}, "mismatch", "integer", "text or binary")
 		plan, err := builds.NewPlan(door.In(ids), builds.Options{Key: "k", Shard: dataset.Shard{Index: 0, Of: 2}})
 		if err != nil {
 			t.Fatal(err)
@@ -222,7 +222,7 @@ func TestOtherFilter(t *testing.T) {
 		refused(t, "partial", ids, logs, join.Options{On: "k", Strategy: strategy, Filter: (*codec.Filter)(part)}, "finished", "partial")
 	}
 	for _, typ := range []join.Type{join.Semi, join.Anti} { // the filter alone would decide
-		opts := join.Options{On: "k", Type: typ, Strategy: join.Exact, Filter: (*codec.Filter)(filterOf(t, more, "k", codec.WantExact, 0.001))}
+		opts := join.Options{On: "k", Type: typ, Strategy: join.Exact, Filter: (*codec.Filter)(filterOf(t, more, "k", codec.KindExact, 0.001))}
 		refused(t, "a filter of more IDs", ids, logs, opts, "number of distinct IDs in it: want 500, got 605", "built from other IDs")
 	}
 }

@@ -73,10 +73,10 @@ func (a *attempt) buildExact(ctx context.Context) (*held, error) {
 	}
 	defer room.GiveAll()
 	opts := keyOptions(a.keys, a.keys.IDsText)
-	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.WantExact, a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
+	opts.Kind, opts.Threads, opts.Memory, opts.TempDir, opts.Mem = codec.KindExact, a.opts.Threads, budget, a.opts.TempDir, a.opts.Mem
 	opts.Progress = a.prepares(true)
 	if a.opts.Strategy == Auto {
-		opts.Kind = codec.Want(filters.WantAuto)
+		opts.Kind = codec.Kind(filters.KindAuto)
 	}
 	plan, err := builds.NewPlan(a.ids, opts)
 	if err != nil {

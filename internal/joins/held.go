@@ -103,7 +103,7 @@ func (a *attempt) build(ctx context.Context, plan *builds.Plan, fill func(*build
 // buildBloom builds a Bloom filter over keys of files, or some of them, that fill
 // adds.
 func (a *attempt) buildBloom(ctx context.Context, files []*source.File, opts builds.Options, fill func(*builds.Builder) error) (*filters.Filter, error) {
-	opts.Kind = codec.Want(filters.WantBloom)
+	opts.Kind = codec.Kind(filters.KindBloom)
 	plan, err := builds.NewPlan(files, opts)
 	if err != nil {
 		return nil, err

@@ -168,7 +168,7 @@ func open(t testing.TB, opts partition.OpenOptions, names ...string) []*partitio
 }
 
 // filterOf builds a filter of the IDs.
-func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Want, fpr float64, rule ...string) *filters.Filter {
+func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Kind, fpr float64, rule ...string) *filters.Filter {
 	t.Helper()
 	plan, err := builds.NewPlan(door.In(ids), builds.Options{Key: key, Kind: kind, FPR: fpr, Normalize: strings.Join(rule, ",")})
 	if err != nil {

@@ -360,7 +360,7 @@ func (in *inputs) filter(t testing.TB, name string) *filters.Filter {
 	if name == "none" || in.filters[name] != nil {
 		return in.filters[name]
 	}
-	kind := map[string]codec.Want{"bloom": codec.WantBloom, "auto": codec.WantAuto, "exact": codec.WantExact}[name]
+	kind := map[string]codec.Kind{"bloom": codec.KindBloom, "auto": codec.KindAuto, "exact": codec.KindExact}[name]
 	ids := in.ids
 	if in.c.idForm.format.IsText() { // New sets their types, and the filter was built before
 		kinds := map[string]arrow.DataType{}

@@ -197,9 +197,9 @@ func TestEveryWay(t *testing.T) {
 			logs := open(t, partition.OpenOptions{}, writeTable(t, log, 2, 3, c.format))
 			ids := open(t, partition.OpenOptions{}, writeTable(t, idTable, 2, 2, ""))
 			_, idKey := c.paths()
-			operands := []*filters.Filter{nil, filterOf(t, ids, strings.Join(idKey, ","), codec.WantBloom, 0.3, c.rule)}
+			operands := []*filters.Filter{nil, filterOf(t, ids, strings.Join(idKey, ","), codec.KindBloom, 0.3, c.rule)}
 			if c.integer() {
-				operands = append(operands, filterOf(t, ids, idKey[0], codec.WantExact, 0))
+				operands = append(operands, filterOf(t, ids, idKey[0], codec.KindExact, 0))
 			}
 			for a, typ := range types {
 				if c.noRight && (typ == join.Right || typ == join.Full) {
@@ -251,7 +251,7 @@ func TestRandom(t *testing.T) {
 			for _, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
 				opts := join.Options{On: c.on, Type: typ, Strategy: strategy, Normalize: c.rule, Threads: 1 + r.IntN(4), FPR: []float64{0, 0.5}[r.IntN(2)]}
 				if r.IntN(2) == 0 {
-					opts.Filter = (*codec.Filter)(filterOf(t, ids, strings.Join(idKey, ","), codec.WantAuto, 0.5, c.rule))
+					opts.Filter = (*codec.Filter)(filterOf(t, ids, strings.Join(idKey, ","), codec.KindAuto, 0.5, c.rule))
 				}
 				check(t, c, oracle{log: log, ids: idTable}, ids, logs, opts)
 				b := written(t, ids, logs, opts)

@@ -221,7 +221,7 @@ func TestWarnings(t *testing.T) {
 			idFiles := files(t, 1, 1, c.ids)
 			opts := join.Options{On: "k", Type: c.typ}
 			if fpr > 0 {
-				opts.Filter = (*codec.Filter)(filterOf(t, idFiles, "k", codec.WantBloom, fpr))
+				opts.Filter = (*codec.Filter)(filterOf(t, idFiles, "k", codec.KindBloom, fpr))
 			} else if c.name == "hardly any matched" {
 				continue // this filter has next to no false positives, so 9 rows are matches
 			}
@@ -248,7 +248,7 @@ func TestWarnings(t *testing.T) {
 func TestWarningsWithCondition(t *testing.T) {
 	ids := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 1000))
 	log := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, 0, 300_000))[0].Name()
-	opts := join.Options{On: "k", Filter: (*codec.Filter)(filterOf(t, ids, "k", codec.WantBloom, 0.02))}
+	opts := join.Options{On: "k", Filter: (*codec.Filter)(filterOf(t, ids, "k", codec.KindBloom, 0.02))}
 	for where, want := range map[string]string{"k < 9 OR k >= 1000": "", "k >= 1000": "check the condition"} {
 		got, err := run(t, ids, open(t, partition.OpenOptions{Where: where}, log), opts)
 		if err != nil {

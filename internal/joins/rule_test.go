@@ -159,12 +159,12 @@ func TestRuleRefusals(t *testing.T) {
 		{"no rule, other classes", strs, raws, join.Options{On: "k"}, fault.ErrMismatch, []string{"want text or binary (the IDs), got fixed[16] (the log)", "k=k::uuid"}},
 		{"lower, other classes", strs, raws, join.Options{On: "k", Normalize: "lower"}, fault.ErrUnsupported, []string{"class fixed[16]"}},
 		{"one column for two classes", strs, raws, join.Options{On: "k", Type: join.Full, Normalize: "uuid"}, fault.ErrUnsupported, []string{"a full join whose key column has one name", "On k=NAME"}},
-		{"a filter of another rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: (*codec.Filter)(filterOf(t, strs, "k", codec.WantAuto, 0, "trim"))}, fault.ErrMismatch, []string{"want lower, as in the join, got trim"}},
-		{"a filter of no rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: (*codec.Filter)(filterOf(t, strs, "k", codec.WantAuto, 0))}, fault.ErrMismatch, []string{"want lower, as in the join, got none"}},
-		{"a filter with a rule", strs, strs, join.Options{On: "k", Filter: (*codec.Filter)(filterOf(t, strs, "k", codec.WantAuto, 0, "trim"))}, fault.ErrMismatch, []string{"want none, as in the join, got trim"}},
+		{"a filter of another rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: (*codec.Filter)(filterOf(t, strs, "k", codec.KindAuto, 0, "trim"))}, fault.ErrMismatch, []string{"want lower, as in the join, got trim"}},
+		{"a filter of no rule", strs, strs, join.Options{On: "k", Normalize: "lower", Filter: (*codec.Filter)(filterOf(t, strs, "k", codec.KindAuto, 0))}, fault.ErrMismatch, []string{"want lower, as in the join, got none"}},
+		{"a filter with a rule", strs, strs, join.Options{On: "k", Filter: (*codec.Filter)(filterOf(t, strs, "k", codec.KindAuto, 0, "trim"))}, fault.ErrMismatch, []string{"want none, as in the join, got trim"}},
 		{"bad IDs", bad, strs, join.Options{On: "k", Normalize: "uuid"}, fault.ErrMismatch, []string{"000.parquet: row group 2: column k: ", "no UUID"}},
 		{"bad IDs, their columns", bad, strs, join.Options{On: "k", Type: join.Inner, Normalize: "uuid"}, fault.ErrMismatch, []string{"000.parquet: row group 2: column k: ", "no UUID"}},
-		{"bad IDs, broadcast", bad, strs, join.Options{On: "k", Type: join.Inner, Strategy: join.Broadcast, Filter: (*codec.Filter)(filterOf(t, strs, "k", codec.WantAuto, 0, "uuid")), Normalize: "uuid"}, fault.ErrMismatch, []string{"000.parquet: row group 2: column k: "}},
+		{"bad IDs, broadcast", bad, strs, join.Options{On: "k", Type: join.Inner, Strategy: join.Broadcast, Filter: (*codec.Filter)(filterOf(t, strs, "k", codec.KindAuto, 0, "uuid")), Normalize: "uuid"}, fault.ErrMismatch, []string{"000.parquet: row group 2: column k: "}},
 	} {
 		_, err := run(t, c.ids, c.logs, c.opts)
 		if err == nil || c.kind != nil && !errors.Is(err, c.kind) {

@@ -90,7 +90,7 @@ func TestKeysWithinASecond(t *testing.T) {
 		if ts, ok := dt.(*arrow.TimestampType); ok {
 			layouts["pages"] = pagesWithinASecond(t, ts, second)
 		}
-		filter := filterOf(t, idFiles, "k", codec.WantBloom, 1e-9)
+		filter := filterOf(t, idFiles, "k", codec.KindBloom, 1e-9)
 		for layout, logs := range layouts {
 			what := fmt.Sprintf("%s in %s", dt, layout)
 			s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}}, logs...)

@@ -130,7 +130,7 @@ func uses() []use {
 			return fmt.Sprint(sc.Stats().RowsIn, sc.Stats().RowsOut), err
 		}},
 		{"build", func(ctx context.Context, s *shared, _ int) (string, error) {
-			p, err := builds.NewPlan(door.In(s.ids), builds.Options{Key: "id", Kind: codec.WantBloom})
+			p, err := builds.NewPlan(door.In(s.ids), builds.Options{Key: "id", Kind: codec.KindBloom})
 			if err != nil {
 				return "", err
 			}

@@ -37,7 +37,7 @@ func TestSpreadOfRepeatedKeys(t *testing.T) {
 		rows, squares, heaviest = rows+float64(n), squares+float64(n)*float64(n), max(heaviest, float64(n))
 	}
 	idFiles := files(t, 1, 1, ids, numbers("p", arrow.PrimitiveTypes.Int64, 0, len(ids.values)))
-	filter := filterOf(t, idFiles, "k", codec.WantBloom, 0.3)
+	filter := filterOf(t, idFiles, "k", codec.KindBloom, 0.3)
 	for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
 		rec := table(t, log, numbers("row", arrow.PrimitiveTypes.Int64, 0, len(log.values)))
 		logs := open(t, partition.OpenOptions{}, writeTable(t, rec, 1, 1, format))

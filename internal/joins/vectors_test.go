@@ -223,7 +223,7 @@ func (v vector) filter(t *testing.T, f *partition.File, path keys.Path) {
 			want++
 		}
 	}
-	filter := filterOf(t, []*partition.File{f}, column, codec.WantBloom, 1e-6)
+	filter := filterOf(t, []*partition.File{f}, column, codec.KindBloom, 1e-6)
 	s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter), Key: column}}})
 	if err != nil {
 		t.Fatal(err)

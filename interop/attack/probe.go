@@ -46,19 +46,19 @@ type recipe struct {
 }
 
 var recipes = []recipe{
-	{"split256", "id", 3000, builds.Options{Kind: codec.WantBloom, Geometry: codecbloom.Split256}, filters.Options{}},
-	{"split512", "id", 3000, builds.Options{Kind: codec.WantBloom, Geometry: codecbloom.Split512}, filters.Options{}},
-	{"mapped", "id", 3000, builds.Options{Kind: codec.WantBloom}, filters.Options{Uncompressed: true}},
+	{"split256", "id", 3000, builds.Options{Kind: codec.KindBloom, Geometry: codecbloom.Split256}, filters.Options{}},
+	{"split512", "id", 3000, builds.Options{Kind: codec.KindBloom, Geometry: codecbloom.Split512}, filters.Options{}},
+	{"mapped", "id", 3000, builds.Options{Kind: codec.KindBloom}, filters.Options{Uncompressed: true}},
 	{"text", "text", 3000, builds.Options{Normalize: "trim,lower"}, filters.Options{}},
 	{"two", "id,text", 3000, builds.Options{}, filters.Options{}},
-	{"room", "id", 1000, builds.Options{Kind: codec.WantBloom, Room: true, Expect: 20_000}, filters.Options{}},
-	{"dense", "row", 3000, builds.Options{Kind: codec.WantExact}, filters.Options{}},
-	{"sparse", "id", 3000, builds.Options{Kind: codec.WantExact}, filters.Options{}},
-	{"raw", "id", 3000, builds.Options{Kind: codec.WantExact}, filters.Options{Uncompressed: true}},
-	{"chunks", "id", 120_000, builds.Options{Kind: codec.WantBloom, FPR: 1e-6}, filters.Options{}},
-	{"sketch", "id", 50_000, builds.Options{Kind: codec.WantBloom}, filters.Options{}},
-	{"partial", "id", 3000, builds.Options{Kind: codec.WantBloom, Shard: dataset.Shard{Index: 0, Of: 2}}, filters.Options{}},
-	{"partial-exact", "row", 3000, builds.Options{Kind: codec.WantExact, Shard: dataset.Shard{Index: 0, Of: 2}}, filters.Options{}},
+	{"room", "id", 1000, builds.Options{Kind: codec.KindBloom, Room: true, Expect: 20_000}, filters.Options{}},
+	{"dense", "row", 3000, builds.Options{Kind: codec.KindExact}, filters.Options{}},
+	{"sparse", "id", 3000, builds.Options{Kind: codec.KindExact}, filters.Options{}},
+	{"raw", "id", 3000, builds.Options{Kind: codec.KindExact}, filters.Options{Uncompressed: true}},
+	{"chunks", "id", 120_000, builds.Options{Kind: codec.KindBloom, FPR: 1e-6}, filters.Options{}},
+	{"sketch", "id", 50_000, builds.Options{Kind: codec.KindBloom}, filters.Options{}},
+	{"partial", "id", 3000, builds.Options{Kind: codec.KindBloom, Shard: dataset.Shard{Index: 0, Of: 2}}, filters.Options{}},
+	{"partial-exact", "row", 3000, builds.Options{Kind: codec.KindExact, Shard: dataset.Shard{Index: 0, Of: 2}}, filters.Options{}},
 }
 
 // idFile writes an ID file of two row groups with a sparse integer, its text, and a
