@@ -91,7 +91,7 @@ func Load(ctx context.Context, name string) (*codec.Filter, error) {
 
 // Save writes a filter file that only its owner may read, as an exact filter holds
 // the IDs themselves. A file of that name is left alone: if it holds the same
-// filter, Save succeeds, otherwise the error wraps [codec.ErrExists].
+// filter, Save succeeds, otherwise the error wraps [fs.ErrExist].
 func Save(ctx context.Context, name string, filter *codec.Filter) error {
 	stopped.Needs(ctx, "bloomjoin.Save")
 	_, err := codec.Save(ctx, storage.Local(), name, filter, codec.Options{})
@@ -183,7 +183,7 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 // ScanFiles writes the rows of log files that pass the filters of opts.Match. The
 // output is a file, or, if the name ends in a slash, a directory with a file for
 // each log file; see [partition.Output.WriteScan] for what of it an error leaves. If there
-// is one already, the error wraps [partition.ErrExists]. The output records which
+// is one already, the error wraps [fs.ErrExist]. The output records which
 // filter its rows have passed, if opts.Match has only one.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w dataset.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
@@ -219,7 +219,7 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[
 // JoinFiles writes the exact answer of log files joined with ID files. The output
 // is a file, or, if the name ends in a slash, a directory with a file for each log
 // file; see [partition.Output.WriteScan] for what of it an error leaves. If there is one
-// already, the error wraps [partition.ErrExists].
+// already, the error wraps [fs.ErrExist].
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
 	stopped.Needs(ctx, "bloomjoin.JoinFiles")
 	j, closeFiles, err := openJoin(ctx, ids, logs, opts)

@@ -127,12 +127,12 @@ func TestExistingOutput(t *testing.T) {
 	_, scanErr := bloomjoin.ScanFiles(t.Context(), flights, out, partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "origin"}}})
 	_, joinErr := bloomjoin.JoinFiles(t.Context(), airports, flights, out, join.Options{On: "origin=iata"})
 	for name, err := range map[string]error{"ScanFiles": scanErr, "JoinFiles": joinErr} {
-		if !errors.Is(err, partition.ErrExists) {
-			t.Errorf("%s: want partition.ErrExists, got %v", name, err)
+		if !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: want fs.ErrExist, got %v", name, err)
 		}
 	}
-	if err := bloomjoin.Save(t.Context(), out, f); !errors.Is(err, codec.ErrExists) {
-		t.Errorf("Save: want codec.ErrExists, got %v", err)
+	if err := bloomjoin.Save(t.Context(), out, f); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Save: want fs.ErrExist, got %v", err)
 	}
 	if b, err := os.ReadFile(out); string(b) != "mine" || err != nil {
 		t.Errorf("the output is %q now, %v", b, err)

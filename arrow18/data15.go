@@ -10,6 +10,7 @@ import (
 	memory15 "github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Record15 converts a record of v18 without copying its values. The caller
@@ -74,7 +75,7 @@ func array15Of(path string, data arrow18.ArrayData, t arrow15.DataType) (arrow15
 func data15(path string, data arrow18.ArrayData, t arrow15.DataType) (*array15.Data, error) {
 	stored := storage15(t)
 	if from := storage18(data.DataType()); !sameLayout(stored, from) {
-		return nil, mismatch(fault.At{Column: path}, "type of an array's data", stored.String()+" as in the field", from.String())
+		return nil, faults.Mismatch(fault.At{Column: path}, "type of an array's data", stored.String()+" as in the field", from.String())
 	}
 	buffers := make([]*memory15.Buffer, len(data.Buffers()))
 	for i, b := range data.Buffers() {
@@ -87,7 +88,7 @@ func data15(path string, data arrow18.ArrayData, t arrow15.DataType) (*array15.D
 	if dict, _ := data.Dictionary().(*array18.Data); dict != nil {
 		dt, ok := stored.(*arrow15.DictionaryType)
 		if !ok {
-			return nil, corrupt(fault.At{Column: path}, "an array of %s has a dictionary", stored)
+			return nil, faults.Corrupt(fault.At{Column: path}, "an array of %s has a dictionary", stored)
 		}
 		values, err := data15(path, dict, dt.ValueType)
 		if err != nil {
@@ -98,7 +99,7 @@ func data15(path string, data arrow18.ArrayData, t arrow15.DataType) (*array15.D
 	}
 	types := children15(stored)
 	if len(types) != len(data.Children()) {
-		return nil, corrupt(fault.At{Column: path}, "an array of %s has %d children", stored, len(data.Children()))
+		return nil, faults.Corrupt(fault.At{Column: path}, "an array of %s has %d children", stored, len(data.Children()))
 	}
 	children := make([]arrow15.ArrayData, len(types))
 	for i, c := range data.Children() {

@@ -10,6 +10,7 @@ import (
 	array15 "github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Record18 converts a record of v15 without copying its values. The caller
@@ -74,7 +75,7 @@ func array18Of(path string, data arrow15.ArrayData, t arrow18.DataType) (arrow18
 func data18(path string, data arrow15.ArrayData, t arrow18.DataType) (*array18.Data, error) {
 	stored := storage18(t)
 	if from := storage15(data.DataType()); !sameLayout(from, stored) {
-		return nil, mismatch(fault.At{Column: path}, "type of an array's data", stored.String()+" as in the field", from.String())
+		return nil, faults.Mismatch(fault.At{Column: path}, "type of an array's data", stored.String()+" as in the field", from.String())
 	}
 	buffers := make([]*memory18.Buffer, len(data.Buffers()))
 	for i, b := range data.Buffers() {
@@ -87,7 +88,7 @@ func data18(path string, data arrow15.ArrayData, t arrow18.DataType) (*array18.D
 	if dict, _ := data.Dictionary().(*array15.Data); dict != nil {
 		dt, ok := stored.(*arrow18.DictionaryType)
 		if !ok {
-			return nil, corrupt(fault.At{Column: path}, "an array of %s has a dictionary", stored)
+			return nil, faults.Corrupt(fault.At{Column: path}, "an array of %s has a dictionary", stored)
 		}
 		values, err := data18(path, dict, dt.ValueType)
 		if err != nil {
@@ -98,7 +99,7 @@ func data18(path string, data arrow15.ArrayData, t arrow18.DataType) (*array18.D
 	}
 	types := children18(stored)
 	if len(types) != len(data.Children()) {
-		return nil, corrupt(fault.At{Column: path}, "an array of %s has %d children", stored, len(data.Children()))
+		return nil, faults.Corrupt(fault.At{Column: path}, "an array of %s has %d children", stored, len(data.Children()))
 	}
 	children := make([]arrow18.ArrayData, len(types))
 	for i, c := range data.Children() {

@@ -55,17 +55,9 @@ func Of(records ...arrow18.RecordBatch) Input {
 // reads files: see [partition.Records], also for what such a file is not. Errors
 // use the name.
 func (in Input) File(name string) (*partition.File, error) {
-	side, err := in.v15()
-	if err != nil {
-		return nil, err
-	}
-	return partition.Records(name, side.Schema, side.Read, partition.RecordsOptions{Once: in.Once, Rows: in.Rows}), nil
-}
-
-func (in Input) v15() (join.Input, error) {
 	schema, err := Schema15(in.Schema)
 	if err != nil {
-		return join.Input{}, err
+		return nil, err
 	}
 	read := func(ctx context.Context) iter.Seq2[arrow15.Record, error] {
 		if seq := in.Read(ctx); seq != nil {
@@ -73,7 +65,7 @@ func (in Input) v15() (join.Input, error) {
 		}
 		return nil
 	}
-	return join.Input{Schema: schema, Read: read, Once: in.Once, Rows: in.Rows}, nil
+	return partition.Records(name, schema, read, partition.RecordsOptions{Once: in.Once, Rows: in.Rows}), nil
 }
 
 // Join joins a log with IDs, as [join.Records] does, and yields the rows of the
@@ -81,11 +73,11 @@ func (in Input) v15() (join.Input, error) {
 // keep it longer. The sequence ends after its first error. For files, convert
 // what [join.Join.Run] yields with [Rows18].
 func Join(ctx context.Context, ids, log Input, opts join.Options) iter.Seq2[arrow18.RecordBatch, error] {
-	ids15, err := ids.v15()
+	ids15, err := ids.File("the IDs")
 	if err != nil {
 		return failed(err)
 	}
-	log15, err := log.v15()
+	log15, err := log.File("the log")
 	if err != nil {
 		return failed(err)
 	}

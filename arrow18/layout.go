@@ -5,13 +5,14 @@ import (
 	arrow15 "github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // recovered turns a panic, with which both libraries report malformed arrays and
 // types, into an error. It is deferred.
 func recovered(err *error) {
 	if r := recover(); r != nil {
-		*err = corrupt(fault.At{}, "an array or type that breaks the rules of Arrow: %v", r)
+		*err = faults.Corrupt(fault.At{}, "an array or type that breaks the rules of Arrow: %v", r)
 	}
 }
 
@@ -49,16 +50,4 @@ func withoutExtension(keys, values []string) (k, v []string) {
 		}
 	}
 	return k, v
-}
-
-func corrupt(at fault.At, format string, args ...any) *fault.Error {
-	return (&fault.Error{Kind: fault.ErrCorrupt, At: at}).About(format, args...)
-}
-
-func unsupported(at fault.At, format string, args ...any) *fault.Error {
-	return (&fault.Error{Kind: fault.ErrUnsupported, At: at}).About(format, args...)
-}
-
-func mismatch(at fault.At, what, want, got string) *fault.Error {
-	return (&fault.Error{Kind: fault.ErrMismatch, At: at}).About("%s", what).Wanted(want, got)
 }

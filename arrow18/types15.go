@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/endian"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Keys of a field's metadata that name its extension type where the field has the
@@ -116,7 +117,7 @@ func bare15(path string, t arrow18.DataType) (arrow15.DataType, error) {
 		return nil, err
 	}
 	if name, ok := f.Metadata.GetValue(extensionName); ok {
-		return nil, unsupported(fault.At{Column: path}, "extension type %s as the values of a dictionary or of runs: it is not registered in arrow/go v15", name)
+		return nil, faults.Unsupported(fault.At{Column: path}, "extension type %s as the values of a dictionary or of runs: it is not registered in arrow/go v15", name)
 	}
 	return f.Type, nil
 }
@@ -176,7 +177,7 @@ func type15(path string, t arrow18.DataType) (arrow15.DataType, error) {
 	if s := simple15(t.ID()); s != nil {
 		return s, nil
 	}
-	return nil, unsupported(fault.At{Column: path}, "%s, a type that arrow/go v15 does not have", t).
+	return nil, faults.Unsupported(fault.At{Column: path}, "%s, a type that arrow/go v15 does not have", t).
 		WithHint("cast the column to a type that it has, such as decimal128 for a decimal")
 }
 
@@ -200,5 +201,5 @@ func nested15(path string, t arrow18.NestedType, fields []arrow15.Field) (arrow1
 	case *arrow18.DenseUnionType:
 		return arrow15.DenseUnionOf(fields, t.TypeCodes()), nil
 	}
-	return nil, unsupported(fault.At{Column: path}, "%s, a type that arrow/go v15 does not have", t)
+	return nil, faults.Unsupported(fault.At{Column: path}, "%s, a type that arrow/go v15 does not have", t)
 }

@@ -8,6 +8,7 @@ import (
 	arrow15 "github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
 // Schema18 converts a schema of v15. It fails only for a schema that is itself
@@ -109,7 +110,7 @@ func bare18(path string, t arrow15.DataType) (arrow18.DataType, error) {
 		return nil, err
 	}
 	if name, ok := f.Metadata.GetValue(extensionName); ok {
-		return nil, unsupported(fault.At{Column: path}, "extension type %s as the values of a dictionary or of runs: it is not registered in arrow-go v18", name)
+		return nil, faults.Unsupported(fault.At{Column: path}, "extension type %s as the values of a dictionary or of runs: it is not registered in arrow-go v18", name)
 	}
 	return f.Type, nil
 }
@@ -168,7 +169,7 @@ func type18(path string, t arrow15.DataType) (arrow18.DataType, error) {
 	if s := simple18(t.ID()); s != nil {
 		return s, nil
 	}
-	return nil, unsupported(fault.At{Column: path}, "%s, a type that arrow-go v18 does not have", t)
+	return nil, faults.Unsupported(fault.At{Column: path}, "%s, a type that arrow-go v18 does not have", t)
 }
 
 // nested18 returns the nested type of the given fields that t is in v15.
@@ -191,5 +192,5 @@ func nested18(path string, t arrow15.NestedType, fields []arrow18.Field) (arrow1
 	case *arrow15.DenseUnionType:
 		return arrow18.DenseUnionOf(fields, t.TypeCodes()), nil
 	}
-	return nil, unsupported(fault.At{Column: path}, "%s, a type that arrow-go v18 does not have", t)
+	return nil, faults.Unsupported(fault.At{Column: path}, "%s, a type that arrow-go v18 does not have", t)
 }

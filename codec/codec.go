@@ -3,7 +3,7 @@
 // A [Filter] is a Bloom filter or an exact set, together with what its file says about it. It
 // answers which keys may be members ([Filter.Probe], [Filter.Contains]) without the caller
 // having to know its kind. [Load] and [Save] read and write its file in a [storage.Storage],
-// [Encode] and [Decode] with a writer and a reader; FORMAT.md specifies the bytes.
+// [Filter.WriteTo] and [Decode] with a writer and a reader; FORMAT.md specifies the bytes.
 //
 // Nothing in a file is trusted before it is checked: against a checksum, against the size of
 // the file and, before the payload is allocated, against [Limits]. Errors about the bytes of
@@ -30,10 +30,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// DefaultMaxBytes is the limit where Limits gives none: 64 GiB, enough for 40 billion keys at
-// 1 %.
-const DefaultMaxBytes = filters.DefaultMaxBytes
-
 // Sentinels, for errors.Is.
 var (
 	// ErrVersion: the file needs a newer reader. It wraps fault.ErrUnsupported.
@@ -42,8 +38,6 @@ var (
 	ErrLimit = filters.ErrLimit
 	// ErrInvalid: the filter breaks a rule of the format and cannot be written.
 	ErrInvalid = filters.ErrInvalid
-	// ErrExists: the name of an output is taken by another file.
-	ErrExists = filters.ErrExists
 )
 
 // Kind is what a filter's payload is, or is to be. The value is part of the format: merging
@@ -62,8 +56,8 @@ func (k Kind) String() string { return filters.Kind(k).String() }
 
 // Limits limits what a reader accepts from a file.
 type Limits struct {
-	// MaxBytes limits the payload in memory, in bytes; 0: DefaultMaxBytes, or the address
-	// space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
+	// MaxBytes limits the payload in memory, in bytes; 0: 64 GiB, enough for 40
+	// billion keys, or the address space of a 32-bit machine. A larger payload is refused with [ErrLimit] before it is
 	// allocated.
 	MaxBytes uint64
 }
@@ -94,19 +88,9 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (*
 // Unless opts.Replace is set, Save leaves an existing file with that name alone. If that file
 // holds the same filter and is not compressed although Uncompressed is set, Save returns its
 // size and no error, because two workers may do the same work. Otherwise the error wraps
-// [ErrExists]. Save removes temporary files of earlier attempts whose processes have ended.
+// [fs.ErrExist]. Save removes temporary files of earlier attempts whose processes have ended.
 func Save(ctx context.Context, store storage.Storage, name string, f *Filter, opts Options) (size int64, err error) {
 	return filters.Save(ctx, store, name, f.in(), filters.Options(opts))
-}
-
-// Encode writes the file of a filter and returns its size, or the number of bytes written
-// before an error. The same filter and options give the same bytes, whatever the number of
-// processors. In addition to the filter, Encode needs less than 64 MiB (about 6 MiB for
-// each of at most 8 goroutines) and, for an exact set, its bytes.
-//
-// It does not sync or close the file, nor remove an incomplete one.
-func Encode(w io.Writer, f *Filter, opts Options) (int64, error) {
-	return filters.Encode(w, f.in(), filters.Options(opts))
 }
 
 // Decode reads a whole filter from the size bytes of r, and verifies all checksums. name is
@@ -176,8 +160,13 @@ func (f *Filter) has(v key.Values) (bool, error) {
 	return len(rows) > 0, err
 }
 
-// WriteTo writes the file of the filter, compressed; see [Encode].
-func (f *Filter) WriteTo(w io.Writer) (int64, error) { return Encode(w, f, Options{}) }
+// WriteTo writes the file of the filter, compressed, and returns its size, or the number of
+// bytes written before an error. The same filter gives the same bytes, whatever the number
+// of processors. In addition to the filter, it needs less than 64 MiB (about 6 MiB for each
+// of at most 8 goroutines) and, for an exact set, its bytes.
+func (f *Filter) WriteTo(w io.Writer) (int64, error) {
+	return filters.Encode(w, f.in(), filters.Options{})
+}
 
 // MarshalBinary returns the file of the filter, compressed.
 func (f *Filter) MarshalBinary() ([]byte, error) {
@@ -230,12 +219,6 @@ func (f *Filter) Bloom() *bloom.Filter { return (*bloom.Filter)(f.in().Bloom()) 
 
 // Exact returns the payload of an exact filter, else nil.
 func (f *Filter) Exact() *exact.Set { return (*exact.Set)(f.in().Exact()) }
-
-// KeepOpen keeps a mapped file from being released until release is called, which must happen
-// once. It serves callers that read what Bloom returns. Other methods hold the file by
-// themselves. After Close the error wraps fs.ErrClosed; for a nil filter it wraps
-// [ErrInvalid]. Filters that are not mapped need no KeepOpen, but allow it.
-func (f *Filter) KeepOpen() (release func(), err error) { return f.in().KeepOpen() }
 
 // Close releases a mapped file. An error means that the file has changed while it was in use,
 // so that the answers of the filter cannot be trusted, or that this is not known yet.

@@ -40,13 +40,13 @@ func ExampleFilter_Contains() {
 }
 
 // A filter in memory is written to a file and read again.
-func ExampleEncode() {
+func ExampleFilter_WriteTo() {
 	f, err := codec.Load(context.Background(), storage.Local(), "../internal/filters/testdata/golden/exact-capacity.bjf", codec.Limits{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	var file bytes.Buffer
-	size, err := codec.Encode(&file, f, codec.Options{Uncompressed: true})
+	size, err := f.WriteTo(&file)
 	if err != nil {
 		log.Fatal(err)
 	}

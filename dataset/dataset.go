@@ -5,7 +5,11 @@
 // is opened, read or written here. Every package above [codec] may use them.
 package dataset
 
-import "github.com/apache/arrow/go/v15/arrow"
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/bloomjoin/bloomjoin/internal/options"
+)
 
 // Format is a file format.
 type Format string
@@ -22,9 +26,6 @@ const (
 	// RecordBatches are rows that a program provides; see [partition.Records].
 	RecordBatches Format = "records"
 )
-
-// IsText reports whether the format's columns have no types of their own.
-func (f Format) IsText() bool { return f == CSV || f == TSV || f == NDJSON || f == Lines }
 
 // HiveMode is the meaning of name=value directories in the paths of inputs.
 type HiveMode string
@@ -61,8 +62,5 @@ const (
 	Union SchemaMode = "union"
 )
 
-// PinnedSchema is a schema for all files of an output.
-type PinnedSchema struct {
-	Name   string // the file that has the schema, for messages
-	Footer []byte // Parquet's FileMetaData, without row groups
-}
+// PinnedSchema is a schema for all files of an output, see package partition's ReadSchema.
+type PinnedSchema options.Schema

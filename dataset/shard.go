@@ -19,13 +19,10 @@ func ParseShard(s string) (Shard, error) {
 	index, err1 := strconv.ParseUint(i, 10, 32)
 	of, err2 := strconv.ParseUint(n, 10, 32)
 	if !ok || err1 != nil || err2 != nil || of == 0 || options.Shard(uint32(index), uint32(of)) != nil {
-		return Shard{}, fmt.Errorf("shard %q: want I/N with 0 ≤ I < N ≤ %d, as in 0/16", s, MaxShards)
+		return Shard{}, fmt.Errorf("shard %q: want I/N with 0 ≤ I < N ≤ %d, as in 0/16", s, options.MaxShards)
 	}
 	return Shard{uint32(index), uint32(of)}, nil
 }
-
-// MaxShards is the maximum number of workers of one job.
-const MaxShards = options.MaxShards
 
 // Whole reports whether there is only one worker.
 func (s Shard) Whole() bool { return s.Of <= 1 }

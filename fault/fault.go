@@ -129,19 +129,6 @@ func (e *Error) Unwrap() (errs []error) {
 	return errs
 }
 
-// About sets What and returns e. The format may name options.
-func (e *Error) About(format string, args ...any) *Error {
-	e.What = textf(format, args...)
-	return e
-}
-
-// Wanted sets Want and Got and returns e. The arguments are literal: they name no
-// options.
-func (e *Error) Wanted(want, got string) *Error {
-	e.Want, e.Got = Text(wording.Escape(want)), got
-	return e
-}
-
 // WithHint sets Hint and returns e. The format may name options.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint = textf(format, args...)

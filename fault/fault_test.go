@@ -17,7 +17,7 @@ func TestHint(t *testing.T) {
 		"x: line 3: corrupt: short":          faults.Corrupt(fault.At{File: "x", Line: 3}, "short"),
 		"corrupt: short":                     faults.Corrupt(fault.At{}, "short"),
 		"x: mismatch: n: want 1, got 2":      faults.Mismatch(fault.At{File: "x"}, "n", "1", "2"),
-		"x: corrupt: n: want 1, got 2 (try)": faults.Corrupt(fault.At{File: "x"}, "n").Wanted("1", "2").WithHint("try"),
+		"x: corrupt: n: want 1, got 2 (try)": faults.Wanted(faults.Corrupt(fault.At{File: "x"}, "n"), "1", "2").WithHint("try"),
 	} {
 		if err.Error() != want {
 			t.Errorf("got %q, want %q", err, want)

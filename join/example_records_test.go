@@ -64,8 +64,8 @@ func clicks(ctx context.Context) iter.Seq2[arrow.Record, error] {
 
 // Join records that a program has in memory; neither side is a file.
 func Example_records() {
-	ids := join.Input{Schema: userSchema, Read: users, Rows: 2}
-	log := join.Input{Schema: clickSchema, Read: clicks}
+	ids := partition.Records("users", userSchema, users, partition.RecordsOptions{Rows: 2})
+	log := partition.Records("clicks", clickSchema, clicks, partition.RecordsOptions{})
 	for rec, err := range join.Records(context.Background(), ids, log, join.Options{On: "user", Type: join.Inner}) {
 		if err != nil {
 			fmt.Println(err)
@@ -153,8 +153,8 @@ func Example_cancellation() {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 100*time.Millisecond, enough)
 	defer cancel()
-	ids := join.Input{Schema: userSchema, Read: users}
-	log := join.Input{Schema: clickSchema, Read: endless, Once: true}
+	ids := partition.Records("users", userSchema, users, partition.RecordsOptions{})
+	log := partition.Records("clicks", clickSchema, endless, partition.RecordsOptions{Once: true})
 	var last error
 	for _, err := range join.Records(ctx, ids, log, join.Options{On: "user"}) {
 		last = err

@@ -52,21 +52,18 @@ func out(r joins.Report) Report {
 // Warning is something that a user should know about a join that succeeded: the
 // answer is right, but it may not be the one that was meant.
 type Warning struct {
-	Code string `json:"code"` // one of the constants
+	// Code says what about:
+	//
+	//	no-ids                the ID set is empty, or all of its keys are NULL
+	//	no-keys               all keys of the log are NULL
+	//	none-matched          no row of the log has a key of the set
+	//	false-positives-only  no more rows match than a log without any ID has false positives
+	//	nothing-dropped       every row of the log has a key of the set
+	//	filter-too-full       the filter's rate is above what was asked for
+	//	filter-rate           the filter's measured rate is outside what its bits predict
+	Code string `json:"code"`
 	Text string `json:"text"` // one sentence
 }
-
-// The codes of warnings.
-const (
-	WarnNoIDs              = joins.WarnNoIDs              // the ID set is empty, or all of its keys are NULL
-	WarnNoKeys             = joins.WarnNoKeys             // all keys of the log are NULL
-	WarnNoneMatched        = joins.WarnNoneMatched        // no row of the log has a key of the set
-	WarnFalsePositivesOnly = joins.WarnFalsePositivesOnly // no more rows match than a log without any ID has false positives
-	WarnNothingDropped     = joins.WarnNothingDropped     // every row of the log has a key of the set
-	WarnFilterTooFull      = joins.WarnFilterTooFull      // the filter's rate is above what was asked for
-	WarnDamaged            = joins.WarnDamaged            // a dispensable part of a file is damaged, see [partition.File.Doubts]
-	WarnFilterRate         = joins.WarnFilterRate         // the filter's measured rate is outside what its bits predict
-)
 
 // PlanOptions describe the machines that a plan is for. The zero value is usable.
 type PlanOptions struct {

@@ -70,10 +70,6 @@ func (f *File) NumGroups() int { return f.in().NumGroups() }
 // -1 if reading alone would show it, or if i is not a row group.
 func (f *File) GroupRows(i int) int64 { return f.in().GroupRows(i) }
 
-// GroupBytes returns the stored size of row group i in bytes. It returns -1 if the size is
-// unknown, or if i is not a row group.
-func (f *File) GroupBytes(i int) int64 { return f.in().GroupBytes(i) }
-
 // BytesRead returns the number of bytes read from the file so far.
 func (f *File) BytesRead() int64 { return f.in().BytesRead() }
 

@@ -89,17 +89,6 @@ func (s *Scanner) Count(ctx context.Context, pieces []Piece) error {
 	return output.Count(ctx, s.room(), each.Slice(pieces, Piece.in))
 }
 
-// PathOf returns how the rows of a file were read, and why: "engine" if pages were
-// copied or only keys read, "generic" if Arrow records were made. For pages, why also
-// says which columns' chunks could not be copied whole, as far as the footer shows.
-// It is known once the scan has begun. It may be called while the scan runs.
-func (s *Scanner) PathOf(f *File) (path, why string) {
-	if s.room() == nil {
-		return "", ""
-	}
-	return s.room().PathOf(f.in())
-}
-
 // ScanStats are the figures of a scan.
 type ScanStats struct {
 	RowsIn, RowsOut int64

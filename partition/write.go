@@ -8,7 +8,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/output"
-	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -61,7 +60,7 @@ type Output struct {
 // WriteScan writes the rows of the pieces that pass the scanner. logs are all files of the
 // log, whatever the shard. The output records what its rows are and, if the scanner has one
 // filter, which they have passed. An output that exists is an error that wraps
-// [ErrExists], unless Force is set.
+// [fs.ErrExist], unless Force is set.
 //
 // After an error nothing of a single file is visible; it appears whole or not at all. A
 // directory does not: files that were complete by then stay, without _SUCCESS, which comes
@@ -73,8 +72,6 @@ func (o Output) WriteScan(ctx context.Context, s *Scanner, pieces []Piece, logs 
 
 // Errors of outputs and inputs.
 var (
-	// ErrExists is wrapped by errors about an output of another run with the same name.
-	ErrExists = publish.ErrExists
 	// ErrNoData means that a file has no format that can be read.
 	ErrNoData = source.ErrNoData
 	// ErrRequire is that of rows that do not meet the conditions of an Output or a join.

@@ -15,7 +15,7 @@ import (
 
 // Local returns the local file system. It is a [Sweeper], [DirRemover], [Resolver] and
 // [ManifestLister]; its readers are [Rester]s and [Checker]s and, on Unix systems,
-// [Mapper]s; its writers are [Finisher]s.
+// [Mapper]s, its writers [Rester]s.
 //
 // List's patterns have *, ?, [a-z], [!a], {a,b} and, for any number of directories, **.
 // Links are followed. Directories of Delta Lake, Hudi and Iceberg tables are refused, since

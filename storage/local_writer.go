@@ -16,7 +16,7 @@ type localWriter struct {
 	closed, done bool
 }
 
-var _ Finisher = (*localWriter)(nil)
+var _ Rester = (*localWriter)(nil)
 
 // Create implements [Storage]. It makes missing directories. A private file has
 // the mode 0600.
@@ -49,8 +49,8 @@ func (local) Create(_ context.Context, name string, o CreateOptions) (Writer, er
 // Write implements [io.Writer].
 func (w *localWriter) Write(p []byte) (int, error) { return w.f.Write(p) }
 
-// Finish implements [Finisher]: it syncs the file and closes its descriptor.
-func (w *localWriter) Finish() error {
+// Rest implements [Rester]: it syncs the file and closes its descriptor.
+func (w *localWriter) Rest() error {
 	if w.closed {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (w *localWriter) Finish() error {
 
 // Commit implements [Writer].
 func (w *localWriter) Commit(replace bool) error {
-	if err := w.Finish(); err != nil {
+	if err := w.Rest(); err != nil {
 		return err
 	}
 	publish := linkNew
@@ -100,7 +100,7 @@ func (w *localWriter) Abort() error {
 		return nil
 	}
 	w.done = true
-	_ = w.f.Close() // closed already if Commit failed after Finish
+	_ = w.f.Close() // closed already if Commit failed after Rest
 	return os.Remove(w.f.Name())
 }
 

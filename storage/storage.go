@@ -19,7 +19,7 @@
 //	         Prefetcher  reads wait for a network, so bytes are fetched before they are read
 //	         Rester      holds something scarce, such as a file descriptor, that it can do without between reads
 //	         Checker     does not notice by itself, in each read, that the object has changed
-//	Writer   Finisher    holds something scarce that it can do without between the last Write and Commit
+//	Writer   Rester      the same, between the last Write and Commit
 //	Source   Concurrent  requests wait for a network, so many should be under way at once
 //	         Resolver    an object may have several names
 //	Storage  Sweeper     crashed processes may leave objects behind
@@ -184,7 +184,8 @@ type Concurrent interface {
 	Concurrency(name string) int
 }
 
-// Rester is a [Reader] that can release what is scarce until the next read.
+// Rester is a [Reader] that can release what is scarce until the next read, or a [Writer]
+// that can do so between the last Write and Commit.
 type Rester interface {
 	Rest() error
 }
@@ -194,12 +195,6 @@ type Checker interface {
 	// Changed returns an error that wraps ErrChanged if the object is no longer
 	// as it was opened.
 	Changed() error
-}
-
-// Finisher is a [Writer] that can release what is scarce before Commit.
-type Finisher interface {
-	// Finish is called after the last Write.
-	Finish() error
 }
 
 // Sweeper is a [Storage] in which a process that crashed may leave something

@@ -465,7 +465,7 @@ func (o *joinFlags) identity(opts joins.Options, layout []string, ids []*source.
 	if o.suffix != defaultSuffix {
 		words = append(words, "suffix "+o.suffix)
 	}
-	if o.text.SkipBad && slices.ContainsFunc(ids, func(f *source.File) bool { return f.Format().IsText() }) {
+	if o.text.SkipBad && slices.ContainsFunc(ids, func(f *source.File) bool { return source.IsText(f.Format()) }) {
 		words = append(words, "without bad lines")
 	}
 	if i := slices.IndexFunc(ids, func(f *source.File) bool { return f.Encoding() != "" }); i >= 0 {

@@ -68,7 +68,7 @@ func OpenFile(budget int64, r io.ReaderAt, size int64, name string, mem memory.A
 // readFooter checks both magics and returns the footer's flatbuffer.
 func (f *fileSource) readFooter(size int64) ([]byte, error) {
 	if size < fileHead+fileTail {
-		return nil, faults.Corrupt(f.at, "too short for an Arrow IPC file").Wanted(fmt.Sprintf("%d bytes or more", fileHead+fileTail), fmt.Sprint(size))
+		return nil, faults.Wanted(faults.Corrupt(f.at, "too short for an Arrow IPC file"), fmt.Sprintf("%d bytes or more", fileHead+fileTail), fmt.Sprint(size))
 	}
 	var head [len(magic)]byte
 	var tail [fileTail]byte
@@ -79,14 +79,14 @@ func (f *fileSource) readFooter(size int64) ([]byte, error) {
 		return nil, wrapRead(f.at, "the tail", err)
 	}
 	if string(head[:]) != magic {
-		return nil, faults.Corrupt(f.at, "not an Arrow IPC file").Wanted(fmt.Sprintf("%q at its beginning", magic), "other bytes")
+		return nil, faults.Wanted(faults.Corrupt(f.at, "not an Arrow IPC file"), fmt.Sprintf("%q at its beginning", magic), "other bytes")
 	}
 	if string(tail[4:]) != magic {
-		return nil, faults.Corrupt(f.at, "the file was cut off, or not finished").Wanted(fmt.Sprintf("%q at its end", magic), "other bytes")
+		return nil, faults.Wanted(faults.Corrupt(f.at, "the file was cut off, or not finished"), fmt.Sprintf("%q at its end", magic), "other bytes")
 	}
 	n := int64(int32(binary.LittleEndian.Uint32(tail[:])))
 	if n < 4 || n > size-fileHead-fileTail {
-		return nil, faults.Corrupt(f.at, "the footer's length").Wanted(fmt.Sprintf("4 to %d bytes, the rest of the file", size-fileHead-fileTail), fmt.Sprint(n))
+		return nil, faults.Wanted(faults.Corrupt(f.at, "the footer's length"), fmt.Sprintf("4 to %d bytes, the rest of the file", size-fileHead-fileTail), fmt.Sprint(n))
 	}
 	if err := fits(f.at, "the footer", n, f.budget); err != nil {
 		return nil, err

@@ -196,7 +196,7 @@ func newDivided() *divided { return &divided{h: sha256.New()} }
 
 // add adds input i.
 func (d *divided) add(i int, format dataset.Format, groups int, bytes func(int) int64) {
-	if !format.IsText() || groups < 2 {
+	if !source.IsText(format) || groups < 2 {
 		return
 	}
 	d.any = true
@@ -283,7 +283,7 @@ func (p *Plan) classes(columns []keys.Column) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
-		if f.Format().IsText() && p.list == nil {
+		if source.IsText(f.Format()) && p.list == nil {
 			p.Spec.reading = append(p.Spec.reading, readAs(f, enc))
 		}
 		if p.opts.Classes != nil {

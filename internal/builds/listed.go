@@ -96,7 +96,7 @@ func (p *Plan) Close() error {
 func (p *Plan) readTexts(ctx context.Context, columns []keys.Column) error {
 	as := map[string]string{}
 	for schema, f := range p.list.first {
-		if !f.Format().IsText() {
+		if !source.IsText(f.Format()) {
 			continue
 		}
 		enc, err := keys.NewEncoder(f.Schema(), columns, p.opts.keys(p.Spec.Rule))

@@ -173,7 +173,7 @@ func sameKeys(a, b *filters.Filter, first, name string) error {
 		return faults.Mismatch(at, "normal form", x.NormalForm+" as in "+first, y.NormalForm).
 			WithHint("build the filters with the same version of bloomjoin")
 	case x.Rule != y.Rule:
-		return faults.Mismatch(at, "", orNone(x.Rule)+" as in "+first, orNone(y.Rule)).About("{Normalize} of the filter").
+		return faults.About(faults.Mismatch(at, "", orNone(x.Rule)+" as in "+first, orNone(y.Rule)), "{Normalize} of the filter").
 			WithHint("build one of them again, with the other's {Normalize}")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
 		return faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).

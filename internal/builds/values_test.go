@@ -22,6 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -175,7 +176,7 @@ func TestBuilderRefuses(t *testing.T) {
 		"a rate and a size":      {Options{Key: "a::int64", FPR: 0.1, MaxSize: 100}, nil, "one of the two"},
 		"room without capacity":  {Options{Key: "a::int64", Room: true}, nil, "capacity"},
 		"a shard of none":        {Options{Key: "a::int64", Shard: dataset.Shard{Index: 4, Of: 4}}, nil, "shard 4/4: counted from 0: want 0 to 3, got 4"},
-		"a shard of too many":    {Options{Key: "a::int64", Shard: dataset.Shard{Of: dataset.MaxShards + 1}}, nil, "want at most 1048576 shards"},
+		"a shard of too many":    {Options{Key: "a::int64", Shard: dataset.Shard{Of: options.MaxShards + 1}}, nil, "want at most 1048576 shards"},
 		"a shard of no number":   {Options{Key: "a::int64", Shard: dataset.Shard{Index: 1}}, nil, "shard 1/0: counted from 0"},
 		"an unknown kind":        {Options{Key: "a::int64", Kind: 9}, nil, "Kind: want auto (0), bloom (1) or exact (2), got 9"},
 		"an unknown geometry":    {Options{Key: "a::int64", Geometry: 9}, fault.ErrUnsupported, "geometry 9"},

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"io/fs"
 	"math"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -22,7 +23,7 @@ func Unsupported(at fault.At, format string, args ...any) *fault.Error {
 // Mismatch returns an error of kind [fault.ErrMismatch]. Its arguments are literal:
 // they name no options.
 func Mismatch(at fault.At, what, want, got string) *fault.Error {
-	return (&fault.Error{Kind: fault.ErrMismatch, At: at, What: fault.Text(wording.Escape(what))}).Wanted(want, got)
+	return Wanted(&fault.Error{Kind: fault.ErrMismatch, At: at, What: fault.Text(wording.Escape(what))}, want, got)
 }
 
 // Memory returns an error of kind [fault.ErrMemory]: what takes need bytes, but may
@@ -40,5 +41,29 @@ func Memory(at fault.At, what string, need, budget, share int64) *fault.Error {
 // Textf formats a text. The format may name options, and so may arguments of
 // type [fault.Text]; braces in other arguments stand for themselves.
 func Textf(format string, args ...any) fault.Text {
-	return new(fault.Error).About(format, args...).What
+	return new(fault.Error).WithHint(format, args...).Hint
 }
+
+// About sets What and returns e. The format may name options.
+func About(e *fault.Error, format string, args ...any) *fault.Error {
+	e.What = Textf(format, args...)
+	return e
+}
+
+// Wanted sets Want and Got and returns e. The arguments are literal: they name no options.
+func Wanted(e *fault.Error, want, got string) *fault.Error {
+	e.Want, e.Got = fault.Text(wording.Escape(want)), got
+	return e
+}
+
+// NotExist reports a name that stands for no file. It wraps [fs.ErrNotExist].
+type NotExist struct {
+	Name string // as the caller gave it
+}
+
+func (e *NotExist) Error() string {
+	return e.Name + ": no such file or directory (check the path)"
+}
+
+// Unwrap returns fs.ErrNotExist.
+func (e *NotExist) Unwrap() error { return fs.ErrNotExist }

@@ -555,7 +555,7 @@ func digestBy(sections []byte, sums []uint64) [32]byte {
 
 func TestNames(t *testing.T) {
 	f := composite(t)
-	if got := fmt.Sprintf("%v %v %s %s %s %s %s", f.KeyNames()[:2], f.KeyClasses()[:3], f.Normal(), f.Kind(), f.facts.Want, Kind(9), Kind(9)); got != "[a b.c] [integer bytes fixed[16]] 1 bloom auto kind 9 want 9" {
+	if got := fmt.Sprintf("%v %v %s %s %s %s", f.KeyNames()[:2], f.KeyClasses()[:3], f.Normal(), f.Kind(), f.facts.Want, Kind(9)); got != "[a b.c] [integer bytes fixed[16]] 1 bloom auto kind 9" {
 		t.Error(got)
 	}
 	if f = ruled(t, "trim,uuid", "fixed[16]"); f.Normal() != "1+trim,uuid" {

@@ -92,7 +92,7 @@ func schemaDigestOf(f *source.File) (string, error) {
 		fields = p.CodedSchema().Fields()
 	}
 	for _, field := range fields[:stored] {
-		if f.Format().IsText() { // its types come from the options
+		if source.IsText(f.Format()) { // its types come from the options
 			fmt.Fprintf(h, "%q\n", field.Name)
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // leaf is a column, perhaps in structs, with its values as text.
@@ -137,7 +138,7 @@ func draw(seed uint64) *recipe {
 	}
 	var known []family
 	for _, f := range families() {
-		text := !c.idForm.format.IsText() || f.text != nil
+		text := !source.IsText(c.idForm.format) || f.text != nil
 		if text && (f.rule == "" && c.rule == "" || f.rule != "" && c.rule != "" && (f.rule == "uuid") == strings.Contains(c.rule, "uuid")) {
 			known = append(known, f)
 		}
@@ -179,7 +180,7 @@ func (c *recipe) newPart(r *rand.Rand, f family, i int) part {
 	for f.name == "timestamp" && (log.(*arrow.TimestampType).TimeZone == "") != (ids.(*arrow.TimestampType).TimeZone == "") {
 		_, ids = f.types(r, false)
 	}
-	if c.idForm.format.IsText() {
+	if source.IsText(c.idForm.format) {
 		ids = f.text(log)
 	}
 	name := func(s string) []string {
@@ -189,7 +190,7 @@ func (c *recipe) newPart(r *rand.Rand, f family, i int) part {
 	if r.IntN(2) == 0 {
 		idPath = logPath
 	}
-	if c.idForm.format.IsText() && len(idPath) > 1 {
+	if source.IsText(c.idForm.format) && len(idPath) > 1 {
 		idPath = []string{fmt.Sprint("i", i)}
 	}
 	return part{f, leaf{path: logPath, dt: log}, leaf{path: idPath, dt: ids}}
@@ -319,7 +320,7 @@ func (c *recipe) payload(r *rand.Rand) {
 // number adds a column that numbers the rows.
 func (d *columnar) number(f form, name string) {
 	l := leaf{path: []string{name}, dt: arrow.PrimitiveTypes.Int64}
-	if f.format.IsText() {
+	if source.IsText(f.format) {
 		l.dt = arrow.BinaryTypes.String
 	}
 	for i := range d.rows {
@@ -354,7 +355,7 @@ func (d *columnar) more(r *rand.Rand, f form) {
 			continue
 		}
 		kind := kinds[r.IntN(len(kinds))]
-		if f.format.IsText() {
+		if source.IsText(f.format) {
 			kind = kinds[0]
 		}
 		l := leaf{path: []string{name}, dt: kind.dt}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
 // form is how a table is stored: in files of one format, with random details.
@@ -57,7 +58,7 @@ func (f form) String() string {
 // fit replaces values that the format cannot represent: empty strings in CSV, TSV and
 // lines, tabs in TSV, NULL in lines.
 func (f form) fit(d columnar) columnar {
-	if !f.format.IsText() || f.format == dataset.NDJSON {
+	if !source.IsText(f.format) || f.format == dataset.NDJSON {
 		return d
 	}
 	var rows []int

@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -362,7 +363,7 @@ func (in *inputs) filter(t testing.TB, name string) *filters.Filter {
 	}
 	kind := map[string]codec.Kind{"bloom": codec.KindBloom, "auto": codec.KindAuto, "exact": codec.KindExact}[name]
 	ids := in.ids
-	if in.c.idForm.format.IsText() { // New sets their types, and the filter was built before
+	if source.IsText(in.c.idForm.format) { // New sets their types, and the filter was built before
 		kinds := map[string]arrow.DataType{}
 		for _, p := range in.c.parts {
 			kinds[p.ids.path[0]] = p.ids.dt

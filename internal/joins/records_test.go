@@ -87,7 +87,11 @@ func (g *given) one(lo int64, yield func(arrow.Record, error) bool) bool {
 	return yield(rec, nil)
 }
 
-func (g *given) input() join.Input { return join.Input{Schema: g.rows.Schema(), Read: g.read} }
+func (g *given) input() *partition.File { return g.named("given", partition.RecordsOptions{}) }
+
+func (g *given) named(name string, opts partition.RecordsOptions) *partition.File {
+	return partition.Records(name, g.rows.Schema(), g.read, opts)
+}
 
 // sides returns IDs and a log with repeated and missing keys, and other columns.
 func sides(t testing.TB) (ids, log arrow.Record) {
@@ -136,7 +140,7 @@ func TestRecords(t *testing.T) {
 					left, right := &given{t: t, mem: mem, rows: log, size: size}, &given{t: t, mem: mem, rows: ids, size: size}
 					l, r := left.input(), right.input()
 					if known {
-						l.Rows, r.Rows = log.NumRows(), ids.NumRows()
+						l, r = left.named("log", partition.RecordsOptions{Rows: log.NumRows()}), right.named("ids", partition.RecordsOptions{Rows: ids.NumRows()})
 					}
 					seq := join.Records(t.Context(), r, l, opts)
 					for range 2 { // the sequence can be ranged over again
@@ -179,8 +183,7 @@ func TestRecordsOnce(t *testing.T) {
 		for _, strategy := range append(strategies(typ), join.Auto) {
 			mem := poison{checked(t)}
 			left, right := &given{t: t, mem: mem, rows: log, size: 50}, &given{t: t, mem: mem, rows: ids, size: 50}
-			l, r := left.input(), right.input()
-			l.Once, r.Once = true, true
+			l, r := left.named("log", partition.RecordsOptions{Once: true}), right.named("ids", partition.RecordsOptions{Once: true})
 			rows, failed := 0, error(nil)
 			for rec, err := range join.Records(t.Context(), r, l, join.Options{On: "k", Type: typ, Strategy: strategy, Mem: mem}) {
 				if err != nil {
@@ -228,7 +231,7 @@ func TestRecordsEnd(t *testing.T) {
 							}
 						}
 					}
-					seq := join.Records(ctx, right.input(), left.input(), join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2, Mem: mem})
+					seq := join.Records(ctx, right.named("the IDs", partition.RecordsOptions{}), left.named("the log", partition.RecordsOptions{}), join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2, Mem: mem})
 					seen := 0
 					var last error
 					func() {
@@ -278,18 +281,18 @@ func TestRecordsEnd(t *testing.T) {
 // and nothing else.
 func TestRecordsRefusals(t *testing.T) {
 	ids, log := sides(t)
-	good := func(rec arrow.Record) join.Input {
+	good := func(rec arrow.Record) *partition.File {
 		return (&given{t: t, mem: memory.DefaultAllocator, rows: rec, size: 50}).input()
 	}
 	for _, c := range []struct {
 		name     string
-		ids, log join.Input
+		ids, log *partition.File
 		on, word string
 	}{
 		{"no such key", good(ids), good(log), "key", `no column "key"`},
 		{"another class", good(ids), good(log), "w=k", "mismatch"},
-		{"no schema", join.Input{}, good(log), "k", "the IDs"},
-		{"no sequence", good(ids), join.Input{Schema: log.Schema(), Read: func(context.Context) iter.Seq2[arrow.Record, error] { return nil }}, "k", "the log: no sequence"},
+		{"no schema", partition.Records("the IDs", nil, nil, partition.RecordsOptions{}), good(log), "k", "the IDs"},
+		{"no sequence", good(ids), partition.Records("the log", log.Schema(), func(context.Context) iter.Seq2[arrow.Record, error] { return nil }, partition.RecordsOptions{}), "k", "the log: no sequence"},
 	} {
 		n := 0
 		for rec, err := range join.Records(t.Context(), c.ids, c.log, join.Options{On: c.on}) {
@@ -307,10 +310,10 @@ func TestRecordsRefusals(t *testing.T) {
 func TestRecordsOfRecords(t *testing.T) {
 	ids, log := sides(t)
 	mem := poison{checked(t)}
-	side := func(rec arrow.Record) join.Input { return (&given{t: t, mem: mem, rows: rec, size: 30}).input() }
-	kept := join.Input{Schema: log.Schema(), Read: func(ctx context.Context) iter.Seq2[arrow.Record, error] {
+	side := func(rec arrow.Record) *partition.File { return (&given{t: t, mem: mem, rows: rec, size: 30}).input() }
+	kept := partition.Records("kept", log.Schema(), func(ctx context.Context) iter.Seq2[arrow.Record, error] {
 		return join.Records(ctx, side(ids), side(log), join.Options{On: "k", Mem: mem})
-	}}
+	}, partition.RecordsOptions{})
 	opts := join.Options{On: "k", Type: join.Inner, Mem: mem}
 	for _, strategy := range strategies(join.Inner) {
 		opts.Strategy = strategy
@@ -340,7 +343,7 @@ func TestRecordsInLittleMemory(t *testing.T) {
 			continue
 		}
 		mem := poison{checked(t)}
-		side := func(rec arrow.Record) join.Input { return (&given{t: t, mem: mem, rows: rec, size: 5000}).input() }
+		side := func(rec arrow.Record) *partition.File { return (&given{t: t, mem: mem, rows: rec, size: 5000}).input() }
 		opts := join.Options{On: "k", Type: typ, Mem: mem, Threads: 2}
 		opts.Strategy = join.Lookup
 		want := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
@@ -354,10 +357,7 @@ func TestRecordsInLittleMemory(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d", typ, len(got), len(want))
 		}
 		// A row that has IDs in several portions is one row.
-		f := func(name string, in join.Input) []*partition.File {
-			return []*partition.File{partition.Records(name, in.Schema, in.Read, partition.RecordsOptions{})}
-		}
-		j, err := join.New(f("ids", side(ids)), f("log", side(log)), opts)
+		j, err := join.New([]*partition.File{side(ids)}, []*partition.File{side(log)}, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,8 +397,7 @@ func TestLastRowsInPortions(t *testing.T) {
 		logTable := table(t, keys, numbers("row", arrow.PrimitiveTypes.Int64, 0, rows))
 		logs := open(t, partition.OpenOptions{}, writeTable(t, logTable, 1, 1, ""))
 		records := func() []*partition.File {
-			in := (&given{t: t, mem: poison{checked(t)}, rows: logTable, size: 700}).input()
-			return []*partition.File{partition.Records("log", in.Schema, in.Read, partition.RecordsOptions{})}
+			return []*partition.File{(&given{t: t, mem: poison{checked(t)}, rows: logTable, size: 700}).input()}
 		}
 		for _, typ := range []join.Type{join.Left, join.Full, join.Anti} {
 			var want []string

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
+	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -206,15 +207,15 @@ func TestWarnings(t *testing.T) {
 		{"a heavy key that is an ID", repeated("k", ids), repeated("k", with(span(1, 3000, 2), member, 10_000)), join.Semi, nil},
 		{"a heavy key that is none", repeated("k", ids), repeated("k", with(with(span(1, 3000, 2), stranger, 10_000), member, 3000)), join.Semi, nil},
 		{"nothing but a heavy key that is an ID", repeated("k", ids), repeated("k", with(map[int]int{}, member, 5000)), join.Inner, nil},
-		{"no ID", repeated("k", nil), repeated("k", span(0, 10, 1)), join.Semi, []string{join.WarnNoIDs}},
-		{"NULL IDs", nulls, repeated("k", span(0, 10, 1)), join.Semi, []string{join.WarnNoIDs}},
-		{"NULLs in the log", repeated("k", ids), nulls, join.Left, []string{join.WarnNoKeys}},
+		{"no ID", repeated("k", nil), repeated("k", span(0, 10, 1)), join.Semi, []string{joins.WarnNoIDs}},
+		{"NULL IDs", nulls, repeated("k", span(0, 10, 1)), join.Semi, []string{joins.WarnNoIDs}},
+		{"NULLs in the log", repeated("k", ids), nulls, join.Left, []string{joins.WarnNoKeys}},
 		{"no log", repeated("k", ids), repeated("k", nil), join.Semi, nil},
-		{"none matched", repeated("k", ids), repeated("k", span(1, 4000, 1)), join.Semi, []string{join.WarnNoneMatched}},
-		{"none matched but a heavy stranger", repeated("k", ids), repeated("k", with(span(1, 4000, 1), stranger, 10_000)), join.Inner, []string{join.WarnNoneMatched}},
-		{"hardly any matched", repeated("k", ids), repeated("k", with(span(1, 10_000, 1), member, 9)), join.Semi, []string{join.WarnFalsePositivesOnly}},
-		{"all matched", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Semi, []string{join.WarnNothingDropped}},
-		{"all matched, none left", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Anti, []string{join.WarnNothingDropped}},
+		{"none matched", repeated("k", ids), repeated("k", span(1, 4000, 1)), join.Semi, []string{joins.WarnNoneMatched}},
+		{"none matched but a heavy stranger", repeated("k", ids), repeated("k", with(span(1, 4000, 1), stranger, 10_000)), join.Inner, []string{joins.WarnNoneMatched}},
+		{"hardly any matched", repeated("k", ids), repeated("k", with(span(1, 10_000, 1), member, 9)), join.Semi, []string{joins.WarnFalsePositivesOnly}},
+		{"all matched", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Semi, []string{joins.WarnNothingDropped}},
+		{"all matched, none left", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Anti, []string{joins.WarnNothingDropped}},
 		{"all matched, with columns", repeated("k", ids), repeated("k", with(map[int]int{}, member, 50)), join.Left, nil},
 	} {
 		for _, fpr := range []float64{0.02, 0} {

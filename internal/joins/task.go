@@ -149,7 +149,7 @@ func (t *task) checkFilter() error {
 		return err
 	}
 	if rule != t.keys.Rule {
-		return faults.Mismatch(fault.At{File: "the filter"}, "", t.keys.Rule.Word()+", as in the join", rule.Word()).About("{Normalize}").
+		return faults.About(faults.Mismatch(fault.At{File: "the filter"}, "", t.keys.Rule.Word()+", as in the join", rule.Word()), "{Normalize}").
 			WithHint("build the filter with the join's {Normalize}, or give the join the filter's, or leave {Filter} out")
 	}
 	return nil

@@ -99,7 +99,7 @@ func Read(ctx context.Context, pieces []source.Piece, o ReadOptions, newWork fun
 		return 0, 0, err
 	}
 	way := tasks.NewFlight(tasks.InFlight(pieces), tasks.Processors(o.Threads), func() int64 { return keyNeed(pieces, columns, o.Options) })
-	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p source.Piece) bool { return p.File.Format().IsText() }) {
+	if o.Runs == 0 && o.FirstPages == 0 && slices.ContainsFunc(pieces, func(p source.Piece) bool { return source.IsText(p.File.Format()) }) {
 		all = tasks.TextRuns(all, way.Workers)
 	}
 	shared := &keyReading{options: o, columns: columns, way: way, parsers: parsersOf(all, way.Workers), progress: progress.Of(ctx)}

@@ -53,7 +53,7 @@ func otherRule(m Predicate, want, got keys.Rule) error {
 	if column == "" {
 		column = strings.Join(m.Filter.KeyNames(), ",")
 	}
-	e := faults.Mismatch(fault.At{Column: column}, "", want.Word(), got.Word()).About("{Normalize}, by which the filter was built")
+	e := faults.About(faults.Mismatch(fault.At{Column: column}, "", want.Word(), got.Word()), "{Normalize}, by which the filter was built")
 	if want == 0 {
 		return e.WithHint("leave {Normalize} out, or build the filter with {Normalize %s}", got)
 	}

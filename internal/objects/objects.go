@@ -11,8 +11,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Rest calls [storage.Rester.Rest] if r has that method.
-func Rest(r storage.Reader) error {
+// Rest calls [storage.Rester.Rest] if a reader or a writer has that method.
+func Rest(r any) error {
 	if r, ok := r.(storage.Rester); ok {
 		return r.Rest()
 	}
@@ -39,14 +39,6 @@ func Concurrency(s storage.Source, name string) int {
 func Changed(r storage.Reader) error {
 	if r, ok := r.(storage.Checker); ok {
 		return r.Changed()
-	}
-	return nil
-}
-
-// Finish calls [storage.Finisher.Finish] if w has that method.
-func Finish(w storage.Writer) error {
-	if w, ok := w.(storage.Finisher); ok {
-		return w.Finish()
 	}
 	return nil
 }

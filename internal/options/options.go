@@ -38,3 +38,15 @@ func AtLeastZero[T int | int64](name string, value T, zero string) error {
 	}
 	return faults.Errorf("%s: want 0 (%s) or more, got %d", fault.Text("{"+name+"}"), zero, value)
 }
+
+// Schema is that of a Parquet file.
+type Schema struct {
+	name   string
+	footer []byte
+}
+
+// NewSchema returns the schema of a file, as Parquet's FileMetaData without row groups.
+func NewSchema(name string, footer []byte) *Schema { return &Schema{name, footer} }
+
+// Of returns the file's name, for messages, and the schema.
+func (s *Schema) Of() (name string, footer []byte) { return s.name, s.footer }

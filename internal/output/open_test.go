@@ -84,7 +84,7 @@ func TestOpenFormats(t *testing.T) {
 			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.Format(), f.Rows(), f.NumGroups(), f.Size())
 		}
 		_, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{}})
-		if c.format.IsText() {
+		if source.IsText(c.format) {
 			sourcetest.Says(t, c.name+" as a log", err, nil, c.name, "neither a Parquet nor an Arrow file")
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -62,7 +63,7 @@ func TestOutputFields(t *testing.T) {
 		{"Memory", Destination{Output: Output{Name: "o", Memory: -2}}, nil, []string{"Output.Memory: want at least 0 bytes, got -2"}},
 		{"worker 5 of 3", Destination{Output: Output{Name: "o/", Shard: dataset.Shard{Index: 5, Of: 3}}}, nil, []string{"Output.Shard: shard 5/3: counted from 0"}},
 		{"worker 1 of none", Destination{Output: Output{Name: "o", Shard: dataset.Shard{Index: 1, Of: 0}}}, nil, []string{"Output.Shard: shard 1/0: counted from 0"}},
-		{"too many workers", Destination{Output: Output{Name: "o", Shard: dataset.Shard{Index: 1, Of: dataset.MaxShards + 1}}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
+		{"too many workers", Destination{Output: Output{Name: "o", Shard: dataset.Shard{Index: 1, Of: options.MaxShards + 1}}}, nil, []string{"Output.Shard: shard 1/1048577: counted from 0"}},
 		{"a nil file of the log", Destination{Output: Output{Name: "o"}, Run: &Run{Log: []*source.File{files[0], nil}}}, nil, []string{"Run.Log: file 2 of 2: the File is nil"}},
 		{"a nil file of IDs", Destination{Output: Output{Name: "o"}, Run: &Run{IDs: []*source.File{nil}}}, nil, []string{"Run.IDs: file 1 of 1: the File is nil"}},
 		{"a nil skipped file", Destination{Output: Output{Name: "o"}, Run: &Run{Skipped: []*source.File{nil}}}, nil, []string{"Run.Skipped: file 1 of 1: the File is nil"}},

@@ -7,6 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -18,12 +19,13 @@ func pin(f *parquet.File) (*dataset.PinnedSchema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: encoding the schema: %w", f.Name, err)
 	}
-	return &dataset.PinnedSchema{Name: f.Name, Footer: b}, nil
+	return (*dataset.PinnedSchema)(options.NewSchema(f.Name, b)), nil
 }
 
 // pinnedElements returns the schema, or the given columns of it; nil means all.
 func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]meta.Element, error) {
-	file, err := parquet.OpenFooter(p.Footer, p.Name)
+	name, footer := (*options.Schema)(p).Of()
+	file, err := parquet.OpenFooter(footer, name)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -492,7 +493,8 @@ func TestPinnedSchema(t *testing.T) {
 	if err := do(pin(user, n), "user", "n"); err != nil {
 		t.Errorf("a schema of the columns to keep: %v", err)
 	}
-	if b := full.Footer; len(b) == 0 || bytes.Equal(b, pin(user, n).Footer) {
+	footer := func(p *dataset.PinnedSchema) []byte { _, b := (*options.Schema)(p).Of(); return b }
+	if b := footer(full); len(b) == 0 || bytes.Equal(b, footer(pin(user, n))) {
 		t.Errorf("two schemas are told by the same %d bytes", len(b))
 	}
 	_, err := ReadSchema(t.Context(), sourcetest.Write(t, filepath.Join(t.TempDir(), "x.arrow"), 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}})), source.Opening{})

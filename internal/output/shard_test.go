@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -200,7 +201,7 @@ var absent = map[dataset.Shard]string{
 	{Index: 5, Of: 3}:                     "shard 5/3: counted from 0: want 0 to 2, got 5",
 	{Index: 7, Of: 1}:                     "shard 7/1: counted from 0: want 0, got 7",
 	{Index: 1, Of: 0}:                     "shard 1/0: counted from 0: want 1 to 1048576 shards, got none",
-	{Index: 0, Of: dataset.MaxShards + 1}: "shard 0/1048577: counted from 0: want at most 1048576 shards, got 1048577",
+	{Index: 0, Of: options.MaxShards + 1}: "shard 0/1048577: counted from 0: want at most 1048576 shards, got 1048577",
 }
 
 // Whatever reads the pieces of a shard, or takes one, returns an error if it does not
@@ -303,7 +304,7 @@ func TestAbsentShards(t *testing.T) {
 			t.Errorf("ParseShard takes %v", s)
 		}
 	}
-	for _, s := range []dataset.Shard{{}, {Index: 0, Of: 1}, {Index: 2, Of: 3}, {Index: dataset.MaxShards - 1, Of: dataset.MaxShards}} {
+	for _, s := range []dataset.Shard{{}, {Index: 0, Of: 1}, {Index: 2, Of: 3}, {Index: options.MaxShards - 1, Of: options.MaxShards}} {
 		if err := source.Unchanged(source.Split(files, s)); err != nil {
 			t.Errorf("shard %v: %v", s, err)
 		}

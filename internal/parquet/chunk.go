@@ -296,7 +296,7 @@ func (c *Chunk) Next(ctx context.Context) (p *Page, err error) {
 
 // wrongRows returns the error for pages that have other rows than the row group.
 func (c *Chunk) wrongRows() error {
-	return faults.Corrupt(c.at, "rows of the column's pages").Wanted(fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
+	return faults.Wanted(faults.Corrupt(c.at, "rows of the column's pages"), fmt.Sprintf("%d, as the row group has", c.wanted), fmt.Sprint(c.rows))
 }
 
 // recovered converts a panic to an error; see panics.Recover.
@@ -460,7 +460,7 @@ func (c *Chunk) readBody(h *meta.PageHeader) ([]byte, error) {
 }
 
 func wrongCRC(at fault.At, h *meta.PageHeader, got uint32) error {
-	return faults.Corrupt(at, "the page's checksum").Wanted(fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
+	return faults.Wanted(faults.Corrupt(at, "the page's checksum"), fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 }
 
 // inflate decompresses src, which is a whole page or the tail of one, to size

@@ -25,12 +25,13 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 var (
 	// ErrExists means that an output of another run is in the place of this one.
-	ErrExists = errors.New("the output exists")
+	ErrExists = fmt.Errorf("the output exists%w", quiet.Error{Err: fs.ErrExist})
 	// ErrDone means that the same run has finished before and its output is whole.
 	ErrDone = errors.New("already done")
 )

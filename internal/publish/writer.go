@@ -69,13 +69,13 @@ func (w *Writer) Add(ctx context.Context, file storage.Writer, f File) error {
 	w.files = append(w.files, f)
 	w.held = append(w.held, staged{f.Name, file})
 	if w.hold {
-		return objects.Finish(file)
+		return objects.Rest(file)
 	}
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
 	if w.swaps[partition] {
-		return objects.Finish(file)
+		return objects.Rest(file)
 	}
 	return w.publish(ctx)
 }

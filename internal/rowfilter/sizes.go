@@ -67,7 +67,7 @@ func EstimateRows(f *source.File) (rows int64, exact bool, err error) {
 	if f.Size() < 0 {
 		return -1, false, nil
 	}
-	if !f.Format().IsText() {
+	if !source.IsText(f.Format()) {
 		rows, err = f.CountRows()
 		return rows, err == nil && f.Where() == nil, err
 	}

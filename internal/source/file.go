@@ -131,6 +131,11 @@ func (f *File) Rel() string { return f.rel }
 // Format returns the format of the file.
 func (f *File) Format() dataset.Format { return f.format }
 
+// IsText reports whether a format's columns have no types of their own.
+func IsText(f dataset.Format) bool {
+	return f == dataset.CSV || f == dataset.TSV || f == dataset.NDJSON || f == dataset.Lines
+}
+
 // Size returns the size of the file in bytes; -1 for standard input and records.
 func (f *File) Size() int64 { return f.size }
 

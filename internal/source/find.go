@@ -140,7 +140,7 @@ func (o *Opening) OpenFound(ctx context.Context, e storage.Object) (_ *File, why
 	if f != nil {
 		f.origin.Root, f.origin.Found, f.left, f.origin.RootRel = root, e.Found, o.Left, RootRelOf(e.Rel, listed)
 	}
-	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !f.format.IsText() {
+	if !e.Found || err != nil && !errors.Is(err, ErrNoData) || err == nil && !IsText(f.format) {
 		return f, "", err
 	}
 	switch {

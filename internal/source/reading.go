@@ -23,7 +23,7 @@ func (f *File) setWhere(opts *Opening) (err error) {
 	if opts.Condition == nil {
 		return nil
 	}
-	if f.format.IsText() {
+	if IsText(f.format) {
 		return faults.Unsupported(fault.At{File: f.name}, "{Where} on a text file").WithHint("conditions are for the log; filter the IDs before")
 	}
 	last, schema := opts.like.where.Load(), f.Schema()

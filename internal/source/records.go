@@ -26,22 +26,8 @@ type RecordsOptions struct {
 // serves as a log or as IDs wherever a File does. It has one row group, so one
 // worker reads it: rows for several workers are several Files with different names.
 //
-// read is called once for each pass over the rows, and must yield the same rows in
-// the same order each time. It receives the context of the pass and runs in the
-// goroutine of the reader. A pass ends with the sequence, at its first error, or
-// when the reader stops; the sequence then frees what it holds. Passes may overlap,
-// unless Once is set. Nothing runs ahead of the reader.
-//
-// The sequence keeps ownership of its records: each must be valid until the next
-// one is asked for. So [array.RecordReader]s and channels of records are a short
-// loop away. A record has any number of rows, and the columns of the schema, in
-// order, with their types; metadata may differ. Other columns, a NULL in a column
-// that the schema declares without NULLs, and a panic of the sequence are errors
-// that name the File and the record, counted from 1 as a row group.
-//
-// The File has no size, no [File.Fingerprint] and so no identity: no run over it
-// is taken for done, and nothing that several processes divide by
-// [dataset.Shard] can come of it. Close does nothing.
+// read and what it yields are as package partition's Records has it. The File has no size,
+// no [File.Fingerprint] and so no identity. Close does nothing.
 func Records(name string, schema *arrow.Schema, read func(context.Context) iter.Seq2[arrow.Record, error], opts RecordsOptions) *File {
 	missing := ""
 	switch {

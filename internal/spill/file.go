@@ -86,7 +86,7 @@ func (f *File) fault(err error) error { return faults.Errorf("%s: %w", f.about, 
 // corrupt returns the error for bytes that differ from those written.
 func (f *File) corrupt(what, want, got string) error {
 	e := faults.Corrupt(fault.At{File: f.file.Name()}, "%s", what)
-	return f.fault(e.Wanted(want, got).WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
+	return f.fault(faults.Wanted(e, want, got).WithHint("the disk or another program changed a temporary file; check the disk, and run again"))
 }
 
 // open creates the file. The caller holds the lock.

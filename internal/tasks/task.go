@@ -72,7 +72,7 @@ func TextRuns(tasks []Task, workers int) (runs []Task) {
 			n++
 		}
 		most := 1
-		if t.File.Format().IsText() {
+		if source.IsText(t.File.Format()) {
 			most = max(min(n/(runsOfWorker*workers), mostOfRun), 1)
 			if workers == 1 || t.File.Format() == dataset.CSV && t.File.Compressed() {
 				most = n

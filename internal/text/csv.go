@@ -200,7 +200,7 @@ func checkWidth(at fault.At, got, want int) error {
 		return nil
 	}
 	e := faults.Corrupt(at, "number of fields in a row")
-	_ = e.Wanted(fmt.Sprint(want), fmt.Sprint(got))
+	_ = faults.Wanted(e, fmt.Sprint(want), fmt.Sprint(got))
 	if got > want {
 		e.Got = fmt.Sprintf("more than %d", want)
 	}

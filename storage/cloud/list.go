@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
@@ -188,7 +189,7 @@ func (b *bucket) walk(ctx context.Context, n name, prefix, base string, seen out
 	case refused != nil:
 		return nil, refused
 	case !any && prefix != "":
-		return nil, &storage.NotExistError{Name: dir}
+		return nil, &faults.NotExist{Name: dir}
 	case len(objects) == 0:
 		return nil, fmt.Errorf("directory %s holds %w (name the directory with the data)", dir, storage.ErrNoFiles)
 	}

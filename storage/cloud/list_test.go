@@ -107,7 +107,7 @@ func TestListMany(t *testing.T) {
 			t.Fatalf("%+v", o)
 		}
 	}
-	if r := s.Stats().Requests; r.Total() != 3 || r.List != 3 {
+	if r := s.Stats().Requests; total(r) != 3 || r.List != 3 {
 		t.Errorf("%+v", r)
 	}
 }

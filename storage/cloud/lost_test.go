@@ -228,7 +228,7 @@ func TestWriteLostResponse(t *testing.T) {
 						t.Fatal(err)
 					}
 					if inParts {
-						if err := objects.Finish(w); err != nil {
+						if err := objects.Rest(w); err != nil {
 							t.Fatal(err)
 						}
 					}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -47,7 +48,7 @@ func (b *bucket) dir(ctx context.Context, n name) error {
 	found := n.key == "" // the bucket itself: listing it shows that it exists
 	err := b.list(ctx, below(n.key), "", 1, func(entry) bool { found = true; return false })
 	if err == nil && !found {
-		err = &storage.NotExistError{Name: address.Redact(n.given)}
+		err = &faults.NotExist{Name: address.Redact(n.given)}
 	}
 	return err
 }
@@ -91,7 +92,7 @@ func (s *store) Open(ctx context.Context, o storage.Object) (storage.Reader, err
 			return nil, err
 		}
 		if now.Type.IsDir() {
-			return nil, &storage.NotExistError{Name: address.Redact(o.Name)}
+			return nil, &faults.NotExist{Name: address.Redact(o.Name)}
 		}
 		now.Rel, now.Found = o.Rel, o.Found
 		o = now

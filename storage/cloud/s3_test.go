@@ -223,7 +223,7 @@ func TestRequests(t *testing.T) {
 		}
 		release()
 		_ = r.Close()
-		if n := s.Stats().Requests.Total() - before.Requests.Total(); n != want {
+		if n := total(s.Stats().Requests) - total(before.Requests); n != want {
 			t.Errorf("%s: %d requests, want %d", listed[i].Name, n, want)
 		}
 	}

@@ -34,11 +34,6 @@ type Requests struct {
 	Other  int64 `json:"other"` // begins, ends and lists uploads
 }
 
-// Total returns the number of all requests.
-func (r Requests) Total() int64 {
-	return r.List + r.Head + r.Get + r.Put + r.Part + r.Delete + r.Other
-}
-
 // Stats implements [Store].
 func (s *store) Stats() Stats {
 	c := &s.stats

@@ -20,3 +20,6 @@ func TestCheck(t *testing.T) {
 
 // made returns a store as it is inside.
 func made(o Options) *store { return New(o).(*store) }
+
+// total returns the number of all requests.
+func total(r Requests) int64 { return r.List + r.Head + r.Get + r.Put + r.Part + r.Delete + r.Other }

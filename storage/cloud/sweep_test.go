@@ -40,7 +40,7 @@ func unfinished(name string) error {
 	if err := write(w, noise(firstPart+1)); err != nil {
 		return err
 	}
-	return objects.Finish(w)
+	return objects.Rest(w)
 }
 
 // Uploads of processes that have ended are dropped, those of living ones are not.

@@ -105,7 +105,7 @@ type writer struct {
 	err   error // the first of a part
 }
 
-var _ storage.Finisher = (*writer)(nil)
+var _ storage.Rester = (*writer)(nil)
 
 // failed returns the error that all calls return from then on.
 func (w *writer) failed() error {
@@ -187,9 +187,9 @@ func (w *writer) send() error {
 	return w.failed()
 }
 
-// Finish implements [storage.Finisher]: it uploads all but small objects, so that
+// Rest implements [storage.Rester]: it uploads all but small objects, so that
 // many writers that wait for Commit need little memory.
-func (w *writer) Finish() error {
+func (w *writer) Rest() error {
 	if err := w.failed(); err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (w *writer) Commit(replace bool) (err error) {
 		return err
 	}
 	if w.up != nil {
-		if err := w.Finish(); err != nil {
+		if err := w.Rest(); err != nil {
 			return err
 		}
 	}

@@ -116,7 +116,7 @@ func writeSizes(t *testing.T, s *store, at string) {
 					t.Fatal(err)
 				}
 				if finish {
-					if err := objects.Finish(w); err != nil {
+					if err := objects.Rest(w); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -264,7 +264,7 @@ func TestWriteCancelled(t *testing.T) {
 	}
 	g.Set(slowproxy.Faults{Delay: 100 * time.Millisecond})
 	cancel()
-	err := objects.Finish(w)
+	err := objects.Rest(w)
 	if err == nil {
 		err = w.Commit(false)
 	}

@@ -55,7 +55,7 @@ func (c checker) write(name, content string, replace bool) error {
 	if _, err := io.WriteString(w, content); err != nil {
 		c.Fatal(err)
 	}
-	if err := objects.Finish(w); err != nil {
+	if err := objects.Rest(w); err != nil {
 		c.Fatal(err)
 	}
 	return errors.Join(w.Commit(replace), w.Abort())

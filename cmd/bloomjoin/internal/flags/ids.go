@@ -82,7 +82,7 @@ func TypedName(name string) bool {
 
 // Apply returns an error if a flag has no effect on the files that were opened.
 func (o *IDs) Apply(files []*source.File) error {
-	text := slices.IndexFunc(files, func(f *source.File) bool { return f.Format().IsText() })
+	text := slices.IndexFunc(files, func(f *source.File) bool { return source.IsText(f.Format()) })
 	if flags := o.given(); len(flags) > 0 && text < 0 && len(files) > 0 {
 		return fmt.Errorf("%s: its format is %s: %s is for text IDs (to read a column as another type, write COL::TYPE where the key is named)", files[0].Name(), files[0].Format(), strings.Join(flags, " and "))
 	}
@@ -95,7 +95,7 @@ func (o *IDs) Apply(files []*source.File) error {
 // TextKeysNote returns a note if the key of a text file was read as text because it
 // was given no type.
 func TextKeysNote(files []*source.File, keyType string, classes []string) string {
-	text := slices.IndexFunc(files, func(f *source.File) bool { return f.Format().IsText() })
+	text := slices.IndexFunc(files, func(f *source.File) bool { return source.IsText(f.Format()) })
 	if text < 0 || keyType != "" || !slices.Contains(classes, "bytes") {
 		return ""
 	}

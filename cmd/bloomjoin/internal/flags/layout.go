@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 )
 
@@ -150,5 +151,6 @@ func (o *Layout) Identity(ctx context.Context, opts *keyscan.Options, out output
 	if opts.Pinned == nil {
 		return words, nil
 	}
-	return append(words, string(opts.Pinned.Footer)), nil
+	_, footer := (*options.Schema)(opts.Pinned).Of()
+	return append(words, string(footer)), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/options"
 )
 
 // ShardHelp describes --shard.
@@ -41,7 +42,7 @@ func autoShard(flag, slashN string) (none dataset.Shard, err error) {
 	if slashN != "" {
 		of, err := dataset.ParseShard("0" + slashN)
 		if err != nil {
-			return none, Usagef("--shard %s: want auto, or auto/N with 1 ≤ N ≤ %d, as in auto/16", flag, dataset.MaxShards)
+			return none, Usagef("--shard %s: want auto, or auto/N with 1 ≤ N ≤ %d, as in auto/16", flag, options.MaxShards)
 		}
 		n = of.Of
 	}
@@ -91,7 +92,7 @@ func workers(flag string, n uint32, set []scheduler) (uint32, error) {
 		}
 		of, err := dataset.ParseShard("0/" + v)
 		if err != nil {
-			return 0, Usagef("--shard %s: %s=%q: want a number from 1 to %d", flag, s.count, v, dataset.MaxShards)
+			return 0, Usagef("--shard %s: %s=%q: want a number from 1 to %d", flag, s.count, v, options.MaxShards)
 		}
 		if s.index == slurmIndex {
 			if err := wholeArray(flag, of.Of); err != nil {

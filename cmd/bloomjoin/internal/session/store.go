@@ -46,7 +46,7 @@ func (c *Session) storageFacts() *cloud.Stats {
 		return nil
 	}
 	facts := s.Stats()
-	if facts.Requests.Total() == 0 {
+	if facts.Requests == (cloud.Requests{}) {
 		return nil
 	}
 	return &facts
@@ -59,6 +59,7 @@ func (c *Session) sayStorage() {
 		return
 	}
 	var kinds []string
+	var all int64
 	for _, k := range []struct {
 		n    int64
 		name string
@@ -66,7 +67,7 @@ func (c *Session) sayStorage() {
 		{s.Requests.List, "list"}, {s.Requests.Head, "head"}, {s.Requests.Get, "get"}, {s.Requests.Put, "put"},
 		{s.Requests.Part, "part"}, {s.Requests.Delete, "delete"}, {s.Requests.Other, "other"},
 	} {
-		if k.n > 0 {
+		if all += k.n; k.n > 0 {
 			kinds = append(kinds, words.Count(k.n)+" "+k.name)
 		}
 	}
@@ -74,7 +75,7 @@ func (c *Session) sayStorage() {
 	if s.Retries > 0 {
 		again = fmt.Sprintf("; %s sent again, %s answers asked for fewer", words.Count(s.Retries), words.Count(s.Throttles))
 	}
-	c.Say("storage: %s (%s); %s received, %s sent%s", words.Things(s.Requests.Total(), "request"), strings.Join(kinds, ", "),
+	c.Say("storage: %s (%s); %s received, %s sent%s", words.Things(all, "request"), strings.Join(kinds, ", "),
 		words.Bytes(s.BytesRead), words.Bytes(s.BytesWritten), again)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // suggest words the errors about names that do not exist: it adds the name that
@@ -22,7 +22,7 @@ func suggest(err error) (string, bool) {
 			why := Error(e.Err)
 			return why + " (did you mean " + p.String() + "? " + strings.TrimPrefix(e.Error(), e.Err.Error()+" ("), true
 		}
-	case *storage.NotExistError:
+	case *faults.NotExist:
 		return e.Name + ": no such file or directory (" + pathHint(e.Name) + ")", true
 	}
 	return "", false

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
-	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 func TestNearest(t *testing.T) {
@@ -37,7 +37,7 @@ func TestSuggest(t *testing.T) {
 		return &keys.NotFoundError{Path: keys.Path{name}, Name: name, Err: fmt.Errorf("no column %q", name), Have: have}
 	}
 	called := &keys.NotFoundError{Path: keys.Path{"x_ids"}, Name: "x_ids", Err: errors.New("no column x_ids"), Have: []keys.Path{{"x_id"}, {"ids", "x"}}, Meant: keys.Path{"ids", "x"}}
-	file := func(name string) error { return &storage.NotExistError{Name: name} }
+	file := func(name string) error { return &faults.NotExist{Name: name} }
 	for _, c := range []struct {
 		err           error
 		library, want string

@@ -31,7 +31,7 @@ func TestAsFlag(t *testing.T) {
 func TestWorded(t *testing.T) {
 	memory := faults.Memory(fault.At{File: "{Memory}", Column: "Memory"}, "a page", 80<<20, 64<<20, 4)
 	const said = "{Memory}: column Memory: over the memory budget: a page: want at most 16 MiB, 1/4 of the budget, got 80 MiB (raise --memory to 321MiB or more)"
-	rule := faults.Mismatch(fault.At{}, "", "lower", "none").About("{Normalize}").WithHint("say {Normalize lower}, not %s", "{Memory}")
+	rule := faults.About(faults.Mismatch(fault.At{}, "", "lower", "none"), "{Normalize}").WithHint("say {Normalize lower}, not %s", "{Memory}")
 	const ruled = "mismatch: --normalize: want lower, got none (say --normalize lower, not {Memory})"
 	for want, err := range map[string]error{
 		said:                                 memory,
