@@ -47,9 +47,9 @@
 // github.com/bloomjoin/bloomjoin/arrow18 converts records of arrow-go v18 without
 // copying, and joins and scans them.
 //
-// Files named here are local, and names may be files, directories or patterns. A
-// program that keeps them elsewhere opens them with [partition.Open] and its own
-// [storage.Source]; records that it has in memory are joined by [join.Records].
+// Files named here are local, and names may be files, directories or patterns. With
+// [OpenLog] and [OpenIDs] they may be elsewhere: in a [storage.Source]. Records that a
+// program has in memory are joined by [join.Records].
 //
 // # Rules
 //
@@ -147,9 +147,13 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 // BuildFiles returns a filter of the IDs in Parquet, Arrow or text files. opts.Key
 // names the key columns; a file with one ID a line has the column "id". With
 // opts.Shard the filter is partial.
-func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f *codec.Filter, err error) {
+func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options, options ...Option) (f *codec.Filter, err error) {
 	stopped.Needs(ctx, "bloomjoin.BuildFiles")
-	files, err := openIDs(ctx, ids)
+	s, err := settingsOf(options, "BuildFiles", false, true)
+	if err != nil {
+		return nil, err
+	}
+	files, err := s.openIDs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -162,16 +166,24 @@ func BuildFiles(ctx context.Context, ids []string, opts filterbuild.Options) (f 
 // file in the order of their names. A record has the columns of its file. It is
 // valid until the loop body ends; retain it to keep it longer. The sequence ends
 // after its first error.
-func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.Seq2[arrow.Record, error] {
+func Scan(ctx context.Context, logs []string, opts partition.ScanOptions, options ...Option) iter.Seq2[arrow.Record, error] {
 	stopped.Needs(ctx, "bloomjoin.Scan")
 	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
-		files, s, err := openScan(ctx, logs, opts)
+		s, err := settingsOf(options, "Scan", true, false)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, partition.Close(files)) }()
+		files, scanner, err := s.openScan(ctx, logs, opts)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err = errors.Join(err, partition.Close(files)); s.stats != nil {
+				*s.stats = scanner.Stats()
+			}
+		}()
 		pieces := partition.Split(files, dataset.Shard{})
-		for rows, err := range s.Scan(ctx, pieces) {
+		for rows, err := range scanner.Scan(ctx, pieces) {
 			if !yield(rows, err) || err != nil {
 				return nil
 			}
@@ -185,28 +197,40 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions) iter.S
 // each log file; see [partition.Output.WriteScan] for what of it an error leaves. If there
 // is one already, the error wraps [fs.ErrExist]. The output records which
 // filter its rows have passed, if opts.Match has only one.
-func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions) (w dataset.Written, err error) {
+func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions, options ...Option) (w dataset.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
-	files, s, err := openScan(ctx, logs, opts)
+	s, err := settingsOf(options, "ScanFiles", true, false)
+	if err != nil {
+		return w, err
+	}
+	files, scanner, err := s.openScan(ctx, logs, opts)
 	if err != nil {
 		return w, err
 	}
 	defer func() { err = errors.Join(err, partition.Close(files)) }()
-	return partition.Output{Name: output}.WriteScan(ctx, s, partition.Split(files, dataset.Shard{}), files)
+	return partition.Output{Name: output}.WriteScan(ctx, scanner, partition.Split(files, dataset.Shard{}), files)
 }
 
 // Join yields the rows of the exact answer of log files joined with ID files. All
 // records have one schema: the log's columns and, in joins that have them, those
 // of the IDs. A record is valid until the loop body ends; retain it to keep it
 // longer. The sequence ends after its first error.
-func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[arrow.Record, error] {
+func Join(ctx context.Context, ids, logs []string, opts join.Options, options ...Option) iter.Seq2[arrow.Record, error] {
 	stopped.Needs(ctx, "bloomjoin.Join")
 	return sequence(func(yield func(partition.Rows, error) bool) (err error) {
-		j, closeFiles, err := openJoin(ctx, ids, logs, opts)
+		s, err := settingsOf(options, "Join", true, true)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, closeFiles()) }()
+		j, closeFiles, err := s.openJoin(ctx, ids, logs, opts)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err = errors.Join(err, closeFiles()); s.report != nil {
+				*s.report = j.Report()
+			}
+		}()
 		for rows, err := range j.Run(ctx) {
 			if !yield(rows, err) || err != nil {
 				break
@@ -220,9 +244,13 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options) iter.Seq2[
 // is a file, or, if the name ends in a slash, a directory with a file for each log
 // file; see [partition.Output.WriteScan] for what of it an error leaves. If there is one
 // already, the error wraps [fs.ErrExist].
-func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options) (r join.Report, err error) {
+func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options, options ...Option) (r join.Report, err error) {
 	stopped.Needs(ctx, "bloomjoin.JoinFiles")
-	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
+	s, err := settingsOf(options, "JoinFiles", true, true)
+	if err != nil {
+		return r, err
+	}
+	j, closeFiles, err := s.openJoin(ctx, ids, logs, opts)
 	if err != nil {
 		return r, err
 	}
@@ -233,9 +261,13 @@ func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join
 
 // Plan estimates a join of files: the size of its answer, the fastest strategy,
 // and whether filtering gains anything. It reads all IDs and a sample of the log.
-func Plan(ctx context.Context, ids, logs []string, opts join.Options) (p *join.Plan, err error) {
+func Plan(ctx context.Context, ids, logs []string, opts join.Options, options ...Option) (p *join.Plan, err error) {
 	stopped.Needs(ctx, "bloomjoin.Plan")
-	j, closeFiles, err := openJoin(ctx, ids, logs, opts)
+	s, err := settingsOf(options, "Plan", true, true)
+	if err != nil {
+		return nil, err
+	}
+	j, closeFiles, err := s.openJoin(ctx, ids, logs, opts)
 	if err != nil {
 		return nil, err
 	}

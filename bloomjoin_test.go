@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -173,7 +172,6 @@ func TestWrongOutputs(t *testing.T) {
 		for want, out := range map[string]partition.Output{
 			"Output.Name is empty":  {},
 			"Output.Stdout is nil":  {Name: "-"},
-			"takes an Arrow stream": {Name: "-", Stdout: io.Discard, Format: dataset.Parquet},
 			"Output.Memory":         {Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1},
 		} {
 			if _, err := j.Write(t.Context(), out); err == nil || !strings.Contains(err.Error(), want) || read {
@@ -282,5 +280,101 @@ func TestNilContext(t *testing.T) {
 			}()
 			call()
 		}()
+	}
+}
+
+// A column that is named and is not there is fault.ErrNoColumn, wherever it is named.
+func TestNoColumn(t *testing.T) {
+	ctx := t.Context()
+	f, err := bloomjoin.BuildFiles(ctx, airports, filterbuild.Options{Key: "iata"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scan := func(opts partition.ScanOptions, options ...bloomjoin.Option) error {
+		for _, err := range bloomjoin.Scan(ctx, flights, opts, options...) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	match := []dataset.Match{{Filter: f, Key: "origin"}}
+	_, build := bloomjoin.BuildFiles(ctx, airports, filterbuild.Options{Key: "iota"})
+	_, log := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "orgin=iata"})
+	_, ids := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "origin=iota"})
+	_, columns := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "origin=iata", Columns: []string{"orgin"}})
+	for what, err := range map[string]error{
+		"the key of a build": build, "the log's key": log, "the IDs' key": ids, "a column of an answer": columns,
+		"the key of a scan":    scan(partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "orgin"}}}),
+		"a column of a scan":   scan(partition.ScanOptions{Match: match, Columns: []string{"orgin"}}),
+		"a condition":          scan(partition.ScanOptions{Match: match}, bloomjoin.OpenLog(partition.OpenOptions{Where: "orgin = 'DFW'"})),
+		"a path into a struct": scan(partition.ScanOptions{Match: match, Columns: []string{"origin.code"}}),
+	} {
+		if !errors.Is(err, fault.ErrNoColumn) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Options open files and report; one that does not apply is an error.
+func TestOptions(t *testing.T) {
+	ctx := t.Context()
+	store := storage.Memory()
+	w, err := store.Create(ctx, "ids", storage.CreateOptions{})
+	if err == nil {
+		_, err = w.Write([]byte("iata\nDFW\n"))
+	}
+	if err == nil {
+		err = w.Commit(false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := bloomjoin.OpenIDs(partition.OpenOptions{Store: store, TextFormat: dataset.CSV})
+	late := bloomjoin.OpenLog(partition.OpenOptions{Where: "delay > 100"})
+	var rep join.Report
+	n := int64(0)
+	for rec, err := range bloomjoin.Join(ctx, []string{"ids"}, flights, join.Options{On: "origin=iata"}, mine, late, bloomjoin.JoinReport(&rep), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += rec.NumRows()
+	}
+	f, err := bloomjoin.BuildFiles(ctx, []string{"ids"}, filterbuild.Options{Key: "iata", Kind: codec.KindBloom}, mine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n == 0 || n != rep.RowsOut || rep.IDsMatched != 1 || rep.RowsWhere >= rep.RowsIn {
+		t.Errorf("%d rows, %+v", n, rep)
+	}
+	var stats partition.ScanStats
+	opts := partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "origin"}}}
+	scanned := int64(0)
+	for rec, err := range bloomjoin.Scan(ctx, flights, opts, late, bloomjoin.ScanStats(&stats)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		scanned += rec.NumRows()
+	}
+	if scanned < n || scanned != stats.RowsOut || stats.RowsWhere >= stats.RowsIn {
+		t.Errorf("%d rows, %+v", scanned, stats)
+	}
+	for what, err := range map[string]error{
+		"OpenLog": func() error {
+			_, err := bloomjoin.BuildFiles(ctx, airports, filterbuild.Options{Key: "iata"}, late)
+			return err
+		}(),
+		"OpenIDs": func() error {
+			_, err := bloomjoin.ScanFiles(ctx, flights, t.TempDir()+"/o.parquet", opts, mine)
+			return err
+		}(),
+		"JoinReport": func() error {
+			_, err := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "origin=iata"}, bloomjoin.JoinReport(&rep))
+			return err
+		}(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s where it does not apply: %v", what, err)
+		}
 	}
 }

@@ -46,6 +46,23 @@ func ExampleBuild() {
 	// [true false true] <nil>
 }
 
+// A condition on the log, and what the join did.
+func ExampleJoin_options() {
+	var report join.Report
+	rows := bloomjoin.Join(context.Background(), airports, flights, join.Options{On: "origin=iata"},
+		bloomjoin.OpenLog(partition.OpenOptions{Where: "delay > 100"}), bloomjoin.JoinReport(&report))
+	n := int64(0)
+	for rec, err := range rows {
+		if err != nil {
+			log.Fatal(err)
+		}
+		n += rec.NumRows()
+	}
+	fmt.Println(n == report.RowsOut, report)
+	// Output:
+	// true 109 rows from 50000; 109 log rows passed the filter; 11 of 209 IDs matched; strategy lookup
+}
+
 func ExampleBuildFiles() {
 	f, err := bloomjoin.BuildFiles(context.Background(), airports, filterbuild.Options{Key: "iata"})
 	if err != nil {

@@ -3,6 +3,7 @@ package bloomjoin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -11,33 +12,86 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
+// Option changes how a call opens its files, or has it report. An option that does not
+// apply to a call is an error.
+type Option func(*settings)
+
+type settings struct {
+	log, ids *partition.OpenOptions // nil: the default
+	report   *join.Report
+	stats    *partition.ScanStats
+}
+
+// OpenLog opens the log with these options: a condition, another store, types.
+func OpenLog(o partition.OpenOptions) Option { return func(s *settings) { s.log = &o } }
+
+// OpenIDs opens the IDs with these options. Text files are read in any case.
+func OpenIDs(o partition.OpenOptions) Option { return func(s *settings) { s.ids = &o } }
+
+// JoinReport sets r to the report of a [Join] when its sequence has ended.
+func JoinReport(r *join.Report) Option { return func(s *settings) { s.report = r } }
+
+// ScanStats sets s to the figures of a [Scan] when its sequence has ended.
+func ScanStats(to *partition.ScanStats) Option { return func(s *settings) { s.stats = to } }
+
+// settingsOf applies options to a call, which has a log, IDs, or both.
+func settingsOf(options []Option, call string, log, ids bool) (s settings, err error) {
+	for _, o := range options {
+		if o != nil {
+			o(&s)
+		}
+	}
+	for name, wrong := range map[string]bool{
+		"OpenLog": s.log != nil && !log, "OpenIDs": s.ids != nil && !ids, "JoinReport": s.report != nil && call != "Join", "ScanStats": s.stats != nil && call != "Scan",
+	} {
+		if wrong {
+			return s, fmt.Errorf("option %s does not apply to %s", name, call)
+		}
+	}
+	return s, nil
+}
+
 // openIDs opens ID files, which may be text.
-func openIDs(ctx context.Context, names []string) ([]*partition.File, error) {
-	return partition.Open(ctx, names, partition.OpenOptions{Text: true})
+func (s *settings) openIDs(ctx context.Context, names []string) ([]*partition.File, error) {
+	var o partition.OpenOptions
+	if s.ids != nil {
+		o = *s.ids
+	}
+	o.Text = true
+	return partition.Open(ctx, names, o)
+}
+
+// openLog opens log files.
+func (s *settings) openLog(ctx context.Context, names []string) ([]*partition.File, error) {
+	var o partition.OpenOptions
+	if s.log != nil {
+		o = *s.log
+	}
+	return partition.Open(ctx, names, o)
 }
 
 // openScan opens log files and returns them with a scanner that they all fit. The
 // caller closes the files, if the error is nil.
-func openScan(ctx context.Context, logs []string, opts partition.ScanOptions) ([]*partition.File, *partition.Scanner, error) {
-	files, err := partition.Open(ctx, logs, partition.OpenOptions{})
+func (s *settings) openScan(ctx context.Context, logs []string, opts partition.ScanOptions) ([]*partition.File, *partition.Scanner, error) {
+	files, err := s.openLog(ctx, logs)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := partition.NewScanner(opts, files...)
+	scanner, err := partition.NewScanner(opts, files...)
 	if err != nil {
 		return nil, nil, errors.Join(err, partition.Close(files))
 	}
-	return files, s, nil
+	return files, scanner, nil
 }
 
 // openJoin opens ID and log files and returns their join and a function that
 // closes them, to be called if the error is nil.
-func openJoin(ctx context.Context, ids, logs []string, opts join.Options) (*join.Join, func() error, error) {
-	idFiles, err := openIDs(ctx, ids)
+func (s *settings) openJoin(ctx context.Context, ids, logs []string, opts join.Options) (*join.Join, func() error, error) {
+	idFiles, err := s.openIDs(ctx, ids)
 	if err != nil {
 		return nil, nil, err
 	}
-	logFiles, err := partition.Open(ctx, logs, partition.OpenOptions{})
+	logFiles, err := s.openLog(ctx, logs)
 	if err != nil {
 		return nil, nil, errors.Join(err, partition.Close(idFiles))
 	}

@@ -28,6 +28,9 @@ var (
 	// ErrMemory means that what must be in memory at once exceeds the memory
 	// budget.
 	ErrMemory = errors.New("over the memory budget")
+	// ErrNoColumn means that a column that an option names is not in a file, or not
+	// in one piece.
+	ErrNoColumn = errors.New("no such column")
 )
 
 // At is a place in an input. Zero fields are unknown and left out of the text.

@@ -2,6 +2,7 @@ package join
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
@@ -35,6 +36,12 @@ type Report struct {
 	SpilledBytes int64 // written to TempDir
 	Plan         *Plan // that chose the strategy; nil if none was made
 	Warnings     []Warning
+}
+
+// String returns the report in one line, as the command prints it.
+func (r Report) String() string {
+	return fmt.Sprintf("%d rows from %d; %d log rows passed the filter; %d of %d IDs matched; strategy %s",
+		r.RowsOut, r.RowsIn, r.Candidates, r.IDsMatched, r.IDsTotal, r.Strategy)
 }
 
 // out returns the report as programs have it. TestReport tries each field.

@@ -15,12 +15,14 @@ import (
 // Output says where rows are written, and how.
 type Output struct {
 	// Name is a file, a directory (if it ends in a slash or exists as one), or
-	// "-" for an Arrow stream on Stdout.
-	Name   string
-	Stdout io.Writer       // required with the name "-"
+	// "-" for Stdout.
+	Name string
+	// Stdout is required with the name "-". It has what was written before an error: no one
+	// else may see it as an output until then.
+	Stdout io.Writer
 	Store  storage.Storage // nil: the local file system
-	// Format is Parquet or ArrowFile. Empty: from the name, else Parquet. A stream on
-	// Stdout is always Arrow, and Parquet is an error there.
+	// Format is Parquet or ArrowFile. Empty: from the name, else Parquet. On Stdout it is
+	// Parquet or, empty too, an Arrow stream.
 	Format dataset.Format
 	// Compression is the codec of Parquet files (snappy, zstd, gzip, brotli, lz4 for
 	// the format's LZ4_RAW, or none), and optionally its level, as in "zstd:3". Empty:

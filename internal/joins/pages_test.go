@@ -1,9 +1,11 @@
 package joins_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 var pairTypes = []join.Type{join.Inner, join.Left, join.Right, join.Full}
@@ -273,4 +276,56 @@ func TestStoppedPages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What goes to an io.Writer as Parquet is the file that goes to a storage, and a writer
+// that fails ends the join.
+func TestPagesToAWriter(t *testing.T) {
+	k, v := numbers("k", arrow.PrimitiveTypes.Int64, 0, 900), numbers("v", arrow.PrimitiveTypes.Int64, 5, 905)
+	ids := files(t, 2, 2, numbers("k", arrow.PrimitiveTypes.Int64, 100, 1100), numbers("w", arrow.PrimitiveTypes.Int64, 0, 1000))
+	for _, logs := range [][]*partition.File{files(t, 3, 2, k, v), open(t, partition.OpenOptions{}, writeTable(t, table(t, k, v), 2, 2, dataset.ArrowFile))} {
+		for _, typ := range types {
+			write := func(out partition.Output) error {
+				j, err := join.New(ids, logs, join.Options{On: "k", Type: typ})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w, err := j.Write(t.Context(), out)
+				if err == nil && (w.Rows != j.Report().RowsOut || w.Rows == 0) {
+					t.Errorf("%s: %d rows are written, the report says %d", typ, w.Rows, j.Report().RowsOut)
+				}
+				return err
+			}
+			store := storage.Memory()
+			var stream bytes.Buffer
+			if err := errors.Join(write(partition.Output{Name: "x.parquet", Store: store}), write(partition.Output{Name: "-", Stdout: &stream, Format: dataset.Parquet})); err != nil {
+				t.Fatal(err)
+			}
+			r, err := store.Open(t.Context(), storage.Object{Name: "x.parquet"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := io.ReadAll(io.NewSectionReader(r, 0, r.Object().Size))
+			if err != nil || !bytes.Equal(stream.Bytes(), want) {
+				t.Errorf("%s: %d bytes, want the %d of the file (%v)", typ, stream.Len(), len(want), err)
+			}
+			for _, after := range []int64{0, 3, 200} {
+				if err := write(partition.Output{Name: "-", Stdout: &full{after}, Format: dataset.Parquet}); !errors.Is(err, errFull) {
+					t.Errorf("%s: after %d bytes: %v, want %v", typ, after, err, errFull)
+				}
+			}
+		}
+	}
+}
+
+var errFull = errors.New("full")
+
+// full takes some bytes.
+type full struct{ left int64 }
+
+func (f *full) Write(b []byte) (int, error) {
+	if f.left -= int64(len(b)); f.left < 0 {
+		return 0, errFull
+	}
+	return len(b), nil
 }

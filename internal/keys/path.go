@@ -335,6 +335,9 @@ func (e *NotFoundError) choice() string {
 // Unwrap returns Err.
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
+// Is reports whether target is [fault.ErrNoColumn].
+func (e *NotFoundError) Is(target error) bool { return target == fault.ErrNoColumn }
+
 // Missing reports whether the schema has no column of that name, as opposed to
 // several, or a path through something other than a struct.
 func (e *NotFoundError) Missing() bool {

@@ -22,9 +22,6 @@ func (o *Destination) check(ctx context.Context) error {
 		return errors.New("Output.Name is empty (name a file, a directory with a slash at its end, or - for a stream on Stdout)")
 	case o.Name == "-" && o.Stdout == nil:
 		return errors.New("Output.Stdout is nil, and Output.Name is - (set Stdout, as to os.Stdout, or name a file or a directory)")
-	case o.Name == "-" && o.Format == dataset.Parquet:
-		return faults.Unsupported(fault.At{}, "Parquet on standard output, which takes an Arrow stream").
-			WithHint("name a file, or leave Output.Format empty")
 	case o.TargetSize < 0:
 		return fmt.Errorf("Output.TargetSize: want at least 0 bytes, got %d (0 writes a file for each input)", o.TargetSize)
 	case o.Memory < 0:

@@ -54,7 +54,6 @@ func TestOutputFields(t *testing.T) {
 	}{
 		{"zero", Destination{}, nil, []string{"Output.Name is empty", "name a file"}},
 		{"no Stdout", Destination{Output: Output{Name: "-"}}, nil, []string{"Output.Stdout is nil", "set Stdout"}},
-		{"Parquet on standard output", Destination{Output: Output{Name: "-", Stdout: stdout, Format: dataset.Parquet}}, fault.ErrUnsupported, []string{"takes an Arrow stream", "name a file, or leave Output.Format empty"}},
 		{"a format of text", Destination{Output: Output{Name: "o", Format: dataset.CSV}}, fault.ErrUnsupported, []string{"o: unsupported: writing csv files", "set Output.Format to Parquet or ArrowFile"}},
 		{"no format", Destination{Output: Output{Name: "-", Stdout: stdout, Format: "x"}}, fault.ErrUnsupported, []string{"writing x files"}},
 		{"no result", Destination{Output: Output{Name: "o"}, Result: "x"}, nil, []string{`Output.Result "x": want ResultCandidates or ResultExact`}},

@@ -225,7 +225,7 @@ func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 }
 
 // pagesFit reports whether pages can be copied to the output.
-func (o Destination) pagesFit() bool { return o.Format == dataset.Parquet && o.Name != "-" }
+func (o Destination) pagesFit() bool { return o.Format == dataset.Parquet }
 
 // sameDurations returns an error for durations that have another type in another
 // file. In Parquet they are integers; only the stored Arrow schema has their unit.

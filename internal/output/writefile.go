@@ -176,12 +176,17 @@ type fileSink struct {
 }
 
 func (o Destination) openStream(parts []Part) (rowSink, error) {
-	schema, _, err := oneSchema(parts)
+	schema, in, err := oneSchema(parts)
 	if err != nil {
 		return nil, err
 	}
-	o.Format = dataset.ArrowStream
-	w, err := o.newWriter(o.Stdout, Part{Schema: schema}, false)
+	p := Part{Schema: schema}
+	if o.Format == dataset.Parquet {
+		p.Piece.File, p.pages = in, parts[0].pages
+	} else {
+		o.Format = dataset.ArrowStream
+	}
+	w, err := o.newWriter(o.Stdout, p, false)
 	if err != nil {
 		return nil, fmt.Errorf("standard output: writing: %w", err)
 	}
