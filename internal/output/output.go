@@ -40,12 +40,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// Values of [Destination].IDsChanged.
-const (
-	IDsRerun = "rerun"
-	IDsKeep  = "keep"
-)
-
 var (
 	// ErrExists is wrapped by errors about an output of another run with the same
 	// name.
@@ -88,8 +82,8 @@ type Destination struct {
 	// kept, except in name=value directories that have other inputs.
 	Prune bool
 	// IDsChanged says what happens to outputs in a directory that were made with other
-	// IDs or filters: IDsRerun makes them again, IDsKeep keeps them; empty: an error.
-	IDsChanged string
+	// IDs or filters: publish.IDsRerun makes them again, publish.IDsKeep keeps them; empty: an error.
+	IDsChanged publish.IDsChange
 	// NoCommit leaves it to [Commit] to complete a directory, even if this is the last
 	// worker.
 	NoCommit bool

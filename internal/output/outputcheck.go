@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -34,7 +35,7 @@ func (o *Destination) check(ctx context.Context) error {
 	if !slices.Contains([]string{"", source.ResultCandidates, source.ResultExact}, o.Result) {
 		return fmt.Errorf("Output.Result %q: want ResultCandidates or ResultExact", o.Result)
 	}
-	if !slices.Contains([]string{"", IDsRerun, IDsKeep}, o.IDsChanged) {
+	if !slices.Contains([]publish.IDsChange{"", publish.IDsRerun, publish.IDsKeep}, o.IDsChanged) {
 		return fmt.Errorf("Output.IDsChanged %q: want IDsRerun or IDsKeep, or leave it empty", o.IDsChanged)
 	}
 	if err := source.CheckShard(o.Shard); err != nil {

@@ -210,9 +210,9 @@ func (c *comparison) ids() error {
 		return nil
 	}
 	switch c.dir.IDsChanged {
-	case "keep":
+	case IDsKeep:
 		return nil
-	case "rerun":
+	case IDsRerun:
 		for _, input := range c.otherIDs {
 			c.todo[input] = true
 		}

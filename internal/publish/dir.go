@@ -19,6 +19,16 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
+// IDsChange says what happens to outputs that were made with other IDs or filters. Empty:
+// an error.
+type IDsChange string
+
+// The values.
+const (
+	IDsRerun IDsChange = "rerun" // they are made again
+	IDsKeep  IDsChange = "keep"  // they stay
+)
+
 // Dir is an output directory as one worker of a run sees it. The directory itself has
 // the data and the markers of completeness; beside it, in Manifests, is what is known of
 // them:
@@ -42,9 +52,7 @@ type Dir struct {
 	All bool
 	// Prune removes outputs whose input is gone.
 	Prune bool
-	// IDsChanged says what happens to finished outputs that were made with other IDs:
-	// "rerun" makes them again, "keep" keeps them, "" is an error.
-	IDsChanged string
+	IDsChanged IDsChange
 	// NoCommit leaves the commit to [Dir.Complete].
 	NoCommit bool
 	// Require is checked at the commit.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/publish"
 )
 
 // Directory are the flags of scan and join for output directories.
@@ -30,11 +31,11 @@ func AddManifestDir(f *pflag.FlagSet, dir *string) {
 // Fill checks the flags and copies them to the output.
 func (o *Directory) Fill(ctx context.Context, out *output.Destination) error {
 	if o.idsChanged != "" {
-		if err := OneOf("ids-changed", o.idsChanged, output.IDsRerun, output.IDsKeep); err != nil {
+		if err := OneOf("ids-changed", o.idsChanged, string(publish.IDsRerun), string(publish.IDsKeep)); err != nil {
 			return err
 		}
 	}
-	out.ManifestDir, out.Prune, out.IDsChanged, out.NoCommit = o.manifests, o.prune, o.idsChanged, o.noCommit
+	out.ManifestDir, out.Prune, out.IDsChanged, out.NoCommit = o.manifests, o.prune, publish.IDsChange(o.idsChanged), o.noCommit
 	if *o == (Directory{}) || out.IsDir(ctx) {
 		return nil
 	}
