@@ -5,7 +5,7 @@
 //	              IDs                              log
 //	               │                                │
 //	Build, BuildFiles ──► filter ─────► Scan, ScanFiles ──► candidate rows
-//	       Merge            │ ▲
+//	  BuildSeq, Merge       │ ▲
 //	                   Save ▼ │ Load
 //	                      a file
 //
@@ -22,7 +22,7 @@
 //     exact answer, [Join] yields it as Arrow records. Both build the filter that
 //     they need. [Plan] estimates beforehand how large the answer will be and which
 //     strategy is fastest.
-//   - The log is spread over machines or jobs: build a filter once with [Build] or
+//   - The log is spread over machines or jobs: build a filter once with [Build], [BuildSeq] or
 //     [BuildFiles], [Save] it, let every job [Load] it and scan its own part with
 //     [Scan] or [ScanFiles]. IDs that are spread as well make partial filters, which
 //     [Merge] puts together.
@@ -70,6 +70,7 @@ import (
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -106,7 +107,7 @@ func Merge(ctx context.Context, partials ...*codec.Filter) (*codec.Filter, error
 }
 
 // errNoKeys is the error of a Build without keys.
-var errNoKeys = fmt.Errorf("no keys were given: want key.Values, which may be empty%w", quiet.Error{Err: storage.ErrNoFiles})
+var errNoKeys = fmt.Errorf("no keys were given: want some, which may be empty%w", quiet.Error{Err: storage.ErrNoFiles})
 
 // Build returns a filter of keys that a program has. opts.Key names the columns
 // with their types, such as "user_id::int64". Each of keys is added on a goroutine
@@ -138,6 +139,30 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 	}
 	done.Wait()
 	if err := errors.Join(failed...); err != nil {
+		return nil, err
+	}
+	f, _, err = b.Finish(ctx)
+	return f, err
+}
+
+// BuildSeq is [Build] of keys that come one by one, each sequence on a goroutine of its own,
+// as far as opts.Memory allows: a cursor, a channel that all of them read, or slices.Values.
+// See [filterbuild.AddSeq].
+func BuildSeq[T ~int64 | ~uint64 | ~string | ~[]byte | ~[16]byte](ctx context.Context, opts filterbuild.Options, keys ...iter.Seq[T]) (f *codec.Filter, err error) {
+	stopped.Needs(ctx, "bloomjoin.BuildSeq")
+	b, err := filterbuild.NewBuilder(opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if len(keys) == 0 && opts.Shard == (dataset.Shard{}) {
+		return nil, errNoKeys
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	for _, seq := range keys {
+		g.Go(func() error { return filterbuild.AddSeq(gctx, b, seq) })
+	}
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	f, _, err = b.Finish(ctx)

@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/bloomjoin/bloomjoin"
 	"github.com/bloomjoin/bloomjoin/codec"
@@ -44,6 +45,22 @@ func ExampleBuild() {
 	fmt.Println(members, err)
 	// Output:
 	// [true false true] <nil>
+}
+
+// Keys come one by one, from as many sequences as there are.
+func ExampleBuildSeq() {
+	odd := func(yield func(int64) bool) {
+		for i := int64(1); i < 10_000 && yield(i); i += 2 {
+		}
+	}
+	f, err := bloomjoin.BuildSeq(context.Background(), filterbuild.Options{Key: "user_id::int64"}, odd, slices.Values([]int64{2, 4}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	in, err := f.ContainsInt64(4)
+	fmt.Println(f.Added(), in, err)
+	// Output:
+	// 5002 true <nil>
 }
 
 // A condition on the log, and what the join did.

@@ -50,13 +50,19 @@ func TestHouse(t *testing.T) {
 	m.check("modules in the command beside this one", modules)
 	m.check("packages of other modules in the command", packages)
 
+	first := 0
 	for _, p := range outside {
 		source, err := os.ReadFile(filepath.Join(checkout, filepath.FromSlash(p.source())))
 		if err != nil {
 			t.Fatal(err)
 		}
+		if p.file == "" {
+			first += strings.Count(string(source), "\n")
+			continue
+		}
 		m.check("lines of code in "+p.source(), house.LinesOfCode(string(source)))
 	}
+	m.check("lines of what new users write first", first)
 
 	text, err := os.ReadFile(filepath.Join(checkout, "cmd/bloomjoin/help_test.go"))
 	if err != nil {

@@ -1,10 +1,12 @@
 package bloomjoin_test
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,12 +20,12 @@ import (
 // program is a program in a separate module, like those of users.
 type program struct {
 	name   string
-	file   string // whose lines of code TestHouse counts
+	file   string // whose lines of code TestHouse counts; empty: those of all such programs
 	args   func(t *testing.T) []string
 	output string
 }
 
-func (p program) source() string { return "testdata/outside/" + p.name + "/" + p.file }
+func (p program) source() string { return "testdata/outside/" + p.name + "/" + cmp.Or(p.file, "main.go") }
 
 var outside = []program{
 	{"filter", "main.go", nil, "[true false true] <nil>\n" +
@@ -31,6 +33,33 @@ var outside = []program{
 		"[true false] <nil>\n"},
 	{"http", "web.go", overHTTP, "2906 rows <nil>\n"},
 	{"stores", "main.go", storesHTTP, "2906 rows; true <nil>\n"},
+
+	// What new users write first.
+	{"first/values", "", onFlights, "[true true true] <nil> bloom 500000\n"},
+	{"first/candidates", "", onFlights, "5867\n"},
+	{"first/answer", "", onFlights, "5867 rows from 50000; 5867 log rows passed the filter; 24 of 209 IDs matched; strategy lookup []\n"},
+	{"first/cursor", "", nil, "true <nil> 100000\n"},
+	{"first/shards", "", onFlights, "true <nil> <nil>\n" +
+		"mismatch: shards: want all 4, got 2, without 2-3 (add the missing partial filters, or merge into a larger partial filter with MergePartial)\n" +
+		"mismatch: filter: want a finished filter, got a partial one, in which keys are missing (merge all partial filters of the build first)\n"},
+	{"first/server", "", onFlights, "ok\n"},
+	{"first/parallel", "", onFlights, strings.Repeat("5867 <nil>\n", 4)},
+	{"first/memory", "", onFlights, "2586 rows in 4 files <nil>\ntrue <nil>\n"},
+	{"first/writers", "", onFlights, "csv 5867 <nil>\narrow 5867 true <nil>\nparquet 5867 PAR1 <nil>\na writer that fails: true\n" +
+		"Output.Stdout is nil, and Output.Name is - (set Stdout, as to os.Stdout, or name a file or a directory)\n"},
+	{"first/sets", "", nil, "exact union 150000 <nil>\nexact intersect 50000 <nil>\nexact difference 50000 <nil>\n" +
+		"bloom union 200000 <nil>\nbloom intersect 100000 <nil>\nbloom difference 0 " +
+		"filter 1: mismatch: filter to take a difference of: want an exact one, got a Bloom filter, whose false positives would be taken away as well: their rows would be lost " +
+		"(build all with Kind exact; if only the first is a Bloom filter, scan with it as Filter and the others as NoMatch)\n"},
+}
+
+// onFlights returns the flights' directory and one for outputs.
+func onFlights(t *testing.T) []string {
+	dir, err := filepath.Abs("testdata/flights")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{dir, t.TempDir()}
 }
 
 // clouds are modules that only programs with package storage/cloud may contain.
@@ -117,7 +146,7 @@ func TestOutside(t *testing.T) {
 			if p.args != nil {
 				args = p.args(t)
 			}
-			run := exec.CommandContext(t.Context(), filepath.Join(dir, "bin", p.name+suffix), args...)
+			run := exec.CommandContext(t.Context(), filepath.Join(dir, "bin", path.Base(p.name)+suffix), args...)
 			run.Dir = t.TempDir()
 			if out, err := run.CombinedOutput(); err != nil || string(out) != p.output {
 				t.Errorf("want %q, got %q, %v", p.output, out, err)

@@ -38,7 +38,7 @@ func New(ids, logs []*partition.File, opts Options) (*Join, error) {
 // read. The strategy is the one that the join will take, which looks less closely;
 // the advice in the plan's JSON says if another one should be faster.
 func (j *Join) Plan(ctx context.Context, opts PlanOptions) (*Plan, error) {
-	p, err := j.room().Plan(ctx, joins.PlanOptions{Network: opts.Network, Scan: opts.Scan, Workers: opts.Workers, Runs: opts.Runs})
+	p, err := j.room().Plan(ctx, joins.PlanOptions{Network: opts.Network, Scan: opts.Scan, Workers: opts.Workers})
 	return outPlan(p), err
 }
 

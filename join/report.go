@@ -79,8 +79,6 @@ type PlanOptions struct {
 	Network, Scan float64
 	// Workers each receive the filter; 0: one.
 	Workers int
-	// Runs of 2048 rows make up the sample of the log; 0: 512.
-	Runs int
 }
 
 // Plan is what to expect of a join, and how it will be carried out.
