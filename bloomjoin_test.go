@@ -170,9 +170,9 @@ func TestWrongOutputs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for want, out := range map[string]partition.Output{
-			"Output.Name is empty":  {},
-			"Output.Stdout is nil":  {Name: "-"},
-			"Output.Memory":         {Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1},
+			"Output.Name is empty": {},
+			"Output.Stdout is nil": {Name: "-"},
+			"Output.Memory":        {Name: filepath.Join(t.TempDir(), "o.parquet"), Memory: -1},
 		} {
 			if _, err := j.Write(t.Context(), out); err == nil || !strings.Contains(err.Error(), want) || read {
 				t.Errorf("Join.Write, %s: want %q, got %v; IDs were read: %t", typ, want, err, read)

@@ -25,7 +25,9 @@ type program struct {
 	output string
 }
 
-func (p program) source() string { return "testdata/outside/" + p.name + "/" + cmp.Or(p.file, "main.go") }
+func (p program) source() string {
+	return "testdata/outside/" + p.name + "/" + cmp.Or(p.file, "main.go")
+}
 
 var outside = []program{
 	{"filter", "main.go", nil, "[true false true] <nil>\n" +

@@ -61,7 +61,7 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 
 // Write joins and writes the answer to the output. With Options.Require and without a
 // shard, nothing of a directory becomes visible before it is met: see
-// [partition.Output].Hold. What an error leaves of the output is as of
+// [partition.Output].PublishAtEnd. What an error leaves of the output is as of
 // [partition.Output.WriteScan].
 func (j *Join) Write(ctx context.Context, out partition.Output) (dataset.Written, error) {
 	return j.room().Write(ctx, output.Destination{Output: output.Output(out), Result: source.ResultExact}, nil)

@@ -35,20 +35,20 @@ func tmpName(base string) string {
 	return "." + stemOf(base) + "." + tag + tmpEnding
 }
 
-// mostStem leaves room in a name for the longest tag: an ID, 16 random digits,
+// maxStem leaves room in a name for the longest tag: an ID, 16 random digits,
 // and the separators.
-const mostStem = maxName - len("..-") - process.MaxLen - 16 - len(tmpEnding)
+const maxStem = maxName - len("..-") - process.MaxLen - 16 - len(tmpEnding)
 
 // stemOf returns the part of a temporary name that identifies the final file: its
 // name, or the beginning and a checksum of a name that is too long.
 func stemOf(base string) string {
-	if len(base) <= mostStem {
+	if len(base) <= maxStem {
 		return base
 	}
 	h := fnv.New64a()
 	h.Write([]byte(base))
-	cut := mostStem - 17
-	for cut > mostStem-21 && !utf8.RuneStart(base[cut]) {
+	cut := maxStem - 17
+	for cut > maxStem-21 && !utf8.RuneStart(base[cut]) {
 		cut--
 	}
 	return fmt.Sprintf("%s~%016x", base[:cut], h.Sum64())

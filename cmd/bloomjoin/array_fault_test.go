@@ -109,7 +109,7 @@ func TestArrayInputVanishes(t *testing.T) {
 		}
 		a.divide(a.workers)
 		failed := 0
-		for round := 0; round < cases.Count(1, 1, 3) || failed == 0 && round < mostRounds; round++ {
+		for round := 0; round < cases.Count(1, 1, 3) || failed == 0 && round < maxRounds; round++ {
 			a.prepare()
 			input := p.name("in/new/logs/dt=2024-01-05/b.parquet")
 			cmds := a.all()

@@ -464,7 +464,7 @@ func killedOften(t *testing.T, p place, enough int) {
 	all := arrays(t, p, cases.Count(3, 4, 8))
 	random := rand.New(rand.NewPCG(18, 1))
 	died, round := 0, 0
-	for ; (died < enough || round < len(all)) && round < mostRounds && !t.Failed(); round++ {
+	for ; (died < enough || round < len(all)) && round < maxRounds && !t.Failed(); round++ {
 		died += all[round%len(all)].killed(random, round/len(all)+round%len(all)/2)
 	}
 	t.Logf("%d workers were killed in %d rounds", died, round)

@@ -26,9 +26,9 @@ import (
 
 // Limits that the command must keep for every file.
 const (
-	mostTime   = 10 * time.Second
-	mostMemory = int64(2 << 30) // bytes, peak of the resident set
-	busy       = 6              // times as long as a command may take on a machine that does other things
+	maxTime   = 10 * time.Second
+	maxMemory = int64(2 << 30) // bytes, peak of the resident set
+	busy      = 6              // times as long as a command may take on a machine that does other things
 )
 
 // corpus returns the Parquet and Arrow files of the corpora, valid and hostile.
@@ -83,7 +83,7 @@ func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byt
 	if code == session.ExitFailed && !strings.Contains(said, filepath.Base(file)) && !strings.Contains(said, "writing ") {
 		t.Errorf("%s: %s: the error does not name the file: %s", file, args[0], said)
 	}
-	if used > mostTime || peak > mostMemory {
+	if used > maxTime || peak > maxMemory {
 		t.Errorf("%s: %s took %v and %d MiB", file, args[0], used, peak>>20)
 	}
 	c.mu.Lock()
@@ -101,7 +101,7 @@ func (c *tally) attempt(t *testing.T, file string, args ...string) (stdout []byt
 // asProcess runs the command as a separate process, and returns its processor time
 // and memory.
 func asProcess(t *testing.T, stdout, stderr io.Writer, args []string) (code int, used time.Duration, peak int64) {
-	ctx, cancel := context.WithTimeout(t.Context(), busy*mostTime)
+	ctx, cancel := context.WithTimeout(t.Context(), busy*maxTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bloomjoin", args...)
 	cmd.Stdout, cmd.Stderr = stdout, stderr

@@ -46,7 +46,7 @@ func (c *cli) joinEmpty(ctx context.Context, o *joinFlags, opts joins.Options, o
 	case opts.Type == joins.Right || opts.Type == joins.Full:
 		return w, fmt.Errorf("--allow-empty --type %s: the answer has the log's columns, and a log without files has none (use --type inner)", opts.Type)
 	case out.IsDir(ctx) && !o.count:
-		out.Require, out.Hold = opts.Require, opts.Shard.Whole()
+		out.Require, out.PublishAtEnd = opts.Require, opts.Shard.Whole()
 	case opts.Require.Rows > 0 || opts.Require.IDsMatched > 0:
 		return w, output.ErrRequire
 	case o.count:

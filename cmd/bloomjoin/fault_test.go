@@ -94,7 +94,7 @@ func TestShardKilled(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 1))
 	rounds := cases.Count(4, 8, 24)
 	var before, during, after int
-	for round := 0; round < rounds || during < 3 && round < mostRounds; round++ {
+	for round := 0; round < rounds || during < 3 && round < maxRounds; round++ {
 		dir := t.TempDir()
 		out := filepath.Join(dir, "part.bjf")
 		cmd := exec.Command("bloomjoin", slowShard(ids, out)...)
@@ -146,8 +146,8 @@ func TestShardKilled(t *testing.T) {
 	}
 }
 
-// mostRounds bounds the attempts of tests that depend on timing.
-const mostRounds = 100
+// maxRounds bounds the attempts of tests that depend on timing.
+const maxRounds = 100
 
 // A build that is interrupted while writing exits with 128 plus the signal and
 // leaves nothing, unless it was just finishing.
@@ -157,7 +157,7 @@ func TestInterruptedBuild(t *testing.T) {
 	must(t, slowShard(ids, ref)...)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		ended := 0
-		for round := 0; round < cases.Count(2, 4, 10) || ended == 0 && round < mostRounds; round++ {
+		for round := 0; round < cases.Count(2, 4, 10) || ended == 0 && round < maxRounds; round++ {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "part.bjf")
 			cmd := exec.Command("bloomjoin", slowShard(ids, out)...)

@@ -160,7 +160,7 @@ func TestForceKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for round := 0; round < rounds || between == 0 && round < mostRounds; round++ {
+	for round := 0; round < rounds || between == 0 && round < maxRounds; round++ {
 		before, listed := snapshotOf(t, out), map[string]bool{}
 		for _, f := range stateOf(t, out).Files {
 			listed[f.Name] = true // and not by a run that was killed

@@ -120,7 +120,7 @@ type columnFact struct {
 
 func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, from *flags.Inputs, args []string) error {
 	start := time.Now()
-	var all turns
+	var all roundRobin
 	var err error
 	if all.shard, err = c.ShardOf(shard); err != nil {
 		return err
@@ -170,15 +170,15 @@ func (c *cli) inspect(cmd *cobra.Command, check bool, manifests, shard string, f
 	return errors.Join(append(failed, c.Report(report, ""))...)
 }
 
-// turns gives files to workers in turn: file k of all that the arguments name belongs to
+// roundRobin gives files to workers in turn: file k of all that the arguments name belongs to
 // worker k mod N. Files of other workers are not opened.
-type turns struct {
+type roundRobin struct {
 	shard dataset.Shard
 	next  uint64
 }
 
 // mine reports whether the next file belongs to this worker.
-func (t *turns) mine() bool {
+func (t *roundRobin) mine() bool {
 	k := t.next
 	t.next++
 	return t.shard.Whole() || k%uint64(t.shard.Of) == uint64(t.shard.Index)
@@ -186,7 +186,7 @@ func (t *turns) mine() bool {
 
 // inspectDir prints a line about each file below a directory. Files of other
 // formats are not errors.
-func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *turns, lim filters.Limits) (found []inspected, err error) {
+func (c *cli) inspectDir(cmd *cobra.Command, dir string, check bool, all *roundRobin, lim filters.Limits) (found []inspected, err error) {
 	entries, err := c.Store().List(cmd.Context(), dir)
 	if errors.Is(err, storage.ErrNoFiles) {
 		c.describe("%s: a directory without files", dir)

@@ -77,7 +77,7 @@ func TestShuffleInterrupted(t *testing.T) {
 	}
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, os.Kill} {
 		ended := 0
-		for round := 0; round < cases.Count(1, 2, 3) || ended == 0 && round < mostRounds; round++ {
+		for round := 0; round < cases.Count(1, 2, 3) || ended == 0 && round < maxRounds; round++ {
 			temp := t.TempDir()
 			cmd, _, dir := start(t, nil, shuffling(ids, log, temp, "out.parquet")...)
 			if !waitsOnDisk(t, cmd, temp) {
@@ -221,7 +221,7 @@ func TestSideChangesDuringJoin(t *testing.T) {
 		must(t, args(ref)...)
 		took := time.Since(began)
 		failed := 0
-		for round := 0; round < cases.Count(2, 2, 4) || failed == 0 && round < mostRounds; round++ {
+		for round := 0; round < cases.Count(2, 2, 4) || failed == 0 && round < maxRounds; round++ {
 			dir := t.TempDir()
 			out := filepath.Join(dir, "out.parquet")
 			side := []string{ids, log}[round%2]

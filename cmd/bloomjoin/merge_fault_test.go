@@ -142,7 +142,7 @@ func TestMergeFaults(t *testing.T) {
 	}
 	t.Logf("killed %d times before the file was begun, %d while it was written, %d when it stood", before, during, after)
 	interrupts, rounds := 0, cases.Count(2, 4, 8)
-	for round := 0; round < rounds || interrupts == 0 && round < mostRounds; round++ {
+	for round := 0; round < rounds || interrupts == 0 && round < maxRounds; round++ {
 		dir := t.TempDir()
 		cmd := exec.Command("bloomjoin", merge(filepath.Join(dir, "all.bjf"))...)
 		if err := cmd.Start(); err != nil {

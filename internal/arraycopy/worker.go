@@ -30,7 +30,7 @@ type Worker struct {
 
 	file    *source.File          // that matches belong to
 	matches []*keyscan.RecordKeys // one per match
-	votes   keyscan.Votes
+	counts  keyscan.MatchCounts
 	found   []uint32
 	rows    []int
 }
@@ -146,7 +146,7 @@ func (w *Worker) Enter(f *source.File) error {
 
 // Pass returns the rows to keep, ascending.
 func (w *Worker) Pass(rec arrow.Record, group int) ([]int, error) {
-	w.votes.Begin(int(rec.NumRows()))
+	w.counts.Begin(int(rec.NumRows()))
 	for i, m := range w.matches {
 		m.Keys.Piece = source.Piece{File: w.file, Lo: group, Hi: group + 1}
 		err := m.Step(rec, keyscan.Position{}, func() error {
@@ -161,13 +161,13 @@ func (w *Worker) Pass(rec arrow.Record, group int) ([]int, error) {
 			for _, h := range members {
 				w.found = append(w.found, m.Keys.Batch.Rows[h])
 			}
-			w.votes.Add(w.found, 0, w.Scanner.Match[i].NoMatch)
+			w.counts.Add(w.found, 0, w.Scanner.Match[i].NoMatch)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	w.rows = keyscan.Passed(&w.votes, w.rows[:0], 0, w.Scanner.Options.Any)
+	w.rows = keyscan.Passed(&w.counts, w.rows[:0], 0, w.Scanner.Options.Any)
 	return w.rows, nil
 }

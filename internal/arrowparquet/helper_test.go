@@ -117,7 +117,7 @@ func open(t testing.TB, b []byte, mem memory.Allocator) *Parquet {
 }
 
 // openIn is open for a file whose pages are charged to the room.
-func openIn(t testing.TB, b []byte, room *parquet.Room) *Parquet {
+func openIn(t testing.TB, b []byte, room *parquet.PageBudget) *Parquet {
 	p, err := OpenParquet(bytes.NewReader(b), int64(len(b)), "x.parquet", ParquetOptions{Room: room})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-
 	pq "github.com/parquet-go/parquet-go"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -73,7 +72,7 @@ func TestPagesBeyondTheBudget(t *testing.T) {
 		for _, bound := range []bool{false, true} {
 			p := open(t, b, nil)
 			if bound {
-				p = openIn(t, b, parquet.NewRoom(32<<20)) // 8 MiB for pages
+				p = openIn(t, b, parquet.NewPageBudget(32<<20)) // 8 MiB for pages
 			}
 			read := p.Read(t.Context(), 0, nil)
 			if picked != nil {
@@ -113,7 +112,7 @@ func TestRowBeyondTheBudget(t *testing.T) {
 	}
 	file := written(t, b.NewRecord(), 1, WriterOptions{})
 	for memory, ok := range map[int64]bool{32 << 20: false, 1 << 30: true} {
-		p := openIn(t, file, parquet.NewRoom(memory))
+		p := openIn(t, file, parquet.NewPageBudget(memory))
 		var err error
 		for _, e := range p.Read(t.Context(), 0, nil) {
 			err = e
@@ -146,7 +145,7 @@ func TestReaderDoesNotWaitForItself(t *testing.T) {
 	for i := uint32(0); i < rows; i += 2 {
 		picked = append(picked, i)
 	}
-	p := openIn(t, b.Bytes(), parquet.NewRoom(32<<20))
+	p := openIn(t, b.Bytes(), parquet.NewPageBudget(32<<20))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	n := int64(0)

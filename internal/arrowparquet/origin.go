@@ -62,7 +62,7 @@ const (
 	// Parts of a flatbuffer may overlap. The output is limited to what they would
 	// give without overlap, with some allowance for writers that store equal
 	// strings once.
-	leastOrigin  = 8 // bytes of a table
+	minOrigin    = 8 // bytes of a table
 	sharedOrigin = 4 // output strings may take this many times the input's bytes
 )
 
@@ -72,7 +72,7 @@ func parseOrigin(encoded string) (root *origin) {
 	if size == 0 {
 		return nil
 	}
-	p := originParser{budget: min(maxOriginFields, size/leastOrigin), bytes: sharedOrigin * size}
+	p := originParser{budget: min(maxOriginFields, size/minOrigin), bytes: sharedOrigin * size}
 	root = &origin{}
 	var err error
 	if root.children, err = p.fields(schema, 6, 0); err != nil {

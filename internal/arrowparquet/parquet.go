@@ -43,8 +43,8 @@ type Parquet struct {
 
 // ParquetOptions control how a Parquet file is opened. The zero value is valid.
 type ParquetOptions struct {
-	Mem  memory.Allocator // nil: Go's allocator
-	Room *parquet.Room    // memory limit for the file; nil: unlimited
+	Mem  memory.Allocator    // nil: Go's allocator
+	Room *parquet.PageBudget // memory limit for the file; nil: unlimited
 	// Like, if not nil, is a file opened with the same options. Its schema is
 	// shared if it is equal.
 	Like *Parquet

@@ -105,14 +105,14 @@ func New(p Params) (*Filter, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	if p.Bytes() > mostBytes {
+	if p.Bytes() > maxBytes {
 		return nil, faults.Unsupported(fault.At{}, "filter of %d bytes, more than there are addresses on this machine", p.Bytes())
 	}
 	return &Filter{params: p, words: hugepage.Words(p.Blocks * p.Geometry.words())}, nil
 }
 
-// mostBytes is the largest allocation, with room for alignment.
-const mostBytes = math.MaxInt - 2*hugepage.Bytes
+// maxBytes is the largest allocation, with room for alignment.
+const maxBytes = math.MaxInt - 2*hugepage.Bytes
 
 // Params returns the filter's parameters.
 func (f *Filter) Params() Params {

@@ -343,7 +343,7 @@ func (p *partial) takeBits(ctx context.Context, parts []part) error {
 
 // takeSets adds the members of exact filters to p's set or bits.
 func (p *partial) takeSets(ctx context.Context, parts []part, lim filters.Limits) error {
-	var sets pile
+	var sets unionStack
 	for len(parts) > 0 {
 		n := sideBySide(parts)
 		some, err := loadSets(ctx, parts[:n], p.share.of, lim)
@@ -371,7 +371,7 @@ func (p *partial) takeSets(ctx context.Context, parts []part, lim filters.Limits
 
 // pileUp adds a set to the pile, and turns the pile into p's bits once one of its
 // sets costs more than those.
-func (p *partial) pileUp(sets *pile, set *exact.Set) error {
+func (p *partial) pileUp(sets *unionStack, set *exact.Set) error {
 	cost := sets.add(set)
 	if _, err := p.share.set(sets.bytes()); err != nil {
 		return err
@@ -396,15 +396,15 @@ func (p *partial) hashAll(set *exact.Set) {
 	}
 }
 
-// pile is a union of sets that is computed late. Two sets are united when they
+// unionStack is a union of sets that is computed late. Two sets are united when they
 // have similar sizes, so none of many sets is copied more often than the
 // logarithm of their number. Each set is less than half as large as the one
 // before it, so all together take at most twice the memory of the largest.
-type pile []*exact.Set
+type unionStack []*exact.Set
 
 // add adds a set, which must not be used afterwards, and returns the cost of
 // the set that contains it now.
-func (p *pile) add(set *exact.Set) (cost uint64) {
+func (p *unionStack) add(set *exact.Set) (cost uint64) {
 	sets := *p
 	for n := set.Len(); len(sets) > 0 && sets[len(sets)-1].Len() <= 2*n; n = set.Len() {
 		last := sets[len(sets)-1]
@@ -416,7 +416,7 @@ func (p *pile) add(set *exact.Set) (cost uint64) {
 }
 
 // all returns the union and empties the pile.
-func (p *pile) all() *exact.Set {
+func (p *unionStack) all() *exact.Set {
 	all := exact.New()
 	for len(*p) > 0 {
 		last := len(*p) - 1
@@ -427,7 +427,7 @@ func (p *pile) all() *exact.Set {
 	return all
 }
 
-func (p pile) bytes() (n uint64) {
+func (p unionStack) bytes() (n uint64) {
 	for _, set := range p {
 		n += set.Bytes()
 	}

@@ -114,13 +114,13 @@ func (p *partial) addInts(values []uint64, signed bool) error {
 	switch {
 	case p.first != nil:
 		p.first.add(values, signed)
-		return p.look()
+		return p.chooseForm()
 	case p.flat != nil && p.flat.Add(values, signed):
 		return p.holdFlat()
 	case p.set != nil:
 		p.pack()
 		p.set.Add(values, signed)
-		return p.settle()
+		return p.maybeConvertToBloom()
 	}
 	p.hash(values)
 	return nil
@@ -144,7 +144,7 @@ func (p *partial) holdFlat() error {
 		_, ok := p.share.hold(p.share.held - p.flatBytes + n)
 		if p.flatBytes = n; !ok {
 			p.pack()
-			return p.settle()
+			return p.maybeConvertToBloom()
 		}
 	}
 	return nil
@@ -160,9 +160,9 @@ func (p *partial) pack() {
 	p.flat, p.flatBytes, p.checkAt = nil, 0, 0
 }
 
-// look decides whether the first keys become bits, go into the set, or wait for
+// chooseForm decides whether the first keys become bits, go into the set, or wait for
 // more.
-func (p *partial) look() error {
+func (p *partial) chooseForm() error {
 	if p.tooSparse() {
 		return p.toBits()
 	}
@@ -219,10 +219,10 @@ func (p *partial) addHashes(hashes []uint64) {
 	}
 }
 
-// settle gives up the exact form if it costs more than the Bloom filter.
+// maybeConvertToBloom gives up the exact form if it costs more than the Bloom filter.
 // Computing the cost takes a walk over the set, so it is done again only after
 // as many keys as could change the result.
-func (p *partial) settle() error {
+func (p *partial) maybeConvertToBloom() error {
 	if p.set == nil || p.keys < p.checkAt {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (p *partial) decide() error {
 		return err
 	}
 	p.checkAt = 0
-	return p.settle()
+	return p.maybeConvertToBloom()
 }
 
 // toBits turns the exact set into a Bloom filter.
@@ -282,7 +282,7 @@ func (p *partial) merge(q *partial) error {
 		p.first.add(q.first.keys[0], false)
 		p.first.add(q.first.keys[1], true)
 		q.share.release()
-		return p.look()
+		return p.chooseForm()
 	}
 	if p.set != nil && q.set != nil {
 		if err := errors.Join(p.gather(), q.gather()); err != nil {

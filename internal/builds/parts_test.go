@@ -269,7 +269,7 @@ func TestMergeOfExactPartsIsBounded(t *testing.T) {
 func TestPile(t *testing.T) {
 	rng := rand.New(rand.NewPCG(41, 42))
 	for range 20 {
-		var sets pile
+		var sets unionStack
 		want := exact.New()
 		for range rng.IntN(200) {
 			set := exact.New()

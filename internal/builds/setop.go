@@ -319,7 +319,7 @@ func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) 
 	if facts.Capacity == (filters.Capacity{}) || c.op == Difference {
 		all.spec.Want = filters.KindExact // there is no other size, or no error is allowed
 	}
-	var union pile
+	var union unionStack
 	for i := range parts {
 		beside := share{of: c.budget}
 		set, err := parts[i].set(ctx, &beside, c.lim)

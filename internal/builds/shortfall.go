@@ -52,7 +52,7 @@ func Check(f *filters.Filter, rep Report) error {
 		errs = append(errs, faults.Errorf("%w: want a rate of %.2g, got %.2g: it holds more keys than fit its size (%s)",
 			ErrRate, facts.FPRAsked, p, hint))
 	}
-	if n := facts.Capacity.Keys; n > 0 && surely(f, rep) > float64(n) {
+	if n := facts.Capacity.Keys; n > 0 && distinctLowerBound(f, rep) > float64(n) {
 		errs = append(errs, faults.Errorf("%w: want at most %d distinct keys, got %d (build one filter from all ID sets, with a larger {Expect+Room})", ErrFull, n, rep.Distinct))
 	}
 	if len(errs) == 2 {
@@ -61,9 +61,9 @@ func Check(f *filters.Filter, rep Report) error {
 	return errors.Join(errs...)
 }
 
-// surely returns a number that the distinct keys certainly exceed: the estimate
+// distinctLowerBound returns a number that the distinct keys certainly exceed: the estimate
 // less three standard errors.
-func surely(f *filters.Filter, rep Report) float64 {
+func distinctLowerBound(f *filters.Filter, rep Report) float64 {
 	if f.Bloom() == nil || !rep.Estimated {
 		return float64(rep.Distinct)
 	}

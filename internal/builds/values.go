@@ -56,7 +56,7 @@ func NewBuilder(o Options) (*Builder, error) {
 	}
 	b := p.builder()
 	if !p.unsized {
-		if err := b.divide(unfolded); err != nil {
+		if err := b.divide(foldNone); err != nil {
 			return nil, err
 		}
 	}

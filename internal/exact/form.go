@@ -104,11 +104,11 @@ const headerSlack = 32
 // bits per member. It takes at least one, so this bound decides without a pass for
 // long runs, which may have thousands of members per byte.
 func (s *Set) mayBeGaps(bits uint64) bool {
-	return formOf(s.mostRoaring(), bits*(s.Len()/8)) == Gaps
+	return formOf(s.maxRoaring(), bits*(s.Len()/8)) == Gaps
 }
 
-// mostRoaring returns an upper bound on the size of the form Roaring.
-func (s *Set) mostRoaring() (most uint64) {
+// maxRoaring returns an upper bound on the size of the form Roaring.
+func (s *Set) maxRoaring() (most uint64) {
 	for _, m := range []*roaring64.Bitmap{&s.negative, &s.natural} {
 		most += m.GetSerializedSizeInBytes() + headerSlack*(m.Stats().Containers+1)
 	}
@@ -151,7 +151,7 @@ func checkGaps(negative, natural []byte) (memory uint64, err error) {
 	roaring := uint64(0)
 	for i, b := range [][]byte{negative, natural} {
 		p := packer{}
-		if err := readGaps(b, leastOf[i], &p); err != nil {
+		if err := readGaps(b, minOf[i], &p); err != nil {
 			return 0, inPart(i, err)
 		}
 		roaring += p.bytes()
@@ -193,7 +193,7 @@ func decodeGaps(negative, natural []byte) (*Set, error) {
 	roaring, coded := uint64(0), [2][]byte{}
 	for i, b := range [][]byte{negative, natural} {
 		p := packer{to: newRoaringWriter()}
-		if err := readGaps(b, leastOf[i], &p); err != nil {
+		if err := readGaps(b, minOf[i], &p); err != nil {
 			return nil, inPart(i, err)
 		}
 		roaring += p.bytes()
@@ -211,8 +211,8 @@ func decodeGaps(negative, natural []byte) (*Set, error) {
 	return s, nil
 }
 
-// leastOf is the smallest possible member of each of the two parts.
-var leastOf = [2]uint64{1 << 63, 0}
+// minOf is the smallest possible member of each of the two parts.
+var minOf = [2]uint64{1 << 63, 0}
 
 // inPart adds to an error which part it is in.
 func inPart(i int, err error) error {

@@ -148,8 +148,8 @@ func TestFormOfRandomSets(t *testing.T) {
 		}
 		a, b := newGapsWriter(&s.negative, true), newGapsWriter(&s.natural, true)
 		roaring, gaps := uint64(len(negative)+len(natural)), uint64(len(a.out)+len(b.out))
-		if s.mostRoaring() < roaring {
-			t.Fatalf("%d bytes, at most %d", roaring, s.mostRoaring())
+		if s.maxRoaring() < roaring {
+			t.Fatalf("%d bytes, at most %d", roaring, s.maxRoaring())
 		}
 		if x, y := s.sizes(); x != roaring || y != gaps {
 			t.Fatalf("%d and %d bytes, want %d and %d", x, y, roaring, gaps)
@@ -196,8 +196,8 @@ func TestMostRoaring(t *testing.T) {
 		s.Add([]uint64{i << 16}, false)
 	}
 	before := s.natural.GetSerializedSizeInBytes()
-	if n := roaringBytes(&s.natural); n <= before || n+8 > s.mostRoaring() {
-		t.Errorf("%d bytes of %d before, and a bound of %d", n, before, s.mostRoaring())
+	if n := roaringBytes(&s.natural); n <= before || n+8 > s.maxRoaring() {
+		t.Errorf("%d bytes of %d before, and a bound of %d", n, before, s.maxRoaring())
 	}
 }
 

@@ -17,27 +17,27 @@ type members interface {
 
 // checker looks the keys of a round up among its IDs, for one worker of a scan.
 type checker struct {
-	round
+	partitionRound
 	tally *tally
 	pairs bool // pairs are counted, not made
 
-	ids     members
-	spread  *spread
-	asking  *plan.Filtering
-	group   source.Piece // the row group at hand
-	counts  *inputCounts // of it
-	asked   bool         // the filter is probed for it
-	all     []uint32
-	found   []uint32 // members of the batch
-	entries []uint32 // of the members
-	hashes  []uint64
+	ids         members
+	spread      *secondMoment
+	probePolicy *plan.Filtering
+	group       source.Piece // the row group at hand
+	counts      *inputCounts // of it
+	asked       bool         // the filter is probed for it
+	all         []uint32
+	found       []uint32 // members of the batch
+	entries     []uint32 // of the members
+	hashes      []uint64
 
 	hasKey, own []uint32 // of inPortions
 }
 
 // newChecker returns a checker. asking decides whether to probe the filter.
-func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker {
-	c := &checker{round: r, tally: t, pairs: pairs, ids: r.side, spread: t.newSpread(), asking: asking}
+func newChecker(r partitionRound, t *tally, asking *plan.Filtering, pairs bool) *checker {
+	c := &checker{partitionRound: r, tally: t, pairs: pairs, ids: r.side, spread: t.newSpread(), probePolicy: asking}
 	if r.marks != nil {
 		c.ids = r.marks
 	}
@@ -48,7 +48,7 @@ func newChecker(r round, t *tally, asking *plan.Filtering, pairs bool) *checker 
 // [dataset.Match].Check, with their entries, and counts their rows.
 func (c *checker) check(k *keyscan.Keys) ([]uint32, error) {
 	if c.group != k.Piece {
-		c.group, c.counts, c.asked = k.Piece, c.tally.of(k.Piece), c.asking.Ask()
+		c.group, c.counts, c.asked = k.Piece, c.tally.of(k.Piece), c.probePolicy.Ask()
 	}
 	var hits []uint32
 	if c.asked {
@@ -113,7 +113,7 @@ func (c *checker) count(k *keys.Batch, hits, rows []uint32) error {
 		c.tally.unasked.Add(all)
 		return nil
 	}
-	c.asking.Seen(all, candidates)
+	c.probePolicy.Seen(all, candidates)
 	c.tally.falsePositives.Add(candidates - matched)
 	c.countUnmatched(k, members, rows)
 	return nil

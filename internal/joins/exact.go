@@ -25,7 +25,7 @@ import (
 var errNotExact = errors.New("these IDs cannot be held exactly")
 
 // exactly builds an exact filter of the IDs, whose members are the answer.
-func (a *attempt) exactly(ctx context.Context) (*held, error) {
+func (a *attempt) exactly(ctx context.Context) (*joinTable, error) {
 	if !a.answer.RowsOfLog() || !a.keys.Integers() {
 		return nil, faults.Unsupported(fault.At{}, "strategy exact for a join of type %s on keys of class %s", a.opts.Type, strings.Join(a.idPlan.Spec.Classes, ", ")).
 			WithHint("it needs a semi or anti join on one column of integers; leave {Strategy} out")
@@ -62,7 +62,7 @@ func (a *attempt) canMark() error {
 }
 
 // buildExact builds the filter.
-func (a *attempt) buildExact(ctx context.Context) (*held, error) {
+func (a *attempt) buildExact(ctx context.Context) (*joinTable, error) {
 	if err := a.canMark(); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (a *attempt) buildExact(ctx context.Context) (*held, error) {
 		return nil, err
 	}
 	marks, err := a.newMarks(f.Exact())
-	return &held{filter: f, marks: marks, idsTotal: int64(rep.Keys)}, err
+	return &joinTable{filter: f, marks: marks, idsTotal: int64(rep.Keys)}, err
 }
 
 // newMarks returns marks for the members of a set. The error wraps errNotExact if
@@ -109,7 +109,7 @@ func (a *attempt) newMarks(set *exact.Set) (*table.Marks, error) {
 }
 
 // checkExact compares the given filter with the IDs: both must have the same keys.
-func (a *attempt) checkExact(ctx context.Context) (*held, error) {
+func (a *attempt) checkExact(ctx context.Context) (*joinTable, error) {
 	set := a.opts.Filter.Exact()
 	if set == nil {
 		return nil, faults.Mismatch(fault.At{File: "the filter"}, "kind of filter for strategy exact", "exact", "bloom").
@@ -144,7 +144,7 @@ func (a *attempt) checkExact(ctx context.Context) (*held, error) {
 			WithHint("it was built from other IDs; build it again, or leave {Filter} out")
 	}
 	seen.Reset()
-	return &held{filter: a.opts.Filter, marks: seen, idsTotal: total.Load()}, nil
+	return &joinTable{filter: a.opts.Filter, marks: seen, idsTotal: total.Load()}, nil
 }
 
 // eachExactKey reads the IDs' keys with several workers, in any order.
@@ -155,7 +155,7 @@ func (t *task) eachExactKey(ctx context.Context, fn func(f *source.File, k *keys
 }
 
 // exactMatched returns how many IDs have a row in the log, by the marks.
-func (t *task) exactMatched(ctx context.Context, h *held) (int64, error) {
+func (t *task) exactMatched(ctx context.Context, h *joinTable) (int64, error) {
 	n := h.marks.Count()
 	if uint64(h.idsTotal) == h.filter.Exact().Len() {
 		return n, nil

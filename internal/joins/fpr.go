@@ -2,22 +2,22 @@ package joins
 
 import "math"
 
-// spread estimates Σc², where c is the number of rows of each key: the second
+// secondMoment estimates Σc², where c is the number of rows of each key: the second
 // frequency moment, in one pass and fixed memory. It is a fast AMS sketch (Cormode
 // and Garofalakis, "Sketching streams through the net", VLDB 2005): each key adds
 // ±1 to one of m counters, and the sum of their squares has mean Σc² and a
 // relative error of √(2/m), 0.6 %. One goroutine uses it.
-type spread struct {
+type secondMoment struct {
 	counts []int64
 	rows   int64
 }
 
 const spreadBits = 16
 
-func newSpread() *spread { return &spread{counts: make([]int64, 1<<spreadBits)} }
+func newSpread() *secondMoment { return &secondMoment{counts: make([]int64, 1<<spreadBits)} }
 
 // add counts n rows whose key has hash h.
-func (s *spread) add(h uint64, n int64) {
+func (s *secondMoment) add(h uint64, n int64) {
 	h *= 0x9e3779b97f4a7c15 // so that bits do not repeat those that the filter uses
 	sign := int64(h>>(63-spreadBits)&1)<<1 - 1
 	s.counts[h>>(64-spreadBits)] += sign * n
@@ -25,7 +25,7 @@ func (s *spread) add(h uint64, n int64) {
 }
 
 // merge adds the counts of another sketch.
-func (s *spread) merge(t *spread) {
+func (s *secondMoment) merge(t *secondMoment) {
 	s.rows += t.rows
 	for i, c := range t.counts {
 		s.counts[i] += c
@@ -33,7 +33,7 @@ func (s *spread) merge(t *spread) {
 }
 
 // squares returns the estimate of Σc², at least Σc.
-func (s *spread) squares() float64 {
+func (s *secondMoment) squares() float64 {
 	var sum float64
 	for _, c := range s.counts {
 		sum += float64(c) * float64(c)
@@ -43,7 +43,7 @@ func (s *spread) squares() float64 {
 
 // heaviest returns an estimate of the largest c; it is high if many keys share a
 // counter.
-func (s *spread) heaviest() float64 {
+func (s *secondMoment) heaviest() float64 {
 	var top int64
 	for _, c := range s.counts {
 		top = max(top, c, -c)
@@ -65,7 +65,7 @@ type measuredFPR struct {
 }
 
 // measure compares the false positives with the predicted rate p.
-func measure(p float64, falsePositives int64, s *spread) measuredFPR {
+func measure(p float64, falsePositives int64, s *secondMoment) measuredFPR {
 	m := measuredFPR{Low: p, High: p, Rows: s.rows}
 	if s.rows == 0 {
 		m.Low, m.High = 0, 1

@@ -40,7 +40,7 @@ func repeat(c int64, n int) []int64 {
 }
 
 // sketch adds rows of random keys to a spread, and returns Σc and Σc².
-func sketch(r *rand.Rand, counts []int64) (s *spread, hashes []uint64, rows, squares float64) {
+func sketch(r *rand.Rand, counts []int64) (s *secondMoment, hashes []uint64, rows, squares float64) {
 	s = newSpread()
 	for _, c := range counts {
 		h := r.Uint64()
@@ -103,7 +103,7 @@ func TestSpreadNeighbours(t *testing.T) {
 // TestSpreadMerge: sketches of parts add up to the sketch of the whole.
 func TestSpreadMerge(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 4))
-	parts := []*spread{newSpread(), newSpread(), newSpread()}
+	parts := []*secondMoment{newSpread(), newSpread(), newSpread()}
 	whole := newSpread()
 	for range 30_000 {
 		h := r.Uint64N(500) * 0x9e3779b97f4a7c15

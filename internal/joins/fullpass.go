@@ -43,7 +43,7 @@ type everyRow struct {
 	*pairer
 	filter  *filters.Filter
 	portion *portion
-	spread  *spread
+	spread  *secondMoment
 	asking  *plan.Filtering
 	asked   bool // the filter is probed for the batch at hand
 
@@ -54,7 +54,7 @@ type everyRow struct {
 	members, entries []uint32 // candidates with an ID, and its entry
 }
 
-func (p *pass) newEveryRow(r round) *everyRow {
+func (p *pass) newEveryRow(r partitionRound) *everyRow {
 	return &everyRow{
 		pairer: newPairer(p.task, r.side, p.tally), filter: p.held.filter, portion: r.portion,
 		spread: p.tally.newSpread(), asking: p.asking(r), encoder: logEncoder{task: p.task},

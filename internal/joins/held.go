@@ -14,9 +14,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// held is what the log is joined with: a filter that drops most of its rows, and
+// joinTable is what the log is joined with: a filter that drops most of its rows, and
 // the IDs, in one of three forms. Release it after use.
-type held struct {
+type joinTable struct {
 	filter *filters.Filter
 
 	side   *table.Side  // the IDs in a table
@@ -30,7 +30,7 @@ type held struct {
 }
 
 // release gives back memory and disk space. h may be nil.
-func (h *held) release() {
+func (h *joinTable) release() {
 	if h == nil {
 		return
 	}
@@ -42,22 +42,22 @@ func (h *held) release() {
 
 // each yields the rounds of the join of pieces of the log: one, unless the IDs are
 // on disk.
-func (h *held) each(ctx context.Context, pieces []source.Piece) iter.Seq2[round, error] {
+func (h *joinTable) each(ctx context.Context, pieces []source.Piece) iter.Seq2[partitionRound, error] {
 	if h.rounds != nil {
 		return h.rounds.each(ctx)
 	}
-	return func(yield func(round, error) bool) {
+	return func(yield func(partitionRound, error) bool) {
 		yield(h.all(pieces), nil)
 	}
 }
 
 // all returns the only round of a join whose IDs are in memory.
-func (h *held) all(pieces []source.Piece) round {
-	return round{pieces: pieces, side: h.side, marks: h.marks}
+func (h *joinTable) all(pieces []source.Piece) partitionRound {
+	return partitionRound{pieces: pieces, side: h.side, marks: h.marks}
 }
 
-// round joins pieces of the log with the IDs that they need.
-type round struct {
+// partitionRound joins pieces of the log with the IDs that they need.
+type partitionRound struct {
 	pieces  []source.Piece
 	again   bool         // the previous round had the same pieces
 	side    *table.Side  // nil: marks has the IDs
@@ -116,9 +116,9 @@ func (a *attempt) holdFilter(f *filters.Filter) error {
 	return a.account.Share("the filter").Take(int64(f.Bytes()))
 }
 
-// adder returns a function that adds the keys at the positions in some, or all if
+// newFilterAdder returns a function that adds the keys at the positions in some, or all if
 // some is nil, to a filter. One goroutine uses it.
-func adder(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) {
+func newFilterAdder(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) {
 	w, err := b.Worker()
 	var picked keys.Batch
 	return func(k *keys.Batch, some []uint32) error {
@@ -130,10 +130,10 @@ func adder(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) 
 	}, err
 }
 
-// adderTo is adder for a filter that may not be wanted: b may be nil.
-func adderTo(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) {
+// newFilterAdderTo is adder for a filter that may not be wanted: b may be nil.
+func newFilterAdderTo(b *builds.Builder) (func(k *keys.Batch, some []uint32) error, error) {
 	if b == nil {
 		return func(*keys.Batch, []uint32) error { return nil }, nil
 	}
-	return adder(b)
+	return newFilterAdder(b)
 }

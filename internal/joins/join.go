@@ -179,7 +179,7 @@ func (j *Join) conclude(ctx context.Context, r *running, end func() error) (err 
 
 // Write joins and writes the answer to the output. With Options.Require and without a
 // shard, nothing of a directory becomes visible before it is met: see
-// [output.Output].Hold. What an error leaves of the output is as of
+// [output.Output].PublishAtEnd. What an error leaves of the output is as of
 // [output.Destination.WriteScan]. end, if not nil, is called when all input has been read,
 // before anything of a file becomes visible; its error is the join's.
 func (j *Join) Write(ctx context.Context, out output.Destination, end func() error) (_ dataset.Written, err error) {
@@ -225,7 +225,7 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 		return dataset.Written{}, err
 	}
 	defer r.held.release()
-	scanner, err := r.scanner(round{}) // which says what is kept
+	scanner, err := r.scanner(partitionRound{}) // which says what is kept
 	if err != nil {
 		return dataset.Written{}, err
 	}
@@ -237,7 +237,7 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 		return j.report.IDsMatched, j.report.IDsTotal
 	}
 	each := func(w *output.ScanWriter) error {
-		err := r.eachScan(ctx, func(s *keyscan.Scanner, part round) error { return w.Scan(ctx, s, r.pairs(part), part.pieces) })
+		err := r.eachScan(ctx, func(s *keyscan.Scanner, part partitionRound) error { return w.Scan(ctx, s, r.pairs(part), part.pieces) })
 		if err != nil {
 			return err
 		}
@@ -248,7 +248,7 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 		}
 		return j.conclude(ctx, r, end)
 	}
-	return out.WriteScan(ctx, scanner, t.pieces, t.logs, &output.Scans{Pairs: r.pairs(round{}), Each: each})
+	return out.WriteScan(ctx, scanner, t.pieces, t.logs, &output.Scans{Pairs: r.pairs(partitionRound{}), Each: each})
 }
 
 // required returns the task without its requirements, which the directory checks over all
@@ -258,7 +258,7 @@ func (t *task) required(out *output.Destination) *task {
 		return t
 	}
 	out.Require = t.opts.Require
-	out.Hold = out.Hold || t.opts.Shard.Whole()
+	out.PublishAtEnd = out.PublishAtEnd || t.opts.Shard.Whole()
 	without := *t
 	without.opts.Require = dataset.Require{}
 	return &without
@@ -277,7 +277,7 @@ func (j *Join) Count(ctx context.Context) (_ int64, err error) {
 		return 0, err
 	}
 	defer r.held.release()
-	err = r.eachScan(ctx, func(s *keyscan.Scanner, part round) error {
+	err = r.eachScan(ctx, func(s *keyscan.Scanner, part partitionRound) error {
 		j.note(func() { j.scanner = s })
 		return output.Count(ctx, s, part.pieces)
 	})

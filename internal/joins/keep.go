@@ -38,13 +38,13 @@ func (h heldIDs) addRows(b table.Batch, k *keys.Batch, some []uint32, _ int64) e
 
 // keep reads the IDs and hands those that pass a filter of the log to a keeper. If
 // no filter of the IDs is given, it builds one of those.
-func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *filters.Filter, to keeper) (*held, error) {
+func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *filters.Filter, to keeper) (*joinTable, error) {
 	share := a.account.Share("the filter of the log")
 	defer share.GiveAll()
 	if err := share.Take(int64(ofLog.Bytes())); err != nil {
 		return nil, err
 	}
-	h := &held{filter: ofIDs}
+	h := &joinTable{filter: ofIDs}
 	read := a.keepKeys
 	switch {
 	case !a.answer.IDs.Rows:
@@ -70,7 +70,7 @@ func (a *attempt) keep(ctx context.Context, ofLog, ofIDs *filters.Filter, to kee
 
 // keepKeys is keep if no rows are needed. b, if not nil, builds a filter of the
 // keys that are kept.
-func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
+func (a *attempt) keepKeys(ctx context.Context, h *joinTable, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
 	opts := a.keysOf(a.keys.IDsText, 0)
 	opts.Filter, opts.IDs, opts.Distinct, opts.CountNulls = ofLog, true, true, true
 	if b != nil {
@@ -78,7 +78,7 @@ func (a *attempt) keepKeys(ctx context.Context, h *held, ofLog *filters.Filter, 
 	}
 	rows, nulls, err := keyscan.Read(a.readIDs(ctx), a.idPieces, opts, func() (func(*keyscan.Keys) error, error) {
 		var times []uint32
-		add, err := adderTo(b)
+		add, err := newFilterAdderTo(b)
 		if err != nil {
 			return nil, err
 		}
@@ -119,8 +119,8 @@ func repeated(dst, hits, rows []uint32) []uint32 {
 }
 
 // keepRows is keep of rows.
-func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
-	add, err := adderTo(b)
+func (a *attempt) keepRows(ctx context.Context, h *joinTable, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
+	add, err := newFilterAdderTo(b)
 	if err != nil {
 		return err
 	}
@@ -141,8 +141,8 @@ func (a *attempt) keepRows(ctx context.Context, h *held, ofLog *filters.Filter, 
 }
 
 // keepNumbered is keep of rows that are numbered among all IDs.
-func (a *attempt) keepNumbered(ctx context.Context, h *held, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
-	add, err := adderTo(b)
+func (a *attempt) keepNumbered(ctx context.Context, h *joinTable, ofLog *filters.Filter, to keeper, b *builds.Builder) error {
+	add, err := newFilterAdderTo(b)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // lookup reads all IDs into a table, and into a filter unless one was given.
-func (a *attempt) lookup(ctx context.Context) (*held, error) {
-	h := &held{filter: a.opts.Filter, side: a.newSide(), whole: true}
+func (a *attempt) lookup(ctx context.Context) (*joinTable, error) {
+	h := &joinTable{filter: a.opts.Filter, side: a.newSide(), whole: true}
 	read := a.lookupKeys
 	if a.answer.IDs.Rows {
 		read = a.lookupRows
@@ -36,7 +36,7 @@ func (a *attempt) lookup(ctx context.Context) (*held, error) {
 
 // lookupRows reads the IDs' rows into the table. Their keys go into a new filter, or
 // are checked against the given one.
-func (a *attempt) lookupRows(ctx context.Context, h *held, b *builds.Builder) error {
+func (a *attempt) lookupRows(ctx context.Context, h *joinTable, b *builds.Builder) error {
 	add := func(k *keys.Batch, file string) error { return hasAll(h.filter, k, file) }
 	if b != nil {
 		w, err := b.Worker()
@@ -56,7 +56,7 @@ func (a *attempt) lookupRows(ctx context.Context, h *held, b *builds.Builder) er
 }
 
 // lookupKeys is lookupRows for an answer that needs keys only.
-func (a *attempt) lookupKeys(ctx context.Context, h *held, b *builds.Builder) error {
+func (a *attempt) lookupKeys(ctx context.Context, h *joinTable, b *builds.Builder) error {
 	var n int64
 	for _, f := range a.ids {
 		n += max(f.Rows(), 0)

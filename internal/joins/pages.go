@@ -31,7 +31,7 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 	if c.answer, err = t.answer.OfPages(t.ids); err != nil {
 		return nil, err.Error()
 	}
-	if why := out.PairsFit(c.pairs(round{}), t.logs); why != "" {
+	if why := out.PairsFit(c.pairs(partitionRound{}), t.logs); why != "" {
 		return nil, why
 	}
 	return &c, ""
@@ -39,13 +39,13 @@ func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, wh
 
 // keepsLogIn reports whether a round keeps log rows without a partner: the last one of a row
 // group does.
-func (t *task) keepsLogIn(r round) bool {
+func (t *task) keepsLogIn(r partitionRound) bool {
 	return t.opts.Type.keepsLog() && (r.portion == nil || r.portion.last)
 }
 
 // pairs returns what a scan of a round makes of a log row and its IDs; nil if it makes no
 // pairs of pages. Of an empty round only columns count.
-func (t *task) pairs(r round) *pagecopy.Pairs {
+func (t *task) pairs(r partitionRound) *pagecopy.Pairs {
 	if !t.answer.Pages {
 		return nil
 	}
@@ -121,12 +121,12 @@ func (p *pass) writeRest(ctx context.Context, w *output.ScanWriter) error {
 		held := p.held.side.Rows().(*leafRows).table
 		return eachMissing(p.held.side.MatchedRows(), p.held.side.NumRows(), func(rows []uint32) error {
 			p.tally.rowsOut.Add(int64(len(rows)))
-			return w.Rest(ctx, held, rows)
+			return w.WriteUnmatched(ctx, held, rows)
 		})
 	}
 	rest := p.newRest(func(t *tables.Table) error {
 		p.tally.rowsOut.Add(int64(t.Len()))
-		return w.Rest(ctx, t, table.UpTo(nil, t.Len()))
+		return w.WriteUnmatched(ctx, t, table.UpTo(nil, t.Len()))
 	})
 	defer rest.share.GiveAll()
 	err := p.eachUnmatched(ctx, func(b table.Batch, rows []uint32) error { return rest.add(b.(leafBatch), rows) })

@@ -20,11 +20,11 @@ const batchRows = 1 << 16
 // A row that matches many others is repeated in the answer, so a batch may be far
 // larger than the input rows. It is therefore bounded in bytes too: batches of more
 // than one row have at most about batchBytes, or less if the bytes in flight are
-// bounded, but not less than leastBatchBytes.
+// bounded, but not less than minBatchBytes.
 const (
-	batchBytes      = 16 << 20
-	leastBatchBytes = 1 << 20
-	batchPart       = 16 // of the bytes in flight
+	batchBytes    = 16 << 20
+	minBatchBytes = 1 << 20
+	batchPart     = 16 // of the bytes in flight
 )
 
 // batchBytesOf returns the bound on the bytes of a batch, given that on the bytes
@@ -33,7 +33,7 @@ func batchBytesOf(inFlight int64) int64 {
 	if inFlight == 0 {
 		return batchBytes
 	}
-	return min(max(inFlight/batchPart, leastBatchBytes), batchBytes)
+	return min(max(inFlight/batchPart, minBatchBytes), batchBytes)
 }
 
 // pairer makes records of the answer from rows of log batches and the IDs that they

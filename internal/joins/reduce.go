@@ -33,7 +33,7 @@ const logSeed = 1
 // selects the log's candidates, whose keys make the filter of the log; it then
 // serves for the scan. With Reverse the filter of the log has all of its keys, and
 // a filter of the IDs held serves for the scan.
-func (a *attempt) reduce(ctx context.Context, s Strategy) (*held, error) {
+func (a *attempt) reduce(ctx context.Context, s Strategy) (*joinTable, error) {
 	filter := a.opts.Filter
 	if s == Broadcast && filter == nil {
 		var err error
@@ -94,7 +94,7 @@ func (a *attempt) logFilter(ctx context.Context, ofIDs *filters.Filter) (*filter
 	}
 	return a.buildBloom(ctx, a.logs, opts, func(b *builds.Builder) error {
 		return a.eachLogKey(ctx, ofIDs, b.Workers(), func() (func(*keyscan.Keys) error, error) {
-			add, err := adder(b)
+			add, err := newFilterAdder(b)
 			return func(k *keyscan.Keys) error {
 				hits, err := usedHits(k)
 				if err != nil {

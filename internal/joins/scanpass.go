@@ -21,14 +21,14 @@ import (
 // pass joins the log with the IDs held, and counts.
 type pass struct {
 	*task
-	held  *held
+	held  *joinTable
 	model *plan.Model
 	tally *tally
 }
 
-// asking returns what decides for one worker whether to probe the filter in front of
+// probePolicy returns what decides for one worker whether to probe the filter in front of
 // the IDs of a round. Nil: it is always probed, because it is the join.
-func (p *pass) asking(r round) *plan.Filtering {
+func (p *pass) asking(r partitionRound) *plan.Filtering {
 	if r.side == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (p *pass) asking(r round) *plan.Filtering {
 // scanner returns the scan that selects the log rows of a round that have an ID, or
 // in an anti join those that have none. If the answer is neither rows of the log nor
 // their number, it makes pairs.
-func (p *pass) scanner(r round) (*keyscan.Scanner, error) {
+func (p *pass) scanner(r partitionRound) (*keyscan.Scanner, error) {
 	m := p.keys.Match(p.held.filter, p.keys.LogText)
 	m.NoMatch = p.opts.Type == Anti
 	countsPairs := p.answer.Counts && !p.answer.RowsOfLog()
@@ -64,7 +64,7 @@ func (p *pass) scanner(r round) (*keyscan.Scanner, error) {
 }
 
 // eachScan calls fn with the scan of each round, and counts what it did.
-func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r round) error) error {
+func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r partitionRound) error) error {
 	for r, err := range p.held.each(ctx, p.pieces) {
 		if err != nil {
 			return err
@@ -85,7 +85,7 @@ func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r round
 // is called with each scan.
 func (p *pass) scan(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[arraycopy.Rows, error] {
 	return func(yield func(arraycopy.Rows, error) bool) {
-		err := p.eachScan(ctx, func(s *keyscan.Scanner, r round) error {
+		err := p.eachScan(ctx, func(s *keyscan.Scanner, r partitionRound) error {
 			got(s)
 			for rows, err := range arraycopy.Scan(ctx, s, r.pieces) {
 				if err != nil {

@@ -32,7 +32,7 @@ type shuffled struct {
 
 // shuffle puts what the log and the IDs have in common on disk, by key, if even the
 // IDs that the log has exceed the memory.
-func (a *attempt) shuffle(ctx context.Context) (_ *held, err error) {
+func (a *attempt) shuffle(ctx context.Context) (_ *joinTable, err error) {
 	ofLog, err := a.logFilter(ctx, a.opts.Filter)
 	if err != nil {
 		return nil, err
@@ -151,8 +151,8 @@ func (s *shuffled) spillLog(ctx context.Context) error {
 }
 
 // each yields the rounds.
-func (s *shuffled) each(ctx context.Context) iter.Seq2[round, error] {
-	return func(yield func(round, error) bool) {
+func (s *shuffled) each(ctx context.Context) iter.Seq2[partitionRound, error] {
+	return func(yield func(partitionRound, error) bool) {
 		for n, r := range s.Ranges {
 			if !s.rangeOf(ctx, n, s.groups[r.Lo:r.Hi], yield) {
 				return
@@ -163,17 +163,17 @@ func (s *shuffled) each(ctx context.Context) iter.Seq2[round, error] {
 
 // rangeOf yields range n of the row groups: in one round if the IDs that it needs
 // fit in memory, as they should, else one row group after the other.
-func (s *shuffled) rangeOf(ctx context.Context, n int, groups []source.Piece, yield func(round, error) bool) bool {
+func (s *shuffled) rangeOf(ctx context.Context, n int, groups []source.Piece, yield func(partitionRound, error) bool) bool {
 	src := s.Source(n)
 	side, more, err := src.Next(ctx)
 	if err != nil {
-		yield(round{}, err)
+		yield(partitionRound{}, err)
 		return false
 	}
 	if !more {
 		defer src.Free()
 		defer side.Release()
-		return yield(round{pieces: joined(groups), side: side}, nil)
+		return yield(partitionRound{pieces: joined(groups), side: side}, nil)
 	}
 	side.Release()
 	for _, g := range groups {
@@ -199,11 +199,11 @@ func joined(groups []source.Piece) (pieces []source.Piece) {
 
 // group yields a row group of a range whose IDs exceed the memory, with the IDs
 // that it needs itself, in portions if these exceed the memory too.
-func (s *shuffled) group(ctx context.Context, n int, g source.Piece, yield func(round, error) bool) bool {
+func (s *shuffled) group(ctx context.Context, n int, g source.Piece, yield func(partitionRound, error) bool) bool {
 	own, err := s.keysOf(ctx, g)
 	defer own.Release()
 	if err != nil {
-		yield(round{}, err)
+		yield(partitionRound{}, err)
 		return false
 	}
 	src := s.Source(n)
@@ -216,10 +216,10 @@ func (s *shuffled) group(ctx context.Context, n int, g source.Piece, yield func(
 			err = faults.Errorf("%s: %w of %s: the IDs of its rows take more (raise {Memory})", fault.At{File: g.File.Name(), RowGroup: g.Lo + 1}, fault.ErrMemory, show.Size(s.account.Limit()))
 		}
 		if err != nil {
-			yield(round{}, err)
+			yield(partitionRound{}, err)
 			return false
 		}
-		r := round{pieces: []source.Piece{g}, again: again, side: side}
+		r := partitionRound{pieces: []source.Piece{g}, again: again, side: side}
 		if more || again {
 			r.portion = &portion{last: !more, joined: &rows, keys: own}
 		}

@@ -13,7 +13,7 @@ import (
 // hold reads the IDs by the strategy that was asked for or planned and, if that
 // needs more memory than there is, by one that needs less. It returns the strategy
 // that succeeded.
-func (t *task) hold(ctx context.Context, planned Strategy) (*held, Strategy, error) {
+func (t *task) hold(ctx context.Context, planned Strategy) (*joinTable, Strategy, error) {
 	strategy, less := t.opts.Strategy, []plan.Strategy(nil)
 	if strategy == Auto {
 		strategy = planned
@@ -41,7 +41,7 @@ func (t *task) hold(ctx context.Context, planned Strategy) (*held, Strategy, err
 
 // try attempts a strategy. It returns what was written to disk to size filters, even
 // if the attempt fails.
-func (t *task) try(ctx context.Context, s Strategy) (h *held, spilled int64, err error) {
+func (t *task) try(ctx context.Context, s Strategy) (h *joinTable, spilled int64, err error) {
 	form, err := t.idForm()
 	if err != nil {
 		return nil, 0, err

@@ -18,7 +18,7 @@ type tally struct {
 	groupsSkipped, pages, pagesSkipped                                                 atomic.Int64
 
 	mu      sync.Mutex
-	spreads []*spread // one for each worker
+	spreads []*secondMoment // one for each worker
 	inputs  map[source.Piece]*inputCounts
 }
 
@@ -69,7 +69,7 @@ func (t *tally) describe(inputs []dataset.WrittenInput, pieces []source.Piece, t
 }
 
 // newSpread returns a sketch for the rows without an ID that one worker finds.
-func (t *tally) newSpread() *spread {
+func (t *tally) newSpread() *secondMoment {
 	s := newSpread()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -121,7 +121,7 @@ func (b *Bounds) Add(batch *Batch) {
 	case n == 0:
 	case batch.isInt:
 		_ = batch.BySign(func(values []uint64, signed bool, _ []uint32) error { // fn returns no error
-			lo, hi := leastAndGreatest(values, signed)
+			lo, hi := minAndGreatest(values, signed)
 			b.put(0, appendInt(nil, lo, signed && int64(lo) < 0))
 			b.put(0, appendInt(nil, hi, signed && int64(hi) < 0))
 			return nil
@@ -177,10 +177,10 @@ func head(s []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// leastAndGreatest returns the minimum and the maximum of integers that are all
+// minAndGreatest returns the minimum and the maximum of integers that are all
 // signed or all unsigned. In either case v lies outside [lo, hi] exactly if v-lo >
 // hi-lo modulo 2^64, so the loop needs one branch, which is seldom taken.
-func leastAndGreatest(values []uint64, signed bool) (lo, hi uint64) {
+func minAndGreatest(values []uint64, signed bool) (lo, hi uint64) {
 	lo, hi = values[0], values[0]
 	for _, v := range values {
 		if v-lo > hi-lo {

@@ -31,7 +31,7 @@ type Finder struct {
 	scanner *Scanner
 	File    *source.File
 	Matches []matchScan // one per filter
-	votes   Votes
+	counts  MatchCounts
 	where   *rowfilter.Filter // the condition on the file's rows; nil: none
 	base    []uint32          // rows of the last range that satisfy it; nil: all
 	pruned  bool              // no page was read for the last rows
@@ -47,17 +47,17 @@ type matchScan interface {
 	// entries returns the [Keys].Entries of the last hits, one for each row, in a
 	// scan with Pairs.
 	entries() []uint32
-	// none is called instead of hits where no row can be a hit.
-	none()
+	// noHits is called instead of hits where no row can be a hit.
+	noHits()
 	// pruned reports whether the last call found, without reading a page, that
 	// the row group has no hit.
 	pruned() bool
 	// within returns the row ranges of a row group that may have hits; nil: all.
 	within(ctx context.Context, group int) ([][2]int64, error)
-	// before returns the compressed bytes of the keys of a row group. ok is false if
+	// compressedKeyBytes returns the compressed bytes of the keys of a row group. ok is false if
 	// they must not be read before it is known which rows count, since a key may be
 	// NULL, or take more than reading them.
-	before(group int) (bytes int64, ok bool)
+	compressedKeyBytes(group int) (bytes int64, ok bool)
 	// size and shed are those of Finder.
 	size() int64
 	shed()
@@ -65,7 +65,7 @@ type matchScan interface {
 
 // Size returns the bytes of memory that are kept between row groups.
 func (k *Finder) Size() int64 {
-	n := k.votes.size() + 4*int64(cap(k.base))
+	n := k.counts.size() + 4*int64(cap(k.base))
 	if k.where != nil {
 		n += k.where.Size()
 	}
@@ -77,7 +77,7 @@ func (k *Finder) Size() int64 {
 
 // Shed releases that memory.
 func (k *Finder) Shed() {
-	k.votes, k.base = Votes{}, nil
+	k.counts, k.base = MatchCounts{}, nil
 	if k.where != nil {
 		k.where.Shed()
 	}
@@ -216,7 +216,7 @@ func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 	if len(rows) == 0 {
 		k.base, k.pruned = []uint32{}, k.where.Pages == 0
 		for _, m := range k.Matches {
-			m.none()
+			m.noHits()
 		}
 		return dst, nil
 	}
@@ -252,7 +252,7 @@ func (k *Finder) keyFirst(ctx context.Context, group int, within [][2]int64) (bo
 	}
 	keys := int64(0)
 	for i, m := range k.Matches {
-		n, ok := m.before(group)
+		n, ok := m.compressedKeyBytes(group)
 		if !ok || k.scanner.Match[i].Check != nil {
 			return false, nil
 		}
@@ -274,7 +274,7 @@ func (k *Finder) passing(ctx context.Context, r tasks.Range, some, dst []uint32)
 		return append(dst, rows...), err
 	}
 	k.pruned = k.unread()
-	k.votes.Begin(int(r.Hi - r.Lo))
+	k.counts.Begin(int(r.Hi - r.Lo))
 	for i, m := range k.Matches {
 		rows, nulls, err := m.hits(ctx, r, some)
 		if err != nil {
@@ -287,10 +287,10 @@ func (k *Finder) passing(ctx context.Context, r tasks.Range, some, dst []uint32)
 		if len(rows) == 0 && !opts.Any && !k.scanner.Match[i].NoMatch && !k.strict {
 			return dst, nil // no other filter can let a row through
 		}
-		k.votes.Add(rows, r.Lo, k.scanner.Match[i].NoMatch)
+		k.counts.Add(rows, r.Lo, k.scanner.Match[i].NoMatch)
 	}
 	before := len(dst)
-	dst = Passed(&k.votes, dst, uint32(r.Lo), opts.Any)
+	dst = Passed(&k.counts, dst, uint32(r.Lo), opts.Any)
 	if some != nil {
 		dst = append(dst[:before], common(dst[before:], some)...)
 	}

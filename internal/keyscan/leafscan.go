@@ -29,7 +29,7 @@ type LeafScan struct {
 	of      []uint32 // in a scan with pairs: an entry for each of found
 }
 
-func (l *LeafScan) none() { l.found, l.of, l.apart = l.found[:0], l.of[:0], true }
+func (l *LeafScan) noHits() { l.found, l.of, l.apart = l.found[:0], l.of[:0], true }
 
 func (l *LeafScan) pruned() bool { return l.apart }
 
@@ -38,7 +38,7 @@ func (l *LeafScan) within(ctx context.Context, group int) ([][2]int64, error) {
 	return ranges, err
 }
 
-func (l *LeafScan) before(group int) (bytes int64, ok bool) {
+func (l *LeafScan) compressedKeyBytes(group int) (bytes int64, ok bool) {
 	f := l.file.Parquet().File()
 	md := &f.Metadata.RowGroups[group].Columns[l.Number()].MetaData
 	nulls := md.Statistics.NullCount

@@ -123,10 +123,10 @@ func (k *Finder) Expect(ctx context.Context, a *Ahead) error {
 // tasksAhead finds and announces the ranges of the tasks of Read, in order, while
 // workers read the keys of earlier ones. A nil tasksAhead finds nothing.
 type tasksAhead struct {
-	tasks  []taskAhead
-	free   chan struct{} // an element for each task that is ahead of the workers
-	cancel context.CancelFunc
-	scouts sync.WaitGroup
+	tasks       []taskAhead
+	free        chan struct{} // an element for each task that is ahead of the workers
+	cancel      context.CancelFunc
+	prefetchers sync.WaitGroup
 }
 
 // taskAhead holds the ranges that a task reads.
@@ -159,7 +159,7 @@ func (r *keyReading) lookAhead(ctx context.Context, tasks []tasks.Task) *tasksAh
 		return next - 1, true
 	}
 	for range Scouts {
-		a.scouts.Go(func() {
+		a.prefetchers.Go(func() {
 			w := newKeyWorker(r, nil)
 			defer w.buf.Close()
 			for {
@@ -216,7 +216,7 @@ func (a *tasksAhead) begin(ctx context.Context, number int) (*narrowed, error) {
 // stop ends the search, and drops announced ranges that were not read.
 func (a *tasksAhead) stop() {
 	a.cancel()
-	a.scouts.Wait()
+	a.prefetchers.Wait()
 	for _, t := range a.tasks {
 		t.keys.Release()
 	}

@@ -33,13 +33,13 @@ func newRecordScan(f *source.File, m Predicate, read []int, keys *Keys, c Check,
 	return &recordScan{RecordKeys: r, check: c, pairs: pairs}, err
 }
 
-func (r *recordScan) none() { r.found, r.of = r.found[:0], r.of[:0] }
+func (r *recordScan) noHits() { r.found, r.of = r.found[:0], r.of[:0] }
 
 func (r *recordScan) pruned() bool { return false }
 
 func (r *recordScan) within(context.Context, int) ([][2]int64, error) { return nil, nil }
 
-func (r *recordScan) before(int) (int64, bool) { return 0, false }
+func (r *recordScan) compressedKeyBytes(int) (int64, bool) { return 0, false }
 
 func (r *recordScan) entries() []uint32 { return r.of }
 

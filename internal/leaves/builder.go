@@ -30,12 +30,12 @@ func NewBuilder(of []meta.Leaf) *Builder {
 	return &Builder{of: of, kinds: kindsOf(of), cols: make([]column, len(of)), former: make([]int, len(of))}
 }
 
-// mostPositions is the largest position in a column.
-const mostPositions = math.MaxUint32 & math.MaxInt
+// maxPositions is the largest position in a column.
+const maxPositions = math.MaxUint32 & math.MaxInt
 
 var (
-	errTooLarge = fmt.Errorf("%w: rows to be held together have more than %s of values in one column (leave that column out)", fault.ErrMemory, show.Size(mostPositions))
-	errTooMany  = fmt.Errorf("%w: rows to be held together have more than %d values in one column (leave that column out)", fault.ErrMemory, mostPositions)
+	errTooLarge = fmt.Errorf("%w: rows to be held together have more than %s of values in one column (leave that column out)", fault.ErrMemory, show.Size(maxPositions))
+	errTooMany  = fmt.Errorf("%w: rows to be held together have more than %d values in one column (leave that column out)", fault.ErrMemory, maxPositions)
 )
 
 // Add adds the entries of a page of a leaf. dict is its dictionary. It keeps no
@@ -95,7 +95,7 @@ func (b *Builder) add(k *kind, c *column, p *parquet.Page, dict *parquet.Diction
 		return nil
 	}
 	from := len(c.values)
-	values, ok := k.appendValues(c.values, p, dict, mostPositions)
+	values, ok := k.appendValues(c.values, p, dict, maxPositions)
 	if !ok {
 		return errTooLarge
 	}
@@ -198,7 +198,7 @@ func (k *kind) addFlat(c *column, p *parquet.Page, from int) error {
 // addRepeated is addFlat for a repeated leaf.
 func (k *kind) addRepeated(c *column, p *parquet.Page, from int) error {
 	first := len(c.rep)
-	if int64(first)+int64(p.Values) > mostPositions {
+	if int64(first)+int64(p.Values) > maxPositions {
 		return errTooMany
 	}
 	w := walk{values: c.values, pos: from, width: k.width}

@@ -39,10 +39,10 @@ func (g *growth) ragged(k *kind, c *column, p *portion) (err error) {
 		return err
 	}
 	size := p.sum(from.starts)
-	if int64(len(c.values))+size > mostPositions {
+	if int64(len(c.values))+size > maxPositions {
 		return errTooLarge
 	}
-	if c.values, err = room(g, c.values, int(size), g.length(valuesOf), mostPositions); err != nil {
+	if c.values, err = room(g, c.values, int(size), g.length(valuesOf), maxPositions); err != nil {
 		return err
 	}
 	c.values = p.appendParts(c.values, from.values, from.starts)
@@ -60,14 +60,14 @@ func (g *growth) ragged(k *kind, c *column, p *portion) (err error) {
 // repeated makes room for entries of a repeated leaf.
 func (g *growth) repeated(c, from *column, p *portion) (err error) {
 	entries := p.sum(from.entries)
-	if int64(len(c.rep))+entries > mostPositions {
+	if int64(len(c.rep))+entries > maxPositions {
 		return errTooMany
 	}
 	former := g.length(entriesOf)
-	if c.rep, err = room(g, c.rep, int(entries), former, mostPositions); err != nil {
+	if c.rep, err = room(g, c.rep, int(entries), former, maxPositions); err != nil {
 		return err
 	}
-	if c.def, err = room(g, c.def, int(entries), former, mostPositions); err != nil {
+	if c.def, err = room(g, c.def, int(entries), former, maxPositions); err != nil {
 		return err
 	}
 	c.entries, err = rooms(g, c.entries, p.n)
@@ -139,9 +139,9 @@ func room[T uint8 | uint32](g *growth, b []T, more, former, most int) ([]T, erro
 	return append(make([]T, 0, c), b...), nil
 }
 
-// mostDoubled is the largest capacity that is doubled. Larger ones grow by a quarter:
+// maxDoubled is the largest capacity that is doubled. Larger ones grow by a quarter:
 // the memory may be little more than what is held.
-const mostDoubled = 1 << 20
+const maxDoubled = 1 << 20
 
 // capacity returns the next capacity of a part of a segment: the first segment
 // grows by a factor; others get a quarter of what the former one has, then all of it.
@@ -152,7 +152,7 @@ func capacity(have, need, former int) int {
 		return quarter
 	case need <= former:
 		return former
-	case former > 0, have > mostDoubled:
+	case former > 0, have > maxDoubled:
 		return max(need, have+have/4)
 	}
 	return max(need, 2*have)

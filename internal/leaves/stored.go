@@ -88,7 +88,7 @@ func (p *portion) appendTo(dst []byte, k *kind) []byte {
 func Parse(of []meta.Leaf, src []byte) (*Block, error) {
 	in := cursor.Cursor{Rest: src}
 	rows := uint64(in.U32())
-	if rows > mostPositions {
+	if rows > maxPositions {
 		return nil, faults.Corrupt(fault.At{}, "stored rows: %d of them", rows)
 	}
 	b := &Block{rows: int(rows), kinds: kindsOf(of), cols: make([]column, len(of))}

@@ -51,19 +51,19 @@ var (
 
 // Output has the fields of [partition.Output], which documents them.
 type Output struct {
-	Name        string
-	Stdout      io.Writer
-	Store       storage.Storage
-	Format      dataset.Format
-	Compression string
-	Shard       dataset.Shard
-	Force       bool
-	Hold        bool
-	TargetSize  int64
-	WriteEmpty  bool
-	Require     dataset.Require
-	Memory      int64
-	TempDir     string
+	Name         string
+	Stdout       io.Writer
+	Store        storage.Storage
+	Format       dataset.Format
+	Compression  string
+	Shard        dataset.Shard
+	Force        bool
+	PublishAtEnd bool
+	TargetSize   int64
+	WriteEmpty   bool
+	Require      dataset.Require
+	Memory       int64
+	TempDir      string
 }
 
 // Destination is an [Output] with what joins and the command set beside it.
@@ -311,7 +311,7 @@ func (o Destination) metadata() map[string]string {
 //
 // If Write returns an error, nothing of a single file is visible; it appears whole or not
 // at all. A directory does not: files that were complete by then stay, without _SUCCESS,
-// which comes last, and the same run goes on from there. With Hold, all of its files become
+// which comes last, and the same run goes on from there. With PublishAtEnd, all of its files become
 // visible at the end. What was written to a stream remains there.
 func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[arraycopy.Rows, error]) (w dataset.Written, err error) {
 	if err := o.check(ctx); err != nil {

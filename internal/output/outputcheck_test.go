@@ -278,7 +278,7 @@ func TestLeftByAnError(t *testing.T) {
 		for _, p := range source.Split(files, dataset.Shard{}) {
 			parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})
 		}
-		_, err := Destination{Output: Output{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], Hold: c.hold}}.Write(t.Context(), parts, func(yield func(arraycopy.Rows, error) bool) {
+		_, err := Destination{Output: Output{Name: filepath.Join(dir, c.name[:1]) + c.name[1:], PublishAtEnd: c.hold}}.Write(t.Context(), parts, func(yield func(arraycopy.Rows, error) bool) {
 			for i := range 2 {
 				if !yield(arraycopy.Rows{Piece: i, Record: one()}, nil) {
 					return

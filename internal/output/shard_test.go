@@ -113,15 +113,15 @@ func TestSplitIsEven(t *testing.T) {
 			if at != len(weights) {
 				t.Fatalf("round %d: %d workers have %d of %d weights", round, n, at, len(weights))
 			}
-			if best := leastLargest(weights, n); 5*largest*int64(n) > 6*total && largest > best {
+			if best := minLargest(weights, n); 5*largest*int64(n) > 6*total && largest > best {
 				t.Errorf("round %d: the largest of %d shares has %d, want %d or 1.2 times %d/%d: %v", round, n, largest, best, total, n, weights)
 			}
 		}
 	}
 }
 
-// leastLargest returns the smallest possible largest share, trying every division.
-func leastLargest(weights []int64, n int) int64 {
+// minLargest returns the smallest possible largest share, trying every division.
+func minLargest(weights []int64, n int) int64 {
 	best := make([]int64, len(weights)+1) // of the weights before each, among the workers so far
 	for i, w := range weights {
 		best[i+1] = best[i] + w

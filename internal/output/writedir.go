@@ -36,7 +36,7 @@ func (o Destination) openDir(ctx context.Context, parts []Part) (rowSink, error)
 			targets = append(targets, o.target(p))
 		}
 	}
-	files := job.NewWriter(targets, o.Hold)
+	files := job.NewWriter(targets, o.PublishAtEnd)
 	return &dirSink{o, job, files, o.newBundler(files, parts)}, nil
 }
 

@@ -33,10 +33,10 @@ type restWriter struct {
 	rows    int64
 }
 
-// Rest writes rows of a table without a log row, after all rows of the log: NULLs in
+// WriteUnmatched writes rows of a table without a log row, after all rows of the log: NULLs in
 // the log's columns, unless [pagecopy.PairColumn] says otherwise. The rows must have the columns
 // of the scanner's Pairs, whose KeepTable must be set.
-func (w *ScanWriter) Rest(ctx context.Context, t *tables.Table, rows []uint32) error {
+func (w *ScanWriter) WriteUnmatched(ctx context.Context, t *tables.Table, rows []uint32) error {
 	if w.failed == nil {
 		w.failed = w.restRows(ctx, t, rows)
 	}

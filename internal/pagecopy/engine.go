@@ -44,10 +44,10 @@ import (
 
 // Limits of what the engine holds at once.
 const (
-	GroupRows  = 1 << 20  // maximum rows of an output row group, unless one job has more
-	GroupBytes = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers; see also Source.most
-	parkBytes  = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
-	tableBytes = 96 << 20 // maximum estimated bytes of partners of a job, before it is divided
+	GroupRows       = 1 << 20  // maximum rows of an output row group, unless one job has more
+	GroupBytes      = 48 << 20 // maximum bytes of an output row group, uncompressed, as estimated from the footers; see also Source.most
+	maxReorderBytes = 4 << 20  // maximum expected bytes of a job that may wait for the job before it
+	tableBytes      = 96 << 20 // maximum estimated bytes of partners of a job, before it is divided
 
 	// encodedBytes is the number of bytes of encoded pages from which on no task of
 	// another row group is begun before the oldest row group is written.
@@ -64,22 +64,22 @@ type engine struct {
 	most    int64 // maximum bytes in flight; 0: no limit
 	pool    *parquet.Pool
 
-	mu      sync.Mutex
-	changed *sync.Cond
-	next    func() (*rangeJob, bool) // the next job of the input
-	more    bool
-	remote  bool                          // some file is over a network
-	scouts  *lookahead                    // nil: no file is over a network
-	coming  []*rangeJob                   // in order: passed to the scouts, not begun
-	unmap   map[*source.File]func() error // of files with open jobs
-	open    []*rangeJob                   // in order: begun and not finished
-	filling *Group                        // the row group that the next job may go to
-	goesOn  bool                          // other scans continue it
-	ready   []*Group                      // in order: begun and not taken by the consumer
-	workers []*worker
-	active  int // workers that have a task
-	err     error
-	stop    bool
+	mu          sync.Mutex
+	changed     *sync.Cond
+	next        func() (*rangeJob, bool) // the next job of the input
+	more        bool
+	remote      bool                          // some file is over a network
+	prefetchers *lookahead                    // nil: no file is over a network
+	coming      []*rangeJob                   // in order: passed to the prefetchers, not begun
+	unmap       map[*source.File]func() error // of files with open jobs
+	open        []*rangeJob                   // in order: begun and not finished
+	filling     *Group                        // the row group that the next job may go to
+	goesOn      bool                          // other scans continue it
+	ready       []*Group                      // in order: begun and not taken by the consumer
+	workers     []*worker
+	active      int // workers that have a task
+	err         error
+	stop        bool
 }
 
 // Unfinished is the row group that a scan has left unfinished, for the next one.
@@ -122,7 +122,7 @@ func Copy(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []*Sour
 			e.remote = e.remote || src.Piece.File.Remote()
 		}
 		if e.remote {
-			e.scouts = newLookahead(ctx, s)
+			e.prefetchers = newLookahead(ctx, s)
 			defer e.release()
 		}
 		for range e.threads {
@@ -167,9 +167,9 @@ func (e *engine) allJobs(sources []*Source) iter.Seq[*rangeJob] {
 		for _, src := range sources {
 			for g := src.Piece.Lo; g < src.Piece.Hi; g++ {
 				ranges := slices.Collect(tasks.RangesIn(src.file(), g))
-				in := &inputGroup{total: len(ranges), own: src.ownGroup(g), some: src.Piece.File.Where() != nil}
+				in := &inputGroup{total: len(ranges), mayCopyWhole: src.ownGroup(g), hasCondition: src.Piece.File.Where() != nil}
 				for _, r := range ranges {
-					in.heavy = in.heavy || e.perRow*(r.Hi-r.Lo) > tableBytes
+					in.oversized = in.oversized || e.perRow*(r.Hi-r.Lo) > tableBytes
 				}
 				for _, r := range ranges {
 					s := newRangeJob(src, in, r)
@@ -236,7 +236,7 @@ func (e *engine) work(ctx context.Context) {
 				return
 			}
 			if e.most > 0 {
-				w.shed()
+				w.releaseBuffers()
 			}
 			e.changed.Wait()
 			continue
@@ -284,7 +284,7 @@ func (e *engine) pick(w *worker) pageTask {
 	if !e.admits(w) {
 		return nil
 	}
-	park := int64(parkBytes)
+	park := int64(maxReorderBytes)
 	if e.most > 0 {
 		park = min(park, e.most/16)
 	}
@@ -361,16 +361,16 @@ func (e *engine) admits(w *worker) bool {
 
 // taskNeed estimates the bytes that a task needs: those of the largest so far.
 func (e *engine) taskNeed() int64 {
-	need := int64(leastTask)
+	need := int64(minTask)
 	for _, w := range e.workers {
 		need = max(need, w.held)
 	}
 	return need
 }
 
-// leastTask is the minimum number of bytes that a task is expected to need: a page
+// minTask is the minimum number of bytes that a task is expected to need: a page
 // or two, and a dictionary.
-const leastTask = 3 << 20
+const minTask = 3 << 20
 
 // held estimates the bytes in flight.
 func (e *engine) held() (n int64) {
@@ -407,7 +407,7 @@ func (e *engine) anotherNeed() (n int64) {
 	for _, s := range e.open {
 		rows = max(rows, s.Hi-s.Lo)
 	}
-	return n + leastTask + 3*4*rows
+	return n + minTask + 3*4*rows
 }
 
 // decide assigns the open jobs whose rows are known to row groups, in order.

@@ -173,7 +173,7 @@ func newOutGroup(s *rangeJob, how howCopied) *Group {
 			l.w.UseDictionary()
 		case how == wholeRows && src.mayCopy(s.Range.Group, i):
 			l.whole = perhapsWhole
-		case how == mostRows && src.mayCopy(s.Range.Group, i):
+		case how == maxRows && src.mayCopy(s.Range.Group, i):
 			l.w.KeepDictionary()
 		case src.leavesDictionary(s.Range.Group, i): // so the output should not, either
 			l.w.NoDictionary()

@@ -13,8 +13,8 @@ const (
 	pagesOnly   = "pages are copied, but no whole chunk: " // followed by why
 )
 
-// mostNamed is the maximum number of columns that a reason names.
-const mostNamed = 8
+// maxNamed is the maximum number of columns that a reason names.
+const maxNamed = 8
 
 // HowPages says, by the footer, which of the piece's chunks may be copied as they are
 // stored, and why others may not.
@@ -31,9 +31,9 @@ func (p *Source) HowPages() string {
 	case rows == 0:
 		return "pages are copied"
 	case len(groups) == 0 && p.Own:
-		return pagesOnly + "row groups below " + show.Size(leastOwn) + " are merged"
+		return pagesOnly + "row groups below " + show.Size(minOwn) + " are merged"
 	case len(groups) == 0:
-		return pagesOnly + "row groups below " + show.Size(leastCopied) + " are merged in an output of several files"
+		return pagesOnly + "row groups below " + show.Size(minCopied) + " are merged in an output of several files"
 	}
 	whole, byWhy := false, map[string][]string{}
 	var whys []string // in the order of the columns
@@ -96,8 +96,8 @@ func (p *Source) whyInPages(groups []int, i int) string {
 
 // someOf lists names, the first ones if there are many.
 func someOf(names []string) string {
-	if more := len(names) - mostNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+	if more := len(names) - maxNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}
 	return strings.Join(names, ", ")
 }

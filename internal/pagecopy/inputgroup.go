@@ -7,38 +7,38 @@ const (
 	undecided howCopied = iota
 	// someRows: in pages, into a row group with rows of other row groups.
 	someRows
-	// mostRows: in pages, those that lose no row compressed as they are, into a row
+	// maxRows: in pages, those that lose no row compressed as they are, into a row
 	// group of its own.
-	mostRows
+	maxRows
 	// wholeRows: no row is dropped or repeated; chunks as they are stored.
 	wholeRows
 )
 
 const (
-	// leastCopied is the minimum size of an input row group, in compressed bytes, that
+	// minCopied is the minimum size of an input row group, in compressed bytes, that
 	// gets a row group of its own in an output of several inputs. Otherwise small files
 	// would give small row groups.
-	leastCopied = 8 << 20
-	// leastOwn is leastCopied for an output of a single input with several row groups:
+	minCopied = 8 << 20
+	// minOwn is minCopied for an output of a single input with several row groups:
 	// tiny ones are merged. (A single row group may have any size.)
-	leastOwn = 16 << 10
+	minOwn = 16 << 10
 	// keepsMost: a row group that loses at most one of so many rows is copied as
-	// mostRows.
+	// maxRows.
 	keepsMost = 8
-	// mostWaiting is the maximum number of rows with partners to hold until it is
+	// maxWaiting is the maximum number of rows with partners to hold until it is
 	// known whether any row of a row group multiplies.
-	mostWaiting = 8 << 20
+	maxWaiting = 8 << 20
 )
 
 // inputGroup is a row group of the input, divided into jobs.
 type inputGroup struct {
-	jobs  []*rangeJob // in order, those that were begun
-	total int         // jobs
-	own   bool        // it may get a row group of its own
-	heavy bool        // a job is divided if all of its rows have partners
-	some  bool        // the file has a condition, so rows may be dropped
-	how   howCopied
-	group *Group // its own
+	jobs         []*rangeJob // in order, those that were begun
+	total        int         // jobs
+	mayCopyWhole bool        // it may get a row group of its own
+	oversized    bool        // a job is divided if all of its rows have partners
+	hasCondition bool        // the file has a condition, so rows may be dropped
+	how          howCopied
+	group        *Group // its own
 }
 
 // decide decides how the row group is copied. It returns undecided while that depends
@@ -53,10 +53,10 @@ func (in *inputGroup) decide(p *Pairs) howCopied {
 }
 
 func (in *inputGroup) choose(p *Pairs) howCopied {
-	if !in.own {
+	if !in.mayCopyWhole {
 		return someRows
 	}
-	if p != nil && p.KeepLog && p.Joined == nil && p.Unique && !in.heavy && !in.some {
+	if p != nil && p.KeepLog && p.Joined == nil && p.Unique && !in.oversized && !in.hasCondition {
 		return wholeRows
 	}
 	waiting, known := 0, 0
@@ -73,7 +73,7 @@ func (in *inputGroup) choose(p *Pairs) howCopied {
 		if s.rows == nil {
 			break
 		}
-		if waiting += len(s.rows.matched); waiting > mostWaiting {
+		if waiting += len(s.rows.matched); waiting > maxWaiting {
 			return someRows
 		}
 	}
@@ -90,7 +90,7 @@ func (in *inputGroup) inPages() howCopied {
 	}
 	s := in.jobs[0].rows
 	if all := s.of.Hi - s.of.Lo; s.count >= all-all/keepsMost {
-		return mostRows
+		return maxRows
 	}
 	return someRows
 }

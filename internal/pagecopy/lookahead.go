@@ -16,14 +16,14 @@ const openAhead = 6
 
 // release ends the lookahead, and drops announced ranges that were not read.
 func (e *engine) release() {
-	e.scouts.stop()
+	e.prefetchers.stop()
 	for _, s := range slices.Concat(e.open, e.coming) {
 		s.release()
 	}
 }
 
 // nextJob returns the next job of the input, and passes those that follow to the
-// scouts.
+// prefetchers.
 func (e *engine) nextJob() (*rangeJob, bool) {
 	if !e.remote {
 		return e.next()
@@ -34,7 +34,7 @@ func (e *engine) nextJob() (*rangeJob, bool) {
 			break
 		}
 		if s.source.Piece.File.Remote() {
-			e.scouts.add(s)
+			e.prefetchers.add(s)
 		}
 		e.coming = append(e.coming, s)
 	}
@@ -65,7 +65,7 @@ type lookahead struct {
 	done    sync.WaitGroup
 }
 
-// newLookahead starts the scouts, which end with ctx or after stop.
+// newLookahead starts the prefetchers, which end with ctx or after stop.
 func newLookahead(ctx context.Context, s *keyscan.Scanner) *lookahead {
 	l := &lookahead{scanner: s, jobs: make(chan *rangeJob, 2*keyscan.JobsAhead)}
 	for range keyscan.Scouts {
@@ -74,7 +74,7 @@ func newLookahead(ctx context.Context, s *keyscan.Scanner) *lookahead {
 	return l
 }
 
-// add passes a job to the scouts. No more than JobsAhead may be waiting.
+// add passes a job to the prefetchers. No more than JobsAhead may be waiting.
 func (l *lookahead) add(s *rangeJob) {
 	s.keys = &keyscan.Ahead{Found: make(chan struct{})}
 	l.jobs <- s

@@ -150,13 +150,13 @@ func TestInputGroup(t *testing.T) {
 		{"small", []*selection{whole()}, false, nil, someRows},
 		{"two ranges", []*selection{whole(), whole()}, true, nil, wholeRows},
 		{"a row is lost", []*selection{whole(), some(15)}, true, nil, someRows},
-		{"few rows are lost", []*selection{some(14)}, true, nil, mostRows},
+		{"few rows are lost", []*selection{some(14)}, true, nil, maxRows},
 		{"many rows are lost", []*selection{some(13)}, true, nil, someRows},
 		{"a row is repeated", []*selection{repeated}, true, nil, someRows},
-		{"too many partners", []*selection{{of: tasks.Range{Hi: 1}, matched: make([]uint32, mostWaiting)}, {matched: make([]uint32, 1)}}, true, nil, someRows},
+		{"too many partners", []*selection{{of: tasks.Range{Hi: 1}, matched: make([]uint32, maxWaiting)}, {matched: make([]uint32, 1)}}, true, nil, someRows},
 	} {
 		for _, order := range [][]int{{0, 1}, {1, 0}} {
-			in := &inputGroup{own: c.own, total: len(c.rows)}
+			in := &inputGroup{mayCopyWhole: c.own, total: len(c.rows)}
 			for range c.rows {
 				in.jobs = append(in.jobs, &rangeJob{within: in})
 			}
@@ -172,7 +172,7 @@ func TestInputGroup(t *testing.T) {
 			}
 		}
 	}
-	in := &inputGroup{own: true, total: 3, jobs: []*rangeJob{{rows: whole()}}}
+	in := &inputGroup{mayCopyWhole: true, total: 3, jobs: []*rangeJob{{rows: whole()}}}
 	if got := in.decide(nil); got != undecided {
 		t.Errorf("one of three ranges is known: %d", got)
 	}
@@ -191,7 +191,7 @@ func TestKnownLeavesRowsToParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := &inputGroup{total: 2, own: true}
+	in := &inputGroup{total: 2, mayCopyWhole: true}
 	s := newRangeJob(&Source{Leaves: []int{0}}, in, r)
 	in.jobs = []*rangeJob{s}
 	e := &engine{scanner: &keyscan.Scanner{Options: keyscan.Options{Entries: true}, Stats: new(keyscan.Stats)}, pairs: p, open: []*rangeJob{s}}
@@ -222,20 +222,20 @@ func TestLargePartners(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &engine{scanner: &keyscan.Scanner{Options: keyscan.Options{Entries: true}, Stats: new(keyscan.Stats)}, pairs: p, perRow: 1 << 20}
-	in := &inputGroup{total: 1, own: true, heavy: e.perRow*n > tableBytes}
+	in := &inputGroup{total: 1, mayCopyWhole: true, oversized: e.perRow*n > tableBytes}
 	job := newRangeJob(&Source{Leaves: []int{0}}, in, s.of)
 	in.jobs, e.open = []*rangeJob{job}, []*rangeJob{job}
 	if got := in.decide(p); got != undecided {
 		t.Errorf("copied as %d before its rows are known", got)
 	}
-	e.known(job, s, s.divided(e.mostOf(s)))
+	e.known(job, s, s.divided(e.maxOf(s)))
 	if len(e.open) != 7 { // of 48 MiB
 		t.Errorf("%d parts, want 7", len(e.open))
 	}
 	if got := in.decide(p); got != someRows {
 		t.Errorf("copied as %d, want %d", got, someRows)
 	}
-	if e.perRow = 100; e.mostOf(s) != s.count {
+	if e.perRow = 100; e.maxOf(s) != s.count {
 		t.Error("small partners divide a job")
 	}
 }

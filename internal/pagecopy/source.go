@@ -102,12 +102,12 @@ func (p *Source) ownGroup(group int) bool {
 			bytes += p.file().Metadata.RowGroups[group].Columns[l].MetaData.TotalCompressedSize
 		}
 	}
-	least := int64(leastCopied)
+	least := int64(minCopied)
 	switch {
 	case p.Own && p.Piece.File.NumGroups() == 1:
 		least = 0
 	case p.Own:
-		least = leastOwn
+		least = minOwn
 	}
 	return rows > 0 && len(p.Leaves) > 0 && bytes >= least
 }
@@ -182,7 +182,7 @@ func (p *Source) pages(buf *parquet.Buffers, group, i int, rows *selection, how 
 	if list := rows.list(p.Piece.File.GroupRows(group)); list != nil {
 		l.chunk.Select(list)
 	}
-	if how == mostRows && p.mayCopy(group, i) {
+	if how == maxRows && p.mayCopy(group, i) {
 		l.chunk.Undecoded()
 	}
 	return l

@@ -33,8 +33,8 @@ func (w *worker) holds() int64 {
 	return n
 }
 
-// shed releases what an idle worker keeps.
-func (w *worker) shed() {
+// releaseBuffers releases what an idle worker keeps.
+func (w *worker) releaseBuffers() {
 	w.buf.Close()
 	*w.buf = parquet.Buffers{} // keys holds the pointer
 	if w.keys != nil {
@@ -63,7 +63,7 @@ func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), er
 	if err != nil {
 		return nil, f.Unless(err)
 	}
-	parts := rows.divided(e.mostOf(rows))
+	parts := rows.divided(e.maxOf(rows))
 	if len(parts) == 1 {
 		s.announceLeaves(rows)
 	}
@@ -117,7 +117,7 @@ func (e *engine) known(s *rangeJob, rows *selection, parts []*selection) {
 	if len(parts) == 1 {
 		return
 	}
-	s.within.how = someRows // see mostOf
+	s.within.how = someRows // see maxOf
 	s.rows = nil            // the parts have them
 	var jobs []*rangeJob
 	for _, part := range parts {
@@ -252,10 +252,10 @@ func (w *worker) finish(g *Group, l *Leaf) (settle func(), err error) {
 	}, nil
 }
 
-// mostOf returns the maximum number of rows of the output for one job. A job is divided
+// maxOf returns the maximum number of rows of the output for one job. A job is divided
 // if its rows multiply, or if their partners are large: it would be any number of times
 // larger than its input. A row group of which a job is divided is copied as someRows.
-func (e *engine) mostOf(s *selection) int64 {
+func (e *engine) maxOf(s *selection) int64 {
 	most := s.count
 	if s.times != nil {
 		most = GroupRows

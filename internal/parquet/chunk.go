@@ -98,8 +98,8 @@ type Chunk struct {
 	sameDef bool // all of the page's definition levels are def
 	def     uint8
 	stored  StoredPage
-	sealed  sealed
-	claims  *claims // read with the first undecoded page
+	sealed  undecodedPage
+	claims  *pageMetadata // read with the first undecoded page
 	shape   meta.Shape
 	buf     *Buffers
 
@@ -157,7 +157,7 @@ func (c *Chunk) Pages() (seen, skipped int) {
 // Close frees the memory of the decoders, the page and the dictionary.
 func (c *Chunk) Close() {
 	c.Leave()
-	c.page, c.stored, c.sealed, c.claims, c.dict = Page{}, StoredPage{}, sealed{}, nil, nil
+	c.page, c.stored, c.sealed, c.claims, c.dict = Page{}, StoredPage{}, undecodedPage{}, nil, nil
 	c.buf.Close()
 }
 

@@ -31,7 +31,7 @@ func copyHostile(ctx context.Context, rng *rand.Rand, name string, b []byte, n *
 		for l := range f.Leaves {
 			group.read[l], _ = readChunk(ctx, f, g, l, nil)
 		}
-		rows := mostRows(rng, f.RowGroups[g].Rows)
+		rows := maxRows(rng, f.RowGroups[g].Rows)
 		group.write(ctx, nil, func(w *Writer, l int) (*EncodedChunk, error) {
 			e, why, err := w.CopyChunk(ctx, f, g, l, l, CopyOptions{})
 			switch {

@@ -45,7 +45,7 @@ type File struct {
 	bare      *storedSchema // nil: the file has no constants
 	extra     []byte        // the constants' pages, as if they followed the file
 	r         io.ReaderAt
-	room      *Room
+	room      *PageBudget
 	footer    int64                   // bytes charged for the footer
 	readSize  int64                   // smallest read in bytes
 	mapping   atomic.Pointer[Mapping] // used by walks that begin now; see Map
@@ -71,13 +71,13 @@ type RowGroup struct {
 // name is only used in errors. The File keeps r, which must stay readable. Open
 // reads the first four bytes and the end of the file. The footer and pages are
 // charged to room, which may be nil; Close returns the footer's share.
-func Open(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
+func Open(room *PageBudget, r io.ReaderAt, size int64, name string) (f *File, err error) {
 	return open(room, r, size, name, true)
 }
 
 // OpenEnd is Open for a file over a network: it reads the end of the file alone, which
 // takes one request instead of two.
-func OpenEnd(room *Room, r io.ReaderAt, size int64, name string) (f *File, err error) {
+func OpenEnd(room *PageBudget, r io.ReaderAt, size int64, name string) (f *File, err error) {
 	return open(room, r, size, name, false)
 }
 
@@ -87,7 +87,7 @@ func OpenFooter(footer []byte, name string) (*File, error) {
 	return Open(nil, bytes.NewReader(b), int64(len(b)), name)
 }
 
-func open(room *Room, r io.ReaderAt, size int64, name string, head bool) (f *File, err error) {
+func open(room *PageBudget, r io.ReaderAt, size int64, name string, head bool) (f *File, err error) {
 	at := fault.At{File: name}
 	defer panics.Recover(at, &err)
 	f = &File{Name: name, Size: size, r: r, room: room}
@@ -115,7 +115,7 @@ func open(room *Room, r io.ReaderAt, size int64, name string, head bool) (f *Fil
 }
 
 // Room returns the room given to OpenIn, nil if memory is unbounded.
-func (f *File) Room() *Room { return f.room }
+func (f *File) Room() *PageBudget { return f.room }
 
 // Close returns the memory charged for the footer.
 func (f *File) Close() {
@@ -124,7 +124,7 @@ func (f *File) Close() {
 
 // charge adds to the memory charged for the footer.
 func (f *File) charge(at fault.At, bytes int64) error {
-	err := f.room.Footer(at, bytes)
+	err := f.room.ChargeFooter(at, bytes)
 	if err == nil {
 		f.footer += bytes
 	}

@@ -30,8 +30,8 @@ type Page struct {
 	Indices []uint32 // indices of dictionary entries, all in range
 	Coded   bool     // the values are in Indices, not Plain
 
-	offsets []uint32 // offsets of byte arrays in Plain, computed on demand
-	sealed  *sealed  // the page was not decoded
+	offsets []uint32       // offsets of byte arrays in Plain, computed on demand
+	sealed  *undecodedPage // the page was not decoded
 }
 
 // Undecoded reports whether the page was neither decompressed nor decoded; see

@@ -21,40 +21,40 @@ const (
 	pageShare   = 4   // pages of one reader
 	footerShare = 4   // one footer; all footers together may take twice as much
 	smallShare  = 128 // pages that a reader may hold at the same time as other readers
-	leastSmall  = 256 << 10
-	leastMost   = 8 << 20
+	minSmall    = 256 << 10
+	minMost     = 8 << 20
 )
 
-// Room bounds the memory of the pages of all Files that share it. Small pages are
+// PageBudget bounds the memory of the pages of all Files that share it. Small pages are
 // not limited. Only one reader at a time may hold large ones; others wait. A page
 // that is too large even then is an error that wraps fault.ErrMemory. A nil Room
 // has no bound. It is safe for concurrent use.
-type Room struct {
+type PageBudget struct {
 	budget      int64
 	small, most int64
 	large       chan struct{} // has an element while a reader holds large pages
 	footers     atomic.Int64  // bytes taken by footers
 }
 
-// NewRoom returns the Room of a process with a memory budget in bytes, or nil if
+// NewPageBudget returns the Room of a process with a memory budget in bytes, or nil if
 // the budget is 0.
-func NewRoom(budget int64) *Room {
+func NewPageBudget(budget int64) *PageBudget {
 	if budget <= 0 {
 		return nil
 	}
-	return &Room{
-		budget: budget, small: max(budget/smallShare, leastSmall), most: max(budget/pageShare, leastMost),
+	return &PageBudget{
+		budget: budget, small: max(budget/smallShare, minSmall), most: max(budget/pageShare, minMost),
 		large: make(chan struct{}, 1),
 	}
 }
 
-// Footer charges for a footer or a schema before it is decoded. A negative number
+// ChargeFooter charges for a footer or a schema before it is decoded. A negative number
 // returns memory.
-func (r *Room) Footer(at fault.At, bytes int64) error {
+func (r *PageBudget) ChargeFooter(at fault.At, bytes int64) error {
 	if r == nil {
 		return nil
 	}
-	if most := max(r.budget/footerShare, leastMost); bytes > most {
+	if most := max(r.budget/footerShare, minMost); bytes > most {
 		return faults.Memory(at, "the footer", bytes, r.budget, footerShare)
 	} else if all := r.footers.Add(bytes); all > 2*most {
 		r.footers.Add(-bytes)
@@ -64,7 +64,7 @@ func (r *Room) Footer(at fault.At, bytes int64) error {
 }
 
 // Part returns 1/share of the budget, at most most.
-func (r *Room) Part(share, most int64) int64 {
+func (r *PageBudget) Part(share, most int64) int64 {
 	if r == nil {
 		return most
 	}
@@ -73,7 +73,7 @@ func (r *Room) Part(share, most int64) int64 {
 
 // Most returns the number of bytes that the pages of one reader may take, at most
 // most.
-func (r *Room) Most(most int64) int64 {
+func (r *PageBudget) Most(most int64) int64 {
 	if r == nil {
 		return most
 	}
@@ -81,14 +81,14 @@ func (r *Room) Most(most int64) int64 {
 }
 
 // TooLarge returns the error for pages that take more than Most.
-func (r *Room) TooLarge(at fault.At, what string, bytes int64) error {
+func (r *PageBudget) TooLarge(at fault.At, what string, bytes int64) error {
 	return faults.Memory(at, what, bytes, r.budget, pageShare)
 }
 
 // Claim is one reader's share of a Room. The reader has one Chunk, or several whose
 // pages it needs together. A Claim is not safe for concurrent use.
 type Claim struct {
-	room  *Room
+	room  *PageBudget
 	held  int64
 	large bool
 	// turn, if not nil, is called before the claim becomes large, instead of

@@ -42,12 +42,12 @@ func manyColumns(t *testing.T, n int) []byte {
 // file is closed.
 func TestFootersAreCharged(t *testing.T) {
 	b := manyColumns(t, 100_000)
-	room := NewRoom(64 << 20)
+	room := NewPageBudget(64 << 20)
 	_, err := Open(room, bytes.NewReader(b), int64(len(b)), "wide")
 	if !errors.Is(err, fault.ErrMemory) || room.footers.Load() != 0 {
 		t.Errorf("%v, with %d bytes held", err, room.footers.Load())
 	}
-	room = NewRoom(1 << 30)
+	room = NewPageBudget(1 << 30)
 	f, err := Open(room, bytes.NewReader(b), int64(len(b)), "wide")
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestFootersAreCharged(t *testing.T) {
 // Files of one schema share it, and the total of all footers is limited.
 func TestFootersShareSchemas(t *testing.T) {
 	b := manyColumns(t, 1000)
-	room := NewRoom(32 << 20)
+	room := NewPageBudget(32 << 20)
 	var first *File
 	for i := range cases.Count(60, 200, 1000) { // 1 MiB each without the schema
 		f, err := Open(room, bytes.NewReader(b), int64(len(b)), "wide")
@@ -112,7 +112,7 @@ func TestLargePagesAreLetGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b Buffers
-	b.own.room = NewRoom(64 << 20)
+	b.own.room = NewPageBudget(64 << 20)
 	if err := b.charge(t.Context(), fault.At{}, "the page", size); err != nil {
 		t.Fatal(err)
 	}

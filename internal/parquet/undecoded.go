@@ -20,8 +20,8 @@ import (
 // of the input's chunk are not used, although the format could call them inexact:
 // some engines answer queries for the minimum from such bounds all the same.
 
-// sealed is what is known of a page that was not decoded.
-type sealed struct {
+// undecodedPage is what is known of a page that was not decoded.
+type undecodedPage struct {
 	leaf   *meta.Leaf
 	header meta.PageHeader
 	facts  pageFacts
@@ -30,8 +30,8 @@ type sealed struct {
 	bounds meta.Bounds // none if not known
 }
 
-// claims are what a file says of the pages of a chunk.
-type claims struct {
+// pageMetadata are what a file says of the pages of a chunk.
+type pageMetadata struct {
 	order   meta.Order
 	index   *OffsetIndex // nil: none
 	columns *ColumnIndex // nil: none
@@ -72,7 +72,7 @@ func (c *Chunk) seal(ctx context.Context, h *meta.PageHeader, offset int64) (ok 
 		return false, err
 	}
 	c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}
-	c.sealed = sealed{leaf: c.leaf, header: *h, facts: f}
+	c.sealed = undecodedPage{leaf: c.leaf, header: *h, facts: f}
 	if err := c.addClaims(offset, size); err != nil {
 		return false, err
 	}
@@ -119,7 +119,7 @@ func (c *Chunk) beginsRow(h *meta.PageHeader) bool {
 // addClaims adds to c.sealed what the file says of the page.
 func (c *Chunk) addClaims(offset, size int64) error {
 	if c.claims == nil {
-		k := &claims{order: c.f.believedOrder(c.leaf, meta.OrderOf(c.leaf))}
+		k := &pageMetadata{order: c.f.believedOrder(c.leaf, meta.OrderOf(c.leaf))}
 		var err error
 		if k.index, k.columns, err = c.indexes(k.order); err != nil && !unusable(err) {
 			return err
@@ -187,7 +187,7 @@ func (c *ChunkWriter) addSealed(p *Page, dict *Dictionary) error {
 
 // storedHeader returns the header of a copied page: what it said, without
 // statistics, and with a checksum.
-func (s *sealed) storedHeader(body []byte) *meta.PageHeader {
+func (s *undecodedPage) storedHeader(body []byte) *meta.PageHeader {
 	h := s.header
 	if !h.CRC.Valid {
 		h.CRC = thrift.New(int32(crc32.ChecksumIEEE(body)))

@@ -19,8 +19,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
-// mostRows returns n rows without a few runs of them.
-func mostRows(rng *rand.Rand, n int64) (rows []uint32) {
+// maxRows returns n rows without a few runs of them.
+func maxRows(rng *rand.Rand, n int64) (rows []uint32) {
 	drop := make([]bool, n)
 	for range rng.IntN(3) {
 		at := rng.Int64N(n)
@@ -160,7 +160,7 @@ func copyMost(t *testing.T, f *File, rng *rand.Rand, k *keptFacts) {
 		if f.RowGroups[g].Rows == 0 {
 			continue
 		}
-		rows := mostRows(rng, f.RowGroups[g].Rows)
+		rows := maxRows(rng, f.RowGroups[g].Rows)
 		selected, from = append(selected, rows), append(from, g)
 		group := make([]*EncodedChunk, len(f.Leaves))
 		for l := range group {

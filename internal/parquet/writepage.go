@@ -41,7 +41,7 @@ type encodedPage struct {
 	size                  int // uncompressed size of body
 	body                  []byte
 	bounds                meta.Bounds
-	sealed                *sealed // the page was not decoded; nil: it was made here
+	sealed                *undecodedPage // the page was not decoded; nil: it was made here
 }
 
 // finishPage encodes the pending page. If it is the first coded page and would be

@@ -50,16 +50,16 @@ const (
 	blockClasses  = 5
 	smallestBlock = 4 << 10 // each class is four times the one before
 
-	// leastMoved is the smallest part of a chunk, in bytes, worth moving to the
-	// Overflow; leastOfMany is that of one of very many chunks.
-	leastMoved  = 64 << 10
-	leastOfMany = 16 << 10
+	// minMoved is the smallest part of a chunk, in bytes, worth moving to the
+	// Overflow; minOfMany is that of one of very many chunks.
+	minMoved  = 64 << 10
+	minOfMany = 16 << 10
 )
 
-// leastMoved returns the smallest part of a chunk to move, so that those of all leaves
+// minMoved returns the smallest part of a chunk to move, so that those of all leaves
 // hardly exceed the Pool's memory.
-func (w *Writer) leastMoved() int64 {
-	return min(max(w.opts.Pool.Most/int64(len(w.leaves)), leastOfMany), leastMoved)
+func (w *Writer) minMoved() int64 {
+	return min(max(w.opts.Pool.Most/int64(len(w.leaves)), minOfMany), minMoved)
 }
 
 // blockPool holds free blocks. Small chunks use small blocks; large chunks use few
@@ -72,7 +72,7 @@ func (w *Writer) store(s *pageBytes, b []byte) error {
 	for len(b) > 0 {
 		last := len(s.blocks) - 1
 		if last < 0 || len(s.blocks[last]) == cap(s.blocks[last]) {
-			if s.held >= w.leastMoved() && w.opts.Pool.full() {
+			if s.held >= w.minMoved() && w.opts.Pool.full() {
 				if err := w.move(s); err != nil {
 					return err
 				}

@@ -17,19 +17,19 @@ import (
 
 // Run is what a worker has to do in a directory.
 type Run struct {
-	dir   *Dir
-	id    string
-	task  Task
-	only  map[string]bool // of task.Only
-	goes  map[string]bool // inputs of the state whose outputs are replaced or removed
-	notes []string        // for the user
-	gone  []string        // inputs that are gone, and whose outputs are kept
-	in    Inputs
-	found *listing // by Begin
+	dir            *Dir
+	id             string
+	task           Task
+	selectedInputs map[string]bool // of task.Only
+	replacedInputs map[string]bool // inputs of the state whose outputs are replaced or removed
+	notes          []string        // for the user
+	gone           []string        // inputs that are gone, and whose outputs are kept
+	in             Inputs
+	found          *listing // by Begin
 }
 
 // Does reports whether an input is to be read.
-func (r *Run) Does(rel string) bool { return r.task.All || r.only[rel] }
+func (r *Run) Does(rel string) bool { return r.task.All || r.selectedInputs[rel] }
 
 // Heals reports whether the inputs to be read are unchanged, and only their outputs are
 // damaged: they are to be divided as before, see Cuts.
@@ -82,12 +82,12 @@ func (d *Dir) Begin(ctx context.Context, in Inputs) (*Run, error) {
 		return nil, err
 	}
 	r.found = l
-	r.only, r.goes = map[string]bool{}, map[string]bool{}
+	r.selectedInputs, r.replacedInputs = map[string]bool{}, map[string]bool{}
 	for _, rel := range r.task.Only {
-		r.only[rel] = true
+		r.selectedInputs[rel] = true
 	}
 	for _, rel := range slices.Concat(r.task.Again, r.task.Remove) {
-		r.goes[rel] = true
+		r.replacedInputs[rel] = true
 	}
 	if p, err := l.done(ctx, r); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func NoManifests(dir string) error {
 
 // start lists the directory and sets the task of the run.
 func (r *Run) start(ctx context.Context, in Inputs) (*listing, error) {
-	for range patience {
+	for range maxCommitAttempts {
 		l, err := r.dir.look(ctx)
 		if err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func (r *Run) decide(ctx context.Context, l *listing, in Inputs) error {
 		}
 	}
 	if nothing && !slices.ContainsFunc(l.parts, r.has) {
-		u := &united{first: r.part(), matched: d.Recipe.IDsMatched}
+		u := &mergedParts{first: r.part(), matched: d.Recipe.IDsMatched}
 		if err := u.required(s); err != nil {
 			return err
 		}
@@ -250,13 +250,13 @@ func (d *Dir) done(ctx context.Context, r *Run) error {
 	if err := objects.Sweep(ctx, d.Store, d.Name); err != nil { // an attempt to write _SUCCESS, too
 		return err
 	}
-	lack, err := r.conclude(ctx)
+	noSuccessReason, err := r.commitIfComplete(ctx)
 	if err != nil {
 		return err
 	}
 	done := ErrDone
-	if lack != "" {
-		done = fmt.Errorf("%w, but there is no %s: %s", done, Success, lack)
+	if noSuccessReason != "" {
+		done = fmt.Errorf("%w, but there is no %s: %s", done, Success, noSuccessReason)
 	}
 	for _, n := range r.notes {
 		done = fmt.Errorf("%w; %s", done, n)
@@ -440,7 +440,7 @@ func (p *placement) foreign(t Target) bool {
 	f := p.state.file(t.Name)
 	return f != nil && slices.ContainsFunc(f.Inputs, func(input string) bool {
 		r := p.state.recipe(p.state.entry(input))
-		return !r.sameOptions(&p.run.dir.Recipe) || !r.same(&p.run.dir.Recipe) && !p.run.goes[input]
+		return !r.sameOptions(&p.run.dir.Recipe) || !r.same(&p.run.dir.Recipe) && !p.run.replacedInputs[input]
 	})
 }
 
@@ -453,7 +453,7 @@ func (p *placement) otherInput(t Target) string {
 	}
 	for _, input := range f.Inputs {
 		switch {
-		case p.run.goes[input], input == t.Input && p.run.Does(input):
+		case p.run.replacedInputs[input], input == t.Input && p.run.Does(input):
 		case input == "":
 			return "other inputs"
 		default:

@@ -27,15 +27,15 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// patience is how often a commit is tried against others.
-const patience = 1000
+// maxCommitAttempts is how often a commit is tried against others.
+const maxCommitAttempts = 1000
 
-// conclude commits the run if all of its workers are done, and then sees to the markers.
-// lack says why there is no _SUCCESS, unless that is because this run waits for other
+// commitIfComplete commits the run if all of its workers are done, and then sees to the markers.
+// noSuccessReason says why there is no _SUCCESS, unless that is because this run waits for other
 // workers.
-func (r *Run) conclude(ctx context.Context) (lack string, err error) {
+func (r *Run) commitIfComplete(ctx context.Context) (noSuccessReason string, err error) {
 	d := r.dir
-	for try := range patience {
+	for try := range maxCommitAttempts {
 		l := &listing{dir: d}
 		if err := l.manifests(ctx); err != nil {
 			return "", err
@@ -81,9 +81,9 @@ func (r *Run) conclude(ctx context.Context) (lack string, err error) {
 			}
 			continue
 		}
-		lack, settled, err := d.mark(ctx, l)
+		noSuccessReason, settled, err := d.mark(ctx, l)
 		if err != nil || settled {
-			return lack, err
+			return noSuccessReason, err
 		}
 	}
 	return "other runs keep changing the directory", nil
@@ -204,7 +204,7 @@ func (l *listing) leftOver(ctx context.Context, p *partName) (bool, error) {
 // complete returns an error unless all inputs of the run are in the state or among what is
 // committed: another run, for which an input was gone, may have removed its outputs since
 // this one was planned.
-func (r *Run) complete(ctx context.Context, s *State, u *united) error {
+func (r *Run) complete(ctx context.Context, s *State, u *mergedParts) error {
 	if r == nil || s.Generation == r.task.Generation {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (r *Run) complete(ctx context.Context, s *State, u *united) error {
 // is that of the last worker; nil: without it, the rows of each file are compared with what the file itself says. The
 // error is errLost if another run was faster.
 func (d *Dir) commit(ctx context.Context, l *listing, parts []*Part, run *Run) error {
-	r, err := d.united(parts)
+	r, err := d.merged(parts)
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,8 @@ type Committed struct {
 // file with what the file itself says. The error wraps ErrDone if there is nothing to
 // commit and the directory is complete.
 func (d *Dir) Complete(ctx context.Context, names []string) (c Committed, err error) {
-	var lack string
-	for range patience {
+	var noSuccessReason string
+	for range maxCommitAttempts {
 		l, err := d.look(ctx)
 		if err != nil {
 			return c, err
@@ -43,15 +43,15 @@ func (d *Dir) Complete(ctx context.Context, names []string) (c Committed, err er
 			return c, err
 		}
 		var settled bool
-		if lack, settled, err = d.mark(ctx, l); err != nil {
+		if noSuccessReason, settled, err = d.mark(ctx, l); err != nil {
 			return c, err
 		}
 		if !settled {
 			continue
 		}
 		switch {
-		case lack != "":
-			return c, fmt.Errorf("%s: there is no %s: %s", d.Name, Success, lack)
+		case noSuccessReason != "":
+			return c, fmt.Errorf("%s: there is no %s: %s", d.Name, Success, noSuccessReason)
 		case c.Runs == 0 && l.newest == 0:
 			return c, faults.Errorf("%s: no worker has written a manifest to %s (name the manifests, if they stand elsewhere)", d.Name, d.Manifests)
 		case c.Runs == 0:
@@ -71,7 +71,7 @@ func (d *Dir) commitRuns(ctx context.Context, l *listing, names []string) (runs,
 		}
 	}
 	seen := map[string]bool{}
-	lack := ""
+	noSuccessReason := ""
 	for _, p := range l.parts {
 		key := p.key()
 		if seen[key] {
@@ -85,7 +85,7 @@ func (d *Dir) commitRuns(ctx context.Context, l *listing, names []string) (runs,
 			continue
 		}
 		if why := missing(group); why != "" {
-			lack = cmp.Or(lack, why)
+			noSuccessReason = cmp.Or(noSuccessReason, why)
 			continue
 		}
 		if err := d.commitAll(ctx, l, group, nil); err != nil {
@@ -93,8 +93,8 @@ func (d *Dir) commitRuns(ctx context.Context, l *listing, names []string) (runs,
 		}
 		return 1, len(group), nil // the state is another one now
 	}
-	if lack != "" {
-		return 0, 0, fmt.Errorf("%s: not committed: %s (run these first, or name their manifests, if they stand elsewhere)", d.Name, lack)
+	if noSuccessReason != "" {
+		return 0, 0, fmt.Errorf("%s: not committed: %s (run these first, or name their manifests, if they stand elsewhere)", d.Name, noSuccessReason)
 	}
 	return 0, 0, nil
 }

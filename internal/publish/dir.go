@@ -51,7 +51,7 @@ type Dir struct {
 	// All makes the outputs of all inputs, whatever there is.
 	All bool
 	// Prune removes outputs whose input is gone.
-	Prune bool
+	Prune      bool
 	IDsChanged IDsChange
 	// NoCommit leaves the commit to [Dir.Complete].
 	NoCommit bool
@@ -185,7 +185,7 @@ func (l *listing) state(ctx context.Context) (*State, error) {
 		switch {
 		case err == nil:
 			l.known = s
-		case try == patience || !errors.Is(err, fs.ErrNotExist):
+		case try == maxCommitAttempts || !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		default:
 			if err := l.manifests(ctx); err != nil {

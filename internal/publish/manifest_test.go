@@ -91,7 +91,7 @@ func FuzzManifest(f *testing.F) {
 			}
 		}
 		parts := []*Part{part}
-		if u, err := d.united(parts); err == nil {
+		if u, err := d.merged(parts); err == nil {
 			_ = u.required(state)
 			_, _ = d.next(l, state, u, nil)
 		}

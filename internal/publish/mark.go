@@ -14,7 +14,7 @@ import (
 // mark writes _SUCCESS for the directory and for each partition in which everything is
 // there and no run is under way, and removes it from others. settled is false if it has
 // changed something: then another look shows whether that still holds.
-func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, err error) {
+func (d *Dir) mark(ctx context.Context, l *listing) (noSuccessReason string, settled bool, err error) {
 	settled = true
 	s, err := l.state(ctx)
 	if err == nil {
@@ -34,7 +34,7 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 			settled = false // its run may have been committed after the state was read
 			continue
 		}
-		lack = cmp.Or(lack, "the run of "+d.manifest(p.name)+" has not finished")
+		noSuccessReason = cmp.Or(noSuccessReason, "the run of "+d.manifest(p.name)+" has not finished")
 		part, err := l.load(ctx, p)
 		if err != nil {
 			return "", false, err
@@ -52,9 +52,9 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 	if wrong, err := d.incomplete(ctx, l, s, busy); err != nil {
 		return "", false, err
 	} else if wrong != "" {
-		lack = wrong
+		noSuccessReason = wrong
 	}
-	markers := s.markers(busy, lack == "" && l.newest > 0)
+	markers := s.markers(busy, noSuccessReason == "" && l.newest > 0)
 	for _, name := range inOrder(markers) {
 		_, is := l.objects[name]
 		want := markers[name]
@@ -71,7 +71,7 @@ func (d *Dir) mark(ctx context.Context, l *listing) (lack string, settled bool, 
 		}
 		settled = false
 	}
-	return lack, settled, nil
+	return noSuccessReason, settled, nil
 }
 
 // tidy does what commits that were cut short have left undone: it removes files that the

@@ -133,7 +133,7 @@ func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part, run *Ru
 // copyState writes the copy of the state for other programs. If another run commits
 // meanwhile, the copy is of its state.
 func (d *Dir) copyState(ctx context.Context, s *State) error {
-	for range patience {
+	for range maxCommitAttempts {
 		if err := d.writeState(ctx, copyName, s, true); err != nil {
 			return err
 		}

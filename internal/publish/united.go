@@ -15,8 +15,8 @@ import (
 // errMissing means that a file of a worker is not there.
 var errMissing = errors.New("a file is missing")
 
-// united is what all workers of a run have done.
-type united struct {
+// mergedParts is what all workers of a run have done.
+type mergedParts struct {
 	first   *Part
 	entries []Entry
 	files   []File
@@ -24,11 +24,11 @@ type united struct {
 	matched [2]int64
 }
 
-// united adds up the parts of a run. Each row group of each input must have been read by
+// merged adds up the parts of a run. Each row group of each input must have been read by
 // exactly one worker.
-func (d *Dir) united(parts []*Part) (*united, error) {
+func (d *Dir) merged(parts []*Part) (*mergedParts, error) {
 	slices.SortFunc(parts, func(a, b *Part) int { return cmp.Compare(a.Shard, b.Shard) })
-	u := &united{first: parts[0]}
+	u := &mergedParts{first: parts[0]}
 	at := map[string]int{}
 	names := map[string]*Part{}
 	for i, p := range parts {
@@ -91,7 +91,7 @@ func (d *Dir) joined(e *Entry, f Entry) error {
 
 // covered returns an error unless all row groups of all inputs have been read, and all
 // rows written.
-func (d *Dir) covered(u *united) error {
+func (d *Dir) covered(u *mergedParts) error {
 	inputs, rows := 0, int64(0)
 	for i := range u.entries {
 		e := &u.entries[i]
@@ -149,7 +149,7 @@ func (d *Dir) present(ctx context.Context, l *listing, files []File, verify bool
 }
 
 // required checks the requirements over all inputs of the run.
-func (u *united) required(s *State) error {
+func (u *mergedParts) required(s *State) error {
 	c := u.first.Task.Kept
 	c.add(u.counts)
 	matched, total := u.matched, u.first.Recipe.IDsTotal
@@ -173,7 +173,7 @@ func (s *State) matchedWith(r *Recipe, matched [2]int64) (_ [2]int64, total int6
 }
 
 // next returns the state after the run.
-func (d *Dir) next(l *listing, s *State, u *united, run *Run) (*State, error) {
+func (d *Dir) next(l *listing, s *State, u *mergedParts, run *Run) (*State, error) {
 	gone := map[string]bool{}
 	for _, e := range u.entries {
 		gone[e.Input] = true
@@ -195,7 +195,7 @@ func (d *Dir) next(l *listing, s *State, u *united, run *Run) (*State, error) {
 			continue
 		}
 		was := s.recipe(e)
-		if !was.sameOptions(&u.first.Recipe) || run != nil && !run.goes[e.Input] && !was.same(&u.first.Recipe) { // made since the run began
+		if !was.sameOptions(&u.first.Recipe) || run != nil && !run.replacedInputs[e.Input] && !was.same(&u.first.Recipe) { // made since the run began
 			return nil, d.foreign(cmp.Or(append(slices.Clone(e.Files), e.Input)...))
 		}
 	}

@@ -26,7 +26,7 @@ func TestUnited(t *testing.T) {
 	}
 	d := &Dir{Name: "out", Manifests: "out.bloomjoin"}
 	parts := run()
-	u, err := d.united([]*Part{parts[2], parts[1], parts[0]})
+	u, err := d.merged([]*Part{parts[2], parts[1], parts[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestUnited(t *testing.T) {
 	} {
 		parts := run()
 		c.change(parts)
-		if _, err := d.united(parts); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := d.merged(parts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", what, err, c.want)
 		}
 	}

@@ -313,7 +313,7 @@ func (w *Writer) Finish(ctx context.Context, entries []Entry, matched, total int
 	}
 	lack := ""
 	if !d.NoCommit {
-		if lack, err = r.conclude(ctx); err == nil {
+		if lack, err = r.commitIfComplete(ctx); err == nil {
 			err = r.remains(ctx, entries)
 		}
 	}
@@ -370,7 +370,7 @@ func (w *Writer) allowed(ctx context.Context, entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	u := &united{first: w.run.part(), matched: d.Recipe.IDsMatched}
+	u := &mergedParts{first: w.run.part(), matched: d.Recipe.IDsMatched}
 	for _, e := range entries {
 		u.counts.add(e.Counts)
 	}
@@ -425,7 +425,7 @@ func (w *Writer) End(ctx context.Context, failed error) error {
 		}
 	}
 	if errors.Is(failed, ErrDone) { // but this one has removed _SUCCESS since
-		_, err := w.run.conclude(ctx)
+		_, err := w.run.commitIfComplete(ctx)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

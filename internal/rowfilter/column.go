@@ -111,7 +111,7 @@ func (w *Filter) hope(f *parquet.File, c *filterColumn, entries int) bool {
 			return true
 		}
 	}
-	if len(c.preds) > mostKnown {
+	if len(c.preds) > maxKnown {
 		return true
 	}
 	var hopeful known

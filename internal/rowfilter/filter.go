@@ -120,7 +120,7 @@ func (w *Filter) Rows(ctx context.Context, r tasks.Range, within [][2]int64) (ro
 			}
 		}
 	}
-	rows, err = w.settle(ctx, r.Group)
+	rows, err = w.evaluateUndecided(ctx, r.Group)
 	return rows, err == nil && int64(len(rows)) == r.Hi-r.Lo, err
 }
 
@@ -158,11 +158,11 @@ func (w *Filter) Among(ctx context.Context, group int, rows []uint32) ([]uint32,
 			w.add(int64(row), int64(row)+1, spans[0].sure)
 		}
 	}
-	return w.settle(ctx, group)
+	return w.evaluateUndecided(ctx, group)
 }
 
-// settle returns the rows of sure, and those of maybe that satisfy the condition.
-func (w *Filter) settle(ctx context.Context, group int) ([]uint32, error) {
+// evaluateUndecided returns the rows of sure, and those of maybe that satisfy the condition.
+func (w *Filter) evaluateUndecided(ctx context.Context, group int) ([]uint32, error) {
 	if len(w.maybe) == 0 {
 		return w.sure, nil
 	}
@@ -300,11 +300,11 @@ func (w *Filter) keep(positions []uint32) {
 	}
 }
 
-// known are conclusions from the truth of up to mostKnown predicates: 0 if there is none
+// known are conclusions from the truth of up to maxKnown predicates: 0 if there is none
 // yet.
-type known [1 << (2 * mostKnown)]int8
+type known [1 << (2 * maxKnown)]int8
 
-const mostKnown = 6
+const maxKnown = 6
 
 // holds returns the conclusion for a code, which it obtains from conclude once.
 func (k *known) holds(code int, conclude func() bool) bool {
@@ -320,7 +320,7 @@ func (k *known) holds(code int, conclude func() bool) bool {
 // dropHopeless drops the rows of maybe that fail for every value of the columns that
 // were not read yet.
 func (w *Filter) dropHopeless() {
-	if len(w.done) > mostKnown {
+	if len(w.done) > maxKnown {
 		return
 	}
 	w.seen = w.seen[:0]

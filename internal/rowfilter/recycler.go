@@ -6,8 +6,8 @@ import "github.com/apache/arrow/go/v15/arrow/memory"
 // made: it uses their memory again. It must not be used concurrently.
 type recycler struct{ free [][]byte }
 
-// mostFree is the number of buffers that a recycler keeps: those of one array.
-const mostFree = 3
+// maxFree is the number of buffers that a recycler keeps: those of one array.
+const maxFree = 3
 
 // Allocate implements [memory.Allocator].
 func (r *recycler) Allocate(size int) []byte {
@@ -40,7 +40,7 @@ func (r *recycler) Reallocate(size int, b []byte) []byte {
 
 // Free implements [memory.Allocator].
 func (r *recycler) Free(b []byte) {
-	if len(r.free) == mostFree { // the smallest is worth least
+	if len(r.free) == maxFree { // the smallest is worth least
 		least := 0
 		for i := range r.free {
 			if cap(r.free[i]) < cap(r.free[least]) {

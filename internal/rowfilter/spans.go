@@ -119,8 +119,8 @@ func (c *filterColumn) pair(a, b []byte) arrow.Array {
 	return values
 }
 
-// mostEmpty is the maximum number of columns whose empty values are considered apart.
-const mostEmpty = 4
+// maxEmpty is the maximum number of columns whose empty values are considered apart.
+const maxEmpty = 4
 
 // possible returns the possible truth values of the condition, given those of each column.
 // The values of one column are either empty or within its bounds in all predicates.
@@ -135,7 +135,7 @@ func (w *Filter) possible(states []columnState) (out where.Truths) {
 			apart = append(apart, i)
 		}
 	}
-	if len(apart) == 0 || len(apart) > mostEmpty {
+	if len(apart) == 0 || len(apart) > maxEmpty {
 		return w.where.Possible(sets)
 	}
 	for choice := range 1 << len(apart) {

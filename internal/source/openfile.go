@@ -65,13 +65,13 @@ type Opening struct {
 	// values of their directories exclude all rows; see Hive. If all files are such,
 	// the first one is opened for its columns.
 	Excluded         func(name string)
-	TextRange        int64         // size of the row groups of text, for tests; 0: the default
-	room             *parquet.Room // of Memory
-	like             *like         // shared with files opened later
-	Left             *leftOut      // shared by all files
-	Layout           *HiveLayout   // of all files
-	Condition        *where.Cond   // Where; nil: none
-	include, exclude []glob.Rule   // Include, Exclude
+	TextRange        int64               // size of the row groups of text, for tests; 0: the default
+	room             *parquet.PageBudget // of Memory
+	like             *like               // shared with files opened later
+	Left             *leftOut            // shared by all files
+	Layout           *HiveLayout         // of all files
+	Condition        *where.Cond         // Where; nil: none
+	include, exclude []glob.Rule         // Include, Exclude
 }
 
 // like is the Parquet file that was opened last. Files that follow share its schema
@@ -91,7 +91,7 @@ func (o *Opening) Fill() (err error) {
 	if o.Mem == nil {
 		o.Mem = memory.DefaultAllocator
 	}
-	o.room, o.like, o.Left = parquet.NewRoom(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
+	o.room, o.like, o.Left = parquet.NewPageBudget(o.Memory), new(like), &leftOut{rels: map[string]bool{}}
 	if err := o.parseRules(); err != nil {
 		return err
 	}
@@ -104,8 +104,8 @@ func (o *Opening) Fill() (err error) {
 // farRead is the least number of bytes read at once of a Parquet file that is not
 // local, where each read may be a request over a network.
 const (
-	farRead   = 4 << 20
-	leastRead = 256 << 10 // with a small memory budget
+	farRead = 4 << 20
+	minRead = 256 << 10 // with a small memory budget
 )
 
 // open opens the reader of the file's format.
@@ -138,7 +138,7 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 		if _, near := f.reader.(storage.Mapper); remote {
 			p.File().Prefetch(src)
 		} else if !near {
-			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), leastRead)))
+			p.File().ReadAtLeast(min(farRead, max(opts.room.Part(64, farRead), minRead)))
 		}
 		return nil
 	case dataset.ArrowFile:

@@ -83,15 +83,15 @@ type division struct {
 	limit uint64   // of a worker's sum
 }
 
-// mostWeight is the largest sum of weights that is divided exactly.
-const mostWeight = 1 << 61
+// maxWeight is the largest sum of weights that is divided exactly.
+const maxWeight = 1 << 61
 
 func newDivision(weights []int64, n int) *division {
 	d := &division{n: n, sums: make([]uint64, len(weights)+1)}
 	var total, largest uint64
 	for i, w := range weights {
 		largest = max(largest, uint64(w))
-		total = min(total+uint64(w), mostWeight)
+		total = min(total+uint64(w), maxWeight)
 		d.sums[i+1] = total
 	}
 	mean := total / uint64(n)

@@ -11,7 +11,7 @@ import (
 // often only the beginning of a file is needed.
 const (
 	LeastAhead = 256 << 10
-	mostAhead  = 16 << 20
+	maxAhead   = 16 << 20
 )
 
 // followAhead is how much is announced of what follows a part of a file, for its last
@@ -43,7 +43,7 @@ func newStream(whole *io.SectionReader, src storage.Reader, from, to int64) *str
 }
 
 func (s *stream) Read(p []byte) (int, error) {
-	ahead := min(max(s.at, LeastAhead), mostAhead)
+	ahead := min(max(s.at, LeastAhead), maxAhead)
 	if s.until > 0 {
 		ahead = LeastAhead
 	}

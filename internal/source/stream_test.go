@@ -32,7 +32,7 @@ func TestStreamAhead(t *testing.T) {
 			n, err := s.Read(buf)
 			c := remote.Counts()
 			sum.Announced, sum.Unannounced, sum.Read = sum.Announced+c.Announced, sum.Unannounced+c.Unannounced, sum.Read+c.Read
-			if ahead := sum.Announced - sum.Read; ahead > max(LeastAhead, min(sum.Read, mostAhead)) {
+			if ahead := sum.Announced - sum.Read; ahead > max(LeastAhead, min(sum.Read, maxAhead)) {
 				t.Fatalf("reads of %d bytes: %d bytes were announced after %d", size, ahead, sum.Read)
 			}
 			if err == io.EOF {

@@ -22,7 +22,7 @@ import (
 const (
 	blockShare = 32       // a block may take at most 1/blockShare of the memory budget
 	keptBytes  = 64 << 20 // pages that wait for the next block
-	mostRow    = 1 << 30  // bytes of a row
+	maxRow     = 1 << 30  // bytes of a row
 )
 
 // fromLeaves emits the rows of a range of a Parquet file in blocks of bounded size.
@@ -269,9 +269,9 @@ func (f *rowFill) charge(column string, n int64) error {
 	}
 	at := fault.At{File: f.file.Name(), RowGroup: f.group + 1, Column: column}
 	room := f.file.Parquet().File().Room()
-	if f.bytes > mostRow {
+	if f.bytes > maxRow {
 		return faults.Unsupported(at, "a row of %d bytes", f.bytes)
-	} else if f.bytes > room.Most(mostRow) {
+	} else if f.bytes > room.Most(maxRow) {
 		return room.TooLarge(at, "a row", f.bytes)
 	}
 	return nil

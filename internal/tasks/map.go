@@ -32,7 +32,7 @@ type Result[T Released] struct {
 func Map[T Released](ctx context.Context, todo []Task, way Flight, newWork func() (Work[T], error)) iter.Seq2[Result[T], error] {
 	return func(yield func(Result[T], error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		m := mapper[T]{way: way}
+		m := mapper[T]{flight: way}
 		tasks := m.start(ctx, todo, newWork)
 		defer func() {
 			cancel()
@@ -81,21 +81,21 @@ type running[T Released] struct {
 }
 
 type mapper[T Released] struct {
-	way     Flight
+	flight  Flight
 	workers sync.WaitGroup
 	begun   chan struct{} // has one element for each task that was handed out and not consumed
-	turns   turns
+	turns   consumerGate
 }
 
-// turns lets tasks wait for the consumer.
-type turns struct {
+// consumerGate lets tasks wait for the consumer.
+type consumerGate struct {
 	mu      sync.Mutex
 	at      int
 	waiting map[int]chan struct{} // by task: closed when the consumer reaches it
 }
 
 // begin records that the consumer has reached a task.
-func (t *turns) begin(task int) {
+func (t *consumerGate) begin(task int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at = task
@@ -107,7 +107,7 @@ func (t *turns) begin(task int) {
 
 // wait waits until the consumer has reached a task. Only one goroutine may wait for
 // a task.
-func (t *turns) wait(ctx context.Context, task int) error {
+func (t *consumerGate) wait(ctx context.Context, task int) error {
 	t.mu.Lock()
 	if t.at >= task {
 		t.mu.Unlock()
@@ -133,10 +133,10 @@ func (m *mapper[T]) start(ctx context.Context, todo []Task, newWork func() (Work
 	tasks := make([]running[T], len(todo))
 	for i, t := range todo {
 		t.last = i+1 == len(todo) || todo[i+1].File != t.File
-		tasks[i] = running[T]{t, make(chan result[T], m.way.queue)}
+		tasks[i] = running[T]{t, make(chan result[T], m.flight.queue)}
 	}
 	next := make(chan running[T])
-	m.begun = make(chan struct{}, min(m.way.begun, max(len(tasks), 1)))
+	m.begun = make(chan struct{}, min(m.flight.begun, max(len(tasks), 1)))
 	m.workers.Add(1)
 	go func() {
 		defer m.workers.Done()
@@ -150,7 +150,7 @@ func (m *mapper[T]) start(ctx context.Context, todo []Task, newWork func() (Work
 			}
 		}
 	}()
-	for range min(m.way.Workers, len(tasks)) {
+	for range min(m.flight.Workers, len(tasks)) {
 		m.workers.Add(1)
 		go func() {
 			defer m.workers.Done()

@@ -73,7 +73,7 @@ func TextRuns(tasks []Task, workers int) (runs []Task) {
 		}
 		most := 1
 		if source.IsText(t.File.Format()) {
-			most = max(min(n/(runsOfWorker*workers), mostOfRun), 1)
+			most = max(min(n/(runsOfWorker*workers), maxOfRun), 1)
 			if workers == 1 || t.File.Format() == dataset.CSV && t.File.Compressed() {
 				most = n
 			}
@@ -91,7 +91,7 @@ func TextRuns(tasks []Task, workers int) (runs []Task) {
 // Limits of the runs of row groups of text.
 const (
 	runsOfWorker = 8 // at least, if there are as many row groups
-	mostOfRun    = 8 // row groups
+	maxOfRun     = 8 // row groups
 )
 
 // Ranges is Groups with large row groups of Parquet files divided.

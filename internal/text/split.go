@@ -17,9 +17,9 @@ const (
 	// longBytes is the largest part that is parsed at the same time as others: a
 	// long line has the memory for itself.
 	longBytes = 1 << 20
-	// mostParsers is the number of goroutines that the one that divides the input
+	// maxParsers is the number of goroutines that the one that divides the input
 	// can keep busy.
-	mostParsers = 8
+	maxParsers = 8
 )
 
 // splitter is implemented by rows whose lines can be parsed in any order.
@@ -67,7 +67,7 @@ type part struct {
 // their values to yield in order. It returns io.EOF at the end, and nil once yield
 // has returned false.
 func (p *pass) fillParts(ctx context.Context, r *plainReader, s splitter, threads int, yield func(Values) bool) error {
-	threads = min(threads, mostParsers)
+	threads = min(threads, maxParsers)
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()

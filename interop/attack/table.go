@@ -42,7 +42,7 @@ type key struct {
 	many bool // a self-join of all columns would take long
 }
 
-const mostPairs = 20_000
+const maxPairs = 20_000
 
 // sums summarises the content of a file.
 type sums struct {
@@ -107,7 +107,7 @@ func (v *tableVictim) look(ctx context.Context) error {
 		none := source.Records("none", arrow.NewSchema([]arrow.Field{c}, nil), func(context.Context) iter.Seq2[arrow.Record, error] {
 			return func(func(arrow.Record, error) bool) {}
 		}, source.RecordsOptions{})
-		v.keys = append(v.keys, key{name, none, rep.Keys*rep.Keys > mostPairs*rep.Distinct})
+		v.keys = append(v.keys, key{name, none, rep.Keys*rep.Keys > maxPairs*rep.Distinct})
 	}
 	if len(v.keys) == 0 {
 		return errors.New("no column that may be a key")
@@ -126,7 +126,7 @@ func (v *tableVictim) look(ctx context.Context) error {
 	return nil
 }
 
-const mostSummed = 1 << 20 // largest batch in bytes whose values are summed
+const maxSummed = 1 << 20 // largest batch in bytes whose values are summed
 
 // sizeOf returns the size of an array in bytes.
 func sizeOf(d arrow.ArrayData) (n int) {
@@ -171,7 +171,7 @@ func sumsOf(ctx context.Context, f *source.File) (sums, error) {
 			return s, err
 		}
 		for i, c := range r.Record.Columns() {
-			if sizeOf(c.Data()) > mostSummed || c.Len() > 1<<14 {
+			if sizeOf(c.Data()) > maxSummed || c.Len() > 1<<14 {
 				s.partly = true
 				continue
 			}

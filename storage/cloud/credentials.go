@@ -32,9 +32,9 @@ func (Credentials) String() string { return address.Redacted }
 // GoString is String for %#v.
 func (Credentials) GoString() string { return address.Redacted }
 
-// mostMargin is how long before their end credentials are renewed. Those that are valid for
+// maxMargin is how long before their end credentials are renewed. Those that are valid for
 // a short time are renewed after four fifths of it.
-const mostMargin = time.Minute
+const maxMargin = time.Minute
 
 // credentialsError reports that Options.Credentials has failed. Requests are not sent again
 // for it.
@@ -101,7 +101,7 @@ func (c *credentials) get(ctx context.Context) (Credentials, time.Time, error) {
 	case err == nil:
 		c.last, c.renew, c.there = fresh, time.Time{}, true
 		if valid := fresh.Expires.Sub(now); !fresh.Expires.IsZero() {
-			c.renew = fresh.Expires.Add(-min(mostMargin, valid/5))
+			c.renew = fresh.Expires.Add(-min(maxMargin, valid/5))
 		}
 	case c.there && now.Before(c.last.Expires): // they are still valid for a moment
 		return c.last, c.last.Expires, nil

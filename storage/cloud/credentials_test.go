@@ -79,7 +79,7 @@ func TestCredentialsEnd(t *testing.T) {
 		return renew
 	}
 	valid = time.Hour
-	if left := time.Until(get(1, "")); left > time.Hour-mostMargin || left < time.Hour-2*mostMargin {
+	if left := time.Until(get(1, "")); left > time.Hour-maxMargin || left < time.Hour-2*maxMargin {
 		t.Errorf("to be renewed in %v", left)
 	}
 	get(1, "")

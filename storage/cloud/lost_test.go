@@ -180,7 +180,7 @@ func (f *lossyS3) answer(h http.Header, r *http.Request, key string, body []byte
 func TestWriteLostResponse(t *testing.T) {
 	const key = "dir/a"
 	rival := lossyObject{[]byte("of a rival"), "another mark"}
-	content := noise(mostKept + 100)
+	content := noise(maxKept + 100)
 	for _, c := range []struct {
 		name     string
 		before   bool // the rival's object is there

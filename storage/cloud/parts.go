@@ -13,7 +13,7 @@ import (
 const (
 	firstPart = 8 << 20 // bytes
 	evenParts = 2000    // of equal size, which some services want
-	mostParts = 10_000  // the most that S3 takes
+	maxParts  = 10_000  // the most that S3 takes
 )
 
 // partSize returns the size of the n-th part, from 0. Parts grow so that the most
@@ -22,7 +22,7 @@ func partSize(n int) int {
 	if n < evenParts {
 		return firstPart
 	}
-	x := float64(n-evenParts) / (mostParts - evenParts)
+	x := float64(n-evenParts) / (maxParts - evenParts)
 	size := int64(math.Ceil(firstPart/(1<<20)*math.Exp(6.25*x))) << 20
 	return int(min(size, math.MaxInt>>20<<20)) // where an int has 32 bits, objects are smaller
 }

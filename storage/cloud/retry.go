@@ -11,7 +11,7 @@ import (
 
 const (
 	firstPause = 100 * time.Millisecond
-	mostPause  = 20 * time.Second
+	maxPause   = 20 * time.Second
 	// patience ends the attempts to send a request, counted from its first failure or
 	// last progress.
 	patience = 2 * time.Minute
@@ -76,7 +76,7 @@ func (s *store) again(ctx context.Context, err error, attempt int, since time.Ti
 	if !f.transient() || attempt >= s.opts.Retries {
 		return f.report()
 	}
-	pause := max(rand.N(min(firstPause<<min(attempt, 16), mostPause)), f.after)
+	pause := max(rand.N(min(firstPause<<min(attempt, 16), maxPause)), f.after)
 	if f.refused != nil {
 		if time.Since(*f.refused) >= (refusedTries-1)*refusedPause { // also if that was in other calls
 			return f.report()

@@ -55,8 +55,8 @@ const (
 	markKey = "bloomjoinupload"
 	// abortTime limits the removal of what a cancelled or failed run has uploaded.
 	abortTime = 30 * time.Second
-	// mostKept is how many bytes of a finished object stay in memory until Commit.
-	mostKept = 64 << 10
+	// maxKept is how many bytes of a finished object stay in memory until Commit.
+	maxKept = 64 << 10
 )
 
 // Create implements [storage.Storage]. Up to 8 MiB are kept until Commit and
@@ -193,7 +193,7 @@ func (w *writer) Rest() error {
 	if err := w.failed(); err != nil {
 		return err
 	}
-	if w.up == nil && len(w.buf) <= mostKept {
+	if w.up == nil && len(w.buf) <= maxKept {
 		return nil
 	}
 	if len(w.buf) > 0 {

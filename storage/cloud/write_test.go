@@ -105,7 +105,7 @@ func TestWriteSizes(t *testing.T) {
 }
 
 func writeSizes(t *testing.T, s *store, at string) {
-	for _, size := range []int{0, 1, mostKept + 1, firstPart - 1, firstPart, firstPart + 1, 3*firstPart + 5} {
+	for _, size := range []int{0, 1, maxKept + 1, firstPart - 1, firstPart, firstPart + 1, 3*firstPart + 5} {
 		for _, finish := range []bool{false, true} {
 			what := fmt.Sprintf("%d bytes, Finish %v", size, finish)
 			name := fmt.Sprint(at, size, finish)
@@ -388,7 +388,7 @@ func TestWriteMemory(t *testing.T) {
 func TestPartSize(t *testing.T) {
 	var sum int64
 	last := 0
-	for n := range mostParts {
+	for n := range maxParts {
 		size := partSize(n)
 		if size < last || int64(size) > 5<<30 {
 			t.Fatalf("part %d: %d bytes after %d", n, size, last)
@@ -402,6 +402,6 @@ func TestPartSize(t *testing.T) {
 		least = 4 << 40
 	}
 	if sum < least || partSize(evenParts-1) != firstPart {
-		t.Errorf("%d parts hold %d bytes", mostParts, sum)
+		t.Errorf("%d parts hold %d bytes", maxParts, sum)
 	}
 }

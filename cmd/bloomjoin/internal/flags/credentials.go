@@ -26,8 +26,8 @@ const tokenEnv = "BLOOMJOIN_CREDENTIALS_TOKEN"
 
 // Bounds on an answer with credentials.
 const (
-	mostCredentials = 64 << 10 // bytes
-	mostRefusal     = 500      // bytes of the text of a refusal that are shown
+	maxCredentials  = 64 << 10 // bytes
+	maxRefusal      = 500      // bytes of the text of a refusal that are shown
 	credentialsWait = 2 * time.Minute
 )
 
@@ -124,7 +124,7 @@ func (s *credentialsServer) get(ctx context.Context, bucket string) ([]byte, err
 		return nil, fmt.Errorf("%w (check that the program that answers is running)", err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, mostCredentials+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxCredentials+1))
 	switch {
 	case answer.StatusCode >= 500:
 		return nil, fmt.Errorf("%s%w", refusal(answer, body), quiet.Error{Err: storage.ErrAgain})
@@ -132,14 +132,14 @@ func (s *credentialsServer) get(ctx context.Context, bucket string) ([]byte, err
 		return nil, errors.New(refusal(answer, body))
 	case err != nil:
 		return nil, fmt.Errorf("%w%w", err, quiet.Error{Err: storage.ErrAgain})
-	case len(body) > mostCredentials:
-		return nil, fmt.Errorf("want an answer of at most %s", words.Bytes(int64(mostCredentials)))
+	case len(body) > maxCredentials:
+		return nil, fmt.Errorf("want an answer of at most %s", words.Bytes(int64(maxCredentials)))
 	}
 	return body, nil
 }
 
 // refusal returns the status and the text of an answer without credentials.
 func refusal(answer *http.Response, body []byte) string {
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body[:min(len(body), mostRefusal)]), "")), " ")
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body[:min(len(body), maxRefusal)]), "")), " ")
 	return strings.TrimSuffix(answer.Status+": "+cmp.Or(text, "no text"), ": no text")
 }

@@ -56,7 +56,7 @@ func TestCredentialsURL(t *testing.T) {
 		{200, `{}`, "gs://x", cloud.Credentials{}, "has no token", false},
 		{200, `token`, "gs://x", cloud.Credentials{}, "another form", false},
 		{200, `{"token": "t", "expires_at": "tomorrow"}`, "gs://x", cloud.Credentials{}, "another form", false},
-		{200, `{"token": "` + strings.Repeat("x", mostCredentials) + `"}`, "gs://x", cloud.Credentials{}, "at most 64 KiB", false},
+		{200, `{"token": "` + strings.Repeat("x", maxCredentials) + `"}`, "gs://x", cloud.Credentials{}, "at most 64 KiB", false},
 		{403, "not\n yours\xff", "gs://x", cloud.Credentials{}, "403 Forbidden: not yours", false},
 		{302, "", "gs://x", cloud.Credentials{}, "302 Found", false},
 		{500, strings.Repeat("long ", 1000), "gs://x", cloud.Credentials{}, "500 Internal Server Error: long long", true},

@@ -18,9 +18,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// mostNamed is the size in bytes up to which a file of names, or a list on standard
+// maxNamed is the size in bytes up to which a file of names, or a list on standard
 // input, is read.
-const mostNamed = 1 << 30
+const maxNamed = 1 << 30
 
 // FilesFrom returns the names that stand for the inputs, which are args without
 // --files-from. If that flag names a list of inputs, the caller closes it.
@@ -54,7 +54,7 @@ func (c *Session) FilesFrom(cmd *cobra.Command, o *flags.Inputs, args []string) 
 // readNames reads a file of names, one a line, or opens a list of inputs.
 func (c *Session) readNames(ctx context.Context, from string) (names []string, list *inputs.List, err error) {
 	if from == "-" {
-		b, err := io.ReadAll(io.LimitReader(c.Stdin, mostNamed+1))
+		b, err := io.ReadAll(io.LimitReader(c.Stdin, maxNamed+1))
 		if err != nil {
 			return nil, nil, fmt.Errorf("standard input: %w", err)
 		}
@@ -82,7 +82,7 @@ func (c *Session) readNames(ctx context.Context, from string) (names []string, l
 	if filters.IsFilter(first) || bytes.HasPrefix(first, []byte("PAR1")) || bytes.HasPrefix(first, []byte("ARROW1")) {
 		return nil, nil, fmt.Errorf("--files-from %s: want a file of paths or a list of inputs, got data (name it as an argument)", from)
 	}
-	b := make([]byte, min(size, mostNamed+1))
+	b := make([]byte, min(size, maxNamed+1))
 	if err := readAt(r, b); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", from, err)
 	}
@@ -100,7 +100,7 @@ func readAt(r io.ReaderAt, b []byte) error {
 
 // namesIn returns the lines of a file of names, without empty ones.
 func namesIn(from string, b []byte) (names []string, err error) {
-	if len(b) > mostNamed {
+	if len(b) > maxNamed {
 		return nil, fmt.Errorf("--files-from %s: want at most 1 GiB of paths, got more", from)
 	}
 	n := 0

@@ -21,7 +21,7 @@ const minMemory = 16 << 20
 // Parts of --memory. The remainder, a tenth or more, is for garbage that has not been
 // collected yet.
 const (
-	leastLimit   = 112 << 20 // lower bound of the heap limit: a join of a dozen columns needs it
+	minLimit     = 112 << 20 // lower bound of the heap limit: a join of a dozen columns needs it
 	outsideHeap  = 3 << 20   // the program's data outside the heap
 	programs     = 10 << 20  // outsideHeap, and memory of the runtime and libraries
 	forTables    = 2         // tables and filters get 1/forTables of the rest
@@ -113,8 +113,8 @@ func (c *Session) explain(err error) error {
 // Bounds of what the store may hold of the memory in flight, if the command names
 // URLs: a quarter, within these bytes.
 const (
-	leastFetched = 16 << 20
-	mostFetched  = 256 << 20
+	minFetched = 16 << 20
+	maxFetched = 256 << 20
 )
 
 // fetched returns the memory in bytes for fetching ahead and for uploads; 0: the store's
@@ -123,7 +123,7 @@ func fetched(inFlight int64) int64 {
 	if inFlight == 0 {
 		return 0
 	}
-	return min(max(inFlight/4, leastFetched), mostFetched)
+	return min(max(inFlight/4, minFetched), maxFetched)
 }
 
 // OutputMemory returns the memory for unfinished row groups of the output, in bytes; 0: no

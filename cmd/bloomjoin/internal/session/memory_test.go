@@ -8,7 +8,7 @@ func TestMemoryOfStore(t *testing.T) {
 		local, remote := &Session{memory: memory}, &Session{memory: memory, remote: true}
 		all := local.inFlight()
 		ahead, rest := fetched(all), remote.inFlight()
-		if ahead < leastFetched || ahead > mostFetched || rest < all/4 || ahead+rest > max(all, leastFetched+all/4) {
+		if ahead < minFetched || ahead > maxFetched || rest < all/4 || ahead+rest > max(all, minFetched+all/4) {
 			t.Errorf("%s: of %d, %d are for fetching and %d for pages", memory, all, ahead, rest)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // --progress-interval.
 const (
 	progressEvery = 30 * time.Second
-	leastProgress = 10 * time.Millisecond
+	minProgress   = 10 * time.Millisecond
 )
 
 // progressHelp is the usage of --progress.
@@ -99,18 +99,18 @@ func (m *meter) after(d time.Duration) string {
 	return s
 }
 
-// An estimate is shown from leastShare of the rows and leastTime on, if the one that was
+// An estimate is shown from minShare of the rows and minTime on, if the one that was
 // made in half the time or less agrees within a factor of two.
 const (
-	leastShare = 0.01
-	leastTime  = time.Second
+	minShare = 0.01
+	minTime  = time.Second
 )
 
 // left estimates the time that the remaining rows take. ok is false as long as it may be
 // wrong by a large factor.
 func (m *meter) left(n int64, d time.Duration) (left time.Duration, ok bool) {
 	share := float64(n) / float64(m.total)
-	if n == m.total || share < leastShare || d < leastTime {
+	if n == m.total || share < minShare || d < minTime {
 		return 0, false
 	}
 	m.mu.Lock()

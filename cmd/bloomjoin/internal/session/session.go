@@ -86,8 +86,8 @@ func (c *Session) checkCommon() error {
 	if err := flags.OneOf("log-format", c.logFormat, logText, logJSON); err != nil {
 		return err
 	}
-	if c.progressEvery < leastProgress {
-		return flags.Usagef("--progress-interval %v: want %v or more, as 1s", c.progressEvery, leastProgress)
+	if c.progressEvery < minProgress {
+		return flags.Usagef("--progress-interval %v: want %v or more, as 1s", c.progressEvery, minProgress)
 	}
 	total, err := c.Total()
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *Session) checkCommon() error {
 	if total > 0 {
 		// The collector works harder near this limit. It must not be lower than the
 		// live heap, or the collector would run all the time.
-		debug.SetMemoryLimit(max(total-outsideHeap, leastLimit))
+		debug.SetMemoryLimit(max(total-outsideHeap, minLimit))
 	}
 	return c.CheckStore()
 }

@@ -37,7 +37,7 @@ func meantColumn(e *keys.NotFoundError) keys.Path {
 	for i, p := range e.Have {
 		names[i] = p[len(p)-1]
 	}
-	if i := nearest(e.Name, names, mostTypos(e.Name)); i >= 0 {
+	if i := nearest(e.Name, names, maxTypos(e.Name)); i >= 0 {
 		return e.Have[i]
 	}
 	return nil
@@ -69,14 +69,14 @@ func nearest(got string, names []string, most int) int {
 	return best
 }
 
-// mostTypos returns in how many letters a mistyped word may differ from the one
+// maxTypos returns in how many letters a mistyped word may differ from the one
 // that was meant: a third of them, plus one.
-func mostTypos(got string) int { return 1 + len(got)/3 }
+func maxTypos(got string) int { return 1 + len(got)/3 }
 
 // Meant returns the name that was probably meant: one that is near, or begins
 // with what was given; "" if there is none.
 func Meant(got string, names []string) string {
-	i := nearest(got, names, mostTypos(got))
+	i := nearest(got, names, maxTypos(got))
 	if i < 0 && len(got) > 2 {
 		i = slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, got) })
 	}
@@ -86,8 +86,8 @@ func Meant(got string, names []string) string {
 	return names[i]
 }
 
-// mostListed bounds how many names of a directory are compared.
-const mostListed = 10_000
+// maxListed bounds how many names of a directory are compared.
+const maxListed = 10_000
 
 // nearestPath returns the existing path nearest to one that does not exist; ""
 // if none is near. It looks in the deepest directory of the path that exists.
@@ -100,7 +100,7 @@ func nearestPath(name string) string {
 			parent = "."
 		}
 		if d, err := os.Open(parent); err == nil {
-			names, _ := d.Readdirnames(mostListed)
+			names, _ := d.Readdirnames(maxListed)
 			_ = d.Close()
 			if near := nearestName(base, names); near != "" {
 				if whole := filepath.Join(dir, near, rest); pathExists(whole) {

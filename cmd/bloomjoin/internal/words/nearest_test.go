@@ -14,7 +14,7 @@ import (
 func TestNearest(t *testing.T) {
 	names := []string{"user_id", "USER_IP", "url", "ts"}
 	for got, want := range map[string]int{"user_ip": 1, "userid": 0, "usr_id": 0, "URL": 2, "x": -1, "t": 3, "country": -1, "": -1} {
-		if i := nearest(got, names, mostTypos(got)); i != want {
+		if i := nearest(got, names, maxTypos(got)); i != want {
 			t.Errorf("%q: %d, want %d", got, i, want)
 		}
 	}

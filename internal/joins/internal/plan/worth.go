@@ -32,8 +32,8 @@ type BestFPR struct {
 
 // Bounds on the rate of a filter.
 const (
-	leastFPR = 1e-6
-	mostFPR  = 0.5
+	minFPR = 1e-6
+	maxFPR = 0.5
 )
 
 func bestFPR(s Sizes, opts Options) BestFPR {
@@ -45,7 +45,7 @@ func bestFPR(s Sizes, opts Options) BestFPR {
 		p := float64(opts.Workers) * math.Max(s.IDKeys, 1) / (8 * math.Ln2 * math.Ln2 * opts.Network * wrong * perByte)
 		best.Formula = math.Min(1, p)
 	}
-	for p := mostFPR; p >= leastFPR; p /= 1.05 {
+	for p := maxFPR; p >= minFPR; p /= 1.05 {
 		bytes := filterBytes(s.IDKeys, p)
 		if t := float64(opts.Workers)*bytes/opts.Network + wrong*p*perByte; t < best.Seconds {
 			best.FPR, best.Bytes, best.Seconds = p, int64(bytes), t

@@ -56,9 +56,9 @@ type entryWriter struct {
 
 // Bounds on the bytes of one stream's buffer.
 const (
-	leastBuffer = 512
-	mostBuffer  = 16 << 10
-	pairBytes   = 16
+	minBuffer = 512
+	maxBuffer = 16 << 10
+	pairBytes = 16
 )
 
 // newEntryWriter returns a writer with buffers of size bytes, for integers or other

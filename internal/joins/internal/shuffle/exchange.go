@@ -23,8 +23,8 @@ import (
 
 // Bounds on the division of a bucket.
 const (
-	divideBy  = 16
-	mostLevel = 6 // 16^6 parts
+	divideBy = 16
+	maxLevel = 6 // 16^6 parts
 )
 
 // exchanger carries out the exchange in one goroutine.
@@ -48,7 +48,7 @@ func (s *Shuffle) Exchange(ctx context.Context) error {
 		out = s.perPiece
 	} else if len(s.rows.bins) > 0 {
 		part := s.left() / 8 / int64(s.Threads)
-		out = s.rows.prepare(int(max(part/(2*leastBuffer), 1)))
+		out = s.rows.prepare(int(max(part/(2*minBuffer), 1)))
 	}
 	s.needs = newNeeds(s.pieces())
 	if err := s.share.Take(s.needs.bytes()); err != nil {
@@ -68,7 +68,7 @@ func (s *Shuffle) Exchange(ctx context.Context) error {
 // exchangeAll distributes the buckets over all threads.
 func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 	group, ctx := errgroup.WithContext(ctx)
-	threads := int(max(min(s.left()/(4*leastRoom), int64(s.Threads)), 1))
+	threads := int(max(min(s.left()/(4*minRoom), int64(s.Threads)), 1))
 	room := s.left() / int64(threads)
 	var next atomic.Int64
 	var all []*exchanger
@@ -108,13 +108,13 @@ func (s *Shuffle) exchangeAll(ctx context.Context, out []*entryStream) error {
 // bucket needs, or as there is room for.
 func (s *Shuffle) newExchanger(out []*entryStream, room int64) (*exchanger, error) {
 	x := &exchanger{s: s, share: s.newShare("the keys of the log in a part of their hashes"), needs: newNeeds(s.pieces())}
-	x.reader = &entryReader{integers: s.Integers, hash: levelHash(mostLevel + 1)}
+	x.reader = &entryReader{integers: s.Integers, hash: levelHash(maxLevel + 1)}
 	if err := x.share.Take(x.needs.bytes() + s.readBytes()); err != nil {
 		return x, err
 	}
-	size := leastBuffer
+	size := minBuffer
 	if len(out) > 0 {
-		size = int(min(max(room/8/int64(len(out)), leastBuffer), int64(s.size)))
+		size = int(min(max(room/8/int64(len(out)), minBuffer), int64(s.size)))
 	}
 	var err error
 	if x.out, err = newEntryWriter(out, s.Integers || s.rows != nil, size, x.share); err != nil {
@@ -128,7 +128,7 @@ func (s *Shuffle) newExchanger(out []*entryStream, room int64) (*exchanger, erro
 		entries += b.count.Load()
 	}
 	perKey := float64(keyBytes) / float64(max(entries, 1))
-	table := (room - x.share.Bytes() - divideBy*2*leastBuffer) / 8 * 7
+	table := (room - x.share.Bytes() - divideBy*2*minBuffer) / 8 * 7
 	need := int64(float64(most+1)*(slotsPerKey*(slotBytes+8)+nodeBytes+perKey)) + int64(nodeBytes*(s.pieces()+64)) + 4096
 	x.table = newLogKeys(s.Integers, min(table, need), perKey, s.pieces())
 	x.table.mask = s.mask
@@ -152,7 +152,7 @@ func (x *exchanger) bucket(ctx context.Context, log, ids *entryStream, level int
 	if log.count.Load() == 0 || ids.count.Load() == 0 {
 		return nil
 	}
-	if level > mostLevel {
+	if level > maxLevel {
 		return x.byTableful(ctx, log, ids)
 	}
 	x.table.reset(log.count.Load())
@@ -200,7 +200,7 @@ func (x *exchanger) divide(ctx context.Context, log, ids *entryStream, level int
 
 // deal writes the entries of a stream to its parts.
 func (x *exchanger) deal(ctx context.Context, from *entryStream, parts []*entryStream, level int) error {
-	size := int(min(max(x.table.bytes()/64/divideBy, leastBuffer), int64(x.s.size)))
+	size := int(min(max(x.table.bytes()/64/divideBy, minBuffer), int64(x.s.size)))
 	w, err := newEntryWriter(parts, x.s.Integers, size, x.share)
 	if err != nil {
 		return err

@@ -36,16 +36,16 @@ type rowSpill struct {
 
 // Bounds on a bin, in bits of its number of rows, and on the bytes of a batch.
 const (
-	leastBin, mostBin     = 10, 18
-	leastBatch, mostBatch = 1 << 10, 1 << 20
+	minBin, maxBin     = 10, 18
+	minBatch, maxBatch = 1 << 10, 1 << 20
 )
 
 func newRowSpill(s *Shuffle) *rowSpill {
-	r := &rowSpill{s: s, binBits: leastBin, share: s.newShare("rows of IDs on their way to disk")}
-	for r.binBits < mostBin && int64(s.pieces())<<(r.binBits+1)/8 < s.room/16 { // a bit for each row and range
+	r := &rowSpill{s: s, binBits: minBin, share: s.newShare("rows of IDs on their way to disk")}
+	for r.binBits < maxBin && int64(s.pieces())<<(r.binBits+1)/8 < s.room/16 { // a bit for each row and range
 		r.binBits++
 	}
-	r.batchBytes = min(max(s.room/64, leastBatch), mostBatch)
+	r.batchBytes = min(max(s.room/64, minBatch), maxBatch)
 	return r
 }
 
@@ -240,7 +240,7 @@ func newDealer(r *rowSpill) (*dealer, error) {
 // divide divides what is wanted of several bins.
 func (d *dealer) divide(ctx context.Context, wants *entryStream) ([]*entryStream, error) {
 	parts := newEntryStreams(d.r.s.file, 1<<d.r.binsPerWant)
-	size := int(min(max(d.r.s.left()/2/int64(len(parts)), leastBuffer), int64(d.r.s.size)))
+	size := int(min(max(d.r.s.left()/2/int64(len(parts)), minBuffer), int64(d.r.s.size)))
 	w, err := newEntryWriter(parts, true, size, d.share)
 	if err != nil {
 		return nil, err

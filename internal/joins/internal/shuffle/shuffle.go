@@ -74,10 +74,10 @@ const waitsOnDisk fault.Text = "keys and rows that wait on disk (raise {Memory},
 
 // Limits on parts of a shuffle.
 const (
-	mostPieces  = 256
-	mostBuckets = 1024
-	leastRoom   = 64 << 10
-	leastWindow = 1 << 10
+	maxPieces   = 256
+	maxBuckets  = 1024
+	minRoom     = 64 << 10
+	minWindow   = 1 << 10
 	unboundRoom = 1 << 30 // used if the account has no bound
 )
 
@@ -87,10 +87,10 @@ func New(o Options) (*Shuffle, error) {
 	s.share = s.newShare("keys and rows on their way to disk")
 	s.file = spill.New(o.Dir, waitsOnDisk)
 	s.room = s.left()
-	if s.room < leastRoom {
-		return nil, s.share.Take(leastRoom)
+	if s.room < minRoom {
+		return nil, s.share.Take(minRoom)
 	}
-	s.file.Window = int(min(max(s.room/64, leastWindow), spill.Window))
+	s.file.Window = int(min(max(s.room/64, minWindow), spill.Window))
 	s.divideLog()
 	s.divideKeys()
 	if o.Form != nil {
@@ -120,7 +120,7 @@ func (s *Shuffle) left() int64 {
 func (s *Shuffle) divideLog() {
 	groups := len(s.GroupRows)
 	n := int(math.Sqrt(float64(s.room) / float64(64*s.Threads))) // needs takes a sixteenth of the room
-	n = max(min(n, groups, mostPieces), 1)
+	n = max(min(n, groups, maxPieces), 1)
 	var total, at float64
 	for _, r := range s.GroupRows {
 		total += float64(max(r, 0)) + 1
@@ -160,10 +160,10 @@ func (s *Shuffle) divideKeys() {
 	}
 	table := min(s.room/int64(4*s.Threads), 2<<20)
 	n := int64(1)
-	for n < mostBuckets && n*table < rows*int64(slotBytes+nodeBytes) && 2*n*2*leastBuffer < part {
+	for n < maxBuckets && n*table < rows*int64(slotBytes+nodeBytes) && 2*n*2*minBuffer < part {
 		n *= 2
 	}
-	s.size = int(max(min(part/n, s.room/int64(64*s.Threads), mostBuffer), leastBuffer))
+	s.size = int(max(min(part/n, s.room/int64(64*s.Threads), maxBuffer), minBuffer))
 	s.logKeys, s.idKeys = newEntryStreams(s.file, int(n)), newEntryStreams(s.file, int(n))
 }
 

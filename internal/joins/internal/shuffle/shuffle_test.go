@@ -670,7 +670,7 @@ func TestShuffleRandom(t *testing.T) {
 			mask := uint64(rng.IntN(4))
 			c.mask = &mask
 		}
-		memory := int64(leastRoom) << rng.IntN(4)
+		memory := int64(minRoom) << rng.IntN(4)
 		t.Run(fmt.Sprintf("%d: %s, rows %v, %d units, %d ids, %d bytes", seed, c.kind.name, c.rows, len(c.units), len(c.ids), memory), func(t *testing.T) {
 			c.run(t, memory)
 		})

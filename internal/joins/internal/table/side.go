@@ -24,12 +24,12 @@ type Side struct {
 	kind  Kind
 	share *budget.Share
 
-	keys    *table
-	below   *table // negative integers, in two's complement; nil for other keys
-	rows    Rows   // nil: only keys are held
-	links   chains
-	fillers sync.Pool
-	picked  []uint32 // of addTo
+	keys      *table
+	negatives *table // negative integers, in two's complement; nil for other keys
+	rows      Rows   // nil: only keys are held
+	links     chains
+	fillers   sync.Pool
+	picked    []uint32 // of addTo
 }
 
 // Kind describes what a side holds.
@@ -50,7 +50,7 @@ func New(kind Kind, of *budget.Account) *Side {
 	secret := rand.Uint64() | 1
 	s.keys = newTable(s.share, kind.Integers, links, secret)
 	if kind.Integers {
-		s.below = newTable(s.share, true, links, secret)
+		s.negatives = newTable(s.share, true, links, secret)
 	}
 	return s
 }
@@ -85,11 +85,11 @@ func (s *Side) fill(batch *keys.Batch, keep []uint32, n int, row uint32, threads
 	f.batch, f.threads = batch, threads
 	f.values, _ = batch.Ints()
 	for lo := 0; lo < n; lo += block {
-		f.load(s.keys, s.below, keep, lo, min(lo+block, n), row)
+		f.load(s.keys, s.negatives, keep, lo, min(lo+block, n), row)
 		if err := f.fill(s.keys, f.items); err != nil {
 			return err
 		}
-		if err := f.fill(s.below, f.negative); err != nil {
+		if err := f.fill(s.negatives, f.negative); err != nil {
 			return err
 		}
 	}
@@ -150,10 +150,10 @@ func (s *Side) Seal() error {
 			return err
 		}
 	}
-	if err := s.keys.seal(); err != nil || s.below == nil {
+	if err := s.keys.seal(); err != nil || s.negatives == nil {
 		return err
 	}
-	return s.below.seal()
+	return s.negatives.seal()
 }
 
 // Find returns the positions in hits of keys that the side has, and their entries.
@@ -163,8 +163,8 @@ func (s *Side) Find(k *keys.Batch, hits, members, entries []uint32) (found, of [
 	for len(hits) > 0 {
 		some := hits[:min(warmed, len(hits))]
 		hits = hits[len(some):]
-		if s.below != nil {
-			members, entries = s.keys.findInts(s.below, k, some, members, entries)
+		if s.negatives != nil {
+			members, entries = s.keys.findInts(s.negatives, k, some, members, entries)
 		} else {
 			members, entries = s.keys.findBytes(k, some, members, entries)
 		}
@@ -174,8 +174,8 @@ func (s *Side) Find(k *keys.Batch, hits, members, entries []uint32) (found, of [
 
 // entry returns the table of an entry, and its number there.
 func (s *Side) entry(e uint32) (*table, uint32) {
-	if n := uint32(len(s.keys.words)); s.below != nil && e >= n {
-		return s.below, e - n
+	if n := uint32(len(s.keys.words)); s.negatives != nil && e >= n {
+		return s.negatives, e - n
 	}
 	return s.keys, e
 }
@@ -199,8 +199,8 @@ func (s *Side) Matched() int64 {
 		return 0
 	}
 	n := s.keys.matched()
-	if s.below != nil {
-		n += s.below.matched()
+	if s.negatives != nil {
+		n += s.negatives.matched()
 	}
 	return n
 }
@@ -223,7 +223,7 @@ func (s *Side) Unique() bool {
 	if s.rows != nil {
 		return !s.links.open
 	}
-	return s.keys.aside == nil && (s.below == nil || s.below.aside == nil)
+	return s.keys.aside == nil && (s.negatives == nil || s.negatives.aside == nil)
 }
 
 // Times returns how many IDs have an entry's key. The side must not have rows.
@@ -236,7 +236,7 @@ func (s *Side) Times(entry uint32) int64 {
 // The others have no key, or one that is not marked.
 func (s *Side) MatchedRows() []uint64 {
 	matched := make([]uint64, s.links.rows/64+1)
-	for _, t := range []*table{s.keys, s.below} {
+	for _, t := range []*table{s.keys, s.negatives} {
 		if t == nil {
 			continue
 		}
@@ -270,7 +270,7 @@ func (s *Side) Release() {
 	if s.rows != nil {
 		s.rows.Release()
 	}
-	s.keys, s.below, s.links = newTable(s.share, s.kind.Integers, nil, 1), nil, chains{}
+	s.keys, s.negatives, s.links = newTable(s.share, s.kind.Integers, nil, 1), nil, chains{}
 	s.share.GiveAll()
 }
 

@@ -45,7 +45,7 @@ type Options struct {
 const (
 	pieceSize   = 1 << 20
 	requestSize = 8 << 20 // and up to the end of a piece
-	leastShare  = 4 << 20 // of a range that is divided among connections
+	minShare    = 4 << 20 // of a range that is divided among connections
 	// The end of an object is fetched in one request: what reads a Parquet file begins
 	// there, and does not know how much it will need. Of small objects the rest is
 	// fetched whole.
@@ -169,7 +169,7 @@ func (q *Queue) pump() {
 
 // share returns the memory that must be free before another request is begun ahead:
 // requests would become as small as the reads that free memory. q.mu is held.
-func (q *Queue) share() int64 { return min(leastShare, q.o.Memory/4, q.queued) }
+func (q *Queue) share() int64 { return min(minShare, q.o.Memory/4, q.queued) }
 
 // next returns the first queued piece, or nil. q.mu is held.
 func (q *Queue) next() *piece {
@@ -212,7 +212,7 @@ func (q *Queue) neighbours(p *piece) []*piece {
 	o := p.object
 	gap := o.link.gap()
 	// If little is queued, several connections share it.
-	most := min(q.largest, max(q.queued/int64(q.o.Requests), o.link.product(), leastShare))
+	most := min(q.largest, max(q.queued/int64(q.o.Requests), o.link.product(), minShare))
 	at := o.index(p.off)
 	first, last := at, at
 	bytes := p.n

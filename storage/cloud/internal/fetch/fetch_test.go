@@ -602,7 +602,7 @@ func TestLink(t *testing.T) {
 	for range 50 {
 		l.received(100e6, 100*time.Millisecond)
 	}
-	if g := l.gap(); g != mostGap {
+	if g := l.gap(); g != maxGap {
 		t.Errorf("gap %d", g)
 	}
 }

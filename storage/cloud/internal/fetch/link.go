@@ -22,7 +22,7 @@ const (
 
 	near    = 5 * time.Millisecond
 	nearGap = 16 << 10 // bytes fetched instead of another request where requests are fast
-	mostGap = 4 << 20
+	maxGap  = 4 << 20
 
 	window = 10 * time.Second // in which the latency is the least that was measured
 
@@ -36,7 +36,7 @@ func (l *Link) gap() int64 {
 	if l.latency != 0 && l.latency < near {
 		return nearGap
 	}
-	return min(l.bytes(), mostGap)
+	return min(l.bytes(), maxGap)
 }
 
 // product returns the bytes that a connection could transfer while it waits for an

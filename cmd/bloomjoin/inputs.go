@@ -22,8 +22,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// freezeFlags holds the flags of inputs.
-type freezeFlags struct {
+// inputsFlags holds the flags of inputs.
+type inputsFlags struct {
 	out, update      string
 	text, repeated   bool
 	format, encoding string
@@ -31,7 +31,7 @@ type freezeFlags struct {
 }
 
 func (c *cli) inputsCmd() *cobra.Command {
-	var o freezeFlags
+	var o inputsFlags
 	cmd := &cobra.Command{
 		Use:   "inputs [--update OLD] -o INPUTS.jsonl LOGS...",
 		Short: "List the inputs once, so that no worker has to open them all",
@@ -43,7 +43,7 @@ what they read.`,
   bloomjoin inputs --text -o ids.jsonl ids/`,
 		Annotations: flags.Docs("inputs.md#lists-of-inputs"),
 		Args:        o.inputs.Arguments("LOGS"),
-		RunE:        func(cmd *cobra.Command, args []string) error { return c.freeze(cmd, &o, args) },
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.inputs(cmd, &o, args) },
 	}
 	all := cmd.Flags()
 	flags.Group(all, flags.GroupInput, func(f *pflag.FlagSet) {
@@ -69,8 +69,8 @@ what they read.`,
 // million files is most of it.
 const listGC = 20
 
-// freezeReport is the JSON report of inputs.
-type freezeReport struct {
+// inputsReport is the JSON report of inputs.
+type inputsReport struct {
 	session.Head
 	Inputs    int   `json:"inputs"`
 	Rows      int64 `json:"rows"` // -1: unknown
@@ -84,10 +84,10 @@ type freezeReport struct {
 	Kept    *int     `json:"kept,omitempty"`
 }
 
-func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err error) {
+func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
 	defer debug.SetGCPercent(debug.SetGCPercent(listGC))
-	open, err := c.freezeOptions(o, args)
+	open, err := c.inputsOptions(o, args)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 	if err := o.inputs.CheckTypes(hiveNames(found.Hive()), found.Len()); err != nil {
 		return err
 	}
-	rep := freezeReport{Inputs: found.Len(), Rows: found.Rows()}
+	rep := inputsReport{Inputs: found.Len(), Rows: found.Rows()}
 	if err := c.SpareListed(ctx, o.out, found); err != nil {
 		return err
 	}
@@ -136,12 +136,12 @@ func (c *cli) freeze(cmd *cobra.Command, o *freezeFlags, args []string) (err err
 		return err
 	}
 	rep.Head = c.NewHead("inputs", start)
-	c.sayFreeze(o, &rep)
+	c.sayInputs(o, &rep)
 	return c.Report(rep, o.out)
 }
 
-// freezeOptions checks the flags before anything is opened.
-func (c *cli) freezeOptions(o *freezeFlags, args []string) (open source.Opening, err error) {
+// inputsOptions checks the flags before anything is opened.
+func (c *cli) inputsOptions(o *inputsFlags, args []string) (open source.Opening, err error) {
 	switch {
 	case o.out == "" || o.out == "-":
 		return open, flags.Usagef("-o FILE is required: name the list to write, as -o inputs.jsonl")
@@ -190,7 +190,7 @@ func hiveNames(columns []arrow.Field) (names []string) {
 }
 
 // add adds up the inputs.
-func (r *freezeReport) add(ctx context.Context, list *inputs.List) error {
+func (r *inputsReport) add(ctx context.Context, list *inputs.List) error {
 	for in, err := range list.Each(ctx) {
 		if err != nil {
 			return err
@@ -202,7 +202,7 @@ func (r *freezeReport) add(ctx context.Context, list *inputs.List) error {
 }
 
 // since adds what an update has found.
-func (r *freezeReport) since(ctx context.Context, found, old *inputs.List) error {
+func (r *inputsReport) since(ctx context.Context, found, old *inputs.List) error {
 	added, changed, gone, err := found.Since(ctx, old)
 	if err != nil {
 		return err
@@ -218,8 +218,8 @@ func (r *freezeReport) since(ctx context.Context, found, old *inputs.List) error
 	return nil
 }
 
-// sayFreeze prints a summary.
-func (c *cli) sayFreeze(o *freezeFlags, r *freezeReport) {
+// sayInputs prints a summary.
+func (c *cli) sayInputs(o *inputsFlags, r *inputsReport) {
 	rows := "rows not counted"
 	if r.Rows >= 0 {
 		rows = words.Count(r.Rows) + " rows"

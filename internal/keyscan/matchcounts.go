@@ -2,23 +2,23 @@ package keyscan
 
 import "slices"
 
-// Votes combines the results of several filters for the same rows.
-type Votes struct {
-	yes    []int16 // filters that the row passed
-	barred []bool  // rows that a filter with NoMatch drops
-	need   int16   // filters that were probed, without those with NoMatch
+// MatchCounts combines the results of several filters for the same rows.
+type MatchCounts struct {
+	yes      []int16 // filters that the row passed
+	excluded []bool  // rows that a filter with NoMatch drops
+	need     int16   // filters that were probed, without those with NoMatch
 }
 
 // Begin starts with n rows.
-func (v *Votes) Begin(n int) {
-	v.yes, v.barred, v.need = zeroed(v.yes, n), zeroed(v.barred, n), 0
+func (v *MatchCounts) Begin(n int) {
+	v.yes, v.excluded, v.need = zeroed(v.yes, n), zeroed(v.excluded, n), 0
 }
 
 // Add counts the rows that passed a filter. They are numbered from first.
-func (v *Votes) Add(rows []uint32, first int64, noMatch bool) {
+func (v *MatchCounts) Add(rows []uint32, first int64, noMatch bool) {
 	if noMatch {
 		for _, r := range rows {
-			v.barred[int64(r)-first] = true
+			v.excluded[int64(r)-first] = true
 		}
 		return
 	}
@@ -30,13 +30,13 @@ func (v *Votes) Add(rows []uint32, first int64, noMatch bool) {
 
 // Passed appends the rows to keep to dst, numbered from first: those that passed
 // all filters or, with anyOf, one of them, and that no filter drops.
-func Passed[T int | uint32](v *Votes, dst []T, first T, anyOf bool) []T {
+func Passed[T int | uint32](v *MatchCounts, dst []T, first T, anyOf bool) []T {
 	need := v.need
 	if anyOf {
 		need = min(need, 1)
 	}
 	for row, n := range v.yes {
-		if n >= need && !v.barred[row] {
+		if n >= need && !v.excluded[row] {
 			dst = append(dst, first+T(row))
 		}
 	}
@@ -44,7 +44,7 @@ func Passed[T int | uint32](v *Votes, dst []T, first T, anyOf bool) []T {
 }
 
 // size returns the bytes of memory that are kept between calls.
-func (v *Votes) size() int64 { return int64(2*cap(v.yes) + cap(v.barred)) }
+func (v *MatchCounts) size() int64 { return int64(2*cap(v.yes) + cap(v.excluded)) }
 
 // zeroed returns n zeros, in the memory of s if it suffices.
 func zeroed[T any](s []T, n int) []T {
