@@ -49,7 +49,7 @@
 //
 // Files named here are local, and names may be files, directories or patterns. With
 // [OpenLog] and [OpenIDs] they may be elsewhere: in a [storage.Source]. Records that a
-// program has in memory are joined by [join.Records].
+// program has in memory are joined by [join.Seq].
 //
 // # Rules
 //

@@ -68,7 +68,7 @@ func (in Input) File(name string) (*partition.File, error) {
 	return partition.Records(name, schema, read, partition.RecordsOptions{Once: in.Once, Rows: in.Rows}), nil
 }
 
-// Join joins a log with IDs, as [join.Records] does, and yields the rows of the
+// Join joins a log with IDs, as [join.Seq] does, and yields the rows of the
 // answer as v18 records. A record is valid until the loop body ends; retain it to
 // keep it longer. The sequence ends after its first error. For files, convert
 // what [join.Join.Run] yields with [Rows18].
@@ -81,7 +81,7 @@ func Join(ctx context.Context, ids, log Input, opts join.Options) iter.Seq2[arro
 	if err != nil {
 		return failed(err)
 	}
-	return Records18(join.Records(ctx, ids15, log15, opts))
+	return Records18(join.Seq(ctx, ids15, log15, opts))
 }
 
 // Scan yields the rows of a log that the filters of opts let through, as v18

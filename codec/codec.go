@@ -195,7 +195,7 @@ func (f *Filter) UnmarshalBinary(file []byte) error {
 // Count returns the number of distinct keys: the number of members of an exact set, else an
 // estimate from the bits, which is +Inf if they are too full or are in a mapped file that
 // was truncated; NaN without a payload, as after Close of a mapped one.
-func (f *Filter) Count() bloom.Estimate { return bloom.Estimate(f.in().Count()) }
+func (f *Filter) Count() bloom.Cardinality { return bloom.Cardinality(f.in().Count()) }
 
 // FPR returns the predicted false-positive rate: that of the Bloom filter's bits, 0 for an
 // exact set, NaN without a payload, as after Close of a mapped one.

@@ -59,7 +59,7 @@ const (
 	// files of the log, whatever the shard. Columns are found by name, and are NULL
 	// where a file lacks them; types are widened only where no value changes.
 	// Inputs and outputs must be Parquet.
-	Union SchemaMode = "union"
+	UnionByName SchemaMode = "union"
 )
 
 // PinnedSchema is a schema for all files of an output, see package partition's ReadSchema.

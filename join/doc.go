@@ -7,7 +7,7 @@
 // [New] examines the inputs. [Join.Plan] estimates, [Join.Run] yields the answer as
 // Arrow records, [Join.Write] writes it, [Join.Count] counts its rows, and
 // [Join.Report] returns the figures. The inputs are files of package partition, or
-// records of a program: see [Records].
+// records of a program: see [Seq].
 //
 // # Which keys are equal
 //

@@ -66,7 +66,7 @@ func clicks(ctx context.Context) iter.Seq2[arrow.Record, error] {
 func Example_records() {
 	ids := partition.Records("users", userSchema, users, partition.RecordsOptions{Rows: 2})
 	log := partition.Records("clicks", clickSchema, clicks, partition.RecordsOptions{})
-	for rec, err := range join.Records(context.Background(), ids, log, join.Options{On: "user", Type: join.Inner}) {
+	for rec, err := range join.Seq(context.Background(), ids, log, join.Options{On: "user", Type: join.Inner}) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -156,7 +156,7 @@ func Example_cancellation() {
 	ids := partition.Records("users", userSchema, users, partition.RecordsOptions{})
 	log := partition.Records("clicks", clickSchema, endless, partition.RecordsOptions{Once: true})
 	var last error
-	for _, err := range join.Records(ctx, ids, log, join.Options{On: "user"}) {
+	for _, err := range join.Seq(ctx, ids, log, join.Options{On: "user"}) {
 		last = err
 	}
 	fmt.Println("ended by the context:", errors.Is(last, enough))

@@ -9,7 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/partition"
 )
 
-// Records joins a log with IDs, such as [partition.Records], and yields the rows of the
+// Seq joins a log with IDs, such as [partition.Records], and yields the rows of the
 // answer as records of one or more rows, in the log's order. In right and full joins
 // the IDs without a log row come last. All records have one schema: the log's
 // columns, followed by those of the IDs, see the package text. An error, of an input or
@@ -22,8 +22,8 @@ import (
 // it has: because there is no more, because the loop was left, or, soon, because ctx
 // ended. The sequence can be ranged over again unless an input can be read only once.
 //
-// Records is [New] and [Join.Run]. Use these for the report, or for sides in several parts.
-func Records(ctx context.Context, ids, log *partition.File, opts Options) iter.Seq2[arrow.Record, error] {
+// Seq is [New] and [Join.Run]. Use these for the report, or for sides in several parts.
+func Seq(ctx context.Context, ids, log *partition.File, opts Options) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		j, err := New([]*partition.File{ids}, []*partition.File{log}, opts)
 		if err != nil {

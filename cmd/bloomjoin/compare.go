@@ -57,7 +57,7 @@ func (c *cli) compare(cmd *cobra.Command, args []string) error {
 	}
 	for _, s := range []struct {
 		name string
-		of   bloom.Estimate
+		of   bloom.Cardinality
 		to   *sizeFact
 	}{
 		{"|A|", sets.A, &r.A}, {"|B|", sets.B, &r.B}, {"|A ∪ B|", sets.Union, &r.Union},

@@ -31,8 +31,8 @@ const (
 // String returns the geometry's name for reports and the command line.
 func (g Geometry) String() string { return room.Geometry(g).String() }
 
-// Estimate is an estimated number of keys with its standard error.
-type Estimate struct {
+// Cardinality is an estimated number of keys with its standard error.
+type Cardinality struct {
 	Keys   float64
 	StdErr float64
 }
@@ -86,7 +86,7 @@ func (f *Filter) Union(g *Filter) error { return f.in().Union(g.in()) }
 
 // Count estimates the number of distinct keys that were added, by linear counting in each
 // block. A full block makes both results +Inf. The first call after a change reads all bits.
-func (f *Filter) Count() Estimate { return Estimate(f.in().Count()) }
+func (f *Filter) Count() Cardinality { return Cardinality(f.in().Count()) }
 
 // FPR returns the false-positive rate that follows from the filter's bits. The first call
 // after a change reads all bits.

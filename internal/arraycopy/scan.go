@@ -45,7 +45,7 @@ func Scan(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.S
 func ScanPart(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ended := true // the consumer has stopped, got an error or panicked
-		if s.Options.Schema == dataset.Union {
+		if s.Options.Schema == dataset.UnionByName {
 			yield(Rows{}, faults.Unsupported(fault.At{}, "the union of schemas in Arrow records").WithHint("write Parquet"))
 			return
 		}

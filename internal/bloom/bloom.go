@@ -96,7 +96,7 @@ type Filter struct {
 	// fpr and count cache what is computed from the bits. A method that changes
 	// the bits resets both.
 	fpr   atomic.Pointer[float64]
-	count atomic.Pointer[Estimate]
+	count atomic.Pointer[Cardinality]
 }
 
 // New returns an empty filter of p.Bytes() bytes. If p comes from a file, compare

@@ -46,15 +46,15 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 		return c, faults.Mismatch(fault.At{}, "bits to compare", "clear bits in every block", "a full block")
 	}
 	for _, d := range []struct {
-		of      *Estimate
+		of      *Cardinality
 		keys    float64
-		x, y, z Estimate
+		x, y, z Cardinality
 	}{
 		{&c.Both, c.A.Keys + c.B.Keys - c.Union.Keys, c.A, c.B, c.Union},
-		{&c.OnlyA, c.Union.Keys - c.B.Keys, c.Union, c.B, Estimate{}},
-		{&c.OnlyB, c.Union.Keys - c.A.Keys, c.Union, c.A, Estimate{}},
+		{&c.OnlyA, c.Union.Keys - c.B.Keys, c.Union, c.B, Cardinality{}},
+		{&c.OnlyB, c.Union.Keys - c.A.Keys, c.Union, c.A, Cardinality{}},
 	} {
-		*d.of = Estimate{max(0, d.keys), math.Hypot(d.x.StdErr, math.Hypot(d.y.StdErr, d.z.StdErr))}
+		*d.of = Cardinality{max(0, d.keys), math.Hypot(d.x.StdErr, math.Hypot(d.y.StdErr, d.z.StdErr))}
 	}
 	return c, nil
 }
@@ -66,9 +66,9 @@ func (f *Filter) Compare(g *Filter) (c Comparison, err error) {
 // 1990). At 1 % the standard error is 0.06 % of a million keys and falls with the
 // square root of their number. A full block makes both results +Inf. The first
 // call after a change reads all bits.
-func (f *Filter) Count() Estimate {
+func (f *Filter) Count() Cardinality {
 	if f.blank() {
-		return Estimate{math.Inf(1), math.Inf(1)}
+		return Cardinality{math.Inf(1), math.Inf(1)}
 	}
 	if e := f.count.Load(); e != nil {
 		return *e
@@ -79,7 +79,7 @@ func (f *Filter) Count() Estimate {
 }
 
 // counted computes the result of Count.
-func (f *Filter) counted() (e Estimate) {
+func (f *Filter) counted() (e Cardinality) {
 	s := float64(f.params.Geometry.laneBits())
 	var mu sync.Mutex
 	var blocks [lanes*wordBits + 1]uint64 // blocks by number of bits set
@@ -104,7 +104,7 @@ func (f *Filter) counted() (e Estimate) {
 			continue
 		}
 		if float64(set) == lanes*s {
-			return Estimate{math.Inf(1), math.Inf(1)}
+			return Cardinality{math.Inf(1), math.Inf(1)}
 		}
 		clear := 1 - float64(set)/(lanes*s)
 		t := -math.Log(clear)

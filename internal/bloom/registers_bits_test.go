@@ -30,7 +30,7 @@ func TestCompareBits(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for i, e := range []Estimate{c.A, c.B, c.Union, c.Both, c.OnlyA, c.OnlyB} {
+				for i, e := range []Cardinality{c.A, c.B, c.Union, c.Both, c.OnlyA, c.OnlyB} {
 					d := (e.Keys - truth[i]) / e.StdErr
 					squares[i] += d * d / runs
 					if math.Abs(d) > 5 {

@@ -2,17 +2,17 @@ package bloom
 
 import "math"
 
-// Estimate is an estimated number of keys with its standard error.
-type Estimate struct {
+// Cardinality is an estimated number of keys with its standard error.
+type Cardinality struct {
 	Keys   float64
 	StdErr float64
 }
 
 // Comparison describes how two sets overlap.
 type Comparison struct {
-	A, B         Estimate // |A|, |B|
-	Union, Both  Estimate // |A∪B|, |A∩B|
-	OnlyA, OnlyB Estimate // |A\B|, |B\A|
+	A, B         Cardinality // |A|, |B|
+	Union, Both  Cardinality // |A∪B|, |A∩B|
+	OnlyA, OnlyB Cardinality // |A\B|, |B\A|
 }
 
 // The three disjoint parts of two sets.
@@ -54,7 +54,7 @@ func (r *Registers) Compare(s *Registers) Comparison {
 		// is fixed, so subtract that part of the variance.
 		cov[i][i] -= at[i]
 	}
-	estimate := func(of vector) (e Estimate) {
+	estimate := func(of vector) (e Cardinality) {
 		var v float64
 		for i := range of {
 			e.Keys += of[i] * rate[i]

@@ -145,7 +145,7 @@ func compareRuns(t *testing.T, a, b, both, runs int) {
 		x := merged(common, sketch(3*run+2_001, a-both))
 		y := merged(common, sketch(3*run+3_002, b-both))
 		got := x.Compare(y)
-		for i, e := range []Estimate{got.A, got.B, got.Union, got.Both, got.OnlyA, got.OnlyB} {
+		for i, e := range []Cardinality{got.A, got.B, got.Union, got.Both, got.OnlyA, got.OnlyB} {
 			err := e.Keys - float64(truth[i])
 			if math.IsNaN(e.Keys) || math.IsNaN(e.StdErr) || e.Keys < 0 || math.Abs(err) > 5*e.StdErr+1e-3 {
 				t.Errorf("run %d: %s %.2f ± %.2f, want %d", run, names[i], e.Keys, e.StdErr, truth[i])

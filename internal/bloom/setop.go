@@ -115,7 +115,7 @@ func (f *Filter) Shrink(fpr float64) (*Filter, error) {
 // empty. A filter that is made smaller in advance by a common divisor of the list
 // ends up the same after Shrink; so does one made smaller by the first factor in
 // the list at which its rate is within FoldLimit.
-func (p Params) Folds(keys Estimate, fpr float64) []uint64 {
+func (p Params) Folds(keys Cardinality, fpr float64) []uint64 {
 	if p.Check() != nil {
 		return []uint64{1}
 	}
@@ -140,7 +140,7 @@ func (p Params) Folds(keys Estimate, fpr float64) []uint64 {
 
 // SureFold returns the greatest common divisor of the factors that [Params.Folds]
 // returns.
-func (p Params) SureFold(keys Estimate, fpr float64) uint64 {
+func (p Params) SureFold(keys Cardinality, fpr float64) uint64 {
 	sure := uint64(0)
 	for _, k := range p.Folds(keys, fpr) {
 		sure = CommonFold(k, sure)

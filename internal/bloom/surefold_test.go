@@ -31,7 +31,7 @@ func TestSureFold(t *testing.T) {
 				}
 				for _, off := range []float64{0.96, 0.999, 1, 1.001, 1.04} {
 					q := p
-					k := p.SureFold(Estimate{Keys: off * float64(n), StdErr: math.Abs(1-off) / 4.5 * float64(n)}, fpr)
+					k := p.SureFold(Cardinality{Keys: off * float64(n), StdErr: math.Abs(1-off) / 4.5 * float64(n)}, fpr)
 					if k > 1 {
 						smaller++
 					}
@@ -53,7 +53,7 @@ func TestSureFold(t *testing.T) {
 		t.Errorf("%d filters were made smaller beforehand", smaller)
 	}
 	p := Params{Geometry: Split256, Hash: Hash{ID: XXH3}, Blocks: Split256.Blocks(1e9, 0.01)}
-	if k := p.SureFold(Estimate{Keys: 5e6, StdErr: 5e3}, 0.01); k < 50 {
+	if k := p.SureFold(Cardinality{Keys: 5e6, StdErr: 5e3}, 0.01); k < 50 {
 		t.Errorf("5 M keys of 1 G: %d", k)
 	}
 	if k := p.FoldWithin(p.Bytes() - 1); k != 2 {

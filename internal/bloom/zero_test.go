@@ -56,7 +56,7 @@ func TestNoBits(t *testing.T) {
 // Parameters that no filter has give answers, not panics or endless loops.
 func TestNoParams(t *testing.T) {
 	var p Params
-	if p.Check() == nil || p.Folds(Estimate{Keys: 5}, 0.1)[0] != 1 || p.SureFold(Estimate{}, 0.1) != 1 || p.FoldWithin(5) != 0 {
+	if p.Check() == nil || p.Folds(Cardinality{Keys: 5}, 0.1)[0] != 1 || p.SureFold(Cardinality{}, 0.1) != 1 || p.FoldWithin(5) != 0 {
 		t.Error("the zero Params are valid")
 	}
 	for _, g := range []Geometry{0, 9} {

@@ -115,7 +115,7 @@ func bitsAreSharper(a, b *filters.Filter) bool {
 func compareExact(a, b *exact.Set) bloom.Comparison {
 	common := a.Clone()
 	common.Intersect(b)
-	count := func(n uint64) bloom.Estimate { return bloom.Estimate{Keys: float64(n)} }
+	count := func(n uint64) bloom.Cardinality { return bloom.Cardinality{Keys: float64(n)} }
 	na, nb, both := a.Len(), b.Len(), common.Len()
 	return bloom.Comparison{
 		A: count(na), B: count(nb), Union: count(na + nb - both), Both: count(both),
@@ -145,13 +145,13 @@ func compareMembers(a *exact.Set, b *filters.Filter, name string) (c bloom.Compa
 		passed += float64(len(sel))
 	}
 	n, p := float64(a.Len()), b.FPR()
-	c.A, c.B = bloom.Estimate{Keys: n}, count
+	c.A, c.B = bloom.Cardinality{Keys: n}, count
 	c.Both.Keys = max(0, (passed-p*n)/(1-p)) // p < 1, as no block is full
 	c.OnlyA.Keys = n - c.Both.Keys
 	c.Both.StdErr = math.Sqrt(max(c.OnlyA.Keys, 1) * p / (1 - p))
 	c.OnlyA.StdErr = c.Both.StdErr
-	c.OnlyB = bloom.Estimate{Keys: max(0, c.B.Keys-c.Both.Keys), StdErr: math.Hypot(c.B.StdErr, c.Both.StdErr)}
-	c.Union = bloom.Estimate{Keys: n + c.OnlyB.Keys, StdErr: c.OnlyB.StdErr}
+	c.OnlyB = bloom.Cardinality{Keys: max(0, c.B.Keys-c.Both.Keys), StdErr: math.Hypot(c.B.StdErr, c.Both.StdErr)}
+	c.Union = bloom.Cardinality{Keys: n + c.OnlyB.Keys, StdErr: c.OnlyB.StdErr}
 	return c, Estimated, nil
 }
 

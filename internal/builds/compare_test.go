@@ -90,7 +90,7 @@ func checkComparison(t *testing.T, got bloom.Comparison, a, b, both float64) {
 	t.Helper()
 	for _, n := range []struct {
 		name string
-		got  bloom.Estimate
+		got  bloom.Cardinality
 		want float64
 	}{
 		{"|A|", got.A, a}, {"|B|", got.B, b}, {"union", got.Union, a + b - both},
@@ -119,7 +119,7 @@ func TestCompareExtremes(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					for _, e := range []*bloom.Estimate{&got.A, &got.B, &got.Union, &got.Both, &got.OnlyA, &got.OnlyB} {
+					for _, e := range []*bloom.Cardinality{&got.A, &got.B, &got.Union, &got.Both, &got.OnlyA, &got.OnlyB} {
 						if nameA != "exact" || nameB != "exact" {
 							e.StdErr += 0.5 // an empty part may be estimated as a fraction of a key
 						}

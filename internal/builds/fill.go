@@ -488,7 +488,7 @@ func (b *Builder) makeRoom(counted *bloom.Registers) error {
 		if b.spec.Room {
 			return 1
 		}
-		return p.SureFold(bloom.Estimate{Keys: distinct, StdErr: 0.0081 * distinct}, fpr)
+		return p.SureFold(bloom.Cardinality{Keys: distinct, StdErr: 0.0081 * distinct}, fpr)
 	})
 	if err != nil || b.memory.most == 0 {
 		return err

@@ -258,17 +258,17 @@ func (f *Filter) FPR() float64 {
 // else an estimate from the bits, which is +Inf if they are too full or are in a
 // mapped file that was truncated; NaN without a payload, as after Close of a mapped
 // one.
-func (f *Filter) Count() (e bloom.Estimate) {
+func (f *Filter) Count() (e bloom.Cardinality) {
 	p := f.payload()
 	if p == nil || !p.mapping.within() {
-		return bloom.Estimate{Keys: math.NaN(), StdErr: math.NaN()}
+		return bloom.Cardinality{Keys: math.NaN(), StdErr: math.NaN()}
 	}
 	defer p.mapping.leave()
 	if p.set != nil {
-		return bloom.Estimate{Keys: float64(p.set.Len())}
+		return bloom.Cardinality{Keys: float64(p.set.Len())}
 	}
 	if p.guard(func() { e = p.bits.Count() }) != nil {
-		return bloom.Estimate{Keys: math.Inf(1), StdErr: math.Inf(1)}
+		return bloom.Cardinality{Keys: math.Inf(1), StdErr: math.Inf(1)}
 	}
 	return e
 }

@@ -47,9 +47,9 @@ func TestUnionOfTheLog(t *testing.T) {
 		names string
 		rows  []string
 	}{
-		{join.Options{Schema: dataset.Union}, "k s n", []string{`0 "p" NULL`, `4 "t" NULL`, `5 "u" NULL`, `4 NULL 10`, `5 NULL 20`, `-1 NULL 30`}},
-		{join.Options{Schema: dataset.Union, Type: join.Anti}, "k s n", []string{`2 "r" NULL`, `3 "s" NULL`}},
-		{join.Options{Schema: dataset.Union, Columns: []string{"n"}}, "n", []string{"NULL", "NULL", "NULL", "10", "20", "30"}},
+		{join.Options{Schema: dataset.UnionByName}, "k s n", []string{`0 "p" NULL`, `4 "t" NULL`, `5 "u" NULL`, `4 NULL 10`, `5 NULL 20`, `-1 NULL 30`}},
+		{join.Options{Schema: dataset.UnionByName, Type: join.Anti}, "k s n", []string{`2 "r" NULL`, `3 "s" NULL`}},
+		{join.Options{Schema: dataset.UnionByName, Columns: []string{"n"}}, "n", []string{"NULL", "NULL", "NULL", "10", "20", "30"}},
 		{join.Options{Columns: []string{"k"}}, "", nil},
 	} {
 		c.opts.On = "k=id"
@@ -102,9 +102,9 @@ func TestColumnsOfTheLog(t *testing.T) {
 		}
 	}
 	refused(t, "a column that is not there", ids, logs, join.Options{On: "k=id", Columns: []string{"x"}}, logs[0].Name(), `"x"`)
-	union := join.Options{On: "k=id", Type: join.Left, Schema: dataset.Union}
+	union := join.Options{On: "k=id", Type: join.Left, Schema: dataset.UnionByName}
 	if err := refused(t, "not of the log alone", ids, logs, union, "unsupported", "left"); !errors.Is(err, fault.ErrUnsupported) {
 		t.Errorf("%+v: %v", union, err)
 	}
-	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: dataset.Union}, "unsupported", "Parquet")
+	refused(t, "records of a union", ids, logs, join.Options{On: "k=id", Schema: dataset.UnionByName}, "unsupported", "Parquet")
 }

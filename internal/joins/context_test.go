@@ -24,7 +24,7 @@ func TestEndOfContext(t *testing.T) {
 				mem := poison{checked(t)}
 				left, right := &given{t: t, mem: mem, rows: log, size: 40, after: 1 << 30}, &given{t: t, mem: mem, rows: ids, size: 40, after: 1 << 30}
 				var err error
-				for _, e := range join.Records(ctx, right.input(), left.input(), join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2, Mem: mem}) {
+				for _, e := range join.Seq(ctx, right.input(), left.input(), join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2, Mem: mem}) {
 					err = e
 					if err != nil {
 						break

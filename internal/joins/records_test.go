@@ -142,7 +142,7 @@ func TestRecords(t *testing.T) {
 					if known {
 						l, r = left.named("log", partition.RecordsOptions{Rows: log.NumRows()}), right.named("ids", partition.RecordsOptions{Rows: ids.NumRows()})
 					}
-					seq := join.Records(t.Context(), r, l, opts)
+					seq := join.Seq(t.Context(), r, l, opts)
 					for range 2 { // the sequence can be ranged over again
 						got := collect(t, seq)
 						name := fmt.Sprintf("%s %s, records of %d, number known %v", typ, strategy, size, known)
@@ -185,7 +185,7 @@ func TestRecordsOnce(t *testing.T) {
 			left, right := &given{t: t, mem: mem, rows: log, size: 50}, &given{t: t, mem: mem, rows: ids, size: 50}
 			l, r := left.named("log", partition.RecordsOptions{Once: true}), right.named("ids", partition.RecordsOptions{Once: true})
 			rows, failed := 0, error(nil)
-			for rec, err := range join.Records(t.Context(), r, l, join.Options{On: "k", Type: typ, Strategy: strategy, Mem: mem}) {
+			for rec, err := range join.Seq(t.Context(), r, l, join.Options{On: "k", Type: typ, Strategy: strategy, Mem: mem}) {
 				if err != nil {
 					failed = err
 					break
@@ -231,7 +231,7 @@ func TestRecordsEnd(t *testing.T) {
 							}
 						}
 					}
-					seq := join.Records(ctx, right.named("the IDs", partition.RecordsOptions{}), left.named("the log", partition.RecordsOptions{}), join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2, Mem: mem})
+					seq := join.Seq(ctx, right.named("the IDs", partition.RecordsOptions{}), left.named("the log", partition.RecordsOptions{}), join.Options{On: "k", Type: typ, Strategy: strategy, Threads: 2, Mem: mem})
 					seen := 0
 					var last error
 					func() {
@@ -295,7 +295,7 @@ func TestRecordsRefusals(t *testing.T) {
 		{"no sequence", good(ids), partition.Records("the log", log.Schema(), func(context.Context) iter.Seq2[arrow.Record, error] { return nil }, partition.RecordsOptions{}), "k", "the log: no sequence"},
 	} {
 		n := 0
-		for rec, err := range join.Records(t.Context(), c.ids, c.log, join.Options{On: c.on}) {
+		for rec, err := range join.Seq(t.Context(), c.ids, c.log, join.Options{On: c.on}) {
 			if n++; rec != nil || err == nil || !strings.Contains(err.Error(), c.word) {
 				t.Errorf("%s: %v, %v, want %q", c.name, rec, err, c.word)
 			}
@@ -312,13 +312,13 @@ func TestRecordsOfRecords(t *testing.T) {
 	mem := poison{checked(t)}
 	side := func(rec arrow.Record) *partition.File { return (&given{t: t, mem: mem, rows: rec, size: 30}).input() }
 	kept := partition.Records("kept", log.Schema(), func(ctx context.Context) iter.Seq2[arrow.Record, error] {
-		return join.Records(ctx, side(ids), side(log), join.Options{On: "k", Mem: mem})
+		return join.Seq(ctx, side(ids), side(log), join.Options{On: "k", Mem: mem})
 	}, partition.RecordsOptions{})
 	opts := join.Options{On: "k", Type: join.Inner, Mem: mem}
 	for _, strategy := range strategies(join.Inner) {
 		opts.Strategy = strategy
-		got := collect(t, join.Records(t.Context(), side(ids), kept, opts))
-		want := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
+		got := collect(t, join.Seq(t.Context(), side(ids), kept, opts))
+		want := collect(t, join.Seq(t.Context(), side(ids), side(log), opts))
 		if !slices.Equal(got, want) || len(got) == 0 {
 			t.Errorf("%s: %d rows, want %d", strategy, len(got), len(want))
 		}
@@ -346,9 +346,9 @@ func TestRecordsInLittleMemory(t *testing.T) {
 		side := func(rec arrow.Record) *partition.File { return (&given{t: t, mem: mem, rows: rec, size: 5000}).input() }
 		opts := join.Options{On: "k", Type: typ, Mem: mem, Threads: 2}
 		opts.Strategy = join.Lookup
-		want := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
+		want := collect(t, join.Seq(t.Context(), side(ids), side(log), opts))
 		opts.Strategy, opts.Memory, opts.TempDir = join.Shuffle, 5<<19, t.TempDir()
-		got := collect(t, join.Records(t.Context(), side(ids), side(log), opts))
+		got := collect(t, join.Seq(t.Context(), side(ids), side(log), opts))
 		if typ != join.Semi && typ != join.Anti { // the portions come one after another
 			slices.Sort(got)
 			slices.Sort(want)

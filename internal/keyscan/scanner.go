@@ -195,7 +195,7 @@ func (s *Scanner) Result() string {
 // Check returns an error if the file lacks a column, or if its key cannot be
 // compared with a filter's. It reads nothing.
 func (s *Scanner) Check(f *source.File) error {
-	if s.Options.Schema != dataset.Union {
+	if s.Options.Schema != dataset.UnionByName {
 		if _, err := s.Options.SchemaOf(f); err != nil {
 			return err
 		}
@@ -288,10 +288,10 @@ func (s *Scanner) ReadColumns(f *source.File) ([]int, error) {
 // checkSchema refuses options that contradict each other.
 func (opts *Options) checkSchema() error {
 	switch {
-	case !slices.Contains([]dataset.SchemaMode{"", dataset.PerFile, dataset.Strict, dataset.Union}, opts.Schema):
-		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, dataset.PerFile, dataset.Strict, dataset.Union)
-	case opts.Pinned != nil && opts.Schema != dataset.Union:
-		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, dataset.Union)
+	case !slices.Contains([]dataset.SchemaMode{"", dataset.PerFile, dataset.Strict, dataset.UnionByName}, opts.Schema):
+		return fmt.Errorf("schema mode %q: want %s, %s or %s", opts.Schema, dataset.PerFile, dataset.Strict, dataset.UnionByName)
+	case opts.Pinned != nil && opts.Schema != dataset.UnionByName:
+		return fmt.Errorf("a given schema with schema mode %q: want %s", opts.Schema, dataset.UnionByName)
 	}
 	return nil
 }

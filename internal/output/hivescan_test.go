@@ -138,13 +138,13 @@ func TestHiveOutputs(t *testing.T) {
 			{"chosen", "o.parquet", "", []string{"c", "id"}, "", "c id"},
 			{"a directory", "o/", "", nil, "", "id"},
 			{"a directory, chosen", "o/", "", []string{"id", "dt"}, "", "id dt"},
-			{"a directory of one schema", "o/", "", nil, dataset.Union, "id"},
-			{"a union in a file", "o.parquet", "", nil, dataset.Union, "id dt c"},
+			{"a directory of one schema", "o/", "", nil, dataset.UnionByName, "id"},
+			{"a union in a file", "o.parquet", "", nil, dataset.UnionByName, "id dt c"},
 			{"a strict directory", "o/", "", nil, dataset.Strict, "id"},
 			{"Arrow files", "o/", "", nil, "", "id"},
 			{"from the base", "o/", dir + "/dt=2024-01-01", nil, "", "id dt"},
 		} {
-			if in == ".arrow" && c.schema == dataset.Union {
+			if in == ".arrow" && c.schema == dataset.UnionByName {
 				continue
 			}
 			name := dir

@@ -39,7 +39,7 @@ func TestHowPages(t *testing.T) {
 		want   [2]string
 	}{
 		{schema: dataset.PerFile, out: "out/", want: [2]string{some, some}},
-		{schema: dataset.Union, out: "out/", want: [2]string{
+		{schema: dataset.UnionByName, out: "out/", want: [2]string{
 			some + "; no whole chunk of v0, v1, v2, v3, v4, v5, v6, v7 and 2 more: the output's column has another type", some,
 		}},
 		{schema: dataset.PerFile, out: "out/", damage: func(f *source.File) {
@@ -51,7 +51,7 @@ func TestHowPages(t *testing.T) {
 			some + "; no whole chunk of v0: compressed with GZIP, the output with SNAPPY (1 of 3 row groups)" +
 				", nor of v2: compressed with the deprecated LZ4 (2 of 3 row groups)", some,
 		}},
-		{schema: dataset.Union, out: "out.parquet", want: [2]string{
+		{schema: dataset.UnionByName, out: "out.parquet", want: [2]string{
 			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
 			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
 		}},

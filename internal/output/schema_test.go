@@ -166,7 +166,7 @@ func TestUnionInOneFile(t *testing.T) {
 	want := slices.Concat(grownRows["2001.parquet"], grownRows["2002.parquet"], grownRows["2003.parquet"])
 	for _, threads := range []int{1, 4} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
-		w, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Threads: threads}}, dir)
+		w, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Threads: threads}}, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestUnionInOneFile(t *testing.T) {
 
 func TestUnionInADirectory(t *testing.T) {
 	dir, out := grown(t), filepath.Join(t.TempDir(), "o")+"/"
-	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir); err != nil {
+	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, dir); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range grownRows {
@@ -203,7 +203,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 	var parts []string
 	for i := range uint32(shards) {
 		name := filepath.Join(out, fmt.Sprint(i, ".parquet"))
-		if _, err := writeScan(t, Destination{Output: Output{Name: name, Shard: dataset.Shard{Index: i, Of: shards}}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: name, Shard: dataset.Shard{Index: i, Of: shards}}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, name)
@@ -220,7 +220,7 @@ func TestUnionOfShardsAgrees(t *testing.T) {
 
 func TestUnionOfSomeColumns(t *testing.T) {
 	dir, out := grown(t), filepath.Join(t.TempDir(), "o.parquet")
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Columns: []string{"new", "n"}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Columns: []string{"new", "n"}}}
 	if _, err := writeScan(t, Destination{Output: Output{Name: out}}, opts, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestUnionOfSomeColumns(t *testing.T) {
 	sourcetest.Equal(t, "columns", plainTypes(schema), "new list<element: int64, nullable>, n int16")
 	sourcetest.Equal(t, "rows", strings.Join(rows, " "), "(null)|10 (null)|(null) [1,null]|300 []|-1 (null)|(null) (null)|(null) (null)|(null)")
 
-	_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Columns: []string{"n", "nobody"}}}, dir)
+	_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Columns: []string{"n", "nobody"}}}, dir)
 	sourcetest.Says(t, "a column that no file has", err, fault.ErrMismatch, "nobody")
 	_, err = writeScan(t, Destination{Output: Output{Name: out + "/"}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Columns: []string{"n"}}}, dir)
 	sourcetest.Says(t, "a column that a file lacks, per file", err, nil, "2003.parquet", `"n"`)
@@ -272,20 +272,20 @@ func TestUnionRefusals(t *testing.T) {
 		if name != "-" {
 			out.Name = filepath.Join(t.TempDir(), name)
 		}
-		_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir)
+		_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, dir)
 		sourcetest.Says(t, name, err, fault.ErrUnsupported, "unsupported", "Parquet")
 	}
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	arrowFile := sourcetest.Write(t, filepath.Join(dir, "2004.arrow"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: []int64{1}}))
-	_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir)
+	_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, dir)
 	sourcetest.Says(t, "an Arrow file", err, fault.ErrUnsupported, "unsupported", "2004.arrow")
 	if err := os.Remove(arrowFile); err != nil {
 		t.Fatal(err)
 	}
 	foreign(t, filepath.Join(dir, "2004.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: textType}), `{"user":1,"n":"1"}`)
-	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir)
+	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, dir)
 	sourcetest.Says(t, "text and numbers", err, fault.ErrMismatch, "2004.parquet", "column n", "2001.parquet")
-	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Columns: []string{"user", "old"}}}, dir); err != nil {
+	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Columns: []string{"user", "old"}}}, dir); err != nil {
 		t.Errorf("columns that agree: %v", err)
 	}
 	sourcetest.Equal(t, "files left", sourcetest.Tree(t, filepath.Dir(out.Name)), []string{"o.parquet"})
@@ -296,13 +296,13 @@ func TestColumnsOfAnyCase(t *testing.T) {
 	foreign(t, filepath.Join(dir, "1.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int64Type}), `{"user":1,"n":1}`)
 	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, IgnoreCase: true}}, dir)
+	_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, IgnoreCase: true}}, dir)
 	sourcetest.Says(t, "two spellings of a column", err, fault.ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
-	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
+	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
 	sourcetest.Says(t, "one column under two names", err, nil, "user is named twice")
 	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{IgnoreCase: true, Columns: []string{"USER", "User"}}}, dir)
 	sourcetest.Says(t, "the same without a union", err, nil, "1.parquet", "USER and User are the same column")
-	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, IgnoreCase: true, Columns: []string{"USER"}}}, dir); err != nil {
+	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, IgnoreCase: true, Columns: []string{"USER"}}}, dir); err != nil {
 		t.Fatal(err)
 	}
 	_, schema := sourcetest.Contents(t, out.Name)
@@ -324,10 +324,10 @@ func TestUnionOfDurations(t *testing.T) {
 	c, same := file("c.parquet", int64Type), file("d.parquet", arrow.FixedWidthTypes.Duration_s)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	for _, other := range []string{b, c} {
-		_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, a, other)
+		_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, a, other)
 		sourcetest.Says(t, "durations of two units", err, fault.ErrMismatch, "column d", "duration[s]")
 	}
-	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, a, same); err != nil {
+	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, a, same); err != nil {
 		t.Fatal(err)
 	}
 	pf := open(t, source.Opening{}, out.Name)
@@ -437,12 +437,12 @@ func TestUnionOfDescriptions(t *testing.T) {
 			return int(f.Rows())
 		}
 		one := filepath.Join(t.TempDir(), "o.parquet")
-		if _, err := writeScan(t, Destination{Output: Output{Name: one}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: one}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		sourcetest.Equal(t, c.kinds+": rows of one file", check(c.kinds+" in one file", one), want)
 		parts := filepath.Join(t.TempDir(), "out") + "/"
-		if _, err := writeScan(t, Destination{Output: Output{Name: parts}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union}}, dir); err != nil {
+		if _, err := writeScan(t, Destination{Output: Output{Name: parts}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, dir); err != nil {
 			t.Fatal(err)
 		}
 		rows := 0
@@ -471,7 +471,7 @@ func TestPinnedSchema(t *testing.T) {
 	full := pin(later, at, user, list, n, old)
 	out := filepath.Join(t.TempDir(), "o.parquet")
 	do := func(p *dataset.PinnedSchema, columns ...string) error {
-		_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Pinned: p, Columns: columns}}, dir)
+		_, err := writeScan(t, Destination{Output: Output{Name: out, Force: true}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Pinned: p, Columns: columns}}, dir)
 		return err
 	}
 	if err := do(full); err != nil {
@@ -542,7 +542,7 @@ func TestUnionOfManyPages(t *testing.T) {
 	for id := int64(0); id < 101; id += 2 {
 		even = append(even, id)
 	}
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", even...))}}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", even...))}}}}
 	first := ""
 	for _, threads := range []int{1, 3, 8} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
@@ -655,7 +655,7 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 	foreign(t, filepath.Join(dir, "b.parquet"), nullable(arrow.Field{Name: "user", Type: int8Type}), `{"user":1},{"user":-1}`)
 	foreign(t, filepath.Join(dir, "c.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":-1},{"user":1},{"user":4294967295}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.Union, Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", -1, 4294967295))}}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", -1, 4294967295))}}}}
 	if _, err := writeScan(t, out, opts, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -674,7 +674,7 @@ func TestUnionIsWhole(t *testing.T) {
 	dir := grown(t)
 	in := filepath.Join(dir, "2002.parquet")
 	var got [2]string
-	for i, mode := range []dataset.SchemaMode{dataset.Strict, dataset.Union} {
+	for i, mode := range []dataset.SchemaMode{dataset.Strict, dataset.UnionByName} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
 		if _, err := writeScan(t, Destination{Output: Output{Name: out}}, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: mode}}, in); err != nil {
 			t.Fatal(err)

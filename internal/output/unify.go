@@ -25,7 +25,7 @@ import (
 func (o Destination) schemaMode(ctx context.Context, asked dataset.SchemaMode) dataset.SchemaMode {
 	dir := o.IsDir(ctx)
 	switch {
-	case asked == dataset.Strict, asked == dataset.Union:
+	case asked == dataset.Strict, asked == dataset.UnionByName:
 		return asked
 	case dir:
 		return dataset.PerFile
@@ -61,7 +61,7 @@ type unified struct {
 // part keeps its own.
 func (o Destination) unified(ctx context.Context, opts *keyscan.Options, logs []*source.File) (*unified, error) {
 	switch o.schemaMode(ctx, opts.Schema) {
-	case dataset.Union:
+	case dataset.UnionByName:
 		schema, err := o.union(opts, logs)
 		if err != nil {
 			return nil, err

@@ -52,15 +52,15 @@ func (o *Layout) Int96Nanos() (bool, error) {
 func (o *Layout) Check(opts *keyscan.Options, out *output.Destination) (err error) {
 	opts.Schema = dataset.SchemaMode(o.schema)
 	if o.schema != "" {
-		if err := OneOf("schema", o.schema, string(dataset.PerFile), string(dataset.Strict), string(dataset.Union)); err != nil {
+		if err := OneOf("schema", o.schema, string(dataset.PerFile), string(dataset.Strict), string(dataset.UnionByName)); err != nil {
 			return err
 		}
 	}
 	if o.SchemaFrom != "" {
-		if opts.Schema != "" && opts.Schema != dataset.Union {
+		if opts.Schema != "" && opts.Schema != dataset.UnionByName {
 			return Usagef("--schema %s: --schema-from gives all files one schema (leave --schema out)", o.schema)
 		}
-		opts.Schema = dataset.Union
+		opts.Schema = dataset.UnionByName
 	}
 	if err := OneOf("missing-key", o.MissingKey, "error", "skip-file"); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (o *Layout) Check(opts *keyscan.Options, out *output.Destination) (err erro
 		return err
 	}
 	arrow := out.Name == "-" || FormatWord(*out) != string(dataset.Parquet)
-	if opts.Schema == dataset.Union && arrow {
+	if opts.Schema == dataset.UnionByName && arrow {
 		return Usagef("--schema union: unsupported for Arrow outputs (write Parquet)")
 	}
 	if o.compression == "" {
@@ -127,7 +127,7 @@ func (o *Layout) Identity(ctx context.Context, opts *keyscan.Options, out output
 	}
 	mode := opts.Schema
 	switch {
-	case mode == dataset.Strict || mode == dataset.Union:
+	case mode == dataset.Strict || mode == dataset.UnionByName:
 	case out.IsDir(ctx):
 		mode = dataset.PerFile
 	default:

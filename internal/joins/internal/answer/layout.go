@@ -46,7 +46,7 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
-		if a.RowsOfLog() && o.Schema != dataset.Union {
+		if a.RowsOfLog() && o.Schema != dataset.UnionByName {
 			kept := a.ScanOptions(f, false)
 			if l.Schema, err = kept.SchemaOf(f); err != nil {
 				return nil, err
@@ -103,7 +103,7 @@ type Column struct {
 func (a *Answer) newLayout(p *Pairing, f *source.File) (*Layout, error) {
 	log, ids := f.Schema(), a.IDs
 	l := &Layout{Plain: a.typ.KeepsIDs}
-	if a.RowsOfLog() && a.opts.Schema == dataset.Union { // the columns are those of several files
+	if a.RowsOfLog() && a.opts.Schema == dataset.UnionByName { // the columns are those of several files
 		l.Schema = log
 		return l, nil
 	}
