@@ -63,6 +63,15 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[partition.Rows, error] {
 // shard, nothing of a directory becomes visible before it is met: see
 // [partition.Output].PublishAtEnd. What an error leaves of the output is as of
 // [partition.Output.WriteScan].
+//
+// From Parquet to Parquet no rows are made. Write copies the log's columns from page
+// to page, and the IDs, whatever they were read from, are held, kept on disk and
+// written leaf by leaf, as Parquet stores them. So every column of the log, and of IDs
+// in Parquet files, keeps its type, even one that Arrow does not have.
+//
+// Records are made if something else is written or joined: by Run, for an Arrow
+// output, of a log that is not Parquet, and if a column of the answer has no form as
+// pages. Left and full joins then read every column of every row.
 func (j *Join) Write(ctx context.Context, out partition.Output) (dataset.Written, error) {
 	return j.room().Write(ctx, output.Destination{Output: output.Output(out), Result: source.ResultExact}, nil)
 }

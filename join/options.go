@@ -25,9 +25,36 @@ const (
 )
 
 // Strategy selects how a join is carried out. The answer does not depend on it.
+//
+// Strategies differ in which IDs they hold, and so in memory and in how often they
+// read the inputs.
+//
+//   - [Exact], for semi and anti joins: the filter is an exact set of integers, and
+//     its members are the answer. Nothing else is held but one bit for each integer
+//     between the least and the greatest, to determine which IDs have rows.
+//   - [Lookup] holds all IDs in a table and looks candidates up as they are read.
+//   - [Broadcast] finds candidates with a filter of the IDs, by their keys alone. A
+//     second filter, of these keys, selects the IDs to hold; then it continues as
+//     Lookup. Memory follows the candidates.
+//   - [Reverse] does the same with a filter of all the log's keys, for more IDs than
+//     the log has keys. The log is then read through a filter of the IDs held.
+//   - [Shuffle] does the same if even these IDs exceed the memory. Keys of both
+//     sides, and rows of the IDs, go to Options.TempDir, divided by the hash of the
+//     key; rows of the log never do. It then determines which IDs each piece of the
+//     log needs, and continues as Lookup piece by piece. If the IDs of a single row
+//     group exceed the memory, the row group is read once for each portion of them.
+//   - [Auto] takes the fastest one within the memory according to the plan, and
+//     falls back to one that needs less if the estimate was too low.
+//
+// Broadcast, Reverse and Shuffle read both sides, or the log, more than once. So
+// neither may be standard input or an [Input] with Once.
+//
+// Keys are read first, and other columns only of rows that are in the answer. If the
+// filter drops too few rows to be worthwhile, it is no longer probed; the answer does
+// not depend on it.
 type Strategy string
 
-// The strategies; see the package documentation.
+// The strategies.
 const (
 	Auto      = Strategy(joins.Auto)      // the fastest one within the memory, by the plan
 	Exact     = Strategy(joins.Exact)     // semi and anti: the filter is an exact set, and its members are the answer
@@ -71,9 +98,12 @@ type Options struct {
 	// Pieces, if not nil, are the pieces of the log to join, in ascending order, in place
 	// of those that Shard has of the files; see [partition.Inputs.Open].
 	Pieces []partition.Piece
-	// Memory bounds the bytes of filters, held IDs and buffers for what goes to
-	// disk, together; 0: no bound. A given Filter is not counted, except with
-	// Exact.
+	// Memory bounds the bytes of filters, tables, ID rows held and buffers for what goes to
+	// disk, together; 0: no bound. A given Filter is not counted, except with Exact.
+	// Exceeding it is an error that wraps [fault.ErrMemory], unless Auto finds another
+	// strategy; Shuffle has none left if the distinct keys of a single row group of the log
+	// exceed it. In addition there are pages and batches in flight, a few for each worker,
+	// whatever the sizes of the files; [partition.OpenOptions].Memory bounds them.
 	Memory int64
 	// Columns are the columns of the answer, in order: NAME, or log.NAME and
 	// ids.NAME where both sides have a column of that name that is not a shared
@@ -90,8 +120,8 @@ type Options struct {
 	Schema  dataset.SchemaMode
 	Pinned  *dataset.PinnedSchema
 	Threads int // workers; 0: GOMAXPROCS
-	// TempDir is the directory for keys and rows that exceed Memory; empty:
-	// [os.TempDir].
+	// TempDir is the directory for keys and rows that exceed Memory; empty: [os.TempDir].
+	// Its files are anonymous where the OS supports it: a crash leaves nothing behind.
 	TempDir string
 	Mem     memory.Allocator // of records; nil: Arrow's default
 	// Require makes an answer that is too small or too large an error, once all input has
