@@ -47,7 +47,7 @@ const (
 //     falls back to one that needs less if the estimate was too low.
 //
 // Broadcast, Reverse and Shuffle read both sides, or the log, more than once. So
-// neither may be standard input or an [Input] with Once.
+// neither may be standard input, or records that can be read only once.
 //
 // Keys are read first, and other columns only of rows that are in the answer. If the
 // filter drops too few rows to be worthwhile, it is no longer probed; the answer does
