@@ -300,14 +300,14 @@ func TestNoColumn(t *testing.T) {
 	}
 	match := []dataset.Match{{Filter: f, Key: "origin"}}
 	_, build := bloomjoin.BuildFiles(ctx, airports, filterbuild.Options{Key: "iota"})
-	_, log := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "orgin=iata"})
+	_, log := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "orijin=iata"})
 	_, ids := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "origin=iota"})
-	_, columns := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "origin=iata", Columns: []string{"orgin"}})
+	_, columns := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "origin=iata", Columns: []string{"orijin"}})
 	for what, err := range map[string]error{
 		"the key of a build": build, "the log's key": log, "the IDs' key": ids, "a column of an answer": columns,
-		"the key of a scan":    scan(partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "orgin"}}}),
-		"a column of a scan":   scan(partition.ScanOptions{Match: match, Columns: []string{"orgin"}}),
-		"a condition":          scan(partition.ScanOptions{Match: match}, bloomjoin.OpenLog(partition.OpenOptions{Where: "orgin = 'DFW'"})),
+		"the key of a scan":    scan(partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "orijin"}}}),
+		"a column of a scan":   scan(partition.ScanOptions{Match: match, Columns: []string{"orijin"}}),
+		"a condition":          scan(partition.ScanOptions{Match: match}, bloomjoin.OpenLog(partition.OpenOptions{Where: "orijin = 'DFW'"})),
 		"a path into a struct": scan(partition.ScanOptions{Match: match, Columns: []string{"origin.code"}}),
 	} {
 		if !errors.Is(err, fault.ErrNoColumn) {

@@ -123,6 +123,7 @@ var order = []string{
 	"internal/keyscan",
 	"internal/arraycopy",
 	"internal/tables",
+	"internal/roomtest",
 	"internal/pagecopy",
 	"internal/output",
 	"internal/builds",

@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
@@ -168,7 +169,7 @@ func emptyFile(t testing.TB, schema []meta.Element, orders []format.ColumnOrder,
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, source.Opening{}, name)[0]
+	return roomtest.Open(t, source.Opening{}, name)[0]
 }
 
 // pairsOf returns Pairs of all columns of a log and of IDs, except that shared names
@@ -385,7 +386,7 @@ func answersOf(t *testing.T, f *source.File) (n int) {
 func TestSharedLayout(t *testing.T) {
 	schema := schemaOf(t, "required int64 k\noptional int32 n\n")
 	names := []string{emptyFile(t, schema, nil, nil).Name(), emptyFile(t, schema, nil, nil).Name(), emptyFile(t, schemaOf(t, "required int64 k\n"), nil, nil).Name()}
-	logs := open(t, source.Opening{}, names...)
+	logs := roomtest.Open(t, source.Opening{}, names...)
 	p := pairsOf(t, logs[0], "k", logs[0])
 	p.KeepTable = true
 	var layouts []*pagecopy.PairLayout
@@ -410,5 +411,5 @@ func openBytes(t testing.TB, b []byte) *source.File {
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return open(t, source.Opening{}, name)[0]
+	return roomtest.Open(t, source.Opening{}, name)[0]
 }

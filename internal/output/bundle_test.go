@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -23,7 +24,7 @@ import (
 // bundleInput is a file of a log whose outputs share files.
 type bundleInput struct {
 	rel    string
-	rows   []click
+	rows   []roomtest.Click
 	bundle int // number of those with which it may share files
 }
 
@@ -31,15 +32,15 @@ type bundleInput struct {
 // another codec and one another schema; d=2 has larger ones, with row groups.
 func bundleLog(t *testing.T, dir string, ext string) (inputs []bundleInput) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	zstd, snappy := layouts[1], layouts[0]
+	zstd, snappy := roomtest.Layouts[1], roomtest.Layouts[0]
 	at, bundle := 0, 0
-	add := func(rel string, n int, l layout) {
-		in := bundleInput{rel: rel + ext, rows: clicks(rng, n, at), bundle: bundle}
+	add := func(rel string, n int, l roomtest.Layout) {
+		in := bundleInput{rel: rel + ext, rows: roomtest.Clicks(rng, n, at), bundle: bundle}
 		at += n
 		inputs = append(inputs, in)
 		name := filepath.Join(dir, filepath.FromSlash(in.rel))
 		if ext == ".parquet" {
-			writeClicks(t, name, in.rows, l)
+			roomtest.WriteClicks(t, name, in.rows, l)
 			return
 		}
 		var nums []int64
@@ -65,13 +66,13 @@ func bundleLog(t *testing.T, dir string, ext string) (inputs []bundleInput) {
 		if i == 8 {
 			bundle++
 			sourcetest.Write(t, filepath.Join(dir, "d=1", "08b"+ext), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{0, 3, 5}}))
-			inputs = append(inputs, bundleInput{rel: "d=1/08b" + ext, rows: make([]click, 3), bundle: bundle})
+			inputs = append(inputs, bundleInput{rel: "d=1/08b" + ext, rows: make([]roomtest.Click, 3), bundle: bundle})
 			bundle++
 		}
 	}
 	bundle++
 	for i := range 3 {
-		add(fmt.Sprintf("d=2/%d", i), 500, layout{150, 2000, 1 + i%2, pq.Compression(&pq.Snappy)})
+		add(fmt.Sprintf("d=2/%d", i), 500, roomtest.Layout{Group: 150, Page: 2000, Version: 1 + i%2, Codec: pq.Compression(&pq.Snappy)})
 	}
 	bundle++
 	add("d=3/only", 10, snappy)
@@ -163,8 +164,8 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 		memory   int64
 	}{{1, 0, 0}, {3, 0, 0}, {2, 8 << 20, 1}} {
 		what := fmt.Sprintf("%s to %s, every %d., target %d, %d threads, %d bytes in flight", ext, format, kept, target, way.threads, way.inFlight)
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff}, InFlight: way.inFlight}, in)
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}, Threads: way.threads, Mem: sourcetest.Checked(t)}})
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t), Hive: dataset.HiveOff}, InFlight: way.inFlight}, in)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", members...))}}, Threads: way.threads, Mem: sourcetest.Checked(t)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,13 +201,13 @@ func bundled(t *testing.T, in string, inputs []bundleInput, ext string, kept, ta
 // bundledRows compares the rows of all files of a directory with those of the inputs.
 func bundledRows(t *testing.T, what, dir string, w dataset.Written, inputs []bundleInput, members []int64) {
 	t.Helper()
-	var want, got []click
+	var want, got []roomtest.Click
 	for _, in := range inputs {
 		want = append(want, keep(in.rows, members)...)
 	}
 	for _, f := range w.Files {
 		if !strings.Contains(f.Name, "08b") {
-			got = append(got, readClicks(t, dir+f.Name)...)
+			got = append(got, roomtest.ReadClicks(t, dir+f.Name)...)
 		}
 	}
 	sameClicks(t, what, got, want)
@@ -222,8 +223,8 @@ func TestBundlesCopyChunks(t *testing.T) {
 		sourcetest.Write(t, filepath.Join(in, fmt.Sprint(i, ".parquet")), rows/2, sourcetest.Record(t, sourcetest.Checked(t),
 			sourcetest.Col{Name: "id", Values: sourcetest.Numbers(rows, func(i int) int64 { return int64(i % 7) })}, sourcetest.Col{Name: "a", Values: values}, sourcetest.Col{Name: "b", Values: values}, sourcetest.Col{Name: "c", Values: values}, sourcetest.Col{Name: "d", Values: values}, sourcetest.Col{Name: "e", Values: values}, sourcetest.Col{Name: "f", Values: values}))
 	}
-	files := open(t, source.Opening{}, in)
-	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(7, 1)...))}}}})
+	files := roomtest.Open(t, source.Opening{}, in)
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", ids(7, 1)...))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -43,25 +44,25 @@ func TestOneFileIsReadOnce(t *testing.T) {
 		{log, log + "/**"}, {log + "/**/*.parquet", log + "/sub"}, {log + "/a.parquet", log + "/{a,b}.parquet", linked},
 	} {
 		var notes []string
-		files := open(t, source.Opening{Note: func(n fault.Text) { notes = append(notes, n.String()) }}, names...)
+		files := roomtest.Open(t, source.Opening{Note: func(n fault.Text) { notes = append(notes, n.String()) }}, names...)
 		if len(files) != 3 || len(notes) != 1 || !strings.Contains(notes[0], "read once") {
 			t.Errorf("%q: %d files, %q", names, len(files), notes)
 		}
 	}
-	if files := open(t, source.Opening{Repeated: true}, log, file); len(files) != 4 {
+	if files := roomtest.Open(t, source.Opening{Repeated: true}, log, file); len(files) != 4 {
 		t.Errorf("a file that is named twice: %d files", len(files))
 	}
 	days := filepath.Join(root, "days")
 	link(t, filepath.Join(log, "a.parquet"), filepath.Join(days, "dt=1/a.parquet"))
 	link(t, filepath.Join(log, "a.parquet"), filepath.Join(days, "dt=2/a.parquet"))
-	if files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, Note: func(n fault.Text) { t.Error(n) }}, days); len(files) != 2 {
+	if files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}, Note: func(n fault.Text) { t.Error(n) }}, days); len(files) != 2 {
 		t.Errorf("links in two partitions: %d files", len(files))
 	}
 	if err := os.Link(filepath.Join(log, "a.parquet"), filepath.Join(log, "hard.parquet")); err != nil {
 		t.Skip(err)
 	}
 	var notes []string
-	files := open(t, source.Opening{Note: func(n fault.Text) { notes = append(notes, n.String()) }}, log)
+	files := roomtest.Open(t, source.Opening{Note: func(n fault.Text) { notes = append(notes, n.String()) }}, log)
 	if len(files) != 4 || len(notes) != 1 || !strings.Contains(notes[0], "hard links") {
 		t.Errorf("a hard link: %d files, %q", len(files), notes)
 	}
@@ -69,7 +70,7 @@ func TestOneFileIsReadOnce(t *testing.T) {
 
 // An output that is not whole is refused by every name that leads to it.
 func TestUnfinishedOutputs(t *testing.T) {
-	in, root := logs(t), t.TempDir()
+	in, root := roomtest.Logs(t), t.TempDir()
 	out := filepath.Join(root, "parent/out")
 	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: dataset.Shard{Index: 0, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
@@ -83,26 +84,26 @@ func TestUnfinishedOutputs(t *testing.T) {
 	} {
 		_, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
 		sourcetest.Says(t, name, err, nil, "out/: this output is not whole: 1 of 2 workers are done, without 1", "Uncommitted")
-		open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}}, name)
+		roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Uncommitted: true}}, name)
 	}
 	other := filepath.Join(filepath.Dir(out), "other")
 	sourcetest.Write(t, filepath.Join(other, "d.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
 	for _, opts := range []source.Opening{{OpenOptions: source.OpenOptions{Exclude: []string{"out/"}}}, {OpenOptions: source.OpenOptions{Include: []string{"other/"}}}, {OpenOptions: source.OpenOptions{Exclude: []string{"out"}}}} {
-		if files := open(t, opts, filepath.Dir(out)); len(files) != 1 {
+		if files := roomtest.Open(t, opts, filepath.Dir(out)); len(files) != 1 {
 			t.Errorf("%+v: %d files", opts, len(files))
 		}
 	}
 	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out + "/", Shard: dataset.Shard{Index: 1, Of: 2}}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
-	open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, out)
+	roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, out)
 	// Without _SUCCESS, what the state lists is compared with what is there.
 	for _, name := range []string{publish.Success, "y=1/" + publish.Success} {
 		if err := os.Remove(filepath.Join(out, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, out)
+	roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, out)
 	sourcetest.Put(t, filepath.Join(out, "y=1/stray.parquet"), sourcetest.Get(t, filepath.Join(out, "a.parquet")))
 	_, err := source.Open(t.Context(), []string{out}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}})
 	sourcetest.Says(t, "a stray file", err, nil, "y=1/stray.parquet is an output that no manifest lists")
@@ -110,7 +111,7 @@ func TestUnfinishedOutputs(t *testing.T) {
 
 // An input of a list is not replaced, and patterns are lines of .gitignore.
 func TestApartFromAList(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	list, err := inputs.Find(t.Context(), []string{in + "/a.parquet", in + "/y=1/c.parquet"}, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Base: in}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +132,7 @@ func TestApartFromAList(t *testing.T) {
 		in + "/a.parquet": "[y=1/b.arrow y=1/c.parquet]", "{a,c}.parquet": "[y=1/b.arrow]",
 	} {
 		var got []string
-		for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Exclude: []string{exclude}}}, in) {
+		for _, f := range roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Exclude: []string{exclude}}}, in) {
 			got = append(got, f.Rel())
 		}
 		sourcetest.Equal(t, exclude, fmt.Sprint(got), want)

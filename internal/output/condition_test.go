@@ -27,6 +27,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -225,7 +226,7 @@ func TestWhere(t *testing.T) {
 				if round%3 == 0 {
 					opts.Store = far
 				}
-				checkWhere(t, open(t, opts, name), kept, threads)
+				checkWhere(t, roomtest.Open(t, opts, name), kept, threads)
 				sourcetest.Equal(t, "announcements that are not released", far.open.Load(), 0)
 				if t.Failed() {
 					t.Fatal(test.text)
@@ -318,8 +319,8 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 	sourcetest.Equal(t, "keys of dictionaries", distinct, want64)
 
 	// Scans.
-	low := exactOf("id", sourcetest.Numbers(30, func(i int) int64 { return int64(i) })...)
-	pairs := bloomOf(t, "id,s", 256, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{4, 5, 6, 7}}, sourcetest.Col{Name: "s", Values: []string{"a", "b", "NO", ""}}))
+	low := roomtest.ExactOf("id", sourcetest.Numbers(30, func(i int) int64 { return int64(i) })...)
+	pairs := roomtest.BloomOf(t, "id,s", 256, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{4, 5, 6, 7}}, sourcetest.Col{Name: "s", Values: []string{"a", "b", "NO", ""}}))
 	isLow := func(e event) bool { return e.id != nil && *e.id < 30 }
 	check := func() func(*keyscan.Keys) ([]uint32, error) {
 		return func(k *keyscan.Keys) ([]uint32, error) { return k.Probe() }
@@ -383,7 +384,7 @@ func checkWhere(t *testing.T, files []*source.File, rows []event, threads int) {
 	}
 
 	// Rows in memory.
-	table := columnsOfFiles(t, files, "row")
+	table := roomtest.ColumnsOf(t, files, "row")
 	var held []int64
 	read, _, err := tables.Read(ctx, pieces, table, tables.ReadOptions{Key: "row", Threads: threads}, func(b *tables.Batch) error {
 		ints, _ := b.Keys.Ints()
@@ -534,7 +535,7 @@ func TestWhereNaN(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := sourcetest.Put(t, filepath.Join(t.TempDir(), "log.parquet"), out.String())
-		for i, f := range open(t, source.Opening{}, name)[0].Parquet().File().Metadata.RowGroups {
+		for i, f := range roomtest.Open(t, source.Opening{}, name)[0].Parquet().File().Metadata.RowGroups {
 			if st := f.Columns[0].MetaData.Statistics; st.MinValue.Valid == (i == 4) {
 				t.Fatalf("%s: row group %d has bounds: %v", dt, i, st.MinValue.Valid)
 			}
@@ -546,8 +547,8 @@ func TestWhereNaN(t *testing.T) {
 					want = append(want, int64(row))
 				}
 			}
-			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("row", sourcetest.Numbers(len(all), func(i int) int64 { return int64(i) })...))}}}}
-			got, _ := passing(t, open(t, source.Opening{OpenOptions: source.OpenOptions{Where: text}}, name), opts)
+			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("row", sourcetest.Numbers(len(all), func(i int) int64 { return int64(i) })...))}}}}
+			got, _ := passing(t, roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Where: text}}, name), opts)
 			sourcetest.Equal(t, fmt.Sprintf("%s of %s", text, dt), got, want)
 		}
 	}
@@ -557,10 +558,10 @@ func TestWhereNaN(t *testing.T) {
 func TestWhereMisfits(t *testing.T) {
 	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"1", "x", "3"}}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-	scan := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("s", 1, 3)), Key: "s::int64"}}, Columns: []string{"row"}}}
-	got, _ := passing(t, open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), scan)
+	scan := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("s", 1, 3)), Key: "s::int64"}}, Columns: []string{"row"}}}
+	got, _ := passing(t, roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), scan)
 	sourcetest.Equal(t, "rows", got, []int64{0, 2})
-	keys, _ := keyCounts(t, source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "s::int64", Options: keys.Options{Classes: []keys.Class{keys.Integer}}})
+	keys, _ := keyCounts(t, source.Split(roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "row <> 1"}}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "s::int64", Options: keys.Options{Classes: []keys.Class{keys.Integer}}})
 	sourcetest.Equal(t, "keys", keys, map[int64]int64{1: 1, 3: 1})
 }
 
@@ -601,7 +602,7 @@ func TestWhereReadsLittle(t *testing.T) {
 	day := sourcetest.Write(t, filepath.Join(dir, "day.parquet"), perDay, rec.NewSlice(100*perDay, 101*perDay))
 	year := sourcetest.Write(t, filepath.Join(dir, "year.parquet"), perDay, rec)
 	scan := func(name string, where string, m dataset.Match) (bytes int64) {
-		file := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: where}}, name)
+		file := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Where: where}}, name)
 		before := file[0].BytesRead()
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}}}, file...)
 		if err != nil {
@@ -616,8 +617,8 @@ func TestWhereReadsLittle(t *testing.T) {
 		}
 		return file[0].BytesRead() - before
 	}
-	spread := exactOf("id", sourcetest.Numbers(1<<12, func(i int) int64 { return int64(i) << 28 })...)
-	for _, m := range []dataset.Match{{Filter: (*codec.Filter)(spread), Key: "id"}, {Filter: (*codec.Filter)(spread), Key: "id", NoMatch: true}, {Filter: (*codec.Filter)(exactOf("id")), Key: "id", NoMatch: true}} {
+	spread := roomtest.ExactOf("id", sourcetest.Numbers(1<<12, func(i int) int64 { return int64(i) << 28 })...)
+	for _, m := range []dataset.Match{{Filter: (*codec.Filter)(spread), Key: "id"}, {Filter: (*codec.Filter)(spread), Key: "id", NoMatch: true}, {Filter: (*codec.Filter)(roomtest.ExactOf("id")), Key: "id", NoMatch: true}} {
 		alone, all := scan(day, "", m), scan(year, "ts >= 100000 AND ts < 101000", m)
 		if all > alone+alone/20 || alone == 0 {
 			t.Errorf("%v: %d bytes are read of the year, %d of the day alone", m, all, alone)
@@ -641,8 +642,8 @@ func TestWherePages(t *testing.T) {
 		{"ts < '2024-03-01' OR ts > '2025-01-01'", 0, 0},                           // nothing
 		{"ts IS NOT NULL", 8000, 20},                                               // id alone
 	} {
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}}, name)
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...)), Key: "id"}}}}, files...)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}}, name)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", sourcetest.Numbers(1<<16, func(i int) int64 { return int64(i) })...)), Key: "id"}}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -677,7 +678,7 @@ func TestWhereExcludes(t *testing.T) {
 		{"dt > '2025-01-01'", 8, 0}, // one file is opened for its columns
 	} {
 		var excluded []string
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: c.where}, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: c.where}, Excluded: func(name string) { excluded = append(excluded, name) }}, dir)
 		sourcetest.Equal(t, c.where+": excluded files", len(excluded), c.excluded)
 		sourcetest.Equal(t, c.where+": opened files", len(files), 9-c.excluded)
 		rows := int64(0)
@@ -707,6 +708,6 @@ func TestWhereExcludesByTheFilesType(t *testing.T) {
 	}
 	_, err := source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Where: "hour < '1'"}}) // "08" is, "10" is not; 8 and 10 are not
 	sourcetest.Says(t, "of other types", err, fault.ErrMismatch, "hour", "HiveTypes")
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9", HiveTypes: "hour:bigint"}}, dir)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Where: "hour > 9", HiveTypes: "hour:bigint"}}, dir)
 	sourcetest.Equal(t, "files", len(files), 1)
 }

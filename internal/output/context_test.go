@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -43,7 +44,7 @@ func TestEndOfContext(t *testing.T) {
 		}},
 	} {
 		for format, name := range inputs {
-			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, name)
+			files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, name)
 			pieces := source.Split(files, dataset.Shard{})
 			ctx, cancel := c.ctx(t.Context())
 			defer cancel()
@@ -57,7 +58,7 @@ func TestEndOfContext(t *testing.T) {
 				return func(*keyscan.Keys) error { return nil }, nil
 			})
 			check("ReadKeys", err)
-			for _, err := range arraycopy.Map(ctx, pieces, 0, nil, pass) {
+			for _, err := range arraycopy.Map(ctx, pieces, 0, nil, roomtest.Pass) {
 				check("Map", err)
 				break
 			}
@@ -65,7 +66,7 @@ func TestEndOfContext(t *testing.T) {
 				continue
 			}
 			scanner := func() *keyscan.Scanner {
-				s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(5000, 3)...))}}}})
+				s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", ids(5000, 3)...))}}}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -20,7 +21,7 @@ import (
 // covers all of them. Force replaces only the outputs of its own inputs, including
 // those that it does not write again.
 func TestRunsShareADirectory(t *testing.T) {
-	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
+	in, out := roomtest.Logs(t), filepath.Join(t.TempDir(), "out")+"/"
 	run := func(b byte, s dataset.Shard, input string) job {
 		return job{[]string{input}, Destination{Output: Output{Name: out, Shard: s, Force: true}, Run: runOf(b), Result: source.ResultExact}}
 	}
@@ -94,7 +95,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 			return os.WriteFile(name, b, 0o600)
 		},
 	} {
-		in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
+		in, out := roomtest.Logs(t), filepath.Join(t.TempDir(), "out")+"/"
 		whole := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
 		if _, err := whole.do(t); err != nil {
 			t.Fatal(err)
@@ -113,7 +114,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 		}
 		sourcetest.Equal(t, what, contentsOf(t, out), before)
 	}
-	in, out := logs(t), filepath.Join(t.TempDir(), "out")+"/"
+	in, out := roomtest.Logs(t), filepath.Join(t.TempDir(), "out")+"/"
 	whole := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
 	if _, err := whole.do(t); err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestFalseSuccessIsHealed(t *testing.T) {
 
 // A manifest's content is not trusted.
 func TestManifestLeadsNowhere(t *testing.T) {
-	in, precious := logs(t), t.TempDir()
+	in, precious := roomtest.Logs(t), t.TempDir()
 	mine := sourcetest.Put(t, filepath.Join(precious, "a.parquet"), "mine")
 	const generation, part = "out.bloomjoin/manifest-00000001.json", "out.bloomjoin/shard-0123456789abcdef-00000-of-00001.json"
 	// manifests returns each kind of manifest that lists a file, by its name.

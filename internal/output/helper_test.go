@@ -6,23 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"go.uber.org/goleak"
 
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
-	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 func TestMain(m *testing.M) {
 	cases.CollectRarely()
 	goleak.VerifyTestMain(m)
-}
-
-func fakeFile(name string, groups ...sourcetest.Group) *source.File {
-	return source.NewTable(name, dataset.Parquet, &sourcetest.Table{Groups: groups, Mem: memory.DefaultAllocator})
 }
 
 // manifestOf returns the path of the root manifest of an output directory.
@@ -45,22 +38,4 @@ func settled(t testing.TB, dir string) {
 	if len(names) != 2 || names[1] != "manifest.json" || !strings.HasPrefix(names[0], "manifest-0") {
 		t.Errorf("manifests of %s: %v, want one generation and its copy", dir, names)
 	}
-}
-
-// open opens files for the test, if they may be in mixed directories.
-func open(t testing.TB, opts source.Opening, names ...string) []*source.File {
-	t.Helper()
-	if opts.Hive == "" {
-		opts.Hive = dataset.HiveOff
-	}
-	files, err := source.Open(t.Context(), names, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := source.Close(files); err != nil {
-			t.Error(err)
-		}
-	})
-	return files
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -80,7 +81,7 @@ func TestHiveColumns(t *testing.T) {
 				sourcetest.Put(t, path, text)
 			}
 		}
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, dir)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, dir)
 		sourcetest.Equal(t, ext+" types", fmt.Sprint(files[0].Schema().Field(0).Type, files[0].Schema().Field(1), files[0].Schema().Field(2)), "int64 dt: type=date32, nullable c: type=utf8, nullable")
 		sourcetest.Equal(t, ext+" stored", files[0].StoredColumns(), 1)
 		rows := hiveRows(t, files, nil)
@@ -94,7 +95,7 @@ func TestHiveColumns(t *testing.T) {
 		if only := hiveRows(t, files, []int{1}); len(only) != 40 {
 			t.Errorf("%s: %d rows of a constant", ext, len(only))
 		}
-		off := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Text: true}}, dir)
+		off := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff, Text: true}}, dir)
 		sourcetest.Equal(t, ext+" off", off[0].Schema().NumFields(), 1)
 	}
 }
@@ -106,7 +107,7 @@ func scanTo(t *testing.T, out Destination, opts keyscan.Options, files []*source
 	for i := range int64(20) {
 		even = append(even, 2*i)
 	}
-	opts.Match = []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", even...))}}
+	opts.Match = []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", even...))}}
 	s, err := keyscan.New(opts, files...)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +152,7 @@ func TestHiveOutputs(t *testing.T) {
 			if c.base != "" {
 				name = c.base
 			}
-			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Base: c.base}}, name)
+			files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, Base: c.base}}, name)
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(c.out))}}
 			if strings.HasSuffix(c.out, "/") {
 				out.Name += "/"
@@ -165,7 +166,7 @@ func TestHiveOutputs(t *testing.T) {
 				written += w.Files[0].Name
 			}
 			var got []string
-			for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema().Fields() {
+			for _, f := range roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema().Fields() {
 				got = append(got, f.Name)
 			}
 			sourcetest.Equal(t, in+", "+c.name, strings.Join(got, " "), c.want)
@@ -179,7 +180,7 @@ func TestHiveOutputs(t *testing.T) {
 					want = append(want, r)
 				}
 			}
-			again := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, out.Name)
+			again := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, out.Name)
 			sourcetest.Equal(t, in+", "+c.name+" read again", hiveRows(t, again, nil), want)
 		}
 	}
@@ -196,7 +197,7 @@ func TestHiveMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	sourcetest.Put(t, to, sourcetest.Get(t, from))
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
 	for name, want := range map[string]string{"o/": "{} me", "o.parquet": " me"} {
 		out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), filepath.Base(name))}}
 		if name == "o/" {
@@ -207,7 +208,7 @@ func TestHiveMetadata(t *testing.T) {
 		if name == "o/" {
 			written += w.Files[0].Name
 		}
-		s := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema()
+		s := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, written)[0].Schema()
 		sourcetest.Equal(t, name, sourcetest.Metadata(s, "pandas")+" "+sourcetest.Metadata(s, "owner"), want)
 		sourcetest.Equal(t, name, sourcetest.Metadata(s, source.MetaHive), `["a:int64"]`)
 	}
@@ -311,7 +312,7 @@ func TestHiveProof(t *testing.T) {
 		sourcetest.Put(t, filepath.Join(dir, "arrow.parquet"), b.String()):      false,
 		sourcetest.Write(t, filepath.Join(dir, "own", "own.parquet"), 100, rec): true,
 	} {
-		if got := open(t, source.Opening{}, name)[0].Parquet().Holds(0, 0, value.Column(0)); got != want {
+		if got := roomtest.Open(t, source.Opening{}, name)[0].Parquet().Holds(0, 0, value.Column(0)); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -355,9 +356,9 @@ func TestHiveTypesChange(t *testing.T) {
 		if name == "o/" {
 			out.Name += "/"
 		}
-		scanTo(t, out, keyscan.Options{}, open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir))
+		scanTo(t, out, keyscan.Options{}, roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir))
 		sourcetest.Write(t, filepath.Join(dir, "hour=08", "x.parquet"), 1, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1}}))
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, dir)
 		out.Run = &Run{Options: []string{"a"}, Log: files}
 		_, err := out.Pending(t.Context())
 		sourcetest.Says(t, name, err, ErrExists, "column hour", "want int64, with which the output was written, got string", "HiveTypes hour:int64")
@@ -366,7 +367,7 @@ func TestHiveTypesChange(t *testing.T) {
 			t.Errorf("%s, Force: %v", name, err)
 		}
 		if name == "o/" {
-			out.Run.Log = open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, filepath.Join(dir, "hour=08"))
+			out.Run.Log = roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, filepath.Join(dir, "hour=08"))
 			_, err := out.Pending(t.Context())
 			sourcetest.Says(t, "another file beside it", err, ErrExists, "hour:int64")
 		}
@@ -378,7 +379,7 @@ func TestHiveTypesChange(t *testing.T) {
 
 // TestHiveSelection: constants are read for chosen rows like other columns.
 func TestHiveSelection(t *testing.T) {
-	f := open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, days(t, ".parquet"))[0]
+	f := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto}}, days(t, ".parquet"))[0]
 	p := f.Parquet()
 	for _, rows := range [][]uint32{{0}, {2, 3, 9}} {
 		for rec, err := range p.ReadRows(t.Context(), 1, []int{1, 0}, rows) {

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -20,7 +21,7 @@ import (
 // TestHold: a directory with held files changes only when all rows have arrived, and
 // not at all if their sequence ends with an error, even at the very end.
 func TestHold(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	boom := errors.New("boom")
 	dir := t.TempDir() + "/out/"
 	failing := func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
@@ -119,7 +120,7 @@ func snapshot(t *testing.T, dir string) string {
 
 // TestHoldOnAFullDisk: an attempt that fails half-way leaves nothing.
 func TestHoldOnAFullDisk(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	for space := range 1200 {
 		if space%50 > 0 {
 			continue
@@ -135,7 +136,7 @@ func TestHoldOnAFullDisk(t *testing.T) {
 
 // TestHoldCancelled: the same for a cancelled run.
 func TestHoldCancelled(t *testing.T) {
-	files := open(t, source.Opening{}, logs(t))
+	files := roomtest.Open(t, source.Opening{}, roomtest.Logs(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	dir := t.TempDir() + "/out/"
 	var parts []Part
@@ -144,7 +145,7 @@ func TestHoldCancelled(t *testing.T) {
 	}
 	rows := func(yield func(arraycopy.Rows, error) bool) {
 		n := 0
-		for r, err := range arraycopy.Map(ctx, source.Split(files, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range arraycopy.Map(ctx, source.Split(files, dataset.Shard{}), 0, nil, roomtest.Pass) {
 			if n++; n == 5 {
 				cancel()
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -56,11 +57,11 @@ func TestHowPages(t *testing.T) {
 			"pages are copied, but no whole chunk: row groups below 8 MiB are merged in an output of several files",
 		}},
 	} {
-		logs := open(t, source.Opening{}, names...)
+		logs := roomtest.Open(t, source.Opening{}, names...)
 		if c.damage != nil {
 			c.damage(logs[0])
 		}
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", 2))}}, Schema: c.schema}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("user", 2))}}, Schema: c.schema}})
 		if err != nil {
 			t.Fatal(err)
 		}

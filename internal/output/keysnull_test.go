@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -24,8 +25,8 @@ func TestManifestCountsNulls(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")+"/"
 	sourcetest.Write(t, filepath.Join(in, "a.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{1, nil, 3, nil, nil}}))
 	sourcetest.Write(t, filepath.Join(in, "b.parquet"), 4, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []any{nil, 3}}))
-	files := open(t, source.Opening{}, in)
-	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 3))}}}})
+	files := roomtest.Open(t, source.Opening{}, in)
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", 3))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func nullableLog(t *testing.T, ranges int64, o source.Opening) []*source.File {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, o, sourcetest.Put(t, filepath.Join(t.TempDir(), "log.parquet"), b.String()))
+	files := roomtest.Open(t, o, sourcetest.Put(t, filepath.Join(t.TempDir(), "log.parquet"), b.String()))
 	p := files[0].Parquet().File()
 	for g := range p.RowGroups {
 		p.Metadata.RowGroups[g].Columns[2].MetaData.TotalUncompressedSize = ranges * tasks.RangeBytes
@@ -94,7 +95,7 @@ func TestNullsOfRanges(t *testing.T) {
 			{"of rows in the last range", []int64{1300, 1302}, "row >= 1300", 160, -1},
 		} {
 			what := fmt.Sprintf("%s, %d ranges", c.name, ranges)
-			filter := exactOf("id", c.ids...)
+			filter := roomtest.ExactOf("id", c.ids...)
 			files := nullableLog(t, ranges, source.Opening{OpenOptions: source.OpenOptions{Where: c.where}})
 			pieces := source.Split(files, dataset.Shard{})
 			for _, distinct := range []bool{false, true} {

@@ -17,13 +17,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // If a log is truncated or overwritten during a scan, the error says that another
 // attempt may succeed, whatever the bytes look like by then, and there is no output.
 func TestFileChangesMeanwhile(t *testing.T) {
-	rows := clicks(rand.New(rand.NewPCG(5, 5)), 20_000, 0)
+	rows := roomtest.Clicks(rand.New(rand.NewPCG(5, 5)), 20_000, 0)
 	for name, change := range map[string]func(path string) error{
 		"cut short": func(path string) error { return os.Truncate(path, 5000) },
 		"written over": func(path string) error {
@@ -38,9 +39,9 @@ func TestFileChangesMeanwhile(t *testing.T) {
 	} {
 		for _, compression := range []pq.WriterOption{pq.Compression(&pq.Snappy), pq.Compression(&pq.Uncompressed)} {
 			dir := t.TempDir()
-			in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{400, 2000, 1, compression})
+			in := roomtest.WriteClicks(t, filepath.Join(dir, "log.parquet"), rows, roomtest.Layout{Group: 400, Page: 2000, Version: 1, Codec: compression})
 			var once sync.Once
-			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(1000, 2)...))}}, Threads: 2}}
+			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", ids(1000, 2)...))}}, Threads: 2}}
 			opts.Progress = func(int64) {
 				once.Do(func() {
 					if err := change(in); err != nil {

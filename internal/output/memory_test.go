@@ -17,30 +17,25 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-)
-
-// Small files that become large when they are read; the names say how.
-const (
-	longList  = "testdata/list_of_60_million.parquet"         // 429 bytes
-	longWords = "testdata/dictionary_of_long_strings.parquet" // 4,000 rows of 8 strings of 1 MiB
 )
 
 // The size of a page in memory is charged before the page is decompressed, wherever it
 // is read.
 func TestPagesAreCharged(t *testing.T) {
 	opts := source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}
-	f := open(t, opts, longList)[0]
-	where := []string{longList, "row group 1", "column l.list.element", "page 1", "Memory"}
+	f := roomtest.Open(t, opts, roomtest.LongList)[0]
+	where := []string{roomtest.LongList, "row group 1", "column l.list.element", "page 1", "Memory"}
 	for _, err := range rowfilter.Read(t.Context(), f, 0, nil) {
 		sourcetest.Says(t, "records", err, fault.ErrMemory, where...)
 	}
 	_, err := f.Parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
 	sourcetest.Says(t, "checking", err, fault.ErrMemory, where...)
 	scanner := func() *keyscan.Scanner {
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", 2))}}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("user", 2))}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +53,7 @@ func TestPagesAreCharged(t *testing.T) {
 
 // Records of a dictionary with long strings are cut by their size after expansion.
 func TestLongStringsAreCut(t *testing.T) {
-	f := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, longWords)[0]
+	f := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, roomtest.LongWords)[0]
 	rows := int64(0)
 	for rec, err := range rowfilter.Read(t.Context(), f, 0, nil) {
 		if err != nil {
@@ -71,9 +66,9 @@ func TestLongStringsAreCut(t *testing.T) {
 			break
 		}
 	}
-	f = open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 16 << 20}}, longWords)[0]
+	f = roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 16 << 20}}, roomtest.LongWords)[0]
 	for _, err := range rowfilter.Read(t.Context(), f, 0, nil) {
-		sourcetest.Says(t, "a dictionary", err, fault.ErrMemory, longWords, "row group 1", "column s", "Memory to 33MiB")
+		sourcetest.Says(t, "a dictionary", err, fault.ErrMemory, roomtest.LongWords, "row group 1", "column s", "Memory to 33MiB")
 	}
 }
 
@@ -83,8 +78,8 @@ func TestLargePagesTakeTurns(t *testing.T) {
 	rec := sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "user", Values: sourcetest.Numbers(groups*each, func(i int) int64 { return int64(i) * 0x9E3779B97F4A7C1 })})
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), each, rec)
 	for _, threads := range []int{1, 4, 16} {
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 32 << 20}}, name)
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", 0, 0x9E3779B97F4A7C1))}}, Threads: threads}})
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 32 << 20}}, name)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("user", 0, 0x9E3779B97F4A7C1))}}, Threads: threads}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +87,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
 		}
 		rows := int64(0)
-		for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), threads, nil, pass) {
+		for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), threads, nil, roomtest.Pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,6 +125,6 @@ func TestArrowSchemasAreCharged(t *testing.T) {
 		path := sourcetest.Put(t, filepath.Join(dir, name), content)
 		_, err := source.Open(t.Context(), []string{path}, source.Opening{OpenOptions: source.OpenOptions{Memory: 16 << 20}})
 		sourcetest.Says(t, name, err, fault.ErrMemory, path, "Memory")
-		open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 128 << 20}}, path)
+		roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 128 << 20}}, path)
 	}
 }

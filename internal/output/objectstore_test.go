@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -94,7 +95,7 @@ func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id 
 	if err != nil {
 		return w, err
 	}
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", id))}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", id))}}}})
 	if err != nil {
 		return w, err
 	}
@@ -299,7 +300,7 @@ func TestObjectStoreRivals(t *testing.T) {
 // too.
 func TestObjectStoreApart(t *testing.T) {
 	s := bucket(t)
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s, Hive: dataset.HiveOff}}, "s3://b/in/")
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s, Hive: dataset.HiveOff}}, "s3://b/in/")
 	for name, want := range map[string]string{
 		"s3://b/in/a.parquet":       "the output is the input s3://b/in/a.parquet",
 		"s3://b/in/":                "the output is the input",

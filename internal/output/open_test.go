@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,30 +17,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
-	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
-
-func streamOf(t testing.TB, rec arrow.Record) string {
-	t.Helper()
-	defer rec.Release()
-	var b bytes.Buffer
-	w, err := arrowipc.NewStreamWriter(&b, rec.Schema(), arrowipc.WriterOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(rec); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
 
 // A file's first bytes determine its format, whatever its name; if they do not, its
 // name does.
@@ -52,7 +34,7 @@ func TestOpenFormats(t *testing.T) {
 	}
 	parquet := sourcetest.Get(t, sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 2, ids()))
 	arrowFile := sourcetest.Get(t, sourcetest.Write(t, filepath.Join(dir, "a.arrow"), 2, ids()))
-	stream := streamOf(t, ids())
+	stream := roomtest.StreamOf(t, ids())
 	for _, c := range []struct {
 		name, content string
 		format        dataset.Format
@@ -79,7 +61,7 @@ func TestOpenFormats(t *testing.T) {
 		{"empty.txt", "", dataset.Lines, -1, 1},
 	} {
 		name := sourcetest.Put(t, filepath.Join(t.TempDir(), c.name), c.content)
-		f := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)[0]
+		f := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)[0]
 		if f.Format() != c.format || f.Rows() != c.rows || f.NumGroups() != c.groups || f.Size() != int64(len(c.content)) || f.Rel() != c.name || f.Once() {
 			t.Errorf("%s: %s, %d rows in %d groups, %d bytes", c.name, f.Format(), f.Rows(), f.NumGroups(), f.Size())
 		}
@@ -130,7 +112,7 @@ func TestOpenDirectory(t *testing.T) {
 	sourcetest.Put(t, filepath.Join(dir, "_SUCCESS"), "")
 	sourcetest.Put(t, filepath.Join(dir, ".x.parquet.0123.tmp"), "PAR1")
 	var got []string
-	for _, f := range open(t, source.Opening{}, dir) {
+	for _, f := range roomtest.Open(t, source.Opening{}, dir) {
 		got = append(got, f.Rel())
 	}
 	sourcetest.Equal(t, "files", got, []string{"a.arrow", "y=1/b.parquet"})
@@ -148,7 +130,7 @@ func TestOpenDirectory(t *testing.T) {
 	sourcetest.Put(t, filepath.Join(dir, "license.csv"), "id\n2\n")
 	sourcetest.Put(t, filepath.Join(dir, "license.txt"), "not data")
 	got = nil
-	for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, dir) {
+	for _, f := range roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, dir) {
 		got = append(got, f.Rel())
 	}
 	sourcetest.Equal(t, "files with text", got, []string{"a.arrow", "c.csv", "license.csv", "y=1/b.parquet"})
@@ -192,7 +174,7 @@ func TestIncludeExclude(t *testing.T) {
 			}
 			passed = append(passed, rel)
 		}}, AllowEmpty: c.want == nil}
-		for _, f := range open(t, opts, dir) {
+		for _, f := range roomtest.Open(t, opts, dir) {
 			got = append(got, f.Rel())
 		}
 		sourcetest.Equal(t, fmt.Sprint(c.include, c.exclude), got, c.want)
@@ -205,7 +187,7 @@ func TestIncludeExclude(t *testing.T) {
 	sourcetest.Says(t, "all is excluded", err, storage.ErrNoFiles, dir)
 	_, err = source.Open(t.Context(), []string{dir}, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"["}}})
 	sourcetest.Says(t, "no pattern", err, path.ErrBadPattern, "[")
-	if files := open(t, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
+	if files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*"}}}, filepath.Join(dir, "a.parquet")); len(files) != 1 {
 		t.Error("a file that was named is left out by a pattern")
 	}
 }
@@ -238,7 +220,7 @@ func TestBase(t *testing.T) {
 		{"logs/plain", "alias/", "plain/b.parquet"},
 	} {
 		var got []string
-		for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Base: c.base}}, c.name) {
+		for _, f := range roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Base: c.base}}, c.name) {
 			got = append(got, f.Rel())
 		}
 		sourcetest.Equal(t, c.name+" from "+c.base, strings.Join(got, " "), c.want)
@@ -259,7 +241,7 @@ func TestTableFormats(t *testing.T) {
 			_, err := source.Open(t.Context(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Exclude: []string{"*.json"}}})
 			sourcetest.Says(t, name, err, fault.ErrUnsupported, format, dir+"/t")
 		}
-		open(t, source.Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
+		roomtest.Open(t, source.Opening{}, dir+"/t/dt=*/*.parquet") // files that are named are read
 	}
 }
 
@@ -274,7 +256,7 @@ func TestOpenOrder(t *testing.T) {
 		}
 		for _, names := range [][]string{{dir}, {dir + "/c.parquet", dir + "/b", dir + "/a.parquet"}} {
 			var order []string
-			for _, f := range open(t, source.Opening{}, names...) {
+			for _, f := range roomtest.Open(t, source.Opening{}, names...) {
 				order = append(order, filepath.Base(f.Name()))
 			}
 			orders = append(orders, strings.Join(order, " "))
@@ -287,7 +269,7 @@ func TestOpenOrder(t *testing.T) {
 
 func TestOpenStandardInput(t *testing.T) {
 	ids := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2, 3}})
-	stream := streamOf(t, ids)
+	stream := roomtest.StreamOf(t, ids)
 	for _, c := range []struct {
 		name, content string
 		opts          source.Opening
@@ -302,9 +284,9 @@ func TestOpenStandardInput(t *testing.T) {
 		{"a stream without text", stream, source.Opening{}, 3, "id"},
 	} {
 		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), sourcetest.Checked(t)
-		f := open(t, c.opts, "-")[0]
+		f := roomtest.Open(t, c.opts, "-")[0]
 		rows := 0
-		for r, err := range arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, roomtest.Pass) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
@@ -333,7 +315,7 @@ func TestDigest(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "a.arrow")
 	sourcetest.Put(t, elsewhere, sourcetest.Get(t, a))
 	digest := func(words []string, names ...string) [32]byte {
-		run := Run{Options: words, Log: open(t, source.Opening{}, names...)}
+		run := Run{Options: words, Log: roomtest.Open(t, source.Opening{}, names...)}
 		sum, ok, err := run.Digest()
 		if err != nil || !ok {
 			t.Fatal(ok, err)
@@ -367,7 +349,7 @@ func TestRecipe(t *testing.T) {
 	a := sourcetest.Write(t, filepath.Join(dir, "a.arrow"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 2}}))
 	b := sourcetest.Write(t, filepath.Join(dir, "b.arrow"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: []int64{1, 3}}))
 	of := func(run Run, log string) (digest, recipe [32]byte) {
-		run.Log = open(t, source.Opening{}, log)
+		run.Log = roomtest.Open(t, source.Opening{}, log)
 		digest, known, err := run.Digest()
 		if err != nil || !known {
 			t.Fatal(known, err)
@@ -381,7 +363,7 @@ func TestRecipe(t *testing.T) {
 	for name, run := range map[string]Run{
 		"nothing": {}, "options": {Options: []string{"x"}}, "other options": {Options: []string{"y"}},
 		"a filter": {Filters: [][32]byte{{1}}}, "another filter": {Filters: [][32]byte{{2}}}, "two filters": {Filters: [][32]byte{{1}, {2}}},
-		"IDs": {IDs: open(t, source.Opening{}, a)}, "other IDs": {IDs: open(t, source.Opening{}, b)}, "both IDs": {IDs: open(t, source.Opening{}, a, b)},
+		"IDs": {IDs: roomtest.Open(t, source.Opening{}, a)}, "other IDs": {IDs: roomtest.Open(t, source.Opening{}, b)}, "both IDs": {IDs: roomtest.Open(t, source.Opening{}, a, b)},
 	} {
 		digest, recipe := of(run, a)
 		if other, ok := digests[digest]; ok {
@@ -467,7 +449,7 @@ func TestNoNames(t *testing.T) {
 			t.Errorf("ListInputs with AllowEmpty: %v, %v", in, err)
 		}
 	}
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(between(0, 100)), Key: "id"}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.Between(0, 100)), Key: "id"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +468,7 @@ func TestNegativeOptions(t *testing.T) {
 	rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: []int64{1}})
 	defer rec.Release()
 	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
-	match := []dataset.Match{{Filter: (*codec.Filter)(between(0, 100)), Key: "id"}}
+	match := []dataset.Match{{Filter: (*codec.Filter)(roomtest.Between(0, 100)), Key: "id"}}
 	for want, opts := range map[string]source.Opening{
 		"Memory: want 0 (no bound) or more, got -1":   {OpenOptions: source.OpenOptions{Memory: -1}},
 		"InFlight: want 0 (no bound) or more, got -2": {InFlight: -2},
@@ -499,6 +481,6 @@ func TestNegativeOptions(t *testing.T) {
 	}
 	_, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match, Threads: -3}})
 	sourcetest.Says(t, "NewScanner", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
-	_, _, err = keyscan.Read(t.Context(), source.Split(open(t, source.Opening{}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "id", Threads: -3}, func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil })
+	_, _, err = keyscan.Read(t.Context(), source.Split(roomtest.Open(t, source.Opening{}, name), dataset.Shard{}), keyscan.ReadOptions{Key: "id", Threads: -3}, func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil })
 	sourcetest.Says(t, "ReadKeys", err, nil, "Threads: want 0 (GOMAXPROCS) or more, got -3")
 }

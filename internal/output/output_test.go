@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -65,19 +66,7 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[arraycopy.Rows, error])
 	if len(parts) == 0 && !j.out.IsDir(t.Context()) {
 		parts = append(parts, Part{Name: "empty", Schema: files[0].Schema()})
 	}
-	return j.out.Write(t.Context(), parts, through(arraycopy.Map(t.Context(), pieces, 0, nil, pass)))
-}
-
-// logs writes three log files of 10 rows each and returns their directory.
-func logs(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
-	for i, name := range []string{"a.parquet", "y=1/b.arrow", "y=1/c.parquet"} {
-		sourcetest.Write(t, filepath.Join(dir, name), 4, sourcetest.Record(t, sourcetest.Checked(t),
-			sourcetest.Col{Name: "id", Values: sourcetest.Numbers(10, func(j int) int64 { return int64(10*i + j) })},
-			sourcetest.Col{Name: "text", Values: sourcetest.Numbers(10, func(j int) string { return fmt.Sprint("t", 10*i+j) })}))
-	}
-	return dir
+	return j.out.Write(t.Context(), parts, through(arraycopy.Map(t.Context(), pieces, 0, nil, roomtest.Pass)))
 }
 
 // wholeTree are the files of an output directory of logs.
@@ -94,7 +83,7 @@ func runOf(b byte) *Run { return &Run{Options: []string{fmt.Sprint("run ", b)}} 
 func (j job) recipe(t testing.TB) string {
 	t.Helper()
 	run := *j.out.Run
-	run.Log = open(t, source.Opening{}, j.inputs...)
+	run.Log = roomtest.Open(t, source.Opening{}, j.inputs...)
 	sum, known, err := run.recipe()
 	if err != nil || !known {
 		t.Fatal(known, err)
@@ -112,7 +101,7 @@ func (j job) options(t testing.TB) string {
 func (j job) digest(t testing.TB) string {
 	t.Helper()
 	run := *j.out.Run
-	run.Log = open(t, source.Opening{}, j.inputs...)
+	run.Log = roomtest.Open(t, source.Opening{}, j.inputs...)
 	sum, known, err := run.Digest()
 	if err != nil || !known {
 		t.Fatal(known, err)
@@ -121,7 +110,7 @@ func (j job) digest(t testing.TB) string {
 }
 
 func TestOutputFile(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	for _, name := range []string{"out.parquet", "out.arrow", "out"} {
 		path := filepath.Join(t.TempDir(), name)
 		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
@@ -153,7 +142,7 @@ func TestOutputFile(t *testing.T) {
 func TestOutputOfAnOutput(t *testing.T) {
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "1.parquet"), filepath.Join(dir, "2.parquet")
-	if _, err := (job{[]string{logs(t)}, Destination{Output: Output{Name: first}, Result: source.ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}).do(t); err != nil {
+	if _, err := (job{[]string{roomtest.Logs(t)}, Destination{Output: Output{Name: first}, Result: source.ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := (job{[]string{first}, Destination{Output: Output{Name: second}, Result: source.ResultExact, Run: runOf(2)}}).do(t); err != nil {
@@ -174,7 +163,7 @@ func TestOutputOfAnOutput(t *testing.T) {
 
 func TestOutputStream(t *testing.T) {
 	var b bytes.Buffer
-	w, err := job{[]string{logs(t)}, Destination{Output: Output{Name: "-", Stdout: &b}, Result: source.ResultExact, Run: runOf(1)}}.do(t)
+	w, err := job{[]string{roomtest.Logs(t)}, Destination{Output: Output{Name: "-", Stdout: &b}, Result: source.ResultExact, Run: runOf(1)}}.do(t)
 	if err != nil || w.Rows != 30 || w.Bytes != int64(b.Len()) {
 		t.Errorf("%+v, %v", w, err)
 	}
@@ -220,7 +209,7 @@ func TestOutputStreamFails(t *testing.T) {
 // An existing output: if it is the same run's, it is done; another's stays unless Force
 // is set.
 func TestOutputFileAgain(t *testing.T) {
-	in, path := logs(t), filepath.Join(t.TempDir(), "out.parquet")
+	in, path := roomtest.Logs(t), filepath.Join(t.TempDir(), "out.parquet")
 	first := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(1)}}
 	if _, err := first.do(t); err != nil {
 		t.Fatal(err)
@@ -264,7 +253,7 @@ func TestOutputFileAgain(t *testing.T) {
 // A run without an identity, such as one with IDs on standard input, is never done
 // already.
 func TestOutputWithoutIdentity(t *testing.T) {
-	in, dir := logs(t), t.TempDir()
+	in, dir := roomtest.Logs(t), t.TempDir()
 	for _, name := range []string{filepath.Join(dir, "out.parquet"), filepath.Join(dir, "out") + "/"} {
 		j := job{[]string{in}, Destination{Output: Output{Name: name}, Result: source.ResultExact}}
 		if _, err := j.do(t); err != nil {
@@ -282,7 +271,7 @@ func TestOutputWithoutIdentity(t *testing.T) {
 // While a run writes, a rival may publish the same name. The second one leaves it
 // alone, and succeeds if it is the same run.
 func TestOutputRival(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	for _, rival := range []byte{1, 2} {
 		path := filepath.Join(t.TempDir(), "out.parquet")
 		j := job{[]string{in}, Destination{Output: Output{Name: path}, Result: source.ResultExact, Run: runOf(1)}}
@@ -306,7 +295,7 @@ func TestOutputRival(t *testing.T) {
 
 // Nothing is left of an unfinished file.
 func TestOutputFailure(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	boom := errors.New("boom")
 	failing := func(after int) func(iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
 		return func(rows iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
@@ -374,7 +363,7 @@ func (s fullSink) Write(p []byte) (int, error) {
 }
 
 func TestOutputOnAFullDisk(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	for _, name := range []string{"out.parquet", "out.arrow", "out/"} {
 		for _, space := range []int{4, 100, 300, 500} {
 			dir := t.TempDir()
@@ -390,7 +379,7 @@ func TestOutputOnAFullDisk(t *testing.T) {
 }
 
 func TestOutputDirectory(t *testing.T) {
-	in, dir := logs(t), t.TempDir()+"/out/"
+	in, dir := roomtest.Logs(t), t.TempDir()+"/out/"
 	j := job{[]string{in}, Destination{Output: Output{Name: dir}, Result: source.ResultCandidates, Filter: [32]byte{7}, Run: runOf(1)}}
 	w, err := j.do(t)
 	if err != nil || w.Rows != 30 || len(w.Files) != 3 {
@@ -463,7 +452,7 @@ func TestOutputDirectory(t *testing.T) {
 
 // Workers that each write a shard fill one directory, and the last one writes _SUCCESS.
 func TestOutputShards(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	for _, of := range []uint32{2, 3, 5, 20} {
 		dir := t.TempDir() + "/out/"
 		jobOf := func(i uint32, run byte) job {
@@ -491,7 +480,7 @@ func TestOutputShards(t *testing.T) {
 			}
 		}
 		var rows []string
-		for _, f := range open(t, source.Opening{}, dir) {
+		for _, f := range roomtest.Open(t, source.Opening{}, dir) {
 			r, _ := sourcetest.Contents(t, f.Name())
 			rows = append(rows, r...)
 		}
@@ -516,7 +505,7 @@ func TestOutputShards(t *testing.T) {
 
 // Inputs are never overwritten, under whatever name they are found.
 func TestOutputSparesItsInputs(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	elsewhere := t.TempDir()
 	link := func(target, name string) string {
 		path := filepath.Join(elsewhere, name)
@@ -586,7 +575,7 @@ func TestOutputNames(t *testing.T) {
 }
 
 func TestOutputOfNothing(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	none := func(iter.Seq2[arraycopy.Rows, error]) iter.Seq2[arraycopy.Rows, error] {
 		return func(func(arraycopy.Rows, error) bool) {}
 	}
@@ -637,7 +626,7 @@ func TestOutputSchemas(t *testing.T) {
 
 // Rows that belong to no part are an error.
 func TestOutputOutOfOrder(t *testing.T) {
-	files := open(t, source.Opening{}, logs(t))
+	files := roomtest.Open(t, source.Opening{}, roomtest.Logs(t))
 	var parts []Part
 	for _, p := range source.Split(files, dataset.Shard{}) {
 		parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})

@@ -19,6 +19,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -29,8 +30,8 @@ import (
 func oneFile(t *testing.T) (files []*source.File, s *keyscan.Scanner) {
 	t.Helper()
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: sourcetest.Numbers(10, func(i int) int64 { return int64(i) })}))
-	files = open(t, source.Opening{}, name)
-	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 3, 5))}}}}, files...)
+	files = roomtest.Open(t, source.Opening{}, name)
+	s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", 3, 5))}}}}, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +274,7 @@ func TestLeftByAnError(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			names = append(names, sourcetest.Write(t, filepath.Join(in, name+".parquet"), 1, one()))
 		}
-		files := open(t, source.Opening{}, names...)
+		files := roomtest.Open(t, source.Opening{}, names...)
 		var parts []Part
 		for _, p := range source.Split(files, dataset.Shard{}) {
 			parts = append(parts, Part{Piece: p, Schema: p.File.Schema()})

@@ -21,106 +21,19 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
-// click is a row of a log that parquet-go writes and reads, as an independent
-// implementation.
-type click struct {
-	ID    *int64   `parquet:"id,optional"`
-	Row   int64    `parquet:"row,plain"`
-	Host  string   `parquet:"host,dict"`
-	URL   string   `parquet:"url,delta"`
-	Tags  []string `parquet:"tags,list"`
-	Score float64  `parquet:"score,split"`
-	User  *visitor `parquet:"user,optional"`
-	Long  int64    `parquet:"long,delta"`
-	Raw   []byte   `parquet:"raw"`
-}
-
-type visitor struct {
-	Name  *string `parquet:"name,optional,dict"`
-	Ports []int32 `parquet:"ports,list"`
-}
-
-func clicks(rng *rand.Rand, n, first int) []click {
-	out := make([]click, n)
-	for i := range out {
-		c := click{
-			Row: int64(first + i), Host: fmt.Sprint("host", first/1000*3+rng.IntN(5)), URL: fmt.Sprint("/page/", rng.IntN(n)),
-			Score: rng.Float64(), Long: rng.Int64(), Raw: make([]byte, rng.IntN(20)),
-		}
-		if rng.IntN(10) > 0 {
-			id := rng.Int64N(1000)
-			c.ID = &id
-		}
-		for j := range rng.IntN(4) {
-			c.Tags = append(c.Tags, fmt.Sprint("tag", j))
-		}
-		if rng.IntN(200) == 0 {
-			c.Tags = slices.Repeat([]string{"many"}, 700)
-		}
-		if rng.IntN(5) > 0 {
-			c.User = &visitor{Ports: slices.Repeat([]int32{int32(i)}, rng.IntN(3))}
-			if rng.IntN(3) > 0 {
-				name := fmt.Sprint("n", rng.IntN(20))
-				c.User.Name = &name
-			}
-		}
-		out[i] = c
-	}
-	return out
-}
-
-// layout is a way to write a log.
-type layout struct {
-	group   int64 // rows
-	page    int   // bytes
-	version int   // of data pages
-	codec   pq.WriterOption
-}
-
-// LZ4_RAW is missing: parquet-go decompresses some of its pages wrongly, those for
-// which its first buffer was too small.
-var layouts = []layout{
-	{100_000, 1 << 20, 1, pq.Compression(&pq.Snappy)},
-	{700, 1000, 1, pq.Compression(&pq.Zstd)},
-	{1000, 2000, 2, pq.Compression(&pq.Uncompressed)},
-	{90, 300, 1, pq.Compression(&pq.Snappy)},
-	{2500, 900, 2, pq.Compression(&pq.Snappy)},
-}
-
-func writeClicks(t testing.TB, path string, rows []click, l layout) string {
-	t.Helper()
-	var b bytes.Buffer
-	w := pq.NewGenericWriter[click](&b, pq.MaxRowsPerRowGroup(l.group), pq.PageBufferSize(l.page), pq.DataPageVersion(l.version), l.codec)
-	if _, err := w.Write(rows); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return sourcetest.Put(t, path, b.String())
-}
-
-func readClicks(t testing.TB, path string) []click {
-	t.Helper()
-	rows, err := pq.ReadFile[click](path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rows
-}
-
 // sameClicks compares rows; a list without items may be nil.
-func sameClicks(t testing.TB, what string, got, want []click) {
+func sameClicks(t testing.TB, what string, got, want []roomtest.Click) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Errorf("%s: %d rows, want %d", what, len(got), len(want))
 		return
 	}
-	plain := func(c click) click {
+	plain := func(c roomtest.Click) roomtest.Click {
 		c.Tags = append([]string{}, c.Tags...)
 		c.Raw = append([]byte{}, c.Raw...)
 		if c.User != nil {
@@ -164,12 +77,12 @@ func ids(n, step int64) []int64 {
 	return out
 }
 
-func keep(rows []click, members []int64) []click {
+func keep(rows []roomtest.Click, members []int64) []roomtest.Click {
 	in := map[int64]bool{}
 	for _, id := range members {
 		in[id] = true
 	}
-	var out []click
+	var out []roomtest.Click
 	for _, c := range rows {
 		if c.ID != nil && in[*c.ID] {
 			out = append(out, c)
@@ -182,21 +95,21 @@ func keep(rows []click, members []int64) []click {
 // workers, the same rows come out; for one log always the same bytes.
 func TestPagesMetamorphic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	rows := slices.Concat(clicks(rng, 1500, 0), clicks(rng, 1000, 1500), clicks(rng, 1, 2500))
+	rows := slices.Concat(roomtest.Clicks(rng, 1500, 0), roomtest.Clicks(rng, 1000, 1500), roomtest.Clicks(rng, 1, 2500))
 	cuts := []int{0, 1500, 2500, 2501}
-	for i, l := range layouts {
+	for i, l := range roomtest.Layouts {
 		for name, members := range map[string][]int64{"some": ids(1000, 9), "all": ids(1000, 1), "none": nil} {
 			want := keep(rows, members)
 			dir := t.TempDir()
 			var in []string
 			for j := range 3 {
-				in = append(in, writeClicks(t, filepath.Join(dir, fmt.Sprint(j, ".parquet")), rows[cuts[j]:cuts[j+1]], l))
+				in = append(in, roomtest.WriteClicks(t, filepath.Join(dir, fmt.Sprint(j, ".parquet")), rows[cuts[j]:cuts[j+1]], l))
 			}
 			what := fmt.Sprint(name, ", layout ", i)
 			sums := map[[32]byte]bool{}
 			for _, threads := range []int{1, 2, 5} {
 				out := filepath.Join(dir, fmt.Sprint("out", threads, ".parquet"))
-				stats, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}, Threads: threads}}, Destination{Output: Output{Name: out}}, in...)
+				stats, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", members...))}}, Threads: threads}}, Destination{Output: Output{Name: out}}, in...)
 				if err != nil {
 					t.Fatal(what, err)
 				}
@@ -204,7 +117,7 @@ func TestPagesMetamorphic(t *testing.T) {
 				sums[sha256.Sum256([]byte(sourcetest.Get(t, out)))] = true
 			}
 			sourcetest.Equal(t, what+": outputs by 1, 2 and 5 threads", len(sums), 1)
-			sameClicks(t, what, readClicks(t, filepath.Join(dir, "out1.parquet")), want)
+			sameClicks(t, what, roomtest.ReadClicks(t, filepath.Join(dir, "out1.parquet")), want)
 			checkIndex(t, what, filepath.Join(dir, "out2.parquet"))
 		}
 	}
@@ -275,7 +188,7 @@ func TestPagesSameBytes(t *testing.T) {
 		sums := map[[32]byte]int{}
 		for i := range 6 {
 			out := filepath.Join(t.TempDir(), "out.parquet")
-			_, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}, Threads: 1 + i}}, Destination{Output: Output{Name: out}}, path)
+			_, err := copyTo(t.Context(), t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", members...))}}, Threads: 1 + i}}, Destination{Output: Output{Name: out}}, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -304,11 +217,11 @@ func damage(t testing.TB, path string, group, leaf int) {
 // A page that cannot be decoded is an error that names its place. No single file
 // becomes visible, and in a directory no _SUCCESS.
 func TestPagesDamaged(t *testing.T) {
-	rows := clicks(rand.New(rand.NewPCG(7, 8)), 4000, 0)
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(1000, 2)...))}}, Threads: 3}}
+	rows := roomtest.Clicks(rand.New(rand.NewPCG(7, 8)), 4000, 0)
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", ids(1000, 2)...))}}, Threads: 3}}
 	for leaf, column := range map[int]string{0: "id", 3: "url", 7: "ports"} {
 		dir := t.TempDir()
-		in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{500, 800, 1, pq.Compression(&pq.Zstd)})
+		in := roomtest.WriteClicks(t, filepath.Join(dir, "log.parquet"), rows, roomtest.Layout{Group: 500, Page: 800, Version: 1, Codec: pq.Compression(&pq.Zstd)})
 		damage(t, in, 5, leaf)
 		out := filepath.Join(dir, "out.parquet")
 		_, err := copyTo(t.Context(), t, opts, Destination{Output: Output{Name: out}}, in)
@@ -336,12 +249,12 @@ func cancelAfter(opts keyscan.Options, rows int64, cancel context.CancelCauseFun
 // A cancelled scan ends soon, returns the cause, and leaves nothing.
 func TestPagesCancelled(t *testing.T) {
 	dir := t.TempDir()
-	in := writeClicks(t, filepath.Join(dir, "log.parquet"), clicks(rand.New(rand.NewPCG(9, 1)), 10_000, 0), layout{400, 2000, 1, pq.Compression(&pq.Snappy)})
+	in := roomtest.WriteClicks(t, filepath.Join(dir, "log.parquet"), roomtest.Clicks(rand.New(rand.NewPCG(9, 1)), 10_000, 0), roomtest.Layout{Group: 400, Page: 2000, Version: 1, Codec: pq.Compression(&pq.Snappy)})
 	why := errors.New("enough")
 	for _, after := range []int64{1, 3000, 7000} {
 		for _, name := range []string{"out.parquet", "dir/"} {
 			ctx, cancel := context.WithCancelCause(t.Context())
-			opts := cancelAfter(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(1000, 1)...))}}, Threads: 3}}, after, cancel, why)
+			opts := cancelAfter(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", ids(1000, 1)...))}}, Threads: 3}}, after, cancel, why)
 			began := time.Now()
 			_, err := copyTo(ctx, t, opts, Destination{Output: Output{Name: filepath.Join(dir, name)}}, in)
 			cancel(nil)
@@ -361,27 +274,27 @@ func TestPagesCancelled(t *testing.T) {
 
 // Shards, counts and directories together give the whole.
 func TestPagesForms(t *testing.T) {
-	rows := clicks(rand.New(rand.NewPCG(2, 2)), 5000, 0)
+	rows := roomtest.Clicks(rand.New(rand.NewPCG(2, 2)), 5000, 0)
 	dir := t.TempDir()
-	in := writeClicks(t, filepath.Join(dir, "log.parquet"), rows, layout{600, 700, 1, pq.Compression(&pq.Snappy)})
+	in := roomtest.WriteClicks(t, filepath.Join(dir, "log.parquet"), rows, roomtest.Layout{Group: 600, Page: 700, Version: 1, Codec: pq.Compression(&pq.Snappy)})
 	members := ids(1000, 5)
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}, Threads: 2}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", members...))}}, Threads: 2}}
 	want := keep(rows, members)
-	var got []click
+	var got []roomtest.Click
 	for i := range 4 {
 		out := filepath.Join(dir, fmt.Sprint("shard", i, ".parquet"))
 		if _, err := copyTo(t.Context(), t, opts, Destination{Output: Output{Name: out, Shard: dataset.Shard{Index: uint32(i), Of: 4}}}, in); err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, readClicks(t, out)...)
+		got = append(got, roomtest.ReadClicks(t, out)...)
 	}
-	slices.SortFunc(got, func(a, b click) int { return int(a.Row - b.Row) })
+	slices.SortFunc(got, func(a, b roomtest.Click) int { return int(a.Row - b.Row) })
 	sameClicks(t, "shards", got, want)
 	if _, err := copyTo(t.Context(), t, opts, Destination{Output: Output{Name: filepath.Join(dir, "out") + "/"}}, in); err != nil {
 		t.Fatal(err)
 	}
-	sameClicks(t, "directory", readClicks(t, filepath.Join(dir, "out", "log.parquet")), want)
-	files := open(t, source.Opening{}, in)
+	sameClicks(t, "directory", roomtest.ReadClicks(t, filepath.Join(dir, "out", "log.parquet")), want)
+	files := roomtest.Open(t, source.Opening{}, in)
 	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)

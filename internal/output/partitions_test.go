@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -29,12 +30,12 @@ func TestPartitions(t *testing.T) {
 		{"dt:string,other:date", "[{c utf8 1 false} {dt utf8 2024-01-03 false}] [{c utf8 NO false} {dt utf8 2024-01-01 false}] [{c utf8  true} {dt utf8 2024-01-02 false}]"},
 	} {
 		got := ""
-		for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, HiveTypes: c.types}}, dir) {
+		for _, f := range roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveAuto, HiveTypes: c.types}}, dir) {
 			got += " " + fmt.Sprint(f.Partitions())
 		}
 		sourcetest.Equal(t, "types "+c.types, got[1:], c.want)
 	}
-	for _, f := range open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, dir) {
+	for _, f := range roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Hive: dataset.HiveOff}}, dir) {
 		sourcetest.Equal(t, "off", f.Partitions(), []dataset.PartitionValue(nil))
 	}
 	for _, c := range []struct {
@@ -92,7 +93,7 @@ func TestValuesInManifest(t *testing.T) {
 		}
 		for _, size := range []int64{0, 1 << 20} {
 			out := filepath.Join(t.TempDir(), "out")
-			scanTo(t, Destination{Output: Output{Name: out + "/", TargetSize: size}}, keyscan.Options{}, open(t, c.opts, name))
+			scanTo(t, Destination{Output: Output{Name: out + "/", TargetSize: size}}, keyscan.Options{}, roomtest.Open(t, c.opts, name))
 			got := map[string]string{}
 			for _, f := range stateOf(t, out).Files {
 				got[filepath.Base(f.Name)] = fmt.Sprint(f.Values)

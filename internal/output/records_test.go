@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -82,7 +83,7 @@ func (g *given) file(name string, opts source.RecordsOptions) *source.File {
 // rowsRead reads all rows of the files with Map.
 func rowsRead(ctx context.Context, columns []int, files ...*source.File) (rows []string, err error) {
 	wanted := func(*source.File) ([]int, error) { return columns, nil }
-	for r, err := range arraycopy.Map(ctx, source.Split(files, dataset.Shard{}), 3, wanted, pass) {
+	for r, err := range arraycopy.Map(ctx, source.Split(files, dataset.Shard{}), 3, wanted, roomtest.Pass) {
 		if err != nil {
 			return rows, err
 		}
@@ -239,7 +240,7 @@ func TestRecordsStop(t *testing.T) {
 		if at == 0 {
 			cancel(errEnough)
 		}
-		for r, err := range arraycopy.Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, pass) {
+		for r, err := range arraycopy.Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, roomtest.Pass) {
 			if last = err; err != nil {
 				break
 			}
@@ -294,11 +295,11 @@ func TestRecordsScan(t *testing.T) {
 		}
 		mine = append(mine, src.file(fmt.Sprintf("part-%d", g), source.RecordsOptions{}))
 	}
-	bits := bloomOf(t, "k", 3, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{3, 500, 999, 7}}))
-	for _, filter := range []*filters.Filter{exactOf("k", 3, 500, 999, 7), bits} {
+	bits := roomtest.BloomOf(t, "k", 3, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []int64{3, 500, 999, 7}}))
+	for _, filter := range []*filters.Filter{roomtest.ExactOf("k", 3, 500, 999, 7), bits} {
 		for _, columns := range [][]string{nil, {"s"}, {"s", "k"}} {
 			opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter), Key: "k"}}, Columns: columns}}
-			want := scanText(t, opts, source.Split(open(t, source.Opening{}, whole), dataset.Shard{}))
+			want := scanText(t, opts, source.Split(roomtest.Open(t, source.Opening{}, whole), dataset.Shard{}))
 			if len(want) < 12 {
 				t.Fatalf("%d rows", len(want))
 			}
@@ -312,7 +313,7 @@ func TestRecordsScan(t *testing.T) {
 		}
 	}
 	scanner := func() *keyscan.Scanner {
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("k", 3, 500, 999, 7))}}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("k", 3, 500, 999, 7))}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +384,7 @@ func TestRecordsKeys(t *testing.T) {
 		return rows, sum
 	}
 	rows, sum := sums(g.file("mine", source.RecordsOptions{}))
-	wantRows, wantSum := sums(open(t, source.Opening{}, file)[0])
+	wantRows, wantSum := sums(roomtest.Open(t, source.Opening{}, file)[0])
 	sourcetest.Equal(t, "rows", rows, wantRows)
 	sourcetest.Equal(t, "sum of squares", sum, wantSum)
 }

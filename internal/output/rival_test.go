@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -38,7 +39,7 @@ func TestNamesOverAllWorkers(t *testing.T) {
 // own, and only the one that wrote all of them is marked complete.
 func TestTwoRunsInOneDirectory(t *testing.T) {
 	for _, when := range []string{"before the first file", "before the first is published"} {
-		in := logs(t)
+		in := roomtest.Logs(t)
 		out := filepath.Join(t.TempDir(), "out") + "/"
 		first := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}
 		second := job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(2)}}
@@ -76,7 +77,7 @@ func TestDanglingLinkAsOutput(t *testing.T) {
 	if err := os.Symlink("/nowhere/at/all", name); err != nil {
 		t.Fatal(err)
 	}
-	w, err := job{[]string{logs(t)}, Destination{Output: Output{Name: name}, Run: runOf(1)}}.do(t)
+	w, err := job{[]string{roomtest.Logs(t)}, Destination{Output: Output{Name: name}, Run: runOf(1)}}.do(t)
 	if err == nil {
 		t.Errorf("wrote %d rows into nothing", w.Rows)
 	}
@@ -85,7 +86,7 @@ func TestDanglingLinkAsOutput(t *testing.T) {
 // Force replaces outputs, never other data: what no manifest lists stays, and if it is
 // in the way, nothing is written.
 func TestForceSparesForeignFiles(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
 	if _, err := (job{[]string{in + "/a.parquet"}, Destination{Output: Output{Name: out}, Run: runOf(1), Result: source.ResultExact}}).do(t); err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestForceSparesForeignFiles(t *testing.T) {
 // The _SUCCESS of an earlier run is removed before a file of another run becomes
 // visible.
 func TestStaleSuccess(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	out := filepath.Join(t.TempDir(), "out") + "/"
 	if _, err := (job{[]string{in}, Destination{Output: Output{Name: out}, Run: runOf(1)}}).do(t); err != nil {
 		t.Fatal(err)
@@ -179,7 +180,7 @@ func TestStaleSuccess(t *testing.T) {
 
 // An output in a directory that is read would be read by the next run.
 func TestOutputBelowItsInputs(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	for _, name := range []string{filepath.Join(in, "out.parquet"), filepath.Join(in, "y=1", "out") + "/"} {
 		_, err := job{[]string{in}, Destination{Output: Output{Name: name}, Run: runOf(1)}}.do(t)
 		sourcetest.Says(t, name, err, nil, "inside the input directory")
@@ -189,7 +190,7 @@ func TestOutputBelowItsInputs(t *testing.T) {
 // An output that was written before an input changed is not done, even if the digest is
 // the same: a file is refused, and in a directory it is written again.
 func TestChangedInputIsNotDone(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	for _, name := range []string{filepath.Join(t.TempDir(), "out.parquet"), filepath.Join(t.TempDir(), "out") + "/"} {
 		j := job{[]string{in}, Destination{Output: Output{Name: name}, Run: runOf(1)}}
 		if _, err := j.do(t); err != nil {

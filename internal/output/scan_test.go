@@ -17,76 +17,12 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
-	"github.com/bloomjoin/bloomjoin/internal/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
-
-// filterOver returns the header of a filter over columns of the given classes.
-func filterOver(names []string, classes ...keys.Class) *filters.Filter {
-	f := filters.New(filters.Facts{NormalForm: keys.NormalForm})
-	for i, name := range names {
-		f.Facts().Key = append(f.Facts().Key, filters.KeyColumn{Name: name, Class: string(classes[i])})
-	}
-	return f
-}
-
-// bounded adds the bounds of its keys to the header.
-func bounded(f *filters.Filter, b *keys.Bounds) *filters.Filter {
-	for i := range f.Facts().Key {
-		if lo, hi, ok := b.Column(i); ok {
-			f.Facts().Key[i].Min, f.Facts().Key[i].Max = lo, hi
-		}
-	}
-	return f
-}
-
-// exactOf returns an exact filter over a column.
-func exactOf(name string, ids ...int64) *filters.Filter {
-	s := exact.New()
-	for _, id := range ids {
-		s.Add([]uint64{uint64(id)}, true)
-	}
-	f := filterOver([]string{name}, keys.Integer)
-	f.SetExact(s)
-	return f
-}
-
-// bloomOf returns a Bloom filter over the record's columns, so small that it has false
-// positives.
-func bloomOf(t testing.TB, column string, blocks uint64, rec arrow.Record) *filters.Filter {
-	t.Helper()
-	defer rec.Release()
-	hash := bloom.Hash{ID: bloom.XXH3}
-	bits, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: blocks})
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths, err := keys.ParseColumns(column)
-	if err != nil {
-		t.Fatal(err)
-	}
-	enc, err := keys.NewEncoder(rec.Schema(), paths, keys.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var batch keys.Batch
-	if err := enc.Encode(rec, &batch); err != nil {
-		t.Fatal(err)
-	}
-	bits.Add(batch.Hash(hash, nil))
-	var names []string
-	for _, path := range paths {
-		names = append(names, path.String())
-	}
-	f := filterOver(names, enc.Classes()...)
-	f.SetBloom(bits)
-	return f
-}
 
 // visits writes a log with keys of several kinds, and returns its directory and its
 // rows as (n, s): n is -1 if the key is NULL.
@@ -115,46 +51,6 @@ func visits(t testing.TB) (dir string, rows [][2]int64) {
 	return dir, rows
 }
 
-// scanned returns the numbers, from the last column, of the rows that pass.
-func scanned(t testing.TB, opts keyscan.Options, shard dataset.Shard, names ...string) ([]int, *keyscan.Stats) {
-	t.Helper()
-	opts.Mem = sourcetest.Checked(t)
-	files, err := source.Open(t.Context(), names, source.Opening{OpenOptions: source.OpenOptions{Mem: opts.Mem}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer source.Close(files)
-	s, err := keyscan.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		if err := s.Check(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pieces := source.Split(files, shard)
-	var got []int
-	for r, err := range arraycopy.Scan(t.Context(), s, pieces) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		schema, err := s.Options.SchemaOf(pieces[r.Piece].File)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !r.Record.Schema().Equal(schema) || r.Record.NumRows() == 0 {
-			t.Errorf("a record of %d rows with columns %s, want %s", r.Record.NumRows(), describe(r.Record.Schema()), describe(schema))
-		}
-		rows := r.Record.Column(int(r.Record.NumCols()) - 1).(*array.Int64)
-		for i := range rows.Len() {
-			got = append(got, int(rows.Value(i)))
-		}
-		r.Record.Release()
-	}
-	return got, s.Stats
-}
-
 // rowsWhere returns the numbers of the rows that satisfy keep.
 func rowsWhere(rows [][2]int64, keep func(n, s int64) bool) []int {
 	var out []int
@@ -168,11 +64,11 @@ func rowsWhere(rows [][2]int64, keep func(n, s int64) bool) []int {
 
 func TestScan(t *testing.T) {
 	dir, rows := visits(t)
-	low := exactOf("n", sourcetest.Numbers(200, func(i int) int64 { return int64(i) })...)
-	even := exactOf("n", sourcetest.Numbers(250, func(i int) int64 { return int64(2 * i) })...)
-	strs := bloomOf(t, "s", 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"s1", "s2", "s49"}}))
+	low := roomtest.ExactOf("n", sourcetest.Numbers(200, func(i int) int64 { return int64(i) })...)
+	even := roomtest.ExactOf("n", sourcetest.Numbers(250, func(i int) int64 { return int64(2 * i) })...)
+	strs := roomtest.BloomOf(t, "s", 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"s1", "s2", "s49"}}))
 	isStr := func(s int64) bool { return s == 1 || s == 2 || s == 49 }
-	pairs := bloomOf(t, "n,s", 64, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "n", Values: []int32{4, 5, 6}}, sourcetest.Col{Name: "s", Values: []string{"s4", "s5", "s6"}}))
+	pairs := roomtest.BloomOf(t, "n,s", 64, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "n", Values: []int32{4, 5, 6}}, sourcetest.Col{Name: "s", Values: []string{"s4", "s5", "s6"}}))
 	isPair := func(n, s int64) bool { return n == s && n >= 4 && n <= 6 }
 	for _, c := range []struct {
 		name  string
@@ -191,8 +87,8 @@ func TestScan(t *testing.T) {
 		{"exclude", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), NoMatch: true}}}}, func(n, s int64) bool { return n < 0 || n >= 200 }, true, nil},
 		{"all but", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(even), NoMatch: true}}}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
 		{"any but", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}, {Filter: (*codec.Filter)(even), NoMatch: true}}, Any: true}}, func(n, s int64) bool { return n >= 0 && n < 200 && n%2 == 1 }, true, nil},
-		{"nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("n"))}}}}, func(n, s int64) bool { return false }, true, nil},
-		{"all but nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("n")), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
+		{"nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("n"))}}}}, func(n, s int64) bool { return false }, true, nil},
+		{"all but nothing", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("n")), NoMatch: true}}}}, func(n, s int64) bool { return true }, true, nil},
 		{"another column", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low), Key: "row"}}}}, nil, true, nil},
 		{"columns without the key", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(low)}}, Columns: []string{"row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 }, true, nil},
 		{"columns in another order", keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(strs)}, {Filter: (*codec.Filter)(low)}}, Columns: []string{"n", "row"}}}, func(n, s int64) bool { return n >= 0 && n < 200 && isStr(s) }, false, nil},
@@ -204,7 +100,7 @@ func TestScan(t *testing.T) {
 		var first []int
 		for _, threads := range []int{1, 8} {
 			c.opts.Threads = threads
-			got, st := scanned(t, c.opts, dataset.Shard{}, dir)
+			got, st := roomtest.Scanned(t, c.opts, dataset.Shard{}, dir)
 			if first == nil {
 				first = got
 			}
@@ -225,7 +121,7 @@ func TestScan(t *testing.T) {
 			for _, of := range []uint32{2, 7, 40} {
 				var parts []int
 				for i := range of {
-					part, _ := scanned(t, c.opts, dataset.Shard{Index: i, Of: of}, dir)
+					part, _ := roomtest.Scanned(t, c.opts, dataset.Shard{Index: i, Of: of}, dir)
 					parts = append(parts, part...)
 				}
 				sourcetest.Equal(t, fmt.Sprintf("%s: %d shards", c.name, of), parts, first)
@@ -237,7 +133,7 @@ func TestScan(t *testing.T) {
 func TestScanCountsNULLs(t *testing.T) {
 	dir, rows := visits(t)
 	nulls := len(rowsWhere(rows, func(n, s int64) bool { return n < 0 }))
-	_, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("n", 1))}}}}, dataset.Shard{}, dir)
+	_, st := roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("n", 1))}}}}, dataset.Shard{}, dir)
 	sourcetest.Equal(t, "NULL keys", st.KeysNull.Load(), int64(nulls))
 }
 
@@ -266,16 +162,16 @@ func TestScanDictionaries(t *testing.T) {
 	rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: values}, sourcetest.Col{Name: "row", Values: sourcetest.Numbers(100, func(i int) int64 { return int64(i) })})
 	slice := rec.NewSlice(10, 90)
 	rec.Release()
-	filter := bloomOf(t, "k", 64, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []string{"k2"}}))
+	filter := roomtest.BloomOf(t, "k", 64, sourcetest.Record(t, mem, sourcetest.Col{Name: "k", Values: []string{"k2"}}))
 	want = slices.DeleteFunc(want, func(i int) bool { return i < 10 || i >= 90 })
 	for _, name := range []string{"a.arrow", "a.parquet"} {
 		slice.Retain()
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), name), 1000, slice)
-		got, _ := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}}}, dataset.Shard{}, path)
+		got, _ := roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, name, got, want)
 		// Written to an output and read back.
 		out := filepath.Join(t.TempDir(), "out"+filepath.Ext(name))
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, path)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, path)
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Mem: mem}})
 		if err != nil {
 			t.Fatal(err)
@@ -298,22 +194,22 @@ func TestScanWidths(t *testing.T) {
 	b.AppendValues([]uint64{5, math.MaxUint64, 7}, nil)
 	big := b.NewArray()
 	defer big.Release()
-	filter := exactOf("id", 5, -1)
+	filter := roomtest.ExactOf("id", 5, -1)
 	for i, values := range []any{[]int32{-1, 4, 5}, []int64{5, -1, -5}, big} {
 		rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: values}, sourcetest.Col{Name: "row", Values: []int64{0, 1, 2}})
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 10, rec)
-		got, _ := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}}}, dataset.Shard{}, path)
+		got, _ := roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, fmt.Sprintf("%T", values), got, [][]int{{0, 2}, {0, 1}, {0}}[i])
 	}
 }
 
 func TestScanRefusals(t *testing.T) {
 	dir, _ := visits(t)
-	low := exactOf("n", 1, 2)
-	strs := bloomOf(t, "s", 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"s1"}}))
-	openF := exactOf("n", 1)
+	low := roomtest.ExactOf("n", 1, 2)
+	strs := roomtest.BloomOf(t, "s", 1, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "s", Values: []string{"s1"}}))
+	openF := roomtest.ExactOf("n", 1)
 	openF.Facts().Partial = &filters.Partial{Of: 2, Held: []uint32{0}}
-	old := exactOf("n", 1)
+	old := roomtest.ExactOf("n", 1)
 	old.Facts().NormalForm = "0"
 	for _, c := range []struct {
 		name  string
@@ -330,7 +226,7 @@ func TestScanRefusals(t *testing.T) {
 		sourcetest.Says(t, c.name, err, c.kind, c.words...)
 	}
 	extra := sourcetest.Write(t, filepath.Join(dir, "z/other.parquet"), 10, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []string{"1"}}, sourcetest.Col{Name: "row", Values: []int64{1}}))
-	files := open(t, source.Opening{}, dir)
+	files := roomtest.Open(t, source.Opening{}, dir)
 	for _, c := range []struct {
 		name  string
 		opts  keyscan.Options
@@ -373,8 +269,8 @@ func TestScanRefusals(t *testing.T) {
 // TestNoColumns: an empty list of columns means none, not all. Records then have a
 // number of rows only, and nothing can be written.
 func TestNoColumns(t *testing.T) {
-	f := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1, 2, 3}})))
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("n", 1, 2, 3))}}, Columns: []string{}}}
+	f := roomtest.Open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(t.TempDir(), "a.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1, 2, 3}})))
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("n", 1, 2, 3))}}, Columns: []string{}}}
 	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)

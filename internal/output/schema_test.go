@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	v15 "github.com/apache/arrow/go/v15/parquet"
 	"github.com/apache/arrow/go/v15/parquet/compress"
-	"github.com/apache/arrow/go/v15/parquet/pqarrow"
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -25,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -39,54 +38,6 @@ func nullable(fields ...arrow.Field) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// asStored returns schema with list elements named as arrow/go stores them.
-func asStored(schema *arrow.Schema) *arrow.Schema {
-	fields := schema.Fields()
-	for i, f := range fields {
-		if l, ok := f.Type.(*arrow.ListType); ok {
-			elem := l.ElemField()
-			elem.Name = "element"
-			fields[i].Type = arrow.ListOfField(elem)
-		}
-	}
-	return arrow.NewSchema(fields, nil)
-}
-
-// foreign writes rows, as JSON, with arrow/go.
-func foreign(t testing.TB, path string, schema *arrow.Schema, rows string, props ...v15.WriterProperty) string {
-	t.Helper()
-	if bits.UintSize < 64 {
-		schema = asStored(schema)
-	}
-	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+rows+"]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rec.Release()
-	var b bytes.Buffer
-	if bits.UintSize < 64 { // arrow/go's writer panics on 32 bits, because of an unaligned counter
-		codec := strings.ToLower(v15.NewWriterProperties(props...).Compression().String())
-		w, err := arrowparquet.NewParquetWriter(&b, schema, arrowparquet.WriterOptions{Codec: strings.Replace(codec, "uncompressed", "none", 1)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = w.Write(rec)
-		if _, _, bad := w.Close(); errors.Join(err, bad) != nil {
-			t.Fatal(err, bad)
-		}
-		return sourcetest.Put(t, path, b.String())
-	}
-	stored := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
-	w, err := pqarrow.NewFileWriter(schema, &b, v15.NewWriterProperties(props...), stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(w.Write(rec), w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return sourcetest.Put(t, path, b.String())
-}
-
 var (
 	int8Type, int16Type, int32Type, int64Type = arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64
 	textType                                  = arrow.BinaryTypes.String
@@ -95,13 +46,13 @@ var (
 // grown writes a log whose columns changed over time, and returns the directory.
 func grown(t testing.TB) string {
 	dir := t.TempDir()
-	foreign(t, filepath.Join(dir, "2001.parquet"), nullable(
+	roomtest.Foreign(t, filepath.Join(dir, "2001.parquet"), nullable(
 		arrow.Field{Name: "user", Type: int32Type}, arrow.Field{Name: "n", Type: int8Type}, arrow.Field{Name: "old", Type: textType},
 	), `{"user":1,"n":10,"old":"x"},{"user":2,"n":20,"old":"y"},{"user":3,"old":null}`)
-	foreign(t, filepath.Join(dir, "2002.parquet"), nullable(
+	roomtest.Foreign(t, filepath.Join(dir, "2002.parquet"), nullable(
 		arrow.Field{Name: "new", Type: arrow.ListOf(int64Type)}, arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int16Type},
 	), `{"user":1,"n":300,"new":[1,null]},{"user":5000000000,"n":-1,"new":[]},{"user":4,"n":5}`)
-	foreign(t, filepath.Join(dir, "2003.parquet"), nullable(
+	roomtest.Foreign(t, filepath.Join(dir, "2003.parquet"), nullable(
 		arrow.Field{Name: "at", Type: arrow.StructOf(arrow.Field{Name: "x", Type: int32Type, Nullable: true})}, arrow.Field{Name: "user", Type: int64Type},
 	), `{"user":3,"at":{"x":7}},{"user":1,"at":{"x":null}},{"user":3,"at":null}`)
 	return dir
@@ -115,7 +66,7 @@ var grownRows = map[string][]string{
 	"2003.parquet": {"3|(null)|(null)|(null)|{\"x\":7}", "1|(null)|(null)|(null)|{\"x\":null}", "3|(null)|(null)|(null)|(null)"},
 }
 
-var grownFilter = exactOf("user", 1, 3, 5_000_000_000)
+var grownFilter = roomtest.ExactOf("user", 1, 3, 5_000_000_000)
 
 // writeScan scans the named files into the output.
 func writeScan(t testing.TB, out Destination, opts keyscan.Options, names ...string) (dataset.Written, error) {
@@ -126,7 +77,7 @@ func writeScan(t testing.TB, out Destination, opts keyscan.Options, names ...str
 	if out.Result == "" {
 		out.Result, out.Run = source.ResultExact, runOf(1)
 	}
-	logs := open(t, source.Opening{}, names...)
+	logs := roomtest.Open(t, source.Opening{}, names...)
 	s, err := keyscan.New(opts)
 	if err != nil {
 		return dataset.Written{}, err
@@ -282,7 +233,7 @@ func TestUnionRefusals(t *testing.T) {
 	if err := os.Remove(arrowFile); err != nil {
 		t.Fatal(err)
 	}
-	foreign(t, filepath.Join(dir, "2004.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: textType}), `{"user":1,"n":"1"}`)
+	roomtest.Foreign(t, filepath.Join(dir, "2004.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: textType}), `{"user":1,"n":"1"}`)
 	_, err = writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, dir)
 	sourcetest.Says(t, "text and numbers", err, fault.ErrMismatch, "2004.parquet", "column n", "2001.parquet")
 	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Columns: []string{"user", "old"}}}, dir); err != nil {
@@ -293,8 +244,8 @@ func TestUnionRefusals(t *testing.T) {
 
 func TestColumnsOfAnyCase(t *testing.T) {
 	dir := t.TempDir()
-	foreign(t, filepath.Join(dir, "1.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int64Type}), `{"user":1,"n":1}`)
-	foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
+	roomtest.Foreign(t, filepath.Join(dir, "1.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "n", Type: int64Type}), `{"user":1,"n":1}`)
+	roomtest.Foreign(t, filepath.Join(dir, "2.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}, arrow.Field{Name: "N", Type: int64Type}), `{"user":1,"N":2}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
 	_, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, IgnoreCase: true}}, dir)
 	sourcetest.Says(t, "two spellings of a column", err, fault.ErrMismatch, "2.parquet", "column N", "n as in", "Schema per-file")
@@ -330,7 +281,7 @@ func TestUnionOfDurations(t *testing.T) {
 	if _, err := writeScan(t, out, keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName}}, a, same); err != nil {
 		t.Fatal(err)
 	}
-	pf := open(t, source.Opening{}, out.Name)
+	pf := roomtest.Open(t, source.Opening{}, out.Name)
 	sourcetest.Equal(t, "the description that all share", pf[0].Schema().Field(1).Type.String(), "duration[s]")
 }
 
@@ -351,7 +302,7 @@ func TestStrictWhicheverDiffers(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for i, kind := range strings.Fields(c.kinds) {
-			foreign(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), schemas[kind], `{"user":1,"n":2}`)
+			roomtest.Foreign(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), schemas[kind], `{"user":1,"n":2}`)
 		}
 		for _, name := range []string{"o.parquet", "o.arrow"} {
 			out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), name)}}
@@ -424,7 +375,7 @@ func TestUnionOfDescriptions(t *testing.T) {
 			want++
 		}
 		check := func(what, name string) int {
-			f := open(t, source.Opening{}, name)[0]
+			f := roomtest.Open(t, source.Opening{}, name)[0]
 			p, ok := f.Table().(*arrowparquet.Parquet)
 			if !ok {
 				t.Fatalf("%s is not read as Parquet", name)
@@ -458,7 +409,7 @@ func TestPinnedSchema(t *testing.T) {
 	dir := grown(t)
 	pin := func(fields ...arrow.Field) *dataset.PinnedSchema {
 		t.Helper()
-		p, err := ReadSchema(t.Context(), foreign(t, filepath.Join(t.TempDir(), "pin.parquet"), nullable(fields...), ""), source.Opening{})
+		p, err := ReadSchema(t.Context(), roomtest.Foreign(t, filepath.Join(t.TempDir(), "pin.parquet"), nullable(fields...), ""), source.Opening{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -535,14 +486,14 @@ func TestUnionOfManyPages(t *testing.T) {
 				want = append(want, fmt.Sprintf("%d|%s|%s", user, strings.Trim(s, `"`), num))
 			}
 		}
-		foreign(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), nullable(fields...), strings.Join(rows, ","),
+		roomtest.Foreign(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), nullable(fields...), strings.Join(rows, ","),
 			v15.WithDataPageSize(1000), v15.WithMaxRowGroupLength(3000), v15.WithDictionaryPageSizeLimit(2000), v15.WithCompression(compress.Codecs.Snappy))
 	}
 	var even []int64
 	for id := int64(0); id < 101; id += 2 {
 		even = append(even, id)
 	}
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", even...))}}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("user", even...))}}}}
 	first := ""
 	for _, threads := range []int{1, 3, 8} {
 		out := filepath.Join(t.TempDir(), "o.parquet")
@@ -571,7 +522,7 @@ func TestUnionOfManyPages(t *testing.T) {
 func TestHaveKeys(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, fields ...arrow.Field) *source.File {
-		return open(t, source.Opening{}, foreign(t, filepath.Join(dir, name), nullable(fields...), ""))[0]
+		return roomtest.Open(t, source.Opening{}, roomtest.Foreign(t, filepath.Join(dir, name), nullable(fields...), ""))[0]
 	}
 	a, b := arrow.Field{Name: "a", Type: int64Type}, arrow.Field{Name: "b", Type: int64Type}
 	in := func(f arrow.Field) arrow.Field { return arrow.Field{Name: "s", Type: arrow.StructOf(f)} }
@@ -617,7 +568,7 @@ func TestHaveKeys(t *testing.T) {
 
 func TestCompression(t *testing.T) {
 	dir := t.TempDir()
-	in := foreign(t, filepath.Join(dir, "in.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":1}`, v15.WithCompression(compress.Codecs.Gzip))
+	in := roomtest.Foreign(t, filepath.Join(dir, "in.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":1}`, v15.WithCompression(compress.Codecs.Gzip))
 	for text, want := range map[string]string{
 		"": "gzip", "snappy": "snappy", "zstd": "zstd", "zstd:19": "zstd", "gzip:9": "gzip", "brotli:2": "brotli", "lz4": "lz4", "lz4:5": "lz4", "none": "none",
 	} {
@@ -631,7 +582,7 @@ func TestCompression(t *testing.T) {
 		if _, err := writeScan(t, out, keyscan.Options{}, in); err != nil {
 			t.Fatal(err)
 		}
-		f := open(t, source.Opening{}, out.Name)[0]
+		f := roomtest.Open(t, source.Opening{}, out.Name)[0]
 		sourcetest.Equal(t, text, f.Codec(), want)
 		sourcetest.Equal(t, text, f.Rows(), 1)
 		if text == "lz4" {
@@ -651,11 +602,11 @@ func TestCompression(t *testing.T) {
 // output has.
 func TestKeyClassesOfAUnion(t *testing.T) {
 	dir := t.TempDir()
-	foreign(t, filepath.Join(dir, "a.parquet"), nullable(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Uint32}), `{"user":1},{"user":4294967295}`)
-	foreign(t, filepath.Join(dir, "b.parquet"), nullable(arrow.Field{Name: "user", Type: int8Type}), `{"user":1},{"user":-1}`)
-	foreign(t, filepath.Join(dir, "c.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":-1},{"user":1},{"user":4294967295}`)
+	roomtest.Foreign(t, filepath.Join(dir, "a.parquet"), nullable(arrow.Field{Name: "user", Type: arrow.PrimitiveTypes.Uint32}), `{"user":1},{"user":4294967295}`)
+	roomtest.Foreign(t, filepath.Join(dir, "b.parquet"), nullable(arrow.Field{Name: "user", Type: int8Type}), `{"user":1},{"user":-1}`)
+	roomtest.Foreign(t, filepath.Join(dir, "c.parquet"), nullable(arrow.Field{Name: "user", Type: int64Type}), `{"user":-1},{"user":1},{"user":4294967295}`)
 	out := Destination{Output: Output{Name: filepath.Join(t.TempDir(), "o.parquet")}}
-	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("user", -1, 4294967295))}}}}
+	opts := keyscan.Options{ScanOptions: keyscan.ScanOptions{Schema: dataset.UnionByName, Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("user", -1, 4294967295))}}}}
 	if _, err := writeScan(t, out, opts, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -663,7 +614,7 @@ func TestKeyClassesOfAUnion(t *testing.T) {
 	sourcetest.Equal(t, "columns", typesOf(schema), "user int64")
 	sourcetest.Equal(t, "rows", rows, []string{"4294967295", "-1", "-1", "4294967295"})
 
-	foreign(t, filepath.Join(dir, "d.parquet"), nullable(arrow.Field{Name: "user", Type: textType}), `{"user":"1"}`)
+	roomtest.Foreign(t, filepath.Join(dir, "d.parquet"), nullable(arrow.Field{Name: "user", Type: textType}), `{"user":"1"}`)
 	_, err := writeScan(t, out, opts, dir)
 	sourcetest.Says(t, "a key of another class", err, fault.ErrMismatch, "d.parquet", "user")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/options"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -30,7 +31,7 @@ func fakeFiles(rng *rand.Rand, n int, largest int64) []*source.File {
 		for range rng.IntN(12) {
 			groups = append(groups, sourcetest.Group{Bytes: rng.Int64N(largest)})
 		}
-		files[i] = fakeFile(fmt.Sprintf("f%02d", i), groups...)
+		files[i] = roomtest.Fake(fmt.Sprintf("f%02d", i), groups...)
 	}
 	return files
 }
@@ -168,7 +169,7 @@ func TestSplitKeepsTheOrder(t *testing.T) {
 
 // Each input of unknown size goes to one worker.
 func TestSplitOfUnknownSizes(t *testing.T) {
-	files := []*source.File{fakeFile("a", sourcetest.Group{Bytes: -1}), fakeFile("b", sourcetest.Group{Bytes: -1})}
+	files := []*source.File{roomtest.Fake("a", sourcetest.Group{Bytes: -1}), roomtest.Fake("b", sourcetest.Group{Bytes: -1})}
 	for _, of := range []uint32{1, 2, 3} {
 		n := 0
 		for i := range of {
@@ -212,13 +213,13 @@ func TestAbsentShards(t *testing.T) {
 	rec := sourcetest.Record(t, mem, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(40, func(i int) int64 { return int64(i) })})
 	defer rec.Release()
 	name := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 8, rec)
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, name)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: mem}}, name)
 	in, err := inputs.Find(t.Context(), []string{name}, source.Opening{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	match := dataset.Match{Filter: (*codec.Filter)(between(0, 100)), Key: "id"}
+	match := dataset.Match{Filter: (*codec.Filter)(roomtest.Between(0, 100)), Key: "id"}
 	scanner := func() *keyscan.Scanner {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{match}, Mem: mem}}, files...)
 		if err != nil {
@@ -243,7 +244,7 @@ func TestAbsentShards(t *testing.T) {
 	for s, text := range absent {
 		for what, call := range map[string]func() error{
 			"Map": func() error {
-				return end(arraycopy.Map(ctx, source.Split(files, s), 1, nil, pass))
+				return end(arraycopy.Map(ctx, source.Split(files, s), 1, nil, roomtest.Pass))
 			},
 			"Scan":  func() error { return end(arraycopy.Scan(ctx, scanner(), source.Split(files, s))) },
 			"Count": func() error { return Count(ctx, scanner(), source.Split(files, s)) },
@@ -291,7 +292,7 @@ func TestAbsentShards(t *testing.T) {
 				return err
 			},
 			"Map of no files": func() error {
-				return end(arraycopy.Map(ctx, source.Split(nil, s), 1, nil, pass))
+				return end(arraycopy.Map(ctx, source.Split(nil, s), 1, nil, roomtest.Pass))
 			},
 			"Share": func() error { _, err := in.Share(ctx, s); return err },
 		} {

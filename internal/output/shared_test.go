@@ -21,6 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -72,7 +73,7 @@ func alike(t testing.TB, files, rows int) (names []string) {
 // rows of its file.
 func TestMapsOfSharedFiles(t *testing.T) {
 	const rows = 100_000
-	files := open(t, source.Opening{}, alike(t, 4, rows)...)
+	files := roomtest.Open(t, source.Opening{}, alike(t, 4, rows)...)
 	read := func(i int) error {
 		row := int64(0)
 		for r, err := range arraycopy.Map(t.Context(), source.Split(files[i:i+1], dataset.Shard{}), 2, nil, keepRecords) {
@@ -135,7 +136,7 @@ func drained[T any](seq iter.Seq2[T, error]) error {
 
 // waysToRead returns all ways to read opened files.
 func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
-	ctx, filter := t.Context(), exactOf("a", 1<<56+5, 1<<56+77)
+	ctx, filter := t.Context(), roomtest.ExactOf("a", 1<<56+5, 1<<56+77)
 	match := dataset.Match{Filter: (*codec.Filter)(filter), Key: "a"}
 	pieces := func() []source.Piece { return source.Split(files, dataset.Shard{}) }
 	scanner := func() *keyscan.Scanner {
@@ -164,7 +165,7 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 			return err
 		},
 		"ReadRows": func() error {
-			_, _, err := tables.Read(ctx, pieces(), columnsOfFiles(t, files, "b"), tables.ReadOptions{Key: "a"}, func(*tables.Batch) error { return nil })
+			_, _, err := tables.Read(ctx, pieces(), roomtest.ColumnsOf(t, files, "b"), tables.ReadOptions{Key: "a"}, func(*tables.Batch) error { return nil })
 			return err
 		},
 		"File.Read":   func() error { return drained(rowfilter.Read(ctx, files[0], 0, nil)) },
@@ -185,8 +186,8 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 // opens nothing behind its back.
 func TestReadersOfClosedFiles(t *testing.T) {
 	names := alike(t, 2, 1000)
-	for what := range waysToRead(t, open(t, source.Opening{}, names...)) {
-		files := open(t, source.Opening{}, names...)
+	for what := range waysToRead(t, roomtest.Open(t, source.Opening{}, names...)) {
+		files := roomtest.Open(t, source.Opening{}, names...)
 		read := waysToRead(t, files)[what]
 		if err := read(); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -208,7 +209,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 			t.Errorf("%s: the footer is forgotten", what)
 		}
 	}
-	f := open(t, source.Opening{}, "../../testdata/flights/logs/2001-06.arrow")[0]
+	f := roomtest.Open(t, source.Opening{}, "../../testdata/flights/logs/2001-06.arrow")[0]
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 func TestCloseCountsReaders(t *testing.T) {
 	names := alike(t, 1, 5000)
 	before := storagetest.Descriptors(t)
-	f := open(t, source.Opening{}, names...)[0]
+	f := roomtest.Open(t, source.Opening{}, names...)[0]
 	next := map[string]func() (arraycopy.Rows, error, bool){}
 	for _, name := range []string{"first", "second"} {
 		n, stop := iter.Pull2(arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords))
@@ -262,7 +263,7 @@ func TestCloseCountsReaders(t *testing.T) {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 
-	held := open(t, source.Opening{}, names...)[0]
+	held := roomtest.Open(t, source.Opening{}, names...)[0]
 	ctx, release, err := source.KeepOpen(t.Context(), held)
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +324,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Scan": func(f *source.File) {
-			s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("a", 1<<56+5)), Key: "a"}}}}, f)
+			s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("a", 1<<56+5)), Key: "a"}}}}, f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -332,7 +333,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 	} {
-		before, f := storagetest.Descriptors(t), open(t, source.Opening{}, names...)[0]
+		before, f := storagetest.Descriptors(t), roomtest.Open(t, source.Opening{}, names...)[0]
 		func() {
 			defer func() { sourcetest.Equal(t, what, fmt.Sprint(recover()), "the consumer's") }()
 			read(f)
@@ -349,7 +350,7 @@ func TestConsumersPanic(t *testing.T) {
 // TestScansOnce checks that a Scanner runs one scan, and that PathOf may be called
 // meanwhile.
 func TestScansOnce(t *testing.T) {
-	files := open(t, source.Opening{}, alike(t, 2, 5000)...)
+	files := roomtest.Open(t, source.Opening{}, alike(t, 2, 5000)...)
 	pieces := source.Split(files, dataset.Shard{})
 	dir := t.TempDir()
 	ways := map[string]func(*keyscan.Scanner) error{
@@ -361,7 +362,7 @@ func TestScansOnce(t *testing.T) {
 		},
 	}
 	for first, run := range ways {
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("a", 1<<56+5)), Key: "a"}}}}, files...)
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("a", 1<<56+5)), Key: "a"}}}}, files...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,8 +398,8 @@ func TestScansOnce(t *testing.T) {
 // TestZeroFiles checks what nil and zero Files, Scanners and pieces come to, and numbers
 // out of range: errors that name the mistake, never a panic.
 func TestZeroFiles(t *testing.T) {
-	ctx, good := t.Context(), open(t, source.Opening{}, alike(t, 1, 1000)...)[0]
-	match := []dataset.Match{{Filter: (*codec.Filter)(exactOf("a", 5)), Key: "a"}}
+	ctx, good := t.Context(), roomtest.Open(t, source.Opening{}, alike(t, 1, 1000)...)[0]
+	match := []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("a", 5)), Key: "a"}}
 	scan := func(pieces ...source.Piece) error {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match}})
 		if err != nil {
@@ -493,7 +494,7 @@ func TestZeroFiles(t *testing.T) {
 // TestLogWithoutFiles checks that a directory takes the rows of a log without files.
 func TestLogWithoutFiles(t *testing.T) {
 	for _, name := range []string{"out/", "out.parquet"} {
-		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("a", 5)), Key: "a"}}}})
+		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("a", 5)), Key: "a"}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

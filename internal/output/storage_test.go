@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -20,7 +21,7 @@ import (
 // memoryLogs copies the files of logs into a storage in memory, below in/.
 func memoryLogs(t *testing.T) *storagetest.Memory {
 	t.Helper()
-	s, dir := storagetest.NewMemory(), logs(t)
+	s, dir := storagetest.NewMemory(), roomtest.Logs(t)
 	for _, name := range sourcetest.Tree(t, dir) {
 		s.Put("in/"+name, []byte(sourcetest.Get(t, filepath.Join(dir, name))))
 	}
@@ -30,14 +31,14 @@ func memoryLogs(t *testing.T) *storagetest.Memory {
 // scanIn scans the logs of a storage into an output in it.
 func scanIn(t *testing.T, s storage.Storage, out Destination, ids ...int64) (dataset.Written, error) {
 	t.Helper()
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
 	out.Store, out.Result, out.WriteEmpty = s, source.ResultExact, true
 	out.Run = &Run{Options: []string{"scan", fmt.Sprint(ids)}, Log: files}
 	todo, err := out.Pending(t.Context())
 	if err != nil {
 		return dataset.Written{}, err
 	}
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids...))}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", ids...))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,10 +91,10 @@ func TestStorageInMemory(t *testing.T) {
 // and there is no output.
 func TestStorageChanges(t *testing.T) {
 	s := memoryLogs(t)
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Store: s}}, "in")
 	b, _ := s.Get("in/y=1/c.parquet")
 	s.Put("in/y=1/c.parquet", b)
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 3, 25))}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", 3, 25))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -22,7 +23,7 @@ import (
 func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, matchOf func(source.Piece) []dataset.Match, names ...string) (rowsIn, rowsOut int64) {
 	t.Helper()
 	ctx := t.Context()
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t)}}, names...)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: sourcetest.Checked(t)}}, names...)
 	pieces := source.Split(files, dataset.Shard{})
 	scanner := func(m []dataset.Match) *keyscan.Scanner {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: m, Threads: threads, Mem: sourcetest.Checked(t)}})
@@ -58,24 +59,24 @@ func scanInParts(t *testing.T, rng *rand.Rand, threads int, out Destination, mat
 // records, into one file and into several.
 func TestScansIntoOneOutput(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	rows := slices.Concat(clicks(rng, 1500, 0), clicks(rng, 1000, 1500))
+	rows := slices.Concat(roomtest.Clicks(rng, 1500, 0), roomtest.Clicks(rng, 1000, 1500))
 	members := ids(1000, 3)
 	want := keep(rows, members)
-	for i, l := range layouts {
+	for i, l := range roomtest.Layouts {
 		dir := t.TempDir()
 		in := []string{
-			writeClicks(t, filepath.Join(dir, "in", "0.parquet"), rows[:1500], l),
-			writeClicks(t, filepath.Join(dir, "in", "1.parquet"), rows[1500:], l),
+			roomtest.WriteClicks(t, filepath.Join(dir, "in", "0.parquet"), rows[:1500], l),
+			roomtest.WriteClicks(t, filepath.Join(dir, "in", "1.parquet"), rows[1500:], l),
 		}
 		var bytes []byte // of the first division
 		for j := range cases.Count(2, 3, 4) {
 			what := fmt.Sprint("layout ", i, ", division ", j)
 			match := func(source.Piece) []dataset.Match {
-				return []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}
+				return []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", members...))}}
 			}
 			out := filepath.Join(dir, fmt.Sprint("out", j, ".parquet"))
 			rowsIn, rowsOut := scanInParts(t, rng, 1+j, Destination{Output: Output{Name: out}}, match, in...)
-			sameClicks(t, what, readClicks(t, out), want)
+			sameClicks(t, what, roomtest.ReadClicks(t, out), want)
 			written, err := os.ReadFile(out)
 			if err != nil {
 				t.Fatal(err)
@@ -88,7 +89,7 @@ func TestScansIntoOneOutput(t *testing.T) {
 
 			parts := filepath.Join(dir, fmt.Sprint("parts", j)) + "/"
 			scanInParts(t, rng, 1+j, Destination{Output: Output{Name: parts}}, match, in...)
-			both := slices.Concat(readClicks(t, parts+"0.parquet"), readClicks(t, parts+"1.parquet"))
+			both := slices.Concat(roomtest.ReadClicks(t, parts+"0.parquet"), roomtest.ReadClicks(t, parts+"1.parquet"))
 			sameClicks(t, what+", directory", both, want)
 
 			records := filepath.Join(dir, fmt.Sprint("out", j, ".arrow"))
@@ -101,27 +102,27 @@ func TestScansIntoOneOutput(t *testing.T) {
 // Each scan has its own filter, which is not applied to the rows of others.
 func TestScansHaveTheirOwnFilters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
-	rows := clicks(rng, 3000, 0)
+	rows := roomtest.Clicks(rng, 3000, 0)
 	dir := t.TempDir()
-	in := writeClicks(t, filepath.Join(dir, "in.parquet"), rows, layouts[0])
-	f := open(t, source.Opening{}, in)[0]
+	in := roomtest.WriteClicks(t, filepath.Join(dir, "in.parquet"), rows, roomtest.Layouts[0])
+	f := roomtest.Open(t, source.Opening{}, in)[0]
 	starts := []int64{0}
 	for g := range f.NumGroups() {
 		starts = append(starts, starts[g]+f.GroupRows(g))
 	}
-	var want []click
+	var want []roomtest.Click
 	opened := false
 	out := filepath.Join(dir, "out.parquet")
 	scanInParts(t, rng, 3, Destination{Output: Output{Name: out}}, func(p source.Piece) []dataset.Match {
 		if !opened { // the first call is for the output
 			opened = true
-			return []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 1))}}
+			return []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", 1))}}
 		}
 		members := ids(1000, int64(1+rng.IntN(9)))
 		want = append(want, keep(rows[starts[p.Lo]:starts[p.Hi]], members)...)
-		return []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", members...))}}
+		return []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", members...))}}
 	}, in)
-	sameClicks(t, "scans", readClicks(t, out), want)
+	sameClicks(t, "scans", roomtest.ReadClicks(t, out), want)
 }
 
 // After scans of other row groups than the output's, scans with other columns, or an
@@ -129,10 +130,10 @@ func TestScansHaveTheirOwnFilters(t *testing.T) {
 func TestScanOutside(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(9, 10))
-	in := writeClicks(t, filepath.Join(dir, "in.parquet"), clicks(rng, 100, 0), layouts[0])
-	files := open(t, source.Opening{}, in)
+	in := roomtest.WriteClicks(t, filepath.Join(dir, "in.parquet"), roomtest.Clicks(rng, 100, 0), roomtest.Layouts[0])
+	files := roomtest.Open(t, source.Opening{}, in)
 	pieces := source.Split(files, dataset.Shard{})
-	all := []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", ids(1000, 1)...))}}
+	all := []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", ids(1000, 1)...))}}
 	scanner := func(columns ...string) *keyscan.Scanner {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: all, Columns: columns}})
 		if err != nil {

@@ -1,4 +1,4 @@
-package output
+package arraycopy_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -34,7 +35,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 	sourcetest.Write(t, filepath.Join(dir, "z.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(20, func(i int) int64 { return int64(i) })}))
 	remote := &storagetest.Remote{T: t, Storage: storage.Local(), At: 4}
 	for _, key := range []string{"id", "id::string"} {
-		pieces := source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
+		pieces := source.Split(roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("it hangs"))
 		defer cancel()
 		rows, _, err := keyscan.Read(ctx, pieces, keyscan.ReadOptions{Key: key, Threads: 2}, func() (func(*keyscan.Keys) error, error) {
@@ -53,12 +54,12 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 // is read.
 func TestAnnouncePanics(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Store: panicking{storage.Local()}}}, name)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Store: panicking{storage.Local()}}}, name)
 	_, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), keyscan.ReadOptions{Key: "id"}, func() (func(*keyscan.Keys) error, error) {
 		return func(*keyscan.Keys) error { return nil }, nil
 	})
 	sourcetest.Says(t, "keys", err, nil, "log.parquet", "no room")
-	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(exactOf("id", 3))}}}})
+	scanner, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("id", 3))}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

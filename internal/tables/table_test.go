@@ -1,4 +1,4 @@
-package output
+package tables_test
 
 import (
 	"encoding/binary"
@@ -26,6 +26,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -242,14 +243,14 @@ func manyTypes(t testing.TB, rng *rand.Rand, n int) arrow.Record {
 	opt := func(name string, dt arrow.DataType) arrow.Field {
 		return arrow.Field{Name: name, Type: dt, Nullable: true}
 	}
-	inner := arrow.StructOf(opt("a", int32Type), opt("b", arrow.ListOf(textType)))
+	inner := arrow.StructOf(opt("a", arrow.PrimitiveTypes.Int32), opt("b", arrow.ListOf(arrow.BinaryTypes.String)))
 	schema := arrow.NewSchema([]arrow.Field{
-		opt("id", int64Type), {Name: "row", Type: int64Type}, opt("name", textType), opt("flag", arrow.FixedWidthTypes.Boolean),
-		{Name: "must", Type: arrow.FixedWidthTypes.Boolean}, opt("f", arrow.PrimitiveTypes.Float64), opt("i8", int8Type),
+		opt("id", arrow.PrimitiveTypes.Int64), {Name: "row", Type: arrow.PrimitiveTypes.Int64}, opt("name", arrow.BinaryTypes.String), opt("flag", arrow.FixedWidthTypes.Boolean),
+		{Name: "must", Type: arrow.FixedWidthTypes.Boolean}, opt("f", arrow.PrimitiveTypes.Float64), opt("i8", arrow.PrimitiveTypes.Int8),
 		opt("u64", arrow.PrimitiveTypes.Uint64), opt("d", &arrow.Decimal128Type{Precision: 9, Scale: 2}),
 		opt("u", &arrow.FixedSizeBinaryType{ByteWidth: 16}), opt("ts", &arrow.TimestampType{Unit: arrow.Microsecond, TimeZone: "UTC"}),
-		opt("none", arrow.Null), opt("list", arrow.ListOf(int32Type)), opt("deep", arrow.ListOf(arrow.ListOf(inner))), opt("st", inner),
-		opt("map", arrow.MapOf(textType, arrow.ListOf(int8Type))), {Name: "who", Type: arrow.StructOf(opt("id", int64Type)), Nullable: true},
+		opt("none", arrow.Null), opt("list", arrow.ListOf(arrow.PrimitiveTypes.Int32)), opt("deep", arrow.ListOf(arrow.ListOf(inner))), opt("st", inner),
+		opt("map", arrow.MapOf(arrow.BinaryTypes.String, arrow.ListOf(arrow.PrimitiveTypes.Int8))), {Name: "who", Type: arrow.StructOf(opt("id", arrow.PrimitiveTypes.Int64)), Nullable: true},
 	}, nil)
 	var rows []string
 	for i := range n {
@@ -280,16 +281,16 @@ func TestReadRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 16))
 	dir := t.TempDir()
 	names := []string{sourcetest.Write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1600))}
-	for i, l := range layouts {
-		names = append(names, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1500, 1000*i), l))
+	for i, l := range roomtest.Layouts {
+		names = append(names, roomtest.WriteClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), roomtest.Clicks(rng, 1500, 1000*i), l))
 	}
-	members := exactOf("id", 3, 5, 8, 13, 21, 34, 55, 89)
+	members := roomtest.ExactOf("id", 3, 5, 8, 13, 21, 34, 55, 89)
 	for _, name := range names {
 		for _, inFlight := range []int64{0, 1} {
 			if inFlight > 0 && name != names[0] {
 				continue
 			}
-			files := open(t, source.Opening{InFlight: inFlight}, name)
+			files := roomtest.Open(t, source.Opening{InFlight: inFlight}, name)
 			c, err := tables.NewColumns(files, nil, false)
 			if err != nil {
 				t.Fatal(err)
@@ -302,7 +303,7 @@ func TestReadRows(t *testing.T) {
 					m = &keyscan.Predicate{Match: dataset.Match{Filter: (*codec.Filter)(members), Key: "id"}}
 					of := map[string]bool{}
 					for _, id := range []int64{3, 5, 8, 13, 21, 34, 55, 89} {
-						of[integerKey(id)] = true
+						of[roomtest.IntegerKey(id)] = true
 					}
 					keep = func(_ *source.File, row int) bool { return of[keys[row]] }
 				}
@@ -368,15 +369,6 @@ func compareRows(t testing.TB, what string, c *tables.Columns, files []*source.F
 	return h
 }
 
-func columnsOfFiles(t testing.TB, files []*source.File, names ...string) *tables.Columns {
-	t.Helper()
-	c, err := tables.NewColumns(files, names, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // A row group is read in blocks of bounded size if memory is limited, for keys of each
 // kind: of the table's own leaf, of another leaf, and those that need records.
 func TestRowsInBlocks(t *testing.T) {
@@ -403,8 +395,8 @@ func TestRowsInBlocks(t *testing.T) {
 			}
 			var batches int
 			for _, inFlight := range []int64{0, 1 << 20} {
-				files := open(t, source.Opening{InFlight: inFlight}, path)
-				c := columnsOfFiles(t, files, columns...)
+				files := roomtest.Open(t, source.Opening{InFlight: inFlight}, path)
+				c := roomtest.ColumnsOf(t, files, columns...)
 				what := fmt.Sprintf("columns %v, key %s, in flight %d", columns, k, inFlight)
 				h := compareRows(t, what, c, files, tables.ReadOptions{Key: k, Threads: 2}, all)
 				sameRows(t, what+": keys", h.keys, keysIn(t, files, k, keys.Options{}))
@@ -422,12 +414,12 @@ func TestRowsInBlocks(t *testing.T) {
 func TestLeafCursor(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 16))
 	dir := t.TempDir()
-	files := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
-	for i, l := range layouts[:3] {
-		files = append(files, open(t, source.Opening{}, writeClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), clicks(rng, 1000, 0), l))...)
+	files := roomtest.Open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
+	for i, l := range roomtest.Layouts[:3] {
+		files = append(files, roomtest.Open(t, source.Opening{}, roomtest.WriteClicks(t, filepath.Join(dir, fmt.Sprint(i, ".parquet")), roomtest.Clicks(rng, 1000, 0), l))...)
 	}
 	for _, f := range files {
-		c := columnsOfFiles(t, []*source.File{f})
+		c := roomtest.ColumnsOf(t, []*source.File{f})
 		file := f.Parquet().File()
 		for try := range 4 {
 			var all []leafRows
@@ -482,8 +474,8 @@ func TestLeafCursor(t *testing.T) {
 
 // Values of a dictionary are cut by their size after expansion.
 func TestLongRowsAreCut(t *testing.T) {
-	f := open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, longWords)
-	c := columnsOfFiles(t, f)
+	f := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, roomtest.LongWords)
+	c := roomtest.ColumnsOf(t, f)
 	stop := errors.New("enough")
 	rows := 0
 	_, _, err := tables.Read(t.Context(), source.Split(f, dataset.Shard{}), c, tables.ReadOptions{Key: c.Schema.Field(0).Name, Threads: 2}, func(b *tables.Batch) error {
@@ -498,10 +490,10 @@ func TestLongRowsAreCut(t *testing.T) {
 	if !errors.Is(err, stop) || rows > 1000 {
 		t.Fatalf("%v after %d rows", err, rows)
 	}
-	f = open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, longList)
-	c = columnsOfFiles(t, f)
+	f = roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Memory: 64 << 20}}, roomtest.LongList)
+	c = roomtest.ColumnsOf(t, f)
 	_, _, err = tables.Read(t.Context(), source.Split(f, dataset.Shard{}), c, tables.ReadOptions{Key: "user", Threads: 2}, func(b *tables.Batch) error { return nil })
-	sourcetest.Says(t, "a long list", err, fault.ErrMemory, longList, "row group 1", "column l.list.element")
+	sourcetest.Says(t, "a long list", err, fault.ErrMemory, roomtest.LongList, "row group 1", "column l.list.element")
 }
 
 // Every file of the vectors that can be read is held as its pages have it.
@@ -516,7 +508,7 @@ func TestRowsOfVectors(t *testing.T) {
 		if err != nil {
 			continue // which others test
 		}
-		c := columnsOfFiles(t, files)
+		c := roomtest.ColumnsOf(t, files)
 		want, wantErr := directly(t, c, files, all)
 		for _, f := range c.Schema.Fields() {
 			if _, err := keys.ClassOf(f.Type); err != nil {

@@ -1,4 +1,4 @@
-package output
+package keyscan_test
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -29,7 +29,7 @@ func TestRuns(t *testing.T) {
 	for range 500 {
 		groups = append(groups, sourcetest.Group{Batches: 1000}, sourcetest.Group{Batches: 100}, sourcetest.Group{Batches: 7}, sourcetest.Group{})
 	}
-	f := fakeFile("log", groups...)
+	f := roomtest.Fake("log", groups...)
 	pieces := []source.Piece{{File: f, Lo: 0, Hi: 1000}, {File: f, Lo: 1000, Hi: 2000}}
 	const n, rows = 13_000, 40
 	runs, err := keyscan.RunsOf(pieces, n, rows)
@@ -75,7 +75,7 @@ func TestRuns(t *testing.T) {
 	if err != nil || len(runs) != 1500 {
 		t.Errorf("more than there is: %d runs, %v", len(runs), err)
 	}
-	unknown := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
+	unknown := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}}, sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.txt"), "1\n2\n"))
 	if _, err := keyscan.RunsOf(source.Split(unknown, dataset.Shard{}), 2, 2); err == nil {
 		t.Error("runs of a text, whose rows nobody knows")
 	}
@@ -108,7 +108,7 @@ func TestReadKeysOfRuns(t *testing.T) {
 	dir := t.TempDir()
 	for _, ending := range []string{"parquet", "arrow"} {
 		name := sourcetest.Write(t, filepath.Join(dir, "log."+ending), groupRows, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "name", Values: names}))
-		pieces := source.Split(open(t, source.Opening{}, name), dataset.Shard{})
+		pieces := source.Split(roomtest.Open(t, source.Opening{}, name), dataset.Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			for _, n := range []int{7, 300} { // a sample, and all
 				runs, err := keyscan.RunsOf(pieces, n, 100)
@@ -185,23 +185,16 @@ func keyAt(t *testing.T, ids []any, names []string, column string, row int) (str
 func TestEstimateRows(t *testing.T) {
 	dir := t.TempDir()
 	name := sourcetest.Write(t, filepath.Join(dir, "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(25, func(i int) int64 { return int64(i) })}))
-	if n, exact, err := rowfilter.EstimateRows(open(t, source.Opening{}, name)[0]); n != 25 || !exact || err != nil {
+	if n, exact, err := rowfilter.EstimateRows(roomtest.Open(t, source.Opening{}, name)[0]); n != 25 || !exact || err != nil {
 		t.Errorf("Parquet: %d rows, exactly %v, %v", n, exact, err)
 	}
-	in := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: strings.NewReader("1\n")}}, "-")[0]
+	in := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Stdin: strings.NewReader("1\n")}}, "-")[0]
 	if n, exact, err := rowfilter.EstimateRows(in); n != -1 || exact || err != nil {
 		t.Errorf("standard input: %d rows, exactly %v, %v", n, exact, err)
 	}
 	if n := rowfilter.PlainBytes(in, 0, 1, nil); n != -1 {
 		t.Errorf("standard input has %d bytes", n)
 	}
-}
-
-// between is a filter that is known only by the bounds of its integers.
-func between(lo, hi int64) *filters.Filter {
-	b := keys.NewBounds([]keys.Class{keys.Integer})
-	b.Widen(0, keys.IntegerPart(uint64(lo), lo < 0), keys.IntegerPart(uint64(hi), hi < 0), true)
-	return bounded(filterOver([]string{"id"}, keys.Integer), b)
 }
 
 // TestSkippable: of a sorted log everything is skipped except the row groups with
@@ -212,8 +205,8 @@ func TestSkippable(t *testing.T) {
 	ids := sourcetest.Numbers(1000, func(i int) int64 { return int64(i) - 200 })
 	sorted := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 100, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "n", Values: ids}))
 	nulls := sourcetest.Write(t, filepath.Join(dir, "b.parquet"), 100, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []any{5_000, nil}}, sourcetest.Col{Name: "n", Values: ids[:2]}))
-	files := open(t, source.Opening{}, sorted, nulls)
-	s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(between(-50, 120))}, 1000)
+	files := roomtest.Open(t, source.Opening{}, sorted, nulls)
+	s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(roomtest.Between(-50, 120))}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,12 +214,12 @@ func TestSkippable(t *testing.T) {
 	if groups != 11 || skipped != 8 || rows != 1002 || left < 171 || left > 300 {
 		t.Errorf("%d of %d row groups are skipped, %d of %d rows are left", skipped, groups, left, rows)
 	}
-	if s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(between(-50, 120))}, 3); err != nil || s.RowGroups.Load() != 3 {
+	if s, err := keyscan.Skippable(t.Context(), source.Split(files, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(roomtest.Between(-50, 120))}, 3); err != nil || s.RowGroups.Load() != 3 {
 		t.Errorf("three groups: %v, %v", s, err)
 	}
 	// A condition leaves out more, also of the numbers that the footers give.
-	some := open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "n BETWEEN 0 AND 99"}}, sorted, nulls)
-	if s, err := keyscan.Skippable(t.Context(), source.Split(some, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(between(-50, 120))}, 1000); err != nil || s.RowsOut.Load() != 100 {
+	some := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Where: "n BETWEEN 0 AND 99"}}, sorted, nulls)
+	if s, err := keyscan.Skippable(t.Context(), source.Split(some, dataset.Shard{}), dataset.Match{Filter: (*codec.Filter)(roomtest.Between(-50, 120))}, 1000); err != nil || s.RowsOut.Load() != 100 {
 		t.Errorf("with a condition %d rows are left, want 100: %v", s.RowsOut.Load(), err)
 	}
 	if n, exact, err := rowfilter.EstimateRows(some[0]); n != 100 || exact || err != nil {

@@ -1,4 +1,4 @@
-package output
+package arraycopy_test
 
 import (
 	"context"
@@ -13,33 +13,17 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
-
-// pass passes records on unchanged.
-func pass() (keyscan.Work, error) {
-	return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
-		rec.Retain()
-		return emit(rec)
-	}, nil
-}
 
 // columnsOf returns the columns that Map reads of a file.
 type columnsOf func(*source.File) ([]int, error)
 
 func value(rec arrow.Record) int64 { return rec.Column(0).(*array.Int64).Value(0) }
-
-// some makes a file with the given number of row groups and batches.
-func some(mem *sourcetest.Table, groups, batches int) *source.File {
-	for range groups {
-		mem.Groups = append(mem.Groups, sourcetest.Group{Bytes: 1, Batches: batches})
-	}
-	return source.NewTable("some", dataset.Parquet, mem)
-}
 
 // The output is in input order and complete, for any number of workers, whatever time
 // each takes.
@@ -47,8 +31,8 @@ func TestMapOrder(t *testing.T) {
 	for _, threads := range []int{0, 1, 2, 8, 100} {
 		mem := sourcetest.Checked(t)
 		table := &sourcetest.Table{Mem: mem}
-		a := some(table, 20, 7)
-		b := some(&sourcetest.Table{Mem: mem}, 5, 1)
+		a := roomtest.Some(table, 20, 7)
+		b := roomtest.Some(&sourcetest.Table{Mem: mem}, 5, 1)
 		pieces := []source.Piece{{File: a, Lo: 0, Hi: 3}, {File: b, Lo: 1, Hi: 4}, {File: b, Lo: 5, Hi: 5}, {File: a, Lo: 10, Hi: 20}}
 		var want []string
 		for i, p := range pieces {
@@ -98,9 +82,9 @@ func TestMapOrder(t *testing.T) {
 // If the consumer stops, all goroutines end and no memory is left.
 func TestMapStops(t *testing.T) {
 	for after := range 12 {
-		f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 30, 4)
+		f := roomtest.Some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 30, 4)
 		seen := 0
-		for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, 4, nil, pass) {
+		for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, 4, nil, roomtest.Pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,9 +103,9 @@ func TestMapWaitsForTheConsumer(t *testing.T) {
 	const threads = 4
 	for _, batches := range []int{1, 2, 50} {
 		table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
-		f := some(table, 2000, batches)
+		f := roomtest.Some(table, 2000, batches)
 		first := true
-		for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 2000}}, threads, nil, pass) {
+		for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 2000}}, threads, nil, roomtest.Pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,8 +134,8 @@ func TestMapErrors(t *testing.T) {
 			kind  error
 			words []string
 		}{
-			{"in Read", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[5].Err = boom }, 18, boom, nil},
-			{"in two groups", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[4].Err, f.Groups[5].Err = boom, errors.New("later") }, 15, boom, nil},
+			{"in Read", roomtest.Pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[5].Err = boom }, 18, boom, nil},
+			{"in two groups", roomtest.Pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[4].Err, f.Groups[5].Err = boom, errors.New("later") }, 15, boom, nil},
 			{"in Work", func() (keyscan.Work, error) {
 				return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 6001 {
@@ -162,10 +146,10 @@ func TestMapErrors(t *testing.T) {
 				}, nil
 			}, nil, 19, boom, nil},
 			{"at the start of a worker", func() (keyscan.Work, error) { return nil, boom }, nil, 0, boom, nil},
-			{"in Columns", pass, func(_ *sourcetest.Table, o *columnsOf) {
+			{"in Columns", roomtest.Pass, func(_ *sourcetest.Table, o *columnsOf) {
 				*o = func(*source.File) ([]int, error) { return nil, boom }
 			}, 0, boom, nil},
-			{"a panic in Read", pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[7].Panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
+			{"a panic in Read", roomtest.Pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[7].Panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
 			{"a panic in Work", func() (keyscan.Work, error) {
 				return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 3000 {
@@ -178,7 +162,7 @@ func TestMapErrors(t *testing.T) {
 			}, nil, 9, nil, []string{"some: row group 4", "internal error", "index out of range"}},
 		} {
 			table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
-			f := some(table, 12, 3)
+			f := roomtest.Some(table, 12, 3)
 			var columns columnsOf
 			if c.edit != nil {
 				c.edit(table, &columns)
@@ -205,14 +189,14 @@ func TestMapErrors(t *testing.T) {
 
 func TestMapCancel(t *testing.T) {
 	why := errors.New("the job was called off")
-	f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 50, 3)
+	f := roomtest.Some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 50, 3)
 	for _, after := range []int{0, 1, 10} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		if after == 0 {
 			cancel(why)
 		}
 		rows, failed := 0, error(nil)
-		for r, err := range arraycopy.Map(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, 3, nil, pass) {
+		for r, err := range arraycopy.Map(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, 3, nil, roomtest.Pass) {
 			if err != nil {
 				failed = err
 				continue
@@ -233,11 +217,11 @@ func TestMapCancel(t *testing.T) {
 }
 
 func TestMapOfNothing(t *testing.T) {
-	for range arraycopy.Map(t.Context(), nil, 0, nil, pass) {
+	for range arraycopy.Map(t.Context(), nil, 0, nil, roomtest.Pass) {
 		t.Error("something came of nothing")
 	}
-	f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 3, 0)
-	for range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 3}}, 8, nil, pass) {
+	f := roomtest.Some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 3, 0)
+	for range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 3}}, 8, nil, roomtest.Pass) {
 		t.Error("rows came of empty groups")
 	}
 }

@@ -1,4 +1,4 @@
-package output
+package keyscan_test
 
 import (
 	"bytes"
@@ -22,38 +22,17 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Under a rule, a scan gives the same rows as a loop over all rows, although
 // statistics, indexes and dictionaries of the file describe the stored values.
-
-// newRuledFilter returns a Bloom filter so large that it has no false positives, with
-// the bounds of its keys. Its members do not come from package key.
-func newRuledFilter(t testing.TB, rule string, names []string, classes []keys.Class, members map[string][]string) *filters.Filter {
-	t.Helper()
-	f, bounds := filterOver(names, classes...), keys.NewBounds(classes)
-	f.Facts().Rule = rule
-	hash := bloom.Hash{ID: bloom.XXH3}
-	bits, err := bloom.New(bloom.Params{Geometry: bloom.Split256, Hash: hash, Blocks: 1 << 12})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for column, parts := range members {
-		bits.Add([]uint64{hash.Sum([]byte(column))})
-		for i, p := range parts {
-			bounds.Widen(i, []byte(p), []byte(p), true)
-		}
-	}
-	f.SetBloom(bits)
-	return bounded(f, bounds)
-}
 
 var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(D)\}|(D))\z`, "D",
 	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}`))
@@ -308,7 +287,7 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 			out = append(out, i)
 		}
 	}
-	filter := newRuledFilter(t, rule, names, classes, members)
+	filter := roomtest.RuledFilter(t, rule, names, classes, members)
 	for _, c := range []struct {
 		name            string
 		verify, exclude bool
@@ -320,7 +299,7 @@ func checkRule(t *testing.T, rng *rand.Rand, what, path, column, rule string, ro
 		if c.verify {
 			opts.Check = func() func(*keyscan.Keys) ([]uint32, error) { return v.check }
 		}
-		got, st := scanned(t, opts, dataset.Shard{}, path)
+		got, st := roomtest.Scanned(t, opts, dataset.Shard{}, path)
 		if !slices.Equal(got, c.want) {
 			t.Fatalf("%s, %s: rows %d, want %d", what, c.name, got, c.want)
 		}
@@ -359,7 +338,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 		if strings.Contains(v.rule, "uuid") {
 			class = keys.Fixed(16)
 		}
-		filter := newRuledFilter(t, v.rule, []string{"k"}, []keys.Class{class}, map[string][]string{v.member: {v.member}})
+		filter := roomtest.RuledFilter(t, v.rule, []string{"k"}, []keys.Class{class}, map[string][]string{v.member: {v.member}})
 		var rows []ruledRow
 		for i := range v.rows {
 			rows = append(rows, ruledRow{k: &v.rows[i], g: new(string)})
@@ -372,7 +351,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 			} else {
 				sourcetest.Put(t, path, string(ruledPages(t, rng, rows, false)))
 			}
-			got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: v.rule}}, dataset.Shard{}, path)
+			got, st := roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: v.rule}}, dataset.Shard{}, path)
 			if !slices.Equal(got, v.want) || st.RowGroupsSkipped.Load() > 0 {
 				t.Errorf("%s, member %q among %q, file %d: rows %d, want %d; %d row groups skipped", v.rule, v.member, v.rows, seed, got, v.want, st.RowGroupsSkipped.Load())
 			}
@@ -380,8 +359,8 @@ func TestRuleIsNotPruned(t *testing.T) {
 				continue
 			}
 			// The statistics do exclude the member: without a rule no page is read.
-			plain := newRuledFilter(t, "", []string{"k"}, []keys.Class{class}, map[string][]string{v.member: {v.member}})
-			if got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(plain)}}}}, dataset.Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
+			plain := roomtest.RuledFilter(t, "", []string{"k"}, []keys.Class{class}, map[string][]string{v.member: {v.member}})
+			if got, st := roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(plain)}}}}, dataset.Shard{}, path); len(got) > 0 || st.RowGroupsSkipped.Load() == 0 {
 				t.Errorf("%q among %q, file %d: without a rule rows %d, %d row groups skipped: that is no vector", v.member, v.rows, seed, got, st.RowGroupsSkipped.Load())
 			}
 		}
@@ -391,7 +370,7 @@ func TestRuleIsNotPruned(t *testing.T) {
 // Text is compared with a column of UUIDs, which no rule changes.
 func TestRuleUUIDColumn(t *testing.T) {
 	ids := [][]byte{bytes.Repeat([]byte{'A'}, 16), bytes.Repeat([]byte{' '}, 16), bytes.Repeat([]byte{0xab}, 16)}
-	filter := newRuledFilter(t, "trim,lower,uuid", []string{"k"}, []keys.Class{keys.Fixed(16)}, map[string][]string{
+	filter := roomtest.RuledFilter(t, "trim,lower,uuid", []string{"k"}, []keys.Class{keys.Fixed(16)}, map[string][]string{
 		string(ids[0]): {string(ids[0])}, string(ids[1]): {string(ids[1])},
 	})
 	b := array.NewFixedSizeBinaryBuilder(sourcetest.Checked(t), &arrow.FixedSizeBinaryType{ByteWidth: 16})
@@ -408,7 +387,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	for _, name := range []string{"u.parquet", "u.arrow"} {
 		rec := sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: a}, sourcetest.Col{Name: "z", Values: sourcetest.Numbers(9, func(i int) int64 { return int64(i) })})
 		path := sourcetest.Write(t, filepath.Join(t.TempDir(), name), 4, rec)
-		got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
+		got, st := roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: "uuid,lower,trim"}}, dataset.Shard{}, path)
 		sourcetest.Equal(t, name, got, []int{0, 1, 3, 6, 7})
 		sourcetest.Equal(t, name+": NULLs", st.KeysNull.Load(), int64(1))
 	}
@@ -421,7 +400,7 @@ func TestRuleUUIDColumn(t *testing.T) {
 	a2 := sorted.NewArray()
 	defer a2.Release()
 	path := sourcetest.Write(t, filepath.Join(t.TempDir(), "sorted.parquet"), 2, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "k", Values: a2}, sourcetest.Col{Name: "z", Values: sourcetest.Numbers(8, func(i int) int64 { return int64(i) })}))
-	got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
+	got, st := roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(filter)}}, Normalize: "trim,lower,uuid"}}, dataset.Shard{}, path)
 	sourcetest.Equal(t, "sorted", got, []int{1})
 	sourcetest.Equal(t, "sorted: row groups skipped", st.RowGroupsSkipped.Load(), int64(2))
 }
@@ -429,11 +408,11 @@ func TestRuleUUIDColumn(t *testing.T) {
 // The rule of a scan must be that of each filter.
 func TestRuleIsSaid(t *testing.T) {
 	of := func(rule string, class keys.Class) *filters.Filter {
-		return newRuledFilter(t, rule, []string{"k"}, []keys.Class{class}, nil)
+		return roomtest.RuledFilter(t, rule, []string{"k"}, []keys.Class{class}, nil)
 	}
 	plain, lower, both := of("", keys.Bytes), of("lower", keys.Bytes), of("trim,lower", keys.Bytes)
 	uuid, ids := of("uuid", keys.Fixed(16)), of("", keys.Fixed(16))
-	ints, gap := exactOf("n", 1), of("", keys.Date)
+	ints, gap := roomtest.ExactOf("n", 1), of("", keys.Date)
 	for _, c := range []struct {
 		rule    string
 		filters []*filters.Filter
@@ -479,7 +458,7 @@ func TestRuleIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sourcetest.Says(t, "integers", s.Check(open(t, source.Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
+	sourcetest.Says(t, "integers", s.Check(roomtest.Open(t, source.Opening{}, path)[0]), fault.ErrUnsupported, path, "column k", "Normalize lower of a key of class integer")
 }
 
 // IDs that are not UUIDs are errors that give the place but not the value.
@@ -502,7 +481,7 @@ func TestRuleOfIDs(t *testing.T) {
 		{sourcetest.Put(t, filepath.Join(dir, "f.csv"), "n,k\n1,"+id+"\n\n2,secret\n"), "k,n", []string{"f.csv: line 4: column k"}},
 		{sourcetest.Put(t, filepath.Join(dir, "g.ndjson"), "{\"k\":\""+id+"\"}\n{\"k\":null}\n{\"k\":\"secret\"}\n"), "k", []string{"g.ndjson: line 3: column k"}},
 	} {
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		paths, err := keys.ParseColumns(c.column)
 		if err != nil {
 			t.Fatal(err)
@@ -515,7 +494,7 @@ func TestRuleOfIDs(t *testing.T) {
 		if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 			t.Errorf("%v", err)
 		}
-		files = open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
+		files = roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Column: "k", Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 		o.Rule = keys.Trim
 		if _, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, work); err != nil {
 			t.Errorf("%s: only trimmed: %v", c.name, err)

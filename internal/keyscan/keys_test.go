@@ -1,4 +1,4 @@
-package output
+package keyscan_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -34,7 +35,7 @@ func TestReadKeys(t *testing.T) {
 	dir := t.TempDir()
 	for _, ending := range []string{"parquet", "arrow"} {
 		name := sourcetest.Write(t, filepath.Join(dir, "log."+ending), groupRows, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: ids}, sourcetest.Col{Name: "name", Values: names}))
-		pieces := source.Split(open(t, source.Opening{}, name), dataset.Shard{})
+		pieces := source.Split(roomtest.Open(t, source.Opening{}, name), dataset.Shard{})
 		for _, column := range []string{"id", "name", "id,name"} {
 			want, nulls := map[string][]int64{}, int64(0) // rows by key
 			for row := range rows {
@@ -51,7 +52,7 @@ func TestReadKeys(t *testing.T) {
 				what := fmt.Sprintf("%s, key %s, %+v", ending, column, c)
 				o := keyscan.ReadOptions{Key: column, Distinct: c.distinct, CountNulls: true, Threads: 3}
 				if c.filter {
-					o.Filter = exactOf("id", members...)
+					o.Filter = roomtest.ExactOf("id", members...)
 				}
 				times, hits, single := map[string]int64{}, map[string]int64{}, 0
 				var mu sync.Mutex
@@ -92,7 +93,7 @@ func TestReadKeys(t *testing.T) {
 					n := int64(len(in))
 					member := false
 					for _, m := range members {
-						member = member || k == string(keys.IntegerPart(uint64(m), false)) || k == integerKey(m)
+						member = member || k == string(keys.IntegerPart(uint64(m), false)) || k == roomtest.IntegerKey(m)
 					}
 					if !c.filter && (times[k] != n || hits[k] != n) {
 						t.Errorf("%s: key %x came %d times, %d hits, want %d", what, k, times[k], hits[k], n)
@@ -109,17 +110,10 @@ func TestReadKeys(t *testing.T) {
 	}
 }
 
-// integerKey returns an integer in the form in which a batch has it.
-func integerKey(v int64) string {
-	var b keys.Batch
-	b.SetInts([]byte{byte(v), byte(v >> 8), 0, 0, 0, 0, 0, 0}, 1, 8, true)
-	return string(b.Append(nil, 0))
-}
-
 // A panic or error of the caller's function becomes an error of the earliest row group.
 func TestReadKeysFails(t *testing.T) {
 	name := sourcetest.Write(t, filepath.Join(t.TempDir(), "log.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(200, func(i int) int64 { return int64(i) })}))
-	pieces := source.Split(open(t, source.Opening{}, name), dataset.Shard{})
+	pieces := source.Split(roomtest.Open(t, source.Opening{}, name), dataset.Shard{})
 	for _, runs := range []int{0, 5} {
 		_, _, err := keyscan.Read(t.Context(), pieces, keyscan.ReadOptions{Key: "id", Runs: runs, RunRows: 3, Threads: 4}, func() (func(*keyscan.Keys) error, error) {
 			return func(k *keyscan.Keys) error {

@@ -1,4 +1,4 @@
-package output
+package arraycopy_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -53,7 +54,7 @@ func keysByRecords(t *testing.T, files []*source.File, column string) (all []str
 		t.Fatal(err)
 	}
 	var b keys.Batch
-	for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), 0, nil, pass) {
+	for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), 0, nil, roomtest.Pass) {
 		if err != nil {
 			return all, rows, null, err
 		}
@@ -102,7 +103,7 @@ func TestTextKeys(t *testing.T) {
 				if key != "id" && name == "a.txt" {
 					continue
 				}
-				files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t), Types: map[string]arrow.DataType{"id": id}}}, path)
+				files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t), Types: map[string]arrow.DataType{"id": id}}}, path)
 				got, rows, null, err := keysOf(t, files, key)
 				want, wantRows, wantNull, wantErr := keysByRecords(t, files, key)
 				if err != nil || wantErr != nil {
@@ -121,7 +122,7 @@ func TestTextKeys(t *testing.T) {
 // Errors of the work, of the text and of the context end the reading.
 func TestTextKeysEnd(t *testing.T) {
 	path := sourcetest.Put(t, t.TempDir()+"/a.txt", strings.Repeat("1\n", 200_000)+"x\n")
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, path)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}, path)
 	_, _, _, err := keysOf(t, files, "id")
 	sourcetest.Says(t, "a bad line", err, fault.ErrMismatch, "a.txt: line 200001: column id")
 	full := errors.New("full")
@@ -147,7 +148,7 @@ func TestBadLines(t *testing.T) {
 	parquet := sourcetest.Write(t, dir+"/a.parquet", 1, rec)
 	csv := sourcetest.Put(t, dir+"/b.csv", "id\n1\nx\n2\n\n3,4\n")
 	opts := source.Opening{OpenOptions: source.OpenOptions{Text: true, SkipBad: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}, Stdin: strings.NewReader("x\n1\n")}}
-	files := open(t, opts, parquet, csv, "-")
+	files := roomtest.Open(t, opts, parquet, csv, "-")
 	all, rows, null, err := keysOf(t, files, "id")
 	if err != nil || len(all) != 4 || rows != 4 || null != 0 {
 		t.Errorf("%d keys of %d rows, %d without, %v", len(all), rows, null, err)

@@ -1,4 +1,4 @@
-package output
+package arraycopy_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -48,8 +49,8 @@ func largeBatch(n int) arrow.Record {
 func TestLargeRecordBatch(t *testing.T) {
 	rec := largeBatch(3 * source.StepRows)
 	defer rec.Release()
-	name := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.arrows"), streamOf(t, rec.NewSlice(5, rec.NumRows())))
-	files := open(t, source.Opening{}, name)
+	name := sourcetest.Put(t, filepath.Join(t.TempDir(), "ids.arrows"), roomtest.StreamOf(t, rec.NewSlice(5, rec.NumRows())))
+	files := roomtest.Open(t, source.Opening{}, name)
 	for _, column := range []string{"user.id", "user.name", "flag", "user.id,user.name", "flag,user.name"} {
 		got, rows, null, err := keysOf(t, files, column)
 		if err != nil {

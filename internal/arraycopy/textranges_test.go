@@ -1,4 +1,4 @@
-package output
+package arraycopy_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 	"github.com/bloomjoin/bloomjoin/internal/storagetest"
@@ -77,7 +78,7 @@ func TestTextInShards(t *testing.T) {
 		slices.Sort(want)
 		for n := uint32(1); n <= 40; n += 1 + n/uint32(cases.Count(2, 4, 41)) {
 			size := int64(1 + n*n%59)
-			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}, TextRange: size}, path)
+			files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}, TextRange: size}, path)
 			o := keyscan.ReadOptions{Key: "id", IDs: true, Threads: int(n) % 5}
 			byRecords := n%3 == 0 && format != dataset.Lines
 			var ids []string
@@ -111,7 +112,7 @@ func TestTextInShards(t *testing.T) {
 
 // mapped returns the first column of the pieces, which are read as records, in order.
 func mapped(pieces []source.Piece, threads int) (ids []string, err error) {
-	for r, err := range arraycopy.Map(context.Background(), pieces, threads, nil, pass) {
+	for r, err := range arraycopy.Map(context.Background(), pieces, threads, nil, roomtest.Pass) {
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +127,7 @@ func mapped(pieces []source.Piece, threads int) (ids []string, err error) {
 // Records of text come in the order of the lines.
 func TestTextRangesInOrder(t *testing.T) {
 	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), rowText(dataset.CSV, 200))
-	ids, err := mapped(source.Split(open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}, TextRange: 40}, path), dataset.Shard{}), 4)
+	ids, err := mapped(source.Split(roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true}, TextRange: 40}, path), dataset.Shard{}), 4)
 	if err != nil || len(ids) != 200 {
 		t.Fatal(len(ids), err)
 	}
@@ -143,7 +144,7 @@ func TestTextRangesNumberLines(t *testing.T) {
 	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), content)
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for n := uint32(1); n < 20; n += 3 {
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types}, TextRange: 30}, path)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types}, TextRange: 30}, path)
 		var failed []error
 		for i := range n {
 			if _, err := idsOf(t, source.Split(files, dataset.Shard{Index: i, Of: n}), keyscan.ReadOptions{Key: "id", IDs: true}); err != nil {
@@ -153,7 +154,7 @@ func TestTextRangesNumberLines(t *testing.T) {
 		if len(failed) != 1 || !strings.Contains(failed[0].Error(), "a.csv: line 202: column id: mismatch") {
 			t.Errorf("%d shards: %v", n, failed)
 		}
-		files = open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types, SkipBad: true}, TextRange: 30}, path)
+		files = roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types, SkipBad: true}, TextRange: 30}, path)
 		rows := 0
 		for i := range n {
 			ids, err := idsOf(t, source.Split(files, dataset.Shard{Index: i, Of: n}), keyscan.ReadOptions{Key: "id", IDs: true})
@@ -173,7 +174,7 @@ func TestTextRangesJudgedTogether(t *testing.T) {
 	types := map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}
 	for bad, ok := range map[int]bool{40: true, 101: false} {
 		path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.ids"), strings.Repeat("x\n", bad)+strings.Repeat("1\n", 100))
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types, SkipBad: true}, TextRange: 10}, path)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: types, SkipBad: true}, TextRange: 10}, path)
 		_, err := idsOf(t, source.Split(files, dataset.Shard{}), keyscan.ReadOptions{Key: "id", IDs: true})
 		if ok != (err == nil) {
 			t.Errorf("%d bad lines: %v", bad, err)
@@ -193,7 +194,7 @@ func TestTextRangesWithLongLines(t *testing.T) {
 		fmt.Fprintf(&b, "%d,\"%s\"\n", i, strings.Repeat("x\n", 800<<10))
 	}
 	path := sourcetest.Put(t, filepath.Join(t.TempDir(), "a.csv"), b.String())
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Memory: 256 << 20}, TextRange: 1 << 20}, path)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Memory: 256 << 20}, TextRange: 1 << 20}, path)
 	if files[0].NumGroups() < 10 {
 		t.Fatal(files[0].NumGroups())
 	}
@@ -221,7 +222,7 @@ func TestTextRangesFar(t *testing.T) {
 			t.Fatal(err)
 		}
 		remote := &storagetest.Remote{Storage: storage.Local()}
-		files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Store: remote}, TextRange: 1 << 20}, path)
+		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Store: remote}, TextRange: 1 << 20}, path)
 		if (files[0].NumGroups() > 1) != divided || (files[0].Undivided() == "") != divided {
 			t.Errorf("%s: %d row groups, %q", name, files[0].NumGroups(), files[0].Undivided())
 		}

@@ -1,4 +1,4 @@
-package output
+package keyscan_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 )
 
 func classOf(text bool) keys.Class {
@@ -30,7 +31,7 @@ func keyRecord(rows int, text bool) arrow.Record {
 		ints.Append(int64(i) * 7919)
 		texts.Append(fmt.Sprintf("user-%020d", i*7919))
 	}
-	var col arrow.Array = ints.NewArray()
+	col := ints.NewArray()
 	if text {
 		col = texts.NewArray()
 	}
@@ -47,7 +48,7 @@ func BenchmarkProbe(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		f := filterOver([]string{"k"}, classOf(text))
+		f := roomtest.FilterOver([]string{"k"}, classOf(text))
 		f.SetBloom(bits)
 		rec := keyRecord(rows, text)
 		m := keyscan.Predicate{Match: dataset.Match{Filter: (*codec.Filter)(f)}}

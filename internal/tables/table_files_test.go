@@ -1,4 +1,4 @@
-package output
+package tables_test
 
 import (
 	"bytes"
@@ -28,6 +28,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -62,20 +63,20 @@ func TestRowsOfOtherFormats(t *testing.T) {
 		}
 	}
 	pattern := sourcetest.Write(t, filepath.Join(dir, "ids.parquet"), 30_000, rec())
-	want := open(t, source.Opening{}, pattern)
+	want := roomtest.Open(t, source.Opening{}, pattern)
 	stream := rec()
 	defer stream.Release()
 	own := source.Records("records", stream.Schema(), func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(stream, nil) }
 	}, source.RecordsOptions{})
-	text := source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": int64Type}}}
+	text := source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"id": arrow.PrimitiveTypes.Int64}}}
 	others := [][]*source.File{
-		open(t, text, sourcetest.Put(t, filepath.Join(dir, "ids.csv"), csv.String())),
-		open(t, text, sourcetest.Put(t, filepath.Join(dir, "ids.ndjson"), json.String())),
-		open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "ids.arrow"), 30_000, rec())),
+		roomtest.Open(t, text, sourcetest.Put(t, filepath.Join(dir, "ids.csv"), csv.String())),
+		roomtest.Open(t, text, sourcetest.Put(t, filepath.Join(dir, "ids.ndjson"), json.String())),
+		roomtest.Open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "ids.arrow"), 30_000, rec())),
 		{own},
 	}
-	members := exactOf("id", -500, -1, 0, 7, 400)
+	members := roomtest.ExactOf("id", -500, -1, 0, 7, 400)
 	for i, m := range []*keyscan.Predicate{nil, {Match: dataset.Match{Filter: (*codec.Filter)(members), Key: "id"}}} {
 		for l, k := range []string{"id", "id,name", "name"} {
 			if m != nil && k != "id" {
@@ -86,7 +87,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 					continue
 				}
 				o := tables.ReadOptions{Key: k, Match: m, Threads: 2}
-				c := columnsOfFiles(t, want, names...)
+				c := roomtest.ColumnsOf(t, want, names...)
 				first, err := hold(t, c, want, o, false)
 				if err != nil {
 					t.Fatal(err)
@@ -97,7 +98,7 @@ func TestRowsOfOtherFormats(t *testing.T) {
 						continue
 					}
 					what := fmt.Sprintf("%s, match %t, key %s, columns %v", files[0].Name(), m != nil, k, names)
-					c := columnsOfFiles(t, files, names...)
+					c := roomtest.ColumnsOf(t, files, names...)
 					h, err := hold(t, c, files, o, false)
 					if err != nil {
 						t.Fatalf("%s: %v", what, err)
@@ -117,14 +118,14 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	dir := t.TempDir()
 	schema := func(nullable bool) *arrow.Schema {
 		return arrow.NewSchema([]arrow.Field{
-			{Name: "id", Type: int64Type, Nullable: nullable}, {Name: "list", Type: arrow.ListOf(int32Type), Nullable: nullable},
+			{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: nullable}, {Name: "list", Type: arrow.ListOf(arrow.PrimitiveTypes.Int32), Nullable: nullable},
 			{Name: "d", Type: &arrow.Decimal128Type{Precision: 9, Scale: 2}, Nullable: nullable},
 		}, nil)
 	}
-	required := foreign(t, filepath.Join(dir, "a.parquet"), schema(false), `{"id":1,"list":[1,2],"d":"1.50"},{"id":2,"list":[],"d":"-2.00"}`)
-	optional := foreign(t, filepath.Join(dir, "b.parquet"), schema(true), `{"id":3,"list":[null],"d":null},{"id":null,"list":null,"d":"0.25"}`)
+	required := roomtest.Foreign(t, filepath.Join(dir, "a.parquet"), schema(false), `{"id":1,"list":[1,2],"d":"1.50"},{"id":2,"list":[],"d":"-2.00"}`)
+	optional := roomtest.Foreign(t, filepath.Join(dir, "b.parquet"), schema(true), `{"id":3,"list":[null],"d":null},{"id":null,"list":null,"d":"0.25"}`)
 	arrowFile := filepath.Join(dir, "c.arrow")
-	recordFile := open(t, source.Opening{}, optional)[0]
+	recordFile := roomtest.Open(t, source.Opening{}, optional)[0]
 	for rec, err := range rowfilter.Read(t.Context(), recordFile, 0, nil) {
 		if err != nil {
 			t.Fatal(err)
@@ -149,9 +150,9 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 	} {
 		var files []*source.File
 		for _, name := range c.names {
-			files = append(files, open(t, source.Opening{}, name)...)
+			files = append(files, roomtest.Open(t, source.Opening{}, name)...)
 		}
-		columns := columnsOfFiles(t, files)
+		columns := roomtest.ColumnsOf(t, files)
 		h, err := hold(t, columns, files, tables.ReadOptions{Key: "id", Threads: 3}, true)
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +168,7 @@ func TestRowsOfSeveralFiles(t *testing.T) {
 // Files that store one Arrow type in different ways are held alike.
 func TestRowsStoredOtherwise(t *testing.T) {
 	const int96 = "../../testdata/vectors/pyarrow_int96.parquet"
-	stored := open(t, source.Opening{}, int96)
+	stored := roomtest.Open(t, source.Opening{}, int96)
 	path := filepath.Join(t.TempDir(), "micros.parquet")
 	for rec, err := range rowfilter.Read(t.Context(), stored[0], 0, nil) {
 		if err != nil {
@@ -176,8 +177,8 @@ func TestRowsStoredOtherwise(t *testing.T) {
 		rec.Retain()
 		sourcetest.Write(t, path, 10, rec)
 	}
-	files := append(stored, open(t, source.Opening{}, path)...)
-	c := columnsOfFiles(t, files)
+	files := append(stored, roomtest.Open(t, source.Opening{}, path)...)
+	c := roomtest.ColumnsOf(t, files)
 	if c.Leaves[1].Type != format.Int64 || c.Sources[files[0]].Leaves != nil || c.Sources[files[1]].Leaves == nil {
 		t.Fatalf("leaves %+v, of the files %v and %v", c.Leaves, c.Sources[files[0]].Leaves, c.Sources[files[1]].Leaves)
 	}
@@ -215,7 +216,7 @@ func TestTableColumnsDiffer(t *testing.T) {
 	a := sourcetest.Write(t, filepath.Join(dir, "a.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "n", Values: []int32{1}}))
 	b := sourcetest.Write(t, filepath.Join(dir, "b.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: []int64{1}}, sourcetest.Col{Name: "n", Values: []string{"x"}}))
 	c := sourcetest.Write(t, filepath.Join(dir, "c.arrow"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "ID", Values: []int64{1}}, sourcetest.Col{Name: "m", Values: []int32{1}}))
-	files := open(t, source.Opening{}, a, b, c)
+	files := roomtest.Open(t, source.Opening{}, a, b, c)
 	_, err := tables.NewColumns(files[:2], nil, false)
 	sourcetest.Says(t, "types", err, fault.ErrMismatch, "b.parquet", "columns of the ID files", "as in "+a, "int32", "utf8", "give the files the same columns")
 	_, err = tables.NewColumns([]*source.File{files[0], files[2]}, []string{"id", "n"}, true)
@@ -231,7 +232,7 @@ func TestTableColumnsDiffer(t *testing.T) {
 	if _, err := tables.NewColumns(files, []string{"id"}, false); err == nil {
 		t.Error("ID is id although case matters")
 	}
-	columns := columnsOfFiles(t, files[:1])
+	columns := roomtest.ColumnsOf(t, files[:1])
 	_, _, err = tables.Read(t.Context(), source.Split(files[1:2], dataset.Shard{}), columns, tables.ReadOptions{Key: "id"}, func(*tables.Batch) error { return nil })
 	sourcetest.Says(t, "another file", err, nil, b, "not one of the files")
 }
@@ -280,13 +281,13 @@ func unfamiliar(t testing.TB, path string) string {
 
 // Columns keep types that Arrow does not have.
 func TestRowsBeyondArrow(t *testing.T) {
-	files := open(t, source.Opening{}, unfamiliar(t, filepath.Join(t.TempDir(), "a.parquet")))
+	files := roomtest.Open(t, source.Opening{}, unfamiliar(t, filepath.Join(t.TempDir(), "a.parquet")))
 	for _, err := range rowfilter.Read(t.Context(), files[0], 0, nil) {
 		if err == nil {
 			t.Fatal("Arrow has the values")
 		}
 	}
-	c := columnsOfFiles(t, files, "t", "odd")
+	c := roomtest.ColumnsOf(t, files, "t", "odd")
 	compareRows(t, "beyond Arrow", c, files, tables.ReadOptions{Key: "id"}, all)
 	was, err := files[0].Parquet().File().Metadata.Schema[3].Annotation()
 	is, err2 := c.Elements[2].Annotation()
@@ -304,7 +305,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 	rec := func() arrow.Record {
 		return sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "k", Values: values}, sourcetest.Col{Name: "n", Values: []int64{1, 2, 3, 4, 5}})
 	}
-	uuids := newRuledFilter(t, "uuid", []string{"k"}, []keys.Class{"fixed[16]"}, map[string][]string{})
+	uuids := roomtest.RuledFilter(t, "uuid", []string{"k"}, []keys.Class{"fixed[16]"}, map[string][]string{})
 	for _, c := range []struct {
 		name, column string
 		words        []string
@@ -319,7 +320,7 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			if match && c.column != "k" {
 				continue
 			}
-			files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"n": int64Type}}}, c.name)
+			files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Types: map[string]arrow.DataType{"n": arrow.PrimitiveTypes.Int64}}}, c.name)
 			if strings.Contains(c.name, "d.csv") {
 				paths, err := keys.ParseColumns(c.column)
 				if err != nil {
@@ -331,15 +332,15 @@ func TestRowsThatAreNoIDs(t *testing.T) {
 			if match {
 				o.Match = &keyscan.Predicate{Match: dataset.Match{Filter: (*codec.Filter)(uuids), Key: c.column}}
 			}
-			_, err := hold(t, columnsOfFiles(t, files, "n"), files, o, false)
+			_, err := hold(t, roomtest.ColumnsOf(t, files, "n"), files, o, false)
 			sourcetest.Says(t, fmt.Sprintf("%s, match %t", c.name, match), err, fault.ErrMismatch, c.words...)
 			if err != nil && (strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), c.name) != 1) {
 				t.Errorf("%v", err)
 			}
 		}
 	}
-	misfit := open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
-	_, err := hold(t, columnsOfFiles(t, misfit), misfit, tables.ReadOptions{Key: "k::int64"}, false)
+	misfit := roomtest.Open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "m.parquet"), 2, rec()))
+	_, err := hold(t, roomtest.ColumnsOf(t, misfit), misfit, tables.ReadOptions{Key: "k::int64"}, false)
 	sourcetest.Says(t, "a misfit", err, keys.ErrMisfit, "m.parquet: row group 1: column k")
 }
 
@@ -358,12 +359,12 @@ func TestReadRowsStops(t *testing.T) {
 		{"an error of the function", nil, func() error { return boom }, boom, nil},
 	} {
 		table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
-		f := some(table, 30, 3)
+		f := roomtest.Some(table, 30, 3)
 		if c.edit != nil {
 			c.edit(table)
 		}
 		rows := 0
-		_, _, err := tables.Read(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, columnsOfFiles(t, []*source.File{f}), tables.ReadOptions{Key: "id", Threads: 3}, func(b *tables.Batch) error {
+		_, _, err := tables.Read(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, roomtest.ColumnsOf(t, []*source.File{f}), tables.ReadOptions{Key: "id", Threads: 3}, func(b *tables.Batch) error {
 			if rows += b.Keys.Len; rows == 18 && c.fn != nil {
 				return c.fn()
 			}
@@ -378,9 +379,9 @@ func TestReadRowsStops(t *testing.T) {
 		if after == 0 {
 			cancel(why)
 		}
-		f := some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 50, 3)
+		f := roomtest.Some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 50, 3)
 		rows := 0
-		_, _, err := tables.Read(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, columnsOfFiles(t, []*source.File{f}), tables.ReadOptions{Key: "id", Threads: 3}, func(b *tables.Batch) error {
+		_, _, err := tables.Read(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, roomtest.ColumnsOf(t, []*source.File{f}), tables.ReadOptions{Key: "id", Threads: 3}, func(b *tables.Batch) error {
 			if rows += b.Keys.Len; rows == after {
 				cancel(why)
 			}
@@ -391,7 +392,7 @@ func TestReadRowsStops(t *testing.T) {
 		}
 		cancel(nil)
 	}
-	name := writeClicks(t, filepath.Join(t.TempDir(), "a.parquet"), clicks(rand.New(rand.NewPCG(3, 3)), 3000, 0), layouts[1])
+	name := roomtest.WriteClicks(t, filepath.Join(t.TempDir(), "a.parquet"), roomtest.Clicks(rand.New(rand.NewPCG(3, 3)), 3000, 0), roomtest.Layouts[1])
 	content := sourcetest.Get(t, name)
 	damaged := []byte(content)
 	for i := len(damaged) / 3; i < len(damaged)/3+2000; i++ {
@@ -400,8 +401,8 @@ func TestReadRowsStops(t *testing.T) {
 	if err := os.WriteFile(name, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, source.Opening{}, name)
-	_, err := hold(t, columnsOfFiles(t, files), files, tables.ReadOptions{Key: "id", Threads: 2}, false)
+	files := roomtest.Open(t, source.Opening{}, name)
+	_, err := hold(t, roomtest.ColumnsOf(t, files), files, tables.ReadOptions{Key: "id", Threads: 2}, false)
 	sourcetest.Says(t, "a damaged page", err, fault.ErrCorrupt, name, "row group")
 }
 
@@ -412,15 +413,15 @@ func TestParseRows(t *testing.T) {
 	}
 	dir := t.TempDir()
 	wide := &arrow.Decimal128Type{Precision: 20}
-	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: wide, Nullable: true}, {Name: "n", Type: int64Type, Nullable: true}, {Name: "s", Type: textType}}, nil)
-	path := foreign(t, filepath.Join(dir, "a.parquet"), schema, `{"d":"-1","n":-1,"s":""},{"d":"18446744073709551615","n":5,"s":"x"},{"d":null,"n":null,"s":"y"},{"d":"7","n":9223372036854775807,"s":"zz"}`)
-	files := open(t, source.Opening{}, path)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: wide, Nullable: true}, {Name: "n", Type: arrow.PrimitiveTypes.Int64, Nullable: true}, {Name: "s", Type: arrow.BinaryTypes.String}}, nil)
+	path := roomtest.Foreign(t, filepath.Join(dir, "a.parquet"), schema, `{"d":"-1","n":-1,"s":""},{"d":"18446744073709551615","n":5,"s":"x"},{"d":null,"n":null,"s":"y"},{"d":"7","n":9223372036854775807,"s":"zz"}`)
+	files := roomtest.Open(t, source.Opening{}, path)
 	integer := keys.Options{Classes: []keys.Class{keys.Integer}}
 	for _, c := range []struct {
 		key string
 		o   keys.Options
 	}{{"d", integer}, {"n", keys.Options{}}, {"s", keys.Options{}}, {"d,s", keys.Options{}}} {
-		columns := columnsOfFiles(t, files, "n", "s")
+		columns := roomtest.ColumnsOf(t, files, "n", "s")
 		compareRows(t, c.key, columns, files, tables.ReadOptions{Key: c.key, Options: c.o}, all)
 		_, _, err := tables.Read(t.Context(), source.Split(files, dataset.Shard{}), columns, tables.ReadOptions{Key: c.key, Options: c.o}, func(b *tables.Batch) error {
 			stored, err := b.AppendTo(nil, nil)

@@ -1,4 +1,4 @@
-package output
+package source_test
 
 import (
 	"errors"
@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
 
 // Check also reads the page indexes, which a scan needs but reading all rows does not.
 func TestCheckReadsIndexes(t *testing.T) {
-	in := logs(t)
+	in := roomtest.Logs(t)
 	for _, which := range []string{"offset index", "column index"} {
 		b, err := os.ReadFile(filepath.Join(in, "a.parquet"))
 		if err != nil {

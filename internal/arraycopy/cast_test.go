@@ -1,4 +1,4 @@
-package output
+package arraycopy_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
 )
@@ -34,7 +35,7 @@ func castLog(t testing.TB, name string) string {
 func scanError(t testing.TB, name string, opts keyscan.Options) error {
 	t.Helper()
 	opts.Mem = sourcetest.Checked(t)
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: opts.Mem}}, name)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Mem: opts.Mem}}, name)
 	s, err := keyscan.New(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -51,16 +52,16 @@ func scanError(t testing.TB, name string, opts keyscan.Options) error {
 // A value that does not fit its cast is an error that names its row group, even if
 // another filter drops the row.
 func TestMisfitIsAnError(t *testing.T) {
-	first := exactOf("k", 1)
+	first := roomtest.ExactOf("k", 1)
 	for _, name := range []string{"log.parquet", "log.arrow"} {
 		log := castLog(t, name)
 		for what, match := range map[string][]dataset.Match{
 			"alone":                  {{Filter: (*codec.Filter)(first), Key: "k::int64"}},
-			"after one of no rows":   {{Filter: (*codec.Filter)(exactOf("n", 1000))}, {Filter: (*codec.Filter)(first), Key: "k::int64"}},
-			"before one of no rows":  {{Filter: (*codec.Filter)(first), Key: "k::int64"}, {Filter: (*codec.Filter)(exactOf("n", 1000))}},
-			"of an exclusion":        {{Filter: (*codec.Filter)(exactOf("n", 1000))}, {Filter: (*codec.Filter)(first), Key: "k::int64", NoMatch: true}},
-			"in a key of two":        {{Filter: (*codec.Filter)(bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}}))), Key: "k::int64,n"}},
-			"in a key of two, later": {{Filter: (*codec.Filter)(bloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}}))), Key: "n,k::int64"}},
+			"after one of no rows":   {{Filter: (*codec.Filter)(roomtest.ExactOf("n", 1000))}, {Filter: (*codec.Filter)(first), Key: "k::int64"}},
+			"before one of no rows":  {{Filter: (*codec.Filter)(first), Key: "k::int64"}, {Filter: (*codec.Filter)(roomtest.ExactOf("n", 1000))}},
+			"of an exclusion":        {{Filter: (*codec.Filter)(roomtest.ExactOf("n", 1000))}, {Filter: (*codec.Filter)(first), Key: "k::int64", NoMatch: true}},
+			"in a key of two":        {{Filter: (*codec.Filter)(roomtest.BloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}}))), Key: "k::int64,n"}},
+			"in a key of two, later": {{Filter: (*codec.Filter)(roomtest.BloomOf(t, "n,n2", 8, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "n", Values: []int64{1}}, sourcetest.Col{Name: "n2", Values: []int64{1}}))), Key: "n,k::int64"}},
 		} {
 			err := scanError(t, log, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: match}})
 			if !errors.Is(err, keys.ErrMisfit) {
@@ -84,8 +85,8 @@ func TestMisfitsAreCounted(t *testing.T) {
 	for _, name := range []string{"log.parquet", "log.arrow"} {
 		log := castLog(t, name)
 		for _, id := range []int64{1, 77} {
-			m := dataset.Match{Filter: (*codec.Filter)(exactOf("k", id)), Key: "k::int64", NullMisfits: true}
-			got, st := scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, CountNulls: true}}, dataset.Shard{}, log)
+			m := dataset.Match{Filter: (*codec.Filter)(roomtest.ExactOf("k", id)), Key: "k::int64", NullMisfits: true}
+			got, st := roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}, CountNulls: true}}, dataset.Shard{}, log)
 			want := 0
 			if id == 1 {
 				want = 8 // of 0 to 39, those with remainder 1 modulo 5, except 13
@@ -94,7 +95,7 @@ func TestMisfitsAreCounted(t *testing.T) {
 				t.Errorf("%s, ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), want)
 			}
 			m.NoMatch = true
-			got, st = scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}}}, dataset.Shard{}, log)
+			got, st = roomtest.Scanned(t, keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{m}}}, dataset.Shard{}, log)
 			if len(got) != 40-want || st.KeysNull.Load() != 1 {
 				t.Errorf("%s, not ID %d: %d rows, %d NULLs, want %d rows and 1", name, id, len(got), st.KeysNull.Load(), 40-want)
 			}
@@ -108,7 +109,7 @@ func TestMisfitInText(t *testing.T) {
 	if err := os.WriteFile(name, []byte("k,n\n1,1\nx,2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files := open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)
+	files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Mem: sourcetest.Checked(t)}}, name)
 	for _, column := range []string{"k::int64", "k::int64,n"} {
 		o := keyscan.ReadOptions{Key: column, IDs: true, Threads: 1}
 		_, _, err := keyscan.Read(t.Context(), source.Split(files, dataset.Shard{}), o, func() (func(*keyscan.Keys) error, error) {
