@@ -54,7 +54,7 @@
 // # Rules
 //
 // No call loses a row or leaves half a file as its output: a file that breaks the
-// rules of its format is an error, which wraps [fault.ErrCorrupt] or another error of
+// rules of its format is an error, which wraps fault.ErrCorrupt or another error of
 // that package. What an error leaves of a directory, [partition.Output.WriteScan] says.
 // Calls end soon after their context does, with an error that wraps ctx.Err(); a nil
 // context panics. No names, as names that stand for nothing, are an error that wraps
@@ -92,7 +92,7 @@ func Load(ctx context.Context, name string) (*codec.Filter, error) {
 
 // Save writes a filter file that only its owner may read, as an exact filter holds
 // the IDs themselves. A file of that name is left alone: if it holds the same
-// filter, Save succeeds, otherwise the error wraps [fs.ErrExist].
+// filter, Save succeeds, otherwise the error wraps fs.ErrExist.
 func Save(ctx context.Context, name string, filter *codec.Filter) error {
 	stopped.Needs(ctx, "bloomjoin.Save")
 	_, err := codec.Save(ctx, storage.Local(), name, filter, codec.Options{})
@@ -220,7 +220,7 @@ func Scan(ctx context.Context, logs []string, opts partition.ScanOptions, option
 // ScanFiles writes the rows of log files that pass the filters of opts.Match. The
 // output is a file, or, if the name ends in a slash, a directory with a file for
 // each log file; see [partition.Output.WriteScan] for what of it an error leaves. If there
-// is one already, the error wraps [fs.ErrExist]. The output records which
+// is one already, the error wraps fs.ErrExist. The output records which
 // filter its rows have passed, if opts.Match has only one.
 func ScanFiles(ctx context.Context, logs []string, output string, opts partition.ScanOptions, options ...Option) (w dataset.Written, err error) {
 	stopped.Needs(ctx, "bloomjoin.ScanFiles")
@@ -268,7 +268,7 @@ func Join(ctx context.Context, ids, logs []string, opts join.Options, options ..
 // JoinFiles writes the exact answer of log files joined with ID files. The output
 // is a file, or, if the name ends in a slash, a directory with a file for each log
 // file; see [partition.Output.WriteScan] for what of it an error leaves. If there is one
-// already, the error wraps [fs.ErrExist].
+// already, the error wraps fs.ErrExist.
 func JoinFiles(ctx context.Context, ids, logs []string, output string, opts join.Options, options ...Option) (r join.Report, err error) {
 	stopped.Needs(ctx, "bloomjoin.JoinFiles")
 	s, err := settingsOf(options, "JoinFiles", true, true)

@@ -88,7 +88,7 @@ func Load(ctx context.Context, store storage.Source, name string, lim Limits) (*
 // Unless opts.Replace is set, Save leaves an existing file with that name alone. If that file
 // holds the same filter and is not compressed although Uncompressed is set, Save returns its
 // size and no error, because two workers may do the same work. Otherwise the error wraps
-// [fs.ErrExist]. Save removes temporary files of earlier attempts whose processes have ended.
+// fs.ErrExist. Save removes temporary files of earlier attempts whose processes have ended.
 func Save(ctx context.Context, store storage.Storage, name string, f *Filter, opts Options) (size int64, err error) {
 	return filters.Save(ctx, store, name, f.in(), filters.Options(opts))
 }
@@ -213,8 +213,8 @@ func (f *Filter) Bytes() uint64 { return f.in().Bytes() }
 func (f *Filter) Digest() ([32]byte, error) { return f.in().Digest() }
 
 // Bloom returns the payload of a Bloom filter, else nil. The hashes are those that FORMAT.md
-// specifies. If the filter is loaded from a file, use the payload only between
-// [Filter.KeepOpen] and its release, as another goroutine may call Close.
+// specifies. If the filter is loaded from a file, the payload must not be used once Close has
+// been called.
 func (f *Filter) Bloom() *bloom.Filter { return (*bloom.Filter)(f.in().Bloom()) }
 
 // Exact returns the payload of an exact filter, else nil.

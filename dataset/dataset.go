@@ -23,14 +23,14 @@ const (
 	TSV         Format = "tsv"
 	NDJSON      Format = "ndjson"
 	Lines       Format = "lines" // one ID per line, in a column called id
-	// RecordBatches are rows that a program provides; see [partition.Records].
+	// RecordBatches are rows that a program provides; see partition.Records.
 	RecordBatches Format = "records"
 )
 
 // HiveMode is the meaning of name=value directories in the paths of inputs.
 type HiveMode string
 
-// Modes of [partition.OpenOptions].Hive.
+// Modes of partition.OpenOptions.Hive.
 const (
 	HiveAuto HiveMode = "auto" // columns of the files in them; also the empty mode
 	HiveOff  HiveMode = "off"  // names without a meaning

@@ -12,7 +12,7 @@ type Match struct {
 	// IgnoreCase matches column names regardless of case.
 	IgnoreCase bool
 	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
-	// such a value is an error that wraps [fault.ErrMismatch].
+	// such a value is an error that wraps fault.ErrMismatch.
 	NullMisfits bool
 	// NoMatch keeps the rows whose key is certainly not in the set, and those with
 	// a NULL key. It needs an exact filter.

@@ -28,8 +28,8 @@ type WrittenFile struct {
 
 // WrittenInput is a piece of the log with what became of it.
 type WrittenInput struct {
-	Rel    string // of the file, see [partition.File.Rel]
-	Lo, Hi int    // row groups, as of [partition.Piece]
+	Rel    string // of the file, see partition.File.Rel
+	Lo, Hi int    // row groups, as of partition.Piece
 	// RowsIn is the number of stored rows, whether or not they satisfy the file's
 	// condition; -1: unknown, of standard input and records.
 	RowsIn int64
@@ -37,7 +37,7 @@ type WrittenInput struct {
 	// has several partners.
 	RowsKept, RowsOut int64
 	// KeysNull is the number of rows with a NULL in the first filter's key, as
-	// [partition.ScanStats] counts them; -1: unknown.
+	// partition.ScanStats counts them; -1: unknown.
 	KeysNull int64
 	// Files are the names of the files that have the rows, in order, as in
 	// [Written].Files. Several inputs may share a file.

@@ -126,7 +126,7 @@ type Options struct {
 	// allows, with a higher rate, instead of returning an error.
 	Squeeze bool
 	// TempDir is where waiting keys that exceed Memory are stored; empty:
-	// [os.TempDir].
+	// os.TempDir.
 	TempDir string
 	Threads int // workers; 0: GOMAXPROCS
 	Mem     memory.Allocator

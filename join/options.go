@@ -82,7 +82,7 @@ type Options struct {
 	// IgnoreCase matches column names without regard to case.
 	IgnoreCase bool
 	// NullMisfits turns a value that does not fit its cast into NULL. Otherwise
-	// it is an error that wraps [fault.ErrMismatch].
+	// it is an error that wraps fault.ErrMismatch.
 	NullMisfits bool
 	// Filter is a sealed filter of these IDs. Nil: one is built if it helps. An
 	// ID that is not in it is an error.
@@ -100,7 +100,7 @@ type Options struct {
 	Pieces []partition.Piece
 	// Memory bounds the bytes of filters, tables, ID rows held and buffers for what goes to
 	// disk, together; 0: no bound. A given Filter is not counted, except with Exact.
-	// Exceeding it is an error that wraps [fault.ErrMemory], unless Auto finds another
+	// Exceeding it is an error that wraps fault.ErrMemory, unless Auto finds another
 	// strategy; Shuffle has none left if the distinct keys of a single row group of the log
 	// exceed it. In addition there are pages and batches in flight, a few for each worker,
 	// whatever the sizes of the files; [partition.OpenOptions].Memory bounds them.
@@ -120,7 +120,7 @@ type Options struct {
 	Schema  dataset.SchemaMode
 	Pinned  *dataset.PinnedSchema
 	Threads int // workers; 0: GOMAXPROCS
-	// TempDir is the directory for keys and rows that exceed Memory; empty: [os.TempDir].
+	// TempDir is the directory for keys and rows that exceed Memory; empty: os.TempDir.
 	// Its files are anonymous where the OS supports it: a crash leaves nothing behind.
 	TempDir string
 	Mem     memory.Allocator // of records; nil: Arrow's default

@@ -87,7 +87,7 @@ func (f *File) Doubts() []string { return f.in().Doubts() }
 // Close closes the file. It never waits: readers that are at work go on to their end, and
 // the last of them releases the file. Close then returns an error that says how many
 // there are and wraps [storage.ErrAgain]; called again when they have ended, it returns
-// nil. A reader that begins after Close gets an error that wraps [fs.ErrClosed]; what the
+// nil. A reader that begins after Close gets an error that wraps fs.ErrClosed; what the
 // footer says, such as Rows and Schema, stays known.
 func (f *File) Close() error { return f.in().Close() }
 

@@ -68,7 +68,7 @@ type OpenOptions struct {
 	// Memory is the memory budget of the process in bytes; 0 means no bound. It
 	// bounds what is read of the files at once: half of it is for pages and records
 	// between the files and a consumer, as long as one worker needs no more. A page or
-	// line that needs more than Memory is an error that wraps [fault.ErrMemory].
+	// line that needs more than Memory is an error that wraps fault.ErrMemory.
 	Memory int64
 	// Where, if not empty, is a condition on the columns, as in SQL: "ts >= '2024-05-01'
 	// AND country IN ('DE', 'FR')"; docs/where.md describes it. The files have only the
@@ -128,7 +128,7 @@ type RecordsOptions struct {
 // unless Once is set. Nothing runs ahead of the reader.
 //
 // The sequence keeps ownership of its records: each must be valid until the next
-// one is asked for. So [array.RecordReader]s and channels of records are a short
+// one is asked for. So array.RecordReaders and channels of records are a short
 // loop away. A record has any number of rows, and the columns of the schema, in
 // order, with their types; metadata may differ. Other columns, a NULL in a column
 // that the schema declares without NULLs, and a panic of the sequence are errors

@@ -54,7 +54,7 @@ type Output struct {
 	Require dataset.Require
 	// Memory is the maximum number of bytes of encoded pages to hold in memory
 	// until their row group is complete; 0: no limit. Others wait in TempDir;
-	// empty: [os.TempDir]. The output's bytes are the same.
+	// empty: os.TempDir. The output's bytes are the same.
 	Memory  int64
 	TempDir string
 }
@@ -62,7 +62,7 @@ type Output struct {
 // WriteScan writes the rows of the pieces that pass the scanner. logs are all files of the
 // log, whatever the shard. The output records what its rows are and, if the scanner has one
 // filter, which they have passed. An output that exists is an error that wraps
-// [fs.ErrExist], unless Force is set.
+// fs.ErrExist, unless Force is set.
 //
 // After an error nothing of a single file is visible; it appears whole or not at all. A
 // directory does not: files that were complete by then stay, without _SUCCESS, which comes

@@ -12,7 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
-// FS returns a source of the files of a file system, such as an [embed.FS] or an
+// FS returns a source of the files of a file system, such as an embed.FS or an
 // [os.Root]'s. Names are paths with slashes, see [fs.ValidPath]; patterns, markers and
 // tables are as of [Local]. Links to files are followed; one to a directory that is
 // listed is an error.

@@ -101,7 +101,7 @@ func schemaDigestOf(f *source.File) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// Digest computes the digest of a [output.Run], or of inputs.
+// Digest computes the digest of a output.Run, or of inputs.
 type Digest struct {
 	h       hash.Hash
 	unknown bool // an input has no fingerprint

@@ -86,7 +86,7 @@ func (in *List) Schemas(ctx context.Context) (first []Input, err error) {
 }
 
 // Spread returns up to n row groups of Parquet files, spread evenly over the list: those
-// of which [keyscan.ReadOptions].FirstPages reads a page.
+// of which keyscan.ReadOptions.FirstPages reads a page.
 func (in *List) Spread(ctx context.Context, n int) ([]Piece, error) {
 	isParquet, err := in.parquet(ctx)
 	if err != nil {

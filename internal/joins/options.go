@@ -85,7 +85,7 @@ type Options struct {
 	Schema  dataset.SchemaMode
 	Pinned  *dataset.PinnedSchema
 	Threads int              // workers; 0: GOMAXPROCS
-	TempDir string           // empty: [os.TempDir]
+	TempDir string           // empty: os.TempDir
 	Mem     memory.Allocator // of records; nil: Arrow's default
 	Require dataset.Require  // of the answer
 	// Progress, if not nil, is called with the number of rows of each batch, from several

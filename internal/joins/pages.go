@@ -14,7 +14,7 @@ import (
 )
 
 // An answer with columns of both sides is written without records where the log and
-// the output are Parquet: scans make pairs, see [partition.Pairs]. Rows of IDs are
+// the output are Parquet: scans make pairs, see [pagecopy.Pairs]. Rows of IDs are
 // then held as leaves.
 
 // byPages returns the task with an answer of pages. If the output takes none, or
@@ -97,7 +97,7 @@ func timesOf(side *table.Side) func(entry uint32) int64 {
 	}
 }
 
-// pairColumns implements [partition.Pairs].Columns.
+// pairColumns implements [pagecopy.Pairs].Columns.
 func (t *task) pairColumns(f *source.File) []pagecopy.PairColumn {
 	l := t.answer.Layouts[f]
 	out := make([]pagecopy.PairColumn, len(l.Columns))

@@ -23,7 +23,7 @@ type Keys struct {
 	// Times holds the number of rows that have each key, by position in
 	// Batch.Rows. Nil means one row each.
 	Times []uint32
-	// Entries is set by a [dataset.Match].Check for a scan with [pagecopy.Pairs]: a number for each
+	// Entries is set by a [dataset.Match].Check for a scan with pagecopy.Pairs: a number for each
 	// member that it returns, such as that of an entry of a hash table. It stays valid
 	// as long as the members do.
 	Entries []uint32

@@ -18,7 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// ScanOptions has the fields of [partition.ScanOptions], which documents them.
+// ScanOptions has the fields of partition.ScanOptions, which documents them.
 type ScanOptions struct {
 	Match      []dataset.Match
 	Any        bool
@@ -39,9 +39,9 @@ type Options struct {
 	// Check, if not nil, decides in place of the first filter, as [Predicate].Check does.
 	Check func() func(*Keys) (members []uint32, err error)
 	// Work, if not nil, transforms surviving records on the goroutine that read
-	// them, before [arraycopy.Scan] yields them. It is called once by each worker.
+	// them, before arraycopy.Scan yields them. It is called once by each worker.
 	Work func() (Work, error)
-	// Entries makes a scan for [pagecopy.Pairs]: Check sets [Keys.Entries] for each member. KeepLog
+	// Entries makes a scan for pagecopy.Pairs: Check sets [Keys.Entries] for each member. KeepLog
 	// says that rows without a member are kept, too.
 	Entries, KeepLog bool
 
@@ -101,7 +101,7 @@ func (c *nullCounts) of(p source.Piece) (n int64) {
 }
 
 // Scanner applies filters to files. It runs one scan: what uses it a second time, by
-// [arraycopy.Scan], [output.Count], [output.ScanWriter.Scan] or [output.Destination.WriteScan], gets an error.
+// arraycopy.Scan, output.Count, output.ScanWriter.Scan or output.Destination.WriteScan, gets an error.
 // A scan may run while others ask for PathOf and Stats.
 type Scanner struct {
 	Options Options

@@ -49,7 +49,7 @@ var (
 	ErrDone = publish.ErrDone
 )
 
-// Output has the fields of [partition.Output], which documents them.
+// Output has the fields of partition.Output, which documents them.
 type Output struct {
 	Name         string
 	Stdout       io.Writer

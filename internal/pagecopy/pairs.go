@@ -27,7 +27,7 @@ type Pairs struct {
 	// KeepLog keeps log rows without a partner, once, with NULLs in the table's columns.
 	KeepLog bool
 	// KeepTable makes the log's columns optional, for rows of tables without a log
-	// row: see [output.ScanWriter.Rest].
+	// row: see output.ScanWriter.WriteUnmatched.
 	KeepTable bool
 	// Joined, if not nil, is set where the pieces are a single row group that is
 	// scanned several times, with different partners: a bit for each of its rows

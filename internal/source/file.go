@@ -50,7 +50,7 @@ type Table interface {
 // File is an open file of a table: what its footer says, and what identifies it.
 // Nothing that is done with it changes it, so any number of scans, joins and builds may
 // use it at the same time, and its methods may be called from many goroutines. A File
-// comes from [Open], [inputs.List.Open] or [Records].
+// comes from [Open], inputs.List.Open or [Records].
 type File struct {
 	name   string
 	rel    string

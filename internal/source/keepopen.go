@@ -79,7 +79,7 @@ func (r *readers) freed() error {
 // KeepOpen keeps files open, even if they are closed meanwhile, for several passes over
 // them that get the returned context: the files count as read until release is called.
 // It must be called, from any goroutine. The error wraps [fs.ErrClosed] if one of the
-// files is closed already. A single pass, such as a [arraycopy.Scan], needs no KeepOpen.
+// files is closed already. A single pass, such as a arraycopy.Scan, needs no KeepOpen.
 func KeepOpen(ctx context.Context, files ...*File) (held context.Context, release func() error, err error) {
 	stopped.Needs(ctx, "KeepOpen")
 	outer, _ := ctx.Value(heldKey{}).(heldFiles)

@@ -22,7 +22,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// OpenOptions has the fields of [partition.OpenOptions], which documents them.
+// OpenOptions has the fields of partition.OpenOptions, which documents them.
 type OpenOptions struct {
 	Store            storage.Source
 	Mem              memory.Allocator

@@ -16,7 +16,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
-// RecordsOptions has the fields of [partition.RecordsOptions], which documents them.
+// RecordsOptions has the fields of partition.RecordsOptions, which documents them.
 type RecordsOptions struct {
 	Once bool
 	Rows int64

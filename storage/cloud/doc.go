@@ -60,6 +60,6 @@
 // A process that is killed leaves unfinished uploads, which take space but are no
 // objects. Google and Azure drop them after a week, S3 never. So uploads to S3 are
 // recorded in the user's cache directory, under bloomjoin/uploads, and
-// [Store.Sweep] drops those of processes that have ended on this machine, and any
+// Sweep (see [storage.Sweeper]) drops those of processes that have ended on this machine, and any
 // that are older than a day. Records need Linux.
 package cloud
