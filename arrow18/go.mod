@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/apache/arrow-go/v18 v18.8.0
 	github.com/apache/arrow/go/v15 v15.0.2
-	github.com/bloomjoin/bloomjoin v0.0.0-20261122141905-a1ee4d67d23f
+	github.com/bloomjoin/bloomjoin v0.0.0-20261127040813-a90086fbc42b
 )
 
 require (
