@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -81,7 +82,7 @@ func TestFSRefuses(t *testing.T) {
 	if list, err := s.List(t.Context(), "file"); err != nil || len(list) != 1 || list[0].Size != 6 {
 		t.Errorf("a link to a file: %+v, %v", list, err)
 	}
-	if list, err := s.List(t.Context(), "."); !errors.Is(err, fault.ErrUnsupported) {
+	if list, err := s.List(t.Context(), "."); err != nil || len(list) != 3 { // a, file, sub/b or dir/b
 		t.Errorf("a link to a directory: %+v, %v", list, err)
 	}
 
@@ -110,7 +111,7 @@ func TestListsAgree(t *testing.T) {
 	t.Chdir(dir)
 	m, memory := fstest.MapFS{}, storage.Memory()
 	for _, name := range []string{
-		"top.csv", "log/a.parquet", "log/b.csv", "log/_SUCCESS", "log/.hidden", "log/dt=1/a.parquet", "log/dt=1/_tmp/x", "log/dt=2/b.parquet", "log/dt=2/x/c.parquet",
+		"o/a/x.csv", "o/a-b.csv", "o/a.csv", "k/c", "top.csv", "log/a.parquet", "log/b.csv", "log/_SUCCESS", "log/.hidden", "log/dt=1/a.parquet", "log/dt=1/_tmp/x", "log/dt=2/b.parquet", "log/dt=2/x/c.parquet",
 		"log/out.bloomjoin/manifest.json", "log/dt=1/out.bloomjoin/manifest.json", "log/out/deep/er/d.parquet", "log/{a,b}.csv", "log/[x].csv",
 		"marks/_SUCCESS", "marks/in.bloomjoin/m.json", "other/a.parquet", "_named/a.csv",
 		"delta/_delta_log/0.json", "delta/dt=1/a.parquet", "hudi/.hoodie/p", "hudi/a.parquet", "ice/metadata/v1.metadata.json", "ice/data/a.parquet", "nested/delta/_delta_log/0", "nested/delta/a", "nested/b",
@@ -153,6 +154,7 @@ func TestListsAgree(t *testing.T) {
 		"log/*", "log/*.csv", "log/*.parquet", "log/*/", "log/dt=*", "log/dt=*/*.parquet", "log/dt=[12]", "log/dt=[!1]/*", "*/a.parquet", "log/??.csv", "log/.h*", "log/_*",
 		"log/{a,b}.csv", "log/{a,b}.*", "{log,other}/a.parquet", "{log/dt=1,other}", "log/[x].csv", "log/\\[x\\].csv",
 		"log/**", "log/**/*.parquet", "log/**/x/*", "**/a.parquet", "log/dt=*/**", "l*/**/c.parquet", "marks/**", "log/**/",
+		"o", "o/*", "o/**", "./o", "o//a", "o/a.csv/", "./log/*.csv", "", "{log/a.parquet/x,other}/**",
 		"_na*/*", "_named/*", "log/*.bloomjoin/*", "nowhere/*", "log/[", "log/*/*/*",
 		"delta", "delta/dt=1", "delta/*", "delta/dt=*", "delta/dt=1/*", "d*", "hudi", "ice", "ice/data", "nested", "nested/*", "nested/delta", "nested/**", "delta/**",
 	} {
@@ -162,5 +164,114 @@ func TestListsAgree(t *testing.T) {
 				t.Errorf("%s lists %q as\n%s\nwant, as local files,\n%s", what, name, got, want)
 			}
 		}
+	}
+}
+
+// Names that a pattern matches but that are markers are not looked at: a lock of an editor is
+// a link to nothing, and temporary files come and go.
+func TestMarkersAreNotLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	put(t, "log/a.parquet", "a")
+	put(t, "log/dt=1/b.parquet", "b")
+	for _, link := range []string{"log/.#a.parquet", "log/dt=1/_b.parquet"} {
+		if err := os.Symlink("somebody@host.1", link); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, s := range []storage.Source{storage.Local(), storage.FS(os.DirFS(dir))} {
+		for name, want := range map[string]int{"log/*.parquet": 1, "log": 2, "log/*": 2, "log/**": 2, "log/dt=*/*.parquet": 1, "log/dt=*/**": 1, "l*/**/*.parquet": 2} {
+			if list, err := s.List(t.Context(), name); err != nil || len(list) != want {
+				t.Errorf("%T %s: %v, %v; want %d", s, name, list, err, want)
+			}
+		}
+	}
+	if err := os.Symlink("nowhere", "nothing"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"*/**": 2, "*/*.parquet": 1} { // a link to nothing is no directory
+		if list, err := storage.Local().List(t.Context(), name); err != nil || len(list) != want {
+			t.Errorf("%s: %v, %v; want %d", name, list, err, want)
+		}
+	}
+}
+
+// Links are followed by FS as by Local.
+func TestFSFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	put(t, "lk/dt=1/a.csv", "a")
+	put(t, "real/a.csv", "b")
+	put(t, "table/_delta/0.json", "{}")
+	put(t, "table/dt=1/a.parquet", "a")
+	for from, to := range map[string]string{"lk/dt=2": "../real", "table/_delta_log": "_delta"} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, name := range []string{"lk", "lk/dt=*/a.csv", "lk/*", "lk/*/a.csv", "lk/**/*.csv", "table", "table/dt=1", "table/*"} {
+		want, wantErr := storage.Local().List(t.Context(), name)
+		got, err := storage.FS(os.DirFS(dir)).List(t.Context(), name)
+		if !slices.Equal(got, want) || errors.Is(err, fault.ErrUnsupported) != errors.Is(wantErr, fault.ErrUnsupported) || (err == nil) != (wantErr == nil) {
+			t.Errorf("%s: %v, %v; want %v, %v", name, got, err, want, wantErr)
+		}
+	}
+}
+
+// More files are open than there are descriptors: their readers rest.
+func TestFSRests(t *testing.T) {
+	m := fstest.MapFS{"a": &fstest.MapFile{Data: []byte("content"), ModTime: time.Unix(1, 0)}}
+	r, err := storage.FS(m).Open(t.Context(), storage.Object{Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() error {
+		_, err := r.ReadAt(make([]byte, 3), 0)
+		return err
+	}
+	if err := errors.Join(r.(storage.Rester).Rest(), read(), r.(storage.Rester).Rest()); err != nil {
+		t.Error(err)
+	}
+	m["a"] = &fstest.MapFile{Data: []byte("CONTENT"), ModTime: time.Unix(2, 0)}
+	if err := read(); !errors.Is(err, storage.ErrChanged) {
+		t.Errorf("after a change at rest: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := read(); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// An object may have the name of a directory, and one name is written in several ways.
+func TestMemoryNames(t *testing.T) {
+	ctx, s := t.Context(), storage.Memory()
+	for _, name := range []string{"k/a", "k/a/b", "k/c", "./out/x", "out//y", "s3://b//k/x", "s3://p/1", "s3://q/2"} {
+		w, err := s.Create(ctx, name, storage.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, name); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Commit(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]int{"k/*": 3, "k/*/": 1, "./out": 2, "out": 2, "out/*": 2, "./out/y": 1, "s3://b/k": 1, "s3://b//k/": 1, "{s3://p,s3://q}/*": 2, "s3://*/*": 3, ".": 8} {
+		if list, err := s.List(ctx, name); err != nil || len(list) != want {
+			t.Errorf("%s: %v, %v; want %d", name, list, err, want)
+		}
+	}
+	w, err := s.Create(ctx, "aborted", storage.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(false); err == nil {
+		t.Error("Commit after Abort succeeds")
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -19,11 +19,15 @@ import (
 // finder is how a storage finds what names stand for.
 type finder interface {
 	Stat(ctx context.Context, name string) (Object, error)
-	// match returns the objects and directories that a pattern without ** matches.
-	match(ctx context.Context, pattern string) ([]Object, error)
+	// match returns those objects and directories that a pattern without ** matches whose
+	// names, with slashes, are wanted. Others are not looked at: a marker may be a link to
+	// nothing, or a temporary file that is gone by now.
+	match(ctx context.Context, pattern string, wanted func(name string) bool) ([]Object, error)
 	// walk returns the data below a directory, with Rels below it, and the directories of
 	// manifests there.
 	walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error)
+	// slashes returns a name with slashes in place of the system's separators.
+	slashes(name string) string
 }
 
 // list lists what a name stands for, see [Source].List and [ManifestLister].
@@ -33,18 +37,17 @@ func list(ctx context.Context, in finder, name string) (objects []Object, manife
 	case err == nil && o.Type.IsDir():
 		return in.walk(ctx, name)
 	case err == nil:
-		o.Rel = path.Base(filepath.ToSlash(o.Name))
+		o.Rel = path.Base(in.slashes(o.Name))
 		return []Object{o}, nil, nil
 	case !errors.Is(err, fs.ErrNotExist) || !glob.Is(name):
 		return nil, nil, missing(name, err)
 	}
-	pattern := filepath.ToSlash(clean(name))
-	if err := glob.Check(pattern); err != nil {
+	if err := glob.Check(in.slashes(clean(name))); err != nil {
 		return nil, nil, fmt.Errorf("pattern %s: %w", name, err)
 	}
-	for _, p := range glob.Alternatives(pattern) {
+	for _, p := range glob.Alternatives(in.slashes(name)) {
 		find := beside
-		if p = clean(p); glob.Deep(p) {
+		if p = in.slashes(clean(p)); glob.Deep(p) {
 			find = below
 		}
 		found, seen, err := find(ctx, in, p)
@@ -53,7 +56,7 @@ func list(ctx context.Context, in finder, name string) (objects []Object, manife
 		}
 		objects, manifests = append(objects, found...), append(manifests, seen...)
 	}
-	if strings.HasSuffix(filepath.ToSlash(name), "/") { // directories only
+	if strings.HasSuffix(in.slashes(name), "/") { // directories only
 		objects = slices.DeleteFunc(objects, func(o Object) bool { return !o.Found })
 	}
 	if len(objects) == 0 {
@@ -68,16 +71,19 @@ func below(ctx context.Context, in finder, pattern string) (objects []Object, ma
 	root := glob.Static(pattern)
 	var dirs []Object
 	if first, _, _ := strings.Cut("/"+pattern, "/**"); len(first) > len(root)+1 { // wildcards before the first **
-		dirs, err = in.match(ctx, first[1:])
-	} else if dir, statErr := in.Stat(ctx, clean(root)); !errors.Is(statErr, fs.ErrNotExist) {
+		dirs, err = in.match(ctx, first[1:], func(name string) bool {
+			dir, err := in.Stat(ctx, name) // what cannot be examined is no directory to look into
+			return !glob.Marked(pattern, name) && err == nil && dir.Type.IsDir()
+		})
+	} else if dir, failed := in.Stat(ctx, clean(root)); !errors.Is(failed, fs.ErrNotExist) && !errors.Is(failed, syscall.ENOTDIR) {
 		dir.Name = root
-		dirs, err = []Object{dir}, statErr
+		dirs, err = []Object{dir}, failed
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, dir := range dirs {
-		if !dir.Type.IsDir() || glob.Marked(pattern, filepath.ToSlash(dir.Name)) {
+		if !dir.Type.IsDir() {
 			continue
 		}
 		found, seen, err := in.walk(ctx, clean(dir.Name))
@@ -86,7 +92,7 @@ func below(ctx context.Context, in finder, pattern string) (objects []Object, ma
 		}
 		manifests = append(manifests, seen...)
 		for _, o := range found {
-			whole := filepath.ToSlash(o.Name)
+			whole := in.slashes(o.Name)
 			if _, ok := glob.Top(pattern, whole); ok {
 				o.Rel = strings.TrimPrefix(whole, root)
 				objects = append(objects, o)
@@ -99,15 +105,12 @@ func below(ctx context.Context, in finder, pattern string) (objects []Object, ma
 // beside lists what matches a pattern without **. Objects have their names as Rels; those
 // of a directory, its name before their paths.
 func beside(ctx context.Context, in finder, pattern string) (objects []Object, manifests []string, err error) {
-	matches, err := in.match(ctx, pattern)
+	matches, err := in.match(ctx, pattern, func(name string) bool { return !glob.Marked(pattern, name) })
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, m := range matches {
-		name := filepath.ToSlash(m.Name)
-		if glob.Marked(pattern, name) {
-			continue
-		}
+		name := in.slashes(m.Name)
 		if !m.Type.IsDir() {
 			m.Rel = path.Base(name)
 			objects = append(objects, m)

@@ -37,6 +37,27 @@ var (
 	_ ManifestLister = local{}
 )
 
+// List implements [Source].
+func (l local) List(ctx context.Context, name string) ([]Object, error) {
+	objects, _, err := l.ListManifests(ctx, name)
+	return objects, err
+}
+
+// ListManifests implements [ManifestLister].
+func (l local) ListManifests(ctx context.Context, name string) ([]Object, []string, error) {
+	return list(ctx, l, name)
+}
+
+func (local) slashes(name string) string { return filepath.ToSlash(name) }
+
+func (local) match(_ context.Context, pattern string, wanted func(string) bool) ([]Object, error) {
+	return matchFiles(osFiles{}, pattern, wanted)
+}
+
+func (local) walk(ctx context.Context, dir string) ([]Object, []string, error) {
+	return walkFiles(ctx, osFiles{}, dir)
+}
+
 // isLocal refuses URLs, which would do as file names, and empty names.
 func isLocal(name string) error {
 	if name == "" {
@@ -60,7 +81,12 @@ func objectOf(name, rel string, info fs.FileInfo) Object {
 	return o
 }
 
+// identityOf returns the identity of a file; empty if its time is not known, since two
+// contents may have one size.
 func identityOf(info fs.FileInfo) string {
+	if info.ModTime().IsZero() {
+		return ""
+	}
 	return fmt.Sprintf("%x-%x", info.Size(), info.ModTime().UnixNano())
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"sync"
@@ -14,20 +15,31 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
-// localReader reads a file. It can give its descriptor back between reads, since
+// fileReader reads a file. It can give its descriptor back between reads, since
 // a log may have more files than a process may have open.
-type localReader struct {
+type fileReader struct {
 	object Object
-	info   fs.FileInfo // when it was first opened
+	open   func() (file, error)
+	same   func(now fs.FileInfo) bool // whether it is the file that was first opened
 
 	mu     sync.RWMutex
-	f      *os.File // nil while at rest
+	f      file // nil while at rest
 	closed bool
 }
 
+// file is an open file.
+type file interface {
+	io.ReaderAt
+	io.Closer
+	Stat() (fs.FileInfo, error)
+}
+
+// localReader is a fileReader of the local file system, which may map its file.
+type localReader struct{ fileReader }
+
 var (
-	_ Rester  = (*localReader)(nil)
-	_ Checker = (*localReader)(nil)
+	_ Rester  = (*fileReader)(nil)
+	_ Checker = (*fileReader)(nil)
 )
 
 // Open implements [Source]. It refuses what is not a regular file.
@@ -44,7 +56,21 @@ func (l local) Open(ctx context.Context, o Object) (Reader, error) {
 			return nil, notRegular(now)
 		}
 	}
-	f, err := os.Open(o.Name)
+	var first fs.FileInfo
+	r := &localReader{fileReader{
+		open: func() (file, error) { return os.Open(o.Name) },
+		same: func(now fs.FileInfo) bool { return first == nil || os.SameFile(now, first) },
+	}}
+	var err error
+	if first, err = r.begin(o); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// begin opens the file as o.
+func (l *fileReader) begin(o Object) (fs.FileInfo, error) {
+	f, err := l.open()
 	if err != nil {
 		return nil, missing(o.Name, err)
 	}
@@ -55,9 +81,9 @@ func (l local) Open(ctx context.Context, o Object) (Reader, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	now := objectOf(o.Name, o.Rel, info)
-	now.Found = o.Found
-	return &localReader{object: now, info: info, f: f}, nil
+	l.object, l.f = objectOf(o.Name, o.Rel, info), f
+	l.object.Found = o.Found
+	return info, nil
 }
 
 func notRegular(o Object) error {
@@ -74,10 +100,10 @@ func changed(name string) error {
 }
 
 // Object implements [Reader].
-func (l *localReader) Object() Object { return l.object }
+func (l *fileReader) Object() Object { return l.object }
 
 // ReadAt implements [io.ReaderAt].
-func (l *localReader) ReadAt(p []byte, off int64) (int, error) {
+func (l *fileReader) ReadAt(p []byte, off int64) (int, error) {
 	l.mu.RLock()
 	for l.f == nil {
 		l.mu.RUnlock()
@@ -91,7 +117,7 @@ func (l *localReader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // wake opens a file at rest again.
-func (l *localReader) wake() error {
+func (l *fileReader) wake() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.f != nil {
@@ -109,8 +135,8 @@ func (l *localReader) wake() error {
 }
 
 // reopen opens the file once more, and returns an error if it has changed.
-func (l *localReader) reopen() (*os.File, error) {
-	f, err := os.Open(l.object.Name)
+func (l *fileReader) reopen() (file, error) {
+	f, err := l.open()
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +147,7 @@ func (l *localReader) reopen() (*os.File, error) {
 }
 
 // Changed implements [Checker].
-func (l *localReader) Changed() error {
+func (l *fileReader) Changed() error {
 	l.mu.RLock()
 	closed := l.closed
 	l.mu.RUnlock()
@@ -137,16 +163,16 @@ func (l *localReader) Changed() error {
 
 // unchanged returns an error unless f is the file that was opened first, as it
 // was then.
-func (l *localReader) unchanged(f *os.File) error {
+func (l *fileReader) unchanged(f file) error {
 	info, err := f.Stat()
-	if err == nil && !(os.SameFile(info, l.info) && identityOf(info) == l.object.Identity) {
+	if err == nil && !(l.same(info) && identityOf(info) == l.object.Identity) {
 		err = changed(l.object.Name)
 	}
 	return err
 }
 
 // Rest implements [Rester]: it closes the descriptor until the next read.
-func (l *localReader) Rest() error {
+func (l *fileReader) Rest() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.f == nil {
@@ -159,13 +185,13 @@ func (l *localReader) Rest() error {
 
 // Close implements [io.Closer]. Nothing opens the file again afterwards; what is mapped
 // stays so.
-func (l *localReader) Close() error {
+func (l *fileReader) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
 	return l.Rest()
 }
 
-func (l *localReader) closedError() error {
+func (l *fileReader) closedError() error {
 	return fmt.Errorf("%s: %w", l.object.Name, fs.ErrClosed)
 }

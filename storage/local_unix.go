@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"sync"
 	"syscall"
 )
@@ -29,7 +30,7 @@ func (l *localReader) Map() ([]byte, func() error, error) {
 	if int64(int(size)) != size {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %d bytes are more than there are addresses", l.object.Name, size), f.Close())
 	}
-	b, err := syscall.Mmap(int(f.Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
+	b, err := syscall.Mmap(int(f.(*os.File).Fd()), 0, int(size), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: mmap of %d bytes: %w", l.object.Name, size, err), f.Close())
 	}

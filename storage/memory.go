@@ -3,24 +3,34 @@ package storage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
+	"path"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/bloomjoin/bloomjoin/internal/address"
+	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/hive"
 )
 
 // Memory returns an empty storage that keeps objects in the memory of this process, as
 // object stores do: without directories, links and users. It is for tests, and for outputs
 // that a program passes on; nothing bounds it. It is a [ManifestLister]. Names are paths
-// with slashes, or URLs. Each version of an object has an identity of its own.
+// with slashes, or URLs; ./a//b is a/b. Each version of an object has an identity of its
+// own.
 func Memory() Storage { return &memory{objects: map[string]version{}} }
 
 type memory struct {
 	mu       sync.RWMutex
+	names    []string // sorted
 	objects  map[string]version
 	versions int // so far
 }
@@ -35,32 +45,45 @@ func (v version) object(name, rel string) Object {
 	return Object{Name: name, Rel: rel, Size: int64(len(v.bytes)), ModTime: v.at, Identity: v.id}
 }
 
+var errNoName = errors.New("an object with an empty name: want its path")
+
 // of returns an object that has the identity, or any if that is empty.
 func (m *memory) of(o Object) (version, error) {
-	v, ok := m.objects[o.Name]
+	if o.Name == "" {
+		return version{}, errNoName
+	}
+	v, ok := m.objects[clean(o.Name)]
 	switch {
 	case !ok:
 		return v, missing(o.Name, fs.ErrNotExist)
+	case strings.HasSuffix(o.Name, "/"):
+		return v, missing(o.Name, syscall.ENOTDIR)
 	case o.Identity != "" && o.Identity != v.id:
 		return v, changed(o.Name)
 	}
 	return v, nil
 }
 
+// below returns the names below a directory.
+func (m *memory) below(dir string) []string {
+	prefix := inside(clean(dir))
+	lo := sort.SearchStrings(m.names, prefix)
+	n := sort.Search(len(m.names)-lo, func(i int) bool { return !strings.HasPrefix(m.names[lo+i], prefix) })
+	return m.names[lo : lo+n]
+}
+
 // Stat implements [Source]. What has objects below it is a directory.
 func (m *memory) Stat(_ context.Context, name string) (Object, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if v, ok := m.objects[name]; ok {
-		return v.object(name, ""), nil
+	v, err := m.of(Object{Name: name})
+	switch {
+	case err == nil:
+		return v.object(clean(name), ""), nil
+	case name != "" && len(m.below(name)) > 0:
+		return Object{Name: clean(name), Type: fs.ModeDir}, nil
 	}
-	dir := inside(clean(name))
-	for other := range m.objects {
-		if strings.HasPrefix(other, dir) {
-			return Object{Name: name, Type: fs.ModeDir}, nil
-		}
-	}
-	return Object{}, missing(name, fs.ErrNotExist)
+	return Object{}, err
 }
 
 // List implements [Source].
@@ -76,15 +99,78 @@ func (m *memory) ListManifests(ctx context.Context, name string) (objects []Obje
 
 // Tree implements [Storage]. All names are below the directory ".".
 func (m *memory) Tree(_ context.Context, dir string) (objects []Object, err error) {
-	prefix := inside(clean(dir))
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	for _, name := range slices.Sorted(maps.Keys(m.objects)) {
-		if rel, ok := strings.CutPrefix(name, prefix); ok {
-			objects = append(objects, m.objects[name].object(name, rel))
-		}
+	prefix := inside(clean(dir))
+	for _, name := range m.below(dir) {
+		objects = append(objects, m.objects[name].object(name, name[len(prefix):]))
 	}
 	return objects, nil
+}
+
+func (*memory) slashes(name string) string { return name }
+
+// match implements finder. An object may have the name of a directory.
+func (m *memory) match(ctx context.Context, pattern string, wanted func(string) bool) (found []Object, err error) {
+	all, err := m.Tree(ctx, glob.Static(pattern))
+	seen := map[string]bool{} // directories
+	for _, o := range all {
+		for dir := range glob.Dirs(o.Name) {
+			if !seen[dir] && glob.Matches(pattern, dir) && wanted(dir) {
+				found = append(found, Object{Name: dir, Type: fs.ModeDir})
+			}
+			seen[dir] = true
+		}
+		if glob.Matches(pattern, o.Name) && wanted(o.Name) {
+			found = append(found, o)
+		}
+	}
+	return found, err
+}
+
+// walk implements finder.
+func (m *memory) walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error) {
+	if table, _, ok := hive.Cut(clean(dir) + "/"); ok { // dir is a partition of a table
+		if err := m.plain(ctx, table); err != nil {
+			return nil, nil, err
+		}
+	}
+	all, err := m.Tree(ctx, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, o := range all {
+		if format, table, mark := hive.Table(o.Rel); format != "" {
+			return nil, nil, hive.NotPlain(clean(inside(clean(dir))+table), format, mark)
+		}
+		if before, _, ok := strings.Cut(o.Rel, address.ManifestSuffix+"/"); ok && !glob.Marked("", before) {
+			manifests = append(manifests, inside(clean(dir))+before+address.ManifestSuffix)
+		}
+		if !glob.Marked("", o.Rel) {
+			o.Found = true
+			objects = append(objects, o)
+		}
+	}
+	if len(objects) == 0 {
+		err = fmt.Errorf("directory %s holds %w (name the directory with the data)", dir, ErrNoFiles)
+	}
+	return objects, slices.Compact(manifests), err
+}
+
+// plain refuses a directory that is a table of another format.
+func (m *memory) plain(ctx context.Context, dir string) error {
+	for _, mark := range []string{"_delta_log", ".hoodie", "metadata"} {
+		all, err := m.Tree(ctx, dir+mark)
+		if err != nil {
+			return err
+		}
+		for _, o := range all {
+			if format, _, mark := hive.Table(mark + "/" + o.Rel); format != "" {
+				return hive.NotPlain(clean(dir), format, mark)
+			}
+		}
+	}
+	return nil
 }
 
 // Open implements [Source].
@@ -95,9 +181,9 @@ func (m *memory) Open(_ context.Context, o Object) (Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := v.object(o.Name, o.Rel)
+	now := v.object(clean(o.Name), o.Rel)
 	now.Found = o.Found
-	return &memoryReader{m, now, bytes.NewReader(v.bytes)}, nil
+	return &memoryReader{m: m, object: now, b: bytes.NewReader(v.bytes)}, nil
 }
 
 // memoryReader refuses to read once the object has another version, as a conditional
@@ -106,12 +192,20 @@ type memoryReader struct {
 	m      *memory
 	object Object
 	b      *bytes.Reader
+	closed atomic.Bool
 }
 
 func (r *memoryReader) Object() Object { return r.object }
-func (r *memoryReader) Close() error   { return nil }
+
+func (r *memoryReader) Close() error {
+	r.closed.Store(true)
+	return nil
+}
 
 func (r *memoryReader) ReadAt(p []byte, off int64) (int, error) {
+	if r.closed.Load() {
+		return 0, fmt.Errorf("%s: %w", r.object.Name, fs.ErrClosed)
+	}
 	r.m.mu.RLock()
 	_, err := r.m.of(r.object)
 	r.m.mu.RUnlock()
@@ -126,27 +220,39 @@ func (m *memory) Create(_ context.Context, name string, _ CreateOptions) (Writer
 	if name == "" || strings.HasSuffix(name, "/") {
 		return nil, fmt.Errorf("an object of the name %q: want a path that does not end in a slash", name)
 	}
-	return &memoryWriter{m: m, name: name}, nil
+	return &memoryWriter{m: m, name: clean(name)}, nil
 }
 
 type memoryWriter struct {
 	bytes.Buffer
-	m    *memory
-	name string
+	m     *memory
+	name  string
+	ended bool
 }
 
 func (w *memoryWriter) Commit(replace bool) error {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
-	if _, ok := w.m.objects[w.name]; ok && !replace {
+	_, there := w.m.objects[w.name]
+	switch {
+	case w.ended:
+		return fmt.Errorf("%s: %w", w.name, fs.ErrClosed)
+	case there && !replace:
 		return fmt.Errorf("%s: %w", w.name, fs.ErrExist)
+	case !there:
+		i, _ := slices.BinarySearch(w.m.names, w.name)
+		w.m.names = slices.Insert(w.m.names, i, w.name)
 	}
+	w.ended = true
 	w.m.versions++
 	w.m.objects[w.name] = version{w.Bytes(), strconv.Itoa(w.m.versions), time.Now()}
 	return nil
 }
 
-func (w *memoryWriter) Abort() error { return nil }
+func (w *memoryWriter) Abort() error {
+	w.ended = true
+	return nil
+}
 
 // Delete implements [Storage].
 func (m *memory) Delete(_ context.Context, o Object) error {
@@ -155,14 +261,26 @@ func (m *memory) Delete(_ context.Context, o Object) error {
 	if _, err := m.of(o); err != nil {
 		return err
 	}
-	delete(m.objects, o.Name)
+	name := clean(o.Name)
+	delete(m.objects, name)
+	i, _ := slices.BinarySearch(m.names, name)
+	m.names = slices.Delete(m.names, i, i+1)
 	return nil
 }
 
-func (m *memory) match(ctx context.Context, pattern string) ([]Object, error) {
-	return matchFlat(ctx, m, pattern)
+// clean is [path.Clean], which leaves the start of a URL as it is.
+func clean(name string) string {
+	scheme, rest, ok := strings.Cut(name, "://")
+	if !ok {
+		return path.Clean(name)
+	}
+	return scheme + "://" + path.Clean("/" + rest)[1:]
 }
 
-func (m *memory) walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error) {
-	return walkFlat(ctx, m, dir)
+// inside returns what the names of all objects below a directory begin with.
+func inside(dir string) string {
+	if dir == "." {
+		return ""
+	}
+	return strings.TrimSuffix(dir, "/") + "/"
 }

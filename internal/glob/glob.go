@@ -8,6 +8,7 @@ package glob
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"path"
 	"path/filepath"
@@ -63,10 +64,17 @@ func Files(pattern string) ([]string, error) {
 	return slices.Compact(names), err // braces may match one twice
 }
 
+// FilesOf is Files of an fs.FS.
+func FilesOf(files fs.FS, pattern string) ([]string, error) {
+	names, err := doublestar.Glob(files, pattern, doublestar.WithFailOnIOErrors())
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
 // Top returns the shortest beginning of a path, up to a slash or its end, that a pattern
 // matches: the file, or a directory that holds it.
 func Top(pattern, name string) (top string, ok bool) {
-	for dir := range dirs(name) {
+	for dir := range Dirs(name) {
 		if doublestar.MatchUnvalidated(pattern, dir) {
 			return dir, true
 		}
@@ -74,8 +82,11 @@ func Top(pattern, name string) (top string, ok bool) {
 	return name, doublestar.MatchUnvalidated(pattern, name)
 }
 
-// dirs yields the directories that hold a path, from the top down.
-func dirs(name string) iter.Seq[string] {
+// Matches reports whether a pattern matches a whole path.
+func Matches(pattern, name string) bool { return doublestar.MatchUnvalidated(pattern, name) }
+
+// Dirs yields the directories that hold a path, from the top down.
+func Dirs(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := 1; i < len(name); i++ {
 			if name[i] == '/' && !yield(name[:i]) {
@@ -193,7 +204,7 @@ func (r Rule) Match(name, rel string) bool {
 
 // matchPath reports whether a pattern matches a path or one of the directories in it.
 func (r Rule) matchPath(pattern, name string) bool {
-	for dir := range dirs(name) {
+	for dir := range Dirs(name) {
 		if r.matchOne(pattern, dir) {
 			return true
 		}

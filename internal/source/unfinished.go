@@ -25,29 +25,30 @@ import (
 // has not been committed: it lacks rows. lists are what is read of each name, and manifests
 // the directories of manifests that were seen below it; those above are looked for.
 func (o *Opening) finished(ctx context.Context, names []string, lists [][]storage.Object, manifests [][]string) error {
-	s, ok := o.Store.(storage.Storage)
+	s, ok := treeOfStore(o.Store)
 	if o.Uncommitted || !ok {
 		return nil
 	}
-	l := looks{store: s, roots: map[string]bool{}, dirs: map[string]bool{}}
+	_, resolves := o.Store.(storage.Resolver)
+	l := looks{store: s, resolves: resolves, roots: map[string]bool{}, dirs: map[string]bool{}}
 	for i, name := range names {
 		if name == "-" || address.IsWeb(name) {
 			continue
 		}
 		if len(manifests[i]) > 0 {
-			held := holding(lists[i])
+			held := l.holding(lists[i])
 			for _, m := range manifests[i] {
-				dir := absolute(strings.TrimSuffix(m, address.ManifestSuffix))
-				if held[dir] || o.mayRead(name, dir, lists[i]) {
+				dir := l.absolute(strings.TrimSuffix(m, address.ManifestSuffix))
+				if held[dir] || o.mayRead(&l, name, dir, lists[i]) {
 					l.add(unfinishedIn{dir: dir})
 				}
 			}
 		}
 		root, _ := treeOf(name, lists[i])
 		if len(lists[i]) == 1 && lists[i][0].Name == name { // a file, of which there may be many
-			root = address.Parent(absolute(name))
+			root = address.Parent(l.absolute(name))
 		}
-		l.above(absolute(root), lists[i])
+		l.above(l.absolute(root), lists[i])
 		for _, e := range lists[i] {
 			l.around(e)
 		}
@@ -55,11 +56,35 @@ func (o *Opening) finished(ctx context.Context, names []string, lists [][]storag
 	return l.check(ctx)
 }
 
+// treeOfStore returns a source as a storage, if what is in a directory can be listed. A
+// source that is only read, such as [storage.FS], has outputs all the same.
+func treeOfStore(s storage.Source) (storage.Storage, bool) {
+	if s, ok := s.(storage.Storage); ok {
+		return s, true
+	}
+	r, ok := s.(readable)
+	return readOnly{r}, ok
+}
+
+type readable interface {
+	storage.Source
+	Tree(ctx context.Context, dir string) ([]storage.Object, error)
+}
+
+// readOnly refuses to write.
+type readOnly struct{ readable }
+
+func (readOnly) Create(context.Context, string, storage.CreateOptions) (storage.Writer, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (readOnly) Delete(context.Context, storage.Object) error { return errors.ErrUnsupported }
+
 // holding returns the directories, as absolute paths, that hold objects at any depth.
-func holding(list []storage.Object) map[string]bool {
+func (l *looks) holding(list []storage.Object) map[string]bool {
 	held := map[string]bool{}
 	for _, e := range list {
-		for dir := address.Parent(absolute(e.Name)); !held[dir]; dir = address.Parent(dir) {
+		for dir := address.Parent(l.absolute(e.Name)); !held[dir]; dir = address.Parent(dir) {
 			held[dir] = true
 		}
 	}
@@ -68,15 +93,15 @@ func holding(list []storage.Object) map[string]bool {
 
 // mayRead reports whether files that are still to be written in an output, which was seen
 // below a name, would be read.
-func (o *Opening) mayRead(name, dir string, list []storage.Object) bool {
+func (o *Opening) mayRead(l *looks, name, dir string, list []storage.Object) bool {
 	below := filepath.ToSlash(dir) + "/"
 	root, pattern := treeOf(name, list)
 	if pattern {
-		if _, matches := glob.Top(filepath.ToSlash(absolute(name)), strings.TrimSuffix(below, "/")); !matches {
+		if _, matches := glob.Top(filepath.ToSlash(l.absolute(name)), strings.TrimSuffix(below, "/")); !matches {
 			return false
 		}
 	}
-	rel := strings.TrimPrefix(below, strings.TrimRight(filepath.ToSlash(absolute(root)), "/")+"/")
+	rel := strings.TrimPrefix(below, strings.TrimRight(filepath.ToSlash(l.absolute(root)), "/")+"/")
 	matches := func(file string) func(glob.Rule) bool {
 		return func(r glob.Rule) bool { return r.Match(below+file, rel+file) }
 	}
@@ -92,10 +117,20 @@ func isLink(name string) bool {
 
 // looks are the directories that may be outputs, each once.
 type looks struct {
-	store storage.Storage
-	list  []unfinishedIn
-	roots map[string]bool // for which above was called
-	dirs  map[string]bool
+	store    storage.Storage
+	resolves bool // names may be relative to the working directory, and links
+	list     []unfinishedIn
+	roots    map[string]bool // for which above was called
+	dirs     map[string]bool
+}
+
+// absolute is the function of that name. A name in a storage that does not resolve any is
+// what it is.
+func (l *looks) absolute(name string) string {
+	if l.resolves || address.IsURL(name) {
+		return absolute(name)
+	}
+	return path.Clean(name)
 }
 
 func (l *looks) add(u unfinishedIn) {
@@ -108,7 +143,7 @@ func (l *looks) add(u unfinishedIn) {
 // above adds a directory and those above it, by the path given and without links. list is
 // what is read of it; nil: anything in it.
 func (l *looks) above(root string, list []storage.Object) {
-	root = absolute(address.Local(root))
+	root = l.absolute(address.Local(root))
 	if l.roots[root] {
 		return
 	}
@@ -130,12 +165,12 @@ func (l *looks) around(e storage.Object) {
 	if address.IsURL(name) {
 		return
 	}
-	if isLink(name) {
+	if l.resolves && isLink(name) {
 		l.above(address.Parent(objects.Resolve(l.store, name)), nil)
 	}
-	for dir := address.Parent(absolute(name)); !l.dirs[dir]; dir = address.Parent(dir) {
+	for dir := address.Parent(l.absolute(name)); !l.dirs[dir]; dir = address.Parent(dir) {
 		l.add(unfinishedIn{dir: dir})
-		if isLink(dir) {
+		if l.resolves && isLink(dir) {
 			l.above(objects.Resolve(l.store, dir), nil)
 		}
 	}
@@ -148,7 +183,7 @@ func (l *looks) check(ctx context.Context) error {
 	g.SetLimit(8)
 	for i, u := range l.list {
 		g.Go(func() error {
-			errs[i] = u.check(ctx, l.store)
+			errs[i] = u.check(ctx, l)
 			return nil
 		})
 	}
@@ -165,7 +200,8 @@ type unfinishedIn struct {
 
 // check returns an error if the directory is an output that is not finished. Who may read
 // a part need not be allowed to see what is beside the whole.
-func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
+func (u unfinishedIn) check(ctx context.Context, l *looks) error {
+	s := l.store
 	manifests := publish.ManifestsOf(u.dir)
 	if manifests == "" {
 		return nil
@@ -176,7 +212,7 @@ func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
-	if err != nil || why == "" || u.apart(ctx, &d) {
+	if err != nil || why == "" || u.apart(ctx, l, &d) {
 		return err
 	}
 	return faults.Errorf("%s/: this output is not whole: %s (finish or commit the run; {Uncommitted} reads what is there)", near(u.dir), why)
@@ -184,10 +220,10 @@ func (u unfinishedIn) check(ctx context.Context, s storage.Storage) error {
 
 // apart reports whether what is read is one name=value directory of the output, which is
 // complete, although others are not.
-func (u unfinishedIn) apart(ctx context.Context, d *publish.Dir) bool {
+func (u unfinishedIn) apart(ctx context.Context, l *looks, d *publish.Dir) bool {
 	rel, ok := strings.CutPrefix(filepath.ToSlash(u.root), strings.TrimRight(filepath.ToSlash(u.dir), "/")+"/")
 	deeper := func(e storage.Object) bool {
-		below := strings.TrimPrefix(filepath.ToSlash(absolute(address.Local(e.Name))), filepath.ToSlash(u.root)+"/")
+		below := strings.TrimPrefix(filepath.ToSlash(l.absolute(address.Local(e.Name))), filepath.ToSlash(u.root)+"/")
 		return strings.Contains(path.Dir(below), "=")
 	}
 	return ok && !slices.ContainsFunc(u.list, deeper) && d.Finished(ctx, path.Join(rel, "x"))

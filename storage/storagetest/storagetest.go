@@ -27,6 +27,7 @@ func TestStorage(t *testing.T, s storage.Storage, dir string) {
 	c.create()
 	c.pinned()
 	c.remove()
+	c.writers()
 	c.list()
 	TestSource(t, s, dir)
 }
@@ -135,7 +136,7 @@ func (c checker) pinned() {
 	if o := r.Object(); o.Name != first.Name || o.Size != 3 || o.Identity != first.Identity || o.Identity == "" || o.Type != 0 {
 		c.Errorf("opened %+v, described as %+v", o, first)
 	}
-	c.want("replacing", c.write("sub/a", "three", true), nil)
+	c.want("replacing", c.write("sub/a", "uno", true), nil) // of the same size
 	if err := objects.Rest(r); err != nil {
 		c.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func (c checker) pinned() {
 	_, err = c.read(first)
 	c.want("opening an object that was replaced", err, storage.ErrChanged)
 	for _, o := range []storage.Object{c.stat("sub/a"), {Name: first.Name}} {
-		if got, err := c.read(o); err != nil || got != "three" {
+		if got, err := c.read(o); err != nil || got != "uno" {
 			c.Errorf("%+v: %q, %v", o, got, err)
 		}
 	}
@@ -163,8 +164,52 @@ func (c checker) remove() {
 	c.want("Delete of any content", c.s.Delete(c.Context(), storage.Object{Name: c.dir + "/sub/a"}), nil)
 }
 
+// writers commits what a writer was given, once, and lets one of several rivals win.
+func (c checker) writers() {
+	w, err := c.s.Create(c.Context(), c.dir+"/w", storage.CreateOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	b := []byte("0123")
+	for range 3 {
+		if _, err := w.Write(b); err != nil {
+			c.Fatal(err)
+		}
+		copy(b, "wxyz") // the caller's bytes are its own
+	}
+	c.want("writing", errors.Join(objects.Rest(w), w.Commit(true)), nil) // replace, where there is nothing
+	c.want("Abort after Commit", w.Abort(), nil)
+	if got, err := c.read(c.stat("w")); err != nil || got != "0123wxyzwxyz" {
+		c.Errorf("written in parts, of one buffer: %q, %v", got, err)
+	}
+	c.want("Delete", c.s.Delete(c.Context(), c.stat("w")), nil)
+
+	var wait sync.WaitGroup
+	results := make([]error, 4)
+	for i := range results {
+		wait.Go(func() { results[i] = c.write("rival", strings.Repeat("r", i+1), false) })
+	}
+	wait.Wait()
+	won := -1
+	for i, err := range results {
+		switch {
+		case err == nil && won >= 0:
+			c.Errorf("two of several Commits without replace succeed")
+		case err == nil:
+			won = i
+		default:
+			c.want("Commit of a rival", err, fs.ErrExist)
+		}
+	}
+	if got, err := c.read(c.stat("rival")); err != nil || len(got) != won+1 {
+		c.Errorf("rival %d has won, and %q is there, %v", won, got, err)
+	}
+	c.want("Delete", c.s.Delete(c.Context(), c.stat("rival")), nil)
+}
+
 func (c checker) list() {
-	for _, name := range []string{"b", "a", "sub/c", "_SUCCESS", ".hidden", "_tmp/d"} {
+	c.want("a neighbour", (checker{c.T, c.s, c.dir + "-old"}).write("x", "x", false), nil)
+	for _, name := range []string{"b", "a", "sub/c", "sub-c", "_SUCCESS", ".hidden", "_tmp/d"} {
 		c.want("Commit", c.write(name, name, false), nil)
 	}
 	rels := func(objects []storage.Object, err error) string {
@@ -174,7 +219,7 @@ func (c checker) list() {
 		}
 		var all []string
 		for _, o := range objects {
-			if got, err := c.read(o); err != nil || got != strings.TrimPrefix(o.Name, c.dir+"/") || o.Size != int64(len(got)) {
+			if got, err := c.read(o); err != nil || !strings.HasSuffix(got, o.Rel) || o.Size != int64(len(got)) { // each has its path as content
 				c.Errorf("%+v: %q, %v", o, got, err)
 			}
 			if o.Found {
@@ -185,19 +230,19 @@ func (c checker) list() {
 		return strings.Join(all, " ")
 	}
 	for name, want := range map[string]string{
-		"": "?a ?b ?sub/c", "/": "?a ?b ?sub/c", "/a": "a", "/_SUCCESS": "_SUCCESS", "/sub": "?c", "/[ab]": "a b",
+		"": "?a ?b ?sub-c ?sub/c", "/": "?a ?b ?sub-c ?sub/c", "/a": "a", "/_SUCCESS": "_SUCCESS", "/sub": "?c", "/[ab]": "a b", "/?": "a b", "/_*": "_SUCCESS ?_tmp/d",
 	} {
 		if got := rels(c.s.List(c.Context(), c.dir+name)); got != want {
 			c.Errorf("List %q: %s, want %s", name, got, want)
 		}
 	}
 	tree, err := c.s.Tree(c.Context(), c.dir)
-	if err != nil || len(tree) != 6 {
-		c.Errorf("Tree: %v, %v; want 6 objects", tree, err)
+	if err != nil || len(tree) != 7 {
+		c.Errorf("Tree: %v, %v; want 7 objects", tree, err)
 	}
 	for _, o := range tree {
-		if o.Name != c.dir+"/"+o.Rel || o.Identity != c.stat(o.Rel).Identity {
-			c.Errorf("Tree: %+v, Stat: %+v", o, c.stat(o.Rel))
+		if got, err := c.read(o); err != nil || got != o.Rel || o.Identity != c.stat(o.Rel).Identity {
+			c.Errorf("Tree: %+v, %q, %v; Stat: %+v", o, got, err, c.stat(o.Rel))
 		}
 	}
 	c.want("only markers", c.write("marks/_SUCCESS", "", false), nil)
@@ -222,7 +267,7 @@ func TestSource(t *testing.T, s storage.Source, dir string) {
 			t.Errorf("List %q has %+v: want Found, a Rel, no Type, and no marker in the path", dir, o)
 		}
 		now, err := s.Stat(t.Context(), o.Name)
-		if err != nil || now.Size != o.Size || now.Identity != o.Identity || now.Type != 0 {
+		if err != nil || now.Size != o.Size || now.Type != 0 || o.Identity != "" && now.Identity != o.Identity {
 			t.Errorf("Stat %q: %+v, %v; listed as %+v", o.Name, now, err, o)
 		}
 		one, err := s.List(t.Context(), o.Name)
@@ -255,27 +300,19 @@ func reads(t *testing.T, s storage.Source, o storage.Object) {
 		return
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	if got := r.Object(); got.Size != o.Size || got.Identity != o.Identity {
+	if got := r.Object(); got.Size != o.Size || o.Identity != "" && got.Identity != o.Identity {
 		t.Errorf("opened %+v, listed as %+v", got, o)
 	}
-	all := make([]byte, o.Size)
-	if n, err := r.ReadAt(all, 0); n != len(all) || err != nil && !errors.Is(err, io.EOF) {
-		t.Errorf("%q: %d of %d bytes, %v", o.Name, n, len(all), err)
+	const block = 64 << 10
+	for _, part := range [][2]int64{{0, min(o.Size, block)}, {max(o.Size-block, 0), o.Size}} { // of a large object, its ends
+		blocks(t, r, o, part[0], part[1])
 	}
 	if n, err := r.ReadAt(make([]byte, 9), o.Size); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("%q: %d bytes after the end, %v, want %v", o.Name, n, err, io.EOF)
 	}
-	var wait sync.WaitGroup
-	for part := range int64(8) { // from many goroutines at once, backwards
-		wait.Go(func() {
-			lo, hi := o.Size*(7-part)/8, o.Size*(8-part)/8
-			b := make([]byte, hi-lo)
-			if n, err := r.ReadAt(b, lo); n != len(b) || err != nil && !errors.Is(err, io.EOF) || string(b) != string(all[lo:hi]) {
-				t.Errorf("%q: bytes %d to %d differ when parts are read at once: %d, %v", o.Name, lo, hi, n, err)
-			}
-		})
+	if n, err := r.ReadAt(make([]byte, min(o.Size, block)+9), max(o.Size-block, 0)); int64(n) != min(o.Size, block) || !errors.Is(err, io.EOF) {
+		t.Errorf("%q: %d bytes across the end, %v, want %d and %v", o.Name, n, err, min(o.Size, block), io.EOF)
 	}
-	wait.Wait()
 	if o.Identity == "" {
 		return
 	}
@@ -289,4 +326,24 @@ func reads(t *testing.T, s storage.Source, o storage.Object) {
 	if !errors.Is(err, storage.ErrChanged) {
 		t.Errorf("Open and ReadAt of %q with another identity: %v, want %v", o.Name, err, storage.ErrChanged)
 	}
+}
+
+// blocks reads a range whole, and in parts from many goroutines at once, backwards.
+func blocks(t *testing.T, r storage.Reader, o storage.Object, lo, hi int64) {
+	t.Helper()
+	all := make([]byte, hi-lo)
+	if n, err := r.ReadAt(all, lo); n != len(all) || err != nil && !errors.Is(err, io.EOF) {
+		t.Errorf("%q: %d of %d bytes from %d on, %v", o.Name, n, len(all), lo, err)
+	}
+	var wait sync.WaitGroup
+	for part := range int64(8) {
+		wait.Go(func() {
+			from, to := (hi-lo)*(7-part)/8, (hi-lo)*(8-part)/8
+			b := make([]byte, to-from)
+			if n, err := r.ReadAt(b, lo+from); n != len(b) || err != nil && !errors.Is(err, io.EOF) || string(b) != string(all[from:to]) {
+				t.Errorf("%q: bytes %d to %d differ when parts are read at once: %d, %v", o.Name, lo+from, lo+to, n, err)
+			}
+		})
+	}
+	wait.Wait()
 }

@@ -16,25 +16,33 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 )
 
-// List implements [Source].
-func (l local) List(ctx context.Context, name string) ([]Object, error) {
-	objects, _, err := l.ListManifests(ctx, name)
-	return objects, err
+// files are those of the operating system, or of an fs.FS.
+type files interface {
+	stat(name string) (fs.FileInfo, error)
+	readDir(name string) ([]fs.DirEntry, error)
+	glob(pattern string) ([]string, error) // of a pattern with slashes
+	join(elem ...string) string
 }
 
-// ListManifests implements [ManifestLister].
-func (l local) ListManifests(ctx context.Context, name string) ([]Object, []string, error) {
-	return list(ctx, l, name)
-}
+// osFiles are those of the operating system.
+type osFiles struct{}
 
-// match implements finder.
-func (local) match(_ context.Context, pattern string) (all []Object, err error) {
-	names, err := glob.Files(filepath.FromSlash(pattern))
+func (osFiles) stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+func (osFiles) readDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (osFiles) join(elem ...string) string                 { return filepath.Join(elem...) }
+func (osFiles) glob(pattern string) ([]string, error)      { return glob.Files(filepath.FromSlash(pattern)) }
+
+// matchFiles implements finder.match.
+func matchFiles(in files, pattern string, wanted func(name string) bool) (all []Object, err error) {
+	names, err := in.glob(pattern)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		info, err := os.Stat(name)
+		if !wanted(filepath.ToSlash(name)) {
+			continue
+		}
+		info, err := in.stat(name)
 		if err != nil {
 			return nil, err
 		}
@@ -43,9 +51,9 @@ func (local) match(_ context.Context, pattern string) (all []Object, err error) 
 	return all, nil
 }
 
-// walk implements finder.
-func (local) walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error) {
-	w := walker{}
+// walkFiles implements finder.walk.
+func walkFiles(ctx context.Context, in files, dir string) (objects []Object, manifests []string, err error) {
+	w := walker{in: in}
 	objects, err = w.walk(ctx, dir)
 	return objects, w.manifests, err
 }
@@ -57,7 +65,7 @@ func (local) walk(ctx context.Context, dir string) (objects []Object, manifests 
 func (w *walker) walk(ctx context.Context, root string) ([]Object, error) {
 	w.objects, w.links, w.seen = nil, nil, seenDirs{}
 	if dir, _, ok := hive.Cut(filepath.ToSlash(filepath.Clean(root)) + "/"); ok {
-		if err := plainTable(filepath.FromSlash(dir)); err != nil { // root is a partition of a table
+		if err := plainTable(w.in, filepath.FromSlash(dir)); err != nil { // root is a partition of a table
 			return nil, err
 		}
 	}
@@ -68,7 +76,7 @@ func (w *walker) walk(ctx context.Context, root string) ([]Object, error) {
 		slices.Sort(w.links)
 		rel := w.links[0]
 		w.links = w.links[1:]
-		if err := w.into(ctx, filepath.Join(root, filepath.FromSlash(rel)), rel); err != nil {
+		if err := w.into(ctx, w.in.join(root, filepath.FromSlash(rel)), rel); err != nil {
 			return nil, err
 		}
 	}
@@ -80,6 +88,8 @@ func (w *walker) walk(ctx context.Context, root string) ([]Object, error) {
 }
 
 type walker struct {
+	in files
+
 	manifests []string // of all walks
 
 	objects []Object
@@ -89,29 +99,29 @@ type walker struct {
 
 // into lists the files below dir, whose path below the root is rel.
 func (w *walker) into(ctx context.Context, dir, rel string) error {
-	self, err := os.Stat(dir)
+	self, err := w.in.stat(dir)
 	if err != nil {
 		return err
 	}
 	if w.seen.add(self) {
 		return nil
 	}
-	if err := plainTable(dir); err != nil {
+	if err := plainTable(w.in, dir); err != nil {
 		return err
 	}
-	list, err := os.ReadDir(dir)
+	list, err := w.in.readDir(dir)
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
 	for _, d := range list {
 		if Marker(d.Name()) {
 			if strings.HasSuffix(d.Name(), address.ManifestSuffix) {
-				w.manifests = append(w.manifests, filepath.Join(dir, d.Name()))
+				w.manifests = append(w.manifests, w.in.join(dir, d.Name()))
 			}
 			continue
 		}
-		name, below := filepath.Join(dir, d.Name()), path.Join(rel, d.Name())
-		info, err := os.Stat(name)
+		name, below := w.in.join(dir, d.Name()), path.Join(rel, d.Name())
+		info, err := w.in.stat(name)
 		switch {
 		case err != nil:
 			return err
@@ -134,15 +144,15 @@ func (w *walker) into(ctx context.Context, dir, rel string) error {
 
 // plainTable refuses directories of table formats, whose Parquet files may hold
 // rows that have been deleted or replaced since.
-func plainTable(dir string) error {
+func plainTable(in files, dir string) error {
 	for _, t := range []struct{ format, mark string }{
 		{"Delta Lake", "_delta_log"}, {"Hudi", ".hoodie"}, {"Iceberg", "metadata/*.metadata.json"},
 	} {
 		found := false
 		if path.Base(t.mark) == t.mark {
-			info, err := os.Stat(filepath.Join(dir, t.mark))
+			info, err := in.stat(in.join(dir, t.mark))
 			found = err == nil && info.IsDir()
-		} else if list, err := os.ReadDir(filepath.Join(dir, path.Dir(t.mark))); err == nil {
+		} else if list, err := in.readDir(in.join(dir, path.Dir(t.mark))); err == nil {
 			for _, d := range list {
 				match, _ := path.Match(path.Base(t.mark), d.Name())
 				found = found || match

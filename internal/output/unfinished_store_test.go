@@ -1,0 +1,57 @@
+package output
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
+	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/storage"
+)
+
+// Half an output is refused wherever it stands: in the local file system, in a read-only view
+// of it, and in memory, by relative names.
+func TestUnfinishedInAnyStore(t *testing.T) {
+	in, dir := roomtest.Logs(t), t.TempDir()
+	t.Chdir(dir)
+	half := func(store storage.Storage, name string, shard dataset.Shard) error {
+		_, err := job{[]string{in}, Destination{Output: Output{Name: name, Store: store, Shard: shard}, Run: runOf(1)}}.do(t)
+		return err
+	}
+	memory := storage.Memory()
+	for _, store := range []storage.Storage{storage.Local(), memory} {
+		if err := half(store, "out/", dataset.Shard{Index: 0, Of: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func(s storage.Source, name string) error {
+		files, err := source.Open(context.Background(), []string{name}, source.Opening{OpenOptions: source.OpenOptions{Store: s, Hive: dataset.HiveOff}})
+		if err == nil {
+			err = source.Close(files)
+		}
+		return err
+	}
+	stores := map[string]storage.Source{"local": storage.Local(), "FS": storage.FS(os.DirFS(dir)), "memory": memory}
+	for what, s := range stores {
+		for _, name := range []string{"out", "out/", "out/*", "out/**", "."} {
+			if err := open(s, name); err == nil || !strings.Contains(err.Error(), "not whole") {
+				t.Errorf("%s %s: %v", what, name, err)
+			}
+		}
+	}
+	for _, store := range []storage.Storage{storage.Local(), memory} {
+		if err := half(store, "out/", dataset.Shard{Index: 1, Of: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, s := range stores {
+		for _, name := range []string{"out", "out/*", "."} {
+			if err := open(s, name); err != nil {
+				t.Errorf("%s %s, whole: %v", what, name, err)
+			}
+		}
+	}
+}
