@@ -31,6 +31,7 @@ type File struct {
 	Tokens   int // without comments and semicolons at line ends
 	Funcs    []Func
 	Imports  []string // packages of this module, as their directories
+	ForTests bool     // it imports testing: its package serves tests
 	DocWords int      // in the comments that go doc prints
 }
 
@@ -194,6 +195,7 @@ func parse(name string, text []byte) (*File, error) {
 		if pkg, ok := ours(imported); ok {
 			f.Imports = append(f.Imports, pkg)
 		}
+		f.ForTests = f.ForTests || imported == "testing"
 	}
 	for _, d := range syntax.Decls {
 		if d, ok := d.(*ast.FuncDecl); ok {
