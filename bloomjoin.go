@@ -67,6 +67,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -147,7 +149,7 @@ func Build(ctx context.Context, opts filterbuild.Options, keys ...key.Values) (f
 
 // BuildSeq is [Build] of keys that come one by one, each sequence on a goroutine of its own,
 // as far as opts.Memory allows: a cursor, a channel that all of them read, or slices.Values.
-// See [filterbuild.AddSeq].
+// See [filterbuild.AddSeq]. A sequence that waits must end when ctx does; its panic is an error.
 func BuildSeq[T ~int64 | ~uint64 | ~string | ~[]byte | ~[16]byte](ctx context.Context, opts filterbuild.Options, keys ...iter.Seq[T]) (f *codec.Filter, err error) {
 	stopped.Needs(ctx, "bloomjoin.BuildSeq")
 	b, err := filterbuild.NewBuilder(opts)
@@ -158,9 +160,19 @@ func BuildSeq[T ~int64 | ~uint64 | ~string | ~[]byte | ~[16]byte](ctx context.Co
 	if len(keys) == 0 && opts.Shard == (dataset.Shard{}) {
 		return nil, errNoKeys
 	}
+	if slices.ContainsFunc(keys, func(seq iter.Seq[T]) bool { return seq == nil }) {
+		return nil, errors.New("a sequence of keys is nil")
+	}
 	g, gctx := errgroup.WithContext(ctx)
 	for _, seq := range keys {
-		g.Go(func() error { return filterbuild.AddSeq(gctx, b, seq) })
+		g.Go(func() (err error) {
+			defer func() {
+				if r := recover(); r != nil { // in a goroutine that the caller cannot guard
+					err = fmt.Errorf("a sequence of keys panicked: %v\n%s", r, debug.Stack())
+				}
+			}()
+			return filterbuild.AddSeq(gctx, b, seq)
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
@@ -236,9 +248,8 @@ func ScanFiles(ctx context.Context, logs []string, output string, opts partition
 	return partition.Output{Name: output}.WriteScan(ctx, scanner, partition.Split(files, dataset.Shard{}), files)
 }
 
-// Join yields the rows of the exact answer of log files joined with ID files. All
-// records have one schema: the log's columns and, in joins that have them, those
-// of the IDs. A record is valid until the loop body ends; retain it to keep it
+// Join yields the rows of the exact answer of log files joined with ID files. Records
+// have the columns of their log file and, in joins that have them, those of the IDs. A record is valid until the loop body ends; retain it to keep it
 // longer. The sequence ends after its first error.
 func Join(ctx context.Context, ids, logs []string, opts join.Options, options ...Option) iter.Seq2[arrow.Record, error] {
 	stopped.Needs(ctx, "bloomjoin.Join")

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -376,5 +377,74 @@ func TestOptions(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s where it does not apply: %v", what, err)
 		}
+	}
+}
+
+// A panic of a sequence is an error, since it is on a goroutine of the call's.
+func TestBuildSeqPanics(t *testing.T) {
+	bad := func(yield func(int64) bool) {
+		yield(1)
+		panic("the program's fault")
+	}
+	opts := filterbuild.Options{Key: "id::int64"}
+	if _, err := bloomjoin.BuildSeq(t.Context(), opts, slices.Values([]int64{1}), bad); err == nil || !strings.Contains(err.Error(), "the program's fault") {
+		t.Errorf("a panic: %v", err)
+	}
+	if _, err := bloomjoin.BuildSeq(t.Context(), opts, nil, slices.Values([]int64{1})); err == nil {
+		t.Error("a nil sequence is read")
+	}
+	if _, err := bloomjoin.BuildSeq[int64](t.Context(), opts); !errors.Is(err, storage.ErrNoFiles) {
+		t.Errorf("no sequence: %v", err)
+	}
+}
+
+// An output is never one of its inputs, nor where the next run would read it.
+func TestOutputOverItsInput(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log", "a.parquet")
+	write(t, log, "")
+	b, err := os.ReadFile(flights[0] + "/2001-04.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, log, string(b))
+	ctx := t.Context()
+	files, err := partition.Open(ctx, []string{filepath.Dir(log)}, partition.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer partition.Close(files)
+	ids, err := partition.Open(ctx, airports, partition.OpenOptions{Text: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer partition.Close(ids)
+	f, err := filterbuild.NewBuilder(filterbuild.Options{Key: "iata::string"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	filter, _, err := f.Finish(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{log, filepath.Dir(log) + "/", filepath.Dir(log) + "/b.parquet", dir + "/log/out/"} {
+		j, err := join.New(ids, files, join.Options{On: "origin=iata"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Write(ctx, partition.Output{Name: name, Force: true}); err == nil || !strings.Contains(err.Error(), "input") {
+			t.Errorf("a join into %s: %v", name, err)
+		}
+		s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: filter, Key: "origin"}}}, files...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (partition.Output{Name: name, Force: true}).WriteScan(ctx, s, partition.Split(files, dataset.Shard{}), files); err == nil || !strings.Contains(err.Error(), "input") {
+			t.Errorf("a scan into %s: %v", name, err)
+		}
+	}
+	if now, err := os.ReadFile(log); err != nil || !slices.Equal(now, b) {
+		t.Errorf("the log has changed: %v", err)
 	}
 }

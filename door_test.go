@@ -38,7 +38,7 @@ func TestDoorZeroValues(t *testing.T) {
 		}
 	}
 	for what, in := range map[string]*partition.Inputs{"nil": nil, "zero": new(partition.Inputs)} {
-		if files, pieces, err := in.Open(ctx, dataset.Shard{}); len(files)+len(pieces) > 0 || err != nil {
+		if files, pieces, err := in.Open(ctx, dataset.Shard{}); len(files)+len(pieces) > 0 || (err == nil) != (in != nil) {
 			t.Errorf("%s Inputs: %v, %v, %v", what, files, pieces, err)
 		}
 		if err := in.Close(); err != nil {

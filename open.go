@@ -28,10 +28,11 @@ func OpenLog(o partition.OpenOptions) Option { return func(s *settings) { s.log 
 // OpenIDs opens the IDs with these options. Text files are read in any case.
 func OpenIDs(o partition.OpenOptions) Option { return func(s *settings) { s.ids = &o } }
 
-// JoinReport sets r to the report of a [Join] when its sequence has ended.
+// JoinReport sets r to the report of a [Join] when its sequence has come to its end. Of one
+// that was left, or failed, it has no figures.
 func JoinReport(r *join.Report) Option { return func(s *settings) { s.report = r } }
 
-// ScanStats sets s to the figures of a [Scan] when its sequence has ended.
+// ScanStats sets to to the figures of a [Scan] when its sequence has ended, or was left.
 func ScanStats(to *partition.ScanStats) Option { return func(s *settings) { s.stats = to } }
 
 // settingsOf applies options to a call, which has a log, IDs, or both.
@@ -41,12 +42,27 @@ func settingsOf(options []Option, call string, log, ids bool) (s settings, err e
 			o(&s)
 		}
 	}
-	for name, wrong := range map[string]bool{
-		"OpenLog": s.log != nil && !log, "OpenIDs": s.ids != nil && !ids, "JoinReport": s.report != nil && call != "Join", "ScanStats": s.stats != nil && call != "Scan",
+	for _, o := range []struct {
+		name  string
+		wrong bool
+	}{
+		{"OpenLog", s.log != nil && !log}, {"OpenIDs", s.ids != nil && !ids},
+		{"JoinReport", s.report != nil && call != "Join"}, {"ScanStats", s.stats != nil && call != "Scan"},
 	} {
-		if wrong {
-			return s, fmt.Errorf("option %s does not apply to %s", name, call)
+		if o.wrong {
+			return s, fmt.Errorf("option %s does not apply to %s", o.name, call)
 		}
+	}
+	for _, o := range []*partition.OpenOptions{s.log, s.ids} {
+		if o != nil && o.SkipBad {
+			return s, fmt.Errorf("%s: SkipBad leaves rows out, and no one would see how many (open the files with partition.Open, and see File.BadLines)", call)
+		}
+	}
+	if s.report != nil {
+		*s.report = join.Report{}
+	}
+	if s.stats != nil {
+		*s.stats = partition.ScanStats{}
 	}
 	return s, nil
 }

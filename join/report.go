@@ -101,12 +101,7 @@ type Estimate struct{ Value, Low, High float64 }
 // the costs of each strategy, what is known of both sides, the sample, the filter,
 // what a distributed join would shuffle, and advice if filtering or this program
 // gains little.
-func (p *Plan) MarshalJSON() ([]byte, error) {
-	if p == nil {
-		return []byte("null"), nil
-	}
-	return json.Marshal(p.in)
-}
+func (p Plan) MarshalJSON() ([]byte, error) { return json.Marshal(p.in) }
 
 // outPlan returns a plan as programs have it.
 func outPlan(p *joins.Plan) *Plan {

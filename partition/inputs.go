@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"errors"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/each"
@@ -33,6 +34,9 @@ func (in *Inputs) Close() error { return in.in().Close() }
 // that [Split] would return. A file that is not the one that was listed is an error that
 // wraps [storage.ErrChanged]. The caller closes the files; see [Close].
 func (in *Inputs) Open(ctx context.Context, s dataset.Shard) ([]*File, []Piece, error) {
+	if in == nil {
+		return nil, nil, errors.New("the list of inputs is nil: want one from ReadInputs")
+	}
 	share, err := in.in().Share(ctx, s)
 	if err != nil {
 		return nil, nil, err

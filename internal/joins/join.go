@@ -189,6 +189,9 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 	if err := out.CheckSchemas(ctx, keyscan.Options{}, nil); err != nil { // before IDs are read
 		return dataset.Written{}, err
 	}
+	if err := out.Apart(ctx, slices.Concat(j.task.ids, j.task.logs)...); err != nil {
+		return dataset.Written{}, err
+	}
 	ctx, release, err := j.begin(ctx, false)
 	if err != nil {
 		return dataset.Written{}, err

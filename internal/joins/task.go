@@ -62,11 +62,40 @@ func newTask(ids, logs []*source.File, opts Options, counts bool) (*task, error)
 	t.pieces = t.opts.Pieces
 	if t.pieces == nil {
 		t.pieces = source.Split(logs, t.opts.Shard)
-	} else if err := source.Unchanged(t.pieces); err != nil { // also if Split found no such shard
+	} else if err := checkPieces(t.pieces, logs, t.opts.Type); err != nil {
 		return nil, err
 	}
 	t.idPieces = source.Split(ids, dataset.Shard{})
 	return t, nil
+}
+
+// checkPieces returns an error unless pieces are of the log, in its order, and none is there
+// twice. If IDs without a log row are in the answer, they must be the whole log.
+func checkPieces(pieces []source.Piece, logs []*source.File, typ Type) error {
+	if err := source.CheckPieces(pieces); err != nil {
+		return fmt.Errorf("Options.Pieces: %w", err)
+	}
+	file, group, groups := 0, 0, 0 // where the last piece has ended
+	for i, p := range pieces {
+		at := slices.Index(logs, p.File)
+		switch {
+		case at < 0:
+			return fmt.Errorf("Options.Pieces: piece %d of %d is of %s, which is not a file of the log (open the files once, and take the pieces from these)", i+1, len(pieces), p.File.Name())
+		case at < file, at == file && p.Lo < group:
+			return fmt.Errorf("Options.Pieces: piece %d of %d, row groups %d to %d of %s, is not behind the one before it: want ascending pieces that do not overlap", i+1, len(pieces), p.Lo, p.Hi, p.File.Name())
+		}
+		file, group, groups = at, p.Hi, groups+p.Hi-p.Lo
+	}
+	if typ.keepsIDs() {
+		for _, f := range logs {
+			groups -= f.NumGroups()
+		}
+		if groups != 0 {
+			return faults.Unsupported(fault.At{}, "a %s join of pieces of the log, since an ID without a row here may have one elsewhere", typ).
+				WithHint("join the whole log, or use inner or left")
+		}
+	}
+	return source.Unchanged(pieces)
 }
 
 // counting returns the task of counting the rows of the answer, for which only

@@ -152,6 +152,9 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 	owner := &publish.Owner{
 		Store: o.Store, Shard: o.Shard.Index, Of: o.Shard.Of, Force: o.Force, Marker: o.marker, Hive: source.HiveTypes(o.logs), InDir: o.IsDir(ctx),
 	}
+	if o.Run == nil && !owner.InDir && o.Require != (dataset.Require{}) { // the command checks the figures itself
+		return fmt.Errorf("Output.Require: it is about all inputs and workers of a directory, and %s is a file (check the figures of the scan, or set Options.Require of a join)", o.Name)
+	}
 	if owner.InDir && o.Format == dataset.ArrowStream {
 		return faults.Unsupported(fault.At{File: o.Name}, "Arrow streams in a directory").WithHint("set Output.Format to ArrowFile or Parquet")
 	}
@@ -233,6 +236,15 @@ func (o Destination) PendingInputs(ctx context.Context) (*inputs.List, error) {
 		return o.Run.List.Pick(ctx, func(in *inputs.Input) bool { return job.Does(in.Rel) })
 	}
 	return o.Run.List, nil
+}
+
+// Apart is apart for the files of a program, which has no Run.
+func (o Destination) Apart(ctx context.Context, files ...*source.File) error {
+	if o.Run != nil || o.Name == "-" || o.Name == "" {
+		return nil // Pending has looked
+	}
+	o.fill()
+	return o.apart(ctx, &Run{Log: files})
 }
 
 // apart refuses an output that is or contains an input, or that is in an input
