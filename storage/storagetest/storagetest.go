@@ -276,6 +276,7 @@ func TestSource(t *testing.T, s storage.Source, dir string) {
 		}
 		bytes = bytes || o.Size > 0
 		reads(t, s, o)
+		stale(t, s, o, list)
 	}
 	if !bytes {
 		t.Errorf("directory %q has no object with bytes: nothing was read", dir)
@@ -313,15 +314,20 @@ func reads(t *testing.T, s storage.Source, o storage.Object) {
 	if n, err := r.ReadAt(make([]byte, min(o.Size, block)+9), max(o.Size-block, 0)); int64(n) != min(o.Size, block) || !errors.Is(err, io.EOF) {
 		t.Errorf("%q: %d bytes across the end, %v, want %d and %v", o.Name, n, err, min(o.Size, block), io.EOF)
 	}
-	if o.Identity == "" {
+}
+
+// stale opens an object with the identity of another one: it is not what was meant.
+func stale(t *testing.T, s storage.Source, o storage.Object, list []storage.Object) {
+	t.Helper()
+	i := slices.IndexFunc(list, func(other storage.Object) bool { return other.Identity != "" && other.Identity != o.Identity })
+	if i < 0 || o.Identity == "" {
 		return
 	}
-	other := o
-	other.Identity += "?"
-	late, err := s.Open(t.Context(), other)
+	o.Identity = list[i].Identity
+	r, err := s.Open(t.Context(), o)
 	if err == nil {
-		defer func() { _ = late.Close() }()
-		_, err = late.ReadAt(make([]byte, 1), 0)
+		defer func() { _ = r.Close() }() // it was only read
+		_, err = r.ReadAt(make([]byte, 1), 0)
 	}
 	if !errors.Is(err, storage.ErrChanged) {
 		t.Errorf("Open and ReadAt of %q with another identity: %v, want %v", o.Name, err, storage.ErrChanged)
