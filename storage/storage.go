@@ -1,9 +1,9 @@
 // Package storage is where inputs are read from and outputs are written to.
 //
 // A [Source] can be read, a [Storage] can be written, too. [Local] is the file
-// system of this machine. A program that keeps its data elsewhere implements
-// Source in three methods (the example reads over HTTP), and for outputs three
-// more.
+// system of this machine, [FS] any fs.FS, [Memory] that of a process. A program that
+// keeps its data elsewhere implements Source in three methods (the example reads
+// over HTTP), and for outputs three more; package storagetest tests them.
 //
 // An [Object] says which content is meant by its Identity. Whatever is opened
 // stays that content: bytes of a newer object under the same name are an error,
@@ -22,6 +22,7 @@
 //	Writer   Rester      the same, between the last Write and Commit
 //	Source   Concurrent  requests wait for a network, so many should be under way at once
 //	         Resolver    an object may have several names
+//	         ManifestLister lists show which directories are outputs, so that half of one is not read
 //	Storage  Sweeper     crashed processes may leave objects behind
 //	         DirRemover  directories exist without objects in them
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -33,7 +33,7 @@ func TestReadKeysOfManyTextsAhead(t *testing.T) {
 		}
 	}
 	sourcetest.Write(t, filepath.Join(dir, "z.parquet"), 10, sourcetest.Record(t, memory.DefaultAllocator, sourcetest.Col{Name: "id", Values: sourcetest.Numbers(20, func(i int) int64 { return int64(i) })}))
-	remote := &storagetest.Remote{T: t, Storage: storage.Local(), At: 4}
+	remote := &teststore.Remote{T: t, Storage: storage.Local(), At: 4}
 	for _, key := range []string{"id", "id::string"} {
 		pieces := source.Split(roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Store: remote, Text: true}}, dir), dataset.Shard{})
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, errors.New("it hangs"))

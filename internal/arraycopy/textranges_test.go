@@ -20,7 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -221,7 +221,7 @@ func TestTextRangesFar(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		remote := &storagetest.Remote{Storage: storage.Local()}
+		remote := &teststore.Remote{Storage: storage.Local()}
 		files := roomtest.Open(t, source.Opening{OpenOptions: source.OpenOptions{Text: true, Store: remote}, TextRange: 1 << 20}, path)
 		if (files[0].NumGroups() > 1) != divided || (files[0].Undivided() == "") != divided {
 			t.Errorf("%s: %d row groups, %q", name, files[0].NumGroups(), files[0].Undivided())

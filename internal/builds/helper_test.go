@@ -19,15 +19,15 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // memStore keeps objects in memory. It refuses to create objects that other users
 // may read, because filters contain IDs.
-type memStore struct{ *storagetest.Memory }
+type memStore struct{ *teststore.Memory }
 
-func newStore() *memStore { return &memStore{storagetest.NewMemory()} }
+func newStore() *memStore { return &memStore{teststore.NewMemory()} }
 
 func (s *memStore) get(name string) ([]byte, bool) { return s.Get(name) }
 

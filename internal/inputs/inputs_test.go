@@ -23,7 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -263,7 +263,7 @@ func TestInputsAreCanonical(t *testing.T) {
 // Names of any bytes, and a list without inputs.
 func TestInputsEdges(t *testing.T) {
 	ctx := context.Background()
-	m := storagetest.NewMemory()
+	m := teststore.NewMemory()
 	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
 	list := newInputList(nil, "")
 	for _, n := range names {

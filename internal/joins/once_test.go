@@ -15,7 +15,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -173,7 +173,7 @@ func TestClosedFiles(t *testing.T) {
 	idDir, logDir := sharedInputs(t, "none")
 	for _, side := range []string{"ids", "logs"} {
 		ids, logs := open(t, partition.OpenOptions{}, idDir), open(t, partition.OpenOptions{}, logDir)
-		before := storagetest.Descriptors(t)
+		before := teststore.Descriptors(t)
 		made := func() *join.Join {
 			j, err := join.New(ids, logs, join.Options{On: "user=id", Type: join.Inner})
 			if err != nil {
@@ -199,7 +199,7 @@ func TestClosedFiles(t *testing.T) {
 				t.Errorf("%s over closed %s: %v, want fs.ErrClosed and the name", what, side, err)
 			}
 		}
-		if after := storagetest.Descriptors(t); after > before {
+		if after := teststore.Descriptors(t); after > before {
 			t.Errorf("%d descriptors, %d before", after, before)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -117,7 +117,7 @@ func TestRemote(t *testing.T) {
 					}
 					want := run(storage.Local(), 0, "out.parquet")
 					for _, memory := range []int64{0, 64 << 20}[cases.Count(1, 0, 0):] {
-						remote := &storagetest.Remote{T: t, Storage: storage.Local(), At: 4}
+						remote := &teststore.Remote{T: t, Storage: storage.Local(), At: 4}
 						if got := run(remote, memory, "out.parquet"); !bytes.Equal(got, want) {
 							t.Errorf("memory %d: other bytes than from local files", memory)
 						}

@@ -27,7 +27,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/door"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 	"github.com/bloomjoin/bloomjoin/storage"
@@ -306,7 +306,7 @@ func TestSharedFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			before := storagetest.Descriptors(t)
+			before := teststore.Descriptors(t)
 			var closed, whole atomic.Int64
 			for n := range pairs / 4 {
 				r := rand.New(rand.NewPCG(uint64(n), 14))
@@ -349,11 +349,11 @@ func TestSharedFiles(t *testing.T) {
 			if closed.Load() == 0 || whole.Load() < closed.Load() {
 				t.Errorf("%s, %T: %d uses met a closed file, %d did not: want some of both", compression, store, closed.Load(), whole.Load())
 			}
-			if after := storagetest.Descriptors(t); after > before {
+			if after := teststore.Descriptors(t); after > before {
 				t.Errorf("%s, %T: %d descriptors, %d before", compression, store, after, before)
 			}
 			for _, d := range []string{idDir, logDir} {
-				if storagetest.Mapped(t, d) {
+				if teststore.Mapped(t, d) {
 					t.Errorf("%s, %T: a file of %s is still mapped", compression, store, d)
 				}
 			}

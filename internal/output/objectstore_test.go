@@ -20,14 +20,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // bucket returns logs in a storage with the names and times of S3.
-func bucket(t *testing.T) *storagetest.Memory {
+func bucket(t *testing.T) *teststore.Memory {
 	t.Helper()
-	s := &storagetest.Memory{Storage: &coarse{Storage: storage.Memory()}}
+	s := &teststore.Memory{Storage: &coarse{Storage: storage.Memory()}}
 	from := memoryLogs(t)
 	for _, name := range from.Names() {
 		b, _ := from.Get(name)
@@ -104,7 +104,7 @@ func scanBucket(ctx context.Context, s storage.Storage, shard dataset.Shard, id 
 
 // outputs returns the objects of the output directory by their names below it, and those of
 // its manifests by their names below the bucket.
-func outputs(s *storagetest.Memory) map[string]string {
+func outputs(s *teststore.Memory) map[string]string {
 	all := map[string]string{}
 	for _, name := range s.Names() {
 		rel, ok := strings.CutPrefix(name, "s3://b/out/")
@@ -147,7 +147,7 @@ func TestObjectStoreChangedOutput(t *testing.T) {
 // dying is a storage that no longer works after some requests that write, as if
 // the process had been killed.
 type dying struct {
-	*storagetest.Memory
+	*teststore.Memory
 	mu   sync.Mutex
 	left int
 }
@@ -321,7 +321,7 @@ func TestObjectStoreApart(t *testing.T) {
 // The query of an HTTP URL may be a signature. It is not part of the path that
 // outputs, manifests and digests have.
 func TestQueryIsNoPath(t *testing.T) {
-	o := source.Opening{OpenOptions: source.OpenOptions{Store: storagetest.NewMemory()}}
+	o := source.Opening{OpenOptions: source.OpenOptions{Store: teststore.NewMemory()}}
 	for name, want := range map[string]string{
 		"https://host/log/a.parquet?X-Amz-Credential=key/2026/s3&X-Amz-Signature=abc/def": "a.parquet",
 		"https://host/log/dt=1/a.parquet?sig=abc/":                                        "dt=1/a.parquet",
@@ -335,7 +335,7 @@ func TestQueryIsNoPath(t *testing.T) {
 }
 
 // unreachable is a storage that opens no data for now.
-type unreachable struct{ *storagetest.Memory }
+type unreachable struct{ *teststore.Memory }
 
 func (u unreachable) Open(ctx context.Context, o storage.Object) (storage.Reader, error) {
 	if strings.HasPrefix(o.Name, "s3://b/out/") && strings.HasSuffix(o.Name, ".parquet") {

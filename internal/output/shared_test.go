@@ -25,8 +25,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -192,7 +192,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 		if err := read(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		before := storagetest.Descriptors(t)
+		before := teststore.Descriptors(t)
 		if err := source.Close(files); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 		if err := source.Close(files); err != nil {
 			t.Errorf("a second Close: %v", err)
 		}
-		if after := storagetest.Descriptors(t); after > before {
+		if after := teststore.Descriptors(t); after > before {
 			t.Errorf("%s after Close: %d descriptors, %d before", what, after, before)
 		}
 		if files[0].Rows() != 1000 || files[0].Schema().NumFields() != 2 {
@@ -222,7 +222,7 @@ func TestReadersOfClosedFiles(t *testing.T) {
 // there are, these go on, and the last one releases the file.
 func TestCloseCountsReaders(t *testing.T) {
 	names := alike(t, 1, 5000)
-	before := storagetest.Descriptors(t)
+	before := teststore.Descriptors(t)
 	f := roomtest.Open(t, source.Opening{}, names...)[0]
 	next := map[string]func() (arraycopy.Rows, error, bool){}
 	for _, name := range []string{"first", "second"} {
@@ -259,7 +259,7 @@ func TestCloseCountsReaders(t *testing.T) {
 			t.Errorf("%s: %d rows, want 5000", name, rows[name])
 		}
 	}
-	if after := storagetest.Descriptors(t); after > before {
+	if after := teststore.Descriptors(t); after > before {
 		t.Errorf("%d descriptors, %d before", after, before)
 	}
 
@@ -333,7 +333,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 	} {
-		before, f := storagetest.Descriptors(t), roomtest.Open(t, source.Opening{}, names...)[0]
+		before, f := teststore.Descriptors(t), roomtest.Open(t, source.Opening{}, names...)[0]
 		func() {
 			defer func() { sourcetest.Equal(t, what, fmt.Sprint(recover()), "the consumer's") }()
 			read(f)
@@ -341,7 +341,7 @@ func TestConsumersPanic(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
-		if after := storagetest.Descriptors(t); after > before {
+		if after := teststore.Descriptors(t); after > before {
 			t.Errorf("%s: %d descriptors, %d before", what, after, before)
 		}
 	}

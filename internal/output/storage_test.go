@@ -14,14 +14,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // memoryLogs copies the files of logs into a storage in memory, below in/.
-func memoryLogs(t *testing.T) *storagetest.Memory {
+func memoryLogs(t *testing.T) *teststore.Memory {
 	t.Helper()
-	s, dir := storagetest.NewMemory(), roomtest.Logs(t)
+	s, dir := teststore.NewMemory(), roomtest.Logs(t)
 	for _, name := range sourcetest.Tree(t, dir) {
 		s.Put("in/"+name, []byte(sourcetest.Get(t, filepath.Join(dir, name))))
 	}

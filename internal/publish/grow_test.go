@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -34,7 +34,7 @@ func TestGrowth(t *testing.T) {
 		log    map[string]string
 		run    func(r *runner)
 		first  func(r *runner)
-		harm   func(s *storagetest.Memory)
+		harm   func(s *teststore.Memory)
 		did    string
 		gone   string
 		want   string // data; empty: the same
@@ -67,24 +67,24 @@ func TestGrowth(t *testing.T) {
 			want: "_SUCCESS dt=1/_SUCCESS dt=1/a.out:aaaBB dt=2/_SUCCESS dt=2/a.out:a flat.out:ffff"},
 		"one of them is gone": {log: with(map[string]string{"dt=1/b": ""}), first: func(r *runner) { r.shares = pair }, did: "dt=1/a", rows: 8,
 			want: "_SUCCESS dt=1/_SUCCESS dt=1/a.out:aaa dt=2/_SUCCESS dt=2/a.out:a flat.out:ffff"},
-		"a file is lost": {log: month, harm: func(s *storagetest.Memory) {
+		"a file is lost": {log: month, harm: func(s *teststore.Memory) {
 			_ = s.Delete(context.Background(), storage.Object{Name: "b/out/dt=1/b.out"})
 		}, did: "dt=1/b"},
-		"a file is cut":                                 {log: month, harm: func(s *storagetest.Memory) { s.Put("b/out/dt=1/b.out", []byte("x")) }, did: "dt=1/b"},
-		"a table of somebody's is in its place":         {log: month, harm: func(s *storagetest.Memory) { s.Put("b/out/dt=1/b.out", []byte("|mine")) }, is: ErrExists, says: "dt=1/b.out has changed"},
-		"somebody's table in the place of a new output": {log: with(map[string]string{"dt=3/a": "n"}), harm: func(s *storagetest.Memory) { s.Put("b/out/dt=3/a.out", []byte("|mine")) }, is: ErrExists, says: "not listed in a manifest"},
+		"a file is cut":                                 {log: month, harm: func(s *teststore.Memory) { s.Put("b/out/dt=1/b.out", []byte("x")) }, did: "dt=1/b"},
+		"a table of somebody's is in its place":         {log: month, harm: func(s *teststore.Memory) { s.Put("b/out/dt=1/b.out", []byte("|mine")) }, is: ErrExists, says: "dt=1/b.out has changed"},
+		"somebody's table in the place of a new output": {log: with(map[string]string{"dt=3/a": "n"}), harm: func(s *teststore.Memory) { s.Put("b/out/dt=3/a.out", []byte("|mine")) }, is: ErrExists, says: "not listed in a manifest"},
 
-		"a file has changed": {log: month, harm: func(s *storagetest.Memory) {
+		"a file has changed": {log: month, harm: func(s *teststore.Memory) {
 			b, _ := s.Get("b/out/dt=1/b.out")
 			s.Put("b/out/dt=1/b.out", []byte(strings.Replace(string(b), "|bb", "|bB", 1)))
 		}, did: "dt=1/b"},
-		"a new copy of a file": {log: month, harm: func(s *storagetest.Memory) {
+		"a new copy of a file": {log: month, harm: func(s *teststore.Memory) {
 			b, _ := s.Get("b/out/dt=1/b.out")
 			s.Put("b/out/dt=1/b.out", b)
 		}, is: ErrDone},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := storagetest.NewMemory()
+			s := teststore.NewMemory()
 			first := newRunner(s, month)
 			if c.first != nil {
 				c.first(first)
@@ -142,7 +142,7 @@ func TestGrowth(t *testing.T) {
 
 // TestWholeGrowth: if each output depends on all inputs, a change makes all of them again.
 func TestWholeGrowth(t *testing.T) {
-	s := storagetest.NewMemory()
+	s := teststore.NewMemory()
 	r := newRunner(s, month)
 	r.Recipe.Whole = true
 	for _, log := range []map[string]string{month, with(map[string]string{"dt=3/a": "n"}), with(map[string]string{"dt=2/a": ""})} {
@@ -158,7 +158,7 @@ func TestWholeGrowth(t *testing.T) {
 // the state has both.
 func TestTwoCommits(t *testing.T) {
 	for range 50 {
-		s := storagetest.NewMemory()
+		s := teststore.NewMemory()
 		if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestTwoCommits(t *testing.T) {
 
 // mortal is a storage that does nothing any more after some requests that write.
 type mortal struct {
-	*storagetest.Memory
+	*teststore.Memory
 	left *int
 }
 
@@ -240,7 +240,7 @@ func TestKilledGrowth(t *testing.T) {
 		}
 		kills := 0
 		for ; ; kills++ {
-			s, left := storagetest.NewMemory(), kills
+			s, left := teststore.NewMemory(), kills
 			if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -282,7 +282,7 @@ func TestKilledGrowth(t *testing.T) {
 
 // lister counts how often an output directory is listed.
 type lister struct {
-	*storagetest.Memory
+	*teststore.Memory
 	lists map[string]int
 }
 
@@ -294,7 +294,7 @@ func (l lister) Tree(ctx context.Context, dir string) ([]storage.Object, error) 
 // TestListings: a worker lists the outputs when it begins, before it writes the first and
 // after the last one; only the worker that commits lists them more often.
 func TestListings(t *testing.T) {
-	s := storagetest.NewMemory()
+	s := teststore.NewMemory()
 	for i := range uint32(3) {
 		r := newRunner(s, month)
 		r.Shard, r.Of = i, 3
@@ -319,7 +319,7 @@ func TestListings(t *testing.T) {
 // requests, is committed or done again, and never reads only a part or nothing.
 func TestKilledWhole(t *testing.T) {
 	for kills := range 40 {
-		s, left := storagetest.NewMemory(), kills
+		s, left := teststore.NewMemory(), kills
 		for _, now := range []storage.Storage{mortal{s, &left}, s} {
 			r := newRunner(s, month)
 			r.use(now)

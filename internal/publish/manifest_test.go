@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 )
 
 // TestLines: breaks before the objects of lists change nothing but the text.
@@ -44,7 +44,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add(`{"version":3,"run":"0123456789abcdef","of":1,"inputs":[{"groups":9223372036854775807,"lo":-1,"hi":1}]}`, byte(1))
 	f.Add(`{"version":2,"files":[{"name":"a.parquet","input":"a"},{"name":"a.parquet","input":"b"},{"name":"b.parquet","input":"a"}]}`, byte(2))
 	f.Fuzz(func(t *testing.T, text string, kind byte) {
-		s := storagetest.NewMemory()
+		s := teststore.NewMemory()
 		d := &newRunner(s, nil).Dir
 		name := [...]string{"b/out.bloomjoin/manifest-00000001.json", "b/out.bloomjoin/shard-0123456789abcdef-00000-of-00001.json", "b/out/_manifest.json"}[kind%3]
 		s.Put(name, []byte(text))

@@ -3,7 +3,7 @@ package publish
 import (
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 )
 
 // TestTakeOver: a run that reads inputs again takes their outputs from a run that never
@@ -12,7 +12,7 @@ import (
 func TestTakeOver(t *testing.T) {
 	log := map[string]string{"a": "aaa", "b": "bb", "c": "c"}
 	for _, force := range []bool{false, true} {
-		s := storagetest.NewMemory()
+		s := teststore.NewMemory()
 		first := newRunner(s, log)
 		first.Of, first.shares = 2, map[string][]string{"ac.out": {"a", "c"}} // the other worker would write b.out
 		if did, _, _, err := first.do(t.Context()); err != nil || len(did) != 2 {

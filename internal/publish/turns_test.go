@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -30,7 +30,7 @@ type turns struct {
 
 // take runs workers until all have ended. Each gets the storage by which it takes turns.
 // dies says after how many requests a worker is killed; negative: never.
-func (u *turns) take(s *storagetest.Memory, dies []int, workers ...func(storage.Storage)) {
+func (u *turns) take(s *teststore.Memory, dies []int, workers ...func(storage.Storage)) {
 	u.asked, u.ended = make(chan int), make([]bool, len(workers))
 	u.grants = make([]chan bool, len(workers))
 	for i := range workers {
@@ -69,7 +69,7 @@ func (u *turns) take(s *storagetest.Memory, dies []int, workers ...func(storage.
 
 // turning is the storage of one worker.
 type turning struct {
-	*storagetest.Memory
+	*teststore.Memory
 	turns  *turns
 	worker int
 }
@@ -141,7 +141,7 @@ func TestTwins(t *testing.T) {
 	disputed := 0
 	for seed := range uint64(seeds(cases.Count(100, 250, 500))) {
 		u := &turns{random: rand.New(rand.NewPCG(seed, 18))}
-		s := storagetest.NewMemory()
+		s := teststore.NewMemory()
 		if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestRivals(t *testing.T) {
 	for seed := range uint64(seeds(cases.Count(60, 150, 300))) {
 		full, want := logs[seed%2], wants[seed%2]
 		u := &turns{random: rand.New(rand.NewPCG(seed, 19))}
-		s := storagetest.NewMemory()
+		s := teststore.NewMemory()
 		if u.random.IntN(2) == 0 {
 			if _, _, _, err := newRunner(s, month).do(t.Context()); err != nil {
 				t.Fatal(err)
@@ -295,7 +295,7 @@ func TestRivals(t *testing.T) {
 }
 
 // untrue returns an input whose outputs are not there although a run has ended well, or "".
-func (r *runner) untrue(t *testing.T, s *storagetest.Memory, inputs map[string]string) (wrong string) {
+func (r *runner) untrue(t *testing.T, s *teststore.Memory, inputs map[string]string) (wrong string) {
 	r.use(s)
 	l, err := r.look(t.Context())
 	if err != nil {

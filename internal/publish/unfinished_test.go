@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestUnfinished: what a directory lacks, while its workers run and afterwards.
 func TestUnfinished(t *testing.T) {
-	s := storagetest.NewMemory()
+	s := teststore.NewMemory()
 	log := map[string]string{"a": "1", "b": "22", "c": "333"}
 	says := func(what, want string) {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestUnfinished(t *testing.T) {
 
 // TestPruneSpares: a file of another program is not removed in the place of an output.
 func TestPruneSpares(t *testing.T) {
-	s := storagetest.NewMemory()
+	s := teststore.NewMemory()
 	if _, _, _, err := newRunner(s, map[string]string{"a": "1", "b": "22"}).do(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -155,7 +155,7 @@ func (r *runner) do(ctx context.Context) (did []string, run *Run, notes []string
 }
 
 // data returns what a reader finds: the rows of each file, and the markers.
-func data(s *storagetest.Memory) string {
+func data(s *teststore.Memory) string {
 	var all []string
 	for _, name := range s.Names() {
 		if rel, ok := strings.CutPrefix(name, "b/out/"); ok {
@@ -170,7 +170,7 @@ func data(s *storagetest.Memory) string {
 }
 
 // manifests returns the names of the manifests, without the number of the generation.
-func manifests(s *storagetest.Memory) string {
+func manifests(s *teststore.Memory) string {
 	var all []string
 	for _, name := range s.Names() {
 		if rel, ok := strings.CutPrefix(name, "b/out.bloomjoin/"); ok {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/internal/storagetest"
+	"github.com/bloomjoin/bloomjoin/internal/teststore"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -20,14 +20,14 @@ func TestStreamAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, size := range []int{1000, 64 << 10, 1 << 20, 20 << 20} {
-		remote := &storagetest.Remote{T: t, Storage: storage.Local()}
+		remote := &teststore.Remote{T: t, Storage: storage.Local()}
 		src, err := remote.Open(t.Context(), storage.Object{Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer src.Close()
 		s := &stream{SectionReader: io.NewSectionReader(src, 0, int64(len(want))), src: src}
-		var sum storagetest.RemoteCounts
+		var sum teststore.RemoteCounts
 		for buf := make([]byte, size); ; {
 			n, err := s.Read(buf)
 			c := remote.Counts()

@@ -1,7 +1,7 @@
-// Package storagetest holds what tests of several packages need of storages: one in memory
+// Package teststore holds what tests of several packages need of storages: one in memory
 // with a view from outside, so that nothing but package storage depends on local files, and
 // one that seems to be over a network.
-package storagetest
+package teststore
 
 import (
 	"context"
