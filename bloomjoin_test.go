@@ -300,6 +300,7 @@ func TestNoColumn(t *testing.T) {
 		return nil
 	}
 	match := []dataset.Match{{Filter: f, Key: "origin"}}
+	_, union := bloomjoin.ScanFiles(ctx, []string{flights[0] + "/*.parquet"}, t.TempDir()+"/o.parquet", partition.ScanOptions{Match: match, Columns: []string{"orijin"}, Schema: dataset.UnionByName})
 	_, build := bloomjoin.BuildFiles(ctx, airports, filterbuild.Options{Key: "iota"})
 	_, log := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "orijin=iata"})
 	_, ids := bloomjoin.Plan(ctx, airports, flights, join.Options{On: "origin=iota"})
@@ -309,6 +310,7 @@ func TestNoColumn(t *testing.T) {
 		"the key of a scan":    scan(partition.ScanOptions{Match: []dataset.Match{{Filter: f, Key: "orijin"}}}),
 		"a column of a scan":   scan(partition.ScanOptions{Match: match, Columns: []string{"orijin"}}),
 		"a condition":          scan(partition.ScanOptions{Match: match}, bloomjoin.OpenLog(partition.OpenOptions{Where: "orijin = 'DFW'"})),
+		"a column of a union":  union,
 		"a path into a struct": scan(partition.ScanOptions{Match: match, Columns: []string{"origin.code"}}),
 	} {
 		if !errors.Is(err, fault.ErrNoColumn) {
@@ -366,7 +368,7 @@ func TestOptions(t *testing.T) {
 			return err
 		}(),
 		"OpenIDs": func() error {
-			_, err := bloomjoin.ScanFiles(ctx, flights, t.TempDir()+"/o.parquet", opts, mine)
+			_, err := bloomjoin.ScanFiles(ctx, []string{flights[0] + "/*.parquet"}, t.TempDir()+"/o.parquet", opts, mine)
 			return err
 		}(),
 		"JoinReport": func() error {

@@ -75,22 +75,25 @@ func checkPieces(pieces []source.Piece, logs []*source.File, typ Type) error {
 	if err := source.CheckPieces(pieces); err != nil {
 		return fmt.Errorf("Options.Pieces: %w", err)
 	}
-	file, group, groups := 0, 0, 0 // where the last piece has ended
+	file, group := 0, 0        // where the last piece has ended
+	groups := map[string]int{} // by name: of a list, a file may be open twice, once for its schema
+	position := make(map[*source.File]int, len(logs))
+	for i, f := range logs {
+		position[f] = i
+	}
 	for i, p := range pieces {
-		at := slices.Index(logs, p.File)
+		at, ok := position[p.File]
 		switch {
-		case at < 0:
+		case !ok:
 			return fmt.Errorf("Options.Pieces: piece %d of %d is of %s, which is not a file of the log (open the files once, and take the pieces from these)", i+1, len(pieces), p.File.Name())
 		case at < file, at == file && p.Lo < group:
 			return fmt.Errorf("Options.Pieces: piece %d of %d, row groups %d to %d of %s, is not behind the one before it: want ascending pieces that do not overlap", i+1, len(pieces), p.Lo, p.Hi, p.File.Name())
 		}
-		file, group, groups = at, p.Hi, groups+p.Hi-p.Lo
+		file, group = at, p.Hi
+		groups[p.File.Name()] += p.Hi - p.Lo
 	}
-	if typ.keepsIDs() {
-		for _, f := range logs {
-			groups -= f.NumGroups()
-		}
-		if groups != 0 {
+	for _, f := range logs {
+		if typ.keepsIDs() && groups[f.Name()] != f.NumGroups() {
 			return faults.Unsupported(fault.At{}, "a %s join of pieces of the log, since an ID without a row here may have one elsewhere", typ).
 				WithHint("join the whole log, or use inner or left")
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/options"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
 // pin returns the schema of a file.
@@ -37,8 +38,10 @@ func pinnedElements(p *dataset.PinnedSchema, columns []string) ([]meta.Element, 
 		has := func(n *meta.Node) bool { return n.Name == name }
 		i := slices.IndexFunc(file.Root.Children, has)
 		if i < 0 {
-			return nil, faults.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none").
+			e := faults.Mismatch(fault.At{File: file.Name, Column: name}, "the given schema", "a column of that name", "none").
 				WithHint("give a schema that has it, or leave the column out")
+			e.Err = quiet.Error{Err: fault.ErrNoColumn}
+			return nil, e
 		}
 		at = append(at, i)
 	}

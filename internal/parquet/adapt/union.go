@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
 // Union returns the schema that can hold the rows of all files without loss.
@@ -92,7 +93,9 @@ func (c *column) order(names []string) error {
 	for _, name := range names {
 		child := c.childName[name]
 		if child == nil {
-			return faults.Mismatch(fault.At{Column: name}, "columns", "names of some file's", "one that no file has")
+			e := faults.Mismatch(fault.At{Column: name}, "columns", "names of some file's", "one that no file has")
+			e.Err = quiet.Error{Err: fault.ErrNoColumn}
+			return e
 		}
 		c.children = append(c.children, child)
 	}
