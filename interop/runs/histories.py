@@ -138,7 +138,7 @@ def machine(t, kind, seen):
             self.attempt([self.log], self.files, False, shards)
             seen["runs by shards"] += 1
 
-        @rule(shard=st.sampled_from([None, 0, 1, 2]), after=st.integers(0, 8))
+        @rule(shard=st.sampled_from([None, 0, 1, 2]), after=st.integers(0, 4))
         @precondition(lambda self: self.files)
         def kill(self, shard, after):
             """A run is killed once it has made some number of files, and begun again."""
