@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"path"
 	"strings"
 	"syscall"
@@ -46,7 +47,7 @@ func (s fsSource) glob(pattern string) ([]string, error) { return glob.FilesOf(s
 func (fsSource) join(elem ...string) string              { return path.Join(elem...) }
 func (fsSource) slashes(name string) string              { return name }
 
-func (s fsSource) match(_ context.Context, pattern string, wanted func(string) bool) ([]Object, error) {
+func (s fsSource) match(_ context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
 	return matchFiles(s, pattern, wanted)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -19,10 +20,10 @@ import (
 // finder is how a storage finds what names stand for.
 type finder interface {
 	Stat(ctx context.Context, name string) (Object, error)
-	// match returns those objects and directories that a pattern without ** matches whose
+	// match yields those objects and directories that a pattern without ** matches whose
 	// names, with slashes, are wanted. Others are not looked at: a marker may be a link to
-	// nothing, or a temporary file that is gone by now.
-	match(ctx context.Context, pattern string, wanted func(name string) bool) ([]Object, error)
+	// nothing, or a temporary file that is gone by now. An error ends it.
+	match(ctx context.Context, pattern string, wanted func(name string) bool) iter.Seq2[Object, error]
 	// walk returns the data below a directory, with Rels below it, and the directories of
 	// manifests there.
 	walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error)
@@ -71,10 +72,13 @@ func below(ctx context.Context, in finder, pattern string) (objects []Object, ma
 	root := glob.Static(pattern)
 	var dirs []Object
 	if first, _, _ := strings.Cut("/"+pattern, "/**"); len(first) > len(root)+1 { // wildcards before the first **
-		dirs, err = in.match(ctx, first[1:], func(name string) bool {
+		isDir := func(name string) bool {
 			dir, err := in.Stat(ctx, name) // what cannot be examined is no directory to look into
 			return !glob.Marked(pattern, name) && err == nil && dir.Type.IsDir()
-		})
+		}
+		for dir, failed := range in.match(ctx, first[1:], isDir) {
+			dirs, err = append(dirs, dir), failed
+		}
 	} else if dir, failed := in.Stat(ctx, clean(root)); !errors.Is(failed, fs.ErrNotExist) && !errors.Is(failed, syscall.ENOTDIR) {
 		dir.Name = root
 		dirs, err = []Object{dir}, failed
@@ -105,11 +109,10 @@ func below(ctx context.Context, in finder, pattern string) (objects []Object, ma
 // beside lists what matches a pattern without **. Objects have their names as Rels; those
 // of a directory, its name before their paths.
 func beside(ctx context.Context, in finder, pattern string) (objects []Object, manifests []string, err error) {
-	matches, err := in.match(ctx, pattern, func(name string) bool { return !glob.Marked(pattern, name) })
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, m := range matches {
+	for m, err := range in.match(ctx, pattern, func(name string) bool { return !glob.Marked(pattern, name) }) {
+		if err != nil {
+			return nil, nil, err
+		}
 		name := in.slashes(m.Name)
 		if !m.Type.IsDir() {
 			m.Rel = path.Base(name)

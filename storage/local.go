@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +51,7 @@ func (l local) ListManifests(ctx context.Context, name string) ([]Object, []stri
 
 func (local) slashes(name string) string { return filepath.ToSlash(name) }
 
-func (local) match(_ context.Context, pattern string, wanted func(string) bool) ([]Object, error) {
+func (local) match(_ context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
 	return matchFiles(osFiles{}, pattern, wanted)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"sort"
@@ -111,8 +112,9 @@ func (m *memory) Tree(_ context.Context, dir string) (objects []Object, err erro
 func (*memory) slashes(name string) string { return name }
 
 // match implements finder. An object may have the name of a directory.
-func (m *memory) match(ctx context.Context, pattern string, wanted func(string) bool) (found []Object, err error) {
-	all, err := m.Tree(ctx, glob.Static(pattern))
+func (m *memory) match(ctx context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
+	var found []Object
+	all, _ := m.Tree(ctx, glob.Static(pattern)) // memory has no errors
 	seen := map[string]bool{} // directories
 	for _, o := range all {
 		for dir := range glob.Dirs(o.Name) {
@@ -125,7 +127,13 @@ func (m *memory) match(ctx context.Context, pattern string, wanted func(string) 
 			found = append(found, o)
 		}
 	}
-	return found, err
+	return func(yield func(Object, error) bool) {
+		for _, o := range found {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
 }
 
 // walk implements finder.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -33,22 +34,27 @@ func (osFiles) join(elem ...string) string                 { return filepath.Joi
 func (osFiles) glob(pattern string) ([]string, error)      { return glob.Files(filepath.FromSlash(pattern)) }
 
 // matchFiles implements finder.match.
-func matchFiles(in files, pattern string, wanted func(name string) bool) (all []Object, err error) {
-	names, err := in.glob(pattern)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if !wanted(filepath.ToSlash(name)) {
-			continue
-		}
-		info, err := in.stat(name)
+func matchFiles(in files, pattern string, wanted func(name string) bool) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		names, err := in.glob(pattern)
 		if err != nil {
-			return nil, err
+			yield(Object{}, err)
+			return
 		}
-		all = append(all, objectOf(name, "", info))
+		for _, name := range names {
+			if !wanted(filepath.ToSlash(name)) {
+				continue
+			}
+			info, err := in.stat(name)
+			if err != nil {
+				yield(Object{}, err)
+				return
+			}
+			if !yield(objectOf(name, "", info), nil) {
+				return
+			}
+		}
 	}
-	return all, nil
 }
 
 // walkFiles implements finder.walk.
