@@ -115,7 +115,7 @@ func (*memory) slashes(name string) string { return name }
 func (m *memory) match(ctx context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
 	var found []Object
 	all, _ := m.Tree(ctx, glob.Static(pattern)) // memory has no errors
-	seen := map[string]bool{} // directories
+	seen := map[string]bool{}                   // directories
 	for _, o := range all {
 		for dir := range glob.Dirs(o.Name) {
 			if !seen[dir] && glob.Matches(pattern, dir) && wanted(dir) {
