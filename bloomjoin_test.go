@@ -421,6 +421,11 @@ func TestOutputOverItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer partition.Close(ids)
+	others, err := partition.Open(ctx, []string{flights[0] + "/2001-05.parquet"}, partition.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer partition.Close(others)
 	f, err := filterbuild.NewBuilder(filterbuild.Options{Key: "iata::string"})
 	if err != nil {
 		t.Fatal(err)
@@ -437,6 +442,17 @@ func TestOutputOverItsInput(t *testing.T) {
 		}
 		if _, err := j.Write(ctx, partition.Output{Name: name, Force: true}); err == nil || !strings.Contains(err.Error(), "input") {
 			t.Errorf("a join into %s: %v", name, err)
+		}
+		for _, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} { // pages and records, over the IDs and over the log
+			for what, sides := range map[string][2][]*partition.File{"IDs": {files, others}, "log": {others, files}} {
+				j, err := join.New(sides[0], sides[1], join.Options{On: "origin", Type: join.Inner, Columns: []string{"log.origin"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := j.Write(ctx, partition.Output{Name: name, Force: true, Format: format}); err == nil || !strings.Contains(err.Error(), "input") {
+					t.Errorf("a join into %s, of the %s, as %s: %v", name, what, format, err)
+				}
+			}
 		}
 		s, err := partition.NewScanner(partition.ScanOptions{Match: []dataset.Match{{Filter: filter, Key: "origin"}}}, files...)
 		if err != nil {

@@ -196,6 +196,23 @@ func TestMarkersAreNotLookedAt(t *testing.T) {
 	}
 }
 
+// What newcomers name first in an fs.FS is a path of the system.
+func TestFSNames(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "a.csv"), "a")
+	s := storage.FS(os.DirFS(dir))
+	for _, name := range []string{dir + "/a.csv", "../a.csv", "/"} {
+		if _, err := s.List(t.Context(), name); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "from its root on") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if tree, err := s.(interface {
+			Tree(ctx context.Context, dir string) ([]storage.Object, error)
+		}).Tree(t.Context(), name); err != nil || len(tree) > 0 {
+			t.Errorf("Tree %s: %v, %v", name, tree, err)
+		}
+	}
+}
+
 // Links are followed by FS as by Local.
 func TestFSFollowsLinks(t *testing.T) {
 	dir := t.TempDir()

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"path"
@@ -12,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/glob"
+	"github.com/bloomjoin/bloomjoin/internal/quiet"
 )
 
 // FS returns a source of the files of a file system, such as an embed.FS or an [os.Root]'s.
@@ -31,6 +33,9 @@ var _ ManifestLister = fsSource{}
 func (s fsSource) stat(name string) (fs.FileInfo, error) {
 	if name == "" {
 		return nil, errNoName
+	}
+	if !fs.ValidPath(path.Clean(name)) {
+		return nil, fmt.Errorf("%s: no path of an fs.FS (name it from its root on, without a slash at the start)%w", name, quiet.Error{Err: fs.ErrNotExist})
 	}
 	info, err := fs.Stat(s.FS, path.Clean(name))
 	if err == nil && !info.IsDir() && strings.HasSuffix(name, "/") {
@@ -78,6 +83,9 @@ func (s fsSource) ListManifests(ctx context.Context, name string) ([]Object, []s
 // Tree is that of [Storage].
 func (s fsSource) Tree(ctx context.Context, dir string) (objects []Object, err error) {
 	root := path.Clean(dir)
+	if !fs.ValidPath(root) {
+		return nil, nil // there is no such directory
+	}
 	err = fs.WalkDir(s.FS, root, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the directory does not exist, or was removed meanwhile

@@ -16,7 +16,7 @@ func missing(name string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%s: a part of the path is a file, not a directory (check the path)%w", name, quiet.Error{Err: err})
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && (err == fs.ErrNotExist || errors.As(err, new(*fs.PathError))): //nolint:errorlint // others say more
 		return &faults.NotExist{Name: name}
 	}
 	return err

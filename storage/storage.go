@@ -86,7 +86,7 @@ type Object struct {
 // goroutines at once.
 type Source interface {
 	// List returns the objects that name stands for: the object of that name,
-	// those that a pattern matches, or those below a directory. Path elements
+	// those that a pattern matches (see [Local]), or those below a directory. Path elements
 	// that begin with '_' or '.' are skipped unless name spells them out, see
 	// [Marker]. Objects of a directory come in ascending order of Rel. List
 	// never returns an empty list without an error; the error wraps ErrNoFiles

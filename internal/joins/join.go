@@ -189,7 +189,7 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 	if err := out.CheckSchemas(ctx, keyscan.Options{}, nil); err != nil { // before IDs are read
 		return dataset.Written{}, err
 	}
-	if err := out.Apart(ctx, slices.Concat(j.task.ids, j.task.logs)...); err != nil {
+	if err := out.Apart(ctx, j.task.ids...); err != nil {
 		return dataset.Written{}, err
 	}
 	ctx, release, err := j.begin(ctx, false)

@@ -145,6 +145,9 @@ func (o *Destination) prepare(ctx context.Context, logs []*source.File) error {
 	if o.owner != nil {
 		return nil
 	}
+	if err := o.Apart(ctx, logs...); err != nil {
+		return err
+	}
 	o.logs = logs
 	if o.Run != nil && len(o.Run.Log) > 0 {
 		o.logs = o.Run.outputs()
@@ -238,7 +241,8 @@ func (o Destination) PendingInputs(ctx context.Context) (*inputs.List, error) {
 	return o.Run.List, nil
 }
 
-// Apart is apart for the files of a program, which has no Run.
+// Apart refuses an output over the files of a program, which has no Run. Those of the log
+// are looked at when the output is opened.
 func (o Destination) Apart(ctx context.Context, files ...*source.File) error {
 	if o.Run != nil || o.Name == "-" || o.Name == "" {
 		return nil // Pending has looked

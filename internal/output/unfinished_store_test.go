@@ -42,6 +42,27 @@ func TestUnfinishedInAnyStore(t *testing.T) {
 			}
 		}
 	}
+	// A program's storage around the local one, which forwards nothing that is optional, below
+	// the output and through a link.
+	wrapped := struct{ storage.Storage }{storage.Local()}
+	if err := os.Symlink(dir+"/out/y=1", dir+"/link"); err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{"out", "link", dir + "/link"} {
+		if err := open(wrapped, name); err == nil || !strings.Contains(err.Error(), "not whole") {
+			t.Errorf("wrapped %s: %v", name, err)
+		}
+	}
+	t.Chdir("out")
+	for _, name := range []string{".", "*", "y=1", "*/*"} {
+		if err := open(wrapped, name); err == nil || !strings.Contains(err.Error(), "not whole") {
+			t.Errorf("wrapped, below the output, %s: %v", name, err)
+		}
+	}
+	t.Chdir(dir)
+	if err := os.Remove("link"); err != nil {
+		t.Fatal(err)
+	}
 	for _, store := range []storage.Storage{storage.Local(), memory} {
 		if err := half(store, "out/", dataset.Shard{Index: 1, Of: 2}); err != nil {
 			t.Fatal(err)

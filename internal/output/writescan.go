@@ -119,9 +119,6 @@ func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *pa
 	if len(logs) == 0 && !o.IsDir(ctx) {
 		return nil, fmt.Errorf("%s: the log has no files, so the columns of the output are unknown (write to a directory)%w", o.Name, quiet.Error{Err: storage.ErrNoFiles})
 	}
-	if err := o.Apart(ctx, logs...); err != nil {
-		return nil, err
-	}
 	if err := o.prepare(ctx, logs); err != nil {
 		return nil, err
 	}

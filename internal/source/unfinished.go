@@ -125,12 +125,20 @@ type looks struct {
 }
 
 // absolute is the function of that name. A name in a storage that does not resolve any is
-// what it is.
+// what it is, as far as its lists are concerned.
 func (l *looks) absolute(name string) string {
 	if l.resolves || address.IsURL(name) {
 		return absolute(name)
 	}
 	return path.Clean(name)
+}
+
+// target returns where links lead. A storage that does not say may be around the local one.
+func (l *looks) target(name string) string {
+	if l.resolves {
+		return objects.Resolve(l.store, name)
+	}
+	return objects.Resolve(storage.Local(), name)
 }
 
 func (l *looks) add(u unfinishedIn) {
@@ -148,7 +156,11 @@ func (l *looks) above(root string, list []storage.Object) {
 		return
 	}
 	l.roots[root] = true
-	for _, r := range []string{root, objects.Resolve(l.store, root)} {
+	places := []string{root, l.target(root)}
+	if !l.resolves {
+		places = append(places, absolute(root))
+	}
+	for _, r := range places {
 		for dir := r; ; dir = address.Parent(dir) {
 			l.add(unfinishedIn{dir: dir, root: r, list: list})
 			if address.Parent(dir) == dir {
@@ -165,13 +177,13 @@ func (l *looks) around(e storage.Object) {
 	if address.IsURL(name) {
 		return
 	}
-	if l.resolves && isLink(name) {
-		l.above(address.Parent(objects.Resolve(l.store, name)), nil)
+	if isLink(name) {
+		l.above(address.Parent(l.target(name)), nil)
 	}
 	for dir := address.Parent(l.absolute(name)); !l.dirs[dir]; dir = address.Parent(dir) {
 		l.add(unfinishedIn{dir: dir})
-		if l.resolves && isLink(dir) {
-			l.above(objects.Resolve(l.store, dir), nil)
+		if isLink(dir) {
+			l.above(l.target(dir), nil)
 		}
 	}
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // TestStorage tests what package storage promises of every [storage.Storage]. dir is a
-// directory of it that does not exist yet, without a slash at the end.
+// directory of it that does not exist yet, without a slash at the end. Objects are left in
+// it, and one in a directory beside it whose name is longer.
 func TestStorage(t *testing.T, s storage.Storage, dir string) {
 	t.Helper()
 	c := checker{t, s, dir}
