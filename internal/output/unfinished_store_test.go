@@ -2,6 +2,7 @@ package output
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -59,8 +60,23 @@ func TestUnfinishedInAnyStore(t *testing.T) {
 			t.Errorf("wrapped, below the output, %s: %v", name, err)
 		}
 	}
+	// An output was moved, and a link put in its place, beside its manifests.
 	t.Chdir(dir)
-	if err := os.Remove("link"); err != nil {
+	if err := half(storage.Local(), "moved/", dataset.Shard{Index: 0, Of: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename("moved", "real"), os.Symlink("real", "moved")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("moved")
+	t.Setenv("PWD", dir+"/moved") // as a shell has it
+	for _, s := range []storage.Source{storage.Local(), wrapped} {
+		if err := open(s, "."); err == nil || !strings.Contains(err.Error(), "not whole") {
+			t.Errorf("%T, below a link: %v", s, err)
+		}
+	}
+	t.Chdir(dir)
+	if err := errors.Join(os.RemoveAll("real"), os.RemoveAll("moved.bloomjoin"), os.Remove("moved"), os.Remove("link")); err != nil {
 		t.Fatal(err)
 	}
 	for _, store := range []storage.Storage{storage.Local(), memory} {
