@@ -113,23 +113,18 @@ func (*memory) slashes(name string) string { return name }
 
 // match implements finder. An object may have the name of a directory.
 func (m *memory) match(ctx context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
-	var found []Object
-	all, _ := m.Tree(ctx, glob.Static(pattern)) // memory has no errors
-	seen := map[string]bool{}                   // directories
-	for _, o := range all {
-		for dir := range glob.Dirs(o.Name) {
-			if !seen[dir] && glob.Matches(pattern, dir) && wanted(dir) {
-				found = append(found, Object{Name: dir, Type: fs.ModeDir})
-			}
-			seen[dir] = true
-		}
-		if glob.Matches(pattern, o.Name) && wanted(o.Name) {
-			found = append(found, o)
-		}
-	}
 	return func(yield func(Object, error) bool) {
-		for _, o := range found {
-			if !yield(o, nil) {
+		all, _ := m.Tree(ctx, glob.Static(pattern)) // memory has no errors
+		seen := map[string]bool{}                   // directories
+		ok := func(name string) bool { return glob.Matches(pattern, name) && wanted(name) }
+		for _, o := range all {
+			for dir := range glob.Dirs(o.Name) {
+				if !seen[dir] && ok(dir) && !yield(Object{Name: dir, Type: fs.ModeDir}, nil) {
+					return
+				}
+				seen[dir] = true
+			}
+			if ok(o.Name) && !yield(o, nil) {
 				return
 			}
 		}
@@ -138,21 +133,22 @@ func (m *memory) match(ctx context.Context, pattern string, wanted func(string) 
 
 // walk implements finder.
 func (m *memory) walk(ctx context.Context, dir string) (objects []Object, manifests []string, err error) {
-	if table, _, ok := hive.Cut(clean(dir) + "/"); ok { // dir is a partition of a table
-		if err := m.plain(ctx, table); err != nil {
-			return nil, nil, err
+	dir = clean(dir)
+	if table, _, ok := hive.Cut(dir + "/"); ok { // dir is a partition of a table
+		all, _ := m.Tree(ctx, table)
+		for _, o := range all {
+			if format, at, mark := hive.Table(o.Rel); format != "" && at == "" {
+				return nil, nil, hive.NotPlain(clean(table), format, mark)
+			}
 		}
 	}
-	all, err := m.Tree(ctx, dir)
-	if err != nil {
-		return nil, nil, err
-	}
+	all, _ := m.Tree(ctx, dir)
 	for _, o := range all {
 		if format, table, mark := hive.Table(o.Rel); format != "" {
-			return nil, nil, hive.NotPlain(clean(inside(clean(dir))+table), format, mark)
+			return nil, nil, hive.NotPlain(clean(inside(dir)+table), format, mark)
 		}
 		if before, _, ok := strings.Cut(o.Rel, address.ManifestSuffix+"/"); ok && !glob.Marked("", before) {
-			manifests = append(manifests, inside(clean(dir))+before+address.ManifestSuffix)
+			manifests = append(manifests, inside(dir)+before+address.ManifestSuffix)
 		}
 		if !glob.Marked("", o.Rel) {
 			o.Found = true
@@ -163,22 +159,6 @@ func (m *memory) walk(ctx context.Context, dir string) (objects []Object, manife
 		err = fmt.Errorf("directory %s holds %w (name the directory with the data)", dir, ErrNoFiles)
 	}
 	return objects, slices.Compact(manifests), err
-}
-
-// plain refuses a directory that is a table of another format.
-func (m *memory) plain(ctx context.Context, dir string) error {
-	for _, mark := range []string{"_delta_log", ".hoodie", "metadata"} {
-		all, err := m.Tree(ctx, dir+mark)
-		if err != nil {
-			return err
-		}
-		for _, o := range all {
-			if format, _, mark := hive.Table(mark + "/" + o.Rel); format != "" {
-				return hive.NotPlain(clean(dir), format, mark)
-			}
-		}
-	}
-	return nil
 }
 
 // Open implements [Source].
