@@ -50,7 +50,21 @@ func (s fsSource) readDir(name string) ([]fs.DirEntry, error) {
 
 func (s fsSource) glob(pattern string) ([]string, error) { return glob.FilesOf(s.FS, pattern) }
 func (fsSource) join(elem ...string) string              { return path.Join(elem...) }
+func (fsSource) same(_, _ fs.FileInfo) bool              { return true }
 func (fsSource) slashes(name string) string              { return name }
+
+func (s fsSource) open(name string) (file, error) {
+	f, err := s.FS.Open(path.Clean(name))
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := f.(file); ok {
+		return f, nil
+	}
+	err = faults.Unsupported(fault.At{File: name}, "a file that can be read from its start only (a %T, without ReadAt)", f).
+		WithHint("extract it to a file, or into storage.Memory")
+	return nil, errors.Join(err, f.Close())
+}
 
 func (s fsSource) match(_ context.Context, pattern string, wanted func(string) bool) iter.Seq2[Object, error] {
 	return matchFiles(s, pattern, wanted)
@@ -116,22 +130,8 @@ func (s fsSource) Open(ctx context.Context, o Object) (Reader, error) {
 			return nil, notRegular(now)
 		}
 	}
-	r := &fileReader{
-		same: func(fs.FileInfo) bool { return true },
-		open: func() (file, error) {
-			f, err := s.FS.Open(path.Clean(o.Name))
-			if err != nil {
-				return nil, err
-			}
-			if f, ok := f.(file); ok {
-				return f, nil
-			}
-			err = faults.Unsupported(fault.At{File: o.Name}, "a file that can be read from its start only (a %T, without ReadAt)", f).
-				WithHint("extract it to a file, or into storage.Memory")
-			return nil, errors.Join(err, f.Close())
-		},
-	}
-	if _, err := r.begin(o); err != nil {
+	r := &fileReader{in: s}
+	if err := r.begin(o); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"sync"
 	"syscall"
 
@@ -18,9 +17,9 @@ import (
 // fileReader reads a file. It can give its descriptor back between reads, since
 // a log may have more files than a process may have open.
 type fileReader struct {
+	in     files
 	object Object
-	open   func() (file, error)
-	same   func(now fs.FileInfo) bool // whether it is the file that was first opened
+	info   fs.FileInfo // when it was first opened
 
 	mu     sync.RWMutex
 	f      file // nil while at rest
@@ -56,34 +55,29 @@ func (l local) Open(ctx context.Context, o Object) (Reader, error) {
 			return nil, notRegular(now)
 		}
 	}
-	var first fs.FileInfo
-	r := &localReader{fileReader{
-		open: func() (file, error) { return os.Open(o.Name) },
-		same: func(now fs.FileInfo) bool { return first == nil || os.SameFile(now, first) },
-	}}
-	var err error
-	if first, err = r.begin(o); err != nil {
+	r := &localReader{fileReader{in: osFiles{}}}
+	if err := r.begin(o); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
 // begin opens the file as o.
-func (l *fileReader) begin(o Object) (fs.FileInfo, error) {
-	f, err := l.open()
+func (l *fileReader) begin(o Object) error {
+	f, err := l.in.open(o.Name)
 	if err != nil {
-		return nil, missing(o.Name, err)
+		return missing(o.Name, err)
 	}
 	info, err := f.Stat()
 	if err == nil && o.Identity != "" && identityOf(info) != o.Identity {
 		err = changed(o.Name)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return errors.Join(err, f.Close())
 	}
-	l.object, l.f = objectOf(o.Name, o.Rel, info), f
+	l.object, l.info, l.f = objectOf(o.Name, o.Rel, info), info, f
 	l.object.Found = o.Found
-	return info, nil
+	return nil
 }
 
 func notRegular(o Object) error {
@@ -136,7 +130,7 @@ func (l *fileReader) wake() error {
 
 // reopen opens the file once more, and returns an error if it has changed.
 func (l *fileReader) reopen() (file, error) {
-	f, err := l.open()
+	f, err := l.in.open(l.object.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +159,7 @@ func (l *fileReader) Changed() error {
 // was then.
 func (l *fileReader) unchanged(f file) error {
 	info, err := f.Stat()
-	if err == nil && !(l.same(info) && identityOf(info) == l.object.Identity) {
+	if err == nil && !(l.in.same(l.info, info) && identityOf(info) == l.object.Identity) {
 		err = changed(l.object.Name)
 	}
 	return err

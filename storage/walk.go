@@ -23,6 +23,8 @@ type files interface {
 	readDir(name string) ([]fs.DirEntry, error)
 	glob(pattern string) ([]string, error) // of a pattern with slashes
 	join(elem ...string) string
+	open(name string) (file, error)
+	same(first, now fs.FileInfo) bool // as far as can be told without a name and an identity
 }
 
 // osFiles are those of the operating system.
@@ -32,6 +34,8 @@ func (osFiles) stat(name string) (fs.FileInfo, error)      { return os.Stat(name
 func (osFiles) readDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 func (osFiles) join(elem ...string) string                 { return filepath.Join(elem...) }
 func (osFiles) glob(pattern string) ([]string, error)      { return glob.Files(filepath.FromSlash(pattern)) }
+func (osFiles) open(name string) (file, error)             { return os.Open(name) }
+func (osFiles) same(first, now fs.FileInfo) bool           { return os.SameFile(first, now) }
 
 // matchFiles implements finder.match.
 func matchFiles(in files, pattern string, wanted func(name string) bool) iter.Seq2[Object, error] {
