@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -41,9 +41,6 @@ func pairs(values [][]string) (out [][]string) {
 	}
 	return out
 }
-
-var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(D)\}|(D))\z`, "D",
-	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}`))
 
 // ruled applies a rule to an array element, which value has rendered as v. It returns
 // false if it should be a UUID and is not.
@@ -70,20 +67,11 @@ func ruled(t testing.TB, a arrow.Array, v, rule string) (string, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(rule, "trim") {
-		text = strings.Trim(text, "\t\n\v\f\r ")
+	text, ok := roomtest.Ruled(rule, text)
+	if strings.Contains(rule, "uuid") {
+		return hex.EncodeToString([]byte(text)), ok
 	}
-	if strings.Contains(rule, "lower") {
-		text = regexp.MustCompile("[A-Z]").ReplaceAllStringFunc(text, strings.ToLower)
-	}
-	if !strings.Contains(rule, "uuid") {
-		return strconv.Quote(text), true
-	}
-	m := uuidText.FindStringSubmatch(text)
-	if m == nil {
-		return "", false
-	}
-	return strings.ToLower(strings.ReplaceAll(m[1]+m[2]+m[3], "-", "")), true
+	return strconv.Quote(text), ok
 }
 
 // Text is compared with UUIDs, on either side, from files with types and without.

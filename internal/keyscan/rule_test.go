@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -34,30 +33,6 @@ import (
 // Under a rule, a scan gives the same rows as a loop over all rows, although
 // statistics, indexes and dictionaries of the file describe the stored values.
 
-var uuidText = regexp.MustCompile(strings.ReplaceAll(`\A(?:(?i:urn:uuid:)(D)|\{(D)\}|(D))\z`, "D",
-	`[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|[0-9a-fA-F]{32}`))
-
-// naiveRule applies a rule to a string.
-func naiveRule(rule, value string) (string, bool) {
-	if strings.Contains(rule, "trim") {
-		value = strings.Trim(value, "\t\n\v\f\r ")
-	}
-	if strings.Contains(rule, "lower") {
-		for c := 'A'; c <= 'Z'; c++ {
-			value = strings.ReplaceAll(value, string(c), string(c+'a'-'A'))
-		}
-	}
-	if !strings.Contains(rule, "uuid") {
-		return value, true
-	}
-	m := uuidText.FindStringSubmatch(value)
-	if m == nil {
-		return "", false
-	}
-	b, err := hex.DecodeString(strings.ReplaceAll(m[1]+m[2]+m[3], "-", ""))
-	return string(b), err == nil
-}
-
 // ruledRow is a row's key: one string, or two with a number in between if composite.
 type ruledRow struct {
 	k, g *string // nil: NULL
@@ -69,11 +44,11 @@ func (r ruledRow) key(rule string, composite bool) (parts []string, column strin
 	if r.k == nil || composite && r.g == nil {
 		return nil, "", true, false
 	}
-	k, ok := naiveRule(rule, *r.k)
+	k, ok := roomtest.Ruled(rule, *r.k)
 	if !composite {
 		return []string{k}, k, false, ok
 	}
-	g, ok2 := naiveRule(rule, *r.g)
+	g, ok2 := roomtest.Ruled(rule, *r.g)
 	n := string(keys.IntegerPart(uint64(r.n), false))
 	for _, p := range []string{k, n, g} {
 		parts = append(parts, p)
