@@ -18,12 +18,73 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// leafReader divides the pages of one column chunk into batches of rows. A batch
-// has the levels of its entries and a sink with its values.
+// leafBatch is the entries of a leaf in some rows: their levels, and a sink with its
+// values.
+type leafBatch struct {
+	col  *column
+	full uint8    // definition level of a value
+	at   fault.At // for errors
+
+	rep, def []uint8 // empty if the leaf has none
+	entries  int
+	sink     sink // nil once its data is taken
+}
+
+// begin begins a batch.
+func (b *leafBatch) begin(mem memory.Allocator) {
+	b.drop()
+	b.rep, b.def, b.entries = b.rep[:0], b.def[:0], 0
+	b.sink = b.col.sink(mem)
+}
+
+// drop releases the values if they were not taken.
+func (b *leafBatch) drop() {
+	if b.sink != nil {
+		b.sink.release()
+		b.sink = nil
+	}
+}
+
+// add adds entries from to to of a page, whose first value is the page's value first, and
+// returns the number of values among them.
+func (b *leafBatch) add(p *parquet.Page, from, to, first int, dict *parquet.Dictionary) (values int, err error) {
+	n := to - from
+	b.entries += n
+	if p.Rep != nil {
+		b.rep = append(b.rep, p.Rep[from:to]...)
+	}
+	if p.Def == nil {
+		return n, b.sink.add(p, first, n, dict)
+	}
+	def := p.Def[from:to]
+	b.def = append(b.def, def...)
+	slot := uint8(b.col.slot)
+	for i := 0; i < n; {
+		j := i + 1
+		switch {
+		case def[i] == b.full:
+			for j < n && def[j] == b.full {
+				j++
+			}
+			if err := b.sink.add(p, first+values, j-i, dict); err != nil {
+				return values, err
+			}
+			values += j - i
+		case def[i] >= slot:
+			for j < n && def[j] >= slot && def[j] != b.full {
+				j++
+			}
+			b.sink.null(j - i)
+		}
+		i = j
+	}
+	return values, nil
+}
+
+// leafReader divides the pages of one column chunk into batches of rows.
 type leafReader struct {
-	col   *column
+	leafBatch
 	leaf  *meta.Leaf
-	at    fault.At
 	chunk *parquet.Chunk
 	p     *Parquet
 	buf   *parquet.Buffers // used by chunk
@@ -39,10 +100,6 @@ type leafReader struct {
 	page  *parquet.Page // nil before the first and after the last page
 	entry int           // index of the next entry in the page
 	value int           // index of the next value in the page, not counting NULLs
-
-	rep, def []uint8 // levels of the batch; empty if the leaf has none
-	entries  int
-	sink     sink // values of the batch; nil once its data is taken
 }
 
 // newLeafReader returns a reader of a column whose pages are charged to the claim.
@@ -50,9 +107,8 @@ func newLeafReader(p *Parquet, group int, col *column, claim *parquet.Claim) *le
 	f, buf := p.f, p.takeBuffers(claim)
 	leaf := &f.Leaves[col.leaf]
 	return &leafReader{
-		group: group, p: p, buf: buf,
-		col: col, leaf: leaf, chunk: f.ChunkIn(buf, group, col.leaf),
-		at: fault.At{File: f.Name, RowGroup: group + 1, Column: leaf.Dotted},
+		leafBatch: leafBatch{col: col, full: uint8(leaf.MaxDef), at: fault.At{File: f.Name, RowGroup: group + 1, Column: leaf.Dotted}},
+		group:     group, p: p, buf: buf, leaf: leaf, chunk: f.ChunkIn(buf, group, col.leaf),
 	}
 }
 
@@ -74,14 +130,6 @@ func (r *leafReader) rest() {
 func (r *leafReader) reopen(f *parquet.File, buf *parquet.Buffers, rows []uint32) {
 	r.chunk, r.page = f.ChunkIn(buf, r.group, r.col.leaf), nil
 	r.chunk.Select(rows)
-}
-
-// drop releases the batch's values if they were not taken.
-func (r *leafReader) drop() {
-	if r.sink != nil {
-		r.sink.release()
-		r.sink = nil
-	}
 }
 
 // advance makes sure that the page has an entry left. It returns false at the end
@@ -130,9 +178,7 @@ func (r *leafReader) bound(ctx context.Context, rows int64) (bytes int64, ok boo
 
 // read reads the next rows rows.
 func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) error {
-	r.drop()
-	r.rep, r.def, r.entries = r.rep[:0], r.def[:0], 0
-	r.sink = r.col.sink(mem)
+	r.begin(mem)
 	begun := 0
 	for begun < rows || r.leaf.MaxRep > 0 { // the last row may continue in the next page
 		ok, err := r.advance(ctx)
@@ -190,46 +236,15 @@ func (r *leafReader) span(rows int) (entries, begun int) {
 
 // take moves the page's next n entries to the batch.
 func (r *leafReader) take(n int) error {
-	p, from := r.page, r.entry
-	r.entry += n
-	r.entries += n
-	if p.Rep != nil {
-		r.rep = append(r.rep, p.Rep[from:from+n]...)
-	}
-	if p.Def == nil {
-		err := r.sink.add(p, r.value, n, r.chunk.Dictionary())
-		r.value += n
-		return err
-	}
-	def := p.Def[from : from+n]
-	r.def = append(r.def, def...)
-	full, slot := uint8(r.leaf.MaxDef), uint8(r.col.slot)
-	for i := 0; i < n; {
-		j := i + 1
-		switch {
-		case def[i] == full:
-			for j < n && def[j] == full {
-				j++
-			}
-			if err := r.sink.add(p, r.value, j-i, r.chunk.Dictionary()); err != nil {
-				return err
-			}
-			r.value += j - i
-		case def[i] >= slot:
-			for j < n && def[j] >= slot && def[j] != full {
-				j++
-			}
-			r.sink.null(j - i)
-		}
-		i = j
-	}
-	return nil
+	values, err := r.add(r.page, r.entry, r.entry+n, r.value, r.chunk.Dictionary())
+	r.entry, r.value = r.entry+n, r.value+values
+	return err
 }
 
 // assembler builds the arrays of one batch from its leaves' entries.
 type assembler struct {
 	mem    memory.Allocator
-	leaves map[int]*leafReader
+	leaves map[int]*leafBatch
 }
 
 // build returns the data of a node. Its slots follow from the levels of any leaf
@@ -247,7 +262,7 @@ func (a *assembler) build(c *column) (arrow.ArrayData, error) {
 
 // valid returns the validity bitmap of a node, nil if no slot is NULL, and the
 // numbers of slots and NULLs.
-func (a *assembler) valid(c *column, r *leafReader) (bitmap *memory.Buffer, slots, nulls int) {
+func (a *assembler) valid(c *column, r *leafBatch) (bitmap *memory.Buffer, slots, nulls int) {
 	if len(r.def) == 0 {
 		return nil, r.entries, 0
 	}
@@ -279,7 +294,7 @@ func (a *assembler) valid(c *column, r *leafReader) (bitmap *memory.Buffer, slot
 }
 
 // begins reports whether entry i starts a slot of the node.
-func (c *column) begins(r *leafReader, i int) bool {
+func (c *column) begins(r *leafBatch, i int) bool {
 	return (len(r.rep) == 0 || int(r.rep[i]) <= c.rep) && int(r.def[i]) >= c.slot
 }
 
@@ -289,7 +304,7 @@ func release(b *memory.Buffer) {
 	}
 }
 
-func (a *assembler) buildLeaf(c *column, r *leafReader) (arrow.ArrayData, error) {
+func (a *assembler) buildLeaf(c *column, r *leafBatch) (arrow.ArrayData, error) {
 	bitmap, slots, nulls := a.valid(c, r)
 	defer release(bitmap)
 	s := r.sink
@@ -297,7 +312,7 @@ func (a *assembler) buildLeaf(c *column, r *leafReader) (arrow.ArrayData, error)
 	return s.data(c.field.Type, slots, nulls, bitmap), nil
 }
 
-func (a *assembler) buildStruct(c *column, r *leafReader) (arrow.ArrayData, error) {
+func (a *assembler) buildStruct(c *column, r *leafBatch) (arrow.ArrayData, error) {
 	bitmap, slots, nulls := a.valid(c, r)
 	defer release(bitmap)
 	children := make([]arrow.ArrayData, 0, len(c.children))
@@ -319,7 +334,7 @@ func (a *assembler) buildStruct(c *column, r *leafReader) (arrow.ArrayData, erro
 	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap}, children, nulls, 0), nil
 }
 
-func (a *assembler) buildList(c *column, r *leafReader) (arrow.ArrayData, error) {
+func (a *assembler) buildList(c *column, r *leafBatch) (arrow.ArrayData, error) {
 	bitmap, slots, nulls := a.valid(c, r)
 	defer release(bitmap)
 	var offsets *memory.Buffer
@@ -407,7 +422,7 @@ func (a *assembler) fixedElements(at fault.At, size int, elem arrow.ArrayData, o
 }
 
 // listOffsets returns the offsets of a list's slots.
-func listOffsets[O int32 | int64](a *assembler, c *column, r *leafReader, slots int) (*memory.Buffer, error) {
+func listOffsets[O int32 | int64](a *assembler, c *column, r *leafBatch, slots int) (*memory.Buffer, error) {
 	w := offsetSize[O]()
 	buf := memory.NewResizableBuffer(a.mem)
 	buf.Resize((slots + 1) * w)

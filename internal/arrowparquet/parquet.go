@@ -306,7 +306,7 @@ type groupReader struct {
 }
 
 func (p *Parquet) openGroup(ctx context.Context, of []*column, group int, columns []int, picked []uint32) (*groupReader, error) {
-	g := &groupReader{p: p, claim: p.f.ClaimFor(ctx), group: group, picked: picked, rows: p.f.RowGroups[group].Rows, asm: assembler{mem: p.mem, leaves: map[int]*leafReader{}}}
+	g := &groupReader{p: p, claim: p.f.ClaimFor(ctx), group: group, picked: picked, rows: p.f.RowGroups[group].Rows, asm: assembler{mem: p.mem, leaves: map[int]*leafBatch{}}}
 	if picked != nil {
 		g.rows = int64(len(picked))
 	}
@@ -336,7 +336,7 @@ func (g *groupReader) addLeaves(c *column) {
 			r.chunk.Select(g.picked)
 		}
 		r.chunk.Announce()
-		g.asm.leaves[c.leaf] = r
+		g.asm.leaves[c.leaf] = &r.leafBatch
 		g.leaves = append(g.leaves, r)
 	}
 }
