@@ -13,7 +13,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -54,7 +53,7 @@ func keysByRecords(t *testing.T, files []*source.File, column string) (all []str
 		t.Fatal(err)
 	}
 	var b keys.Batch
-	for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), 0, nil, roomtest.Pass) {
+	for r, err := range roomtest.Map(t.Context(), source.Split(files, dataset.Shard{}), 0, nil, roomtest.Pass) {
 		if err != nil {
 			return all, rows, null, err
 		}

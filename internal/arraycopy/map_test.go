@@ -13,8 +13,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
-	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
@@ -46,7 +44,7 @@ func TestMapOrder(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(1, uint64(threads)))
 		var mu sync.Mutex
-		work := func() (keyscan.Work, error) {
+		work := func() (roomtest.Work, error) {
 			busy := atomic.Bool{}
 			return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 				if busy.Swap(true) {
@@ -68,7 +66,7 @@ func TestMapOrder(t *testing.T) {
 			}, nil
 		}
 		var got []string
-		for r, err := range arraycopy.Map(t.Context(), pieces, threads, nil, work) {
+		for r, err := range roomtest.Map(t.Context(), pieces, threads, nil, work) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +82,7 @@ func TestMapStops(t *testing.T) {
 	for after := range 12 {
 		f := roomtest.Some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 30, 4)
 		seen := 0
-		for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, 4, nil, roomtest.Pass) {
+		for r, err := range roomtest.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 30}}, 4, nil, roomtest.Pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +103,7 @@ func TestMapWaitsForTheConsumer(t *testing.T) {
 		table := &sourcetest.Table{Mem: sourcetest.Checked(t)}
 		f := roomtest.Some(table, 2000, batches)
 		first := true
-		for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 2000}}, threads, nil, roomtest.Pass) {
+		for r, err := range roomtest.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 2000}}, threads, nil, roomtest.Pass) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +126,7 @@ func TestMapErrors(t *testing.T) {
 	for _, threads := range []int{1, 3} {
 		for _, c := range []struct {
 			name  string
-			work  func() (keyscan.Work, error)
+			work  func() (roomtest.Work, error)
 			edit  func(*sourcetest.Table, *columnsOf)
 			rows  int // before the error; -1: any number
 			kind  error
@@ -136,7 +134,7 @@ func TestMapErrors(t *testing.T) {
 		}{
 			{"in Read", roomtest.Pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[5].Err = boom }, 18, boom, nil},
 			{"in two groups", roomtest.Pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[4].Err, f.Groups[5].Err = boom, errors.New("later") }, 15, boom, nil},
-			{"in Work", func() (keyscan.Work, error) {
+			{"in Work", func() (roomtest.Work, error) {
 				return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 6001 {
 						return boom
@@ -145,12 +143,12 @@ func TestMapErrors(t *testing.T) {
 					return emit(rec)
 				}, nil
 			}, nil, 19, boom, nil},
-			{"at the start of a worker", func() (keyscan.Work, error) { return nil, boom }, nil, 0, boom, nil},
+			{"at the start of a worker", func() (roomtest.Work, error) { return nil, boom }, nil, 0, boom, nil},
 			{"in Columns", roomtest.Pass, func(_ *sourcetest.Table, o *columnsOf) {
 				*o = func(*source.File) ([]int, error) { return nil, boom }
 			}, 0, boom, nil},
 			{"a panic in Read", roomtest.Pass, func(f *sourcetest.Table, _ *columnsOf) { f.Groups[7].Panics = true }, 24, nil, []string{"some: row group 8", "internal error", "a page that nobody expected"}},
-			{"a panic in Work", func() (keyscan.Work, error) {
+			{"a panic in Work", func() (roomtest.Work, error) {
 				return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 					if value(rec) == 3000 {
 						var nothing []int
@@ -168,7 +166,7 @@ func TestMapErrors(t *testing.T) {
 				c.edit(table, &columns)
 			}
 			rows, ended := 0, false
-			for r, err := range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 12}}, threads, columns, c.work) {
+			for r, err := range roomtest.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 12}}, threads, columns, c.work) {
 				if ended {
 					t.Errorf("%s: the sequence goes on after its error", c.name)
 				}
@@ -196,7 +194,7 @@ func TestMapCancel(t *testing.T) {
 			cancel(why)
 		}
 		rows, failed := 0, error(nil)
-		for r, err := range arraycopy.Map(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, 3, nil, roomtest.Pass) {
+		for r, err := range roomtest.Map(ctx, []source.Piece{{File: f, Lo: 0, Hi: 50}}, 3, nil, roomtest.Pass) {
 			if err != nil {
 				failed = err
 				continue
@@ -217,11 +215,11 @@ func TestMapCancel(t *testing.T) {
 }
 
 func TestMapOfNothing(t *testing.T) {
-	for range arraycopy.Map(t.Context(), nil, 0, nil, roomtest.Pass) {
+	for range roomtest.Map(t.Context(), nil, 0, nil, roomtest.Pass) {
 		t.Error("something came of nothing")
 	}
 	f := roomtest.Some(&sourcetest.Table{Mem: sourcetest.Checked(t)}, 3, 0)
-	for range arraycopy.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 3}}, 8, nil, roomtest.Pass) {
+	for range roomtest.Map(t.Context(), []source.Piece{{File: f, Lo: 0, Hi: 3}}, 8, nil, roomtest.Pass) {
 		t.Error("rows came of empty groups")
 	}
 }

@@ -1,13 +1,13 @@
-// Package arraycopy makes Arrow records of rows: of all, or of those that pass.
+// Package arraycopy makes Arrow records of rows that pass, with their partners if there are any.
 //
-//	Pieces ─┬─ Scan(Scanner) ── keys first, then the rows that pass ─┬─► Rows, in input order
-//	        └─ Map(Work) ────── all rows ───────────────────────────┘
+//	Pieces ── unit: a range of Parquet, or a record ── Selection ──┬─ read ──────────┬─► Rows, in input order
+//	          found by a keyscan.Scanner                           └─ Table, arrays ─┘
 //
-// In come pieces and a [keyscan.Scanner] or a [keyscan.Work]; out come records with the piece
+// In come pieces, a [keyscan.Scanner] and perhaps [tables.Pairs]; out come records with the piece
 // that they are of. The receiver releases each. The order is that of the input, whatever the
 // number of workers; the sizes of batches depend on memory.
 //
-// Package output, tables of IDs, joins and the door may use it.
+// Package output, joins and the door may use it.
 package arraycopy
 
 import (
@@ -20,10 +20,23 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
+
+// Rows is a record batch with its origin. The receiver releases the record.
+type Rows struct {
+	Piece  int // position among the pieces that were read
+	Record arrow.Record
+	Kept   int64 // rows of the log that this batch or one after it has, and no earlier one
+}
+
+// made is what a worker makes.
+type made struct {
+	arrow.Record
+	kept int64
+}
 
 // Scan yields the rows of the pieces that pass, in input order, as Arrow
 // records. The sequence can be used once.
@@ -33,7 +46,7 @@ func Scan(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.S
 			yield(Rows{}, err)
 			return
 		}
-		for r, err := range ScanPart(ctx, s, pieces) {
+		for r, err := range ScanPart(ctx, s, nil, pieces) {
 			if !yield(r, err) || err != nil {
 				return
 			}
@@ -41,8 +54,9 @@ func Scan(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.S
 	}
 }
 
-// ScanPart is [Scan] for a part of a scan that has begun.
-func ScanPart(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) iter.Seq2[Rows, error] {
+// ScanPart is [Scan] for a part of a scan that has begun. With pairs, whose columns were made
+// for arrays, each row stands beside its partners.
+func ScanPart(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) iter.Seq2[Rows, error] {
 	return func(yield func(Rows, error) bool) {
 		ended := true // the consumer has stopped, got an error or panicked
 		if s.Options.Schema == dataset.UnionByName {
@@ -60,36 +74,18 @@ func ScanPart(ctx context.Context, s *keyscan.Scanner, pieces []source.Piece) it
 				yield(Rows{}, err)
 			}
 		}()
-		way := tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, s.Options.Threads), func() int64 { return tasks.Need(pieces, s.Options.ColumnsOf) + RowsNeed(pieces) })
-		for r, err := range tasks.Map(ctx, tasks.Groups(pieces), way, func() (tasks.Work[arrow.Record], error) { return newScanWorker(s, pieces, way) }) {
-			if !yield(Rows{Piece: r.Piece, Record: r.Value}, err) || err != nil {
+		way := tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, s.Options.Threads), func() int64 { return tasks.Need(pieces, s.Options.ColumnsOf) + keyscan.RowsNeed(pieces) })
+		newWork := func() (tasks.Work[made], error) {
+			w := newWorker(s, pairs, way, tasks.InFlight(pieces))
+			return func(ctx context.Context, t tasks.Task, emit func(made) error) error {
+				return w.group(ctx, pieces[t.Piece].File, t.Group, emit)
+			}, nil
+		}
+		for r, err := range tasks.Map(ctx, tasks.Groups(pieces), way, newWork) {
+			if !yield(Rows{Piece: r.Piece, Record: r.Value.Record, Kept: r.Value.kept}, err) || err != nil {
 				return
 			}
 		}
 		ended = false
 	}
-}
-
-// RowsNeed returns the maximum number of bytes needed to find the rows that pass:
-// for their numbers, and those of the rows to examine.
-func RowsNeed(pieces []source.Piece) (most int64) {
-	for _, p := range pieces {
-		if f := p.File.Parquet(); f != nil {
-			for g := p.Lo; g < p.Hi; g++ {
-				most = max(most, f.GroupRows(g))
-			}
-		}
-	}
-	return 3 * 4 * min(most, tasks.RangeRows)
-}
-
-func newScanWorker(s *keyscan.Scanner, pieces []source.Piece, way tasks.Flight) (tasks.Work[arrow.Record], error) {
-	w := &Worker{Scanner: s, Way: way, Checks: s.Checks(), Buf: new(parquet.Buffers)}
-	var err error
-	if s.Options.Work != nil {
-		w.further, err = s.Options.Work()
-	}
-	return func(ctx context.Context, t tasks.Task, emit func(arrow.Record) error) error {
-		return w.group(ctx, pieces[t.Piece], t.Group, emit)
-	}, err
 }

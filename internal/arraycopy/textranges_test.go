@@ -14,7 +14,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
@@ -112,7 +111,7 @@ func TestTextInShards(t *testing.T) {
 
 // mapped returns the first column of the pieces, which are read as records, in order.
 func mapped(pieces []source.Piece, threads int) (ids []string, err error) {
-	for r, err := range arraycopy.Map(context.Background(), pieces, threads, nil, roomtest.Pass) {
+	for r, err := range roomtest.Map(context.Background(), pieces, threads, nil, roomtest.Pass) {
 		if err != nil {
 			return nil, err
 		}

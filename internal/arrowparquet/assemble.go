@@ -339,7 +339,7 @@ func (a *assembler) buildList(c *column, r *leafBatch) (arrow.ArrayData, error) 
 	defer release(bitmap)
 	var offsets *memory.Buffer
 	var err error
-	if c.field.Type.ID() == arrow.LARGE_LIST {
+	if storage(c.field.Type).ID() == arrow.LARGE_LIST {
 		offsets, err = listOffsets[int64](a, c, r, slots)
 	} else {
 		offsets, err = listOffsets[int32](a, c, r, slots)
@@ -353,12 +353,12 @@ func (a *assembler) buildList(c *column, r *leafBatch) (arrow.ArrayData, error) 
 		return nil, err
 	}
 	defer elem.Release()
-	if fixed, ok := c.field.Type.(*arrow.FixedSizeListType); ok {
+	if fixed, ok := storage(c.field.Type).(*arrow.FixedSizeListType); ok {
 		if elem, err = a.fixedElements(r.at, int(fixed.Len()), elem, offsets, bitmap, slots); err != nil {
 			return nil, err
 		}
 		defer elem.Release()
-		return array.NewData(fixed, slots, []*memory.Buffer{bitmap}, []arrow.ArrayData{elem}, nulls, 0), nil
+		return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap}, []arrow.ArrayData{elem}, nulls, 0), nil
 	}
 	return array.NewData(c.field.Type, slots, []*memory.Buffer{bitmap, offsets}, []arrow.ArrayData{elem}, nulls, 0), nil
 }

@@ -17,6 +17,7 @@ type leafPage struct {
 	parquet.Page
 	rep, def []uint8
 	plain    []byte
+	holds    bool // its values go to no file
 }
 
 // fill builds the page of one array's entries.
@@ -43,7 +44,12 @@ func (p *leafPage) fill(l *leafShape, arr arrow.Array, slots []slot) error {
 		}
 		p.Rep = p.rep
 	}
-	err := p.values(arr, slots, l.length)
+	err := error(nil)
+	if p.holds = l.raw; p.holds {
+		err = p.raw(arr, slots)
+	} else {
+		err = p.values(arr, slots, l.length)
+	}
 	p.Plain = p.plain
 	return err
 }
@@ -150,7 +156,7 @@ func (p *leafPage) timestamps(a *array.Timestamp, slots []slot) (err error) {
 
 func (p *leafPage) byteValues(arr arrow.Array, slots []slot, width int) (err error) {
 	add := func(b []byte) {
-		if len(b) > maxValueSize {
+		if len(b) > maxValueSize && !p.holds {
 			err = fmt.Errorf("unsupported: a value of %d bytes", len(b))
 			return
 		}

@@ -27,6 +27,13 @@ func RowsSize(rec arrow.Record) (n int64, err error) {
 	return n, nil
 }
 
+// RowSizes returns a function for the approximate size of each row of a record; see RowsSize.
+func RowSizes(rec arrow.Record) (of func(row int) int64, err error) {
+	defer recovered("measuring rows", &err)
+	s := sizesOf(rec)
+	return s.row, nil
+}
+
 // sizeFunc returns the size in bytes of element i of an array.
 type sizeFunc func(i int) int64
 

@@ -41,7 +41,8 @@ type leafShape struct {
 	path           string
 	index          int
 	maxDef, maxRep int
-	length         int // bytes of a FIXED_LEN_BYTE_ARRAY
+	length         int  // bytes of a FIXED_LEN_BYTE_ARRAY
+	raw            bool // of a holder: values are as Arrow has them
 }
 
 // shaper builds the Parquet schema for an Arrow schema.
@@ -49,6 +50,7 @@ type shaper struct {
 	at       fault.At
 	elements []meta.Element
 	leaves   []*leafShape
+	holds    bool // the schema is a holder's, not one for files
 }
 
 // around is the context of a node: its levels and dotted path.
@@ -66,11 +68,17 @@ func (a around) below(name string) around {
 }
 
 func (s *shaper) fail(dt arrow.DataType, why string) error {
+	if s.holds {
+		return faults.Unsupported(s.at, "%s cannot be held in memory: %s", dt, why)
+	}
 	return faults.Unsupported(s.at, "%s cannot be written to Parquet: %s", dt, why)
 }
 
-func planSchema(sc *arrow.Schema) (*schemaPlan, error) {
-	var s shaper
+func planSchema(sc *arrow.Schema) (*schemaPlan, error) { return planFor(sc, false) }
+
+// planFor plans a schema for files, or that of a holder.
+func planFor(sc *arrow.Schema, holds bool) (*schemaPlan, error) {
+	s := shaper{holds: holds}
 	root := meta.Element{Name: "schema", NumChildren: thrift.New(int32(sc.NumFields()))}
 	s.elements = append(s.elements, root)
 	shapes := make([]*shape, sc.NumFields())
@@ -95,6 +103,9 @@ func (s *shaper) group(name string, r format.FieldRepetitionType, children int) 
 // field adds the elements of a field and returns its shape.
 func (s *shaper) field(f arrow.Field, name string, up around) (*shape, error) {
 	dt := storage(f.Type)
+	if f.Nullable = f.Nullable || s.holds; s.holds && coded(f.Type) {
+		return nil, s.fail(f.Type, "a dictionary below an extension type")
+	}
 	sh := &shape{optional: f.Nullable}
 	r := format.Required
 	if f.Nullable {
@@ -105,9 +116,12 @@ func (s *shaper) field(f arrow.Field, name string, up around) (*shape, error) {
 	id := fieldID(f.Metadata)
 	switch dt := dt.(type) {
 	case *arrow.StructType:
+		if s.holds && dt.NumFields() == 0 {
+			break // its NULLs are a leaf
+		}
 		g := s.group(name, r, dt.NumFields())
 		g.FieldID = id
-		if why := annotateGroup(g, f, dt); why != "" {
+		if why := annotateGroup(g, f, dt); why != "" && !s.holds {
 			return nil, s.fail(dt, why)
 		}
 		return sh, s.fields(sh, dt, here)
@@ -120,6 +134,9 @@ func (s *shaper) field(f arrow.Field, name string, up around) (*shape, error) {
 	}
 	sh.leaf = &leafShape{path: here.path, index: len(s.leaves), maxDef: here.def, maxRep: here.rep}
 	s.leaves = append(s.leaves, sh.leaf)
+	if s.holds {
+		return sh, s.heldField(f, name, sh.leaf)
+	}
 	e, why := leafElement(f, dt)
 	if why != "" {
 		return nil, s.fail(f.Type, why)
@@ -149,6 +166,17 @@ func storage(dt arrow.DataType) arrow.DataType {
 		default:
 			return dt
 		}
+	}
+}
+
+// coded reports whether values of a type are those of a dictionary.
+func coded(dt arrow.DataType) bool {
+	for {
+		e, ok := dt.(arrow.ExtensionType)
+		if !ok {
+			return dt.ID() == arrow.DICTIONARY
+		}
+		dt = e.StorageType()
 	}
 }
 

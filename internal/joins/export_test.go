@@ -2,8 +2,6 @@ package joins
 
 import (
 	"context"
-
-	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 )
 
 // QuickPlan is the plan that a join makes for itself.
@@ -20,9 +18,3 @@ func Sampled(runs, runRows int, idRows int64) PlanOptions {
 
 // RateExpected reports whether a measured rate is within its bounds.
 func RateExpected(m Estimate) bool { return (&Report{FPRMeasured: m}).rateExpected() }
-
-// Sizes in bytes of the rows of records.
-var (
-	RowBytes  = table.RowBytes
-	WidestRow = table.WidestRow
-)

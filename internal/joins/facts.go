@@ -108,9 +108,7 @@ func (t *task) idFacts(p *plan.Plan, s *plan.Sizes) error {
 		}
 		kept := key
 		if t.answer.IDs.Rows {
-			if kept, err = t.answer.IDs.Kept(f); err != nil {
-				return err
-			}
+			kept = t.answer.IDs.Held.In(f)
 		}
 		p.IDs.KeyBytes = addBytes(p.IDs.KeyBytes, rowfilter.PlainBytes(f, 0, f.NumGroups(), key))
 		p.IDs.Bytes = addBytes(p.IDs.Bytes, rowfilter.PlainBytes(f, 0, f.NumGroups(), kept))
@@ -134,7 +132,7 @@ func (t *task) logColumns(f *source.File) (column, kept []int, err error) {
 		}
 		column = append(column, field.Index[0])
 	}
-	if names := t.answer.LogNames(t.logs[0], false); names != nil {
+	if names := t.answer.LogNames(t.logs[0]); names != nil {
 		kept = []int{}
 		for _, name := range names {
 			if field, err := (keys.Path{name}).Resolve(f.Schema(), t.opts.IgnoreCase); err == nil { // else it is in another file of a union

@@ -70,13 +70,12 @@ type partitionRound struct {
 type attempt struct {
 	*task
 	account *budget.Account
-	form    table.Form // of ID rows; nil if the answer needs keys only
 	spilled int64
 }
 
 // newSide returns an empty table for the IDs, with rows if the answer needs them.
 func (a *attempt) newSide() *table.Side {
-	return table.New(table.Kind{Integers: a.keys.Integers(), Form: a.form, Threads: a.opts.Threads}, a.account)
+	return table.New(table.Kind{Integers: a.keys.Integers(), Columns: a.answer.IDs.Held, Threads: a.opts.Threads}, a.account)
 }
 
 // build builds a planned filter from the keys that fill adds. While it is built,

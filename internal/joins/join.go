@@ -22,13 +22,12 @@ import (
 // others meanwhile.
 type Join struct {
 	used atomic.Bool
-	once *tally // of Run
 
 	mu      sync.Mutex // of what follows
 	task    *task
 	report  Report
-	scanner *keyscan.Scanner // nil: all rows became Arrow records
-	why     string           // the answer is made of records, not of pages
+	scanner *keyscan.Scanner // nil: it has not begun
+	why     string           // pairs are made of arrays, not of pages
 }
 
 // begin begins the one run, during which the files stay open. Rows are made unless they
@@ -135,7 +134,7 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 				yield(arraycopy.Rows{}, err)
 			}
 		}()
-		for rows, err := range j.run(ctx, nil) {
+		for rows, err := range j.run(ctx) {
 			if !yield(rows, err) || err != nil {
 				return
 			}
@@ -144,9 +143,8 @@ func (j *Join) Run(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 	}
 }
 
-// run is Run once it has begun. end, if not nil, is called when all input has been read and the
-// requirements are met; its error is the join's.
-func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[arraycopy.Rows, error] {
+// run is Run once it has begun.
+func (j *Join) run(ctx context.Context) iter.Seq2[arraycopy.Rows, error] {
 	return func(yield func(arraycopy.Rows, error) bool) {
 		r, err := j.task.start(ctx)
 		if err != nil {
@@ -154,13 +152,11 @@ func (j *Join) run(ctx context.Context, end func() error) iter.Seq2[arraycopy.Ro
 			return
 		}
 		defer r.held.release()
-		j.once = r.tally
-		for rows, err := range r.rows(ctx, func(s *keyscan.Scanner) { j.note(func() { j.scanner = s }) }) {
-			if !yield(rows, err) || err != nil {
-				return
-			}
+		to := &records{r.task, yield, func(s *keyscan.Scanner) { j.note(func() { j.scanner = s }) }}
+		if err = r.write(ctx, to); err == nil {
+			err = j.conclude(ctx, r, nil)
 		}
-		if err := j.conclude(ctx, r, end); err != nil {
+		if err != nil && !errors.Is(err, errStop) {
 			yield(arraycopy.Rows{}, err)
 		}
 	}
@@ -208,19 +204,15 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 		j.note(func() { j.task = t })
 	}
 	if t.answer.RowsOfLog() || t.opts.Schema == dataset.Strict {
-		if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0], false), t.logs); err != nil {
+		if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0]), t.logs); err != nil {
 			return dataset.Written{}, err
 		}
 	}
 	if !t.answer.RowsOfLog() {
 		paged, why := t.byPages(ctx, out)
 		j.note(func() { j.why = why })
-		if t = paged; why != "" {
-			out.Counts = func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64) {
-				j.once.describe(inputs, pieces, j.task.opts.Type, true)
-				return j.report.IDsMatched, j.report.IDsTotal
-			}
-			return out.Write(ctx, j.task.parts(), j.run(ctx, end))
+		if why == "" {
+			t = paged
 		}
 	}
 	r, err := t.start(ctx)
@@ -234,20 +226,14 @@ func (j *Join) Write(ctx context.Context, out output.Destination, end func() err
 	}
 	j.note(func() { j.scanner = scanner })
 	out.Counts = func(inputs []dataset.WrittenInput, pieces []source.Piece) (idsMatched, idsTotal int64) {
-		if t.answer.Pages {
-			r.tally.describe(inputs, pieces, t.opts.Type, false)
+		if t.makesPairs() {
+			r.tally.describe(inputs, pieces, t.opts.Type)
 		}
 		return j.report.IDsMatched, j.report.IDsTotal
 	}
 	each := func(w *output.ScanWriter) error {
-		err := r.eachScan(ctx, func(s *keyscan.Scanner, part partitionRound) error { return w.Scan(ctx, s, r.pairs(part), part.pieces) })
-		if err != nil {
+		if err := r.write(ctx, w); err != nil {
 			return err
-		}
-		if t.opts.Type.keepsIDs() {
-			if err := r.writeRest(ctx, w); err != nil {
-				return err
-			}
 		}
 		return j.conclude(ctx, r, end)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // keeper takes the IDs that pass a filter of the log.
@@ -17,11 +17,11 @@ type keeper interface {
 	// worker returns a function that takes the keys at the positions in some, for
 	// one goroutine, if no rows are needed.
 	worker() (func(k *keys.Batch, some []uint32) error, error)
-	// addRows takes ID rows: those of the batch whose keys, k, are at the ascending
+	// addRows takes ID rows: those of the batch whose keys are at the ascending
 	// positions in some. first is the number of its first row: among all ID rows in
 	// joins that keep IDs without a log row, else among the rows of the batches
 	// passed in. One goroutine calls it, in the IDs' order.
-	addRows(b table.Batch, k *keys.Batch, some []uint32, first int64) error
+	addRows(b *tables.Batch, some []uint32, first int64) error
 }
 
 // heldIDs keeps IDs in memory.
@@ -29,8 +29,8 @@ type heldIDs struct{ side *table.Side }
 
 func (h heldIDs) worker() (func(*keys.Batch, []uint32) error, error) { return h.side.AddKeysAt, nil }
 
-func (h heldIDs) addRows(b table.Batch, k *keys.Batch, some []uint32, _ int64) error {
-	if len(some) == k.Len {
+func (h heldIDs) addRows(b *tables.Batch, some []uint32, _ int64) error {
+	if len(some) == b.Keys.Len {
 		return h.side.AddRows(b)
 	}
 	return h.side.AddRowsAt(b, some)
@@ -128,13 +128,14 @@ func (a *attempt) keepRows(ctx context.Context, h *joinTable, ofLog *filters.Fil
 	m.Check = func() func(*keyscan.Keys) ([]uint32, error) { return a.checkIDs }
 	var n int64
 	var all []uint32
-	rows, nulls, err := a.eachIDRow(ctx, &m, func(_ *source.File, b table.Batch, k *keys.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, &m, func(b *tables.Batch) error {
+		k := b.Keys
 		if err := add(k, nil); err != nil {
 			return err
 		}
 		all = table.UpTo(all, len(k.Rows))
 		defer func() { n += int64(k.Len) }()
-		return to.addRows(b, k, all, n)
+		return to.addRows(b, all, n)
 	})
 	h.idsTotal = rows - nulls
 	return err
@@ -148,10 +149,11 @@ func (a *attempt) keepNumbered(ctx context.Context, h *joinTable, ofLog *filters
 	}
 	var n int64
 	var hits []uint32
-	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *keys.Batch) error {
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(b *tables.Batch) error {
+		k := b.Keys
 		defer func() { n += int64(k.Len) }()
 		if a.opts.Filter != nil {
-			if err := hasAll(a.opts.Filter, k, f.Name()); err != nil {
+			if err := hasAll(a.opts.Filter, k, b.Piece.File.Name()); err != nil {
 				return err
 			}
 		}
@@ -162,7 +164,7 @@ func (a *attempt) keepNumbered(ctx context.Context, h *joinTable, ofLog *filters
 		if err := add(k, hits); err != nil {
 			return err
 		}
-		return to.addRows(b, k, hits, n)
+		return to.addRows(b, hits, n)
 	})
 	h.idsTotal = rows - nulls
 	return err

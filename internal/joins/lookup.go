@@ -5,10 +5,9 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/internal/builds"
-	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // lookup reads all IDs into a table, and into a filter unless one was given.
@@ -45,8 +44,8 @@ func (a *attempt) lookupRows(ctx context.Context, h *joinTable, b *builds.Builde
 		}
 		add = func(k *keys.Batch, _ string) error { return w.AddBatch(k) }
 	}
-	rows, nulls, err := a.eachIDRow(ctx, nil, func(f *source.File, b table.Batch, k *keys.Batch) error {
-		if err := add(k, f.Name()); err != nil {
+	rows, nulls, err := a.eachIDRow(ctx, nil, func(b *tables.Batch) error {
+		if err := add(b.Keys, b.Piece.File.Name()); err != nil {
 			return err
 		}
 		return h.side.AddRows(b)

@@ -1,180 +1,103 @@
 package joins
 
 import (
-	"errors"
-	"fmt"
+	"context"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/joins/internal/answer"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
+	"github.com/bloomjoin/bloomjoin/internal/output"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
-	"github.com/bloomjoin/bloomjoin/internal/take"
-	"github.com/bloomjoin/bloomjoin/internal/tasks"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
-// batchRows is the maximum number of rows in a batch of the answer: a log row may
-// match many IDs.
-const batchRows = 1 << 16
+// An answer with columns of both sides is made of pairs, see [tables.Pairs]: of pages where the
+// log and the output are Parquet, otherwise of arrays.
 
-// A row that matches many others is repeated in the answer, so a batch may be far
-// larger than the input rows. It is therefore bounded in bytes too: batches of more
-// than one row have at most about batchBytes, or less if the bytes in flight are
-// bounded, but not less than minBatchBytes.
-const (
-	batchBytes    = 16 << 20
-	minBatchBytes = 1 << 20
-	batchPart     = 16 // of the bytes in flight
-)
-
-// batchBytesOf returns the bound on the bytes of a batch, given that on the bytes
-// in flight; 0: none.
-func batchBytesOf(inFlight int64) int64 {
-	if inFlight == 0 {
-		return batchBytes
+// byPages returns the task with an answer of pages. If the output takes none, or
+// pages cannot be the answer, why says so, and the answer must be made of arrays.
+func (t *task) byPages(ctx context.Context, out output.Destination) (_ *task, why string) {
+	if why := out.PairsFit(nil, t.logs); why != "" {
+		return nil, why
 	}
-	return min(max(inFlight/batchPart, minBatchBytes), batchBytes)
-}
-
-// pairer makes records of the answer from rows of log batches and the IDs that they
-// match. One goroutine uses it.
-type pairer struct {
-	*task
-	side  *table.Side    // of IDs
-	held  *table.Records // their rows; nil: only keys are held
-	tally *tally
-	most  int64 // bytes of a batch
-
-	file    *source.File
-	layout  *answer.Layout
-	emit    func(arrow.Record) error
-	log     []int         // rows of the log batch to emit
-	ids     []int         // for each of them an ID row, or -1
-	places  []take.Place  // of ID rows
-	columns []arrow.Array // of the log batch, those in the answer
-	widest  int64         // bound on the bytes of a row of columns
-}
-
-func newPairer(t *task, side *table.Side, counts *tally) *pairer {
-	held, _ := side.Rows().(*table.Records)
-	return &pairer{task: t, side: side, held: held, tally: counts, most: batchBytesOf(tasks.InFlight(t.pieces))}
-}
-
-// begin prepares for a batch of a log file.
-func (p *pairer) begin(f *source.File, rec arrow.Record, emit func(arrow.Record) error) {
-	p.file, p.layout = f, p.answer.Layouts[f]
-	p.columns, p.emit = rec.Columns(), emit
-	if p.layout.Read != nil {
-		p.columns = p.columns[:p.layout.Kept]
+	if err := out.CheckSchemas(ctx, t.answer.ScanOptions(t.logs[0]), t.logs); err != nil {
+		return nil, "the files of the log differ" // in Arrow's types too, or else arrays can be written
 	}
-	p.widest, p.log, p.ids = table.WidestRow(p.columns), p.log[:0], p.ids[:0]
+	c := *t
+	var err error
+	if c.answer, err = t.answer.OfPages(t.ids); err != nil {
+		return nil, err.Error()
+	}
+	if why := out.PairsFit(c.pairs(partitionRound{}), t.logs); why != "" {
+		return nil, why
+	}
+	return &c, ""
 }
 
-// pairs adds the pairs of a log row and the IDs of an entry.
-func (p *pairer) pairs(row int, e uint32) error {
-	if p.held == nil {
-		for range p.side.Times(e) {
-			if err := p.add(row, -1); err != nil {
-				return err
-			}
-		}
+// keepsLogIn reports whether a round keeps log rows without a partner: the last one of a row
+// group does.
+func (t *task) keepsLogIn(r partitionRound) bool {
+	return t.opts.Type.keepsLog() && (r.portion == nil || r.portion.last)
+}
+
+// pairs returns what a scan of a round makes of a log row and its IDs; nil if it makes no
+// pairs. Of an empty round only columns count.
+func (t *task) pairs(r partitionRound) *tables.Pairs {
+	if !t.makesPairs() {
 		return nil
 	}
-	for id := p.side.First(e); id != table.None; id = p.side.Next(e, id) {
-		if err := p.add(row, int(id)); err != nil {
-			return err
-		}
+	typ, ids, layouts := t.opts.Type, t.answer.IDs, t.answer.Layouts
+	p := &tables.Pairs{
+		Partners: rows.Partners{KeepLog: t.keepsLogIn(r)},
+		Columns:  func(f *source.File) []tables.PairColumn { return layouts[f].Columns },
+		Schema:   func(f *source.File) *arrow.Schema { return layouts[f].Schema },
+		Of:       ids.Held, KeepTable: typ.keepsIDs(), Arrays: !t.answer.Pages,
 	}
-	return nil
+	if r.portion != nil && typ.keepsLog() {
+		p.Joined = r.portion.joined
+	}
+	side := r.side
+	if side == nil {
+		if ids.Rows {
+			p.Table = ids.Held.NewTable(nil)
+		}
+		return p
+	}
+	p.Unique, p.Times, p.Table = side.Unique(), timesOf(side), side.Rows()
+	p.Rows = func(dst []uint32, entry uint32) []uint32 {
+		for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
+			dst = append(dst, row)
+		}
+		return dst
+	}
+	return p
 }
 
-// add adds a row to the answer: a log row with an ID row, or with none if id is -1.
-func (p *pairer) add(row, id int) error {
-	p.log, p.ids = append(p.log, row), append(p.ids, id)
-	if len(p.log) < batchRows {
-		return nil
+// makesPairs reports whether the answer is made of pairs of log row and ID.
+func (t *task) makesPairs() bool { return !t.answer.RowsOfLog() && !t.answer.Counts }
+
+// timesOf returns what counts the IDs of an entry.
+func timesOf(side *table.Side) func(entry uint32) int64 {
+	switch {
+	case side.Unique():
+		return func(uint32) int64 { return 1 }
+	case side.Rows() == nil:
+		return side.Times
 	}
-	return p.flush()
+	return func(entry uint32) (n int64) {
+		for row := side.First(entry); row != table.None; row = side.Next(entry, row) {
+			n++
+		}
+		return n
+	}
 }
 
-// flush emits the rows added so far.
-func (p *pairer) flush() error {
-	if len(p.log) == 0 {
-		return nil
-	}
-	p.tally.rowsOut.Add(int64(len(p.log)))
-	for log, ids := p.log, p.ids; len(log) > 0; {
-		n := p.fitting(log, ids)
-		if err := p.assemble(log[:n], ids[:n]); err != nil {
-			return fmt.Errorf("%s: %w", p.file.Name(), err)
-		}
-		log, ids = log[n:], ids[n:]
-	}
-	p.log, p.ids = p.log[:0], p.ids[:0]
-	return nil
-}
-
-// fitting returns how many of the rows, at least one, fit in a batch.
-func (p *pairer) fitting(log, ids []int) int {
-	width := p.widest
-	if p.held != nil {
-		width += p.held.WidestRow()
-	}
-	if int64(len(log))*width <= p.most {
-		return len(log)
-	}
-	var bytes int64
-	for i, row := range log {
-		bytes += table.RowBytes(p.columns, row)
-		if p.held != nil && ids[i] >= 0 {
-			bytes += p.held.RowBytes(ids[i])
-		}
-		if bytes > p.most {
-			return max(i, 1)
-		}
-	}
-	return len(log)
-}
-
-// assemble emits rows, in halves if they exceed what an array can hold.
-func (p *pairer) assemble(log, ids []int) error {
-	rec, err := p.record(log, ids)
-	if errors.Is(err, take.ErrTooLarge) && len(log) > 1 {
-		half := len(log) / 2
-		if err := p.assemble(log[:half], ids[:half]); err != nil {
-			return err
-		}
-		return p.assemble(log[half:], ids[half:])
-	}
-	if err != nil {
-		return err
-	}
-	return p.emit(rec)
-}
-
-// record makes a record of rows.
-func (p *pairer) record(log, ids []int) (arrow.Record, error) {
-	cols := answer.Builder{Mem: p.opts.Mem}
-	defer cols.Release()
-	if p.held != nil {
-		p.places = p.held.Locate(p.places[:0], ids)
-	}
-	for i, c := range p.layout.Columns {
-		t := p.layout.Schema.Field(i).Type
-		if c.Log < 0 {
-			if cols.Err == nil {
-				cols.Add(p.held.Column(c.Held, p.places, t))
-			}
-			continue
-		}
-		switch col := p.columns[c.Log]; {
-		case col.DataType().ID() == arrow.NULL && t.ID() != arrow.NULL: // a shared key
-			cols.Null(t, len(log))
-		case p.layout.Plain:
-			cols.Values(col, log)
-		default:
-			cols.Take(col, log)
-		}
-	}
-	return cols.Record(p.layout.Schema, len(log))
+// portion is one of several portions of the IDs with which a row group is joined
+// in turn because they exceed the memory together. A log row without an ID in one
+// portion may have one in another, so it is known to have none only at the last one.
+type portion struct {
+	last   bool
+	joined *[]uint64   // bit set of rows with an ID, shared by the portions
+	keys   *table.Side // of the row group; marked: those with an ID in this portion or an earlier one
 }

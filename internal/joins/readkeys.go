@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/progress"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // keyWork returns a worker's function for batches of keys, see
@@ -60,6 +61,14 @@ func (t *task) eachIDKey(ctx context.Context, threads int, work keyWork) error {
 	o.IDs = true
 	_, _, err := keyscan.Read(t.readIDs(ctx), t.idPieces, o, work)
 	return err
+}
+
+// eachIDRow calls fn with the rows of the IDs, in order: those that m selects, if it
+// is not nil, else all. A batch is valid until fn returns. n is the number of rows that were
+// read or skipped, and nulls that of the rows among them that have a NULL in the key.
+func (t *task) eachIDRow(ctx context.Context, m *keyscan.Predicate, fn func(*tables.Batch) error) (n, nulls int64, err error) {
+	o := tables.ReadOptions{Key: t.keys.IDsText, Options: t.keys.Options(), Match: m, Threads: t.opts.Threads}
+	return tables.Read(t.readIDs(ctx), t.idPieces, t.answer.IDs.Held, o, fn)
 }
 
 // usedHits returns the positions of keys that may be members of the filter and that

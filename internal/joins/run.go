@@ -2,13 +2,10 @@ package joins
 
 import (
 	"context"
-	"iter"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/plan"
-	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -39,34 +36,6 @@ func (t *task) start(ctx context.Context) (*running, error) {
 		pass: pass{task: t, held: h, model: &plan.Model{Sizes: sizes, Limits: t.limits()}, tally: new(tally)},
 		plan: p, strategy: strategy, fprAsked: h.filter.Facts().FPRAsked, fprPredicted: h.filter.FPR(),
 	}, nil
-}
-
-// scans reports whether a scan selects the log rows to join. Otherwise all of them
-// are joined.
-func (t *task) scans() bool {
-	return !t.opts.Type.keepsLog() || t.answer.RowsOfLog() || t.answer.Pages
-}
-
-// rows yields the rows of the answer. got is called with each scan, if there are any.
-func (r *running) rows(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[arraycopy.Rows, error] {
-	return func(yield func(arraycopy.Rows, error) bool) {
-		matched := r.allRows(ctx)
-		if r.scans() {
-			matched = r.scan(ctx, got)
-		}
-		for rows, err := range matched {
-			if !yield(rows, err) || err != nil {
-				return
-			}
-		}
-		if r.opts.Type.keepsIDs() {
-			for rows, err := range r.unmatched(ctx) {
-				if !yield(rows, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
 }
 
 // conclude returns the report when all input has been read. The error says that an

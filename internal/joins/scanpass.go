@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -12,10 +11,10 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/plan"
-	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // pass joins the log with the IDs held, and counts.
@@ -42,23 +41,16 @@ func (p *pass) scanner(r partitionRound) (*keyscan.Scanner, error) {
 	m := p.keys.Match(p.held.filter, p.keys.LogText)
 	m.NoMatch = p.opts.Type == Anti
 	countsPairs := p.answer.Counts && !p.answer.RowsOfLog()
-	makesRecords := !p.answer.RowsOfLog() && !p.answer.Counts && !p.answer.Pages
-	opts := p.answer.ScanOptions(p.logs[0], makesRecords)
+	opts := p.answer.ScanOptions(p.logs[0])
 	opts.Match = []dataset.Match{m}
 	opts.Check = func() func(*keyscan.Keys) ([]uint32, error) {
 		return newChecker(r, p.tally, p.asking(r), countsPairs).check
 	}
-	if p.answer.Pages {
+	if p.makesPairs() {
 		opts.Entries, opts.KeepLog, opts.CountNulls = true, p.keepsLogIn(r), p.opts.Type.keepsLog()
 	}
 	if p.answer.Counts && p.filtered() {
 		opts.CountNulls = p.opts.Type.keepsLog() // whose rows are counted by RowsWhere
-	}
-	if makesRecords {
-		opts.Work = func() (keyscan.Work, error) {
-			w := &matchedRows{pairer: newPairer(p.task, r.side, p.tally), encoder: logEncoder{task: p.task}}
-			return w.work, nil
-		}
 	}
 	return keyscan.New(opts)
 }
@@ -76,39 +68,68 @@ func (p *pass) eachScan(ctx context.Context, fn func(s *keyscan.Scanner, r parti
 		if err := fn(s, r); err != nil {
 			return err
 		}
-		p.tally.scanned(s.Stats, r.again, p.answer.RowsOfLog() || p.answer.Pages)
+		p.tally.scanned(s.Stats, r.again, p.answer.RowsOfLog() || !p.answer.Counts)
 	}
 	return nil
 }
 
-// scan yields the rows of the answer that scans make: rows of the log, or pairs. got
-// is called with each scan.
-func (p *pass) scan(ctx context.Context, got func(*keyscan.Scanner)) iter.Seq2[arraycopy.Rows, error] {
-	return func(yield func(arraycopy.Rows, error) bool) {
-		err := p.eachScan(ctx, func(s *keyscan.Scanner, r partitionRound) error {
-			got(s)
-			for rows, err := range arraycopy.Scan(ctx, s, r.pieces) {
-				if err != nil {
-					return err
-				}
-				if rows.Piece, err = p.pieceOf(r.pieces[rows.Piece]); err != nil {
-					return err
-				}
-				if !yield(rows, nil) {
-					return errStop
-				}
-			}
-			if !r.again {
-				for _, piece := range r.pieces {
-					p.tally.of(piece).keysNull.Add(s.Stats.KeysNullOf(piece))
-				}
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errStop) {
-			yield(arraycopy.Rows{}, err)
+// sink takes the rows of the answer, in order, and brings them out: as pages or as arrays.
+// [output.ScanWriter] is one, records the other.
+type sink interface {
+	// Scan takes the log rows of the pieces that pass the scanner, or pairs of such a row and
+	// its IDs.
+	Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error
+	// WriteUnmatched takes IDs without a log row.
+	WriteUnmatched(ctx context.Context, t *tables.Table, rows []uint32) error
+}
+
+// write brings out the answer.
+func (p *pass) write(ctx context.Context, to sink) error {
+	err := p.eachScan(ctx, func(s *keyscan.Scanner, r partitionRound) error { return to.Scan(ctx, s, p.pairs(r), r.pieces) })
+	if err != nil || !p.opts.Type.keepsIDs() {
+		return err
+	}
+	return p.writeRest(ctx, to)
+}
+
+// records yields the answer as Arrow records.
+type records struct {
+	*task
+	yield func(arraycopy.Rows, error) bool
+	begun func(*keyscan.Scanner) // called with each scan
+}
+
+// errStop ends an iteration whose consumer wants no more.
+var errStop = errors.New("stop")
+
+// Scan implements sink.
+func (r *records) Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error {
+	if err := s.Begin(); err != nil {
+		return err
+	}
+	r.begun(s)
+	for rows, err := range arraycopy.ScanPart(ctx, s, pairs, pieces) {
+		if err != nil {
+			return err
+		}
+		if rows.Piece, err = r.pieceOf(pieces[rows.Piece]); err != nil {
+			return err
+		}
+		if !r.yield(rows, nil) {
+			return errStop
 		}
 	}
+	return nil
+}
+
+// WriteUnmatched implements sink.
+func (r *records) WriteUnmatched(ctx context.Context, t *tables.Table, rows []uint32) error {
+	return arraycopy.Unmatched(r.pairs(partitionRound{}), r.logs[0], r.opts.Mem, t, rows, func(rec arrow.Record) error {
+		if !r.yield(arraycopy.Rows{Piece: len(r.pieces), Record: rec}, nil) {
+			return errStop
+		}
+		return stopped.Err(ctx)
+	})
 }
 
 // pieceOf returns which of the join's pieces a piece of a round is part of.
@@ -120,53 +141,4 @@ func (t *task) pieceOf(part source.Piece) (int, error) {
 		return 0, fmt.Errorf("internal error: row groups %d to %d of %s are in no piece of the log", part.Lo+1, part.Hi, part.File.Name())
 	}
 	return i, nil
-}
-
-// logEncoder makes keys of records of log rows, file after file. One goroutine uses
-// it.
-type logEncoder struct {
-	*task
-	file  *source.File
-	enc   *keys.Encoder
-	batch keys.Batch
-}
-
-// keysOf returns the keys of a record, valid until the next call.
-func (e *logEncoder) keysOf(f *source.File, rec arrow.Record) (*keys.Batch, error) {
-	if e.file != f {
-		var err error
-		if e.enc, err = keys.NewEncoder(rec.Schema(), e.keys.Log, e.keys.Options()); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
-		}
-		e.file = f
-	}
-	return &e.batch, e.enc.EncodeKeys(f.Name(), rec, &e.batch)
-}
-
-// matchedRows makes pairs of the log rows that a scan has found to have an ID. One
-// goroutine uses it.
-type matchedRows struct {
-	*pairer
-	encoder               logEncoder
-	all, members, entries []uint32
-}
-
-// work implements [keyscan.Work].
-func (w *matchedRows) work(piece source.Piece, rec arrow.Record, emit func(arrow.Record) error) (err error) {
-	k, err := w.encoder.keysOf(piece.File, rec)
-	if err != nil {
-		return err
-	}
-	w.begin(piece.File, rec, emit)
-	w.all = table.UpTo(w.all, len(k.Rows))
-	w.members, w.entries = w.side.Find(k, w.all, w.members, w.entries)
-	if len(w.members) != k.Len {
-		return fmt.Errorf("internal error: %d of %d rows that were found to have an ID have none", k.Len-len(w.members), k.Len)
-	}
-	for row, e := range w.entries {
-		if err := w.pairer.pairs(row, e); err != nil {
-			return err
-		}
-	}
-	return w.flush()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/show"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // shuffled holds IDs on disk, from which it yields rounds: pieces of the log, each
@@ -65,7 +66,7 @@ func (a *attempt) newShuffled() (*shuffled, error) {
 	s := &shuffled{task: a.task, account: a.account, first: map[*source.File]int{}}
 	opts := shuffle.Options{
 		Account: a.account, Dir: a.opts.TempDir, Integers: a.keys.Integers(), Matched: a.opts.Type.keepsIDs(),
-		Threads: a.threads(), Form: a.form, Repeats: a.opts.Type.columnsOfIDs(),
+		Threads: a.threads(), Columns: a.answer.IDs.Held, Repeats: a.opts.Type.columnsOfIDs(),
 	}
 	for _, p := range a.pieces {
 		s.first[p.File] = len(s.groups) - p.Lo
@@ -93,7 +94,7 @@ func (d *spilledIDs) worker() (func(k *keys.Batch, some []uint32) error, error) 
 	if err != nil {
 		return nil, err
 	}
-	return func(k *keys.Batch, some []uint32) error { return w.Add(nil, k, some, 0) }, nil
+	return func(k *keys.Batch, some []uint32) error { return w.AddKeys(k, some) }, nil
 }
 
 func (d *spilledIDs) writer() (*shuffle.IDWriter, error) {
@@ -108,13 +109,13 @@ func (d *spilledIDs) writer() (*shuffle.IDWriter, error) {
 }
 
 // addRows implements keeper.
-func (d *spilledIDs) addRows(b table.Batch, k *keys.Batch, some []uint32, first int64) (err error) {
+func (d *spilledIDs) addRows(b *tables.Batch, some []uint32, first int64) (err error) {
 	if d.rows == nil {
 		if d.rows, err = d.writer(); err != nil {
 			return err
 		}
 	}
-	return d.rows.Add(b, k, some, first)
+	return d.rows.AddRows(b, some, first)
 }
 
 func (d *spilledIDs) close() (err error) {
@@ -252,23 +253,21 @@ func (s *shuffled) keysOf(ctx context.Context, g source.Piece) (*table.Side, err
 	return own, err
 }
 
-// eachUnmatched is pass.eachUnmatched by what was found in the exchange.
-func (s *shuffled) eachUnmatched(ctx context.Context, fn func(b table.Batch, rows []uint32) error) error {
+// matches returns a function that appends the rows of the next batch of all IDs that no log row
+// has, by what was found in the exchange.
+func (s *shuffled) matches() func(k *keys.Batch, dst []uint32) ([]uint32, error) {
 	matched, n := s.MatchedRows(), int64(0)
-	var rows []uint32
-	_, _, err := s.task.eachIDRow(ctx, nil, func(_ *source.File, b table.Batch, k *keys.Batch) error {
-		rows = rows[:0]
+	return func(k *keys.Batch, dst []uint32) ([]uint32, error) {
 		for row := range k.Len {
 			has, err := matched.Has(n)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !has {
-				rows = append(rows, uint32(row))
+				dst = append(dst, uint32(row))
 			}
 			n++
 		}
-		return unlessNone(b, rows, fn)
-	})
-	return err
+		return dst, nil
+	}
 }

@@ -42,11 +42,7 @@ func (t *task) hold(ctx context.Context, planned Strategy) (*joinTable, Strategy
 // try attempts a strategy. It returns what was written to disk to size filters, even
 // if the attempt fails.
 func (t *task) try(ctx context.Context, s Strategy) (h *joinTable, spilled int64, err error) {
-	form, err := t.idForm()
-	if err != nil {
-		return nil, 0, err
-	}
-	a := &attempt{task: t, account: budget.New(t.opts.Memory), form: form}
+	a := &attempt{task: t, account: budget.New(t.opts.Memory)}
 	switch s {
 	case Exact:
 		h, err = a.exactly(ctx)

@@ -23,7 +23,7 @@ type tally struct {
 }
 
 // inputCounts counts the rows of a piece of the log.
-type inputCounts struct{ rows, matched, keysNull atomic.Int64 }
+type inputCounts struct{ matched atomic.Int64 }
 
 // of returns the counts of a piece, which is kept apart from those that overlap it.
 func (t *tally) of(p source.Piece) *inputCounts {
@@ -40,30 +40,22 @@ func (t *tally) of(p source.Piece) *inputCounts {
 	return c
 }
 
-// describe completes the figures of an output with pairs of rows. records
-// says that it was made of records.
-func (t *tally) describe(inputs []dataset.WrittenInput, pieces []source.Piece, typ Type, records bool) {
+// describe completes the figures of an output with pairs of rows.
+func (t *tally) describe(inputs []dataset.WrittenInput, pieces []source.Piece, typ Type) {
+	if typ.keepsLog() {
+		return
+	}
 	parts := map[*source.File][]source.Piece{}
 	for p := range t.inputs {
 		parts[p.File] = append(parts[p.File], p)
 	}
 	for i := range inputs {
 		in := &inputs[i]
-		var rows, matched, null int64
+		in.RowsKept = 0
 		for _, p := range parts[pieces[i].File] {
 			if in.Lo <= p.Lo && p.Hi <= in.Hi {
-				c := t.inputs[p]
-				rows, matched, null = rows+c.rows.Load(), matched+c.matched.Load(), null+c.keysNull.Load()
+				in.RowsKept += t.inputs[p].matched.Load()
 			}
-		}
-		switch {
-		case !typ.keepsLog():
-			in.RowsKept = matched
-		case records:
-			in.RowsKept = rows
-		}
-		if records {
-			in.KeysNull = null
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/util"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
-	"github.com/bloomjoin/bloomjoin/internal/joins"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -64,21 +63,5 @@ func TestWideRows(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-// TestRowBytes: in columns of many types, and in slices of them, no row takes more than
-// the widest.
-func TestRowBytes(t *testing.T) {
-	rec := payload(t, 0, 1, 2, 3, 4, 5, 6)
-	for lo := range rec.NumRows() + 1 {
-		part := rec.NewSlice(lo, rec.NumRows())
-		most := joins.WidestRow(part.Columns())
-		for i := range int(part.NumRows()) {
-			if n := joins.RowBytes(part.Columns(), i); n <= 0 || n > most {
-				t.Errorf("row %d from %d on: %d bytes, the widest has %d", i, lo, n, most)
-			}
-		}
-		part.Release()
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -314,15 +315,9 @@ func common(list, other []uint32) []uint32 {
 	return out
 }
 
-// Matched are the rows of a range that have partners in a scan with Pairs.
-type Matched struct {
-	Of      []uint32 // rows of the range that satisfy the file's condition; nil: all
-	Rows    []uint32 // those with partners, ascending
-	Entries []uint32 // [Keys].Entries of each of rows
-}
-
-// Pairs returns the rows of the range that pass, and updates the statistics.
-func (k *Finder) Pairs(ctx context.Context, r tasks.Range) (m Matched, err error) {
+// Pairs returns the rows of the range that pass with their entries, in a scan with Entries, and
+// updates the statistics.
+func (k *Finder) Pairs(ctx context.Context, r tasks.Range) (m rows.Matched, err error) {
 	if m.Rows, err = k.Scan(ctx, r, nil); err != nil {
 		return m, err
 	}

@@ -38,10 +38,7 @@ type Options struct {
 	ScanOptions
 	// Check, if not nil, decides in place of the first filter, as [Predicate].Check does.
 	Check func() func(*Keys) (members []uint32, err error)
-	// Work, if not nil, transforms surviving records on the goroutine that read
-	// them, before arraycopy.Scan yields them. It is called once by each worker.
-	Work func() (Work, error)
-	// Entries makes a scan for pagecopy.Pairs: Check sets [Keys.Entries] for each member. KeepLog
+	// Entries makes a scan for tables.Pairs: Check sets [Keys.Entries] for each member. KeepLog
 	// says that rows without a member are kept, too.
 	Entries, KeepLog bool
 
@@ -352,9 +349,3 @@ func (s *Scanner) PathOf(f *source.File) (path, why string) {
 	}
 	return "generic", "the keys are read first, then Arrow records are made of the rows that pass"
 }
-
-// Work transforms one record that was read. One goroutine calls it at a time. It
-// passes any number of records to emit, which takes ownership of one reference to
-// each. An error of emit means that the consumer has stopped; Work returns it. rec
-// is released after the call.
-type Work func(piece source.Piece, rec arrow.Record, emit func(arrow.Record) error) error

@@ -26,12 +26,15 @@ type Store struct {
 	take   func(int64) error
 	bytes  int64
 	makers sync.Pool // of *pageMaker
+	widest func() int64
 }
 
 // New returns an empty store of rows with the given leaves. take, if not nil, is
 // called before memory is allocated; its error is Append's.
 func New(of []meta.Leaf, take func(bytes int64) error) *Store {
-	return &Store{of: of, kinds: kindsOf(of), leaves: make([][]column, len(of)), take: take}
+	s := &Store{of: of, kinds: kindsOf(of), leaves: make([][]column, len(of)), take: take}
+	s.widest = sync.OnceValue(s.widestRow)
+	return s
 }
 
 // Len returns the number of rows.
@@ -39,6 +42,45 @@ func (s *Store) Len() int { return s.rows }
 
 // Bytes returns the bytes that were passed to take.
 func (s *Store) Bytes() int64 { return s.bytes }
+
+// RowBytes returns the approximate bytes of a row; 0 for None.
+func (s *Store) RowBytes(row uint32) (n int64) {
+	if row == None {
+		return 0
+	}
+	for i := range s.leaves {
+		n += s.kinds[i].rowBytes(locate(s.leaves[i], row))
+	}
+	return n
+}
+
+// WidestRow returns an upper bound on RowBytes. No row may be appended after the first call.
+func (s *Store) WidestRow() int64 { return s.widest() }
+
+func (s *Store) widestRow() (most int64) {
+	for i, cols := range s.leaves {
+		widest := int64(s.kinds[i].width) // of dense leaves
+		for c := range cols {
+			for row := range max(len(cols[c].starts)-1, 0) {
+				widest = max(widest, s.kinds[i].rowBytes(&cols[c], uint32(row)))
+			}
+		}
+		most += widest
+	}
+	return most
+}
+
+// rowBytes returns the bytes of a row of a column.
+func (k *kind) rowBytes(c *column, row uint32) int64 {
+	switch n := int64(k.width); {
+	case k.dense:
+		return n
+	case k.maxRep > 0:
+		return int64(c.starts[row+1]-c.starts[row]) + 2*int64(c.entries[row+1]-c.entries[row])
+	default:
+		return int64(c.starts[row+1] - c.starts[row])
+	}
+}
 
 // Append appends the given rows of the block, all if rows is nil. After an error the
 // store has the rows that it had before.

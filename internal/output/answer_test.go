@@ -174,13 +174,13 @@ func emptyFile(t testing.TB, schema []meta.Element, orders []format.ColumnOrder,
 
 // pairsOf returns Pairs of all columns of a log and of IDs, except that shared names
 // the key that both have. ID columns have the suffix _ids.
-func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File) *pagecopy.Pairs {
+func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File) *tables.Pairs {
 	t.Helper()
 	of, err := tables.NewColumns(ids, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &pagecopy.Pairs{Of: of, Columns: func(f *source.File) (list []pagecopy.PairColumn) {
+	return &tables.Pairs{Of: of, Columns: func(f *source.File) (list []tables.PairColumn) {
 		key := -1
 		for i, c := range of.Schema.Fields() {
 			if c.Name == shared {
@@ -188,7 +188,7 @@ func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File)
 			}
 		}
 		for i, c := range f.Schema().Fields() {
-			col := pagecopy.PairColumn{Log: i, Table: -1, Name: c.Name}
+			col := tables.PairColumn{Log: i, Table: -1, Name: c.Name}
 			if c.Name == shared {
 				col.Table = key
 			}
@@ -196,7 +196,7 @@ func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File)
 		}
 		for i, c := range of.Schema.Fields() {
 			if i != key {
-				list = append(list, pagecopy.PairColumn{Log: -1, Table: i, Name: c.Name + "_ids"})
+				list = append(list, tables.PairColumn{Log: -1, Table: i, Name: c.Name + "_ids"})
 			}
 		}
 		return list
@@ -204,7 +204,7 @@ func pairsOf(t testing.TB, log *source.File, shared string, ids ...*source.File)
 }
 
 // layoutOf returns the layout of pairs, and an output without rows that has it.
-func layoutOf(t testing.TB, log *source.File, p *pagecopy.Pairs) (*pagecopy.PairLayout, *source.File) {
+func layoutOf(t testing.TB, log *source.File, p *tables.Pairs) (*pagecopy.PairLayout, *source.File) {
 	t.Helper()
 	l, err := pagecopy.NewPairLayout(log, p, nil)
 	if err != nil {
@@ -301,7 +301,7 @@ func TestAnswerSchema(t *testing.T) {
 }
 
 // checkLeaves compares the sources of a layout's leaves with the leaves of the schema.
-func checkLeaves(t *testing.T, l *pagecopy.PairLayout, out, log *parquet.File, p *pagecopy.Pairs) {
+func checkLeaves(t *testing.T, l *pagecopy.PairLayout, out, log *parquet.File, p *tables.Pairs) {
 	t.Helper()
 	sourcetest.Equal(t, "leaves", len(l.Leaves), len(out.Leaves))
 	sourcetest.Equal(t, "column orders", len(l.Orders), len(out.Leaves))

@@ -58,7 +58,7 @@ func TestEndOfContext(t *testing.T) {
 				return func(*keyscan.Keys) error { return nil }, nil
 			})
 			check("ReadKeys", err)
-			for _, err := range arraycopy.Map(ctx, pieces, 0, nil, roomtest.Pass) {
+			for _, err := range roomtest.Map(ctx, pieces, 0, nil, roomtest.Pass) {
 				check("Map", err)
 				break
 			}

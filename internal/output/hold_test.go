@@ -145,7 +145,7 @@ func TestHoldCancelled(t *testing.T) {
 	}
 	rows := func(yield func(arraycopy.Rows, error) bool) {
 		n := 0
-		for r, err := range arraycopy.Map(ctx, source.Split(files, dataset.Shard{}), 0, nil, roomtest.Pass) {
+		for r, err := range roomtest.Map(ctx, source.Split(files, dataset.Shard{}), 0, nil, roomtest.Pass) {
 			if n++; n == 5 {
 				cancel()
 			}

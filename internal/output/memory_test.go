@@ -13,7 +13,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -87,7 +86,7 @@ func TestLargePagesTakeTurns(t *testing.T) {
 			t.Errorf("%d threads: %v, %d rows", threads, err, s.Stats.RowsOut.Load())
 		}
 		rows := int64(0)
-		for r, err := range arraycopy.Map(t.Context(), source.Split(files, dataset.Shard{}), threads, nil, roomtest.Pass) {
+		for r, err := range roomtest.Map(t.Context(), source.Split(files, dataset.Shard{}), threads, nil, roomtest.Pass) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 const geoMetadata = `{"version":"1.1.0","primary_column":"g","columns":{"g":{"encoding":"WKB"},"h":{"encoding":"WKB","x":[1.50]}}}`
@@ -61,21 +62,21 @@ func TestAnswerMetadata(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		log       *source.File
-		columns   []pagecopy.PairColumn
+		columns   []tables.PairColumn
 		keepTable bool
 		want, geo string
 	}{
-		{"columns of the log", log, []pagecopy.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, false, all, geoMetadata},
-		{"that are optional anyway", nullable, []pagecopy.PairColumn{{Log: 0, Table: 0, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, true, all, geoMetadata},
-		{"that become optional", log, []pagecopy.PairColumn{{Log: 0, Table: 0, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, true, ofGeo, geoMetadata},
-		{"in another order", log, []pagecopy.PairColumn{{Log: 1, Table: -1, Name: "g"}, {Log: 0, Table: -1, Name: "k"}, {Log: 2, Table: -1, Name: "h"}}, false, ofGeo, geoMetadata},
-		{"with one of the IDs", log, []pagecopy.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}, {Log: -1, Table: 1, Name: "g_ids"}}, false, ofGeo, geoMetadata},
-		{"without a shape", log, []pagecopy.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}}, false, ofGeo, `{"columns":{"g":{"encoding":"WKB"}},"primary_column":"g","version":"1.1.0"}`},
-		{"without the primary shape", log, []pagecopy.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 2, Table: -1, Name: "h"}, {Log: -1, Table: 1, Name: "g"}}, false, some + " bloomjoin.result", ""},
+		{"columns of the log", log, []tables.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, false, all, geoMetadata},
+		{"that are optional anyway", nullable, []tables.PairColumn{{Log: 0, Table: 0, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, true, all, geoMetadata},
+		{"that become optional", log, []tables.PairColumn{{Log: 0, Table: 0, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}}, true, ofGeo, geoMetadata},
+		{"in another order", log, []tables.PairColumn{{Log: 1, Table: -1, Name: "g"}, {Log: 0, Table: -1, Name: "k"}, {Log: 2, Table: -1, Name: "h"}}, false, ofGeo, geoMetadata},
+		{"with one of the IDs", log, []tables.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}, {Log: 2, Table: -1, Name: "h"}, {Log: -1, Table: 1, Name: "g_ids"}}, false, ofGeo, geoMetadata},
+		{"without a shape", log, []tables.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 1, Table: -1, Name: "g"}}, false, ofGeo, `{"columns":{"g":{"encoding":"WKB"}},"primary_column":"g","version":"1.1.0"}`},
+		{"without the primary shape", log, []tables.PairColumn{{Log: 0, Table: -1, Name: "k"}, {Log: 2, Table: -1, Name: "h"}, {Log: -1, Table: 1, Name: "g"}}, false, some + " bloomjoin.result", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := pairsOf(t, c.log, "k", ids)
-			p.Columns, p.KeepTable = func(*source.File) []pagecopy.PairColumn { return c.columns }, c.keepTable
+			p.Columns, p.KeepTable = func(*source.File) []tables.PairColumn { return c.columns }, c.keepTable
 			l, out := layoutOf(t, c.log, p)
 			o := Destination{Result: source.ResultExact}
 			if err := o.prepare(t.Context(), []*source.File{c.log}); err != nil {

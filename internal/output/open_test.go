@@ -16,7 +16,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/codec"
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
@@ -286,7 +285,7 @@ func TestOpenStandardInput(t *testing.T) {
 		c.opts.Stdin, c.opts.Mem = strings.NewReader(c.content), sourcetest.Checked(t)
 		f := roomtest.Open(t, c.opts, "-")[0]
 		rows := 0
-		for r, err := range arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, roomtest.Pass) {
+		for r, err := range roomtest.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, roomtest.Pass) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}

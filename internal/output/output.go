@@ -345,6 +345,9 @@ func (o Destination) Write(ctx context.Context, parts []Part, rows iter.Seq2[arr
 			outRows{Rows: r}.release()
 			return w, out.fail(err)
 		}
+		if r.Record != nil {
+			r.Kept = r.Record.NumRows()
+		}
 		if err := out.write(outRows{Rows: r}); err != nil {
 			return w, err
 		}

@@ -66,7 +66,7 @@ func (j job) doWith(t testing.TB, through func(iter.Seq2[arraycopy.Rows, error])
 	if len(parts) == 0 && !j.out.IsDir(t.Context()) {
 		parts = append(parts, Part{Name: "empty", Schema: files[0].Schema()})
 	}
-	return j.out.Write(t.Context(), parts, through(arraycopy.Map(t.Context(), pieces, 0, nil, roomtest.Pass)))
+	return j.out.Write(t.Context(), parts, through(roomtest.Map(t.Context(), pieces, 0, nil, roomtest.Pass)))
 }
 
 // wholeTree are the files of an output directory of logs.

@@ -83,7 +83,7 @@ func (g *given) file(name string, opts source.RecordsOptions) *source.File {
 // rowsRead reads all rows of the files with Map.
 func rowsRead(ctx context.Context, columns []int, files ...*source.File) (rows []string, err error) {
 	wanted := func(*source.File) ([]int, error) { return columns, nil }
-	for r, err := range arraycopy.Map(ctx, source.Split(files, dataset.Shard{}), 3, wanted, roomtest.Pass) {
+	for r, err := range roomtest.Map(ctx, source.Split(files, dataset.Shard{}), 3, wanted, roomtest.Pass) {
 		if err != nil {
 			return rows, err
 		}
@@ -240,7 +240,7 @@ func TestRecordsStop(t *testing.T) {
 		if at == 0 {
 			cancel(errEnough)
 		}
-		for r, err := range arraycopy.Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, roomtest.Pass) {
+		for r, err := range roomtest.Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, roomtest.Pass) {
 			if last = err; err != nil {
 				break
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // Count counts the rows of the pieces that pass, in Stats.
@@ -62,7 +63,7 @@ func partsOf(s *keyscan.Scanner, pieces []source.Piece, own bool) ([]Part, error
 
 // eachPart yields the rows of the parts that pass: as pages if the part has a
 // Source, else as records. Rows.Piece is the index of the part.
-func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, parts []Part, left *pagecopy.Unfinished) iter.Seq2[outRows, error] {
+func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, parts []Part, left *pagecopy.Unfinished) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
 		for lo, hi := 0, 0; lo < len(parts); lo = hi {
 			asPages := parts[lo].pages != nil
@@ -74,7 +75,7 @@ func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pa
 				}
 				pieces, sources = append(pieces, parts[hi].Piece), append(sources, parts[hi].pages)
 			}
-			rows := asOut(arraycopy.ScanPart(ctx, s, pieces))
+			rows := asOut(arraycopy.ScanPart(ctx, s, pairs, pieces))
 			if asPages {
 				rows = pages(ctx, s, pairs, sources, left)
 			}
@@ -89,7 +90,7 @@ func eachPart(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pa
 }
 
 // pages yields the rows that pass as pages. Rows.Piece is the index of the source.
-func pages(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, sources []*pagecopy.Source, left *pagecopy.Unfinished) iter.Seq2[outRows, error] {
+func pages(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, sources []*pagecopy.Source, left *pagecopy.Unfinished) iter.Seq2[outRows, error] {
 	return func(yield func(outRows, error) bool) {
 		s.CountGroups(pagecopy.PiecesOf(sources))
 		for g, err := range pagecopy.Copy(ctx, s, pairs, sources, left) {

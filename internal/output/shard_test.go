@@ -244,7 +244,7 @@ func TestAbsentShards(t *testing.T) {
 	for s, text := range absent {
 		for what, call := range map[string]func() error{
 			"Map": func() error {
-				return end(arraycopy.Map(ctx, source.Split(files, s), 1, nil, roomtest.Pass))
+				return end(roomtest.Map(ctx, source.Split(files, s), 1, nil, roomtest.Pass))
 			},
 			"Scan":  func() error { return end(arraycopy.Scan(ctx, scanner(), source.Split(files, s))) },
 			"Count": func() error { return Count(ctx, scanner(), source.Split(files, s)) },
@@ -292,7 +292,7 @@ func TestAbsentShards(t *testing.T) {
 				return err
 			},
 			"Map of no files": func() error {
-				return end(arraycopy.Map(ctx, source.Split(nil, s), 1, nil, roomtest.Pass))
+				return end(roomtest.Map(ctx, source.Split(nil, s), 1, nil, roomtest.Pass))
 			},
 			"Share": func() error { _, err := in.Share(ctx, s); return err },
 		} {

@@ -76,7 +76,7 @@ func TestMapsOfSharedFiles(t *testing.T) {
 	files := roomtest.Open(t, source.Opening{}, alike(t, 4, rows)...)
 	read := func(i int) error {
 		row := int64(0)
-		for r, err := range arraycopy.Map(t.Context(), source.Split(files[i:i+1], dataset.Shard{}), 2, nil, keepRecords) {
+		for r, err := range roomtest.Map(t.Context(), source.Split(files[i:i+1], dataset.Shard{}), 2, nil, keepRecords) {
 			if err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func TestMapsOfSharedFiles(t *testing.T) {
 }
 
 // keepRecords returns work that passes records on.
-func keepRecords() (keyscan.Work, error) {
+func keepRecords() (roomtest.Work, error) {
 	return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 		rec.Retain()
 		return emit(rec)
@@ -148,7 +148,7 @@ func waysToRead(t testing.TB, files []*source.File) map[string]func() error {
 	}
 	noKeys := func() (func(*keyscan.Keys) error, error) { return func(*keyscan.Keys) error { return nil }, nil }
 	return map[string]func() error{
-		"Map":   func() error { return drained(arraycopy.Map(ctx, pieces(), 2, nil, keepRecords)) },
+		"Map":   func() error { return drained(roomtest.Map(ctx, pieces(), 2, nil, keepRecords)) },
 		"Scan":  func() error { return drained(arraycopy.Scan(ctx, scanner(), pieces())) },
 		"Count": func() error { return Count(ctx, scanner(), pieces()) },
 		"WriteScan": func() error {
@@ -226,7 +226,7 @@ func TestCloseCountsReaders(t *testing.T) {
 	f := roomtest.Open(t, source.Opening{}, names...)[0]
 	next := map[string]func() (arraycopy.Rows, error, bool){}
 	for _, name := range []string{"first", "second"} {
-		n, stop := iter.Pull2(arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords))
+		n, stop := iter.Pull2(roomtest.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords))
 		defer stop()
 		next[name] = n
 	}
@@ -319,7 +319,7 @@ func TestConsumersPanic(t *testing.T) {
 			}
 		},
 		"Map": func(f *source.File) {
-			for range arraycopy.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords) {
+			for range roomtest.Map(t.Context(), source.Split([]*source.File{f}, dataset.Shard{}), 1, nil, keepRecords) {
 				panic("the consumer's")
 			}
 		},
@@ -438,7 +438,7 @@ func TestZeroFiles(t *testing.T) {
 		"a zero Scanner's Scan":       {drained(arraycopy.Scan(ctx, new(keyscan.Scanner), nil)), "NewScanner"},
 		"a zero Scanner's Count":      {Count(ctx, new(keyscan.Scanner), nil), "NewScanner"},
 		"a nil Scanner's Scan":        {drained(arraycopy.Scan(ctx, (*keyscan.Scanner)(nil), nil)), "NewScanner"},
-		"Map without work":            {drained(arraycopy.Map(ctx, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
+		"Map without work":            {drained(roomtest.Map(ctx, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, nil)), "newWork"},
 		"ReadKeys without work": {func() error {
 			_, _, err := keyscan.Read(ctx, source.Split([]*source.File{good}, dataset.Shard{}), keyscan.ReadOptions{Key: "a"}, nil)
 			return err
@@ -472,7 +472,7 @@ func TestZeroFiles(t *testing.T) {
 			_ = drained(arraycopy.Scan(none, s, source.Split([]*source.File{good}, dataset.Shard{})))
 		},
 		"Map": func() {
-			_ = drained(arraycopy.Map(none, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, keepRecords))
+			_ = drained(roomtest.Map(none, source.Split([]*source.File{good}, dataset.Shard{}), 1, nil, keepRecords))
 		},
 		"Read":     func() { _ = drained(rowfilter.Read(none, good, 0, nil)) },
 		"KeepOpen": func() { _, _, _ = source.KeepOpen(none, good) },

@@ -14,12 +14,13 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // planPages sets the Source of the parts whose rows can be copied as pages. For
 // a single output file these are all parts or none. all is the schema that the
 // parts share; nil: each keeps its own.
-func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, parts []Part, all *unified) error {
+func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, parts []Part, all *unified) error {
 	dir := o.IsDir(ctx)
 	foreign := func(p Part) bool { return p.Piece.File.Parquet() == nil }
 	if !dir && slices.ContainsFunc(parts, foreign) {
@@ -55,7 +56,7 @@ func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *p
 
 // newPageSource returns the source of a piece. like is the layout of another one, if a
 // scan with Pairs has any.
-func (o Destination) newPageSource(s *keyscan.Scanner, pairs *pagecopy.Pairs, piece source.Piece, all *unified, like *pagecopy.PairLayout) (*pagecopy.Source, error) {
+func (o Destination) newPageSource(s *keyscan.Scanner, pairs *tables.Pairs, piece source.Piece, all *unified, like *pagecopy.PairLayout) (*pagecopy.Source, error) {
 	if pairs != nil {
 		return o.newPairSource(pairs, piece, like)
 	}
@@ -87,7 +88,7 @@ func (o Destination) newPageSource(s *keyscan.Scanner, pairs *pagecopy.Pairs, pi
 }
 
 // newPairSource is newPageSource for a scan with Pairs.
-func (o Destination) newPairSource(pairs *pagecopy.Pairs, piece source.Piece, like *pagecopy.PairLayout) (*pagecopy.Source, error) {
+func (o Destination) newPairSource(pairs *tables.Pairs, piece source.Piece, like *pagecopy.PairLayout) (*pagecopy.Source, error) {
 	l, err := pagecopy.NewPairLayout(piece.File, pairs, like)
 	if err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func (o Destination) keyValues(kept []meta.KeyValue) []meta.KeyValue {
 // PairsFit reports whether a scan with Pairs can copy pages of the log files to the
 // output; with nil Pairs, whether it can as far as the formats decide. why is the reason
 // if it cannot, or empty.
-func (o Destination) PairsFit(p *pagecopy.Pairs, logs []*source.File) (why string) {
+func (o Destination) PairsFit(p *tables.Pairs, logs []*source.File) (why string) {
 	if o.fill(); !o.pagesFit() {
 		return "the output is not Parquet"
 	}

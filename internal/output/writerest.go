@@ -7,9 +7,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
 	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -24,17 +28,20 @@ const restName = "ids-without-rows"
 // rows are divided into calls does not matter.
 const restStep = 16 << 10
 
-// restWriter makes row groups of rows of a table without a log row.
+// restWriter makes row groups, or records, of rows of a table without a log row.
 type restWriter struct {
-	source  *pagecopy.Source
-	part    int // index of the output's part
+	pairs   *tables.Pairs
+	log     *source.File
+	mem     memory.Allocator
+	source  *pagecopy.Source // nil: records
+	part    int              // index of the output's part
 	threads int
 	chunks  []*parquet.ChunkWriter // of the row group that is being filled; nil: none is
 	rows    int64
 }
 
 // WriteUnmatched writes rows of a table without a log row, after all rows of the log: NULLs in
-// the log's columns, unless [pagecopy.PairColumn] says otherwise. The rows must have the columns
+// the log's columns, unless [tables.PairColumn] says otherwise. The rows must have the columns
 // of the scanner's Pairs, whose KeepTable must be set.
 func (w *ScanWriter) WriteUnmatched(ctx context.Context, t *tables.Table, rows []uint32) error {
 	if w.failed == nil {
@@ -50,6 +57,11 @@ func (w *ScanWriter) restRows(ctx context.Context, t *tables.Table, rows []uint3
 	}
 	if err := w.endFilling(ctx); err != nil {
 		return err
+	}
+	if r.source == nil {
+		return arraycopy.Unmatched(r.pairs, r.log, r.mem, t, rows, func(rec arrow.Record) error {
+			return w.rows.write(outRows{Rows: arraycopy.Rows{Piece: r.part, Record: rec}})
+		})
 	}
 	for len(rows) > 0 {
 		if err := stopped.Err(ctx); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -49,7 +50,7 @@ func (o Destination) WriteScan(ctx context.Context, s *keyscan.Scanner, pieces [
 		return dataset.Written{}, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	var pairs *pagecopy.Pairs
+	var pairs *tables.Pairs
 	if scans != nil {
 		pairs = scans.Pairs
 	}
@@ -72,8 +73,8 @@ func (o Destination) WriteScan(ctx context.Context, s *keyscan.Scanner, pieces [
 // Scans are several scans that write one output.
 type Scans struct {
 	// Pairs has the columns of the pairs that all scans make; nil: they make none. It is for
-	// scanners with Entries, and only from Parquet to Parquet.
-	Pairs *pagecopy.Pairs
+	// scanners with Entries and, unless its Arrays is set, only from Parquet to Parquet.
+	Pairs *tables.Pairs
 	// Each is called once. It calls [ScanWriter.Scan] with each scanner and its pieces, in
 	// ascending order. Each of these is one of WriteScan's pieces or a part of one. Nothing
 	// of a single file is visible before Each returns nil; its error is WriteScan's.
@@ -97,7 +98,7 @@ type ScanWriter struct {
 
 // openScan opens the output for the rows of the pieces. ctx bounds the whole life of
 // the ScanWriter, which must be ended with close or abort.
-func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
+func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	if err := o.check(ctx); err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *pa
 }
 
 // beginScan is openScan for an output on which begin was called.
-func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
+func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	s.Options.Mirrored = o.IsDir(ctx)
 	all, err := o.unified(ctx, &s.Options, logs)
 	if err != nil {
@@ -145,7 +146,13 @@ func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *p
 	if w.parts, err = partsOf(s, pieces, all == nil); err != nil {
 		return nil, err
 	}
-	if o.pagesFit() {
+	arrays := pairs != nil && pairs.Arrays
+	for i := range w.parts {
+		if arrays {
+			w.parts[i].Schema = pairs.Schema(w.parts[i].Piece.File)
+		}
+	}
+	if o.pagesFit() && !arrays {
 		if err := o.planPages(ctx, s, pairs, w.parts, all); err != nil {
 			return nil, err
 		}
@@ -154,7 +161,7 @@ func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *p
 	for _, p := range w.parts {
 		if p.pages != nil {
 			copied[p.Piece.File] = p.pages.HowPages()
-		} else if pairs != nil {
+		} else if pairs != nil && !arrays {
 			return nil, faults.Unsupported(fault.At{File: p.Piece.File.Name()}, "pairs that are not copied from Parquet to Parquet")
 		}
 	}
@@ -179,7 +186,12 @@ func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *p
 }
 
 // openRest adds the part for rows without a log row.
-func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *pagecopy.Pairs, log *source.File) error {
+func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *tables.Pairs, log *source.File) error {
+	w.rest = &restWriter{pairs: pairs, log: log, part: len(w.parts), threads: w.scanner.Options.Threads, mem: w.scanner.Options.Mem}
+	if pairs.Arrays {
+		w.parts = append(w.parts, Part{Name: restName, Schema: pairs.Schema(log)})
+		return nil
+	}
 	src, err := o.newPairSource(pairs, source.Piece{File: log}, nil)
 	if err != nil {
 		return err
@@ -187,7 +199,7 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *pagecop
 	if !o.IsDir(ctx) {
 		src.Layout = w.parts[0].pages.Layout
 	}
-	w.rest = &restWriter{source: src, part: len(w.parts), threads: w.scanner.Options.Threads}
+	w.rest.source = src
 	w.parts = append(w.parts, Part{Name: restName, Schema: log.Schema(), pages: src})
 	return nil
 }
@@ -196,14 +208,14 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *pagecop
 // its partners, after those that were written before. Each piece must be one of those of WriteScan or a part of one;
 // they must come in ascending order, and the scanner must keep the same columns.
 // After an error nothing more can be written.
-func (w *ScanWriter) Scan(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pieces []source.Piece) error {
+func (w *ScanWriter) Scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error {
 	if w.failed == nil {
 		w.failed = w.scan(ctx, s, pairs, pieces)
 	}
 	return w.failed
 }
 
-func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *pagecopy.Pairs, pieces []source.Piece) error {
+func (w *ScanWriter) scan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece) error {
 	source.NeedContext(ctx)
 	if err := keyscan.Usable(s); err != nil {
 		return fmt.Errorf("ScanWriter.Scan: %w", err)

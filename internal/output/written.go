@@ -43,8 +43,7 @@ func (r outRows) of() []pagecopy.PartRows {
 	if r.group != nil {
 		return r.group.From
 	}
-	n := r.Record.NumRows()
-	return []pagecopy.PartRows{{Part: r.Piece, Rows: n, Kept: n}}
+	return []pagecopy.PartRows{{Part: r.Piece, Rows: r.Record.NumRows(), Kept: r.Kept}}
 }
 
 // rowWriter writes rows to an output that is open. It must be ended with close, fail or

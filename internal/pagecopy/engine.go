@@ -10,7 +10,7 @@
 // Workers take tasks in input order, so the row group that is due next is always
 // being worked on.
 //
-// In a scan with [Pairs] the key task also finds the partners of each row. Rows with
+// In a scan with [tables.Pairs] the key task also finds the partners of each row. Rows with
 // several are repeated, and further leaf tasks write the partners' columns.
 //
 // An input row group that loses no row becomes a row group of the output: its chunks
@@ -20,7 +20,7 @@
 // How jobs are cut and row groups filled depends on the footers and on the rows that
 // pass, never on timing.
 //
-// In come a [keyscan.Scanner], perhaps [Pairs] with a table, and a [Source] for each piece; out
+// In come a [keyscan.Scanner], perhaps [tables.Pairs] with a table, and a [Source] for each piece; out
 // come [Group]s of encoded chunks, in order, for a [parquet.Writer]. A damaged page that a
 // row needs is an error, never a row less.
 //
@@ -39,6 +39,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
 
@@ -58,7 +59,7 @@ const (
 type engine struct {
 	cancel  context.CancelFunc
 	scanner *keyscan.Scanner
-	pairs   *Pairs // nil: rows that pass stand once
+	pairs   *tables.Pairs // nil: rows that pass stand once
 	threads int
 	perRow  int64 // bytes of a row of the table, in a scan with Pairs
 	most    int64 // maximum bytes in flight; 0: no limit
@@ -90,7 +91,7 @@ type Unfinished struct {
 
 // Copy yields the row groups of the output in order of the sources. It begins with the
 // one that is left, and leaves the last one if others continue it.
-func Copy(ctx context.Context, s *keyscan.Scanner, pairs *Pairs, sources []*Source, left *Unfinished) iter.Seq2[*Group, error] {
+func Copy(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, sources []*Source, left *Unfinished) iter.Seq2[*Group, error] {
 	return func(yield func(*Group, error) bool) {
 		ctx, release, err := source.OpenPieces(ctx, PiecesOf(sources))
 		if err != nil {
@@ -379,7 +380,7 @@ func (e *engine) held() (n int64) {
 	}
 	for _, s := range e.open {
 		if s.rows != nil {
-			n += s.rows.bytes()
+			n += s.rows.Bytes()
 		}
 	}
 	for _, g := range e.ready {
@@ -429,8 +430,8 @@ func (e *engine) decide() {
 		}
 		s.group, s.number = g, g.jobs
 		g.jobs++
-		g.Rows += s.rows.count
-		g.From = append(g.From, PartRows{s.source.Part, s.rows.count, s.rows.kept})
+		g.Rows += s.rows.Count
+		g.From = append(g.From, PartRows{s.source.Part, s.rows.Count, s.rows.Kept})
 		g.bytes += s.bytes
 		if in := s.within; how != someRows && len(in.jobs) == in.total && s == in.jobs[in.total-1] {
 			g.closed = true
@@ -447,11 +448,11 @@ func (e *engine) decide() {
 // groupFor returns the row group for the rows of s, nil if too many row groups are
 // begun.
 func (e *engine) groupFor(s *rangeJob, how howCopied) *Group {
-	s.bytes = s.source.expected(s.Range.Group, s.rows.count) + e.perRow*s.rows.pairs()
+	s.bytes = s.source.expected(s.Range.Group, s.rows.Count) + e.perRow*s.rows.Pairs()
 	if how != someRows && s.within.group != nil {
 		return s.within.group
 	}
-	if g := e.filling; g != nil && (how != someRows || g.Layout != s.source.Layout || g.Rows+s.rows.count > GroupRows || g.bytes+s.bytes > s.source.Most) {
+	if g := e.filling; g != nil && (how != someRows || g.Layout != s.source.Layout || g.Rows+s.rows.Count > GroupRows || g.bytes+s.bytes > s.source.Most) {
 		e.endFilling()
 	}
 	if e.filling != nil {

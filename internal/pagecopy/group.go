@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -18,7 +19,7 @@ type rangeJob struct {
 	tasks.Range
 	source *Source
 	within *inputGroup
-	rows   *selection         // that go to the output; nil: not known yet
+	rows   *rows.Selection    // that go to the output; nil: not known yet
 	group  *Group             // output row group of its rows, once decided
 	bytes  int64              // of its rows, uncompressed, estimated
 	number int64              // its number among the group's jobs

@@ -1,5 +1,7 @@
 package pagecopy
 
+import "github.com/bloomjoin/bloomjoin/internal/tables"
+
 // howCopied is how the chunks of an input row group reach the output.
 type howCopied uint8
 
@@ -44,7 +46,7 @@ type inputGroup struct {
 // decide decides how the row group is copied. It returns undecided while that depends
 // on jobs whose rows are not known. What it decides depends on the rows, never on which
 // of them are known first.
-func (in *inputGroup) decide(p *Pairs) howCopied {
+func (in *inputGroup) decide(p *tables.Pairs) howCopied {
 	if in.how != undecided {
 		return in.how
 	}
@@ -52,7 +54,7 @@ func (in *inputGroup) decide(p *Pairs) howCopied {
 	return in.how
 }
 
-func (in *inputGroup) choose(p *Pairs) howCopied {
+func (in *inputGroup) choose(p *tables.Pairs) howCopied {
 	if !in.mayCopyWhole {
 		return someRows
 	}
@@ -65,7 +67,7 @@ func (in *inputGroup) choose(p *Pairs) howCopied {
 			continue
 		}
 		known++
-		if !s.rows.whole() {
+		if !s.rows.Whole() {
 			return in.inPages()
 		}
 	}
@@ -73,7 +75,7 @@ func (in *inputGroup) choose(p *Pairs) howCopied {
 		if s.rows == nil {
 			break
 		}
-		if waiting += len(s.rows.matched); waiting > maxWaiting {
+		if waiting += len(s.rows.Matched); waiting > maxWaiting {
 			return someRows
 		}
 	}
@@ -85,11 +87,11 @@ func (in *inputGroup) choose(p *Pairs) howCopied {
 
 // inPages returns how the row group is copied if a row is dropped or repeated.
 func (in *inputGroup) inPages() howCopied {
-	if in.total > 1 || in.jobs[0].rows.times != nil {
+	if in.total > 1 || in.jobs[0].rows.Times != nil {
 		return someRows
 	}
 	s := in.jobs[0].rows
-	if all := s.of.Hi - s.of.Lo; s.count >= all-all/keepsMost {
+	if all := s.Hi - s.Lo; s.Count >= all-all/keepsMost {
 		return maxRows
 	}
 	return someRows

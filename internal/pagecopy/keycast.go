@@ -21,7 +21,7 @@ import (
 )
 
 // keyCast converts keys of a table to the type of the log's key column, which has both
-// in an output with [Pairs].KeepTable.
+// in an output with [tables.Pairs].KeepTable.
 type keyCast struct {
 	From   *meta.Leaf
 	To     *meta.Leaf
@@ -35,7 +35,7 @@ type castValue func(dst, v []byte) ([]byte, bool)
 
 // shareKey lets the last leaf, a key of the log, have the keys of the table in rows
 // without a log row.
-func (a *pairPlan) shareKey(c PairColumn, log tables.TableSpan, field arrow.Field) error {
+func (a *pairPlan) shareKey(c tables.PairColumn, log tables.TableSpan, field arrow.Field) error {
 	span, of := a.p.Of.Spans[c.Table], a.p.Of.Schema.Field(c.Table)
 	to, from := take.PlainType(field.Type), take.PlainType(of.Type)
 	unfit := fmt.Errorf("the key %s is %s in the log and %s in the IDs", c.Name, to, from)

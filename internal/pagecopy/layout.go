@@ -18,11 +18,11 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
-// PairLayout says how pages of a log file and of a table become an output with [Pairs].
+// PairLayout says how pages of a log file and of a table become an output with [tables.Pairs].
 // It is immutable.
 type PairLayout struct {
 	log     *arrow.Schema // of the file; files share it with their schema and metadata
-	columns []PairColumn
+	columns []tables.PairColumn
 
 	Schema []meta.Element
 	Orders []format.ColumnOrder
@@ -45,7 +45,7 @@ type pairLeaf struct {
 // error says why it can have no such output. like, if not nil, is the layout of another
 // file with the same p: all but what depends on the file is shared if its schema and
 // metadata are this file's.
-func NewPairLayout(f *source.File, p *Pairs, like *PairLayout) (*PairLayout, error) {
+func NewPairLayout(f *source.File, p *tables.Pairs, like *PairLayout) (*PairLayout, error) {
 	columns := p.Columns(f)
 	if like != nil && like.log == f.Schema() && slices.Equal(like.columns, columns) {
 		return like.of(f.Parquet().File()), nil
@@ -98,7 +98,7 @@ func (l *PairLayout) of(f *parquet.File) *PairLayout {
 type pairPlan struct {
 	PairLayout
 	f       *source.File
-	p       *Pairs
+	p       *tables.Pairs
 	from    *parquet.File
 	own     parquet.Projection // all columns of the file
 	spans   []tables.TableSpan // of these
@@ -107,7 +107,7 @@ type pairPlan struct {
 }
 
 // ofLog adds a column of the log file.
-func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
+func (a *pairPlan) ofLog(c tables.PairColumn) (arrow.Field, error) {
 	span, raised := a.spans[c.Log], false
 	elements := a.own.Schema[span.Element:span.EndElement]
 	if a.p.KeepTable {
@@ -143,7 +143,7 @@ func (a *pairPlan) ofLog(c PairColumn) (arrow.Field, error) {
 
 // ofTable adds a column of the table. It has no field ids: they are unique within one
 // schema only.
-func (a *pairPlan) ofTable(c PairColumn) (arrow.Field, error) {
+func (a *pairPlan) ofTable(c tables.PairColumn) (arrow.Field, error) {
 	of := a.p.Of
 	span := of.Spans[c.Table]
 	elements := slices.Clone(of.Elements[span.Element:span.EndElement])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -155,13 +156,13 @@ func (s *rangeJob) release() {
 }
 
 // announceLeaves announces the pages that the leaf tasks of a job will read.
-func (s *rangeJob) announceLeaves(rows *selection) {
+func (s *rangeJob) announceLeaves(rows *rows.Selection) {
 	f := s.source.Piece.File
-	if !f.Remote() || rows.len() == 0 {
+	if !f.Remote() || rows.Len() == 0 {
 		return
 	}
 	s.leavesAhead = make([]*parquet.Ahead, len(s.source.Leaves))
-	list := rows.list(f.GroupRows(s.Range.Group))
+	list := rows.List(f.GroupRows(s.Range.Group))
 	for _, i := range s.source.order {
 		if s.source.Leaves[i] >= 0 && !s.source.ofTable(i) && !(s.source.Adapt != nil && s.source.Adapt[i] != nil && s.source.Adapt[i].Missing) {
 			s.leavesAhead[i] = s.source.file().Ahead(s.Range.Group, s.source.Leaves[i], list)

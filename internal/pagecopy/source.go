@@ -10,7 +10,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/adapt"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // Source is a piece whose pages are copied.
@@ -167,10 +169,10 @@ func (l *leafPages) count() (seen, skipped int) {
 }
 
 // pages returns the pages of leaf i of the file for a selection of a row group.
-func (p *Source) pages(buf *parquet.Buffers, group, i int, rows *selection, how howCopied) *leafPages {
-	l := &leafPages{rows: rows.len()}
-	if rows.times != nil {
-		l.repeat = parquet.NewRepeater(&p.Layout.Leaves()[i], rows.times)
+func (p *Source) pages(buf *parquet.Buffers, group, i int, rows *rows.Selection, how howCopied) *leafPages {
+	l := &leafPages{rows: rows.Len()}
+	if rows.Times != nil {
+		l.repeat = parquet.NewRepeater(&p.Layout.Leaves()[i], rows.Times)
 	}
 	if p.Adapt != nil && p.Adapt[i] != nil && !p.Adapt[i].Identity() {
 		l.adapt = p.Adapt[i].Pages(group)
@@ -179,7 +181,7 @@ func (p *Source) pages(buf *parquet.Buffers, group, i int, rows *selection, how 
 		}
 	}
 	l.chunk = p.file().ChunkIn(buf, group, p.Leaves[i])
-	if list := rows.list(p.Piece.File.GroupRows(group)); list != nil {
+	if list := rows.List(p.Piece.File.GroupRows(group)); list != nil {
 		l.chunk.Select(list)
 	}
 	if how == maxRows && p.mayCopy(group, i) {
@@ -190,9 +192,9 @@ func (p *Source) pages(buf *parquet.Buffers, group, i int, rows *selection, how 
 
 // partners returns the pages of leaf i of the table for a selection. stop must be
 // called when they are no longer needed.
-func (p *Source) partners(of *Pairs, i int, rows *selection) (next nextPage, stop func()) {
+func (p *Source) partners(of *tables.Pairs, i int, rows *rows.Selection) (next nextPage, stop func()) {
 	leaf := &p.Pairs.Leaves[i]
-	more, stop := iter.Pull2(of.Table.Store.Pages(leaf.Table, rows.partners(of), leaf.As))
+	more, stop := iter.Pull2(of.Table.Store.Pages(leaf.Table, rows.Partners(&of.Partners), leaf.As))
 	return func() (*parquet.Page, *parquet.Dictionary, error) {
 		page, err, ok := more()
 		if !ok {

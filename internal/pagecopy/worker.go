@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -63,7 +64,7 @@ func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), er
 	if err != nil {
 		return nil, f.Unless(err)
 	}
-	parts := rows.divided(e.maxOf(rows))
+	parts := rows.Divided(e.maxOf(rows))
 	if len(parts) == 1 {
 		s.announceLeaves(rows)
 	}
@@ -79,39 +80,31 @@ func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), er
 }
 
 // rows returns the rows of a job that go to the output.
-func (w *worker) rows(ctx context.Context, s *rangeJob) (*selection, error) {
+func (w *worker) rows(ctx context.Context, s *rangeJob) (*rows.Selection, error) {
 	p := w.engine.pairs
 	if p == nil {
-		rows, err := w.keys.Scan(ctx, s.Range, nil)
+		chosen, err := w.keys.Scan(ctx, s.Range, nil)
 		if err != nil {
 			return nil, err
 		}
-		return selected(s.Range, rows), nil
+		return rows.Of(s.Lo, s.Hi, chosen), nil
 	}
 	m, err := w.keys.Pairs(ctx, s.Range)
 	if err != nil {
 		return nil, err
 	}
-	return paired(p, s.Range, m)
+	return p.Select(s.Lo, s.Hi, m)
 }
 
 // known records the rows of a job, which is divided into jobs for the parts of them.
-func (e *engine) known(s *rangeJob, rows *selection, parts []*selection) {
-	s.rows = rows
-	var joined []uint64
-	if e.pairs != nil {
-		joined = e.pairs.Joined
-	}
-	for _, part := range parts {
-		part.setKept(joined)
-	}
+func (e *engine) known(s *rangeJob, chosen *rows.Selection, parts []*rows.Selection) {
+	s.rows = chosen
 	if p := e.pairs; p != nil {
-		e.scanner.Stats.RowsOut.Add(rows.count)
-		if p.Joined != nil && !p.KeepLog {
-			rows.join(p.Joined)
-		}
+		e.scanner.Stats.RowsOut.Add(chosen.Count)
+		p.Join(chosen)
+		parts[0].Kept = chosen.Kept // those of all parts
 	}
-	if rows.count == 0 {
+	if chosen.Count == 0 {
 		s.begun = len(s.taken)
 	}
 	if len(parts) == 1 {
@@ -255,13 +248,13 @@ func (w *worker) finish(g *Group, l *Leaf) (settle func(), err error) {
 // maxOf returns the maximum number of rows of the output for one job. A job is divided
 // if its rows multiply, or if their partners are large: it would be any number of times
 // larger than its input. A row group of which a job is divided is copied as someRows.
-func (e *engine) maxOf(s *selection) int64 {
-	most := s.count
-	if s.times != nil {
+func (e *engine) maxOf(s *rows.Selection) int64 {
+	most := s.Count
+	if s.Times != nil {
 		most = GroupRows
 	}
-	if bytes := e.perRow * s.pairs(); bytes > tableBytes {
-		most = min(most, max(int64(float64(s.count)*GroupBytes/float64(bytes)), 1))
+	if bytes := e.perRow * s.Pairs(); bytes > tableBytes {
+		most = min(most, max(int64(float64(s.Count)*GroupBytes/float64(bytes)), 1))
 	}
 	return most
 }

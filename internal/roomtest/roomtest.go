@@ -249,14 +249,6 @@ func RuledFilter(t testing.TB, rule string, names []string, classes []keys.Class
 	return Bounded(f, bounds)
 }
 
-// Pass passes records on unchanged.
-func Pass() (keyscan.Work, error) {
-	return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
-		rec.Retain()
-		return emit(rec)
-	}, nil
-}
-
 // Some makes a file with the given number of row groups and batches.
 func Some(mem *sourcetest.Table, groups, batches int) *source.File {
 	for range groups {

@@ -22,14 +22,16 @@ import (
 // names, in that order. It is immutable.
 type Columns struct {
 	Schema *arrow.Schema // as Arrow records would have them
-	// elements are the columns' Parquet schema, depth first, the root first: that of
+	// Elements are the columns' Parquet schema, depth first, the root first: that of
 	// the Parquet files if all files are such and store the columns alike, else the
-	// one in which the columns of schema would be written.
+	// one in which the columns of Schema would be written or, for arrays, a holder's.
 	Elements []meta.Element
 	orders   []format.ColumnOrder // of the leaves
 	Leaves   []meta.Leaf
 	Spans    []TableSpan // of the columns
 	Sources  map[*source.File]*tableSource
+
+	assemblies []arrowparquet.Assembly // for arrays: of the columns
 }
 
 // TableSpan is the part of a schema that is below a top-level column: elements and
@@ -43,35 +45,108 @@ type tableSource struct {
 	shift   []uint8 // by leaf of the table: added to definition levels
 }
 
-// NewColumns returns the named top-level columns of the files, nil: all. The
-// files must agree in them, except that values may be optional in some.
+// NewColumns returns the named top-level columns of the files, nil: all, for rows that
+// become pages of a Parquet file. The files must agree in them, except that values may be
+// optional in some.
 func NewColumns(files []*source.File, names []string, ignoreCase bool) (*Columns, error) {
-	c := &Columns{Sources: map[*source.File]*tableSource{}}
-	if err := c.unify(files, names, ignoreCase); err != nil {
+	c, err := newColumns(files, names, ignoreCase)
+	if err != nil {
 		return nil, err
 	}
-	c.Elements, c.orders = c.stored(files)
 	alike := c.Elements != nil
 	if !alike {
-		s, err := arrowparquet.NewShredder(c.Schema)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", files[0].Name(), err)
+		if err := c.shredBy(arrowparquet.NewShredder, files[0].Name()); err != nil {
+			return nil, err
 		}
-		c.Elements = s.Schema()
 	}
-	var err error
-	if c.Leaves, err = meta.LeavesOf(c.Elements); err != nil {
-		return nil, fmt.Errorf("%s: %w", files[0].Name(), err)
+	if err := c.complete(files[0].Name()); err != nil {
+		return nil, err
 	}
-	for len(c.orders) < len(c.Leaves) {
-		c.orders = append(c.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
-	}
-	c.Spans = SpansOf(c.Elements)
 	for _, f := range files {
 		c.findLeaves(f, alike)
 	}
 	return c, nil
 }
+
+// NewArrayColumns is [NewColumns] for rows that become Arrow arrays.
+func NewArrayColumns(files []*source.File, names []string, ignoreCase bool) (*Columns, error) {
+	c, err := newColumns(files, names, ignoreCase)
+	if err != nil {
+		return nil, err
+	}
+	name, alike := files[0].Name(), c.Elements != nil
+	if !alike {
+		if err := c.shredBy(arrowparquet.NewHolder, name); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.complete(name); err != nil {
+		return nil, err
+	}
+	c.assemblies = make([]arrowparquet.Assembly, len(c.Spans))
+	if !alike {
+		holder, err := arrowparquet.NewHolder(c.Schema)
+		for i := range c.assemblies {
+			if err == nil {
+				c.assemblies[i], err = holder.Assembly(i)
+			}
+		}
+		return c, err
+	}
+	for _, f := range files {
+		c.findLeaves(f, true)
+	}
+	first := c.Sources[files[0]]
+	for i, column := range first.columns {
+		if c.assemblies[i] = files[0].Parquet().Assembly(column); first.shift[c.Spans[i].Leaf] > 0 {
+			c.assemblies[i] = c.assemblies[i].Optional()
+		}
+	}
+	return c, nil
+}
+
+// newColumns finds the columns, and how the files store them if they do so alike.
+func newColumns(files []*source.File, names []string, ignoreCase bool) (*Columns, error) {
+	c := &Columns{Sources: map[*source.File]*tableSource{}}
+	if err := c.unify(files, names, ignoreCase); err != nil {
+		return nil, err
+	}
+	c.Elements, c.orders = c.stored(files)
+	return c, nil
+}
+
+// shredBy sets the schema to that of a shredder.
+func (c *Columns) shredBy(newShredder func(*arrow.Schema) (*arrowparquet.Shredder, error), name string) error {
+	s, err := newShredder(c.Schema)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	c.Elements = s.Schema()
+	return nil
+}
+
+// complete finds the leaves of the schema.
+func (c *Columns) complete(name string) (err error) {
+	if c.Leaves, err = meta.LeavesOf(c.Elements); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for len(c.orders) < len(c.Leaves) {
+		c.orders = append(c.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
+	}
+	c.Spans = SpansOf(c.Elements)
+	return nil
+}
+
+// newShredder returns what makes leaves of records, for one goroutine.
+func (c *Columns) newShredder() (*arrowparquet.Shredder, error) {
+	if c.assemblies != nil {
+		return arrowparquet.NewHolder(c.Schema)
+	}
+	return arrowparquet.NewShredder(c.Schema)
+}
+
+// In returns the positions of the columns in one of the files.
+func (c *Columns) In(f *source.File) []int { return c.Sources[f].columns }
 
 // unify sets the Arrow schema, in which the files must agree, and finds the columns
 // in each file.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
@@ -70,7 +69,7 @@ func Read(ctx context.Context, pieces []source.Piece, c *Columns, o ReadOptions,
 			return 0, 0, err
 		}
 	}
-	r.way = tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, o.Threads), func() int64 { return tasks.Need(pieces, r.needed) + arraycopy.RowsNeed(pieces) })
+	r.way = tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, o.Threads), func() int64 { return tasks.Need(pieces, r.needed) + keyscan.RowsNeed(pieces) })
 	for got, err := range tasks.Map(ctx, tasks.Ranges(pieces), r.way, r.newWorker) {
 		if err == nil {
 			err = fn(got.Value)
@@ -151,7 +150,8 @@ type rowWorker struct {
 	buf     *parquet.Buffers
 	builder *leaves.Builder
 	shred   *arrowparquet.Shredder // nil: not needed so far
-	scan    *arraycopy.Worker      // finds the rows that pass; nil: all rows pass
+	scan    *keyscan.RecordFinder  // finds the rows that pass; nil: all rows pass
+	checks  []keyscan.Check
 	rows    []uint32
 
 	file   *source.File // to which the rest belongs
@@ -166,7 +166,8 @@ type rowWorker struct {
 func (r *rowReading) newWorker() (tasks.Work[*Batch], error) {
 	w := &rowWorker{rowReading: r, buf: new(parquet.Buffers), builder: leaves.NewBuilder(r.table.Leaves)}
 	if r.scanner != nil {
-		w.scan = &arraycopy.Worker{Scanner: r.scanner, Way: r.way, Checks: r.scanner.Checks(), Buf: w.buf}
+		w.checks = r.scanner.Checks()
+		w.scan = keyscan.NewRecordFinder(r.scanner, w.checks)
 	}
 	return w.work, nil
 }
@@ -198,7 +199,7 @@ func (w *rowWorker) open(f *source.File) (err error) {
 			}
 		}
 		if w.scan != nil {
-			if w.keys, err = keyscan.NewFinder(w.scanner, f, w.buf, w.scan.Checks); err != nil {
+			if w.keys, err = keyscan.NewFinder(w.scanner, f, w.buf, w.checks); err != nil {
 				return err
 			}
 		} else if f.Where() != nil {
@@ -287,14 +288,14 @@ func (w *rowWorker) record(group int, rec arrow.Record) (*Batch, error) {
 
 // passing returns the rows of a record that pass, or nil if there are none.
 func (w *rowWorker) passing(group int, rec arrow.Record) (arrow.Record, error) {
-	if err := w.scan.Enter(w.file); err != nil {
-		return nil, err
-	}
-	rows, err := w.scan.Pass(rec, group)
+	rows, err := w.scan.Pass(w.file, group, rec)
 	if err != nil {
 		return nil, err
 	}
 	w.scanner.Stats.RowsIn.Add(rec.NumRows())
+	if w.progress != nil {
+		w.progress(rec.NumRows())
+	}
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -318,7 +319,7 @@ func (w *rowWorker) encode(rec arrow.Record, b *keys.Batch) (err error) {
 // shredded passes the leaves of a record's rows to add.
 func (w *rowWorker) shredded(rec arrow.Record, add func(leaf int, p *parquet.Page, _ *parquet.Dictionary) error) (err error) {
 	if w.shred == nil {
-		if w.shred, err = arrowparquet.NewShredder(w.table.Schema); err != nil {
+		if w.shred, err = w.table.newShredder(); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -80,7 +81,7 @@ func idFile(path string, n int64) (err error) {
 	f := source.Records("ids", schema, func(context.Context) iter.Seq2[arrow.Record, error] {
 		return func(yield func(arrow.Record, error) bool) { yield(rec, nil) }
 	}, source.RecordsOptions{})
-	rows := arraycopy.Map(context.Background(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, func() (keyscan.Work, error) {
+	rows := roomtest.Map(context.Background(), source.Split([]*source.File{f}, dataset.Shard{}), 0, nil, func() (roomtest.Work, error) {
 		return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			half := rec.NumRows() / 2
 			return errors.Join(emit(rec.NewSlice(0, half)), emit(rec.NewSlice(half, rec.NumRows())))

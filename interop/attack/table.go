@@ -16,11 +16,10 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
-	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/output"
 	"github.com/bloomjoin/bloomjoin/internal/panics"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
@@ -161,7 +160,7 @@ func valueOf(c arrow.Array, row int) string {
 
 func sumsOf(ctx context.Context, f *source.File) (sums, error) {
 	s := sums{columns: map[string]uint64{}}
-	for r, err := range arraycopy.Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 2, nil, func() (keyscan.Work, error) {
+	for r, err := range roomtest.Map(ctx, source.Split([]*source.File{f}, dataset.Shard{}), 2, nil, func() (roomtest.Work, error) {
 		return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
 			rec.Retain()
 			return emit(rec)

@@ -12,6 +12,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/source"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
@@ -25,7 +26,7 @@ type Answer struct {
 	// mirrored are columns of the log that the answer leaves out unless they are
 	// wanted, because it is written to a directory whose paths name their values.
 	mirrored []string
-	Pages    bool // pairs are made of pages, not of records
+	Pages    bool // pairs are made of pages, not of arrays
 
 	IDs     *IDColumns
 	Layouts map[*source.File]*Layout // of each log file
@@ -47,7 +48,7 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
 		}
 		if a.RowsOfLog() && o.Schema != dataset.UnionByName {
-			kept := a.ScanOptions(f, false)
+			kept := a.ScanOptions(f)
 			if l.Schema, err = kept.SchemaOf(f); err != nil {
 				return nil, err
 			}
@@ -64,16 +65,15 @@ func (a *Answer) RowsOfLog() bool { return !a.typ.ColumnsOfIDs }
 // Counting returns the answer of which rows are counted, not made.
 func (a *Answer) Counting() *Answer {
 	c, ids := *a, *a.IDs
-	ids.Rows, c.IDs, c.Counts = false, &ids, true
+	ids.Rows, ids.Held, c.IDs, c.Counts = false, nil, &ids, true
 	return &c
 }
 
-// OfPages returns the answer whose pairs are made of pages. The rows of the ID files, if
-// it needs them, are held as leaves.
+// OfPages returns the answer whose pairs are made of pages.
 func (a *Answer) OfPages(ids []*source.File) (_ *Answer, err error) {
 	c := *a
 	if c.Pages = true; c.IDs.Rows {
-		c.IDs, err = c.IDs.asLeaves(ids)
+		c.IDs, err = c.IDs.forPages(ids)
 	}
 	return &c, err
 }
@@ -81,28 +81,13 @@ func (a *Answer) OfPages(ids []*source.File) (_ *Answer, err error) {
 // Layout says how rows of one log file become rows of the answer.
 type Layout struct {
 	Schema  *arrow.Schema
-	Columns []Column
-	// Read are the positions of the columns to read of the log file: first those
-	// of the answer, in its order, then those that only the key needs. Nil: all
-	// are read, and in the answer.
-	Read []int
-	Kept int // how many of the columns read are in the answer
-	// Plain: values replace the log's dictionaries. These have no entry for the
-	// key of an ID without a log row, and a NULL column that has a dictionary
-	// elsewhere in the answer fits in no Arrow file.
-	Plain bool
-}
-
-// Column is the source of a column of the answer.
-type Column struct {
-	Log  int // position among the log's columns read, or -1
-	Held int // position among the IDs' columns held, or -1; of a log column: the shared key's
+	Columns []tables.PairColumn
 }
 
 // newLayout lays out the answer for a log file.
 func (a *Answer) newLayout(p *Pairing, f *source.File) (*Layout, error) {
 	log, ids := f.Schema(), a.IDs
-	l := &Layout{Plain: a.typ.KeepsIDs}
+	l := &Layout{}
 	if a.RowsOfLog() && a.opts.Schema == dataset.UnionByName { // the columns are those of several files
 		l.Schema = log
 		return l, nil
@@ -135,19 +120,20 @@ func (a *Answer) newLayout(p *Pairing, f *source.File) (*Layout, error) {
 			}
 		}
 		fields[i], taken[ids.folded(f.Name)] = f, true
-		l.Read = append(l.Read, c.at)
 	}
-	l.Kept = len(l.Read)
 	for i, c := range columns {
 		if c.ofIDs {
 			fields[i] = a.idField(c, taken)
 		}
 	}
-	l.place(columns, ids, all)
-	if all {
-		l.Read = nil
-	} else if err := l.readKey(p, log); err != nil {
-		return nil, err
+	for i, c := range columns {
+		col := tables.PairColumn{Log: c.at, Table: -1, Name: fields[i].Name}
+		if c.ofIDs {
+			col.Log, col.Table = -1, ids.of[c.at]
+		} else if at, ok := ids.of[c.key]; ok {
+			col.Table = at
+		}
+		l.Columns = append(l.Columns, col)
 	}
 	md := log.Metadata()
 	if l.Schema = arrow.NewSchema(fields, &md); !isLog(columns, f.StoredColumns()) {
@@ -174,7 +160,7 @@ func (a *Answer) keyOnce(c chosen, f arrow.Field) error {
 // idField returns the field of an ID column under a name that is not taken, and
 // takes it.
 func (a *Answer) idField(c chosen, taken map[string]bool) arrow.Field {
-	f := a.IDs.Schema.Field(a.IDs.Held[a.IDs.of[c.at]])
+	f := a.IDs.Held.Schema.Field(a.IDs.of[c.at])
 	f = take.WithoutFieldKeys(f, take.FieldID)
 	f.Nullable = f.Nullable || a.typ.KeepsLog
 	for taken[a.IDs.folded(f.Name)] {
@@ -184,73 +170,33 @@ func (a *Answer) idField(c chosen, taken map[string]bool) arrow.Field {
 	return f
 }
 
-// place determines the source of each column of the answer. all says that every column of
-// the log is read.
-func (l *Layout) place(columns []chosen, ids *IDColumns, all bool) {
-	n := 0
-	for _, c := range columns {
-		col := Column{Log: -1, Held: -1}
-		if c.ofIDs {
-			col.Held = ids.of[c.at]
-		} else {
-			col.Log = n
-			if n++; all {
-				col.Log = c.at
-			}
-			if at, ok := ids.of[c.key]; ok {
-				col.Held = at
-			}
-		}
-		l.Columns = append(l.Columns, col)
-	}
-}
-
-// readKey adds the columns that only the key needs to those that are read.
-func (l *Layout) readKey(p *Pairing, log *arrow.Schema) error {
-	for _, c := range p.Log {
-		f, err := c.Resolve(log, p.IgnoreCase)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(l.Read, f.Index[0]) {
-			l.Read = append(l.Read, f.Index[0])
-		}
-	}
-	return nil
-}
-
-// LogNames returns the names of the log's columns in the answer, and with withKey
-// those that only the key needs; nil: all columns. Each log file has the same; f is
-// one of them.
-func (a *Answer) LogNames(f *source.File, withKey bool) []string {
-	names := []string{}
-	switch {
-	case a.RowsOfLog() && a.wanted == nil, !a.RowsOfLog() && a.Layouts[f].Read == nil:
+// LogNames returns the names of the log's columns in the answer; nil: all. Each log file has the
+// same; f is one of them.
+func (a *Answer) LogNames(f *source.File) []string {
+	if a.wanted == nil {
 		return nil
-	case a.RowsOfLog():
+	}
+	names := []string{}
+	if a.RowsOfLog() {
 		for _, w := range a.wanted {
 			names = append(names, w.name)
 		}
 		return names
 	}
-	l := a.Layouts[f]
-	read := l.Read
-	if !withKey {
-		read = read[:l.Kept]
-	}
-	for _, i := range read {
-		names = append(names, f.Schema().Field(i).Name)
+	for _, c := range a.Layouts[f].Columns {
+		if c.Log >= 0 {
+			names = append(names, f.Schema().Field(c.Log).Name)
+		}
 	}
 	return names
 }
 
-// ScanOptions returns the options of a scan that keeps the log's columns of the
-// answer, and with withKey those of the key.
-func (a *Answer) ScanOptions(f *source.File, withKey bool) keyscan.Options {
+// ScanOptions returns the options of a scan that keeps the log's columns of the answer.
+func (a *Answer) ScanOptions(f *source.File) keyscan.Options {
 	o := a.opts
 	return keyscan.Options{
 		ScanOptions: keyscan.ScanOptions{
-			Columns:    a.LogNames(f, withKey),
+			Columns:    a.LogNames(f),
 			IgnoreCase: o.IgnoreCase,
 			Schema:     o.Schema,
 			Pinned:     o.Pinned,

@@ -10,9 +10,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
-	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
-	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // rowSpill holds ID rows on disk, in order, in bins by their number: bin i has the
@@ -61,7 +60,8 @@ func (r *rowSpill) bin(n int) *spill.Stream {
 }
 
 // add writes the rows at the positions in keep of batch.Rows.
-func (r *rowSpill) add(b table.Batch, batch *keys.Batch, keep []uint32, firstRow int64) error {
+func (r *rowSpill) add(b *tables.Batch, keep []uint32, firstRow int64) error {
+	batch := b.Keys
 	perRow := b.Bytes()/max(int64(batch.Len), 1) + 1
 	most := int(min(max(r.batchBytes/perRow, 1), spill.MaxPairs))
 	rows := make([]uint32, 0, min(most, len(keep)))
@@ -85,11 +85,11 @@ func (r *rowSpill) add(b table.Batch, batch *keys.Batch, keep []uint32, firstRow
 }
 
 // write writes rows of a batch, whose numbers within the bin are in r.at.
-func (r *rowSpill) write(b table.Batch, rows []uint32, bin int) (err error) {
+func (r *rowSpill) write(b *tables.Batch, rows []uint32, bin int) (err error) {
 	r.buf = spill.AppendPairs(append(r.buf[:0], 0, 0, 0, 0), r.at)
 	binary.LittleEndian.PutUint32(r.buf, uint32(len(r.buf)-4))
 	before := len(r.buf)
-	if r.buf, err = b.Append(r.buf, rows); err != nil {
+	if r.buf, err = b.AppendTo(r.buf, rows); err != nil {
 		return err
 	}
 	r.rows += int64(len(rows))
@@ -117,7 +117,7 @@ func (r *rowSpill) done() {
 }
 
 // read calls fn with each batch of a bin, and the numbers of its rows within the bin.
-func (r *rowSpill) read(ctx context.Context, bin int, fn func(b table.Batch, at []spill.Pair) error) error {
+func (r *rowSpill) read(ctx context.Context, bin int, fn func(b *tables.Batch, at []spill.Pair) error) error {
 	if bin >= len(r.bins) || r.bins[bin] == nil {
 		return nil
 	}
@@ -142,13 +142,11 @@ func (r *rowSpill) read(ctx context.Context, bin int, fn func(b table.Batch, at 
 		if r.at, err = spill.Pairs(r.at, b[4:n]); err != nil {
 			return faults.Errorf("%s: %w", waitsOnDisk, err)
 		}
-		rows, err := r.s.Form.Parse(b, n)
+		rows, err := r.s.Columns.Parse(b[n:])
 		if err != nil {
 			return faults.Errorf("%s: %w", waitsOnDisk, err)
 		}
-		err = fn(rows, r.at)
-		rows.Release()
-		if err != nil {
+		if err := fn(rows, r.at); err != nil {
 			return err
 		}
 	}
@@ -313,7 +311,7 @@ func (d *dealer) note(bin int) error {
 
 // batch writes the rows of a batch to the ranges that need them, several ranges at a
 // time.
-func (d *dealer) batch(b table.Batch, at []spill.Pair) error {
+func (d *dealer) batch(b *tables.Batch, at []spill.Pair) error {
 	var group errgroup.Group
 	group.SetLimit(d.r.s.Threads)
 	for to, any := range d.any {
@@ -325,7 +323,7 @@ func (d *dealer) batch(b table.Batch, at []spill.Pair) error {
 }
 
 // copy writes the rows of a batch that a range needs.
-func (d *dealer) copy(to int, b table.Batch, at []spill.Pair) error {
+func (d *dealer) copy(to int, b *tables.Batch, at []spill.Pair) error {
 	set := d.needed[to]
 	rows := make([]uint32, 0, len(at))
 	for i, p := range at {
@@ -341,7 +339,7 @@ func (d *dealer) copy(to int, b table.Batch, at []spill.Pair) error {
 	}
 	buf := <-d.bufs
 	defer func() { d.bufs <- buf }()
-	out, err := b.Append(buf[:0], rows)
+	out, err := b.AppendTo(buf[:0], rows)
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
-	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/spill"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // Shuffle joins the log with IDs that exceed the memory, even those that some log
@@ -61,11 +61,11 @@ type Shuffle struct {
 type Options struct {
 	Account   *budget.Account
 	Dir       string
-	Integers  bool       // the key is one column of integers
-	Form      table.Form // of the ID rows; nil: rows are not kept
-	Repeats   bool       // if rows are not kept: how many IDs have a key matters
-	GroupRows []int64    // rows of each row group; below 0: unknown
-	Matched   bool       // if rows are kept: which of them the log has is needed
+	Integers  bool            // the key is one column of integers
+	Columns   *tables.Columns // of the ID rows; nil: rows are not kept
+	Repeats   bool            // if rows are not kept: how many IDs have a key matters
+	GroupRows []int64         // rows of each row group; below 0: unknown
+	Matched   bool            // if rows are kept: which of them the log has is needed
 	Threads   int
 }
 
@@ -93,7 +93,7 @@ func New(o Options) (*Shuffle, error) {
 	s.file.Window = int(min(max(s.room/64, minWindow), spill.Window))
 	s.divideLog()
 	s.divideKeys()
-	if o.Form != nil {
+	if o.Columns != nil {
 		s.rows = newRowSpill(s)
 	}
 	return s, nil
@@ -353,21 +353,25 @@ func (s *Shuffle) NewIDWriter() (*IDWriter, error) {
 	return w, err
 }
 
-// Add writes the IDs of a batch at the ascending positions in keep. If rows are
-// kept, rows is the batch with them, and its first row has number firstRow among all
-// ID rows; numbers ascend from call to call.
-func (w *IDWriter) Add(rows table.Batch, batch *keys.Batch, keep []uint32, firstRow int64) error {
-	if len(keep) == 0 {
-		return nil
+// AddKeys writes the keys of a batch of IDs at the ascending positions in keep, if rows are not
+// kept.
+func (w *IDWriter) AddKeys(batch *keys.Batch, keep []uint32) error { return w.add(batch, keep, 0) }
+
+// AddRows writes the rows of a batch of IDs whose keys are at the ascending positions in keep. The
+// first row of the batch has number firstRow among all ID rows; numbers ascend from call to call.
+func (w *IDWriter) AddRows(b *tables.Batch, keep []uint32, firstRow int64) error {
+	if err := w.add(b.Keys, keep, firstRow); err != nil {
+		return err
 	}
+	return w.s.rows.add(b, keep, firstRow)
+}
+
+func (w *IDWriter) add(batch *keys.Batch, keep []uint32, firstRow int64) error {
 	for some := range slices.Chunk(keep, hashedAtOnce) {
 		w.hashes = hashesOf(w.hashes, batch, some)
 		if err := w.addKeys(batch, some, firstRow); err != nil {
 			return err
 		}
-	}
-	if w.s.rows != nil {
-		return w.s.rows.add(rows, batch, keep, firstRow)
 	}
 	return nil
 }

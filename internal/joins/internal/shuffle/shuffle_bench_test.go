@@ -73,7 +73,7 @@ func BenchmarkShuffle(b *testing.B) {
 			if err != nil {
 				return err
 			}
-			if err := generate(w+threads, func(k *keys.Batch, hits []uint32, at int) error { return l.Add(nil, k, hits, 0) }); err != nil {
+			if err := generate(w+threads, func(k *keys.Batch, hits []uint32, at int) error { return l.AddKeys(k, hits) }); err != nil {
 				return err
 			}
 			return l.Close()

@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/table"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 )
 
 // keyKind makes keys from numbers; different numbers give different keys.
@@ -148,15 +149,13 @@ func (c *shuffleCase) fill(t testing.TB, s *Shuffle) error {
 		if err := enc.Encode(rec, &b); err != nil {
 			return err
 		}
-		var rows table.Batch
 		if c.rows {
-			rows = s.Form.(*table.RecordForm).Batch(rec, &b)
+			err = w.AddRows(roomtest.HeldBatch(t, s.Columns, rec, &b), all(&b), int64(row))
+		} else {
+			err = w.AddKeys(&b, all(&b))
 		}
-		if err := w.Add(rows, &b, all(&b), int64(row)); err != nil {
+		if err != nil {
 			return err
-		}
-		if rows != nil {
-			rows.Release()
 		}
 		rec.Release()
 		row += len(chunk)
@@ -181,7 +180,7 @@ func (c *shuffleCase) start(t testing.TB, memory int64) *Shuffle {
 	}
 	o.Integers = len(c.kind.types) == 1 && c.kind.types[0].ID() != arrow.STRING
 	if c.rows {
-		o.Form, o.Matched = &table.RecordForm{Schema: c.kind.record(t, nil, 0).Schema(), Encoder: c.kind.encoder(t), Mem: arrowMem}, true
+		o.Columns, o.Matched = roomtest.Held(t, c.kind.record(t, nil, 0).Schema()), true
 	}
 	for _, u := range c.units {
 		o.GroupRows = append(o.GroupRows, int64(len(u)))
@@ -195,8 +194,6 @@ func (c *shuffleCase) start(t testing.TB, memory int64) *Shuffle {
 	}
 	return s
 }
-
-var arrowMem = memory.DefaultAllocator
 
 // check compares the IDs that each range gets with those it needs.
 func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
@@ -229,7 +226,7 @@ func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
 			}
 			more = again
 			if c.rows {
-				rows = append(rows, sideRows(t, side)...)
+				rows = append(rows, sideRows(t, s, side)...)
 			} else {
 				c.sideKeys(t, side, wanted, keysSeen)
 			}
@@ -279,18 +276,13 @@ func (c *shuffleCase) check(t testing.TB, s *Shuffle) (blocks int) {
 }
 
 // sideRows returns the rows of a side, in order.
-func sideRows(t testing.TB, side *table.Side) (rows []int64) {
-	err := side.Rows().(*table.Records).Unmatched(side.MatchedRows(), func(rec arrow.Record, at []int) error {
-		col := rec.Column(int(rec.NumCols()) - 1).(*array.Int64)
-		for _, i := range at {
-			rows = append(rows, col.Value(i))
-		}
-		return nil
-	})
+func sideRows(t testing.TB, s *Shuffle, side *table.Side) (rows []int64) {
+	a, err := s.Columns.Array(memory.DefaultAllocator, side.Rows(), len(s.Columns.Spans)-1, table.UpTo(nil, side.NumRows()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rows
+	defer a.Release()
+	return slices.Clone(a.(*array.Int64).Int64Values())
 }
 
 // sideKeys looks all existing keys up in the side.

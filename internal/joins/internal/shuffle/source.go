@@ -110,7 +110,7 @@ func (r *Source) Next(ctx context.Context) (side *table.Side, more bool, err err
 // makes room for all beforehand. n is the number of chunks that were started.
 func (r *Source) fill(ctx context.Context, most int, reserve bool) (side *table.Side, n int, more bool, err error) {
 	s := r.s
-	kind := table.Kind{Integers: s.Integers, Form: s.Form, Threads: s.Threads}
+	kind := table.Kind{Integers: s.Integers, Columns: s.Columns, Threads: s.Threads}
 	side = table.New(kind, s.Account)
 	defer func() {
 		if err != nil {
@@ -162,19 +162,14 @@ func (r *Source) addRows(side *table.Side) error {
 	if err != nil {
 		return err
 	}
-	b, err := r.s.Form.Parse(chunk, 0)
+	b, err := r.s.Columns.Parse(chunk)
 	if err != nil {
 		return faults.Errorf("%s: %w", waitsOnDisk, err)
 	}
-	defer b.Release()
 	if r.Only == nil {
 		return side.AddRows(b)
 	}
-	k, err := b.Keys()
-	if err != nil {
-		return err
-	}
-	return side.AddRowsAt(b, r.wanted(k))
+	return side.AddRowsAt(b, r.wanted(b.Keys))
 }
 
 // wanted returns the positions in a batch of the IDs that Only has.

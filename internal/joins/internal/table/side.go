@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // Side holds IDs by their keys: all IDs of a join, or those that some log row may
@@ -25,8 +26,8 @@ type Side struct {
 	share *budget.Share
 
 	keys      *table
-	negatives *table // negative integers, in two's complement; nil for other keys
-	rows      Rows   // nil: only keys are held
+	negatives *table        // negative integers, in two's complement; nil for other keys
+	rows      *tables.Table // nil: only keys are held
 	links     chains
 	fillers   sync.Pool
 	picked    []uint32 // of addTo
@@ -34,9 +35,9 @@ type Side struct {
 
 // Kind describes what a side holds.
 type Kind struct {
-	Integers bool // the key is one column of integers
-	Form     Form // of the rows that are held; nil: only keys are
-	Threads  int  // workers that add rows or seal; 0: GOMAXPROCS
+	Integers bool            // the key is one column of integers
+	Columns  *tables.Columns // of the rows that are held; nil: only keys are
+	Threads  int             // workers that add rows or seal; 0: GOMAXPROCS
 }
 
 // New returns an empty side whose memory is on an account.
@@ -44,8 +45,8 @@ func New(kind Kind, of *budget.Account) *Side {
 	s := &Side{kind: kind, share: of.Share("the table of IDs")}
 	s.links.share = s.share
 	var links *chains
-	if kind.Form != nil {
-		s.rows, links = kind.Form.NewRows(s.share), &s.links
+	if kind.Columns != nil {
+		s.rows, links = kind.Columns.NewTable(s.share.Take), &s.links
 	}
 	secret := rand.Uint64() | 1
 	s.keys = newTable(s.share, kind.Integers, links, secret)
@@ -97,29 +98,21 @@ func (s *Side) fill(batch *keys.Batch, keep []uint32, n int, row uint32, threads
 }
 
 // AddRows adds the rows of a batch of IDs, with and without a key. One goroutine calls
-// it, in the IDs' order. The error wraps [fault.ErrMemory], or is one of [Rows].Add.
-func (s *Side) AddRows(b Batch) error {
-	k, err := b.Keys()
-	if err != nil {
-		return err
-	}
-	return s.addTo(b, k, nil, len(k.Rows), k.Len)
+// it, in the IDs' order. The error wraps [fault.ErrMemory], or is one of [tables.Table.Append].
+func (s *Side) AddRows(b *tables.Batch) error {
+	return s.addTo(b, nil, len(b.Keys.Rows), b.Keys.Len)
 }
 
 // AddRowsAt is AddRows for the rows whose keys are at the ascending positions in
 // keep.
-func (s *Side) AddRowsAt(b Batch, keep []uint32) error {
+func (s *Side) AddRowsAt(b *tables.Batch, keep []uint32) error {
 	if len(keep) == 0 {
 		return nil
 	}
-	k, err := b.Keys()
-	if err != nil {
-		return err
-	}
-	return s.addTo(b, k, keep, len(keep), len(keep))
+	return s.addTo(b, keep, len(keep), len(keep))
 }
 
-func (s *Side) addTo(b Batch, k *keys.Batch, keep []uint32, n, rows int) error {
+func (s *Side) addTo(b *tables.Batch, keep []uint32, n, rows int) error {
 	first := s.links.rows
 	if s.links.rows += uint64(rows); s.links.rows >= uint64(None) {
 		return fmt.Errorf("%w: more than 2^32 IDs in a table", fault.ErrMemory)
@@ -127,25 +120,22 @@ func (s *Side) addTo(b Batch, k *keys.Batch, keep []uint32, n, rows int) error {
 	if err := s.links.cover(); err != nil {
 		return err
 	}
-	if err := s.fill(k, keep, n, uint32(first), s.kind.Threads, 4*blockKeys); err != nil {
+	if err := s.fill(b.Keys, keep, n, uint32(first), s.kind.Threads, 4*blockKeys); err != nil {
 		return err
 	}
 	if keep == nil {
-		return s.rows.Add(b, nil)
+		return s.rows.Append(b, nil)
 	}
 	s.picked = s.picked[:0]
 	for _, at := range keep {
-		s.picked = append(s.picked, k.Rows[at])
+		s.picked = append(s.picked, b.Keys.Rows[at])
 	}
-	return s.rows.Add(b, s.picked)
+	return s.rows.Append(b, s.picked)
 }
 
 // Seal ends filling. The error wraps [fault.ErrMemory].
 func (s *Side) Seal() error {
 	if s.rows != nil {
-		if err := s.rows.Seal(); err != nil {
-			return err
-		}
 		if err := s.share.Take(int64(s.links.rows/64+1) * 8); err != nil { // for MatchedRows
 			return err
 		}
@@ -252,12 +242,8 @@ func (s *Side) MatchedRows() []uint64 {
 // NumRows returns the number of rows.
 func (s *Side) NumRows() int { return int(s.links.rows) }
 
-// Rows returns the holder of the rows, which Form.NewRows returned; nil if only keys
-// are held.
-func (s *Side) Rows() Rows { return s.rows }
-
-// HasRows reports whether the side holds rows, not only keys.
-func (s *Side) HasRows() bool { return s.rows != nil }
+// Rows returns the rows; nil if only keys are held.
+func (s *Side) Rows() *tables.Table { return s.rows }
 
 // Bytes returns the memory that the side takes.
 func (s *Side) Bytes() int64 { return s.share.Bytes() }
@@ -267,9 +253,7 @@ func (s *Side) Release() {
 	if s == nil {
 		return
 	}
-	if s.rows != nil {
-		s.rows.Release()
-	}
+	s.rows = nil
 	s.keys, s.negatives, s.links = newTable(s.share, s.kind.Integers, nil, 1), nil, chains{}
 	s.share.GiveAll()
 }

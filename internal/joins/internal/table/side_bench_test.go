@@ -12,6 +12,8 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // benchIDs returns n IDs in batches, in random order, as integers or strings.
@@ -57,14 +59,18 @@ func BenchmarkSide(b *testing.B) {
 				for _, reserved := range []bool{false, true} {
 					name := fmt.Sprintf("n=%d/text=%v/columns=%v/reserved=%v/", n, text, columns, reserved)
 					fill := func(b *testing.B) *Side {
-						s := New(Kind{Integers: !text, Form: formIf(columns, memory.DefaultAllocator), Threads: 1}, budget.New(0))
+						var held *tables.Columns
+						if columns {
+							held = roomtest.Held(b, recs[0].Schema())
+						}
+						s := New(Kind{Integers: !text, Columns: held, Threads: 1}, budget.New(0))
 						if reserved {
 							s.Reserve(int64(n))
 						}
 						for i, batch := range batches {
 							var err error
 							if columns {
-								err = addRows(s, recs[i], batch, nil)
+								err = addRows(b, s, recs[i], batch, nil)
 							} else {
 								err = s.AddKeys(batch)
 							}

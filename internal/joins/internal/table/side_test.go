@@ -15,11 +15,14 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/arrow/util"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/joins/internal/budget"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
+	"github.com/bloomjoin/bloomjoin/internal/roomtest"
+	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
 // sideKinds are kinds of keys, by the types of their columns.
@@ -265,7 +268,7 @@ func TestSideRows(t *testing.T) {
 				r := rand.New(rand.NewPCG(6, uint64(different)))
 				acc := budget.New(0)
 				for _, reserved := range []int64{0, 500_000}[:cases.Count(1, 2, 2)] {
-					s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: &RecordForm{Mem: mem}, Threads: threads}, acc)
+					s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Columns: heldIf(t, true, types), Threads: threads}, acc)
 					s.Reserve(reserved)
 					checkSideRows(t, r, s, mem, types, different)
 					s.Release()
@@ -278,18 +281,19 @@ func TestSideRows(t *testing.T) {
 	}
 }
 
-// formIf returns the form of records, or none.
-func formIf(rows bool, mem memory.Allocator) Form {
+// heldIf returns the columns of IDs with the given key columns, or none.
+func heldIf(t testing.TB, rows bool, types []arrow.DataType) *tables.Columns {
 	if !rows {
 		return nil
 	}
-	return &RecordForm{Mem: mem}
+	b := newIDBatch(t, memory.DefaultAllocator, types, nil, 0)
+	defer b.rec.Release()
+	return roomtest.Held(t, b.rec.Schema())
 }
 
 // addRows adds rows of a record: those at the positions in keep, or all if keep is nil.
-func addRows(s *Side, rec arrow.Record, k *keys.Batch, keep []uint32) error {
-	b := s.kind.Form.(*RecordForm).Batch(rec, k)
-	defer b.Release()
+func addRows(t testing.TB, s *Side, rec arrow.Record, k *keys.Batch, keep []uint32) error {
+	b := roomtest.HeldBatch(t, s.kind.Columns, rec, k)
 	if keep == nil {
 		return s.AddRows(b)
 	}
@@ -314,7 +318,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 		rec := b.rec
 		var err error
 		if r.IntN(2) == 0 {
-			err = addRows(s, rec, &b.batch, nil)
+			err = addRows(t, s, rec, &b.batch, nil)
 			for i, text := range b.texts {
 				numbers, texts = append(numbers, next+i), append(texts, text)
 			}
@@ -326,7 +330,7 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 					numbers, texts = append(numbers, next+int(row)), append(texts, b.texts[row])
 				}
 			}
-			err = addRows(s, rec, &b.batch, append([]uint32{}, keep...))
+			err = addRows(t, s, rec, &b.batch, append([]uint32{}, keep...))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -382,15 +386,12 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 	}
 	comparePayload(t, s, len(types), numbers, picked)
 
+	matchedRows := s.MatchedRows()
 	var lone []int64
-	err := s.Rows().(*Records).Unmatched(s.MatchedRows(), func(rec arrow.Record, rows []int) error {
-		for _, row := range rows {
-			lone = append(lone, rec.Column(len(types)).(*array.Int64).Value(row))
+	for row := range s.NumRows() {
+		if matchedRows[row/64]>>(row%64)&1 == 0 {
+			lone = append(lone, int64(numbers[row]))
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	var want []int64
 	for i, text := range texts {
@@ -406,14 +407,16 @@ func checkSideRows(t *testing.T, r *rand.Rand, s *Side, mem memory.Allocator, ty
 // comparePayload compares the columns of rows with those that were added.
 func comparePayload(t *testing.T, s *Side, c int, numbers, rows []int) {
 	t.Helper()
-	held := s.Rows().(*Records)
-	places := held.Locate(nil, rows)
-	ns, err := held.Column(c, places, arrow.PrimitiveTypes.Int64)
+	at := make([]uint32, len(rows))
+	for i, row := range rows {
+		at[i] = uint32(row) // None for -1
+	}
+	ns, err := s.kind.Columns.Array(memory.DefaultAllocator, s.Rows(), c, at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ns.Release()
-	ss, err := held.Column(c+1, places, arrow.BinaryTypes.String)
+	ss, err := s.kind.Columns.Array(memory.DefaultAllocator, s.Rows(), c+1, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -440,7 +443,7 @@ func TestSideBudget(t *testing.T) {
 		for _, columns := range []bool{false, true} {
 			acc := budget.New(3 << 20)
 			mem := memory.NewCheckedAllocator(memory.DefaultAllocator)
-			s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: formIf(columns, mem)}, acc)
+			s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Columns: heldIf(t, columns, types)}, acc)
 			n := 0
 			var err error
 			for err == nil {
@@ -454,7 +457,7 @@ func TestSideBudget(t *testing.T) {
 				}
 				b := newIDBatch(t, mem, types, rows, n)
 				if columns {
-					err = addRows(s, b.rec, &b.batch, nil)
+					err = addRows(t, s, b.rec, &b.batch, nil)
 				} else {
 					err = s.AddKeys(&b.batch)
 				}
@@ -490,7 +493,7 @@ func TestSideMemory(t *testing.T) {
 			for _, repeat := range []int{1, 3} {
 				acc := budget.New(0)
 				before := heap()
-				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: formIf(columns, memory.DefaultAllocator)}, acc)
+				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Columns: heldIf(t, columns, types)}, acc)
 				fillSide(t, s, types, 150_000, repeat)
 				if err := s.Seal(); err != nil {
 					t.Fatal(err)
@@ -520,8 +523,8 @@ func fillSide(t testing.TB, s *Side, types []arrow.DataType, n, repeat int) {
 		}
 		b := newIDBatch(t, memory.DefaultAllocator, types, rows, lo)
 		var err error
-		if s.HasRows() {
-			err = addRows(s, b.rec, &b.batch, nil)
+		if s.Rows() != nil {
+			err = addRows(t, s, b.rec, &b.batch, nil)
 		} else {
 			err = s.AddKeys(&b.batch)
 		}
@@ -548,7 +551,7 @@ func TestSlicedRows(t *testing.T) {
 	}
 	whole := newIDBatch(t, memory.DefaultAllocator, sideKinds["string"], rows, 0)
 	acc := budget.New(0)
-	s := New(Kind{Form: &RecordForm{Mem: memory.DefaultAllocator}}, acc)
+	s := New(Kind{Columns: heldIf(t, true, sideKinds["string"])}, acc)
 	enc, err := keys.NewEncoder(whole.rec.Schema(), []keys.Column{{Path: keys.Path{"k0"}}}, keys.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -559,7 +562,7 @@ func TestSlicedRows(t *testing.T) {
 		if err := enc.Encode(part, &batch); err != nil {
 			t.Fatal(err)
 		}
-		if err := addRows(s, part, &batch, nil); err != nil {
+		if err := addRows(t, s, part, &batch, nil); err != nil {
 			t.Fatal(err)
 		}
 		part.Release()
@@ -567,12 +570,8 @@ func TestSlicedRows(t *testing.T) {
 	if err := s.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	records := s.Rows().(*Records).records
-	if len(records) != 1 {
-		t.Errorf("%d records of 40 small ones", len(records))
-	}
-	if all := recordBytes(whole.rec); recordBytes(records[0]) > all {
-		t.Errorf("%d bytes are held of rows that take %d", recordBytes(records[0]), all)
+	if held, all := s.Rows().Bytes(), util.TotalRecordSize(whole.rec); held > 2*all {
+		t.Errorf("%d bytes are held of rows that take %d", held, all)
 	}
 	numbers, picked := []int{}, []int{}
 	for i := range 40_000 {
@@ -659,7 +658,7 @@ func TestUnique(t *testing.T) {
 	for name, types := range sideKinds {
 		for _, rows := range []bool{false, true} {
 			for _, again := range []string{"", "0", "17", "-3"} {
-				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Form: formIf(rows, memory.DefaultAllocator)}, budget.New(0))
+				s := New(Kind{Integers: len(types) == 1 && types[0].ID() != arrow.STRING, Columns: heldIf(t, rows, types)}, budget.New(0))
 				for _, values := range [][]string{{"0", "17", "-3", "NULL"}, {"5", "NULL", again}} {
 					var keys [][]string
 					for _, v := range values {
@@ -673,7 +672,7 @@ func TestUnique(t *testing.T) {
 					b := newIDBatch(t, memory.DefaultAllocator, types, keys, 0)
 					var err error
 					if rows {
-						err = addRows(s, b.rec, &b.batch, nil)
+						err = addRows(t, s, b.rec, &b.batch, nil)
 					} else {
 						err = s.AddKeys(&b.batch)
 					}

@@ -1,4 +1,4 @@
-package answer
+package arraycopy
 
 import (
 	"bytes"
@@ -17,14 +17,14 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 )
 
-// CastKey converts the keys of IDs to the type of the log's key column. A key that
+// castKey converts the keys of IDs to the type of the log's key column. A key that
 // the type cannot represent is an error.
-func CastKey(ctx context.Context, mem memory.Allocator, key arrow.Array, f arrow.Field) (arrow.Array, error) {
+func castKey(mem memory.Allocator, key arrow.Array, f arrow.Field) (arrow.Array, error) {
 	if arrow.TypeEqual(key.DataType(), f.Type) {
 		key.Retain()
 		return key, nil
 	}
-	out, err := castArray(compute.WithAllocator(ctx, mem), key, f.Type)
+	out, err := castArray(compute.WithAllocator(context.Background(), mem), key, f.Type)
 	if err == nil && !sameKeys(key, out) { // as a float64 that no float32 equals
 		out.Release()
 		err = errors.New("not every value has an equal there")

@@ -1,4 +1,4 @@
-package arraycopy
+package roomtest
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
-	"github.com/bloomjoin/bloomjoin/internal/keyscan"
+	"github.com/bloomjoin/bloomjoin/internal/arraycopy"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -24,21 +24,21 @@ import (
 // Each worker holds a few batches. An error ends the sequence after everything
 // before it was yielded. When the consumer stops or ctx ends, all goroutines have
 // ended before Map returns.
-func Map(ctx context.Context, pieces []source.Piece, threads int, columns func(*source.File) ([]int, error), newWork func() (keyscan.Work, error)) iter.Seq2[Rows, error] {
-	return func(yield func(Rows, error) bool) {
+func Map(ctx context.Context, pieces []source.Piece, threads int, columns func(*source.File) ([]int, error), newWork func() (Work, error)) iter.Seq2[arraycopy.Rows, error] {
+	return func(yield func(arraycopy.Rows, error) bool) {
 		if newWork == nil {
-			yield(Rows{}, errors.New("newWork is nil: Map needs work to pass the records through"))
+			yield(arraycopy.Rows{}, errors.New("newWork is nil: Map needs work to pass the records through"))
 			return
 		}
 		ctx, release, err := source.MapPieces(ctx, pieces)
 		if err != nil {
-			yield(Rows{}, err)
+			yield(arraycopy.Rows{}, err)
 			return
 		}
 		ended := true // the consumer has stopped, got an error or panicked
 		defer func() {
 			if err := release(); err != nil && !ended {
-				yield(Rows{}, err)
+				yield(arraycopy.Rows{}, err)
 			}
 		}()
 		way := tasks.NewFlight(tasks.InFlight(pieces)/tasks.ForRecords, tasks.Workers(pieces, threads), func() int64 { return tasks.Need(pieces, columns) })
@@ -48,7 +48,7 @@ func Map(ctx context.Context, pieces []source.Piece, threads int, columns func(*
 				return readGroup(ctx, pieces[t.Piece], t.Group, columns, way, work, func(int64) {}, emit)
 			}, err
 		}) {
-			if !yield(Rows{Piece: r.Piece, Record: r.Value}, err) || err != nil {
+			if !yield(arraycopy.Rows{Piece: r.Piece, Record: r.Value}, err) || err != nil {
 				return
 			}
 		}
@@ -58,7 +58,7 @@ func Map(ctx context.Context, pieces []source.Piece, threads int, columns func(*
 
 // readGroup passes the records of a row group through work. over receives the number of
 // stored rows that each step reads over.
-func readGroup(ctx context.Context, p source.Piece, group int, columns func(*source.File) ([]int, error), way tasks.Flight, work keyscan.Work, over func(rows int64), emit func(arrow.Record) error) error {
+func readGroup(ctx context.Context, p source.Piece, group int, columns func(*source.File) ([]int, error), way tasks.Flight, work Work, over func(rows int64), emit func(arrow.Record) error) error {
 	var wanted []int
 	var err error
 	if columns != nil {
@@ -77,8 +77,16 @@ func readGroup(ctx context.Context, p source.Piece, group int, columns func(*sou
 	return nil
 }
 
-// Rows is a record batch with its origin. The receiver releases the record.
-type Rows struct {
-	Piece  int // position among the pieces that were read
-	Record arrow.Record
+// Work transforms one record that was read. One goroutine calls it at a time. It
+// passes any number of records to emit, which takes ownership of one reference to
+// each. An error of emit means that the consumer has stopped; Work returns it. rec
+// is released after the call.
+type Work func(piece source.Piece, rec arrow.Record, emit func(arrow.Record) error) error
+
+// Pass passes records on unchanged.
+func Pass() (Work, error) {
+	return func(_ source.Piece, rec arrow.Record, emit func(arrow.Record) error) error {
+		rec.Retain()
+		return emit(rec)
+	}, nil
 }
