@@ -1,6 +1,7 @@
 package joins_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/join"
 )
 
-// naive is a join by its definition, independent of the package: every row of the log
-// against every ID, with keys compared as [value] renders them. NULL equals nothing.
+// naive is a join by its definition, independent of the package: each row of the log,
+// in order, with each ID of its key, as [value] renders keys. NULL equals nothing.
 type naive struct {
 	names                           string
 	columns                         []naiveColumn
@@ -20,6 +21,7 @@ type naive struct {
 	rows                            []string   // in order: the log's, then the ID set's
 	rowsIn, keysNull, total, member int64      // member: ID rows that a log row matched
 	void                            int64      // log rows whose key is not NULL but void under the rule
+	matched                         int64      // log rows with an ID
 }
 
 // naiveColumn is a column of an answer: its name on the side that it comes from.
@@ -46,6 +48,38 @@ func (n *naive) only(columns []int, suffix string) *naive {
 		out.add(cells)
 	}
 	return &out
+}
+
+// named returns the answer with the columns of that spelling: NAME, log.NAME or
+// ids.NAME; nil: all.
+func (n *naive) named(spelled []string) *naive {
+	if spelled == nil {
+		return n
+	}
+	var columns []int
+	for _, s := range spelled {
+		columns = append(columns, slices.IndexFunc(n.columns, func(c naiveColumn) bool {
+			return s == c.side+"."+c.name || s == c.name && (c.shared || !c.both)
+		}))
+	}
+	return n.only(columns, "_ids")
+}
+
+// unlike returns how an answer of a join differs: in its columns, rows or figures. An
+// [orderError] says that only the rows' order does.
+func (n *naive) unlike(got answer) error {
+	if got.names != n.names {
+		return fmt.Errorf("the columns are %s, want %s", got.names, n.names)
+	}
+	r := got.report
+	if r.RowsOut != int64(len(n.rows)) || r.RowsIn != n.rowsIn || r.RowsMatched != n.matched || r.IDsMatched != n.member || r.IDsTotal != n.total {
+		return fmt.Errorf("the report says %d rows of %d, %d matched, %d of %d IDs matched; want %d of %d, %d, %d of %d",
+			r.RowsOut, r.RowsIn, r.RowsMatched, r.IDsMatched, r.IDsTotal, len(n.rows), n.rowsIn, n.matched, n.member, n.total)
+	}
+	if !slices.Equal(got.rows, n.rows) {
+		return unlike(got.rows, n.rows)
+	}
+	return nil
 }
 
 func (n *naive) add(cells []string) {
@@ -129,6 +163,12 @@ func nestedLoop(t testing.TB, log, ids arrow.Record, logKey, idKey [][]string, r
 	for i := range payload {
 		payload[i] = pay(i)
 	}
+	of := map[string][]int{} // IDs by their key
+	for k := range r.keys {
+		if !r.null[k] {
+			of[r.keys[k]] = append(of[r.keys[k]], k)
+		}
+	}
 	met := make([]bool, ids.NumRows())
 	for i := range l.keys {
 		if l.null[i] {
@@ -138,14 +178,14 @@ func nestedLoop(t testing.TB, log, ids arrow.Record, logKey, idKey [][]string, r
 		}
 		row, any := l.cell[i], false
 		if !l.null[i] && !l.void[i] {
-			for k := range r.keys {
-				if r.null[k] || r.keys[k] != l.keys[i] {
-					continue
-				}
+			for _, k := range of[l.keys[i]] {
 				if any, met[k] = true, true; typ != join.Semi && typ != join.Anti {
 					out.add(slices.Concat(row, payload[k]))
 				}
 			}
+		}
+		if any {
+			out.matched++
 		}
 		switch {
 		case any && typ == join.Semi, !any && typ == join.Anti:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -26,8 +27,9 @@ import (
 
 var pairTypes = []join.Type{join.Inner, join.Left, join.Right, join.Full}
 
-// writtenRows joins into an output and reads it back. When it returns, all memory must
-// have been released, and TempDir must be empty. path is that of the first log file.
+// writtenRows joins into an output and reads it back; "-" is a stream. When it returns,
+// all memory must have been released, and TempDir must be empty. path is that of the
+// first log file.
 func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, name string) (got answer, path string, err error) {
 	t.Helper()
 	opts.Mem, opts.TempDir = checked(t), t.TempDir()
@@ -36,19 +38,23 @@ func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, n
 		return got, "", err
 	}
 	dir := t.TempDir()
-	done, err := j.Write(t.Context(), partition.Output{Name: outputName(dir, name)})
+	var stream bytes.Buffer
+	out := partition.Output{Name: "-", Stdout: &stream}
+	if name != "-" {
+		out = partition.Output{Name: outputName(dir, strings.TrimPrefix(name, "arrow:"))}
+	}
+	if strings.HasPrefix(name, "arrow:") {
+		out.Format = dataset.ArrowFile
+	}
+	done, err := j.Write(t.Context(), out)
 	if left, e := os.ReadDir(opts.TempDir); e != nil || len(left) > 0 {
 		t.Errorf("%d files are left in the temporary directory: %v", len(left), e)
 	}
 	if err != nil {
 		return got, "", err
 	}
-	for _, f := range done.Files {
-		file := f.Name
-		if strings.HasSuffix(name, "/") || !filepath.IsAbs(file) {
-			file = filepath.Join(dir, name, f.Name)
-		}
-		rec, err := whole(t, open(t, partition.OpenOptions{}, file)[0])
+	add := func(f *partition.File) {
+		rec, err := whole(t, f)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,12 +63,41 @@ func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, n
 			got.rows = append(got.rows, showRow(t, rec, i))
 		}
 	}
+	for _, f := range done.Files {
+		file := f.Name
+		if strings.HasSuffix(out.Name, "/") || !filepath.IsAbs(file) {
+			file = filepath.Join(out.Name, f.Name)
+		}
+		add(open(t, partition.OpenOptions{}, file)[0])
+	}
+	if name == "-" {
+		if got.names, got.rows, err = stored(t, stream.Bytes(), dataset.ArrowStream); err != nil {
+			t.Fatal(err)
+		}
+	}
 	got.report = j.Report()
 	if got.report.RowsOut != int64(len(got.rows)) {
 		t.Errorf("the report says %d rows, %d are written", got.report.RowsOut, len(got.rows))
 	}
 	path, _ = room(j).PathOf((*source.File)(logs[0]))
 	return got, path, nil
+}
+
+// outputs are the ways to get an answer: Run, and names for writtenRows.
+var outputs = []string{"Run", "out.parquet", "out.arrow", "out/", "-", "arrow:out/"}
+
+// joined joins in one of the ways. From Parquet to Parquet pages must be copied.
+func joined(t *testing.T, ids, logs []*partition.File, opts join.Options, name string) (answer, error) {
+	t.Helper()
+	if name == "Run" {
+		opts.TempDir = t.TempDir()
+		return run(t, ids, logs, opts)
+	}
+	got, path, err := writtenRows(t, ids, logs, opts, name)
+	if err == nil && logs[0].Format() == dataset.Parquet && (name == "out.parquet" || name == "out/") && path != "engine" {
+		err = fmt.Errorf("path %s", path)
+	}
+	return got, err
 }
 
 // outputName returns the name of an output in a directory; with a slash at the end it
@@ -74,53 +109,58 @@ func outputName(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// TestPagesAreRecords: what Write copies from page to page is what Run yields as records:
-// columns of many types, of either side, with duplicates and NULLs in the key, in all
-// types of joins, by all strategies, into files and directories.
-func TestPagesAreRecords(t *testing.T) {
-	idDir, logDir := t.TempDir(), t.TempDir()
-	for i := range 3 {
-		writeFile(t, filepath.Join(idDir, fmt.Sprint(i, ".parquet")), payload(t, 5*i, i, i+1, i+2, 100+i, 2, 7, 7), 2, dataset.Parquet)
-		writeFile(t, filepath.Join(logDir, fmt.Sprint(i, ".parquet")), payload(t, 3*i, 2, i, 9, i+1, 50, 7, i), 3, dataset.Parquet)
+// TestOutputs: Run, and Write into each kind of output, have the rows, columns and
+// figures of the nested loop: columns of many types, of either side, from Parquet and
+// Arrow, with duplicates and NULLs in the key, in all types of joins, by all strategies.
+func TestOutputs(t *testing.T) {
+	textIDs := table(t, ints("k", "2", "7", "NULL", "1", "7", "200"), texts("w", "two", "seven", "none", "one", "NULL", "more"))
+	text := put(t, filepath.Join(t.TempDir(), "ids.csv"), "k,w\n2,two\n7,seven\n,none\n1,one\n7,\n200,more\n")
+	type side struct {
+		rec   arrow.Record
+		files []*partition.File
 	}
-	text := filepath.Join(t.TempDir(), "ids.csv")
-	if err := os.WriteFile(text, []byte("k,w\n2,two\n7,seven\n,none\n1,one\n7,\n200,more\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	logs := open(t, partition.OpenOptions{}, logDir)
-	for form, ids := range map[string][]*partition.File{"parquet": open(t, partition.OpenOptions{}, idDir), "csv": open(t, partition.OpenOptions{Text: true}, text)} {
-		chosen := [][]string{nil, {"log.l", "k"}, {"ids.w"}, {"log.st"}}
-		if form == "parquet" {
-			chosen = [][]string{nil, {"ids.st", "k", "log.d"}, {"ids.l", "ids.dec"}, {"log.m"}}
+	// Each file has dictionaries of its own.
+	stored := func(format dataset.Format, rows int, table func(i int) arrow.Record) side {
+		dir := t.TempDir()
+		var recs []arrow.Record
+		for i := range 3 {
+			recs = append(recs, table(i))
+			ending := map[dataset.Format]string{dataset.Parquet: ".parquet", dataset.ArrowFile: ".arrow"}[format]
+			writeFile(t, filepath.Join(dir, fmt.Sprint(i, ending)), recs[i], rows, format)
 		}
-		// Unless all run: each type by each strategy with half of the columns, or one of
-		// them, in turn.
-		every := cases.Count(4, 2, 1)
-		for i, typ := range pairTypes {
-			for k, columns := range chosen {
+		return side{together(t, recs), open(t, partition.OpenOptions{}, dir)}
+	}
+	logOf := func(i int) arrow.Record { return payload(t, 3*i, 2, i, 9, i+1, 50, 7, i) }
+	idsOf := func(i int) arrow.Record { return payload(t, 5*i, i, i+1, i+2, 100+i, 2, 7, 7) }
+	logs := []side{stored(dataset.Parquet, 3, logOf), stored(dataset.ArrowFile, 3, logOf)}
+	// Unless all run, each type by each strategy has some of the columns, logs and outputs
+	// in turn: every is no divisor of their number.
+	every, n := cases.Count(67, 29, 5), 0
+	for _, ids := range []side{stored(dataset.Parquet, 2, idsOf), stored(dataset.ArrowFile, 2, idsOf), {textIDs, open(t, partition.OpenOptions{Text: true}, text)}} {
+		chosen := [][]string{nil, {"ids.st", "k", "log.d"}, {"ids.l", "ids.dec"}, {"log.m"}}
+		if ids.rec == textIDs {
+			chosen = [][]string{nil, {"log.l", "k"}, {"ids.w"}, {"log.st"}}
+		}
+		for _, typ := range types {
+			rows := nestedLoop(t, logs[0].rec, ids.rec, paths([]string{"k"}), paths([]string{"k"}), "", typ)
+			for _, columns := range chosen {
+				if (typ == join.Semi || typ == join.Anti) && slices.ContainsFunc(columns, func(c string) bool { return strings.HasPrefix(c, "ids.") }) {
+					continue
+				}
+				want := rows.named(columns)
 				for s, strategy := range []join.Strategy{join.Lookup, join.Broadcast, join.Reverse, join.Shuffle} {
-					if (i+k+s)%every != 0 {
-						continue
-					}
-					opts := join.Options{On: "k", Type: typ, Strategy: strategy, Columns: columns, Threads: 1 + s}
-					want, err := run(t, ids, logs, opts)
-					if err != nil {
-						t.Fatalf("%s %s %s: %v", form, typ, strategy, err)
-					}
-					for _, name := range []string{"out.parquet", "out/"} {
-						got, path, err := writtenRows(t, ids, logs, opts, name)
-						what := fmt.Sprintf("%s IDs, %s join by %s, columns %q, into %s", form, typ, strategy, columns, name)
-						switch {
-						case err != nil:
-							t.Errorf("%s: %v", what, err)
-						case path != "engine":
-							t.Errorf("%s: path %s", what, path)
-						case got.names != want.names || !slices.Equal(got.rows, want.rows):
-							t.Errorf("%s: columns %s, want %s; %v", what, got.names, want.names, unlike(got.rows, want.rows))
-						}
-						a, b := got.report, want.report
-						if a.IDsMatched != b.IDsMatched || a.IDsTotal != b.IDsTotal || a.RowsMatched != b.RowsMatched || a.RowsIn != b.RowsIn {
-							t.Errorf("%s: report\n%+v\nwant\n%+v", what, a, b)
+					for _, log := range logs {
+						for _, name := range outputs {
+							if n++; n%every != 0 {
+								continue
+							}
+							got, err := joined(t, ids.files, log.files, join.Options{On: "k", Type: typ, Strategy: strategy, Columns: columns, Threads: 1 + s}, name)
+							if err == nil {
+								err = want.unlike(got)
+							}
+							if err != nil {
+								t.Errorf("%s IDs, %s log, %s join by %s, columns %q, %s: %v", ids.files[0].Format(), log.files[0].Format(), typ, strategy, columns, name, err)
+							}
 						}
 					}
 				}
@@ -129,40 +169,88 @@ func TestPagesAreRecords(t *testing.T) {
 	}
 }
 
-// TestPagesInPortions: with IDs of one row group that exceed the memory, pages have the
-// rows that records have, and in left and full joins each log row without an ID once.
-func TestPagesInPortions(t *testing.T) {
+// together makes one record of several, whose dictionaries may differ.
+func together(t *testing.T, recs []arrow.Record) arrow.Record {
+	t.Helper()
+	var cols []arrow.Array
+	rows := int64(0)
+	for i := range recs[0].Columns() {
+		var parts []arrow.Array
+		for _, r := range recs {
+			parts = append(parts, r.Column(i))
+		}
+		a, err := array.Concatenate(parts, memory.DefaultAllocator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Release()
+		cols = append(cols, a)
+		rows = int64(a.Len())
+	}
+	rec := array.NewRecord(recs[0].Schema(), cols, rows)
+	t.Cleanup(rec.Release)
+	return rec
+}
+
+// TestPortions: with IDs of one row group that exceed the memory, every output has the
+// rows and figures of the nested loop, and in left and full joins each log row without an
+// ID once. A row's pairs come portion by portion; semi joins keep the log's order.
+func TestPortions(t *testing.T) {
 	const n = 12_000
 	var keys, pays []string
 	for i := range n {
 		keys, pays = append(keys, fmt.Sprint(i*7%n)), append(pays, fmt.Sprintf("payload of ID %d", i))
 	}
-	ids := files(t, 2, 3, ints("k", append(keys, "NULL", "3")...), texts("w", append(pays, "none", "again")...))
-	logs := files(t, 1, 1, numbers("k", arrow.PrimitiveTypes.Int64, n/2, n+n/2), numbers("row", arrow.PrimitiveTypes.Int64, 0, n))
+	idTable := table(t, ints("k", append(keys, "NULL", "3")...), texts("w", append(pays, "none", "again")...))
+	logTable := table(t, numbers("k", arrow.PrimitiveTypes.Int64, n/2, n+n/2), numbers("row", arrow.PrimitiveTypes.Int64, 0, n))
+	opened := func(rec arrow.Record, files, groups int) (of [2][]*partition.File) {
+		for i, format := range []dataset.Format{dataset.Parquet, dataset.ArrowFile} {
+			of[i] = open(t, partition.OpenOptions{}, writeTable(t, rec, files, groups, format))
+		}
+		return of
+	}
+	ids, logs := opened(idTable, 2, 3), opened(logTable, 1, 1)
+	inPortions := map[string]int{}
+	for i, typ := range append(slices.Clone(pairTypes), join.Semi) {
+		want := nestedLoop(t, logTable, idTable, paths([]string{"k"}), paths([]string{"k"}), "", typ)
+		for b, memory := range []int64{256 << 10, 64 << 10, 128 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20} { // the first takes portions
+			for o, name := range outputs {
+				for l, log := range logs {
+					every := len(pairTypes) // so that each output of each log is in portions once
+					if b > 0 {
+						every = 3 * len(outputs)
+					}
+					if turn := i + b + 2*o + l; turn%every != 0 && !cases.All() {
+						continue
+					}
+					opts := join.Options{On: "k", Type: typ, Strategy: join.Shuffle, Memory: memory, Threads: 1 + (i+o)%3}
+					got, err := joined(t, ids[(i+o)%2], log, opts, name)
+					if errors.Is(err, fault.ErrMemory) && memory < 1<<20 {
+						continue
+					}
+					if err == nil {
+						err = want.unlike(got)
+					}
+					if typ != join.Semi && errors.As(err, new(orderError)) {
+						inPortions[fmt.Sprint(name, " of ", log[0].Format())]++
+						inPortions[string(typ)]++
+					} else if err != nil {
+						t.Errorf("%s join of %s, %s, with %d bytes: %v", typ, log[0].Format(), name, memory, err)
+					}
+				}
+			}
+		}
+	}
 	for _, typ := range pairTypes {
-		want, err := run(t, ids, logs, join.Options{On: "k", Type: typ})
-		if err != nil {
-			t.Fatal(err)
-		}
-		reordered := 0
-		for memory := int64(64 << 10); memory <= 4<<20; memory *= int64(cases.Count(4, 2, 2)) {
-			got, _, err := writtenRows(t, ids, logs, join.Options{On: "k", Type: typ, Strategy: join.Shuffle, Memory: memory, Threads: 2}, "out.parquet")
-			if errors.Is(err, fault.ErrMemory) && memory < 1<<20 {
-				continue
-			}
-			if err != nil {
-				t.Fatalf("%s join with %d bytes: %v", typ, memory, err)
-			}
-			if slices.Equal(got.rows, want.rows) {
-				continue
-			}
-			if err := unlike(got.rows, want.rows); !errors.As(err, new(orderError)) {
-				t.Errorf("%s join with %d bytes: %v", typ, memory, err)
-			}
-			reordered++
-		}
-		if reordered == 0 {
+		if inPortions[string(typ)] == 0 {
 			t.Errorf("%s join: never in portions", typ)
+		}
+	}
+	for _, name := range outputs {
+		for _, log := range logs {
+			if inPortions[fmt.Sprint(name, " of ", log[0].Format())] == 0 {
+				t.Errorf("%s of %s: never in portions", name, log[0].Format())
+			}
 		}
 	}
 }
