@@ -24,6 +24,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/arrowtest"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 	"github.com/bloomjoin/bloomjoin/internal/door"
@@ -37,6 +38,9 @@ import (
 
 func TestMain(m *testing.M) {
 	cases.CollectRarely()
+	if err := arrow.RegisterExtensionType(arrowtest.ExtensionOf(arrow.Null)); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -185,7 +189,8 @@ func filterOf(t testing.TB, ids []*partition.File, key string, kind codec.Kind, 
 type answer struct {
 	names  string
 	rows   []string
-	pieces []int // of each row
+	schema *arrow.Schema // of the first part or file
+	pieces []int         // of each row
 	report join.Report
 }
 
@@ -201,7 +206,7 @@ func run(t testing.TB, ids, logs []*partition.File, opts join.Options) (answer, 
 		return answer{}, err
 	}
 	parts := room(j).Parts()
-	out := answer{names: names(parts[0].Schema)}
+	out := answer{names: names(parts[0].Schema), schema: parts[0].Schema}
 	for r, err := range j.Run(context.Background()) {
 		if err != nil {
 			return out, err
@@ -267,6 +272,18 @@ func value(t testing.TB, a arrow.Array, i int) string {
 		return decimal(a.Value(i).BigInt(), a.DataType().(*arrow.Decimal128Type).Scale)
 	case *array.Decimal256:
 		return decimal(a.Value(i).BigInt(), a.DataType().(*arrow.Decimal256Type).Scale)
+	case array.ExtensionArray:
+		return value(t, a.Storage(), i)
+	case *array.Time32:
+		return fmt.Sprint(int64(a.Value(i))*int64(a.DataType().(*arrow.Time32Type).Unit.Multiplier()), "ns")
+	case *array.Time64:
+		return fmt.Sprint(int64(a.Value(i))*int64(a.DataType().(*arrow.Time64Type).Unit.Multiplier()), "ns")
+	case array.ListLike:
+		var items []string
+		for lo, hi := a.ValueOffsets(i); lo < hi; lo++ {
+			items = append(items, value(t, a.ListValues(), int(lo)))
+		}
+		return "[" + strings.Join(items, " ") + "]"
 	case *array.Struct:
 		var parts []string
 		for f := range a.NumField() {
@@ -283,6 +300,10 @@ func value(t testing.TB, a arrow.Array, i int) string {
 		return quoted(string(a.Value(i)))
 	case *array.LargeBinary:
 		return quoted(string(a.Value(i)))
+	case *array.BinaryView:
+		return quoted(string(a.Value(i)))
+	case *array.StringView:
+		return quoted(a.Value(i))
 	}
 	b, err := json.Marshal(a.GetOneForMarshal(i))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/dataset"
@@ -58,7 +59,7 @@ func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, n
 		if err != nil {
 			t.Fatal(err)
 		}
-		got.names = names(rec.Schema())
+		got.names, got.schema = names(rec.Schema()), rec.Schema()
 		for i := range int(rec.NumRows()) {
 			got.rows = append(got.rows, showRow(t, rec, i))
 		}
@@ -71,6 +72,11 @@ func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, n
 		add(open(t, partition.OpenOptions{}, file)[0])
 	}
 	if name == "-" {
+		r, err := ipc.NewReader(bytes.NewReader(stream.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.schema = r.Schema()
 		if got.names, got.rows, err = stored(t, stream.Bytes(), dataset.ArrowStream); err != nil {
 			t.Fatal(err)
 		}
