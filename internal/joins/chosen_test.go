@@ -44,7 +44,7 @@ func onDisk(t *testing.T, ids, logs []*partition.File, opts join.Options) (got a
 	if err != nil {
 		return got, err
 	}
-	got.names, got.rows, err = stored(t, b, dataset.Parquet)
+	got.names, got.rows, err = stored(t, b, dataset.Parquet, false)
 	return got, err
 }
 

@@ -20,6 +20,22 @@ type leaf struct {
 	path  []string
 	dt    arrow.DataType
 	cells []string
+	json  bool // the cells are JSON, as jsonOf draws them
+}
+
+// array makes the column's array. The caller releases it.
+func (l leaf) array(t testing.TB) arrow.Array {
+	t.Helper()
+	if !l.json {
+		return arrayOf(t, l.dt, l.cells)
+	}
+	cells := make([]string, len(l.cells))
+	for i, v := range l.cells {
+		if cells[i] = v; v == null {
+			cells[i] = "null"
+		}
+	}
+	return fromJSON(t, l.dt, "["+strings.Join(cells, ",")+"]")
 }
 
 // columnar is a table under construction.
@@ -37,7 +53,7 @@ func (d columnar) subset(rows []int) columnar {
 		for i, r := range rows {
 			cells[i] = l.cells[r]
 		}
-		out.leaves = append(out.leaves, leaf{l.path, l.dt, cells})
+		out.leaves = append(out.leaves, leaf{l.path, l.dt, cells, l.json})
 	}
 	for p, v := range d.void {
 		for _, r := range rows {
@@ -79,7 +95,7 @@ func (d columnar) fields(t testing.TB, in []string) (fields []arrow.Field, arrs 
 		}
 		a := arrow.Array(nil)
 		if path := l.path[:len(in)+1]; len(path) == len(l.path) {
-			a = arrayOf(t, l.dt, l.cells)
+			a = l.array(t)
 		} else {
 			a = d.structure(t, path)
 		}
@@ -163,6 +179,10 @@ func draw(seed uint64) *recipe {
 	c.fill(r)
 	if c.ids.rows == 0 && c.idForm.format == dataset.NDJSON { // without rows it has no columns
 		c.idForm.format = dataset.CSV
+	}
+	for _, p := range c.parts {
+		c.logForm.mixed = c.logForm.mixed && sameInParquet(p.log.dt)
+		c.idForm.mixed = c.idForm.mixed && sameInParquet(p.ids.dt)
 	}
 	c.payload(r)
 	c.ids = c.idForm.fit(c.ids)
@@ -346,6 +366,7 @@ func (d *columnar) more(r *rand.Rand, f form) {
 		{arrow.ListOf(p.Int32), func() string { return choose(r, "[]", "[1]", "[2,null,3]") }},
 		{coded(r, f.dictionaries(), b.String), func() string { return choose(r, "red", "green", "") }},
 	}
+	others := payloadTypes()
 	names := []string{"v", "w", "m", "n", "n_ids", "v_ids", "k0", "i0", "k1"}
 	r.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
 	for range r.IntN(5) {
@@ -359,6 +380,12 @@ func (d *columnar) more(r *rand.Rand, f form) {
 			kind = kinds[0]
 		}
 		l := leaf{path: []string{name}, dt: kind.dt}
+		if !source.IsText(f.format) && r.IntN(2) == 0 {
+			if dt := others[r.IntN(len(others))]; f.holds(dt) {
+				l.dt, l.json = dt, true
+				kind.value = func() string { return jsonOf(r, dt) }
+			}
+		}
 		for range d.rows {
 			v := null
 			if r.IntN(6) > 0 {

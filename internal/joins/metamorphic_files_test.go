@@ -32,26 +32,53 @@ import (
 type form struct {
 	format dataset.Format
 	files  int
-	groups int // rows in a row group or record batch, at most
+	groups int  // rows in a row group or record batch, at most
+	mixed  bool // the files are of Parquet and Arrow
 	seed   uint64
 }
 
 func drawForm(r *rand.Rand, ids bool) form {
 	f := form{files: 1 + r.IntN(3), groups: choose(r, 3, 10, 50, 1000), seed: r.Uint64()}
-	f.format = choose(r, dataset.Parquet, dataset.Parquet, dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream)
+	f.format = choose(r, dataset.Parquet, dataset.Parquet, dataset.ArrowFile, dataset.ArrowFile, dataset.ArrowStream)
 	if ids && r.IntN(3) == 0 {
 		f.format = choose(r, dataset.CSV, dataset.TSV, dataset.NDJSON, dataset.Lines)
+		return f
 	}
+	if f.format == dataset.ArrowStream && r.IntN(2) == 0 { // it may be standard input
+		f.files = 1
+	}
+	f.mixed = f.files > 1 && r.IntN(4) == 0
 	return f
 }
 
 // dictionaries reports whether the format stores them. Parquet does, but not with the
 // writers of these tests.
 func (f form) dictionaries() bool {
-	return f.format == dataset.ArrowFile || f.format == dataset.ArrowStream
+	return !f.mixed && (f.format == dataset.ArrowFile || f.format == dataset.ArrowStream)
+}
+
+// holds reports whether the form can hold a column of a type next to the key.
+func (f form) holds(dt arrow.DataType) bool {
+	switch {
+	case dt.ID() == arrow.LIST_VIEW, dt.ID() == arrow.LARGE_LIST_VIEW: // arrow/go cannot write slices of them
+		return false
+	case f.mixed:
+		return sameInParquet(dt)
+	}
+	return f.format != dataset.Parquet || inParquet(dt) != nil
+}
+
+// sameInParquet reports whether a type is the same in Parquet and Arrow files, so that one
+// table may have both.
+func sameInParquet(dt arrow.DataType) bool {
+	in := inParquet(dt)
+	return in != nil && arrow.TypeEqual(in, dt)
 }
 
 func (f form) String() string {
+	if f.mixed {
+		return fmt.Sprintf("%d files of Parquet and Arrow by %d rows", f.files, f.groups)
+	}
 	return fmt.Sprintf("%d files of %s by %d rows", f.files, f.format, f.groups)
 }
 
@@ -92,13 +119,16 @@ func (f form) write(t testing.TB, d columnar) string {
 		files = max(min(files, d.rows), 1)
 	}
 	for i := range files {
+		if f.mixed {
+			f.format = []dataset.Format{dataset.Parquet, dataset.ArrowFile, dataset.ArrowStream}[(int(f.seed%3)+i)%3]
+		}
 		part := d.between(i*d.rows/files, (i+1)*d.rows/files)
 		var b buffer
 		switch f.format {
 		case dataset.Parquet:
 			f.parquet(t, r, &b, part, ours)
 		case dataset.ArrowFile, dataset.ArrowStream:
-			f.arrow(t, &b, part)
+			f.arrow(t, r, &b, part)
 		default:
 			part.text(t, r, f.format, &b.Buffer)
 		}
@@ -122,6 +152,9 @@ func (b *buffer) Seek(int64, int) (int64, error) { return int64(b.Len()), nil }
 // as instants; timestamps in zones other than UTC as without zone, and those without
 // zone as with one) or with other values (fixed-size bytes next to NULLs of a struct).
 func otherInParquet(l leaf) bool {
+	if l.json {
+		return true
+	}
 	if id := l.dt.ID(); len(l.path) > 1 && (id == arrow.DECIMAL128 || id == arrow.FIXED_SIZE_BINARY) {
 		return true
 	}
@@ -175,27 +208,48 @@ func (f form) parquet(t testing.TB, r *rand.Rand, out io.Writer, d columnar, our
 	}
 }
 
-// arrow writes slices of one record, since an Arrow file has one dictionary per column.
-func (f form) arrow(t testing.TB, out *buffer, d columnar) {
-	rec := d.record(t)
+// arrow writes slices of one record, since an Arrow file has one dictionary per column; or
+// into a stream, sometimes, records with dictionaries of their own. Some batches are empty.
+func (f form) arrow(t testing.TB, r *rand.Rand, out *buffer, d columnar) {
+	whole := d.record(t)
+	defer whole.Release()
+	rec := asStored(whole)
 	defer rec.Release()
+	opts := []ipc.Option{ipc.WithSchema(rec.Schema())}
+	switch r.IntN(6) {
+	case 0:
+		opts = append(opts, ipc.WithLZ4())
+	case 1:
+		opts = append(opts, ipc.WithZstd())
+	}
 	var w interface {
 		Write(arrow.Record) error
 		Close() error
-	} = ipc.NewWriter(out, ipc.WithSchema(rec.Schema()))
+	} = ipc.NewWriter(out, opts...)
 	if f.format == dataset.ArrowFile {
-		fw, err := ipc.NewFileWriter(out, ipc.WithSchema(rec.Schema()))
+		fw, err := ipc.NewFileWriter(out, opts...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w = fw
 	}
+	apart := f.format == dataset.ArrowStream && r.IntN(3) == 0
+	write := func(s arrow.Record) {
+		defer s.Release()
+		if err := w.Write(s); err != nil {
+			t.Fatalf("%s: %v", s.Schema(), err)
+		}
+	}
 	for lo := 0; lo < d.rows; lo += f.groups {
-		s := rec.NewSlice(int64(lo), int64(min(lo+f.groups, d.rows)))
-		err := w.Write(s)
-		s.Release()
-		if err != nil {
-			t.Fatal(err)
+		if r.IntN(8) == 0 {
+			write(emptied(t, rec))
+		}
+		if hi := min(lo+f.groups, d.rows); apart {
+			part := d.between(lo, hi).record(t)
+			write(asStored(part))
+			part.Release()
+		} else {
+			write(rec.NewSlice(int64(lo), int64(hi)))
 		}
 	}
 	if err := w.Close(); err != nil {
@@ -259,8 +313,9 @@ func (d columnar) text(t testing.TB, r *rand.Rand, format dataset.Format, out *b
 	quoted.Flush()
 }
 
-// stored reads the rows of an output and the names of its columns with arrow/go.
-func stored(t testing.TB, b []byte, format dataset.Format) (columns string, rows []string, err error) {
+// stored reads the rows of an output and the names of its columns with arrow/go, or
+// Parquet with our reader, if it has types with which arrow/go's panics.
+func stored(t testing.TB, b []byte, format dataset.Format, ours bool) (columns string, rows []string, err error) {
 	t.Helper()
 	show := func(rec arrow.Record) {
 		for i := range int(rec.NumRows()) {
@@ -274,7 +329,7 @@ func stored(t testing.TB, b []byte, format dataset.Format) (columns string, rows
 			return "", nil, err
 		}
 		defer f.Close()
-		if bits.UintSize < 64 { // arrow/go's reader panics on 32 bits, because of an unaligned counter
+		if ours || bits.UintSize < 64 { // arrow/go's reader panics on 32 bits, because of an unaligned counter
 			p, err := arrowparquet.OpenParquet(bytes.NewReader(b), int64(len(b)), "stored", arrowparquet.ParquetOptions{})
 			if err != nil {
 				return "", nil, err

@@ -77,7 +77,7 @@ func writtenRows(t *testing.T, ids, logs []*partition.File, opts join.Options, n
 			t.Fatal(err)
 		}
 		got.schema = r.Schema()
-		if got.names, got.rows, err = stored(t, stream.Bytes(), dataset.ArrowStream); err != nil {
+		if got.names, got.rows, err = stored(t, stream.Bytes(), dataset.ArrowStream, false); err != nil {
 			t.Fatal(err)
 		}
 	}
