@@ -2,18 +2,15 @@ package tables
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -22,7 +19,6 @@ import (
 const (
 	blockShare = 32       // a block may take at most 1/blockShare of the memory budget
 	keptBytes  = 64 << 20 // pages that wait for the next block
-	maxRow     = 1 << 30  // bytes of a row
 )
 
 // fromLeaves emits the rows of a range of a Parquet file in blocks of bounded size.
@@ -33,18 +29,14 @@ func (w *rowWorker) fromLeaves(ctx context.Context, r tasks.Range, emit func(*Ba
 	}
 	f := w.newFill(ctx, r.Group, rows)
 	defer f.close()
-	perRow := w.guess(r.Group)
 	for len(f.rows) > 0 {
-		n := int(min(float64(f.limit())/perRow+1, float64(len(f.rows))))
-		err := f.block(ctx, n)
-		for errors.Is(err, errLarge) {
-			n /= 2
-			err = f.block(ctx, n)
-		}
-		if err != nil {
+		n := 0
+		if err := f.pages.Next(func(rows int) error {
+			n = rows
+			return f.block(ctx, n)
+		}); err != nil {
 			return err
 		}
-		perRow = max(float64(f.bytes)/float64(n), 1)
 		f.rows = f.rows[n:]
 		if err := f.emit(emit); err != nil {
 			return err
@@ -73,81 +65,42 @@ func (w *rowWorker) rowsIn(ctx context.Context, r tasks.Range) (_ []uint32, err 
 	return w.rows, nil
 }
 
-// limit is the number of bytes that a block may have. If pages do not wait for the next
-// block, each block reads them again, so there should be few.
-func (f *rowFill) limit() int64 {
-	most := f.file.Parquet().File().Room().Part(blockShare, tasks.MostBatch)
-	if f.way.Batch > 0 && !f.again {
-		most = min(most, f.way.Batch)
-	}
-	return most
-}
-
-// guess returns the bytes that a row of a row group takes according to the footer.
-// Because of dictionaries it may be more.
-func (w *rowWorker) guess(group int) float64 {
-	rg := &w.file.Parquet().File().Metadata.RowGroups[group]
-	bytes := 8 * float64(rg.NumRows)
-	for _, l := range w.file.Parquet().Below(w.source.columns) {
-		bytes += float64(min(max(rg.Columns[l].MetaData.TotalUncompressedSize, 0), 1<<40))
-	}
-	return bytes / float64(max(rg.NumRows, 1))
-}
-
-// errLarge means that the block would exceed its limit.
-var errLarge = errors.New("the block exceeds its limit")
-
 // rowFill reads the rows of a range, block by block.
 type rowFill struct {
 	*rowWorker
-	group   int
-	rows    []uint32 // still to be read
-	cursors []*LeafCursor
-	claim   *parquet.Claim // for the pages of all cursors
-	reading *LeafCursor
-	again   bool // pages are read again for each block
+	group int
+	rows  []uint32           // still to be read
+	pages *parquet.RowReader // of the leaves of the table, then of the key's, if the table lacks it
 
 	// The block that is being read.
 	n       int // rows
-	bytes   int64
 	batches []*Batch
-	shapes  map[int]meta.Shape
 	plain   []byte   // values of the key's leaf
 	there   []uint32 // the rows that have them; nil: all rows
 	seen    int      // rows of the key's leaf
 }
 
-// newFill prepares to read rows of a row group. It has a cursor for each leaf of the
-// table, unless the file stores them otherwise, and one for the key's leaf if the table
-// lacks it.
+// newFill prepares to read rows of a row group. It reads pages of the leaves of the
+// table, unless the file stores them otherwise.
 func (w *rowWorker) newFill(ctx context.Context, group int, rows []uint32) *rowFill {
-	file := w.file.Parquet().File()
-	f := &rowFill{rowWorker: w, group: group, rows: rows, claim: file.ClaimFor(ctx)}
-	f.claim.Evict = f.evict
-	of := w.source.Leaves
+	file, of := w.file.Parquet().File(), w.source.Leaves
 	if w.leaf != nil && !slices.Contains(of, w.leaf.Values.Index()) {
 		of = append(slices.Clone(of), w.leaf.Values.Index())
 	}
-	for _, leaf := range of {
-		f.cursors = append(f.cursors, &LeafCursor{File: file, Group: group, Leaf: &file.Leaves[leaf]})
+	pages := file.NewRowReader(ctx, group, of, rows)
+	pages.Rows, pages.Keep = math.MaxInt, keptBytes
+	pages.Again = file.Room().Part(blockShare, tasks.MostBatch)
+	if pages.Bytes = pages.Again; w.way.Batch > 0 {
+		pages.Bytes = min(pages.Bytes, w.way.Batch)
 	}
-	return f
+	pages.PerRow = file.RowBytes(group, w.file.Parquet().Below(w.source.columns))
+	return &rowFill{rowWorker: w, group: group, rows: rows, pages: pages}
 }
 
-// close frees all pages.
+// close frees all memory.
 func (f *rowFill) close() {
 	f.drop()
-	f.reading = nil
-	f.evict()
-}
-
-// evict drops the pages of all cursors but the one that is being read.
-func (f *rowFill) evict() {
-	for _, c := range f.cursors {
-		if c != f.reading {
-			c.Rest()
-		}
-	}
+	f.pages.Close()
 }
 
 // drop releases the batches that were not emitted.
@@ -173,13 +126,12 @@ func (f *rowFill) emit(emit func(*Batch) error) error {
 	return nil
 }
 
-// block reads the next n rows into one block, which has one batch or several. The
-// error is errLarge if there are several rows and the block would take more than twice
-// the limit; then it can be called again with fewer.
+// block reads the next n rows into one block, which has one batch or several. After an
+// error it can be called again.
 func (f *rowFill) block(ctx context.Context, n int) error {
-	f.n, f.bytes, f.shapes = n, 0, map[int]meta.Shape{}
+	f.n = n
 	f.plain, f.there, f.seen = nil, nil, 0
-	err := f.byPages(ctx)
+	err := f.pages.Pages(ctx, f.add)
 	if err == nil && f.source.Leaves == nil {
 		err = f.byRecords(ctx)
 	}
@@ -189,7 +141,7 @@ func (f *rowFill) block(ctx context.Context, n int) error {
 		err = f.recordKeys(ctx)
 	}
 	if err != nil {
-		f.close()
+		f.drop()
 		f.builder = leaves.NewBuilder(f.table.Leaves)
 		return source.InGroup(err, f.file, f.group)
 	}
@@ -203,41 +155,9 @@ func (f *rowFill) block(ctx context.Context, n int) error {
 	return nil
 }
 
-// byPages reads the leaves of the table and of the key from pages. Pages that hold rows
-// of the next block, too, stay open for it if there is room.
-func (f *rowFill) byPages(ctx context.Context) error {
-	file, rows, last := f.file.Parquet().File(), f.rows, f.n == len(f.rows)
-	if int64(len(rows)) == f.file.GroupRows(f.group) {
-		rows = nil
-	}
-	var buf *parquet.Buffers // one after another
-	if last {
-		buf = f.buf
-	}
-	open := int64(0)
-	for i, c := range f.cursors {
-		f.reading = c
-		c.Open(f.claim, buf, rows)
-		err := c.Take(ctx, f.n, last, func(p *parquet.Page, dict *parquet.Dictionary) error {
-			f.shapes[c.Leaf.Index] = file.AddShape(f.shapes[c.Leaf.Index], c.Leaf.Index, p.Rep, p.Def)
-			return f.add(i, c, p, dict)
-		})
-		if err != nil {
-			return err
-		}
-		if size := c.buf.Size(); last || f.claim.Crowded() || open+size > keptBytes {
-			c.Rest()
-			f.again = f.again || !last
-		} else {
-			open += size
-		}
-	}
-	return file.CheckShapes(f.group, f.shapes)
-}
-
-// add adds entries that cursor i has read to the block and to the keys.
-func (f *rowFill) add(i int, c *LeafCursor, p *parquet.Page, dict *parquet.Dictionary) error {
-	if f.leaf != nil && f.leaf.Values.Index() == c.Leaf.Index {
+// add adds entries of a leaf that is read from pages to the block and to the keys.
+func (f *rowFill) add(i int, p *parquet.Page, dict *parquet.Dictionary) error {
+	if f.leaf != nil && (i >= len(f.source.Leaves) || f.source.Leaves[i] == f.leaf.Values.Index()) {
 		if err := f.addKeys(p, dict); err != nil || i >= len(f.source.Leaves) {
 			return err
 		}
@@ -247,34 +167,10 @@ func (f *rowFill) add(i int, c *LeafCursor, p *parquet.Page, dict *parquet.Dicti
 
 // addLeaf adds entries of a leaf of the table to the block.
 func (f *rowFill) addLeaf(leaf int, p *parquet.Page, dict *parquet.Dictionary) error {
-	l := &f.table.Leaves[leaf]
-	n := p.PlainSize(dict, l.Width()) + int64(4*p.Values)
-	if l.Width() > 0 && l.MaxRep == 0 {
-		n = int64(p.Values) * int64(l.Width()) // NULLs take as much
-	}
-	if err := f.charge(l.Dotted, n+int64(len(p.Rep)+len(p.Def))); err != nil {
+	if err := f.pages.Charge(&f.table.Leaves[leaf], p, dict); err != nil {
 		return err
 	}
 	return f.placed(f.group, f.builder.Add(leaf, p, dict))
-}
-
-// charge adds to the bytes of the block before they are copied.
-func (f *rowFill) charge(column string, n int64) error {
-	f.bytes += n
-	switch {
-	case f.n > 1 && f.bytes > 2*f.limit():
-		return errLarge
-	case f.n > 1:
-		return nil
-	}
-	at := fault.At{File: f.file.Name(), RowGroup: f.group + 1, Column: column}
-	room := f.file.Parquet().File().Room()
-	if f.bytes > maxRow {
-		return faults.Unsupported(at, "a row of %d bytes", f.bytes)
-	} else if f.bytes > room.Most(maxRow) {
-		return room.TooLarge(at, "a row", f.bytes)
-	}
-	return nil
 }
 
 // shifted returns the page with its definition levels raised by n.
@@ -308,7 +204,8 @@ func (f *rowFill) byRecords(ctx context.Context) error {
 
 // addKeys adds the values of a page of the key's leaf.
 func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
-	if err := f.charge(f.columns[0].String(), p.PlainSize(dict, f.leaf.Width())); err != nil {
+	leaf := &f.file.Parquet().File().Leaves[f.leaf.Values.Index()]
+	if err := f.pages.Charge(leaf, p, dict); err != nil {
 		return err
 	}
 	if f.plain == nil {
@@ -323,9 +220,8 @@ func (f *rowFill) addKeys(p *parquet.Page, dict *parquet.Dictionary) error {
 		f.there = UpTo32(f.seen)
 	}
 	if f.there != nil {
-		full := uint8(f.file.Parquet().File().Leaves[f.leaf.Values.Index()].MaxDef)
 		for i := range p.Values {
-			if p.Def == nil || p.Def[i] == full {
+			if p.Def == nil || int(p.Def[i]) == leaf.MaxDef {
 				f.there = append(f.there, uint32(f.seen+i))
 			}
 		}
@@ -343,7 +239,7 @@ func UpTo32(n int) []uint32 {
 	return s
 }
 
-// leafKeys makes the batch of keys that are one leaf, which byPages has read.
+// leafKeys makes the batch of keys that are one leaf, which was read from pages.
 func (f *rowFill) leafKeys() error {
 	b := f.batchOf(f.group)
 	n := f.seen

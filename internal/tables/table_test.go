@@ -409,9 +409,9 @@ func TestRowsInBlocks(t *testing.T) {
 	}
 }
 
-// A cursor passes on the rows of a leaf in any portions, and wherever it is closed in
-// between.
-func TestLeafCursor(t *testing.T) {
+// A reader of rows passes on the rows of a leaf in any portions, and wherever its pages
+// are dropped in between.
+func TestPortionsOfLeaves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 16))
 	dir := t.TempDir()
 	files := roomtest.Open(t, source.Opening{}, sourcetest.Write(t, filepath.Join(dir, "types.parquet"), 700, manyTypes(t, rng, 1000)))
@@ -438,25 +438,23 @@ func TestLeafCursor(t *testing.T) {
 				}
 				first += int(f.GroupRows(g))
 				for i := range file.Leaves {
-					cursor := &tables.LeafCursor{File: file, Group: g, Leaf: &file.Leaves[i]}
-					for left := rows; len(left) > 0; {
-						n := min(1+rng.IntN(300), len(left))
-						var some []uint32
-						if len(left) < int(f.GroupRows(g)) {
-							some = left
-						}
-						cursor.Open(file.ClaimFor(t.Context()), nil, some)
-						if err := cursor.Take(t.Context(), n, n == len(left), func(p *parquet.Page, dict *parquet.Dictionary) error {
-							all[i].add(t, p, dict, 0)
-							return nil
+					r := file.NewRowReader(t.Context(), g, []int{i}, rows)
+					r.Bytes, r.Again, r.Keep = 1<<30, 1<<30, 1<<30
+					for r.Left() > 0 {
+						r.Rows = 1 + rng.IntN(300)
+						if err := r.Next(func(int) error {
+							return r.Pages(t.Context(), func(_ int, p *parquet.Page, dict *parquet.Dictionary) error {
+								all[i].add(t, p, dict, 0)
+								return nil
+							})
 						}); err != nil {
 							t.Fatal(err)
 						}
-						if left = left[n:]; rng.IntN(4) == 0 {
-							cursor.Rest()
+						if rng.IntN(4) == 0 {
+							r.Rest()
 						}
 					}
-					cursor.Rest()
+					r.Close()
 				}
 			}
 			rows, err := directly(t, c, []*source.File{f}, func(_ *source.File, row int) bool { return chosen[row] })
