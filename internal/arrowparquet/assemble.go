@@ -1,15 +1,12 @@
 package arrowparquet
 
 import (
-	"context"
 	"errors"
-	"io"
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -22,7 +19,7 @@ import (
 // values.
 type leafBatch struct {
 	col  *column
-	full uint8    // definition level of a value
+	leaf *meta.Leaf
 	at   fault.At // for errors
 
 	rep, def []uint8 // empty if the leaf has none
@@ -45,162 +42,33 @@ func (b *leafBatch) drop() {
 	}
 }
 
-// add adds entries from to to of a page, whose first value is the page's value first, and
-// returns the number of values among them.
-func (b *leafBatch) add(p *parquet.Page, from, to, first int, dict *parquet.Dictionary) (values int, err error) {
-	n := to - from
-	b.entries += n
-	if p.Rep != nil {
-		b.rep = append(b.rep, p.Rep[from:to]...)
+// add adds the entries of a page.
+func (b *leafBatch) add(p *parquet.Page, dict *parquet.Dictionary) error {
+	b.entries += p.Values
+	b.rep, b.def = append(b.rep, p.Rep...), append(b.def, p.Def...)
+	if p.NonNull == p.Values {
+		return b.sink.add(p, 0, p.Values, dict)
 	}
-	if p.Def == nil {
-		return n, b.sink.add(p, first, n, dict)
-	}
-	def := p.Def[from:to]
-	b.def = append(b.def, def...)
-	slot := uint8(b.col.slot)
-	for i := 0; i < n; {
+	full, slot := uint8(b.leaf.MaxDef), uint8(b.col.slot)
+	values := 0
+	for i := 0; i < p.Values; {
 		j := i + 1
 		switch {
-		case def[i] == b.full:
-			for j < n && def[j] == b.full {
+		case p.Def[i] == full:
+			for j < p.Values && p.Def[j] == full {
 				j++
 			}
-			if err := b.sink.add(p, first+values, j-i, dict); err != nil {
-				return values, err
+			if err := b.sink.add(p, values, j-i, dict); err != nil {
+				return err
 			}
 			values += j - i
-		case def[i] >= slot:
-			for j < n && def[j] >= slot && def[j] != b.full {
+		case p.Def[i] >= slot:
+			for j < p.Values && p.Def[j] >= slot && p.Def[j] != full {
 				j++
 			}
 			b.sink.null(j - i)
 		}
 		i = j
-	}
-	return values, nil
-}
-
-// leafReader divides the pages of one column chunk into batches of rows.
-type leafReader struct {
-	leafBatch
-	leaf  *meta.Leaf
-	chunk *parquet.Chunk
-	p     *Parquet
-	buf   *parquet.Buffers // used by chunk
-
-	group int
-	// again means that the chunk is reopened for each batch, in memory shared with
-	// other leaves.
-	again bool
-
-	most int64 // limit on the total bytes of the pages' values; 0: they were measured
-	took int64
-
-	page  *parquet.Page // nil before the first and after the last page
-	entry int           // index of the next entry in the page
-	value int           // index of the next value in the page, not counting NULLs
-}
-
-// newLeafReader returns a reader of a column whose pages are charged to the claim.
-func newLeafReader(p *Parquet, group int, col *column, claim *parquet.Claim) *leafReader {
-	f, buf := p.f, p.takeBuffers(claim)
-	leaf := &f.Leaves[col.leaf]
-	return &leafReader{
-		leafBatch: leafBatch{col: col, full: uint8(leaf.MaxDef), at: fault.At{File: f.Name, RowGroup: group + 1, Column: leaf.Dotted}},
-		group:     group, p: p, buf: buf, leaf: leaf, chunk: f.ChunkIn(buf, group, col.leaf),
-	}
-}
-
-func (r *leafReader) close() {
-	r.drop()
-	r.page = nil
-	r.p.putBuffers(r.buf)
-}
-
-// rest frees the pages, but not the batch.
-func (r *leafReader) rest() {
-	if !r.again {
-		r.chunk.Close()
-	}
-	r.again, r.page = true, nil
-}
-
-// reopen restarts the chunk with only the given rows, using buf.
-func (r *leafReader) reopen(f *parquet.File, buf *parquet.Buffers, rows []uint32) {
-	r.chunk, r.page = f.ChunkIn(buf, r.group, r.col.leaf), nil
-	r.chunk.Select(rows)
-}
-
-// advance makes sure that the page has an entry left. It returns false at the end
-// of the chunk.
-func (r *leafReader) advance(ctx context.Context) (bool, error) {
-	if r.page != nil && r.entry < r.page.Values {
-		return true, nil
-	}
-	p, err := r.chunk.Next(ctx)
-	r.page, r.entry, r.value = p, 0, 0
-	if errors.Is(err, io.EOF) {
-		r.page = nil
-		return false, nil
-	}
-	if err == nil && r.most > 0 {
-		if r.took += int64(len(p.Plain)); r.took > r.most {
-			return false, faults.Corrupt(r.at, "the pages have more than the %d bytes that the footer says", r.chunk.FooterBytes())
-		}
-	}
-	return err == nil, err
-}
-
-// bound returns an upper bound on the size of some rows of the chunk, from its
-// footer and its dictionary. ok is false if these give none.
-func (r *leafReader) bound(ctx context.Context, rows int64) (bytes int64, ok bool, err error) {
-	const levels = 16 // levels and offsets, per entry
-	switch l := r.leaf; {
-	case l.MaxRep > 0:
-		return 0, false, nil
-	case l.Type == format.FixedLenByteArray:
-		return rows * (int64(l.TypeLength) + levels), true, nil
-	case l.Type == format.Int96:
-		return rows * (12 + levels), true, nil
-	case l.Type != format.ByteArray:
-		return rows * (8 + levels), true, nil
-	}
-	if !r.chunk.PlainOrCoded() { // other encodings may share bytes between values
-		return 0, false, nil
-	}
-	d, err := r.chunk.ReadDictionary(ctx)
-	if err != nil {
-		return 0, false, err
-	}
-	return rows*(levels+d.Longest()) + r.chunk.FooterBytes(), true, nil
-}
-
-// read reads the next rows rows.
-func (r *leafReader) read(ctx context.Context, mem memory.Allocator, rows int) error {
-	r.begin(mem)
-	begun := 0
-	for begun < rows || r.leaf.MaxRep > 0 { // the last row may continue in the next page
-		ok, err := r.advance(ctx)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
-		}
-		n, b := r.span(rows - begun)
-		if n == 0 {
-			break
-		}
-		begun += b
-		if err := r.take(n); err != nil {
-			at := r.at
-			at.Page = r.page.Number
-			return misfit(at, err)
-		}
-	}
-	if begun < rows {
-		return faults.Corrupt(r.at, "the column ends %d rows early", rows-begun)
 	}
 	return nil
 }
@@ -213,32 +81,6 @@ func misfit(at fault.At, err error) error {
 		return f
 	}
 	return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "a value does not fit its column", Err: err}
-}
-
-// span returns how many of the page's next entries belong to the next rows rows,
-// and how many rows begin among them.
-func (r *leafReader) span(rows int) (entries, begun int) {
-	if r.leaf.MaxRep == 0 {
-		n := min(rows, r.page.Values-r.entry)
-		return n, n
-	}
-	for _, rep := range r.page.Rep[r.entry:] {
-		if rep == 0 {
-			if begun == rows {
-				break
-			}
-			begun++
-		}
-		entries++
-	}
-	return entries, begun
-}
-
-// take moves the page's next n entries to the batch.
-func (r *leafReader) take(n int) error {
-	values, err := r.add(r.page, r.entry, r.entry+n, r.value, r.chunk.Dictionary())
-	r.entry, r.value = r.entry+n, r.value+values
-	return err
 }
 
 // assembler builds the arrays of one batch from its leaves' entries.
@@ -397,7 +239,7 @@ func (a *assembler) fixedElements(at fault.At, size int, elem arrow.ArrayData, o
 		elem.Retain()
 		return elem, nil
 	}
-	if int64(slots)*int64(size) > maxRowSize/elementBytes {
+	if int64(slots)*int64(size) > parquet.MaxRow/elementBytes {
 		return nil, faults.Unsupported(at, "%d fixed-size lists of %d elements, %d of them NULL, in one batch", slots, size, nulls)
 	}
 	rows := make([]int, 0, slots*size)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -25,7 +25,6 @@ const (
 	batchRows  = 64 << 10 // largest number of rows in a record
 	batchBytes = 32 << 20 // approximate bytes of a record
 	batchShare = 32       // a record may take at most 1/batchShare of the memory budget
-	maxRowSize = 1 << 30  // bytes of a row
 )
 
 // Parquet reads a Parquet file as Arrow records. It is safe for concurrent use if
@@ -37,8 +36,7 @@ type Parquet struct {
 	schema  *arrow.Schema
 	stored  *arrow.Schema // of keys
 	mem     memory.Allocator
-	batch   int64      // approximate bytes of a record
-	buffers *sync.Pool // of *parquet.Buffers
+	batch   int64 // approximate bytes of a record
 }
 
 // ParquetOptions control how a Parquet file is opened. The zero value is valid.
@@ -96,14 +94,13 @@ func newParquet(f *parquet.File, opts ParquetOptions) (p *Parquet, err error) {
 		return nil, err
 	}
 	if base != nil && f.Root == base.Root {
-		p.columns, p.keys, p.schema, p.stored, p.buffers = like.columns, like.keys, like.schema, like.stored, like.buffers
+		p.columns, p.keys, p.schema, p.stored = like.columns, like.keys, like.schema, like.stored
 		return p, nil
 	}
 	int96 := int96Micros
 	if opts.Int96Nanos {
 		int96 = int96Nanos
 	}
-	p.buffers = &sync.Pool{New: func() any { return new(parquet.Buffers) }}
 	if p.columns, p.schema, err = plan(f, int96); err != nil {
 		return nil, err
 	}
@@ -205,10 +202,10 @@ func (p *Parquet) Close() error {
 // order; nil means all. An empty, non-nil slice yields records without columns
 // whose NumRows counts.
 //
-// All pages of the wanted columns are validated before the first record is yielded.
-// A record is released when yield returns; retain it to keep it. The records' rows
-// add up to GroupRows, unless the last yield is an error. Nothing follows an error.
-// ctx is checked per page and per record.
+// Pages are read and validated when their rows are due, so an error may follow some
+// records, and nothing follows an error. Without one, the records' rows add up to
+// GroupRows. A record is released when yield returns; retain it to keep it. ctx is
+// checked per page and per record.
 func (p *Parquet) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
 		if err := p.read(ctx, p.columns, group, columns, nil, yield); err != nil {
@@ -224,8 +221,7 @@ func (p *Parquet) ReadKeys(ctx context.Context, group int, columns []int, rows [
 }
 
 // ReadRows is Read for only the given rows of a group, ascending and without
-// duplicates. Pages without any of them are neither validated nor decoded. If the
-// rows are certainly small, an error may follow the first record.
+// duplicates. Pages without any of them are neither validated nor decoded.
 func (p *Parquet) ReadRows(ctx context.Context, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	if rows == nil {
 		rows = []uint32{}
@@ -263,66 +259,53 @@ func (p *Parquet) read(ctx context.Context, of []*column, group int, columns []i
 		return err
 	}
 	defer g.close()
-	if len(g.leaves) == 0 {
-		return g.count(ctx, yield)
-	}
-	cuts, err := g.cut(ctx)
-	if err != nil {
-		return err
-	}
-	for _, rows := range cuts {
+	for more := true; more && g.pages.Left() > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rec, err := g.next(ctx, rows)
+		rec, err := g.next(ctx)
 		if err != nil {
 			return err
 		}
-		more := yield(rec, nil)
+		more = yield(rec, nil)
 		rec.Release()
-		if !more {
-			return nil
-		}
 	}
-	return g.end(ctx)
+	return nil
 }
 
 // groupReader reads the wanted columns of one row group.
 type groupReader struct {
 	p       *Parquet
-	claim   *parquet.Claim // for the pages of all leaves
 	group   int
 	columns []*column
 	schema  *arrow.Schema
-	leaves  []*leafReader
+	pages   *parquet.RowReader
+	leaves  []*leafBatch // in the order of pages
 	asm     assembler
-	picked  []uint32 // rows to read; nil: all
-	padding int64    // bytes of a row in addition to its pages' values
-	rows    int64    // number of rows to read
-	from    int      // first row of the next batch
-	reading *leafReader
-	shared  *parquet.Buffers // buffers of reopened leaves
-	batch   []uint32         // rows of the next batch, if needed
 }
 
 func (p *Parquet) openGroup(ctx context.Context, of []*column, group int, columns []int, picked []uint32) (*groupReader, error) {
-	g := &groupReader{p: p, claim: p.f.ClaimFor(ctx), group: group, picked: picked, rows: p.f.RowGroups[group].Rows, asm: assembler{mem: p.mem, leaves: map[int]*leafBatch{}}}
-	if picked != nil {
-		g.rows = int64(len(picked))
-	}
-	g.claim.Evict, g.shared = g.evict, p.takeBuffers(g.claim)
+	g := &groupReader{p: p, group: group, asm: assembler{mem: p.mem, leaves: map[int]*leafBatch{}}}
 	fields := make([]arrow.Field, len(columns))
+	padding := int64(0)
 	for i, c := range columns {
 		if c < 0 || c >= len(of) {
 			return nil, fmt.Errorf("%s: no column %d of %d", p.f.Name, c, len(of))
 		}
 		col := of[c]
 		g.columns, fields[i] = append(g.columns, col), col.field
-		g.padding += col.padding()
+		padding += col.padding()
 		g.addLeaves(col)
 	}
 	metadata := p.schema.Metadata()
 	g.schema = arrow.NewSchema(fields, &metadata)
+	leaves := make([]int, len(g.leaves))
+	for i, b := range g.leaves {
+		leaves[i] = b.col.leaf
+	}
+	g.pages = p.f.NewRowReader(ctx, group, leaves, picked)
+	g.pages.Rows, g.pages.Padding, g.pages.Keep = batchRows, padding, math.MaxInt64
+	g.pages.Bytes, g.pages.Again = p.batch, p.batch
 	return g, nil
 }
 
@@ -331,165 +314,28 @@ func (g *groupReader) addLeaves(c *column) {
 		g.addLeaves(cc)
 	}
 	if c.sink != nil && g.asm.leaves[c.leaf] == nil {
-		r := newLeafReader(g.p, g.group, c, g.claim)
-		if g.picked != nil {
-			r.chunk.Select(g.picked)
-		}
-		r.chunk.Announce()
-		g.asm.leaves[c.leaf] = &r.leafBatch
-		g.leaves = append(g.leaves, r)
+		leaf := &g.p.f.Leaves[c.leaf]
+		b := &leafBatch{col: c, leaf: leaf, at: fault.At{File: g.p.f.Name, RowGroup: g.group + 1, Column: leaf.Dotted}}
+		g.asm.leaves[c.leaf] = b
+		g.leaves = append(g.leaves, b)
 	}
 }
 
 func (g *groupReader) close() {
-	for _, r := range g.leaves {
-		r.close()
+	for _, b := range g.leaves {
+		b.drop()
 	}
-	g.p.putBuffers(g.shared)
+	g.pages.Close()
 }
 
-// count yields records without columns.
-func (g *groupReader) count(ctx context.Context, yield func(arrow.Record, error) bool) error {
-	for left := g.rows; left > 0; left -= batchRows {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		rec := array.NewRecord(g.schema, nil, min(left, batchRows))
-		more := yield(rec, nil)
-		rec.Release()
-		if !more {
-			return nil
-		}
-	}
-	return nil
-}
-
-// fewBatches is the number of batches that picked rows may fill, if all are as long
-// as the longest in the row group, for them not to be measured before they are
-// read.
-const fewBatches = 6
-
-// few reports whether the picked rows are certainly small: at most fewBatches
-// batches, judging by the total size of the chunks and the longest entries of their
-// dictionaries, and at most one batch if they have the average length. Measuring
-// them would decompress everything twice. Reading detects a footer that gives too
-// small a size; see leafReader.most.
-func (g *groupReader) few(ctx context.Context) (bool, error) {
-	if g.picked == nil {
-		return false, nil
-	}
-	most, share := g.rows*g.padding, float64(g.rows*g.padding)
-	if most > batchBytes {
-		return false, nil
-	}
-	part := float64(g.rows) / float64(max(g.p.f.RowGroups[g.group].Rows, 1))
-	for _, r := range g.leaves {
-		g.reading = r
-		n, ok, err := r.bound(ctx, g.rows)
-		if err != nil || !ok {
-			return false, err
-		}
-		most += n
-		share += part * float64(r.chunk.FooterBytes())
-		if most > fewBatches*g.p.batch || share > float64(g.p.batch) {
-			return false, nil
-		}
-	}
-	for _, r := range g.leaves {
-		r.most = g.p.f.Room().Most(maxRowSize)
-	}
-	return true, nil
-}
-
-// cut validates the wanted columns, each by itself and against each other, and
-// returns the number of rows of each record.
-func (g *groupReader) cut(ctx context.Context) (cuts []int, err error) {
+// next returns the next record.
+func (g *groupReader) next(ctx context.Context) (rec arrow.Record, err error) {
 	defer panics.Recover(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
-	rows := g.rows
-	if few, err := g.few(ctx); err != nil {
-		return nil, err
-	} else if few {
-		for ; rows > batchRows; rows -= batchRows {
-			cuts = append(cuts, batchRows)
-		}
-		return append(cuts, int(rows)), nil
-	}
-	var blocks []int64
-	shapes := map[int]meta.Shape{}
-	buf := g.p.takeBuffers(g.claim.Beside())
-	defer g.p.putBuffers(buf)
-	for _, r := range g.leaves {
-		fp, err := g.p.f.Measure(ctx, buf, g.group, r.leaf.Index, g.picked)
-		if err != nil {
-			return nil, err
-		}
-		shapes[r.leaf.Index] = fp.Shape
-		if fp.MaxRow > maxRowSize {
-			return nil, faults.Unsupported(r.at, "a row of %d bytes", fp.MaxRow)
-		}
-		if room := g.p.f.Room(); fp.MaxRow > room.Most(maxRowSize) {
-			return nil, room.TooLarge(r.at, "a row", fp.MaxRow)
-		}
-		if blocks == nil {
-			blocks = fp.Blocks
-			continue
-		}
-		for i, n := range fp.Blocks {
-			blocks[i] += n
-		}
-	}
-	if err := g.p.f.CheckShapes(g.group, shapes); err != nil {
-		return nil, err
-	}
-	have, bytes := 0, int64(0)
-	flush := func() {
-		if have > 0 {
-			cuts = append(cuts, have)
-		}
-		have, bytes = 0, 0
-	}
-	for i, n := range blocks {
-		block := int(min(parquet.BlockRows, rows-int64(i)*parquet.BlockRows))
-		n += int64(block) * g.padding
-		if have+block > batchRows || bytes+n > g.p.batch {
-			flush()
-		}
-		if n > g.p.batch { // wide rows: divide the block itself
-			step := max(1, int(int64(block)*g.p.batch/n))
-			if n > g.p.f.Room().Most(maxRowSize) {
-				step = 1 // its large rows may be adjacent
-			}
-			for ; block > step; block -= step {
-				cuts = append(cuts, step)
-			}
-			cuts = append(cuts, block)
-			continue
-		}
-		have, bytes = have+block, bytes+n
-	}
-	flush()
-	return cuts, nil
-}
-
-// takeBuffers returns buffers whose pages are charged to the claim; nil: to their
-// own.
-func (p *Parquet) takeBuffers(claim *parquet.Claim) *parquet.Buffers {
-	b := p.buffers.Get().(*parquet.Buffers)
-	b.ChargeTo(claim)
-	return b
-}
-
-// putBuffers takes back buffers that no chunk uses any more.
-func (p *Parquet) putBuffers(b *parquet.Buffers) {
-	b.Close()
-	b.ChargeTo(nil)
-	p.buffers.Put(b)
-}
-
-// next returns the record of the next rows rows.
-func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err error) {
-	defer panics.Recover(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
-	if err := g.fill(ctx, rows); err != nil {
+	rows := 0
+	if err := g.pages.Next(func(n int) error {
+		rows = n
+		return g.fill(ctx)
+	}); err != nil {
 		return nil, err
 	}
 	arrays := make([]arrow.Array, 0, len(g.columns))
@@ -520,62 +366,21 @@ func (g *groupReader) next(ctx context.Context, rows int) (rec arrow.Record, err
 	return array.NewRecord(g.schema, arrays, int64(rows)), nil
 }
 
-// fill reads the next rows of all leaves. Leaves whose pages do not fit in the
-// memory budget together are reopened for each batch.
-func (g *groupReader) fill(ctx context.Context, rows int) error {
-	g.batch = g.batch[:0]
-	for _, r := range g.leaves {
-		if r.again {
-			r.reopen(g.p.f, g.shared, g.rowsOf(rows))
-		}
-		g.reading = r
-		if err := r.read(ctx, g.p.mem, rows); err != nil {
+// fill reads the batch's rows of all leaves.
+func (g *groupReader) fill(ctx context.Context) error {
+	for _, b := range g.leaves {
+		b.begin(g.p.mem)
+	}
+	return g.pages.Pages(ctx, func(i int, p *parquet.Page, dict *parquet.Dictionary) error {
+		b := g.leaves[i]
+		if err := g.pages.Charge(b.leaf, p, dict); err != nil {
 			return err
 		}
-		if r.again || g.claim.Crowded() {
-			r.rest()
+		if err := b.add(p, dict); err != nil {
+			at := b.at
+			at.Page = p.Number
+			return misfit(at, err)
 		}
-	}
-	g.from += rows
-	return nil
-}
-
-// rowsOf returns the rows of the next batch.
-func (g *groupReader) rowsOf(rows int) []uint32 {
-	if g.picked != nil {
-		return g.picked[g.from : g.from+rows]
-	}
-	for len(g.batch) < rows {
-		g.batch = append(g.batch, uint32(g.from+len(g.batch)))
-	}
-	return g.batch
-}
-
-// evict frees the pages of all leaves but the one that is being read.
-func (g *groupReader) evict() {
-	if !g.reading.again {
-		g.shared.Rest()
-	}
-	for _, r := range g.leaves {
-		if r != g.reading {
-			r.rest()
-		}
-	}
-}
-
-// end checks that no column has rows left, except reopened ones, whose number of
-// rows was selected.
-func (g *groupReader) end(ctx context.Context) error {
-	for _, r := range g.leaves {
-		if r.again {
-			continue
-		}
-		g.reading = r
-		if more, err := r.advance(ctx); err != nil {
-			return err
-		} else if more {
-			return faults.Corrupt(r.at, "more rows than the row group")
-		}
-	}
-	return nil
+		return nil
+	})
 }
