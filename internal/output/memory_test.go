@@ -15,7 +15,6 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
-	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -31,8 +30,10 @@ func TestPagesAreCharged(t *testing.T) {
 	for _, err := range rowfilter.Read(t.Context(), f, 0, nil) {
 		sourcetest.Says(t, "records", err, fault.ErrMemory, where...)
 	}
-	_, err := f.Parquet().File().Measure(t.Context(), new(parquet.Buffers), 0, 1, nil)
-	sourcetest.Says(t, "checking", err, fault.ErrMemory, where...)
+	c := f.Parquet().File().Chunk(0, 1)
+	_, err := c.Next(t.Context())
+	c.Close()
+	sourcetest.Says(t, "pages", err, fault.ErrMemory, where...)
 	scanner := func() *keyscan.Scanner {
 		s, err := keyscan.New(keyscan.Options{ScanOptions: keyscan.ScanOptions{Match: []dataset.Match{{Filter: (*codec.Filter)(roomtest.ExactOf("user", 2))}}}})
 		if err != nil {

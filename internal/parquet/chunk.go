@@ -193,22 +193,6 @@ func (c *Chunk) ReadDictionary(ctx context.Context) (d *Dictionary, err error) {
 	return c.dict, err
 }
 
-// PlainOrCoded reports whether, according to the footer, the chunk's values use no
-// encodings but PLAIN and dictionary indices.
-func (c *Chunk) PlainOrCoded() bool {
-	for _, e := range c.md.Encodings {
-		switch e {
-		case format.Plain, format.PlainDictionary, format.RLEDictionary, format.RLE, format.BitPacked:
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// FooterBytes returns the chunk's decompressed size according to the footer.
-func (c *Chunk) FooterBytes() int64 { return c.md.TotalUncompressedSize }
-
 // SkipCoded makes Next skip pages whose values are dictionary indices according to
 // their headers, without decompressing them.
 func (c *Chunk) SkipCoded() { c.noCoded = true }

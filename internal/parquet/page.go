@@ -90,18 +90,6 @@ func NewDictionary(t format.Type, n int, plain []byte) *Dictionary {
 // size returns the size of entry i of a byte array dictionary.
 func (d *Dictionary) size(i uint32) int64 { return int64(d.offsets[i+1]-d.offsets[i]) - 4 }
 
-// Longest returns the size of the largest entry of a byte array dictionary, 0 if d
-// is nil.
-func (d *Dictionary) Longest() (n int64) {
-	if d == nil {
-		return 0
-	}
-	for i := range d.Len {
-		n = max(n, d.size(uint32(i)))
-	}
-	return n
-}
-
 // PlainSize returns the bytes of the page's values in PLAIN form. width is
 // [meta.Leaf.Width].
 func (p *Page) PlainSize(dict *Dictionary, width int) (bytes int64) {

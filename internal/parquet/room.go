@@ -133,15 +133,6 @@ func WithTurn(ctx context.Context, turn func(context.Context) error) context.Con
 	return context.WithValue(ctx, turnKey{}, turn)
 }
 
-// Beside returns a claim for pages that the reader holds for a while in addition to
-// those of c. They do not wait for those of c. nil: use the Buffers' own claim.
-func (c *Claim) Beside() *Claim {
-	if c.turn != nil || !c.large {
-		return nil
-	}
-	return &Claim{room: c.room, turn: func(context.Context) error { return nil }}
-}
-
 // take adds n bytes before they are allocated.
 func (c *Claim) take(ctx context.Context, at fault.At, what string, n int64) error {
 	r := c.room
