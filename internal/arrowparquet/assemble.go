@@ -1,8 +1,10 @@
 package arrowparquet
 
 import (
+	"bytes"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -24,14 +26,15 @@ type leafBatch struct {
 
 	rep, def []uint8 // empty if the leaf has none
 	entries  int
-	sink     sink // nil once its data is taken
+	sink     sink     // nil once its data is taken
+	places   []uint32 // of a page's values among its slots
 }
 
-// begin begins a batch.
-func (b *leafBatch) begin(mem memory.Allocator) {
+// begin begins a batch of rows.
+func (b *leafBatch) begin(mem memory.Allocator, rows int) {
 	b.drop()
 	b.rep, b.def, b.entries = b.rep[:0], b.def[:0], 0
-	b.sink = b.col.sink(mem)
+	b.sink = b.col.sink(mem, rows)
 }
 
 // drop releases the values if they were not taken.
@@ -46,30 +49,23 @@ func (b *leafBatch) drop() {
 func (b *leafBatch) add(p *parquet.Page, dict *parquet.Dictionary) error {
 	b.entries += p.Values
 	b.rep, b.def = append(b.rep, p.Rep...), append(b.def, p.Def...)
-	if p.NonNull == p.Values {
-		return b.sink.add(p, 0, p.Values, dict)
+	err := b.sink.add(p, dict)
+	if err != nil || p.NonNull == p.Values {
+		return err
 	}
+	b.places = slices.Grow(b.places[:0], p.Values)[:p.Values]
 	full, slot := uint8(b.leaf.MaxDef), uint8(b.col.slot)
-	values := 0
-	for i := 0; i < p.Values; {
-		j := i + 1
-		switch {
-		case p.Def[i] == full:
-			for j < p.Values && p.Def[j] == full {
-				j++
-			}
-			if err := b.sink.add(p, values, j-i, dict); err != nil {
-				return err
-			}
-			values += j - i
-		case p.Def[i] >= slot:
-			for j < p.Values && p.Def[j] >= slot && p.Def[j] != full {
-				j++
-			}
-			b.sink.null(j - i)
+	values, slots := 0, 0
+	for _, d := range p.Def {
+		b.places[values] = uint32(slots)
+		if d == full {
+			values++
 		}
-		i = j
+		if d >= slot {
+			slots++
+		}
 	}
+	b.sink.spread(b.places[:values], slots)
 	return nil
 }
 
@@ -105,34 +101,30 @@ func (a *assembler) build(c *column) (arrow.ArrayData, error) {
 // valid returns the validity bitmap of a node, nil if no slot is NULL, and the
 // numbers of slots and NULLs.
 func (a *assembler) valid(c *column, r *leafBatch) (bitmap *memory.Buffer, slots, nulls int) {
-	if len(r.def) == 0 {
+	if len(r.def) == 0 || len(r.rep) == 0 && bytes.Count(r.def, []byte{uint8(r.leaf.MaxDef)}) == len(r.def) {
 		return nil, r.entries, 0
 	}
-	for i, d := range r.def {
-		if c.begins(r, i) {
-			slots++
-			if int(d) < c.def {
-				nulls++
-			}
-		}
-	}
-	if nulls == 0 {
-		return nil, slots, 0
-	}
 	bitmap = memory.NewResizableBuffer(a.mem)
-	bitmap.Resize((slots + 7) / 8)
+	bitmap.Resize((len(r.def) + 7) / 8)
 	bits := bitmap.Bytes()
 	clear(bits)
-	at := 0
+	valid := 0
 	for i, d := range r.def {
-		if c.begins(r, i) {
-			if int(d) >= c.def {
-				bits[at/8] |= 1 << (at % 8)
-			}
-			at++
+		if len(r.rep) > 0 && !c.begins(r, i) {
+			continue
 		}
+		if int(d) >= c.def {
+			bits[slots/8] |= 1 << (slots % 8)
+			valid++
+		}
+		slots++
 	}
-	return bitmap, slots, nulls
+	if valid == slots {
+		bitmap.Release()
+		return nil, slots, 0
+	}
+	bitmap.Resize((slots + 7) / 8)
+	return bitmap, slots, slots - valid
 }
 
 // begins reports whether entry i starts a slot of the node.
@@ -268,21 +260,21 @@ func listOffsets[O int32 | int64](a *assembler, c *column, r *leafBatch, slots i
 	w := offsetSize[O]()
 	buf := memory.NewResizableBuffer(a.mem)
 	buf.Resize((slots + 1) * w)
-	b := buf.Bytes()
+	offsets := offsetsIn[O](buf.Bytes())
 	at, elements := 0, 0
 	for i, d := range r.def {
 		if int(r.rep[i]) > c.rep+1 || int(d) < c.slot {
 			continue // continues an element, or is in no slot of this list
 		}
 		if int(r.rep[i]) <= c.rep {
-			putOffset(b[at*w:], O(elements))
+			offsets[at] = O(elements)
 			at++
 		}
 		if int(d) >= c.elemDef {
 			elements++
 		}
 	}
-	putOffset(b[at*w:], O(elements))
+	offsets[at] = O(elements)
 	if w == 4 && elements > math.MaxInt32 {
 		buf.Release()
 		return nil, faults.Unsupported(r.at, "lists of more than 2^31 elements in one batch")

@@ -44,7 +44,7 @@ func (v LeafValues) Type() arrow.DataType { return v.col.field.Type }
 
 // Plain reports whether Arrow stores the values as Parquet does.
 func (v LeafValues) Plain() bool {
-	s := v.col.sink(v.p.mem)
+	s := v.col.sink(v.p.mem, 0)
 	defer s.release()
 	fixed, ok := s.(*fixedSink)
 	return ok && fixed.convert == nil
@@ -58,8 +58,8 @@ func (v LeafValues) Array(page *parquet.Page, dict *parquet.Dictionary) (arrow.A
 
 // ArrayIn is Array with an allocator other than the file's.
 func (v LeafValues) ArrayIn(mem memory.Allocator, page *parquet.Page, dict *parquet.Dictionary) (arrow.Array, error) {
-	s := v.col.sink(mem)
-	if err := s.add(page, 0, page.NonNull, dict); err != nil {
+	s := v.col.sink(mem, page.NonNull)
+	if err := s.add(page, dict); err != nil {
 		s.release()
 		at := fault.At{File: v.p.f.Name, Column: v.p.f.Leaves[v.col.leaf].Dotted, Page: page.Number}
 		return nil, misfit(at, err)

@@ -334,7 +334,7 @@ func (g *groupReader) next(ctx context.Context) (rec arrow.Record, err error) {
 	rows := 0
 	if err := g.pages.Next(func(n int) error {
 		rows = n
-		return g.fill(ctx)
+		return g.fill(ctx, n)
 	}); err != nil {
 		return nil, err
 	}
@@ -366,10 +366,10 @@ func (g *groupReader) next(ctx context.Context) (rec arrow.Record, err error) {
 	return array.NewRecord(g.schema, arrays, int64(rows)), nil
 }
 
-// fill reads the batch's rows of all leaves.
-func (g *groupReader) fill(ctx context.Context) error {
+// fill reads the next rows of all leaves.
+func (g *groupReader) fill(ctx context.Context, rows int) error {
 	for _, b := range g.leaves {
-		b.begin(g.p.mem)
+		b.begin(g.p.mem, rows)
 	}
 	return g.pages.Pages(ctx, func(i int, p *parquet.Page, dict *parquet.Dictionary) error {
 		b := g.leaves[i]

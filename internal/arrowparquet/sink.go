@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -17,18 +18,19 @@ import (
 
 // sink collects a leaf's values for one batch and builds an array of them.
 type sink interface {
-	// add adds the values [from, from+n) of the page.
-	add(p *parquet.Page, from, n int, dict *parquet.Dictionary) error
-	// null adds n NULLs.
-	null(n int)
+	// add adds the values of the page other than NULL.
+	add(p *parquet.Page, dict *parquet.Dictionary) error
+	// spread moves the values of the last page to the given places, ascending, among n
+	// slots. The other slots become NULL.
+	spread(at []uint32, n int)
 	// data returns the array's data for everything added, and releases the sink.
 	// validity may be nil; the data retains it.
 	data(dt arrow.DataType, slots, nulls int, validity *memory.Buffer) arrow.ArrayData
 	release()
 }
 
-// sinkFunc returns a new sink for one batch.
-type sinkFunc func(mem memory.Allocator) sink
+// sinkFunc returns a new sink for one batch of about the given number of values.
+type sinkFunc func(mem memory.Allocator, values int) sink
 
 // buffer is growing Arrow memory.
 type buffer struct {
@@ -36,17 +38,23 @@ type buffer struct {
 	n   int // bytes in use
 }
 
-func newBuffer(mem memory.Allocator) buffer { return buffer{mem: memory.NewResizableBuffer(mem)} }
+// newBuffer returns memory that first grows to the given size.
+func newBuffer(mem memory.Allocator, size int) buffer {
+	b := buffer{mem: memory.NewResizableBuffer(mem)}
+	b.mem.Reserve(size)
+	return b
+}
 
-// extend adds n zero bytes and returns them.
+// extend adds n bytes, whose values are undefined, and returns them.
 func (b *buffer) extend(n int) []byte {
 	if need := b.n + n; need > b.mem.Len() {
-		b.mem.Resize(max(need, 2*b.mem.Len(), 64))
+		if need > b.mem.Cap() {
+			b.mem.Reserve(max(need, 2*b.mem.Cap()))
+		}
+		b.mem.Resize(b.mem.Cap())
 	}
-	out := b.mem.Bytes()[b.n : b.n+n]
-	clear(out)
 	b.n += n
-	return out
+	return b.mem.Bytes()[b.n-n : b.n]
 }
 
 // done returns the memory, cut to the bytes in use.
@@ -68,26 +76,40 @@ func copySink(width int) sinkFunc { return convertSink(width, width, nil) }
 // convertSink returns a sink that converts values of in bytes to out bytes. in is 0
 // for byte arrays.
 func convertSink(in, out int, convert func(dst, src []byte) error) sinkFunc {
-	return func(mem memory.Allocator) sink {
-		return &fixedSink{in: in, out: out, convert: convert, buf: newBuffer(mem)}
+	return func(mem memory.Allocator, values int) sink {
+		return &fixedSink{in: in, out: out, convert: convert, buf: newBuffer(mem, values*out)}
 	}
 }
 
-func (s *fixedSink) null(n int) { s.buf.extend(n * s.out) }
-func (s *fixedSink) release()   { s.buf.mem.Release() }
+func (s *fixedSink) release() { s.buf.mem.Release() }
 
-func (s *fixedSink) add(p *parquet.Page, from, n int, dict *parquet.Dictionary) error {
-	dst := s.buf.extend(n * s.out)
-	if s.convert == nil && !p.Coded {
-		copy(dst, p.Plain[from*s.in:(from+n)*s.in])
-		return nil
+func (s *fixedSink) add(p *parquet.Page, dict *parquet.Dictionary) error {
+	dst := s.buf.extend(p.NonNull * s.out)
+	switch {
+	case s.convert == nil && !p.Coded:
+		copy(dst, p.Plain)
+	case s.convert != nil || s.out != 4 && s.out != 8:
+		return s.each(dst, p, dict)
+	case s.out == 4:
+		for i, j := range p.Indices[:p.NonNull] {
+			*(*[4]byte)(dst[4*i:]) = *(*[4]byte)(dict.Plain[4*j:])
+		}
+	default:
+		for i, j := range p.Indices[:p.NonNull] {
+			*(*[8]byte)(dst[8*i:]) = *(*[8]byte)(dict.Plain[8*j:])
+		}
 	}
-	for i := range n {
-		src := s.value(p, from+i, dict)
+	return nil
+}
+
+// each converts or copies the values of the page to dst, one by one.
+func (s *fixedSink) each(dst []byte, p *parquet.Page, dict *parquet.Dictionary) error {
+	clear(dst)
+	for i := range p.NonNull {
 		d := dst[i*s.out : (i+1)*s.out]
-		if s.convert == nil {
-			copy(d, src)
-		} else if err := s.convert(d, src); err != nil {
+		if v := s.value(p, i, dict); s.convert == nil {
+			copy(d, v)
+		} else if err := s.convert(d, v); err != nil {
 			return err
 		}
 	}
@@ -105,6 +127,25 @@ func (s *fixedSink) value(p *parquet.Page, i int, dict *parquet.Dictionary) []by
 	return p.Plain[i*s.in : (i+1)*s.in]
 }
 
+func (s *fixedSink) spread(at []uint32, n int) {
+	first := s.buf.n - len(at)*s.out
+	s.buf.extend((n - len(at)) * s.out)
+	b := s.buf.mem.Bytes()[first:s.buf.n]
+	for v := len(at) - 1; v >= 0; v-- {
+		to := int(at[v])
+		clear(b[(to+1)*s.out : n*s.out])
+		if n = to; to == v {
+			return
+		}
+		if s.out == 8 {
+			*(*[8]byte)(b[8*to:]) = *(*[8]byte)(b[8*v:])
+		} else {
+			copy(b[to*s.out:(to+1)*s.out], b[v*s.out:])
+		}
+	}
+	clear(b[:n*s.out])
+}
+
 func (s *fixedSink) data(dt arrow.DataType, slots, nulls int, validity *memory.Buffer) arrow.ArrayData {
 	values := s.buf.done()
 	defer values.Release()
@@ -117,24 +158,43 @@ type boolsSink struct {
 	bits int
 }
 
-func boolSink(mem memory.Allocator) sink { return &boolsSink{buf: newBuffer(mem)} }
+func boolSink(mem memory.Allocator, values int) sink {
+	return &boolsSink{buf: newBuffer(mem, (values+7)/8)}
+}
 
 func (s *boolsSink) release() { s.buf.mem.Release() }
 
-func (s *boolsSink) null(n int) {
+// extend adds n bits, all 0.
+func (s *boolsSink) extend(n int) {
 	s.bits += n
-	s.buf.extend((s.bits+7)/8 - s.buf.n)
+	clear(s.buf.extend((s.bits+7)/8 - s.buf.n))
 }
 
-func (s *boolsSink) add(p *parquet.Page, from, n int, _ *parquet.Dictionary) error {
+// move moves a bit to a place where there is a 0.
+func (s *boolsSink) move(to, from int) {
+	b := s.buf.mem.Bytes()
+	bit := b[from/8] >> (from % 8) & 1
+	b[from/8] &^= bit << (from % 8)
+	b[to/8] |= bit << (to % 8)
+}
+
+func (s *boolsSink) add(p *parquet.Page, _ *parquet.Dictionary) error {
 	at := s.bits
-	s.null(n)
+	s.extend(p.NonNull)
 	out := s.buf.mem.Bytes()
-	for i := range n {
-		bit := p.Plain[(from+i)/8] >> ((from + i) % 8) & 1
+	for i := range p.NonNull {
+		bit := p.Plain[i/8] >> (i % 8) & 1
 		out[(at+i)/8] |= bit << ((at + i) % 8)
 	}
 	return nil
+}
+
+func (s *boolsSink) spread(at []uint32, n int) {
+	first := s.bits - len(at)
+	s.extend(n - len(at))
+	for v := len(at) - 1; v >= 0; v-- {
+		s.move(first+int(at[v]), first+v)
+	}
 }
 
 func (s *boolsSink) data(dt arrow.DataType, slots, nulls int, validity *memory.Buffer) arrow.ArrayData {
@@ -146,13 +206,13 @@ func (s *boolsSink) data(dt arrow.DataType, slots, nulls int, validity *memory.B
 // nullsSink accepts only NULLs.
 type nullsSink struct{}
 
-func nullSink(memory.Allocator) sink { return nullsSink{} }
+func nullSink(memory.Allocator, int) sink { return nullsSink{} }
 
-func (nullsSink) release() {}
-func (nullsSink) null(int) {}
+func (nullsSink) release()             {}
+func (nullsSink) spread([]uint32, int) {}
 
-func (nullsSink) add(_ *parquet.Page, _, n int, _ *parquet.Dictionary) error {
-	if n > 0 {
+func (nullsSink) add(p *parquet.Page, _ *parquet.Dictionary) error {
+	if p.NonNull > 0 {
 		return errors.New("a column of NULLs has a value")
 	}
 	return nil
@@ -165,11 +225,12 @@ func (nullsSink) data(dt arrow.DataType, slots, _ int, _ *memory.Buffer) arrow.A
 // varSink collects byte arrays.
 type varSink[O int32 | int64] struct {
 	offsets, bytes buffer
+	values, seen   int // expected and added
 }
 
-func bytesSink[O int32 | int64](mem memory.Allocator) sink {
-	s := &varSink[O]{offsets: newBuffer(mem), bytes: newBuffer(mem)}
-	putOffset[O](s.offsets.extend(offsetSize[O]()), 0)
+func bytesSink[O int32 | int64](mem memory.Allocator, values int) sink {
+	s := &varSink[O]{offsets: newBuffer(mem, (values+1)*offsetSize[O]()), bytes: newBuffer(mem, 0), values: values}
+	clear(s.offsets.extend(offsetSize[O]()))
 	return s
 }
 
@@ -178,26 +239,37 @@ func (s *varSink[O]) release() {
 	s.bytes.mem.Release()
 }
 
-func (s *varSink[O]) null(n int) {
-	w := offsetSize[O]()
-	dst := s.offsets.extend(n * w)
-	for i := range n {
-		putOffset(dst[i*w:], O(s.bytes.n))
+func (s *varSink[O]) add(p *parquet.Page, dict *parquet.Dictionary) error {
+	size := int(p.PlainSize(dict, 0)) - 4*p.NonNull
+	if offsetSize[O]() == 4 && size > math.MaxInt32-s.bytes.n {
+		return faults.Unsupported(fault.At{}, "more than 2 GiB of bytes in one batch")
 	}
+	ends := offsetsIn[O](s.offsets.extend(p.NonNull * offsetSize[O]()))
+	end := s.bytes.n
+	if s.seen += p.NonNull; end+size > s.bytes.mem.Cap() && s.seen < s.values { // expect as much of the others, and a little more
+		s.bytes.mem.Reserve(int(float64(end+size) * min(1.05*float64(s.values)/float64(s.seen), 16)))
+	}
+	parquet.CopyBytes(p, dict, s.bytes.extend(size), ends, end)
+	return nil
 }
 
-func (s *varSink[O]) add(p *parquet.Page, from, n int, dict *parquet.Dictionary) error {
-	w := offsetSize[O]()
-	dst := s.offsets.extend(n * w)
-	for i := range n {
-		v := p.Bytes(from+i, dict)
-		if w == 4 && len(v) > math.MaxInt32-s.bytes.n {
-			return faults.Unsupported(fault.At{}, "more than 2 GiB of bytes in one batch")
+func (s *varSink[O]) spread(at []uint32, n int) {
+	first := s.offsets.n/offsetSize[O]() - len(at) - 1
+	s.offsets.extend((n - len(at)) * offsetSize[O]())
+	b := offsetsIn[O](s.offsets.mem.Bytes()[:s.offsets.n])[first:] // the end of what was before, and then of each slot
+	for v := len(at) - 1; v >= 0; v-- {
+		to := int(at[v])
+		end := b[v+1]
+		for i := to + 1; i <= n; i++ {
+			b[i] = end
 		}
-		copy(s.bytes.extend(len(v)), v)
-		putOffset(dst[i*w:], O(s.bytes.n))
+		if n = to; to == v {
+			return
+		}
 	}
-	return nil
+	for i := 1; i <= n; i++ {
+		b[i] = b[0]
+	}
 }
 
 func (s *varSink[O]) data(dt arrow.DataType, slots, nulls int, validity *memory.Buffer) arrow.ArrayData {
@@ -207,19 +279,11 @@ func (s *varSink[O]) data(dt arrow.DataType, slots, nulls int, validity *memory.
 	return array.NewData(dt, slots, []*memory.Buffer{validity, offsets, bytes}, nil, nulls, 0)
 }
 
-func offsetSize[O int32 | int64]() int {
-	if _, ok := any(O(0)).(int32); ok {
-		return 4
-	}
-	return 8
-}
+func offsetSize[O int32 | int64]() int { return int(unsafe.Sizeof(O(0))) }
 
-func putOffset[O int32 | int64](b []byte, v O) {
-	if offsetSize[O]() == 4 {
-		binary.NativeEndian.PutUint32(b, uint32(v))
-	} else {
-		binary.NativeEndian.PutUint64(b, uint64(v))
-	}
+// offsetsIn returns the offsets in Arrow memory, which is aligned.
+func offsetsIn[O int32 | int64](b []byte) []O {
+	return unsafe.Slice((*O)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/offsetSize[O]())
 }
 
 // Conversions of single values. Parquet's numbers are little-endian. Arrow's have

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -66,6 +67,24 @@ func (p *Page) Bytes(i int, dict *Dictionary) []byte {
 		p.offsets = byteArrayOffsets(nil, p.Plain, p.NonNull)
 	}
 	return p.Plain[p.offsets[i] : p.offsets[i+1]-4]
+}
+
+// CopyBytes copies the values of a byte array column other than NULL to dst, one after
+// another, and sets their ends, which count from the given place of dst.
+func CopyBytes[O int32 | int64](p *Page, dict *Dictionary, dst []byte, ends []O, place int) {
+	at, from := 0, 0
+	for i := range ends[:p.NonNull] {
+		var v []byte
+		if p.Coded {
+			j := p.Indices[i]
+			v = dict.Plain[dict.offsets[j] : dict.offsets[j+1]-lengthSize]
+		} else {
+			to := from + lengthSize + int(binary.LittleEndian.Uint32(p.Plain[from:]))
+			v, from = p.Plain[from+lengthSize:to], to
+		}
+		at += copy(dst[at:], v)
+		ends[i] = O(place + at)
+	}
 }
 
 // Dictionary is a chunk's dictionary: Len values in PLAIN encoding. Its memory
