@@ -56,16 +56,16 @@ func (c *column) raised(top bool) *column {
 	return &r
 }
 
-// Array returns the array of the rows in pages, none of which has a dictionary. pages yields
+// Array returns the array of rows in pages, none of which has a dictionary. pages yields
 // those of a leaf of the column, counted from its first one. The caller releases the array.
-func (a Assembly) Array(mem memory.Allocator, pages func(leaf int) iter.Seq2[*parquet.Page, error]) (arrow.Array, error) {
+func (a Assembly) Array(mem memory.Allocator, rows int, pages func(leaf int) iter.Seq2[*parquet.Page, error]) (arrow.Array, error) {
 	asm := assembler{mem: mem, leaves: map[int]*leafBatch{}}
 	defer func() {
 		for _, b := range asm.leaves {
 			b.drop()
 		}
 	}()
-	if err := a.fill(&asm, a.col, pages); err != nil {
+	if err := a.fill(&asm, a.col, rows, pages); err != nil {
 		return nil, err
 	}
 	d, err := asm.build(a.col)
@@ -77,9 +77,9 @@ func (a Assembly) Array(mem memory.Allocator, pages func(leaf int) iter.Seq2[*pa
 }
 
 // fill reads the pages of the leaves below a column.
-func (a Assembly) fill(asm *assembler, c *column, pages func(leaf int) iter.Seq2[*parquet.Page, error]) error {
+func (a Assembly) fill(asm *assembler, c *column, rows int, pages func(leaf int) iter.Seq2[*parquet.Page, error]) error {
 	for _, cc := range c.children {
-		if err := a.fill(asm, cc, pages); err != nil {
+		if err := a.fill(asm, cc, rows, pages); err != nil {
 			return err
 		}
 	}
@@ -87,12 +87,12 @@ func (a Assembly) fill(asm *assembler, c *column, pages func(leaf int) iter.Seq2
 		return nil
 	}
 	i := c.leaf - a.col.leaf
-	b := &leafBatch{col: c, full: uint8(a.leaves[i].MaxDef), at: fault.At{Column: a.leaves[i].Dotted}}
-	b.begin(asm.mem)
+	b := &leafBatch{col: c, leaf: &a.leaves[i], at: fault.At{Column: a.leaves[i].Dotted}}
+	b.begin(asm.mem, rows)
 	asm.leaves[c.leaf] = b
 	for p, err := range pages(i) {
 		if err == nil {
-			_, err = b.add(p, 0, p.Values, 0, nil)
+			err = b.add(p, nil)
 		}
 		if err != nil {
 			return misfit(b.at, err)
@@ -232,24 +232,25 @@ func (p *leafPage) raw(arr arrow.Array, slots []slot) error {
 	return nil
 }
 
-// viewSink collects byte arrays in an array of views.
-type viewSink struct{ b *array.BinaryViewBuilder }
+// viewSink collects byte arrays for an array of views.
+type viewSink struct {
+	varSink[int64]
+	mem memory.Allocator
+}
 
-func newViewSink(mem memory.Allocator) sink { return &viewSink{array.NewBinaryViewBuilder(mem)} }
-
-func (s *viewSink) release()   { s.b.Release() }
-func (s *viewSink) null(n int) { s.b.AppendNulls(n) }
-
-func (s *viewSink) add(p *parquet.Page, from, n int, dict *parquet.Dictionary) error {
-	for i := range n {
-		s.b.Append(p.Bytes(from+i, dict))
-	}
-	return nil
+func newViewSink(mem memory.Allocator, values int) sink {
+	return &viewSink{*bytesSink[int64](mem, values).(*varSink[int64]), mem}
 }
 
 func (s *viewSink) data(dt arrow.DataType, slots, nulls int, validity *memory.Buffer) arrow.ArrayData {
-	defer s.b.Release()
-	a := s.b.NewArray()
+	defer s.release()
+	b := array.NewBinaryViewBuilder(s.mem)
+	defer b.Release()
+	ends, values := offsetsIn[int64](s.offsets.mem.Bytes()[:s.offsets.n]), s.bytes.mem.Bytes()
+	for i := range slots {
+		b.Append(values[ends[i]:ends[i+1]])
+	}
+	a := b.NewArray()
 	defer a.Release()
 	return array.NewData(dt, slots, append([]*memory.Buffer{validity}, a.Data().Buffers()[1:]...), nil, nulls, 0)
 }
@@ -258,13 +259,12 @@ func (s *viewSink) data(dt arrow.DataType, slots, nulls int, validity *memory.Bu
 type emptySink struct{ buffers int }
 
 func newEmptySink(buffers int) sinkFunc {
-	return func(memory.Allocator) sink { return emptySink{buffers} }
+	return func(memory.Allocator, int) sink { return emptySink{buffers} }
 }
 
-func (emptySink) release() {}
-func (emptySink) null(int) {}
-
-func (emptySink) add(*parquet.Page, int, int, *parquet.Dictionary) error { return nil }
+func (emptySink) release()                                     {}
+func (emptySink) spread([]uint32, int)                         {}
+func (emptySink) add(*parquet.Page, *parquet.Dictionary) error { return nil }
 
 func (s emptySink) data(dt arrow.DataType, slots, nulls int, validity *memory.Buffer) arrow.ArrayData {
 	return array.NewData(dt, slots, []*memory.Buffer{validity, nil}[:s.buffers], nil, nulls, 0)

@@ -205,7 +205,7 @@ func TestHolder(t *testing.T) {
 				}
 			}
 		}
-		got, err := a.Array(mem, of(0))
+		got, err := a.Array(mem, want.Len(), of(0))
 		if err != nil {
 			t.Fatalf("%s: %v", dt, err)
 		}
@@ -213,7 +213,7 @@ func TestHolder(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", dt, got, want)
 		}
 		got.Release()
-		if got, err = a.Optional().Array(mem, of(1)); err != nil {
+		if got, err = a.Optional().Array(mem, want.Len()+1, of(1)); err != nil {
 			t.Fatalf("%s: %v", dt, err)
 		}
 		rest := array.NewSlice(got, 1, int64(got.Len()))

@@ -20,7 +20,7 @@ func (c *Columns) Array(mem memory.Allocator, t *Table, column int, rows []uint3
 	if c.Elements[span.Element].RepetitionType.V != format.Optional {
 		shift, assembly = 1, assembly.Optional() // for rows that are not there
 	}
-	return assembly.Array(mem, func(leaf int) iter.Seq2[*parquet.Page, error] {
+	return assembly.Array(mem, len(rows), func(leaf int) iter.Seq2[*parquet.Page, error] {
 		at := span.Leaf + leaf
 		return t.Store.Pages(at, rows, leaves.Shape{Shift: shift, MaxDef: c.Leaves[at].MaxDef + int(shift)})
 	})
