@@ -26,7 +26,7 @@ import (
 // being read.
 func TestReadKeysOfManyTextsAhead(t *testing.T) {
 	dir := t.TempDir()
-	const texts = keyscan.JobsAhead + keyscan.Scouts + 1
+	const texts = keyscan.JobsAhead + keyscan.NumScouts + 1
 	for i := range texts {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d.csv", i)), []byte("id,name\n1,a\n"), 0o666); err != nil {
 			t.Fatal(err)

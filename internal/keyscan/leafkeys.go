@@ -83,12 +83,12 @@ func (l *leafKeys) chunk(ctx context.Context, r tasks.Range, some []uint32) (c *
 		}
 	}
 	if len(l.ranges) == 0 && (some != nil || !n.all) {
-		n.Release()
+		n.release()
 		return nil, n.nulls, nil
 	}
 	c = l.file.Parquet().File().ChunkIn(l.buf, r.Group, l.Number())
-	if n.Ahead != nil {
-		c.Expect(n.Ahead)
+	if n.ahead != nil {
+		c.Expect(n.ahead)
 	}
 	if len(l.ranges) > 0 {
 		c.Select(l.ranges)

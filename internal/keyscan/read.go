@@ -112,7 +112,7 @@ func Read(ctx context.Context, pieces []source.Piece, o ReadOptions, newWork fun
 	}
 	for _, err := range tasks.Map(ctx, all, way, func() (tasks.Work[nothing], error) {
 		work, err := newWork()
-		return newKeyWorker(shared, work).read, err
+		return newKeyWorker(shared, new(parquet.Buffers), work).read, err
 	}) {
 		if err != nil {
 			return 0, 0, err
@@ -165,8 +165,8 @@ type keyWorker struct {
 	where   *rowfilter.Filter // nil: the file has no condition, or is not Parquet
 }
 
-func newKeyWorker(r *keyReading, work func(*Keys) error) *keyWorker {
-	w := &keyWorker{keyReading: r, work: work, buf: new(parquet.Buffers)}
+func newKeyWorker(r *keyReading, buf *parquet.Buffers, work func(*Keys) error) *keyWorker {
+	w := &keyWorker{keyReading: r, work: work, buf: buf}
 	if r.progress != nil && !r.options.narrowed() {
 		w.work = func(k *Keys) error {
 			r.progress(int64(k.Batch.Len))
@@ -224,7 +224,7 @@ func (w *keyWorker) read(ctx context.Context, t tasks.Task, _ func(nothing) erro
 	if err != nil {
 		return err
 	}
-	defer expected.Release()
+	defer expected.release()
 	if err := w.open(t.File); err != nil {
 		return err
 	}

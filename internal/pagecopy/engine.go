@@ -65,22 +65,22 @@ type engine struct {
 	most    int64 // maximum bytes in flight; 0: no limit
 	pool    *parquet.Pool
 
-	mu          sync.Mutex
-	changed     *sync.Cond
-	next        func() (*rangeJob, bool) // the next job of the input
-	more        bool
-	remote      bool                          // some file is over a network
-	prefetchers *lookahead                    // nil: no file is over a network
-	coming      []*rangeJob                   // in order: passed to the prefetchers, not begun
-	unmap       map[*source.File]func() error // of files with open jobs
-	open        []*rangeJob                   // in order: begun and not finished
-	filling     *Group                        // the row group that the next job may go to
-	goesOn      bool                          // other scans continue it
-	ready       []*Group                      // in order: begun and not taken by the consumer
-	workers     []*worker
-	active      int // workers that have a task
-	err         error
-	stop        bool
+	mu      sync.Mutex
+	changed *sync.Cond
+	next    func() (*rangeJob, bool) // the next job of the input
+	more    bool
+	remote  bool                          // some file is over a network
+	scouts  *keyscan.Scouts[*rangeJob]    // nil: no file is over a network
+	coming  []*rangeJob                   // in order: passed to the scouts, not begun
+	unmap   map[*source.File]func() error // of files with open jobs
+	open    []*rangeJob                   // in order: begun and not finished
+	filling *Group                        // the row group that the next job may go to
+	goesOn  bool                          // other scans continue it
+	ready   []*Group                      // in order: begun and not taken by the consumer
+	workers []*worker
+	active  int // workers that have a task
+	err     error
+	stop    bool
 }
 
 // Unfinished is the row group that a scan has left unfinished, for the next one.
@@ -123,7 +123,7 @@ func Copy(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, sources 
 			e.remote = e.remote || src.Piece.File.Remote()
 		}
 		if e.remote {
-			e.prefetchers = newLookahead(ctx, s)
+			e.scouts = newScouts(ctx, s)
 			defer e.release()
 		}
 		for range e.threads {

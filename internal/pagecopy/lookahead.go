@@ -3,7 +3,6 @@ package pagecopy
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -17,14 +16,14 @@ const openAhead = 6
 
 // release ends the lookahead, and drops announced ranges that were not read.
 func (e *engine) release() {
-	e.prefetchers.stop()
+	e.scouts.Stop()
 	for _, s := range slices.Concat(e.open, e.coming) {
 		s.release()
 	}
 }
 
 // nextJob returns the next job of the input, and passes those that follow to the
-// prefetchers.
+// scouts.
 func (e *engine) nextJob() (*rangeJob, bool) {
 	if !e.remote {
 		return e.next()
@@ -35,7 +34,7 @@ func (e *engine) nextJob() (*rangeJob, bool) {
 			break
 		}
 		if s.source.Piece.File.Remote() {
-			e.prefetchers.add(s)
+			s.keys = e.scouts.Add(s)
 		}
 		e.coming = append(e.coming, s)
 	}
@@ -59,97 +58,28 @@ func (e *engine) keeps() int64 {
 	return max(min(most, e.most/2-e.held()), 0)
 }
 
-// lookahead finds the ranges that jobs read.
-type lookahead struct {
-	scanner *keyscan.Scanner
-	jobs    chan *rangeJob
-	done    sync.WaitGroup
-}
-
-// newLookahead starts the prefetchers, which end with ctx or after stop.
-func newLookahead(ctx context.Context, s *keyscan.Scanner) *lookahead {
-	l := &lookahead{scanner: s, jobs: make(chan *rangeJob, 2*keyscan.JobsAhead)}
-	for range keyscan.Scouts {
-		l.done.Go(func() { l.scout(ctx) })
-	}
-	return l
-}
-
-// add passes a job to the prefetchers. No more than JobsAhead may be waiting.
-func (l *lookahead) add(s *rangeJob) {
-	s.keys = &keyscan.Ahead{Found: make(chan struct{})}
-	l.jobs <- s
-}
-
-func (l *lookahead) stop() {
-	close(l.jobs)
-	l.done.Wait()
-}
-
-func (l *lookahead) scout(ctx context.Context) {
-	buf := new(parquet.Buffers)
-	defer buf.Close()
-	var k *keyscan.Finder
-	for s := range l.jobs {
-		if ctx.Err() == nil {
-			if k == nil || k.File != s.source.Piece.File {
-				k, _ = keyscan.NewFinder(l.scanner, s.source.Piece.File, buf, make([]keyscan.Check, len(l.scanner.Match))) // the task returns the error again
+// newScouts starts the search for what the key tasks of coming jobs read. What leaf tasks read
+// is announced as soon as their job's rows are known.
+func newScouts(ctx context.Context, s *keyscan.Scanner) *keyscan.Scouts[*rangeJob] {
+	return keyscan.NewScouts(ctx, func(buf *parquet.Buffers) func(context.Context, *rangeJob, *keyscan.Ahead) {
+		var k *keyscan.Finder
+		return func(ctx context.Context, job *rangeJob, a *keyscan.Ahead) {
+			f := job.source.Piece.File
+			var err error
+			defer source.Recovered(f, job.Range.Group, &err)
+			if k == nil || k.File != f {
+				if k, err = keyscan.NewFinder(s, f, buf, make([]keyscan.Check, len(s.Match))); err != nil {
+					return
+				}
 			}
-			if k != nil {
-				s.announceKeys(ctx, k)
-			}
+			k.Announce(ctx, job.Range, job.source.Leaves, a)
 		}
-		close(s.keys.Found)
-	}
-}
-
-// announceKeys announces what the key task reads. A panic is ignored: the task reads the
-// same, and returns it as an error.
-func (s *rangeJob) announceKeys(ctx context.Context, k *keyscan.Finder) {
-	var err error
-	defer source.Recovered(k.File, s.Range.Group, &err)
-	s.keys.Where, s.keys.Matches = k.Announce(ctx, s.Range)
-	s.announceAgain(k)
-}
-
-// announceAgain announces the pages of columns that are copied, too, once more, so that
-// they stay until it is known which of them are copied.
-func (s *rangeJob) announceAgain(k *keyscan.Finder) {
-	again := func(leaf int, a *parquet.Ahead) {
-		if slices.Contains(s.source.Leaves, leaf) {
-			s.keys.Again = append(s.keys.Again, s.source.file().Again(a))
-		}
-	}
-	for leaf, a := range s.keys.Where {
-		again(leaf, a)
-	}
-	for i, n := range s.keys.Matches {
-		if l, ok := k.Matches[i].(*keyscan.LeafScan); ok && n != nil {
-			again(l.Number(), n.Ahead)
-		}
-	}
-}
-
-// releaseAgain drops ranges that were announced a second time.
-func (s *rangeJob) releaseAgain() {
-	if s.keys != nil {
-		for _, a := range s.keys.Again {
-			a.Release()
-		}
-	}
+	})
 }
 
 // release drops ranges that were announced for a job and not read.
 func (s *rangeJob) release() {
-	s.releaseAgain()
-	if s.keys != nil {
-		for _, n := range s.keys.Matches {
-			n.Release()
-		}
-		for _, a := range s.keys.Where {
-			a.Release()
-		}
-	}
+	s.keys.Release()
 	for _, a := range s.leavesAhead {
 		a.Release()
 	}

@@ -68,7 +68,7 @@ func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), er
 	if len(parts) == 1 {
 		s.announceLeaves(rows)
 	}
-	s.releaseAgain()
+	s.keys.ReleaseAgain()
 	return func() {
 		e.known(s, rows, parts)
 		e.decide()
