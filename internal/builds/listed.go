@@ -116,7 +116,7 @@ func (p *Plan) readTexts(ctx context.Context, columns []keys.Column) error {
 		if text, ok := as[in.Schema]; ok {
 			p.Spec.reading = append(p.Spec.reading, text)
 		}
-		d.add(i, in.Format, len(in.Groups), func(g int) int64 { return in.Groups[g].Bytes })
+		d.add(i, in.Format, len(in.Groups), func(g int) int64 { return in.Groups[g][1] })
 		i++
 	}
 	p.Division = d.sum()

@@ -77,7 +77,7 @@ func (in *List) byName(ctx context.Context) (map[string]*Input, error) {
 // describeObject returns an input for a listed object. If the object is certainly not data,
 // it returns the reason.
 func describeObject(ctx context.Context, o *source.Opening, e storage.Object, known map[string]*Input) (in Input, why string, err error) {
-	if old := known[e.Name]; old != nil && old.Size == e.Size && old.identity != "" && old.identity == e.Identity && sameFormat(o, old) {
+	if old := known[e.Name]; old != nil && old.Size == e.Size && old.Identity != "" && old.Identity == e.Identity && sameFormat(o, old) {
 		return describeAgain(o, e, *old)
 	}
 	f, why, err := o.OpenFound(ctx, e)
@@ -102,12 +102,15 @@ func describeAgain(o *source.Opening, e storage.Object, in Input) (_ Input, why 
 	if err != nil {
 		return in, "", err
 	}
-	in.Rel, in.found, in.Root, in.rootRel, in.values = e.Rel, e.Found, root, source.RootRelOf(e.Rel, listed), nil
+	in.Rel, in.Root, in.RootRel, in.Values = e.Rel, nil, source.RootRelOf(e.Rel, listed), nil
+	if e.Found {
+		in.Root = &root
+	}
 	parts, err := o.PartsOf(e)
 	if err != nil || o.Layout == nil {
 		return in, "", err
 	}
-	in.values, err = o.ValuesOf(in.Name, parts)
+	in.Values, err = o.ValuesOf(in.Name, parts)
 	return in, "", err
 }
 
@@ -128,7 +131,7 @@ func (in *List) Since(ctx context.Context, old *List) (added, changed, gone []st
 		case was == nil || was.Rel != now.Rel:
 			added = append(added, now.Rel)
 			continue
-		case was.Size != now.Size || !bytes.Equal(was.fingerprint, now.fingerprint):
+		case was.Size != now.Size || !bytes.Equal(was.Print, now.Print):
 			changed = append(changed, now.Rel)
 		}
 		there[now.Name] = true

@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"time"
@@ -25,37 +26,87 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
-// Input describes an input file without opening it, as [Find] has recorded it.
+// Input describes an input file without opening it, as [Find] has recorded it. In JSON, where it
+// is the line of an input, names are as [publish.EscapeName] writes them.
 type Input struct {
-	Name        string    // opens it
-	Rel         string    // identifies it on every machine, see [storage.Object]
-	Size        int64     // bytes
-	ModTime     time.Time // when it was last written; zero: unknown
-	identity    string    // of the object, see [storage.Object]
-	Format      dataset.Format
-	fingerprint []byte                   // see [source.File.Fingerprint]
-	Schema      string                   // equal for files with equal columns, apart from those of their paths
-	Groups      []Group                  // its row groups, in order
-	values      []dataset.PartitionValue // see [source.File.Partitions]
-	found       bool                     // in a directory that was named, or that a pattern matched
-	Root        string                   // that directory
-	rootRel     string                   // its path in terms of Rel; empty: the base itself
+	Name     string         `json:"name"`               // opens it
+	Rel      string         `json:"rel"`                // identifies it on every machine, see [storage.Object]
+	Size     int64          `json:"size"`               // bytes
+	ModTime  time.Time      `json:"modified,omitzero"`  // when it was last written, in UTC; zero: unknown
+	Identity string         `json:"identity,omitempty"` // of the object, see [storage.Object]
+	Format   dataset.Format `json:"format"`             //
+	Print    fingerprint    `json:"print"`              // see [source.File.Fingerprint]
+	Schema   string         `json:"schema"`             // equal for files with equal columns, apart from those of their paths
+	Groups   [][2]int64     `json:"groups"`             // rows of its row groups, in order, -1: unknown without reading them; and bytes as stored
+	Values   pathValues     `json:"values,omitempty"`   // see [source.File.Partitions]
+	Root     *string        `json:"root,omitempty"`     // the directory that was named, or that a pattern matched, in which it was found; nil: in none
+	RootRel  string         `json:"root_rel,omitempty"` // its path in terms of Rel; empty: the base itself
 }
 
-// Group is a row group of an [Input].
-type Group struct {
-	Rows  int64 // -1: unknown without reading them
-	Bytes int64 // as stored
+// FoundIn returns Root, empty for none.
+func (in *Input) FoundIn() string {
+	if in.Root == nil {
+		return ""
+	}
+	return *in.Root
+}
+
+// named returns the input with all names changed.
+func (in Input) named(change func(string) string) Input {
+	for _, name := range []*string{&in.Name, &in.Rel, &in.Identity, &in.RootRel} {
+		*name = change(*name)
+	}
+	if in.Root != nil {
+		root := change(*in.Root)
+		in.Root = &root
+	}
+	return in
+}
+
+// fingerprint is hexadecimal in JSON.
+type fingerprint []byte
+
+func (f fingerprint) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, f), nil }
+
+func (f *fingerprint) UnmarshalText(b []byte) (err error) {
+	*f, err = hex.DecodeString(string(b))
+	return err
+}
+
+// pathValues are the values of the columns of paths. JSON has their texts alone, null for NULL:
+// the list has names and types.
+type pathValues []dataset.PartitionValue
+
+func (p pathValues) MarshalJSON() ([]byte, error) {
+	texts := make([]*string, len(p))
+	for i := range p {
+		if !p[i].Null {
+			texts[i] = &p[i].Text
+		}
+	}
+	return appendLine(nil, texts)
+}
+
+func (p *pathValues) UnmarshalJSON(b []byte) error {
+	var texts []*string
+	err := json.Unmarshal(b, &texts)
+	*p = make(pathValues, len(texts))
+	for i, text := range texts {
+		if (*p)[i].Null = text == nil; text != nil {
+			(*p)[i].Text = *text
+		}
+	}
+	return err
 }
 
 // rows returns the number of stored rows, or -1 if it is unknown.
 func (in *Input) rows() int64 {
 	var n int64
 	for _, g := range in.Groups {
-		if g.Rows < 0 {
+		if g[0] < 0 {
 			return -1
 		}
-		n += g.Rows
+		n += g[0]
 	}
 	return n
 }
@@ -73,7 +124,7 @@ func describedOf(f *source.File) (in Input, err error) {
 		return in, err
 	}
 	for g := range f.NumGroups() {
-		in.Groups = append(in.Groups, Group{f.GroupRows(g), f.GroupBytes(g)})
+		in.Groups = append(in.Groups, [2]int64{f.GroupRows(g), f.GroupBytes(g)})
 	}
 	return in, f.Rest()
 }
@@ -116,14 +167,14 @@ func (d *Digest) Put(b []byte) {
 
 // Input adds an input.
 func (d *Digest) Input(in *Input) {
-	d.unknown = d.unknown || in.fingerprint == nil
-	for _, v := range in.values {
+	d.unknown = d.unknown || in.Print == nil
+	for _, v := range in.Values {
 		d.Put([]byte("partition column " + v.Name + " " + keys.TypeName(v.Type)))
 		d.Put(fmt.Appendf(nil, "%t %s", v.Null, v.Text)) // of which Rel may have nothing
 	}
 	d.Put([]byte(in.Rel))
 	d.Put(binary.LittleEndian.AppendUint64(nil, uint64(in.Size)))
-	d.Put(in.fingerprint)
+	d.Put(in.Print)
 }
 
 func (d *Digest) Sum() (sum [32]byte, known bool) {
@@ -137,7 +188,8 @@ func (d *Digest) Sum() (sum [32]byte, known bool) {
 // published describes the input for the state of a directory.
 func (in *Input) published() publish.Input {
 	return publish.Input{
-		Rel: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.fingerprint), Groups: len(in.Groups), Found: in.found, Root: in.rootRel, ModTime: in.ModTime,
+		Entry: publish.Entry{Input: in.Rel, Size: in.Size, Print: hex.EncodeToString(in.Print), Groups: len(in.Groups)},
+		Found: in.Root != nil, Root: in.RootRel, ModTime: in.ModTime,
 	}
 }
 
@@ -151,12 +203,15 @@ func PublishedOf(f *source.File) (publish.Input, error) {
 
 // BriefOf describes the file without its schema and row groups.
 func BriefOf(f *source.File) (Input, error) {
-	in := Input{Name: f.Name(), Rel: f.Rel(), Size: f.Size(), Format: f.Format(), values: f.Partitions(), found: f.Origin().Found, Root: f.Origin().Root, rootRel: f.Origin().RootRel}
+	in := Input{Name: f.Name(), Rel: f.Rel(), Size: f.Size(), Format: f.Format(), Groups: [][2]int64{}, Values: f.Partitions(), RootRel: f.Origin().RootRel}
+	if o := f.Origin(); o.Found {
+		in.Root = &o.Root
+	}
 	if f.Reader() != nil {
-		in.ModTime, in.identity = f.Reader().Object().ModTime, f.Reader().Object().Identity
+		in.ModTime, in.Identity = f.Reader().Object().ModTime.UTC(), f.Reader().Object().Identity
 	}
 	var err error
-	in.fingerprint, err = f.Fingerprint()
+	in.Print, err = f.Fingerprint()
 	return in, err
 }
 
@@ -170,7 +225,7 @@ func (d *Digest) Files(files []*source.File) error {
 		if err != nil {
 			return err
 		}
-		d.Input(&Input{Rel: f.Rel(), Size: f.Size(), fingerprint: fp, values: f.Partitions()})
+		d.Input(&Input{Rel: f.Rel(), Size: f.Size(), Print: fp, Values: f.Partitions()})
 	}
 	return nil
 }

@@ -117,7 +117,8 @@ func TestInputsAreTheFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.ModTime, want.ModTime = want.ModTime.UTC(), want.ModTime.UTC()
+			sourcetest.Equal(t, want.Rel, *got.Root, *want.Root)
+			got.Root, want.Root = nil, nil
 			sourcetest.Equal(t, want.Rel, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 			i++
 		}
@@ -241,7 +242,7 @@ func TestInputsAreCanonical(t *testing.T) {
 	sourcetest.Says(t, "another list", err, publish.ErrExists, "list1", "Force")
 	unsorted := newInputList(nil, "")
 	for _, rel := range []string{"b", "a"} {
-		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: dataset.Parquet, fingerprint: []byte{1}}); err != nil {
+		if err := unsorted.add(Input{Name: rel, Rel: rel, Format: dataset.Parquet, Print: []byte{1}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -267,7 +268,7 @@ func TestInputsEdges(t *testing.T) {
 	names := []string{"a\\b\n\"c", "b\xff\xfe", "c<&>", "ø"}
 	list := newInputList(nil, "")
 	for _, n := range names {
-		if err := list.add(Input{Name: "logs/" + n, Rel: n, identity: `W/"x"`, Format: dataset.Parquet, fingerprint: []byte{1, 2}}); err != nil {
+		if err := list.add(Input{Name: "logs/" + n, Rel: n, Identity: `W/"x"`, Format: dataset.Parquet, Print: []byte{1, 2}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,7 +286,7 @@ func TestInputsEdges(t *testing.T) {
 		}
 		var got []string
 		for i, err := range in.Each(ctx) {
-			if err != nil || i.Name != "logs/"+i.Rel || i.identity != `W/"x"` {
+			if err != nil || i.Name != "logs/"+i.Rel || i.Identity != `W/"x"` {
 				t.Errorf("%+v, %v", i, err)
 			}
 			got = append(got, i.Rel)

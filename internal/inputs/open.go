@@ -76,9 +76,9 @@ func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound 
 		return nil, err
 	}
 	f := source.NewFile(src, e, &opts)
-	f.Listed(of.Format, source.Origin{Root: of.Root, Found: of.found, RootRel: of.rootRel})
+	f.Listed(of.Format, source.Origin{Root: of.FoundIn(), Found: of.Root != nil, RootRel: of.RootRel})
 	if err = in.sameObject(f, of); err == nil {
-		err = f.Begin(ctx, partsOfValues(of.values), opts)
+		err = f.Begin(ctx, partsOfValues(of.Values), opts)
 	}
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
@@ -90,7 +90,7 @@ func (in *List) open(ctx context.Context, of *Input, opts source.Opening, bound 
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	f.KnownAs(of.fingerprint)
+	f.KnownAs(of.Print)
 	return f, f.Rest()
 }
 
@@ -100,8 +100,8 @@ func (in *List) sameObject(f *source.File, of *Input) error {
 	switch {
 	case got.Size != of.Size:
 		return in.changed(of, fmt.Sprintf("want %d bytes, got %d", of.Size, got.Size), nil)
-	case f.Remote() && of.identity != "" && got.Identity != "" && got.Identity != of.identity:
-		return in.changed(of, fmt.Sprintf("want the identity %s, got %s", of.identity, got.Identity), nil)
+	case f.Remote() && of.Identity != "" && got.Identity != "" && got.Identity != of.Identity:
+		return in.changed(of, fmt.Sprintf("want the identity %s, got %s", of.Identity, got.Identity), nil)
 	}
 	return nil
 }
@@ -112,20 +112,20 @@ func (in *List) sameObject(f *source.File, of *Input) error {
 func (in *List) sameContent(f *source.File, of *Input) error {
 	same := f.NumGroups() == len(of.Groups)
 	for g := 0; same && g < f.NumGroups(); g++ {
-		same = f.GroupBytes(g) == of.Groups[g].Bytes
+		same = f.GroupBytes(g) == of.Groups[g][1]
 	}
 	if !same {
 		return in.changed(of, "it has other row groups", nil)
 	}
 	free := f.Format() == dataset.Parquet && f.Size() > source.WholeBelow && !f.Remote()
-	if !free && of.identity != "" && f.Reader().Object().Identity == of.identity {
+	if !free && of.Identity != "" && f.Reader().Object().Identity == of.Identity {
 		return nil
 	}
 	got, err := f.Digest()
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(got, of.fingerprint) {
+	if !bytes.Equal(got, of.Print) {
 		return in.changed(of, "its content is another one", nil)
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
@@ -288,11 +287,7 @@ func (l *inputFile) addIndex(x *listIndex) error {
 			return l.corrupt("its index has other columns than its first line")
 		}
 		n += r.Inputs
-		if last := len(l.runs) - 1; last >= 0 && equalTexts(l.runs[last].Of, r.Of) {
-			l.runs[last].Inputs += r.Inputs
-			continue
-		}
-		l.runs = append(l.runs, r)
+		l.runs = addRun(l.runs, r)
 	}
 	if len(l.hive) > 0 && n != len(x.Groups) {
 		return l.corrupt("its index has values for %d of %d inputs", n, len(x.Groups))
@@ -346,67 +341,37 @@ func (l *inputFile) lines(ctx context.Context, k int) ([]Input, error) {
 }
 
 // sameBytes reports whether row groups have the given sizes.
-func sameBytes(groups []Group, bytes []int64) bool {
-	if len(groups) != len(bytes) {
-		return false
-	}
-	for i, g := range groups {
-		if g.Bytes != bytes[i] {
-			return false
-		}
-	}
-	return true
+func sameBytes(groups [][2]int64, bytes []int64) bool {
+	return slices.EqualFunc(groups, bytes, func(g [2]int64, b int64) bool { return g[1] == b })
 }
 
 // input parses the line of an input.
 func (l *inputFile) input(b []byte) (in Input, err error) {
-	var line listInput
-	if err := json.Unmarshal(b, &line); err != nil {
+	if err := json.Unmarshal(b, &in); err != nil {
 		return in, err
 	}
-	in = Input{
-		Name: publish.UnescapeName(line.Name), Rel: publish.UnescapeName(line.Rel), rootRel: publish.UnescapeName(line.RootRel),
-		Size: line.Size, identity: publish.UnescapeName(line.Identity), Format: line.Format, Schema: line.Schema,
-	}
-	if in.fingerprint, err = hex.DecodeString(line.Print); err != nil {
-		return in, err
-	}
-	if line.Root != nil {
-		in.found, in.Root = true, publish.UnescapeName(*line.Root)
-	}
-	if line.Modified != "" {
-		if in.ModTime, err = time.Parse(time.RFC3339Nano, line.Modified); err != nil {
-			return in, err
-		}
-	}
+	in = in.named(publish.UnescapeName)
 	_, known := source.TextFormats[in.Format]
 	known = known || in.Format == dataset.Parquet || in.Format == dataset.ArrowFile || in.Format == dataset.ArrowStream
 	switch {
 	case in.Name == "" || !filepath.IsLocal(filepath.FromSlash(in.Rel)):
 		return in, fmt.Errorf("the path %q", in.Rel)
-	case in.Size < 0 || len(in.fingerprint) == 0 || !known:
+	case in.Size < 0 || len(in.Print) == 0 || !known:
 		return in, errors.New("size, print or format out of range")
-	case len(line.Values) != len(l.hive):
-		return in, fmt.Errorf("%d values of %d columns", len(line.Values), len(l.hive))
+	case len(in.Values) != len(l.hive):
+		return in, fmt.Errorf("%d values of %d columns", len(in.Values), len(l.hive))
+	case slices.ContainsFunc(in.Groups, func(g [2]int64) bool { return min(g[0], g[1]) < -1 }):
+		return in, errors.New("a row group's rows or bytes are out of range")
 	}
-	for _, g := range line.Groups {
-		if g[0] < -1 || g[1] < -1 {
-			return in, errors.New("a row group's rows or bytes are out of range")
-		}
-		in.Groups = append(in.Groups, Group{g[0], g[1]})
-	}
-	in.values = l.values(line.Values)
+	in.Values = l.typed(in.Values)
 	return in, nil
 }
 
-// values returns the values of the columns of paths.
-func (l *inputFile) values(texts []*string) (values []dataset.PartitionValue) {
-	for i, text := range texts {
-		v := dataset.PartitionValue{Name: l.hive[i].Name, Type: l.hive[i].Type, Null: text == nil}
-		if text != nil {
-			v.Text = *text
-		}
-		values = append(values, v)
+// typed returns the values with the names and types of their columns.
+func (l *inputFile) typed(values pathValues) pathValues {
+	values = slices.Clone(values)
+	for i := range values {
+		values[i].Name, values[i].Type = l.hive[i].Name, l.hive[i].Type
 	}
 	return values
 }
@@ -539,18 +504,6 @@ func (in *List) at(ctx context.Context, numbers []int) (inputs []Input, err erro
 		inputs = append(inputs, block[i%listBlock])
 	}
 	return inputs, nil
-}
-
-func equalTexts(a, b []*string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !sameText(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // Alike reports whether two of the inputs may have outputs of one name.

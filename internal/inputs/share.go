@@ -172,7 +172,7 @@ func (in *List) Where(condition string, ignoreCase bool) (*List, error) {
 	kept := &List{list: in.file(), only: make([]bool, len(in.file().groups))}
 	i, any := 0, false
 	for _, run := range in.file().runs {
-		may := opts.MayHold(bound, partsOfValues(in.file().values(run.Of)))
+		may := opts.MayHold(bound, partsOfValues(in.file().typed(run.Of)))
 		for range run.Inputs {
 			kept.only[i] = may && in.has(i)
 			any = any || kept.only[i]

@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
@@ -89,22 +88,6 @@ type listSchema struct {
 	Inputs int    `json:"inputs"`
 }
 
-// listInput is the line of an input.
-type listInput struct {
-	Name     string         `json:"name"`
-	Rel      string         `json:"rel"`
-	Size     int64          `json:"size"`
-	Modified string         `json:"modified,omitempty"`
-	Identity string         `json:"identity,omitempty"`
-	Format   dataset.Format `json:"format"`
-	Print    string         `json:"print"`
-	Schema   string         `json:"schema"`
-	Groups   [][2]int64     `json:"groups"` // rows and bytes
-	Values   []*string      `json:"values,omitempty"`
-	Root     *string        `json:"root,omitempty"` // of a file that was found in a directory
-	RootRel  string         `json:"root_rel,omitempty"`
-}
-
 // listIndex is the line of a block.
 type listIndex struct {
 	Block  int       `json:"block"` // number of its first input, from 0
@@ -117,8 +100,8 @@ type listIndex struct {
 
 // listRun says that consecutive inputs have the same values of the columns of paths.
 type listRun struct {
-	Inputs int       `json:"inputs"`
-	Of     []*string `json:"of"`
+	Inputs int        `json:"inputs"`
+	Of     pathValues `json:"of"`
 }
 
 // pointerText is the format of the last line. Its length is the same in all lists.
@@ -202,9 +185,9 @@ func appendLine(b []byte, v any) ([]byte, error) {
 // check returns an error if an input cannot be recorded.
 func (l *inputList) check(in *Input) error {
 	switch {
-	case in.fingerprint == nil:
+	case in.Print == nil:
 		return faults.Unsupported(fault.At{File: in.Name}, "an input without an identity in a list of inputs").WithHint("write it to a file first")
-	case !slices.EqualFunc(in.values, l.hive, func(v dataset.PartitionValue, c hive.Column) bool {
+	case !slices.EqualFunc(in.Values, l.hive, func(v dataset.PartitionValue, c hive.Column) bool {
 		return v.Name == c.Name && arrow.TypeEqual(v.Type, c.Type)
 	}):
 		return fmt.Errorf("%s: an input with other columns in its path than the list has", in.Name)
@@ -212,51 +195,26 @@ func (l *inputList) check(in *Input) error {
 	return nil
 }
 
-// line returns the line of an input.
-func (in *Input) line() *listInput {
-	line := &listInput{
-		Name: publish.EscapeName(in.Name), Rel: publish.EscapeName(in.Rel), RootRel: publish.EscapeName(in.rootRel),
-		Size: in.Size, Identity: publish.EscapeName(in.identity), Format: in.Format, Print: hex.EncodeToString(in.fingerprint), Schema: in.Schema,
-		Groups: make([][2]int64, 0, len(in.Groups)),
-	}
-	if in.found {
-		root := publish.EscapeName(in.Root)
-		line.Root = &root
-	}
-	if !in.ModTime.IsZero() {
-		line.Modified = in.ModTime.UTC().Format(time.RFC3339Nano)
-	}
-	for _, g := range in.Groups {
-		line.Groups = append(line.Groups, [2]int64{g.Rows, g.Bytes})
-	}
-	for _, v := range in.values {
-		text := &v.Text
-		if v.Null {
-			text = nil
-		}
-		line.Values = append(line.Values, text)
-	}
-	return line
-}
-
 // add adds an input to the index of its block.
-func (x *listIndex) add(line *listInput) {
-	groups := make([]int64, 0, len(line.Groups))
-	for _, g := range line.Groups {
+func (x *listIndex) add(in *Input) {
+	groups := make([]int64, 0, len(in.Groups))
+	for _, g := range in.Groups {
 		groups = append(groups, g[1])
 	}
 	x.Groups = append(x.Groups, groups)
-	if len(line.Values) == 0 {
-		return
+	if len(in.Values) > 0 {
+		x.Values = addRun(x.Values, listRun{1, in.Values})
 	}
-	if n := len(x.Values); n > 0 && slices.EqualFunc(x.Values[n-1].Of, line.Values, sameText) {
-		x.Values[n-1].Inputs++
-		return
-	}
-	x.Values = append(x.Values, listRun{1, line.Values})
 }
 
-func sameText(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+// addRun adds a run, to the last one if it has the same values.
+func addRun(runs []listRun, r listRun) []listRun {
+	if last := len(runs) - 1; last >= 0 && slices.Equal(runs[last].Of, r.Of) {
+		runs[last].Inputs += r.Inputs
+		return runs
+	}
+	return append(runs, r)
+}
 
 // spooled is an input whose line is in a list's spool.
 type spooled struct {
@@ -277,7 +235,7 @@ func (l *inputList) add(in Input) error {
 	if err := l.check(&in); err != nil {
 		return err
 	}
-	line, err := appendLine(nil, in.line())
+	line, err := appendLine(nil, in.named(publish.EscapeName))
 	if err != nil {
 		return err
 	}
@@ -419,7 +377,7 @@ func (a *assembly) line(r *bufio.Reader, i int) error {
 	_, _ = a.sum.Write(line)
 	a.block.Bytes += int64(len(line))
 	a.last, a.at = in.Rel, a.at+int64(len(line))
-	a.block.add(in.line())
+	a.block.add(&in)
 	if i%listBlock < listBlock-1 && i < a.list.inputs-1 {
 		return nil
 	}

@@ -220,10 +220,10 @@ func (o Destination) entries(w *dataset.Written) (entries []publish.Entry, err e
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, publish.Entry{
-			Input: one.Rel, Size: one.Size, Print: one.Print, Groups: one.Groups, Lo: in.Lo, Hi: in.Hi, Files: slices.Sorted(slices.Values(in.Files)),
-			Counts: publish.Counts{RowsIn: max(in.RowsIn, 0), RowsKept: in.RowsKept, RowsOut: in.RowsOut, KeysNull: max(in.KeysNull, 0)},
-		})
+		e := one.Entry
+		e.Lo, e.Hi, e.Files = in.Lo, in.Hi, slices.Sorted(slices.Values(in.Files))
+		e.Counts = publish.Counts{RowsIn: max(in.RowsIn, 0), RowsKept: in.RowsKept, RowsOut: in.RowsOut, KeysNull: max(in.KeysNull, 0)}
+		entries = append(entries, e)
 		for _, name := range in.Files {
 			placed[name] = true
 		}

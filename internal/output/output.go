@@ -286,7 +286,7 @@ func (o Destination) apart(ctx context.Context, r *Run) error {
 		if !dirs[dir] && !place.Holds(dir) {
 			dirs[dir] = true
 		}
-		if err := check(in.Name, in.Root, !dirs[dir] || place.Is(in.Name)); err != nil {
+		if err := check(in.Name, in.FoundIn(), !dirs[dir] || place.Is(in.Name)); err != nil {
 			return err
 		}
 	}

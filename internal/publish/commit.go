@@ -216,10 +216,10 @@ func (r *Run) complete(ctx context.Context, s *State, u *mergedParts) error {
 		if err != nil {
 			return err
 		}
-		if now[in.Rel] || s.entry(in.Rel) != nil {
+		if now[in.Input] || s.entry(in.Input) != nil {
 			continue
 		}
-		err := fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)%w", r.dir.Name, ErrExists, in.Rel, quiet.Error{Err: storage.ErrAgain})
+		err := fmt.Errorf("%s: %w: another run has removed the outputs of %s in the meantime, as the input was gone (run all workers again)%w", r.dir.Name, ErrExists, in.Input, quiet.Error{Err: storage.ErrAgain})
 		if r.dir.Of > 1 {
 			err = errors.Join(err, r.dir.removeManifest(ctx, planName(r.id, r.dir.Of)))
 		}

@@ -162,16 +162,16 @@ func (c *comparison) types() error {
 // input decides about one input.
 func (c *comparison) input(ctx context.Context, in Input) error {
 	d := c.dir
-	c.named[in.Rel] = true
+	c.named[in.Input] = true
 	if in.Found {
 		c.roots[in.Root] = true
-		if p := partitionOf(in.Rel); p != "" && below(p, in.Root) {
+		if p := partitionOf(in.Input); p != "" && below(p, in.Root) {
 			c.partitions[p] = true
 		}
 	}
-	e := c.state.entry(in.Rel)
+	e := c.state.entry(in.Input)
 	if e == nil || d.Force {
-		c.todo[in.Rel] = true
+		c.todo[in.Input] = true
 		return nil
 	}
 	r := c.state.recipe(e)
@@ -179,11 +179,11 @@ func (c *comparison) input(ctx context.Context, in Input) error {
 		return c.foreign(e)
 	}
 	if d.All {
-		c.todo[in.Rel] = true
+		c.todo[in.Input] = true
 		return nil
 	}
 	if e.Size != in.Size || in.Print == "" || e.Print != in.Print || e.Done != 0 && millis(in.ModTime) > e.Done {
-		c.todo[in.Rel] = true
+		c.todo[in.Input] = true
 		return nil
 	}
 	for _, name := range e.Files {
@@ -192,13 +192,13 @@ func (c *comparison) input(ctx context.Context, in Input) error {
 			return err
 		}
 		if trouble != "" {
-			c.todo[in.Rel], c.damaged = true, append(c.damaged, in.Rel)
+			c.todo[in.Input], c.damaged = true, append(c.damaged, in.Input)
 			c.notes = append(c.notes, fmt.Sprintf("%s is %s; it was written again", name, trouble))
 			return nil
 		}
 	}
 	if r.IDs != d.Recipe.IDs {
-		c.otherIDs = append(c.otherIDs, in.Rel)
+		c.otherIDs = append(c.otherIDs, in.Input)
 	}
 	c.kept = append(c.kept, e)
 	return nil

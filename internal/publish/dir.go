@@ -83,12 +83,10 @@ func ManifestsOf(dir string) string {
 	return trimmed + address.ManifestSuffix
 }
 
-// Input is a file of the log, whatever the worker.
+// Input is a file of the log, whatever the worker. Of Entry it has what is known before the
+// file is read; an empty Print is unknown.
 type Input struct {
-	Rel    string
-	Size   int64
-	Print  string // fingerprint of its content, hexadecimal; empty: unknown
-	Groups int
+	Entry
 	// Root is the directory below which the inputs were listed, as a Rel: "" for the
 	// base itself. It is not valid unless Found is true.
 	Root    string

@@ -73,7 +73,7 @@ func (r *Run) plan(in Inputs) (p plan, err error) {
 	if each == nil {
 		each = func(yield func(string, error) bool) {
 			for one, err := range in.Each {
-				if !yield(one.Rel, err) {
+				if !yield(one.Input, err) {
 					return
 				}
 			}

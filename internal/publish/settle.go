@@ -99,7 +99,7 @@ func (d *Dir) supersede(ctx context.Context, next *State, parts []*Part, run *Ru
 			if err != nil {
 				return err
 			}
-			done[in.Rel] = true
+			done[in.Input] = true
 		}
 	}
 	key := keyOf(parts[0].Run, parts[0].Of)

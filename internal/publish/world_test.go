@@ -80,7 +80,7 @@ func (r *runner) inputs() Inputs {
 	in.Each = func(yield func(Input, error) bool) {
 		for _, name := range names {
 			c := r.log[name]
-			if !yield(Input{Rel: name, Size: int64(len(c)), Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1, Found: true}, nil) {
+			if !yield(Input{Entry: Entry{Input: name, Size: int64(len(c)), Print: fmt.Sprintf("%x", sha256.Sum256([]byte(c))), Groups: 1}, Found: true}, nil) {
 				return
 			}
 		}

@@ -177,8 +177,8 @@ func (w *Writer) committed(ctx context.Context, l *listing) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if left[in.Rel] {
-			if is, err := is(in.Rel, in.Print); !is || err != nil {
+		if left[in.Input] {
+			if is, err := is(in.Input, in.Print); !is || err != nil {
 				return false, err
 			}
 		}
