@@ -2,6 +2,7 @@ package arrowipc
 
 import (
 	"encoding/binary"
+	"iter"
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -65,97 +66,71 @@ func parseSchema(at fault.At, t flat.Table, memory int64) (tree *schemaTree, err
 	if e := t.Int16(4, 0); e != 0 {
 		return nil, faults.Unsupported(at, "big-endian data").WithHint("write the file on a little-endian machine")
 	}
-	p := schemaParser{at: at, memory: memory, dicts: map[int64]*dictionary{}}
-	fieldAt, n := t.Tables(6)
+	if err := limited(at, flat.SizeOf(t, flat.Size{Depth: maxDepth, Fields: maxFields, Bytes: maxSchemaBytes}), memory); err != nil {
+		return nil, err
+	}
+	p := schemaParser{at: at, dicts: map[int64]*dictionary{}}
 	tree = &schemaTree{dicts: p.dicts}
-	shown := make([]arrow.Field, 0, min(n, maxFields))
-	for i := range n {
-		f, err := p.field(fieldAt(i), 1)
+	var shown []arrow.Field
+	for ft := range t.Fields(flat.SchemaFields) {
+		f, err := p.field(ft)
 		if err != nil {
 			return nil, err
 		}
 		tree.fields = append(tree.fields, f)
 		shown = append(shown, f.Field)
 	}
-	meta, err := p.metadata(t, 8)
-	if err != nil {
-		return nil, err
-	}
+	meta := metadata(t.Pairs(flat.SchemaMetadata))
 	tree.schema = arrow.NewSchema(shown, &meta)
 	return tree, nil
 }
 
-type schemaParser struct {
-	at     fault.At
-	memory int64
-	fields int
-	bytes  int
-	dicts  map[int64]*dictionary
-}
-
-// text copies a string of the metadata, within the limit.
-func (p *schemaParser) text(b []byte) (string, error) {
-	if p.bytes += len(b); p.bytes > maxSchemaBytes {
-		return "", faults.Unsupported(p.at, "schema with more than %d bytes of names and metadata", maxSchemaBytes)
+// limited returns an error if a schema is too large.
+func limited(at fault.At, s flat.Size, memory int64) error {
+	switch {
+	case s.Depth > maxDepth:
+		return faults.Unsupported(at, "schema nested deeper than %d levels", maxDepth)
+	case s.Fields > maxFields:
+		return faults.Unsupported(at, "schema with more than %d fields", maxFields)
+	case s.Bytes > maxSchemaBytes:
+		return faults.Unsupported(at, "schema with more than %d bytes of names and metadata", maxSchemaBytes)
 	}
-	return string(b), nil
+	return fits(at, "the schema", fieldBytes*int64(s.Fields), memory)
 }
 
-// metadata reads the key-value pairs in a slot.
-func (p *schemaParser) metadata(t flat.Table, slot int) (arrow.Metadata, error) {
-	at, n := t.Tables(slot)
+type schemaParser struct {
+	at    fault.At
+	dicts map[int64]*dictionary
+}
+
+// metadata returns keys with their values.
+func metadata(pairs iter.Seq2[string, string]) arrow.Metadata {
 	var keys, values []string
-	for i := range n {
-		kv := at(i)
-		p.bytes += 32 // so that empty pairs count too
-		k, err := p.text(kv.Bytes(4))
-		if err != nil {
-			return arrow.Metadata{}, err
-		}
-		v, err := p.text(kv.Bytes(6))
-		if err != nil {
-			return arrow.Metadata{}, err
-		}
+	for k, v := range pairs {
 		keys, values = append(keys, k), append(values, v)
 	}
-	return arrow.NewMetadata(keys, values), nil
+	return arrow.NewMetadata(keys, values)
 }
 
 // field reads a field and its children.
-func (p *schemaParser) field(t flat.Table, depth int) (*field, error) {
-	if depth > maxDepth {
-		return nil, faults.Unsupported(p.at, "schema nested deeper than %d levels", maxDepth)
-	}
-	if p.fields++; p.fields > maxFields {
-		return nil, faults.Unsupported(p.at, "schema with more than %d fields", maxFields)
-	}
-	if err := fits(p.at, "the schema", fieldBytes*int64(p.fields), p.memory); err != nil {
-		return nil, err
-	}
-	name, err := p.text(t.Bytes(4))
-	if err != nil {
-		return nil, err
-	}
-	f := &field{Field: arrow.Field{Name: name, Nullable: t.Bool(6, false)}}
-	if f.Metadata, err = p.metadata(t, 16); err != nil {
-		return nil, err
-	}
-	childAt, n := t.Tables(14)
-	for i := range n {
-		c, err := p.field(childAt(i), depth+1)
+func (p *schemaParser) field(t flat.Field) (*field, error) {
+	f := &field{Field: arrow.Field{Name: t.Name(), Nullable: t.Nullable(), Metadata: metadata(t.Metadata())}}
+	for child := range t.Children() {
+		c, err := p.field(child)
 		if err != nil {
 			return nil, err
 		}
 		f.children = append(f.children, c)
 	}
-	typ, ok := t.Table(10)
-	if !ok {
+	if _, ok := t.Table.Table(flat.FieldType); !ok {
 		return nil, p.corrupt(f, "field without a type")
 	}
-	if f.layout, err = p.typ(f, t.Byte(8, 0), typ); err != nil {
+	kind, typ := t.Type()
+	var err error
+	if f.layout, err = p.typ(f, kind, typ); err != nil {
 		return nil, err
 	}
-	if enc, ok := t.Table(12); ok {
+	if enc, ok := t.Dictionary(); ok {
 		if err := p.encoded(f, enc); err != nil {
 			return nil, err
 		}
@@ -320,13 +295,12 @@ func (p *schemaParser) flat(f *field, kind byte, t flat.Table) (arrow.DataType, 
 			return nil, p.corrupt(f, "time of unit %d in %d bits", unit, width)
 		}
 		return pick(p, f, unit, arrow.FixedWidthTypes.Time32s, arrow.FixedWidthTypes.Time32ms, arrow.FixedWidthTypes.Time64us, arrow.FixedWidthTypes.Time64ns)
-	case 10:
+	case flat.Timestamp:
 		unit := t.Int16(4, 0)
 		if unit < 0 || unit > 3 {
 			return nil, p.corrupt(f, "time unit %d", unit)
 		}
-		zone, err := p.text(t.Bytes(6))
-		return &arrow.TimestampType{Unit: arrow.TimeUnit(unit), TimeZone: zone}, err
+		return &arrow.TimestampType{Unit: arrow.TimeUnit(unit), TimeZone: string(t.Bytes(6))}, nil
 	case 11:
 		return pick(p, f, t.Int16(4, 0), arrow.FixedWidthTypes.MonthInterval, arrow.FixedWidthTypes.DayTimeInterval, arrow.FixedWidthTypes.MonthDayNanoInterval)
 	case 15:
@@ -355,25 +329,14 @@ func pick(p *schemaParser, f *field, i int16, of ...arrow.DataType) (arrow.DataT
 }
 
 func (p *schemaParser) integer(f *field, t flat.Table) (arrow.DataType, error) {
-	signed := t.Bool(6, false)
-	types := map[int32][2]arrow.DataType{
-		8:  {arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int8},
-		16: {arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int16},
-		32: {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32},
-		64: {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64},
-	}
-	bits := t.Int32(4, 0)
-	pair, ok := types[bits]
-	if !ok && bits > 0 {
+	dt := flat.Integer(t)
+	switch bits := t.Int32(4, 0); {
+	case dt == nil && bits > 0:
 		return nil, p.unsupported(f, "integer of %d bits", bits)
-	}
-	if !ok {
+	case dt == nil:
 		return nil, p.corrupt(f, "integer of %d bits", bits)
 	}
-	if signed {
-		return pair[1], nil
-	}
-	return pair[0], nil
+	return dt, nil
 }
 
 func (p *schemaParser) decimal(f *field, t flat.Table) (arrow.DataType, error) {

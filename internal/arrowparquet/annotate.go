@@ -72,13 +72,11 @@ func (p *pairs) metadata() arrow.Metadata { return arrow.NewMetadata(p.keys, p.v
 
 // fieldMetadata returns the metadata of a node's field: that of the stored Arrow
 // schema, the annotation if annotated is set, and the field id if withID is set.
-func (p *planner) fieldMetadata(n *meta.Node, o *origin, annotated, withID bool) (arrow.Metadata, error) {
+func (p *planner) fieldMetadata(n *meta.Node, o origin, annotated, withID bool) (arrow.Metadata, error) {
 	var out pairs
-	if o != nil {
-		for i, k := range o.keys {
-			if k != fieldIDKey && k != logicalKey {
-				out.add(k, o.values[i])
-			}
+	for k, v := range o.Metadata() {
+		if k != fieldIDKey && k != logicalKey && !o.entries {
+			out.add(k, v)
 		}
 	}
 	if annotated {

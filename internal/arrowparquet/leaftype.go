@@ -12,13 +12,9 @@ import (
 
 var units = [...]arrow.TimeUnit{meta.Millis: arrow.Millisecond, meta.Micros: arrow.Microsecond, meta.Nanos: arrow.Nanosecond}
 
-// leafType returns the Arrow type of a leaf's values and the sink for them. o may
-// be nil.
-func leafType(l *meta.Leaf, o *origin, int96 int96Form) (arrow.DataType, sinkFunc, error) {
-	kind := byte(0)
-	if o != nil {
-		kind = o.kind
-	}
+// leafType returns the Arrow type of a leaf's values and the sink for them.
+func leafType(l *meta.Leaf, o origin, int96 int96Form) (arrow.DataType, sinkFunc, error) {
+	kind, typ := o.Type()
 	switch l.Logical.Kind {
 	case meta.Null:
 		return arrow.Null, nullSink, nil
@@ -50,7 +46,9 @@ func leafType(l *meta.Leaf, o *origin, int96 int96Form) (arrow.DataType, sinkFun
 		return arrow.PrimitiveTypes.Int32, copySink(4), nil
 	case format.Int64:
 		if kind == fbDuration {
-			return &arrow.DurationType{Unit: o.unit}, copySink(8), nil
+			if unit := arrow.TimeUnit(typ.Int16(4, int16(arrow.Millisecond))); unit >= arrow.Second && unit <= arrow.Nanosecond {
+				return &arrow.DurationType{Unit: unit}, copySink(8), nil
+			}
 		}
 		return arrow.PrimitiveTypes.Int64, copySink(8), nil
 	case format.Int96:
@@ -76,14 +74,16 @@ func leafType(l *meta.Leaf, o *origin, int96 int96Form) (arrow.DataType, sinkFun
 // alone means an instant, according to the specification (LogicalTypes.md,
 // "Deprecated timestamp convertedType"), unless the writer's stored Arrow schema
 // has no zone.
-func timestampType(l *meta.Leaf, o *origin) arrow.DataType {
+func timestampType(l *meta.Leaf, o origin) arrow.DataType {
 	t := &arrow.TimestampType{Unit: units[l.Logical.Unit]}
 	if !l.Logical.UTC {
 		return t
 	}
 	t.TimeZone = "UTC"
-	if o != nil && o.kind == fbTimestamp && (o.zone != "" || l.Logical.Converted) {
-		t.TimeZone = o.zone
+	if of, ok := o.is(fbTimestamp); ok {
+		if zone := string(of.Bytes(6)); zone != "" || l.Logical.Converted {
+			t.TimeZone = zone
+		}
 	}
 	return t
 }
@@ -115,14 +115,15 @@ func intType(l *meta.Leaf) (arrow.DataType, sinkFunc, error) {
 
 // decimalType returns the narrowest decimal type of arrow/go v15, or a wider one if
 // the writer's stored Arrow schema has it.
-func decimalType(l *meta.Leaf, o *origin) (arrow.DataType, sinkFunc, error) {
+func decimalType(l *meta.Leaf, o origin) (arrow.DataType, sinkFunc, error) {
 	p, s := int32(l.Logical.Precision), int32(l.Logical.Scale)
 	var dt arrow.DataType
+	of, wide := o.is(fbDecimal)
 	width := 16
 	switch {
 	case p > 76:
 		return nil, nil, errors.New("decimals of more than 76 digits")
-	case p > 38 || o != nil && o.kind == fbDecimal && o.bits == 256:
+	case p > 38 || wide && of.Int32(8, 128) == 256:
 		dt, width = &arrow.Decimal256Type{Precision: p, Scale: s}, 32
 	default:
 		dt = &arrow.Decimal128Type{Precision: p, Scale: s}

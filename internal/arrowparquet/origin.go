@@ -3,15 +3,17 @@ package arrowparquet
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
+	"iter"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/bloomjoin/bloomjoin/internal/flat"
+	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
 
 // The Arrow schema that writers store in addition to the Parquet one has
 // information that Parquet types lack: time zones, large offsets, field metadata.
-// It is only a hint. It is parsed here within limits and without building types,
+// It is only a hint. Its tables are read in place, within limits and without building types,
 // because available decoders allocate whatever its lengths claim. A schema that is
 // malformed or does not fit the Parquet schema is ignored.
 
@@ -21,7 +23,7 @@ const SchemaKey = "ARROW:schema"
 // Members of the Type union in Arrow's Schema.fbs.
 const (
 	fbDecimal   = 7
-	fbTimestamp = 10
+	fbTimestamp = flat.Timestamp
 	fbList      = 12
 	fbStruct    = 13
 	fbFixedList = 16
@@ -32,28 +34,11 @@ const (
 	fbLargeList = 21
 )
 
-// origin is a field of the stored Arrow schema.
-type origin struct {
-	name     string
-	kind     byte // member of the Type union
-	zone     string
-	unit     arrow.TimeUnit // of a duration
-	bits     int            // of a decimal
-	size     int            // of a fixed-size list
-	sorted   bool           // a map's keys are sorted
-	coded    *coding        // of a dictionary-encoded field; the other members describe its values
-	children []*origin
-	keys     []string // field metadata
-	values   []string
+// storedSchema is a stored Arrow schema. What [visit] reads can be read of its fields without error.
+type storedSchema struct {
+	fields   []flat.Field
+	metadata []meta.KeyValue
 }
-
-// coding describes a dictionary in a stored Arrow schema.
-type coding struct {
-	index   arrow.DataType
-	ordered bool
-}
-
-var errOrigin = errors.New("malformed stored Arrow schema")
 
 const (
 	maxOriginDepth  = 64
@@ -63,25 +48,48 @@ const (
 	// give without overlap, with some allowance for writers that store equal
 	// strings once.
 	minOrigin    = 8 // bytes of a table
-	sharedOrigin = 4 // output strings may take this many times the input's bytes
+	sharedOrigin = 4 // output may take this many times the input's bytes
 )
 
-// parseOrigin parses a stored Arrow schema. It returns nil if it is malformed.
-func parseOrigin(encoded string) (root *origin) {
+// parseStored parses a stored Arrow schema. It returns nil if it is malformed.
+func parseStored(encoded string) *storedSchema {
 	schema, size := originSchema(encoded)
-	if size == 0 {
+	most := flat.Size{Depth: maxOriginDepth, Fields: min(maxOriginFields, size/minOrigin), Bytes: sharedOrigin * size}
+	if size == 0 || !flat.SizeOf(schema, most).Within(most) {
 		return nil
 	}
-	p := originParser{budget: min(maxOriginFields, size/minOrigin), bytes: sharedOrigin * size}
-	root = &origin{}
-	var err error
-	if root.children, err = p.fields(schema, 6, 0); err != nil {
+	s := &storedSchema{}
+	for f := range schema.Fields(flat.SchemaFields) {
+		visit(f)
+		s.fields = append(s.fields, f)
+	}
+	s.metadata = storedPairs(schema.Pairs(flat.SchemaMetadata))
+	if schema.Err() != nil {
 		return nil
 	}
-	if root.keys, root.values, err = p.metadata(schema, 8); err != nil || schema.Err() != nil {
-		return nil
+	return s
+}
+
+func storedPairs(pairs iter.Seq2[string, string]) (list []meta.KeyValue) {
+	for k, v := range pairs {
+		list = append(list, meta.KeyValue{Key: k, Value: v})
 	}
-	return root
+	return list
+}
+
+// visit reads what is read of a field later, so that its offsets are checked.
+func visit(f flat.Field) {
+	kind, typ := f.Type()
+	for i, s := range typeSlots[kind] {
+		slotValue(typ, i, s)
+	}
+	if t, ok := f.Dictionary(); ok {
+		_ = codingOf(t)
+		t.Int16(10, 0)
+	}
+	for child := range f.Children() {
+		visit(child)
+	}
 }
 
 // originSchema returns the Schema table of a stored Arrow schema, and the size of its
@@ -113,135 +121,55 @@ func originSchema(encoded string) (schema flat.Table, size int) {
 	return schema, len(b)
 }
 
-type originParser struct {
-	budget int // tables that may still follow
-	bytes  int // bytes of strings that may still follow
+// origin is a field of the stored Arrow schema; the zero value is none.
+type origin struct {
+	flat.Field
+	parts   bool // of a list or map: matched by position, whatever its name is
+	entries bool // of a map: so are its children, and its own metadata does not count
 }
 
-// text copies a string. Once the limit is exceeded, it returns "" and the schema
-// becomes an error.
-func (p *originParser) text(t flat.Table, slot int) string {
-	b := t.Bytes(slot)
-	if p.bytes -= len(b); p.bytes < 0 {
-		return ""
-	}
-	return string(b)
+// is reports whether the field's type is a member of the Type union, and returns the table that
+// describes it.
+func (o origin) is(kind byte) (flat.Table, bool) {
+	k, t := o.Type()
+	return t, k == kind
 }
 
-// tables calls f for each table of the vector at slot.
-func (p *originParser) tables(t flat.Table, slot int, f func(flat.Table) error) error {
-	at, n := t.Tables(slot)
-	if p.budget -= n; p.budget < 0 {
-		return errOrigin
-	}
-	for i := range n {
-		if err := f(at(i)); err != nil {
-			return err
-		}
-	}
-	if p.bytes < 0 {
-		return errOrigin
-	}
-	return t.Err()
+// part returns o as a part of a list or map.
+func (o origin) part() origin {
+	o.parts = true
+	return o
 }
 
-func (p *originParser) metadata(t flat.Table, slot int) (keys, values []string, err error) {
-	err = p.tables(t, slot, func(kv flat.Table) error {
-		keys = append(keys, p.text(kv, 4))
-		values = append(values, p.text(kv, 6))
-		return kv.Err()
-	})
-	return keys, values, err
-}
-
-func (p *originParser) fields(t flat.Table, slot int, depth int) (out []*origin, err error) {
-	if depth > maxOriginDepth {
-		return nil, errOrigin
+// child returns the i-th child if there are n children.
+func (o origin) child(i, n int) origin {
+	if at, count := o.Tables(flat.FieldChildren); count == n {
+		return origin{Field: flat.Field{Table: at(i)}, parts: o.entries}
 	}
-	err = p.tables(t, slot, func(ft flat.Table) error {
-		f := &origin{name: p.text(ft, 4), kind: ft.Byte(8, 0)}
-		p.parameters(f, ft)
-		f.coded = p.coding(ft)
-		var err error
-		if f.children, err = p.fields(ft, 14, depth+1); err != nil {
-			return err
-		}
-		f.keys, f.values, err = p.metadata(ft, 16)
-		out = append(out, f)
-		return err
-	})
-	return out, err
+	return origin{}
 }
 
-// parameters reads the parameters of the types that matter here.
-func (p *originParser) parameters(f *origin, ft flat.Table) {
-	t, _ := ft.Table(10)
-	switch f.kind {
-	case fbTimestamp:
-		f.zone = p.text(t, 6)
-	case fbDuration:
-		f.unit = arrow.TimeUnit(t.Int16(4, int16(arrow.Millisecond)))
-		if f.unit < arrow.Second || f.unit > arrow.Nanosecond {
-			f.kind = 0
-		}
-	case fbDecimal:
-		f.bits = int(t.Int32(8, 128))
-	case fbFixedList:
-		f.size = int(t.Int32(4, 0))
-	case fbMap:
-		f.sorted = t.Bool(4, false)
-	}
+// coding describes a dictionary in a stored Arrow schema.
+type coding struct {
+	index   arrow.DataType
+	ordered bool
 }
 
-// named returns o with another name: parts of lists and maps are matched by
-// position.
-func (o *origin) named(name string) *origin {
-	if o == nil || o.name == name {
-		return o
-	}
-	c := *o
-	c.name = name
-	return &c
-}
-
-// coding returns the coding of a field that may be nil.
-func (o *origin) coding() *coding {
-	if o == nil {
-		return nil
-	}
-	return o.coded
-}
-
-// coding reads the description of the field's dictionary. It returns nil if there
+// coding returns the description of the field's dictionary. It returns nil if there
 // is none or if its index type is unknown.
-func (p *originParser) coding(ft flat.Table) *coding {
-	t, ok := ft.Table(12)
-	if !ok {
-		return nil
+func (o origin) coding() *coding {
+	if t, ok := o.Dictionary(); ok {
+		return codingOf(t)
 	}
+	return nil
+}
+
+func codingOf(t flat.Table) *coding {
 	c := &coding{index: arrow.PrimitiveTypes.Int32, ordered: t.Bool(8, false)}
 	if index, ok := t.Table(6); ok {
-		types := map[int32][2]arrow.DataType{
-			8:  {arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int8},
-			16: {arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int16},
-			32: {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32},
-			64: {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64},
+		if c.index = flat.Integer(index); c.index == nil {
+			return nil
 		}
-		c.index = types[index.Int32(4, 0)][0]
-		if index.Bool(6, false) {
-			c.index = types[index.Int32(4, 0)][1]
-		}
-	}
-	if c.index == nil {
-		return nil
 	}
 	return c
-}
-
-// child returns the i-th child if there are n children, else nil.
-func (o *origin) child(i, n int) *origin {
-	if o == nil || len(o.children) != n {
-		return nil
-	}
-	return o.children[i]
 }

@@ -43,7 +43,7 @@ type planner struct {
 func storedArrow(f *parquet.File) string {
 	for _, kv := range f.Metadata.KeyValueMetadata {
 		if kv.Key == SchemaKey {
-			if root := parseOrigin(kv.Value); root != nil && len(root.children) == f.StoredColumns() {
+			if s := parseStored(kv.Value); s != nil && len(s.fields) == f.StoredColumns() {
 				return kv.Value
 			}
 		}
@@ -53,31 +53,32 @@ func storedArrow(f *parquet.File) string {
 
 // plan returns the file's top-level columns and its Arrow schema.
 func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
-	var root *origin
+	var stored *storedSchema
 	var keys, values []string
 	seen := map[string]bool{SchemaKey: true}
 	for _, kv := range f.Metadata.KeyValueMetadata {
 		if kv.Key == SchemaKey {
-			root = parseOrigin(kv.Value)
+			stored = parseStored(kv.Value)
 			continue
 		}
 		seen[kv.Key] = true
 		keys, values = append(keys, kv.Key), append(values, kv.Value)
 	}
-	if root != nil {
-		for i, k := range root.keys {
-			if !seen[k] {
-				keys, values = append(keys, k), append(values, root.values[i])
-			}
+	if stored == nil {
+		stored = &storedSchema{}
+	}
+	for _, kv := range stored.metadata {
+		if !seen[kv.Key] {
+			keys, values = append(keys, kv.Key), append(values, kv.Value)
 		}
 	}
 	p := planner{f: f, int96: int96}
 	columns := make([]*column, len(f.Root.Children))
 	fields := make([]arrow.Field, len(columns))
 	for i, n := range f.Root.Children {
-		var o *origin
-		if i < f.StoredColumns() {
-			o = root.child(i, f.StoredColumns())
+		var o origin
+		if n := f.StoredColumns(); i < n && n == len(stored.fields) {
+			o.Field = stored.fields[i]
 		}
 		c, err := p.node(n, levels{}, o)
 		if err != nil {
@@ -93,9 +94,9 @@ func plan(f *parquet.File, int96 int96Form) ([]*column, *arrow.Schema, error) {
 type levels struct{ def, rep, slot int }
 
 // node plans a node according to its repetition.
-func (p *planner) node(n *meta.Node, l levels, o *origin) (*column, error) {
-	if o != nil && o.name != n.Name {
-		o = nil // belongs to another field
+func (p *planner) node(n *meta.Node, l levels, o origin) (*column, error) {
+	if !o.parts && o.Name() != n.Name {
+		o = origin{} // belongs to another field
 	}
 	if n.Repetition == format.Repeated {
 		// A repeated node outside a list is a list by itself and never NULL.
@@ -113,7 +114,7 @@ func (p *planner) node(n *meta.Node, l levels, o *origin) (*column, error) {
 }
 
 // value plans the contents of a node, without its repetition.
-func (p *planner) value(n *meta.Node, l levels, nullable bool, o *origin) (*column, error) {
+func (p *planner) value(n *meta.Node, l levels, nullable bool, o origin) (*column, error) {
 	if nullable {
 		l.def++
 	}
@@ -140,7 +141,7 @@ func (p *planner) fail(n *meta.Node, format string, args ...any) error {
 	return faults.Unsupported(fault.At{File: p.f.Name, Column: n.Name}, "%s", fmt.Sprintf(format, args...))
 }
 
-func (p *planner) structure(n *meta.Node, l levels, o *origin) (*column, error) {
+func (p *planner) structure(n *meta.Node, l levels, o origin) (*column, error) {
 	c := &column{rep: l.rep, slot: l.slot, def: l.def}
 	fields := make([]arrow.Field, len(n.Children))
 	for i, child := range n.Children {
@@ -160,7 +161,7 @@ func (p *planner) structure(n *meta.Node, l levels, o *origin) (*column, error) 
 // list returns the column of a list of elem. The node's annotation belongs to the
 // list if annotated is set, else to elem. l are the levels outside its repeated
 // node.
-func (p *planner) list(n *meta.Node, l levels, elem *column, o *origin, annotated bool) (*column, error) {
+func (p *planner) list(n *meta.Node, l levels, elem *column, o origin, annotated bool) (*column, error) {
 	metadata, err := p.fieldMetadata(n, o, annotated, true)
 	return &column{
 		field: arrow.Field{Name: n.Name, Type: listType(elem.field, o), Metadata: metadata},
@@ -173,12 +174,14 @@ func (p *planner) list(n *meta.Node, l levels, elem *column, o *origin, annotate
 // as much memory as any other.
 const maxFixedList = 1 << 16
 
-func listType(elem arrow.Field, o *origin) arrow.DataType {
-	switch {
-	case o != nil && o.kind == fbLargeList:
+func listType(elem arrow.Field, o origin) arrow.DataType {
+	switch kind, t := o.Type(); kind {
+	case fbLargeList:
 		return arrow.LargeListOfField(elem)
-	case o != nil && o.kind == fbFixedList && o.size > 0 && o.size <= maxFixedList:
-		return arrow.FixedSizeListOfField(int32(o.size), elem)
+	case fbFixedList:
+		if size := t.Int32(4, 0); size > 0 && size <= maxFixedList {
+			return arrow.FixedSizeListOfField(size, elem)
+		}
 	}
 	return arrow.ListOfField(elem)
 }
@@ -193,7 +196,7 @@ func (p *planner) repeatedChild(n *meta.Node) (*meta.Node, error) {
 
 // annotatedList plans a LIST. In files of old writers the repeated node in it is
 // the element itself, which the format's rules recognise by shape and name.
-func (p *planner) annotatedList(n *meta.Node, l levels, o *origin) (*column, error) {
+func (p *planner) annotatedList(n *meta.Node, l levels, o origin) (*column, error) {
 	r, err := p.repeatedChild(n)
 	if err != nil {
 		return nil, err
@@ -204,7 +207,7 @@ func (p *planner) annotatedList(n *meta.Node, l levels, o *origin) (*column, err
 		r.Logical.Kind != meta.None || r.Children[0].Repetition == format.Repeated {
 		elem, err = p.value(r, inner, false, o.child(0, 1))
 	} else {
-		elem, err = p.node(r.Children[0], inner, o.child(0, 1).named(r.Children[0].Name))
+		elem, err = p.node(r.Children[0], inner, o.child(0, 1).part())
 	}
 	if err != nil {
 		return nil, err
@@ -215,7 +218,7 @@ func (p *planner) annotatedList(n *meta.Node, l levels, o *origin) (*column, err
 // annotatedMap plans a MAP. If its keys may be NULL, Arrow cannot represent it as a
 // map, and it becomes a list of key-value structs. If it has no values, it is a set
 // and becomes a list of its keys.
-func (p *planner) annotatedMap(n *meta.Node, l levels, o *origin) (*column, error) {
+func (p *planner) annotatedMap(n *meta.Node, l levels, o origin) (*column, error) {
 	r, err := p.repeatedChild(n)
 	if err != nil {
 		return nil, err
@@ -225,25 +228,20 @@ func (p *planner) annotatedMap(n *meta.Node, l levels, o *origin) (*column, erro
 	}
 	inner := levels{l.def + 1, l.rep + 1, l.def + 1}
 	if len(r.Children) == 1 {
-		key, err := p.node(r.Children[0], inner, nil)
+		key, err := p.node(r.Children[0], inner, origin{})
 		if err != nil {
 			return nil, err
 		}
-		return p.list(n, l, key, nil, true)
+		return p.list(n, l, key, origin{}, true)
 	}
-	var entries *origin
-	if of := o.child(0, 1); of != nil && len(of.children) == 2 {
-		entries = &origin{name: r.Name}
-		for i, child := range of.children {
-			entries.children = append(entries.children, child.named(r.Children[i].Name))
-		}
-	}
+	entries := o.child(0, 1)
+	entries.entries = true
 	pair, err := p.value(r, inner, false, entries)
 	if err != nil {
 		return nil, err
 	}
 	if r.Children[0].Repetition != format.Required {
-		return p.list(n, l, pair, nil, true)
+		return p.list(n, l, pair, origin{}, true)
 	}
 	c, err := p.list(n, l, pair, o, true)
 	if err != nil {
@@ -252,13 +250,14 @@ func (p *planner) annotatedMap(n *meta.Node, l levels, o *origin) (*column, erro
 	key, value := pair.children[0], pair.children[1]
 	t := arrow.MapOfWithMetadata(key.field.Type, key.field.Metadata, value.field.Type, value.field.Metadata)
 	t.SetItemNullable(value.field.Nullable)
-	t.KeysSorted = o != nil && o.kind == fbMap && o.sorted
+	of, ok := o.is(fbMap)
+	t.KeysSorted = ok && of.Bool(4, false)
 	c.field.Type = t
 	pair.field.Type = t.Elem()
 	return c, nil
 }
 
-func (p *planner) leaf(n *meta.Node, l levels, o *origin) (*column, error) {
+func (p *planner) leaf(n *meta.Node, l levels, o origin) (*column, error) {
 	leaf := &p.f.Leaves[n.Leaf]
 	dt, sink, err := leafType(leaf, o, p.int96)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -35,7 +34,7 @@ type StoredField struct {
 // StoreFields returns the Arrow schema of the columns in the form in which it is
 // stored in a Parquet file. md is the schema's metadata.
 func StoreFields(fields []StoredField, md []meta.KeyValue) (string, error) {
-	c := fieldCopier{b: flatbuffers.NewBuilder(1 << 10), schemas: map[string][]storedTable{}}
+	c := fieldCopier{b: flatbuffers.NewBuilder(1 << 10), schemas: map[string][]flat.Field{}}
 	tables, err := c.find(fields)
 	if err != nil {
 		return "", fmt.Errorf("storing the Arrow schema: %w", err)
@@ -69,8 +68,8 @@ func StoreFields(fields []StoredField, md []meta.KeyValue) (string, error) {
 // fieldCopier copies fields of encoded schemas into another one.
 type fieldCopier struct {
 	b       *flatbuffers.Builder
-	schemas map[string][]storedTable // by their encoded form
-	dicts   int64                    // dictionaries so far, which are numbered anew
+	schemas map[string][]flat.Field // by their encoded form
+	dicts   int64                   // dictionaries so far, which are numbered anew
 }
 
 // typeSlot is a slot of a table that describes a type.
@@ -101,12 +100,12 @@ var typeSlots = map[byte][]typeSlot{
 
 // find returns the tables that describe the fields: those that are stored or, where
 // there is none that can be copied, new ones.
-func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
-	tables, found := make([]storedTable, len(fields)), make([]bool, len(fields))
+func (c *fieldCopier) find(fields []StoredField) ([]flat.Field, error) {
+	tables, found := make([]flat.Field, len(fields)), make([]bool, len(fields))
 	var others []arrow.Field
 	for i, f := range fields {
 		if f.Stored != "" {
-			if from := c.schema(f.Stored); f.At < len(from) && from[f.At].named(f.Field.Name) && from[f.At].known() {
+			if from := c.schema(f.Stored); f.At < len(from) && from[f.At].Name() == f.Field.Name && known(from[f.At]) {
 				tables[i], found[i] = from[f.At], true
 				continue
 			}
@@ -125,7 +124,7 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 		if found[i] {
 			continue
 		}
-		if n >= len(from) || !from[n].known() {
+		if n >= len(from) || !known(from[n]) {
 			return nil, faults.Unsupported(fault.At{Column: others[n].Name}, "a column of type %s in a stored Arrow schema", others[n].Type)
 		}
 		tables[i] = from[n]
@@ -134,75 +133,24 @@ func (c *fieldCopier) find(fields []StoredField) ([]storedTable, error) {
 	return tables, nil
 }
 
-// schema returns the fields of an encoded schema, nil if it is malformed. They can be
-// read without error.
-func (c *fieldCopier) schema(encoded string) []storedTable {
+// schema returns the fields of an encoded schema, nil if it is malformed.
+func (c *fieldCopier) schema(encoded string) []flat.Field {
 	fields, ok := c.schemas[encoded]
 	if !ok {
-		fields = storedFields(encoded)
+		if s := parseStored(encoded); s != nil {
+			fields = s.fields
+		}
 		c.schemas[encoded] = fields
 	}
 	return fields
 }
 
-func storedFields(encoded string) []storedTable {
-	if parseOrigin(encoded) == nil { // which bounds the number of fields, their depth and size
-		return nil
-	}
-	root, _ := originSchema(encoded)
-	at, n := root.Tables(6)
-	fields := make([]storedTable, n)
-	for i := range fields {
-		fields[i] = storedTable{at(i)}
-		fields[i].visit()
-	}
-	if root.Err() != nil {
-		return nil
-	}
-	return fields
-}
-
-// storedTable is a table that describes a field in an encoded schema.
-type storedTable struct{ flat.Table }
-
-func (t storedTable) named(name string) bool { return string(t.Bytes(4)) == name }
-
-// kind returns the member of the Type union, and the table that describes it.
-func (t storedTable) kind() (byte, flat.Table) {
-	typ, _ := t.Table.Table(10)
-	return t.Byte(8, 0), typ
-}
-
-// children yields the fields of the type.
-func (t storedTable) children() iter.Seq[storedTable] {
-	return func(yield func(storedTable) bool) {
-		at, n := t.Tables(14)
-		for i := range n {
-			if !yield(storedTable{at(i)}) {
-				return
-			}
-		}
-	}
-}
-
-// visit reads what is copied and parseOrigin does not read, so that its offsets are
-// checked.
-func (t storedTable) visit() {
-	kind, typ := t.kind()
-	for i, s := range typeSlots[kind] {
-		slotValue(typ, i, s)
-	}
-	for child := range t.children() {
-		child.visit()
-	}
-}
-
 // known reports whether the types of the field are known, so that it can be copied.
-func (t storedTable) known() bool {
-	kind, _ := t.kind()
+func known(f flat.Field) bool {
+	kind, _ := f.Type()
 	_, ok := typeSlots[kind]
-	for child := range t.children() {
-		ok = ok && child.known()
+	for child := range f.Children() {
+		ok = ok && known(child)
 	}
 	return ok
 }
@@ -221,19 +169,14 @@ func slotValue(t flat.Table, i int, s typeSlot) int32 {
 }
 
 // field adds a copy of a known field.
-func (c *fieldCopier) field(t storedTable, nullable bool) flatbuffers.UOffsetT {
+func (c *fieldCopier) field(t flat.Field, nullable bool) flatbuffers.UOffsetT {
 	var children []flatbuffers.UOffsetT
-	for child := range t.children() {
-		children = append(children, c.field(child, child.Bool(6, false)))
+	for child := range t.Children() {
+		children = append(children, c.field(child, child.Nullable()))
 	}
-	var entries []meta.KeyValue
-	at, n := t.Tables(16)
-	for i := range n {
-		entries = append(entries, meta.KeyValue{Key: string(at(i).Bytes(4)), Value: string(at(i).Bytes(6))})
-	}
-	kind, typ := t.kind()
+	kind, typ := t.Type()
 	described, dict := c.typ(kind, typ), c.dictionary(t)
-	list, md, name := c.vector(children), c.metadata(entries), c.b.CreateByteString(t.Bytes(4))
+	list, md, name := c.vector(children), c.metadata(storedPairs(t.Metadata())), c.b.CreateByteString(t.Bytes(4))
 	c.b.StartObject(7)
 	c.b.PrependUOffsetTSlot(0, name, 0)
 	c.b.PrependBoolSlot(1, nullable, false)
@@ -271,7 +214,7 @@ func (c *fieldCopier) typ(kind byte, t flat.Table) flatbuffers.UOffsetT {
 }
 
 // dictionary adds a copy of the description of a field's dictionary; 0: it has none.
-func (c *fieldCopier) dictionary(t storedTable) flatbuffers.UOffsetT {
+func (c *fieldCopier) dictionary(t flat.Field) flatbuffers.UOffsetT {
 	from, ok := t.Table.Table(12)
 	if !ok {
 		return 0
@@ -347,12 +290,8 @@ func Infer(schema []meta.Element, md []meta.KeyValue, fields []arrow.Field) (inf
 
 // StoredMetadata returns the metadata of the Arrow schema that the writer stored.
 func (p *Parquet) StoredMetadata() (list []meta.KeyValue) {
-	root := parseOrigin(p.StoredSchema())
-	if root == nil {
-		return nil
+	if s := parseStored(p.StoredSchema()); s != nil {
+		return s.metadata
 	}
-	for i, k := range root.keys {
-		list = append(list, meta.KeyValue{Key: k, Value: root.values[i]})
-	}
-	return list
+	return nil
 }

@@ -128,7 +128,7 @@ func TestStoreDamagedFields(t *testing.T) {
 		if err != nil {
 			t.Fatalf("byte %d: %v", i, err)
 		}
-		if root := parseOrigin(out); root == nil || len(root.children) != len(all) {
+		if s := parseStored(out); s == nil || len(s.fields) != len(all) {
 			t.Fatalf("byte %d: what is stored is malformed", i)
 		}
 	}

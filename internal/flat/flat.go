@@ -1,10 +1,10 @@
-// Package flat reads flatbuffers from untrusted bytes.
+// Package flat reads flatbuffers, and Arrow schemas in them, from untrusted bytes.
 //
 // No read panics or allocates. The first access outside the bytes is recorded as
 // the buffer's error; from then on every slot reads as empty. Callers read what
 // they need and check [Table.Err] once before they use or report anything. Tables
 // may overlap, share parts and contain themselves, so callers must limit depth and
-// number.
+// number; [SizeOf] measures schemas.
 package flat
 
 import (
