@@ -7,7 +7,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 const maxValueSize = 128 << 20 // bytes; a page with a larger value could not be read back
@@ -155,7 +157,7 @@ func (p *leafPage) timestamps(a *array.Timestamp, slots []slot) (err error) {
 }
 
 func (p *leafPage) byteValues(arr arrow.Array, slots []slot, width int) (err error) {
-	add := func(b []byte) {
+	add := func(b string) {
 		if len(b) > maxValueSize && !p.holds {
 			err = fmt.Errorf("unsupported: a value of %d bytes", len(b))
 			return
@@ -171,24 +173,6 @@ func (p *leafPage) byteValues(arr arrow.Array, slots []slot, width int) (err err
 		}
 	}
 	switch a := arr.(type) {
-	case *array.String:
-		if a.Len() > 0 {
-			text, first := a.ValueBytes(), a.ValueOffset(0)
-			each(slots, func(i int) { add(text[a.ValueOffset(i)-first : a.ValueOffset(i+1)-first]) })
-		}
-	case *array.LargeString:
-		if a.Len() > 0 {
-			text, first := a.ValueBytes(), a.ValueOffset(0)
-			each(slots, func(i int) { add(text[a.ValueOffset(i)-first : a.ValueOffset(i+1)-first]) })
-		}
-	case *array.StringView:
-		each(slots, func(i int) { add([]byte(a.Value(i))) })
-	case *array.BinaryView:
-		each(slots, func(i int) { add(a.Value(i)) })
-	case *array.Binary:
-		each(slots, func(i int) { add(a.Value(i)) })
-	case *array.LargeBinary:
-		each(slots, func(i int) { add(a.Value(i)) })
 	case *array.FixedSizeBinary:
 		each(slots, func(i int) { p.plain = append(p.plain, a.Value(i)...) })
 	case *array.Float16:
@@ -201,7 +185,11 @@ func (p *leafPage) byteValues(arr arrow.Array, slots []slot, width int) (err err
 			decimal(w[:]...)
 		})
 	default:
-		err = fmt.Errorf("unsupported: a column of type %s", arr.DataType())
+		value := take.Text(arr)
+		if value == nil {
+			return fmt.Errorf("unsupported: a column of type %s", arr.DataType())
+		}
+		each(slots, func(i int) { add(value(i)) })
 	}
 	return err
 }

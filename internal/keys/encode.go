@@ -275,7 +275,7 @@ func encodeOne(p *part, b *Batch) {
 	if p.ints != nil {
 		b.isInt, b.signed = true, p.signed
 		if p.dict == nil {
-			b.ints = gatherInts(b.ints, unwrapped(p.leaf), b.Rows)
+			b.ints = p.gather(b.ints, b.Rows)
 			return
 		}
 		for _, row := range b.Rows {
@@ -316,8 +316,9 @@ type part struct {
 	null   bool          // the column has Arrow's null type
 	dict   *array.Dictionary
 	signed bool
-	ints   func(row int) uint64             // reads an integer; nil for all other classes
-	put    func(dst []byte, row int) []byte // appends the normal form of any other class
+	ints   func(row int) uint64              // reads an integer; nil for all other classes
+	gather func([]uint64, []uint32) []uint64 // reads integers of a column without a dictionary
+	put    func(dst []byte, row int) []byte  // appends the normal form of any other class
 
 	cast    convert // nil: none
 	rule    Rule
@@ -359,7 +360,7 @@ func newPart(col arrow.Array, index []int) (part, error) {
 		p.dict, col = d, unwrapped(d.Dictionary())
 	}
 	p.null = col.DataType().ID() == arrow.NULL
-	p.ints, p.signed = intsOf(col)
+	p.ints, p.gather, p.signed = intsOf(col)
 	if p.ints == nil {
 		if p.put = putOf(col); p.put == nil {
 			return p, faults.Unsupported(fault.At{}, "a key of type %s", col.DataType())

@@ -4,56 +4,64 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/decimal128"
 
 	"github.com/bloomjoin/bloomjoin/internal/decimal"
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // intsOf returns a function that reads an integer array's values as 64-bit two's
-// complement, and whether they are signed. It is nil for arrays of other types.
-func intsOf(a arrow.Array) (get func(i int) uint64, signed bool) {
+// complement, one for those at ascending rows, which uses dst's memory if it is large
+// enough, and whether they are signed. They are nil for arrays of other types.
+func intsOf(a arrow.Array) (get func(i int) uint64, gather func(dst []uint64, rows []uint32) []uint64, signed bool) {
 	switch a := a.(type) {
 	case *array.Int8:
-		return func(i int) uint64 { return uint64(a.Value(i)) }, true
+		return ints(a.Int8Values(), true)
 	case *array.Int16:
-		return func(i int) uint64 { return uint64(a.Value(i)) }, true
+		return ints(a.Int16Values(), true)
 	case *array.Int32:
-		return func(i int) uint64 { return uint64(a.Value(i)) }, true
+		return ints(a.Int32Values(), true)
 	case *array.Int64:
-		return func(i int) uint64 { return uint64(a.Value(i)) }, true
+		return ints(a.Int64Values(), true)
 	case *array.Uint8:
-		return func(i int) uint64 { return uint64(a.Value(i)) }, false
+		return ints(a.Uint8Values(), false)
 	case *array.Uint16:
-		return func(i int) uint64 { return uint64(a.Value(i)) }, false
+		return ints(a.Uint16Values(), false)
 	case *array.Uint32:
-		return func(i int) uint64 { return uint64(a.Value(i)) }, false
+		return ints(a.Uint32Values(), false)
 	case *array.Uint64:
-		return a.Value, false
+		return ints(a.Uint64Values(), false)
 	}
-	return nil, false
+	return nil, nil, false
+}
+
+func ints[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](values []T, signed bool) (func(i int) uint64, func(dst []uint64, rows []uint32) []uint64, bool) {
+	return func(i int) uint64 { return uint64(values[i]) }, func(dst []uint64, rows []uint32) []uint64 {
+		dst = slices.Grow(dst, len(rows))[:len(rows)]
+		if len(rows) == len(values) {
+			for i := range dst {
+				dst[i] = uint64(values[i])
+			}
+			return dst
+		}
+		for i, row := range rows {
+			dst[i] = uint64(values[row])
+		}
+		return dst
+	}, signed
 }
 
 // putOf returns a function that appends the normal form of value i of an array of
 // any class but Integer. It is nil for types that cannot be keys.
 func putOf(a arrow.Array) func(dst []byte, i int) []byte {
+	if value := take.Text(a); value != nil {
+		return func(dst []byte, i int) []byte { return append(dst, value(i)...) }
+	}
 	switch a := a.(type) {
-	case *array.String:
-		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
-	case *array.LargeString:
-		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
-	case *array.StringView:
-		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
-	case *array.BinaryView:
-		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
-	case *array.Binary:
-		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
-	case *array.LargeBinary:
-		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
-	case *array.FixedSizeBinary:
-		return func(dst []byte, i int) []byte { return append(dst, a.Value(i)...) }
 	case *array.Boolean:
 		return func(dst []byte, i int) []byte {
 			return putBool(dst, a.Value(i))

@@ -2,11 +2,14 @@ package take
 
 import (
 	"math"
+	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/bloomjoin/bloomjoin/internal/each"
 )
 
 // newBuffer returns a zeroed buffer of n bytes.
@@ -137,32 +140,38 @@ func takeBits(mem memory.Allocator, chunks []arrow.Array, places []Place) *array
 	return newData(mem, chunks, places, []*memory.Buffer{out}, nil)
 }
 
-// valuesOf returns for each array a function that reads its strings or bytes
-// without copying them.
-func valuesOf(chunks []arrow.Array) []func(row int) string {
-	out := make([]func(row int) string, len(chunks))
-	for i, c := range chunks {
-		switch a := c.(type) {
-		case *array.String:
-			out[i] = a.Value
-		case *array.Binary:
-			out[i] = a.ValueString
-		case *array.LargeString:
-			out[i] = a.Value
-		case *array.LargeBinary:
-			out[i] = a.ValueString
-		case *array.StringView:
-			out[i] = a.Value
-		case *array.BinaryView:
-			out[i] = a.ValueString
-		}
+// Text returns a function that reads the strings or bytes of an array without copying
+// them; nil: it has others.
+func Text(a arrow.Array) func(row int) string {
+	switch a := a.(type) {
+	case *array.String:
+		return a.Value
+	case *array.LargeString:
+		return a.Value
+	case *array.StringView:
+		return a.Value
+	case *array.Binary:
+		return shared(a.Value)
+	case *array.LargeBinary:
+		return shared(a.Value)
+	case *array.BinaryView:
+		return shared(a.Value)
+	case *array.FixedSizeBinary:
+		return shared(a.Value)
 	}
-	return out
+	return nil
+}
+
+func shared(value func(int) []byte) func(row int) string {
+	return func(row int) string {
+		b := value(row)
+		return unsafe.String(unsafe.SliceData(b), len(b))
+	}
 }
 
 // takeBinary copies strings and binary of both offset widths.
 func takeBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
-	values, maps := valuesOf(chunks), bitmaps(chunks)
+	values, maps := each.Slice(chunks, Text), bitmaps(chunks)
 	total := int64(0)
 	for _, p := range places {
 		if p.Chunk >= 0 && maps[p.Chunk].valid(p.Row) {
@@ -193,7 +202,7 @@ const viewInline = 12
 // takeViews copies string and binary views into one buffer, which holds only the
 // bytes of the rows taken.
 func takeViews(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
-	values, maps := valuesOf(chunks), bitmaps(chunks)
+	values, maps := each.Slice(chunks, Text), bitmaps(chunks)
 	total := int64(0)
 	for _, p := range places {
 		if p.Chunk < 0 || !maps[p.Chunk].valid(p.Row) {

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/bloomjoin/bloomjoin/internal/take"
 )
 
 // isDouble reports whether a number is a double: it has an exponent.
@@ -61,8 +61,8 @@ func textSet(t *test, values []value) *texts {
 }
 
 func (s *texts) eval(dst []Truth, a arrow.Array, in, out Truth) bool {
-	value, ok := textValues(a)
-	if !ok {
+	value := take.Text(a)
+	if value == nil {
 		return false
 	}
 	has := s.has
@@ -83,34 +83,12 @@ func (s *texts) eval(dst []Truth, a arrow.Array, in, out Truth) bool {
 }
 
 func (s *texts) possible(bounds arrow.Array, _ bool) (in, out bool) {
-	value, ok := textValues(bounds)
-	if !ok {
+	value := take.Text(bounds)
+	if value == nil {
 		return true, true
 	}
 	in, out = s.between(value(0), value(1))
 	return in, out || s.pattern != nil
-}
-
-// textValues returns a function that returns value i of an array without copying.
-func textValues(a arrow.Array) (value func(i int) string, ok bool) {
-	ofBytes := func(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-	switch a := a.(type) {
-	case *array.String:
-		return a.Value, true
-	case *array.LargeString:
-		return a.Value, true
-	case *array.StringView:
-		return a.Value, true
-	case *array.Binary:
-		return func(i int) string { return ofBytes(a.Value(i)) }, true
-	case *array.LargeBinary:
-		return func(i int) string { return ofBytes(a.Value(i)) }, true
-	case *array.BinaryView:
-		return func(i int) string { return ofBytes(a.Value(i)) }, true
-	case *array.FixedSizeBinary:
-		return func(i int) string { return ofBytes(a.Value(i)) }, true
-	}
-	return nil, false
 }
 
 // pattern is a pattern of LIKE, in which % stands for any text and _ for any
