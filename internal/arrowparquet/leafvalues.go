@@ -68,6 +68,14 @@ func each(slots []slot, f func(i int)) {
 func (p *leafPage) add32(n int32) { p.plain = binary.LittleEndian.AppendUint32(p.plain, uint32(n)) }
 func (p *leafPage) add64(n int64) { p.plain = binary.LittleEndian.AppendUint64(p.plain, uint64(n)) }
 
+func add32[T ~int8 | ~int16 | ~int32 | ~uint8 | ~uint16 | ~uint32](p *leafPage, slots []slot, values []T) {
+	each(slots, func(i int) { p.add32(int32(values[i])) })
+}
+
+func add64[T ~int64 | ~uint64](p *leafPage, slots []slot, values []T) {
+	each(slots, func(i int) { p.add64(int64(values[i])) })
+}
+
 // values appends the values. width is the size of fixed-length byte arrays.
 func (p *leafPage) values(arr arrow.Array, slots []slot, width int) (err error) {
 	switch a := arr.(type) {
@@ -75,27 +83,27 @@ func (p *leafPage) values(arr arrow.Array, slots []slot, width int) (err error) 
 	case *array.Boolean:
 		p.booleans(a, slots)
 	case *array.Int8:
-		each(slots, func(i int) { p.add32(int32(a.Value(i))) })
+		add32(p, slots, a.Int8Values())
 	case *array.Int16:
-		each(slots, func(i int) { p.add32(int32(a.Value(i))) })
+		add32(p, slots, a.Int16Values())
 	case *array.Int32:
-		each(slots, func(i int) { p.add32(a.Value(i)) })
+		add32(p, slots, a.Int32Values())
 	case *array.Int64:
-		each(slots, func(i int) { p.add64(a.Value(i)) })
+		add64(p, slots, a.Int64Values())
 	case *array.Uint8:
-		each(slots, func(i int) { p.add32(int32(a.Value(i))) })
+		add32(p, slots, a.Uint8Values())
 	case *array.Uint16:
-		each(slots, func(i int) { p.add32(int32(a.Value(i))) })
+		add32(p, slots, a.Uint16Values())
 	case *array.Uint32:
-		each(slots, func(i int) { p.add32(int32(a.Value(i))) })
+		add32(p, slots, a.Uint32Values())
 	case *array.Uint64:
-		each(slots, func(i int) { p.add64(int64(a.Value(i))) })
+		add64(p, slots, a.Uint64Values())
 	case *array.Float32:
 		each(slots, func(i int) { p.add32(int32(math.Float32bits(a.Value(i)))) })
 	case *array.Float64:
 		each(slots, func(i int) { p.add64(int64(math.Float64bits(a.Value(i)))) })
 	case *array.Date32:
-		each(slots, func(i int) { p.add32(int32(a.Value(i))) })
+		add32(p, slots, a.Date32Values())
 	case *array.Date64:
 		err = p.dates(a, slots)
 	case *array.Time32:
@@ -105,9 +113,9 @@ func (p *leafPage) values(arr arrow.Array, slots []slot, width int) (err error) 
 		}
 		each(slots, func(i int) { p.add32(int32(int64(a.Value(i)) * f)) })
 	case *array.Time64:
-		each(slots, func(i int) { p.add64(int64(a.Value(i))) })
+		add64(p, slots, a.Time64Values())
 	case *array.Duration:
-		each(slots, func(i int) { p.add64(int64(a.Value(i))) })
+		add64(p, slots, a.DurationValues())
 	case *array.Timestamp:
 		err = p.timestamps(a, slots)
 	default:

@@ -251,22 +251,18 @@ func (w *Writer) Close() (rows, bytes int64, err error) {
 // writeIndexes writes the column indexes of all chunks, then their offset indexes,
 // as the format recommends, and records their positions.
 func (w *Writer) writeIndexes() error {
-	for g, group := range w.indexes {
-		for i := range group {
-			c := &w.groups[g].Columns[i]
-			if b := group[i].bounds; b != nil {
-				c.ColumnIndexOffset, c.ColumnIndexLength = w.out.n, int32(len(b))
-				if err := w.out.write(b); err != nil {
-					return err
+	for _, offsets := range []bool{false, true} {
+		for g, group := range w.indexes {
+			for i := range group {
+				c, b := &w.groups[g].Columns[i], group[i].bounds
+				at, length := &c.ColumnIndexOffset, &c.ColumnIndexLength
+				if offsets {
+					b, at, length = group[i].offsets, &c.OffsetIndexOffset, &c.OffsetIndexLength
 				}
-			}
-		}
-	}
-	for g, group := range w.indexes {
-		for i := range group {
-			c := &w.groups[g].Columns[i]
-			if b := group[i].offsets; b != nil {
-				c.OffsetIndexOffset, c.OffsetIndexLength = w.out.n, int32(len(b))
+				if b == nil {
+					continue
+				}
+				*at, *length = w.out.n, int32(len(b))
 				if err := w.out.write(b); err != nil {
 					return err
 				}

@@ -77,29 +77,30 @@ func leafLogical(at fault.At, e *Element, l *Leaf) (Logical, error) {
 }
 
 func fromLogicalType(at fault.At, v format.LogicalTypeValue) (Logical, error) {
+	var kind Kind
 	switch t := v.(type) {
 	case nil:
-		return Logical{Kind: Unknown}, nil
+		kind = Unknown
 	case *format.StringType:
-		return Logical{Kind: String}, nil
+		kind = String
 	case *format.EnumType:
-		return Logical{Kind: Enum}, nil
+		kind = Enum
 	case *format.JsonType:
-		return Logical{Kind: JSON}, nil
+		kind = JSON
 	case *format.BsonType:
-		return Logical{Kind: BSON}, nil
+		kind = BSON
 	case *format.UUIDType:
-		return Logical{Kind: UUID}, nil
+		kind = UUID
 	case *format.Float16Type:
-		return Logical{Kind: Float16}, nil
+		kind = Float16
 	case *format.DateType:
-		return Logical{Kind: Date}, nil
+		kind = Date
 	case *format.NullType:
-		return Logical{Kind: Null}, nil
+		kind = Null
 	case *format.GeometryType:
-		return Logical{Kind: Geometry}, nil
+		kind = Geometry
 	case *format.GeographyType:
-		return Logical{Kind: Geography}, nil
+		kind = Geography
 	case *format.DecimalType:
 		return Logical{Kind: Decimal, Precision: int(t.Precision), Scale: int(t.Scale)}, nil
 	case *format.IntType:
@@ -110,8 +111,10 @@ func fromLogicalType(at fault.At, v format.LogicalTypeValue) (Logical, error) {
 	case *format.TimestampType:
 		u, err := unitOf(at, t.Unit)
 		return Logical{Kind: Timestamp, Unit: u, UTC: t.IsAdjustedToUTC}, err
+	default:
+		return Logical{}, faults.Corrupt(at, "a column annotated %s", v.String())
 	}
-	return Logical{}, faults.Corrupt(at, "a column annotated %s", v.String())
+	return Logical{Kind: kind}, nil
 }
 
 func unitOf(at fault.At, u format.TimeUnit) (Unit, error) {
