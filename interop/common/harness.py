@@ -33,7 +33,8 @@ class Result:
     @property
     def json(self):
         """The JSON object at the end of standard output, or of standard error when the output goes to the first."""
-        text = (self.err if "-" in self.args else self.out).decode()
+        out = self.args[self.args.index("-o") + 1 :][:1] if "-o" in self.args else self.args  # not what is read from standard input
+        text = (self.err if "-" in out else self.out).decode()
         start = 0 if text.lstrip().startswith("{") else text.rindex("\n{") + 1
         return json.loads(text[start:])
 
