@@ -312,5 +312,55 @@ def remove(path):
         path.unlink(missing_ok=True)
 
 
+def coded(values):
+    """A dictionary of these values: one, and NULL."""
+    return pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), values)
+
+
+NO_PARQUET = "cannot be written to Parquet: there is no Parquet type for it"
+
+# Rare types: two values, and what is said where they are refused, into Arrow and into Parquet. Empty: they come through.
+RARE = {
+    "decimal32": (pa.array([decimal.Decimal("1.5"), None], pa.decimal32(7, 2)), "", ""),
+    "decimal64": (pa.array([decimal.Decimal("1.5"), None], pa.decimal64(12, 2)), "", ""),
+    "negative scale": (pa.array([decimal.Decimal(100), None], pa.decimal128(5, -2)), "", "cannot be written to Parquet: its precision and scale"),
+    "run-end encoded": (pa.array(["a", None], pa.run_end_encoded(pa.int32(), pa.string())), "unsupported: type run_end_encoded", NO_PARQUET),
+    "sparse union": (pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])]), "unsupported: type sparse_union", NO_PARQUET),
+    "dense union": (pa.UnionArray.from_dense(pa.array([0, 0], pa.int8()), pa.array([0, 1], pa.int32()), [pa.array([1, 2])]), "unsupported: type dense_union", NO_PARQUET),
+    "large list view": (pa.array([["a", None], None], pa.large_list_view(pa.string())), "", ""),
+    "struct without fields": (pa.array([{}, None], pa.struct([])), "", "cannot be written to Parquet: a struct without fields"),
+    "fixed-size list of 0": (pa.array([[], None], pa.list_(pa.int8(), 0)), "unsupported: fixed-size list of 0", "unsupported: fixed-size list of 0"),
+    "fixed-size binary of 0": (pa.array([b"", None], pa.binary(0)), "unsupported: fixed-size binary of 0", "unsupported: fixed-size binary of 0"),
+    "dictionary of floats": (coded(pa.array([1.5])), "", ""),
+    "dictionary of booleans": (coded(pa.array([True])), "", ""),
+    "dictionary of NULLs": (coded(pa.array([None])), "", ""),
+    "dictionary of views": (coded(pa.array(["thirteen long"], pa.string_view())), "", ""),
+    "dictionary of structs": (coded(pa.array([{"a": 1}])), "", ""),
+    "dictionary of lists": (coded(pa.array([["a", None]])), "", ""),
+    "dictionary of decimal256": (coded(pa.array([decimal.Decimal("1.5")], pa.decimal256(50, 2))), "", ""),
+    "dictionary of intervals": (coded(pa.array(SPANS[:1])), "", NO_PARQUET),
+    "dictionary by uint64": (pa.array(["a", None], pa.dictionary(pa.uint64(), pa.string())), "", ""),
+    "ordered dictionary": (pa.array(["a", None], pa.dictionary(pa.int8(), pa.string(), ordered=True)), "", ""),
+    "map to dictionaries": (pa.array([[("a", "b")], None], pa.map_(pa.string(), CODES)), "", ""),
+}  # fmt: skip
+
+
+def rarely(t):
+    """Full joins of columns of rare types, on both sides: all values come through, or the type is refused by name."""
+    for name, (values, *refused) in RARE.items():
+        places = [t.path("log.arrow"), t.path("ids.arrow")]
+        for path, keys in zip(places, ([1, 2], [1, 3]), strict=True):
+            tables.write(pa.table({"k": keys, "v": values}), path)
+        a, b = values.to_pylist()
+        for ending, why in zip((".arrow", ".parquet"), refused, strict=True):
+            out = t.path(f"out{ending}")
+            r = t.run("join", "--ids", places[1], "--on", "k", "--type", "full", "-o", out, places[0], want=None, opens=False)
+            if why:
+                t.ok(f"{name} into {ending} is refused", r.code == 1 and "unsupported" in r.text and why in r.text and not out.exists(), str(r))
+            else:
+                t.equal(f"{name} into {ending}", r.code or [list(row.values()) for row in tables.read(out).to_pylist()], [[1, a, a], [2, b, None], [3, None, b]])
+
+
 def run(t, _repository):
     t.group("joins of Arrow random", randomly)
+    t.group("joins of Arrow, rare types", rarely)
