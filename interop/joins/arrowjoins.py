@@ -129,7 +129,8 @@ class Case:
 
     def form(self, d, endings, table):
         """The ending, the number of files, the rows of a batch, and whether some batches are empty."""
-        if any(spans(f.type) for f in table.schema):
+        # To write Parquet, pyarrow cannot take some of the rows of nested views.
+        if any(spans(f.type) or pa.types.is_nested(f.type) and "binary_view" in str(f.type) or "<item: string_view" in str(f.type) for f in table.schema):
             endings = [e for e in endings if e != ".parquet"]
         ending = d.choice(endings)
         return ending, 1 if ending == "-" else d.choice([1, 1, 3]), d.choice([1000, 1, 7, 50]), d.chance(30)
@@ -156,8 +157,7 @@ class Case:
                 lo, hi = table.num_rows * i // files, table.num_rows * (i + 1) // files
                 part, path = table.slice(lo, hi - lo), places[-1] / f"{i}{ending}"
                 if ending == ".parquet":
-                    nested = any("view" in str(f.type) and pa.types.is_nested(f.type) for f in table.schema)  # pyarrow cannot slice these
-                    tables.write(part, path, row_group_size=10**6 if nested else rows)
+                    tables.write(part, path, row_group_size=rows)
                 else:
                     path.write_bytes(stream(part, rows, empty, ending == ".arrow"))
         return places, stdin
