@@ -207,11 +207,7 @@ func (p *Parquet) Close() error {
 // GroupRows. A record is released when yield returns; retain it to keep it. ctx is
 // checked per page and per record.
 func (p *Parquet) Read(ctx context.Context, group int, columns []int) iter.Seq2[arrow.Record, error] {
-	return func(yield func(arrow.Record, error) bool) {
-		if err := p.read(ctx, p.columns, group, columns, nil, yield); err != nil {
-			yield(nil, err)
-		}
-	}
+	return p.readRows(ctx, p.columns, group, columns, nil)
 }
 
 // ReadKeys is ReadRows for key columns, whose types preserve every digit and year:
@@ -229,48 +225,26 @@ func (p *Parquet) ReadRows(ctx context.Context, group int, columns []int, rows [
 	return p.readRows(ctx, p.columns, group, columns, rows)
 }
 
+// readRows implements Read, or ReadRows if rows is not nil, with the given plan of the
+// columns.
 func (p *Parquet) readRows(ctx context.Context, of []*column, group int, columns []int, rows []uint32) iter.Seq2[arrow.Record, error] {
 	return func(yield func(arrow.Record, error) bool) {
-		if int64(len(rows)) == p.GroupRows(group) {
-			rows = nil
-		} else if rows != nil && len(rows) == 0 {
+		g, err := p.openGroup(ctx, of, group, columns, rows)
+		if err != nil {
+			yield(nil, err)
 			return
 		}
-		if err := p.read(ctx, of, group, columns, rows, yield); err != nil {
-			yield(nil, err)
+		defer g.close()
+		for more := true; more && g.pages.Left() > 0; {
+			rec, err := g.next(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			more = yield(rec, nil)
+			rec.Release()
 		}
 	}
-}
-
-// read implements Read, or ReadRows if rows is not nil, with the given plan of the
-// columns. Once yield has returned false, it returns nil.
-func (p *Parquet) read(ctx context.Context, of []*column, group int, columns []int, rows []uint32, yield func(arrow.Record, error) bool) error {
-	if group < 0 || group >= len(p.f.RowGroups) {
-		return fmt.Errorf("%s: no row group %d of %d", p.f.Name, group+1, len(p.f.RowGroups))
-	}
-	if columns == nil {
-		columns = make([]int, len(p.columns))
-		for i := range columns {
-			columns[i] = i
-		}
-	}
-	g, err := p.openGroup(ctx, of, group, columns, rows)
-	if err != nil {
-		return err
-	}
-	defer g.close()
-	for more := true; more && g.pages.Left() > 0; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		rec, err := g.next(ctx)
-		if err != nil {
-			return err
-		}
-		more = yield(rec, nil)
-		rec.Release()
-	}
-	return nil
 }
 
 // groupReader reads the wanted columns of one row group.
@@ -285,6 +259,14 @@ type groupReader struct {
 }
 
 func (p *Parquet) openGroup(ctx context.Context, of []*column, group int, columns []int, picked []uint32) (*groupReader, error) {
+	if group < 0 || group >= len(p.f.RowGroups) {
+		return nil, fmt.Errorf("%s: no row group %d of %d", p.f.Name, group+1, len(p.f.RowGroups))
+	}
+	if columns == nil {
+		for i := range of {
+			columns = append(columns, i)
+		}
+	}
 	g := &groupReader{p: p, group: group, asm: assembler{mem: p.mem, leaves: map[int]*leafBatch{}}}
 	fields := make([]arrow.Field, len(columns))
 	padding := int64(0)
@@ -331,11 +313,11 @@ func (g *groupReader) close() {
 // next returns the next record.
 func (g *groupReader) next(ctx context.Context) (rec arrow.Record, err error) {
 	defer panics.Recover(fault.At{File: g.p.f.Name, RowGroup: g.group + 1}, &err)
-	rows := 0
-	if err := g.pages.Next(func(n int) error {
-		rows = n
-		return g.fill(ctx, n)
-	}); err != nil {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	rows, err := g.pages.Next(func(n int) error { return g.fill(ctx, n) })
+	if err != nil {
 		return nil, err
 	}
 	arrays := make([]arrow.Array, 0, len(g.columns))

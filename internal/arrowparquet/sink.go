@@ -38,10 +38,10 @@ type buffer struct {
 	n   int // bytes in use
 }
 
-// newBuffer returns memory that first grows to the given size.
+// newBuffer returns memory for about the given number of bytes.
 func newBuffer(mem memory.Allocator, size int) buffer {
 	b := buffer{mem: memory.NewResizableBuffer(mem)}
-	b.mem.Reserve(size)
+	b.mem.Reserve(min(size, 1<<20))
 	return b
 }
 
@@ -152,55 +152,31 @@ func (s *fixedSink) data(dt arrow.DataType, slots, nulls int, validity *memory.B
 	return array.NewData(dt, slots, []*memory.Buffer{validity, values}, nil, nulls, 0)
 }
 
-// boolsSink collects booleans, which are bits in both formats.
-type boolsSink struct {
-	buf  buffer
-	bits int
-}
+// boolsSink collects booleans, which are bits in both formats, as bytes.
+type boolsSink struct{ fixedSink }
 
 func boolSink(mem memory.Allocator, values int) sink {
-	return &boolsSink{buf: newBuffer(mem, (values+7)/8)}
-}
-
-func (s *boolsSink) release() { s.buf.mem.Release() }
-
-// extend adds n bits, all 0.
-func (s *boolsSink) extend(n int) {
-	s.bits += n
-	clear(s.buf.extend((s.bits+7)/8 - s.buf.n))
-}
-
-// move moves a bit to a place where there is a 0.
-func (s *boolsSink) move(to, from int) {
-	b := s.buf.mem.Bytes()
-	bit := b[from/8] >> (from % 8) & 1
-	b[from/8] &^= bit << (from % 8)
-	b[to/8] |= bit << (to % 8)
+	return &boolsSink{fixedSink{out: 1, buf: newBuffer(mem, values)}}
 }
 
 func (s *boolsSink) add(p *parquet.Page, _ *parquet.Dictionary) error {
-	at := s.bits
-	s.extend(p.NonNull)
-	out := s.buf.mem.Bytes()
-	for i := range p.NonNull {
-		bit := p.Plain[i/8] >> (i % 8) & 1
-		out[(at+i)/8] |= bit << ((at + i) % 8)
+	for i, dst := 0, s.buf.extend(p.NonNull); i < len(dst); i++ {
+		dst[i] = p.Plain[i/8] >> (i % 8) & 1
 	}
 	return nil
 }
 
-func (s *boolsSink) spread(at []uint32, n int) {
-	first := s.bits - len(at)
-	s.extend(n - len(at))
-	for v := len(at) - 1; v >= 0; v-- {
-		s.move(first+int(at[v]), first+v)
-	}
-}
-
 func (s *boolsSink) data(dt arrow.DataType, slots, nulls int, validity *memory.Buffer) arrow.ArrayData {
-	values := s.buf.done()
-	defer values.Release()
-	return array.NewData(dt, slots, []*memory.Buffer{validity, values}, nil, nulls, 0)
+	b := s.buf.mem.Bytes()
+	for i := range slots { // in place: writing is never ahead of reading
+		bit := b[i] << (i % 8)
+		if i%8 > 0 {
+			bit |= b[i/8]
+		}
+		b[i/8] = bit
+	}
+	s.buf.n = (slots + 7) / 8
+	return s.fixedSink.data(dt, slots, nulls, validity)
 }
 
 // nullsSink accepts only NULLs.
@@ -246,8 +222,8 @@ func (s *varSink[O]) add(p *parquet.Page, dict *parquet.Dictionary) error {
 	}
 	ends := offsetsIn[O](s.offsets.extend(p.NonNull * offsetSize[O]()))
 	end := s.bytes.n
-	if s.seen += p.NonNull; end+size > s.bytes.mem.Cap() && s.seen < s.values { // expect as much of the others, and a little more
-		s.bytes.mem.Reserve(int(float64(end+size) * min(1.05*float64(s.values)/float64(s.seen), 16)))
+	if s.seen += p.NonNull; s.seen < s.values && end+size > s.bytes.mem.Cap() { // expect a little more than as much for each of the others
+		s.bytes.mem.Reserve(int(float64(end+size) * min(1.05*float64(s.values)/float64(s.seen), 4)))
 	}
 	parquet.CopyBytes(p, dict, s.bytes.extend(size), ends, end)
 	return nil

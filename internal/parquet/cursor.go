@@ -35,10 +35,7 @@ type leafCursor struct {
 // take passes the entries of the next n rows to add, page by page. last says that n rows
 // are all that is left.
 func (c *leafCursor) take(ctx context.Context, n int, last bool, add func(*Page, *Dictionary) error) error {
-	for taken := 0; ; {
-		if taken == n && c.leaf.MaxRep == 0 && !last {
-			return nil
-		}
+	for taken := 0; taken < n || c.leaf.MaxRep > 0 || last; {
 		more, err := c.advance(ctx)
 		if err != nil {
 			return err
@@ -47,20 +44,16 @@ func (c *leafCursor) take(ctx context.Context, n int, last bool, add func(*Page,
 		if more {
 			entries, begun = c.span(n - taken)
 		}
-		switch {
-		case entries > 0:
-			taken += begun
-			if err := add(c.next(entries, begun), c.chunk.Dictionary()); err != nil {
-				return err
-			}
-		case taken < n:
+		if taken += begun; entries == 0 && taken < n {
 			return faults.Corrupt(c.at, "%d rows where there must be %d", taken, n)
-		case more && last:
-			return faults.Corrupt(c.at, "more rows than the row group")
-		default:
-			return nil
+		} else if entries == 0 {
+			break
+		}
+		if err := add(c.next(entries, begun), c.chunk.Dictionary()); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // advance makes sure that the page has an entry left. It returns false at the end of

@@ -45,7 +45,7 @@ func measured(ctx context.Context, f *parquet.File, group, leaf int) error {
 	defer r.Close()
 	r.Rows, r.Bytes, r.Again, r.Keep = 1000, 1<<20, 1<<20, 1<<30
 	for r.Left() > 0 {
-		if err := r.Next(func(n int) error {
+		if _, err := r.Next(func(n int) error {
 			rows := 0
 			err := r.Pages(ctx, func(_ int, p *parquet.Page, dict *parquet.Dictionary) error {
 				rows += p.Rows

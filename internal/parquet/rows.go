@@ -81,10 +81,10 @@ func (r *RowReader) Left() int { return r.end - r.from }
 // errLarge means that the batch would exceed its limit.
 var errLarge = errors.New("the batch exceeds its limit")
 
-// Next calls read to read the next n rows with [RowReader.Pages]. If they turn out to
+// Next calls read to read the next rows with [RowReader.Pages]. If they turn out to
 // take more than twice the wanted size, Charge and Pages fail; read returns that error
-// and is called again with fewer rows.
-func (r *RowReader) Next(read func(n int) error) error {
+// and is called again with fewer rows. Next returns the number of rows that were read.
+func (r *RowReader) Next(read func(n int) error) (n int, err error) {
 	r.n = int(min(float64(r.limit())/(r.PerRow+float64(r.Padding))+1, float64(min(r.Left(), r.Rows))))
 	for {
 		r.bytes = int64(r.n) * r.Padding
@@ -94,13 +94,13 @@ func (r *RowReader) Next(read func(n int) error) error {
 		}
 		r.Rest()
 		if !errors.Is(err, errLarge) {
-			return err
+			return 0, err
 		}
 		r.n = max(1, min(r.n/2, int(float64(r.n)*float64(r.limit())/float64(r.bytes))))
 	}
 	r.PerRow = max(float64(r.bytes)/float64(r.n)-float64(r.Padding), 1)
 	r.from += r.n
-	return nil
+	return r.n, nil
 }
 
 func (r *RowReader) limit() int64 {
@@ -184,6 +184,7 @@ func (r *RowReader) open(c *leafCursor) {
 		c.buf.ChargeTo(r.claim)
 	}
 	c.chunk, c.until = r.f.ChunkIn(c.buf, r.group, c.leaf.Index), r.end
+	c.chunk.shape = nil // Pages compares those of the batch
 	switch {
 	case r.picked != nil:
 		c.chunk.Select(r.picked[r.from:])

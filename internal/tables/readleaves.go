@@ -30,11 +30,8 @@ func (w *rowWorker) fromLeaves(ctx context.Context, r tasks.Range, emit func(*Ba
 	f := w.newFill(ctx, r.Group, rows)
 	defer f.close()
 	for len(f.rows) > 0 {
-		n := 0
-		if err := f.pages.Next(func(rows int) error {
-			n = rows
-			return f.block(ctx, n)
-		}); err != nil {
+		n, err := f.pages.Next(func(n int) error { return f.block(ctx, n) })
+		if err != nil {
 			return err
 		}
 		f.rows = f.rows[n:]

@@ -442,7 +442,7 @@ func TestPortionsOfLeaves(t *testing.T) {
 					r.Bytes, r.Again, r.Keep = 1<<30, 1<<30, 1<<30
 					for r.Left() > 0 {
 						r.Rows = 1 + rng.IntN(300)
-						if err := r.Next(func(int) error {
+						if _, err := r.Next(func(int) error {
 							return r.Pages(t.Context(), func(_ int, p *parquet.Page, dict *parquet.Dictionary) error {
 								all[i].add(t, p, dict, 0)
 								return nil
