@@ -23,6 +23,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/builds"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -422,11 +423,7 @@ func (c *cli) planBuild(o *buildFlags, files []*source.File, opts builds.Options
 	if err := errors.Join(o.hasLines(files), o.ids.Apply(files)); err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, f := range files {
-		names = append(names, f.Name())
-	}
-	if err := c.Spare(o.out, names...); err != nil {
+	if err := c.Spare(o.out, each.Slice(files, (*source.File).Name)...); err != nil {
 		return nil, err
 	}
 	plan, err := builds.NewPlan(files, opts)

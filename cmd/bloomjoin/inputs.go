@@ -17,6 +17,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/publish"
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -207,14 +208,9 @@ func (r *inputsReport) since(ctx context.Context, found, old *inputs.List) error
 	if err != nil {
 		return err
 	}
-	escaped := func(names []string) (out []string) {
-		for _, n := range names {
-			out = append(out, publish.EscapeName(n))
-		}
-		return out
-	}
 	kept := r.Inputs - len(added) - len(changed)
-	r.New, r.Changed, r.Gone, r.Kept = escaped(added), escaped(changed), escaped(gone), &kept
+	r.Kept = &kept
+	r.New, r.Changed, r.Gone = each.Slice(added, publish.EscapeName), each.Slice(changed, publish.EscapeName), each.Slice(gone, publish.EscapeName)
 	return nil
 }
 

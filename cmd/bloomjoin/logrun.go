@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/session"
 	"github.com/bloomjoin/bloomjoin/cmd/bloomjoin/internal/words"
 	"github.com/bloomjoin/bloomjoin/dataset"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/inputs"
 	"github.com/bloomjoin/bloomjoin/internal/joins"
@@ -81,11 +82,7 @@ func (r *logRun) close() error {
 // closeFilters unmaps filter files. It must succeed before an output becomes
 // visible: an error means that a file has changed while it was in use.
 func (r *logRun) closeFilters() error {
-	var errs []error
-	for _, f := range r.filters {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(each.Slice(r.filters, (*filters.Filter).Close)...)
 }
 
 // settings reads the schema that --schema-from names, and returns the options of

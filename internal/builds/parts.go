@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
 	"github.com/bloomjoin/bloomjoin/internal/objects"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
@@ -228,10 +229,7 @@ func several(errs []error) error {
 }
 
 func (f failures) Error() string {
-	var lines []string
-	for _, err := range f[:min(len(f), maxListed)] {
-		lines = append(lines, err.Error())
-	}
+	lines := each.Slice(f[:min(len(f), maxListed)], error.Error)
 	if more := len(f) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("… and %d more", more))
 	}

@@ -22,6 +22,7 @@ import (
 	"fmt"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 )
 
@@ -221,11 +222,7 @@ func (f *Filter) KeyNames() []string {
 	if f == nil {
 		return nil
 	}
-	names := make([]string, len(f.facts.Key))
-	for i, k := range f.facts.Key {
-		names[i] = k.Name
-	}
-	return names
+	return each.Slice(f.facts.Key, func(k KeyColumn) string { return k.Name })
 }
 
 // KeyClasses returns the classes of the key columns.
@@ -233,11 +230,7 @@ func (f *Filter) KeyClasses() []string {
 	if f == nil {
 		return nil
 	}
-	classes := make([]string, len(f.facts.Key))
-	for i, k := range f.facts.Key {
-		classes[i] = k.Class
-	}
-	return classes
+	return each.Slice(f.facts.Key, func(k KeyColumn) string { return k.Class })
 }
 
 // Normal returns the name of the rules that turn keys into bytes: NormalForm

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -396,11 +397,8 @@ func (in *List) Hive() (fields []arrow.Field) {
 }
 
 // Arguments returns the names that were listed.
-func (in *List) Arguments() (names []string) {
-	for _, a := range in.file().header.Arguments {
-		names = append(names, publish.UnescapeName(a))
-	}
-	return names
+func (in *List) Arguments() []string {
+	return each.Slice(in.file().header.Arguments, publish.UnescapeName)
 }
 
 // Len returns the number of inputs that were chosen; see Where and Pick.

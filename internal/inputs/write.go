@@ -18,6 +18,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/hive"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
@@ -342,12 +343,8 @@ type assembly struct {
 
 func newAssembly(l *inputList) *assembly {
 	h := &listHeader{Kind: listKind, Version: listVersion, Arguments: []string{}, Base: publish.EscapeName(l.base), Inputs: l.inputs}
-	for _, a := range l.arguments {
-		h.Arguments = append(h.Arguments, publish.EscapeName(a))
-	}
-	for _, rel := range l.leftOut {
-		h.LeftOut = append(h.LeftOut, publish.EscapeName(rel))
-	}
+	h.Arguments = append(h.Arguments, each.Slice(l.arguments, publish.EscapeName)...)
+	h.LeftOut = each.Slice(l.leftOut, publish.EscapeName)
 	for _, c := range l.hive {
 		h.Hive = append(h.Hive, listColumn{c.Name, keys.TypeName(c.Type)})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 )
 
@@ -322,10 +323,7 @@ func (e *NotFoundError) choice() string {
 	if len(e.Have) == 1 {
 		return fmt.Sprintf("there is only %q", e.Have[0].String())
 	}
-	var names []string
-	for _, p := range e.Have[:min(len(e.Have), most)] {
-		names = append(names, p.String())
-	}
+	names := each.Slice(e.Have[:min(len(e.Have), most)], Path.String)
 	if len(e.Have) > most {
 		names = append(names, "…")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -51,7 +52,7 @@ func (c *comparison) task() Task {
 		t.Inputs, t.All = c.in.Len, true
 		return t
 	}
-	t.Inputs, t.All, t.Remove = len(c.todo), len(c.todo) == len(c.named), sorted(c.remove)
+	t.Inputs, t.All, t.Remove = len(c.todo), len(c.todo) == len(c.named), slices.Sorted(maps.Keys(c.remove))
 	t.Heal = c.heals && len(c.otherIDs) == 0 && len(c.remove) == 0
 	for _, e := range c.state.Inputs {
 		if t.Heal && c.todo[e.Input] && len(e.Cuts) > 0 {
@@ -59,7 +60,7 @@ func (c *comparison) task() Task {
 		}
 	}
 	if !t.All {
-		t.Only = sorted(c.todo)
+		t.Only = slices.Sorted(maps.Keys(c.todo))
 	}
 	for _, e := range c.state.Inputs {
 		if c.todo[e.Input] || e.Input == "" && c.dir.Recipe.Whole && t.Inputs > 0 {
@@ -72,14 +73,6 @@ func (c *comparison) task() Task {
 		}
 	}
 	return t
-}
-
-func sorted(set map[string]bool) (names []string) {
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func (c *comparison) compare(ctx context.Context) error {
@@ -296,13 +289,7 @@ func (c *comparison) restWhole(ctx context.Context) (bool, error) {
 // shared adds the inputs that share a file with one that is done again or removed.
 func (c *comparison) shared() error {
 	s := c.state
-	var queue []string
-	for input := range c.todo {
-		queue = append(queue, input)
-	}
-	for input := range c.remove {
-		queue = append(queue, input)
-	}
+	queue := slices.AppendSeq(slices.Collect(maps.Keys(c.todo)), maps.Keys(c.remove))
 	for len(queue) > 0 {
 		e := s.entry(queue[0])
 		queue = queue[1:]

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
@@ -99,7 +100,7 @@ func (t Task) brief() Task {
 
 // named returns the task with all names changed.
 func (t Task) named(change func(string) string) Task {
-	t.Only, t.Again, t.Remove = names(t.Only, change), names(t.Again, change), names(t.Remove, change)
+	t.Only, t.Again, t.Remove = each.Slice(t.Only, change), each.Slice(t.Again, change), each.Slice(t.Remove, change)
 	t.Cuts = slices.Clone(t.Cuts)
 	for i := range t.Cuts {
 		t.Cuts[i].Input = change(t.Cuts[i].Input)
@@ -221,12 +222,12 @@ func (d *Dir) readState(ctx context.Context, name string, s *State) error {
 	}
 	for i := range s.Inputs {
 		e := &s.Inputs[i]
-		e.Input, e.Files = UnescapeName(e.Input), names(e.Files, UnescapeName)
+		e.Input, e.Files = UnescapeName(e.Input), each.Slice(e.Files, UnescapeName)
 		if e.Recipe < 0 || e.Recipe >= len(s.Recipes) {
 			return faults.Corrupt(at, "recipe %d of %d", e.Recipe, len(s.Recipes)).WithHint(hint)
 		}
 	}
-	s.Remove = names(s.Remove, UnescapeName)
+	s.Remove = each.Slice(s.Remove, UnescapeName)
 	for _, name := range s.Remove {
 		if !localName(name) {
 			return outside(at, name)
@@ -278,7 +279,7 @@ func (d *Dir) readPart(ctx context.Context, name string) (*Part, error) {
 	}
 	for i := range p.Inputs {
 		e := &p.Inputs[i]
-		e.Input, e.Files = UnescapeName(e.Input), names(e.Files, UnescapeName)
+		e.Input, e.Files = UnescapeName(e.Input), each.Slice(e.Files, UnescapeName)
 		if e.Groups < 0 || e.Lo < 0 || e.Hi < e.Lo || e.Hi > e.Groups {
 			return nil, faults.Corrupt(at, "row groups %d to %d of %d", e.Lo, e.Hi, e.Groups).WithHint(hint)
 		}
@@ -295,7 +296,7 @@ func outside(at fault.At, name string) error {
 func unescapeFiles(at fault.At, files []File) error {
 	for i := range files {
 		f := &files[i]
-		f.Name, f.Inputs = UnescapeName(f.Name), names(f.Inputs, UnescapeName)
+		f.Name, f.Inputs = UnescapeName(f.Name), each.Slice(f.Inputs, UnescapeName)
 		if !localName(f.Name) {
 			return outside(at, f.Name)
 		}
@@ -303,19 +304,10 @@ func unescapeFiles(at fault.At, files []File) error {
 	return nil
 }
 
-// names returns changed names.
-func names(names []string, change func(string) string) []string {
-	out := slices.Clone(names)
-	for i, n := range out {
-		out[i] = change(n)
-	}
-	return out
-}
-
 func escapeFiles(files []File) []File {
 	out := append([]File{}, files...)
 	for i := range out {
-		out[i].Name, out[i].Inputs = EscapeName(out[i].Name), names(out[i].Inputs, EscapeName)
+		out[i].Name, out[i].Inputs = EscapeName(out[i].Name), each.Slice(out[i].Inputs, EscapeName)
 	}
 	return out
 }
@@ -323,7 +315,7 @@ func escapeFiles(files []File) []File {
 func escapeEntries(entries []Entry) []Entry {
 	out := append([]Entry{}, entries...)
 	for i := range out {
-		out[i].Input, out[i].Files = EscapeName(out[i].Input), names(out[i].Files, EscapeName)
+		out[i].Input, out[i].Files = EscapeName(out[i].Input), each.Slice(out[i].Files, EscapeName)
 	}
 	return out
 }
@@ -376,7 +368,7 @@ func (d *Dir) readWhole(ctx context.Context, name string) (b []byte, obj storage
 func (d *Dir) writeState(ctx context.Context, name string, s *State, replace bool) error {
 	c := *s
 	c.Recipes = append([]Recipe{}, s.Recipes...) // a list in JSON, also without any
-	c.Inputs, c.Files, c.Remove = escapeEntries(s.Inputs), escapeFiles(s.Files), names(s.Remove, EscapeName)
+	c.Inputs, c.Files, c.Remove = escapeEntries(s.Inputs), escapeFiles(s.Files), each.Slice(s.Remove, EscapeName)
 	if len(s.Removed) > 0 {
 		c.Removed = escapeFiles(s.Removed)
 	}

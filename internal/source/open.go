@@ -14,6 +14,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowipc"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/text"
@@ -130,11 +131,7 @@ func (o *Opening) list(ctx context.Context, names []string) (lists [][]storage.O
 
 // Close closes the files; see [File.Close].
 func Close(files []*File) error {
-	var errs []error
-	for _, f := range files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(each.Slice(files, (*File).Close)...)
 }
 
 // openStdin opens standard input as an ID set or an Arrow stream.
