@@ -33,20 +33,13 @@ func fixedLength(n int) meta.Element {
 	return e
 }
 
-func integer(bits int8, signed bool) meta.Element {
-	t := format.Int32
+func integer(bits int, signed bool) meta.Element {
+	e := ofType(format.Int32)
 	if bits == 64 {
-		t = format.Int64
+		e = ofType(format.Int64)
 	}
-	// The converted types are in order: unsigned ones of 8, 16, 32 and 64 bits,
-	// then signed ones.
-	c := map[int8]deprecated.ConvertedType{8: 0, 16: 1, 32: 2, 64: 3}[bits]
-	if signed {
-		c += deprecated.Int8
-	} else {
-		c += deprecated.Uint8
-	}
-	return converted(logically(ofType(t), &format.IntType{BitWidth: bits, IsSigned: signed}), c)
+	e.SetLogical(meta.Logical{Kind: meta.Int, BitWidth: bits, Signed: signed})
+	return e
 }
 
 // leafElement returns the schema element for values of dt, with the annotation in
@@ -99,11 +92,11 @@ func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e meta.Eleme
 	case *arrow.Date32Type, *arrow.Date64Type:
 		return converted(logically(ofType(format.Int32), &format.DateType{}), deprecated.Date), ""
 	case *arrow.Time32Type:
-		return timeElement(format.Int32, arrow.Millisecond, annotation == timeUTC), ""
+		return timeElement(format.Int32, meta.Time, arrow.Millisecond, annotation == timeUTC), ""
 	case *arrow.Time64Type:
-		return timeElement(format.Int64, dt.Unit, annotation == timeUTC), ""
+		return timeElement(format.Int64, meta.Time, dt.Unit, annotation == timeUTC), ""
 	case *arrow.TimestampType:
-		return timestampElement(dt), ""
+		return timeElement(format.Int64, meta.Timestamp, dt.Unit, dt.TimeZone != ""), ""
 	case *arrow.Decimal128Type:
 		return decimalElement(dt.Precision, dt.Scale, 38)
 	case *arrow.Decimal256Type:
@@ -117,30 +110,10 @@ func storedAs(f arrow.Field, annotation string, dt arrow.DataType) (e meta.Eleme
 	return e, "there is no Parquet type for it"
 }
 
-// timeElement sets a converted type only for times adjusted to UTC, because readers
-// interpret it as such.
-func timeElement(t format.Type, unit arrow.TimeUnit, utc bool) meta.Element {
-	e := logically(ofType(t), &format.TimeType{IsAdjustedToUTC: utc, Unit: timeUnit(unit)})
-	switch {
-	case utc && unit == arrow.Millisecond:
-		e = converted(e, deprecated.TimeMillis)
-	case utc && unit == arrow.Microsecond:
-		e = converted(e, deprecated.TimeMicros)
-	}
-	return e
-}
-
-// timestampElement sets a converted type only for instants, because readers
-// interpret it as such.
-func timestampElement(dt *arrow.TimestampType) meta.Element {
-	instant := dt.TimeZone != ""
-	e := logically(ofType(format.Int64), &format.TimestampType{IsAdjustedToUTC: instant, Unit: timeUnit(dt.Unit)})
-	switch {
-	case instant && dt.Unit == arrow.Microsecond:
-		e = converted(e, deprecated.TimestampMicros)
-	case instant && dt.Unit != arrow.Nanosecond:
-		e = converted(e, deprecated.TimestampMillis)
-	}
+func timeElement(t format.Type, kind meta.Kind, unit arrow.TimeUnit, utc bool) meta.Element {
+	e := ofType(t)
+	unit = max(unit, arrow.Millisecond) // Parquet has no seconds
+	e.SetLogical(meta.Logical{Kind: kind, Unit: meta.Unit(unit - arrow.Millisecond), UTC: utc})
 	return e
 }
 
@@ -182,31 +155,16 @@ func decimalElement(precision, scale, most int32) (meta.Element, string) {
 		return meta.Element{}, "its precision and scale"
 	}
 	e := fixedLength(decimalBytes(int(precision)))
-	e.Precision, e.Scale = thrift.New(precision), thrift.New(scale)
-	return converted(logically(e, &format.DecimalType{Precision: precision, Scale: scale}), deprecated.Decimal), ""
+	e.SetLogical(meta.Logical{Kind: meta.Decimal, Precision: int(precision), Scale: int(scale)})
+	return e, ""
 }
 
 // decimalBytes returns the smallest number of bytes that can hold all numbers of
 // the given number of decimal digits in two's complement.
 func decimalBytes(precision int) int {
 	n := 1
-	for maxDigits(n) < precision {
+	for meta.DecimalDigits(n) < precision {
 		n++
 	}
 	return n
-}
-
-// maxDigits returns ⌊(8n-1)·log10(2)⌋, the number of digits that n bytes can always
-// hold. The fraction is precise enough for the n used, and the product needs 64
-// bits.
-func maxDigits(n int) int { return int(int64(8*n-1) * 301029996 / 1000000000) }
-
-func timeUnit(u arrow.TimeUnit) format.TimeUnit {
-	switch u {
-	case arrow.Nanosecond:
-		return format.TimeUnit{Value: &format.NanoSeconds{}}
-	case arrow.Microsecond:
-		return format.TimeUnit{Value: &format.MicroSeconds{}}
-	}
-	return format.TimeUnit{Value: &format.MilliSeconds{}} // also for seconds, which Parquet does not have
 }

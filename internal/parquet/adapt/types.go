@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
@@ -235,46 +234,6 @@ func (t *valueType) element() *meta.Element {
 	if t.physical == format.FixedLenByteArray {
 		e.TypeLength = thrift.New(int32(t.length))
 	}
-	l := t.logical
-	switch l.Kind {
-	case meta.Int:
-		e.LogicalType = logicalType(&format.IntType{BitWidth: int8(l.BitWidth), IsSigned: l.Signed})
-		c := deprecated.Uint8
-		if l.Signed {
-			c = deprecated.Int8
-		}
-		for bits := 8; bits < l.BitWidth; bits *= 2 {
-			c++
-		}
-		e.ConvertedType = thrift.New(c)
-	case meta.Decimal:
-		e.LogicalType = logicalType(&format.DecimalType{Scale: int32(l.Scale), Precision: int32(l.Precision)})
-		e.ConvertedType = thrift.New(deprecated.Decimal)
-		e.Scale, e.Precision = thrift.New(int32(l.Scale)), thrift.New(int32(l.Precision))
-	case meta.Time:
-		e.LogicalType = logicalType(&format.TimeType{IsAdjustedToUTC: l.UTC, Unit: timeUnit(l.Unit)})
-		if l.UTC && l.Unit != meta.Nanos {
-			e.ConvertedType = thrift.New(deprecated.TimeMillis + deprecated.ConvertedType(l.Unit))
-		}
-	case meta.Timestamp:
-		e.LogicalType = logicalType(&format.TimestampType{IsAdjustedToUTC: l.UTC, Unit: timeUnit(l.Unit)})
-		if l.UTC && l.Unit != meta.Nanos {
-			e.ConvertedType = thrift.New(deprecated.TimestampMillis + deprecated.ConvertedType(l.Unit))
-		}
-	}
+	e.SetLogical(t.logical)
 	return e
-}
-
-func logicalType(v format.LogicalTypeValue) thrift.Null[format.LogicalType] {
-	return thrift.New(format.LogicalType{Value: v})
-}
-
-func timeUnit(u meta.Unit) format.TimeUnit {
-	switch u {
-	case meta.Millis:
-		return format.TimeUnit{Value: new(format.MilliSeconds)}
-	case meta.Micros:
-		return format.TimeUnit{Value: new(format.MicroSeconds)}
-	}
-	return format.TimeUnit{Value: new(format.NanoSeconds)}
 }

@@ -479,3 +479,11 @@ func TestAdaptToSomeColumns(t *testing.T) {
 		t.Errorf("unknown annotations are compared: %v", err)
 	}
 }
+
+func logicalType(v format.LogicalTypeValue) thrift.Null[format.LogicalType] {
+	return thrift.New(format.LogicalType{Value: v})
+}
+
+func timeUnit(u meta.Unit) format.TimeUnit {
+	return []format.TimeUnit{{Value: new(format.MilliSeconds)}, {Value: new(format.MicroSeconds)}, {Value: new(format.NanoSeconds)}}[u]
+}

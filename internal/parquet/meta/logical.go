@@ -4,6 +4,7 @@ import (
 	"math/big"
 
 	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -170,6 +171,47 @@ func fromConvertedType(at fault.At, c deprecated.ConvertedType, e *Element) (Log
 		return lt, faults.Unsupported(at, "unknown converted type %d", int32(c))
 	}
 	return lt, nil
+}
+
+// SetLogical annotates a leaf with a type that has parameters. Wherever there is an
+// equivalent converted type, it is added for older readers: they take those of times for
+// instants.
+func (e *Element) SetLogical(l Logical) {
+	var v format.LogicalTypeValue
+	c, ok := deprecated.ConvertedType(l.Unit), l.UTC && l.Unit != Nanos
+	switch l.Kind {
+	case Int:
+		v, c, ok = &format.IntType{BitWidth: int8(l.BitWidth), IsSigned: l.Signed}, deprecated.Uint8, true
+		if l.Signed {
+			c = deprecated.Int8
+		}
+		for bits := 8; bits < l.BitWidth; bits *= 2 {
+			c++
+		}
+	case Decimal:
+		v, c, ok = &format.DecimalType{Scale: int32(l.Scale), Precision: int32(l.Precision)}, deprecated.Decimal, true
+		e.Scale, e.Precision = thrift.New(int32(l.Scale)), thrift.New(int32(l.Precision))
+	case Time:
+		v, c = &format.TimeType{IsAdjustedToUTC: l.UTC, Unit: timeUnit(l.Unit)}, c+deprecated.TimeMillis
+	case Timestamp:
+		v, c = &format.TimestampType{IsAdjustedToUTC: l.UTC, Unit: timeUnit(l.Unit)}, c+deprecated.TimestampMillis
+	default:
+		return
+	}
+	e.LogicalType = thrift.New(format.LogicalType{Value: v})
+	if ok {
+		e.ConvertedType = thrift.New(c)
+	}
+}
+
+func timeUnit(u Unit) format.TimeUnit {
+	switch u {
+	case Millis:
+		return format.TimeUnit{Value: new(format.MilliSeconds)}
+	case Micros:
+		return format.TimeUnit{Value: new(format.MicroSeconds)}
+	}
+	return format.TimeUnit{Value: new(format.NanoSeconds)}
 }
 
 // checkLogical checks that the annotation fits the physical type and that its
