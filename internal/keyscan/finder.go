@@ -54,7 +54,7 @@ type matchScan interface {
 	// the row group has no hit.
 	pruned() bool
 	// within returns the row ranges of a row group that may have hits; nil: all.
-	within(ctx context.Context, group int) ([][2]int64, error)
+	within(ctx context.Context, group int) (rows.Set, error)
 	// compressedKeyBytes returns the compressed bytes of the keys of a row group. ok is false if
 	// they must not be read before it is known which rows count, since a key may be
 	// NULL, or take more than reading them.
@@ -190,12 +190,7 @@ func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 		if err != nil {
 			return nil, err
 		}
-		k.base = k.base[:0]
-		for _, s := range some {
-			for row := s[0]; row < s[1]; row++ {
-				k.base = append(k.base, uint32(row))
-			}
-		}
+		k.base = some.List(k.base[:0])
 		if dst, err = k.passing(ctx, r, k.base, dst); err != nil {
 			return nil, err
 		}
@@ -227,15 +222,15 @@ func (k *Finder) rows(ctx context.Context, r tasks.Range, dst []uint32) ([]uint3
 // within returns rows of a row group outside of which no row passes, according to
 // statistics of the key, or nil. If rows without a key are counted, all count. There are
 // none if the row group's statistics settle that no row satisfies the condition.
-func (k *Finder) within(ctx context.Context, r tasks.Range) ([][2]int64, error) {
+func (k *Finder) within(ctx context.Context, r tasks.Range) (rows.Set, error) {
 	if !k.where.Group(r.Group).Has(where.True) {
-		return [][2]int64{}, nil
+		return rows.Set{}, nil
 	}
 	opts := &k.scanner.Options
 	if len(k.Matches) > 1 || k.scanner.Match[0].NoMatch || opts.CountNulls || opts.KeepLog {
 		return nil, nil
 	}
-	if err := k.where.Look(ctx, r.Group); err != nil || len(k.where.Spans) == 0 { // then the key's index is not needed
+	if err := k.where.Look(ctx, r.Group); err != nil || len(k.where.Possible) == 0 { // then the key's index is not needed
 		return nil, err
 	}
 	return k.Matches[0].within(ctx, r.Group)
@@ -244,7 +239,7 @@ func (k *Finder) within(ctx context.Context, r tasks.Range) ([][2]int64, error) 
 // keyFirst reports whether the keys of a row group are read before the condition's
 // columns, because they are smaller. A Check must not see keys of rows that fail the
 // condition, and NULLs and misfits of such rows do not count.
-func (k *Finder) keyFirst(ctx context.Context, group int, within [][2]int64) (bool, error) {
+func (k *Finder) keyFirst(ctx context.Context, group int, within rows.Set) (bool, error) {
 	if k.scanner.Options.CountNulls || within != nil && len(within) == 0 {
 		return false, nil
 	}
@@ -293,27 +288,13 @@ func (k *Finder) passing(ctx context.Context, r tasks.Range, some, dst []uint32)
 	before := len(dst)
 	dst = Passed(&k.counts, dst, uint32(r.Lo), opts.Any)
 	if some != nil {
-		dst = append(dst[:before], common(dst[before:], some)...)
+		dst = append(dst[:before], rows.Common(dst[before:], some)...)
 	}
 	return dst, nil
 }
 
 // unread reports whether no page of the condition's columns was read for the last rows.
 func (k *Finder) unread() bool { return k.where == nil || k.where.Pages == 0 }
-
-// common reduces a list to the rows that are in another. Both are ascending.
-func common(list, other []uint32) []uint32 {
-	out := list[:0]
-	for _, row := range list {
-		for len(other) > 0 && other[0] < row {
-			other = other[1:]
-		}
-		if len(other) > 0 && other[0] == row {
-			out = append(out, row)
-		}
-	}
-	return out
-}
 
 // Pairs returns the rows of the range that pass with their entries, in a scan with Entries, and
 // updates the statistics.

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -28,9 +29,9 @@ type leafKeys struct {
 
 	expected *narrowed // of the next range, if it was found before
 
-	at     int        // the row group that the following belong to, counted from 1; 0: none
-	inside [][2]int64 // rows of it that may have a member
-	beside int64      // others that are known to have no key; -1: unknown
+	at     int      // the row group that the following belong to, counted from 1; 0: none
+	inside rows.Set // rows of it that may have a member
+	beside int64    // others that are known to have no key; -1: unknown
 
 	apart  bool     // the row group cannot have a member
 	ranges []uint32 // rows to examine
@@ -74,13 +75,9 @@ func (l *leafKeys) chunk(ctx context.Context, r tasks.Range, some []uint32) (c *
 	case some != nil && n.all:
 		l.ranges = append(l.ranges, some...)
 	case some != nil:
-		l.ranges = inRanges(l.ranges, some, n.spans)
+		l.ranges = n.spans.Of(l.ranges, some)
 	case !n.all:
-		for _, s := range n.spans {
-			for row := s[0]; row < s[1]; row++ {
-				l.ranges = append(l.ranges, uint32(row))
-			}
-		}
+		l.ranges = n.spans.List(l.ranges)
 	}
 	if len(l.ranges) == 0 && (some != nil || !n.all) {
 		n.release()
@@ -98,16 +95,16 @@ func (l *leafKeys) chunk(ctx context.Context, r tasks.Range, some []uint32) (c *
 
 // prunedRows returns the rows of a row group that may hold a member, and how many of the
 // others are known to have no key; -1: unknown.
-func (l *leafKeys) prunedRows(ctx context.Context, group int) (_ [][2]int64, nulls int64, err error) {
+func (l *leafKeys) prunedRows(ctx context.Context, group int) (_ rows.Set, nulls int64, err error) {
 	if l.at != group+1 {
-		l.at, l.inside, l.beside = 0, [][2]int64{{0, l.file.GroupRows(group)}}, 0
+		l.at, l.inside, l.beside = 0, rows.Range(0, l.file.GroupRows(group)), 0
 		if l.pruner != nil {
 			if l.inside, l.beside, err = l.pruner.Rows(ctx, group); err != nil {
 				return nil, 0, err
 			}
 		}
 		if l.inside == nil {
-			l.inside = [][2]int64{}
+			l.inside = rows.Set{}
 		}
 		l.at = group + 1
 	}
@@ -126,33 +123,16 @@ func (l *leafKeys) narrow(ctx context.Context, r tasks.Range, failing bool) (*na
 	whole := r.Lo == 0 && r.Hi == total
 	failing = failing || l.file.Where() != nil && !whole // so may rows elsewhere
 	if l.countNulls && (nulls < 0 || nulls > 0 && failing) {
-		ranges = [][2]int64{{0, total}}
+		ranges = rows.Range(0, total)
 	}
 	if nulls < 0 || r.Lo > 0 || failing {
 		nulls = 0
 	}
 	n := &narrowed{none: len(ranges) == 0, nulls: nulls}
-	if whole && len(ranges) == 1 && ranges[0] == [2]int64{0, total} {
-		n.all = true
-		return n, nil
-	}
-	for _, within := range r.Spans(total) {
-		n.spans = append(n.spans, prune.Intersect(ranges, [][2]int64{within})...)
+	if n.all = whole && ranges.All(total); !n.all {
+		n.spans = ranges.And(r.Set(total))
 	}
 	return n, nil
-}
-
-// inRanges appends the rows that are in some range. Both lists are ascending.
-func inRanges(dst, rows []uint32, ranges [][2]int64) []uint32 {
-	for _, row := range rows {
-		for len(ranges) > 0 && ranges[0][1] <= int64(row) {
-			ranges = ranges[1:]
-		}
-		if len(ranges) > 0 && ranges[0][0] <= int64(row) {
-			dst = append(dst, row)
-		}
-	}
-	return dst
 }
 
 // each calls fn with the pages of a row group's chunk that contain rows to examine.

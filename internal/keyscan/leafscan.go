@@ -7,6 +7,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -33,7 +34,7 @@ func (l *LeafScan) noHits() { l.found, l.of, l.apart = l.found[:0], l.of[:0], tr
 
 func (l *LeafScan) pruned() bool { return l.apart }
 
-func (l *LeafScan) within(ctx context.Context, group int) ([][2]int64, error) {
+func (l *LeafScan) within(ctx context.Context, group int) (rows.Set, error) {
 	ranges, _, err := l.prunedRows(ctx, group)
 	return ranges, err
 }

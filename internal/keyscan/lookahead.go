@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
-	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -114,10 +114,10 @@ func (a *Ahead) Release() {
 
 // narrowed is the rows of a range whose keys are examined.
 type narrowed struct {
-	all   bool       // of the row group
-	none  bool       // the row group cannot have a member
-	spans [][2]int64 // ascending ranges of rows, unless all
-	nulls int64      // rows elsewhere that are known to have no key
+	all   bool     // of the row group
+	none  bool     // the row group cannot have a member
+	spans rows.Set // unless all
+	nulls int64    // rows elsewhere that are known to have no key
 	ahead *parquet.Ahead
 }
 
@@ -147,7 +147,7 @@ func (k *Finder) Announce(ctx context.Context, r tasks.Range, copied []int, a *A
 		}
 	}
 	a.matches = make([]*narrowed, len(k.Matches))
-	var spans [][2]int64 // of rows that may satisfy the condition
+	var spans rows.Set // of rows that may satisfy the condition
 	if k.where != nil {
 		within, err := k.within(ctx, r)
 		if err != nil {
@@ -180,11 +180,11 @@ func (k *Finder) Announce(ctx context.Context, r tasks.Range, copied []int, a *A
 }
 
 // restrict restricts the rows to the given ones.
-func (n *narrowed) restrict(spans [][2]int64, total int64) {
+func (n *narrowed) restrict(spans rows.Set, total int64) {
 	if !n.all {
-		spans = prune.Intersect(n.spans, spans)
+		spans = n.spans.And(spans)
 	}
-	n.spans, n.all = spans, len(spans) == 1 && spans[0] == [2]int64{0, total}
+	n.spans, n.all = spans, spans.All(total)
 }
 
 // Expect gives the next scan the ranges that were found for it; nil: none.

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/take"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
@@ -107,8 +108,8 @@ func (r *RecordKeys) satisfying(rec arrow.Record, at Position, fn func() error) 
 }
 
 // list lists the rows, or some of them; nil for the whole row group.
-func (r *RecordKeys) list(rows tasks.Range, some []uint32) {
-	total := r.File.GroupRows(rows.Group)
+func (r *RecordKeys) list(of tasks.Range, some []uint32) {
+	total := r.File.GroupRows(of.Group)
 	if some != nil {
 		r.rows = append(r.rows[:0], some...)
 		if r.rows == nil {
@@ -116,17 +117,11 @@ func (r *RecordKeys) list(rows tasks.Range, some []uint32) {
 		}
 		return
 	}
-	if rows.Hi < 0 || rows.Lo == 0 && rows.Hi == total {
+	if of.Hi < 0 || of.Lo == 0 && of.Hi == total {
 		r.rows = nil
 		return
 	}
-	r.rows = r.rows[:0]
-	for _, s := range rows.Spans(total) {
-		for row := s[0]; row < s[1]; row++ {
-			r.rows = append(r.rows, uint32(row))
-		}
-	}
-	if r.rows == nil {
+	if r.rows = of.Set(total).List(r.rows[:0]); r.rows == nil {
 		r.rows = []uint32{}
 	}
 }
@@ -152,19 +147,19 @@ func (r *RecordKeys) Step(rec arrow.Record, at Position, fn func() error) (err e
 // within returns the ranges of a record to take, counted from its first row: the
 // part of rows that is in the record or, if rows is nil or only is set, the whole
 // record in steps.
-func within(rows []uint32, first, n int64, only bool) (out [][2]int64) {
-	if rows == nil || only {
+func within(list []uint32, first, n int64, only bool) (out rows.Set) {
+	if list == nil || only {
 		for lo := int64(0); lo < n || lo == 0; lo += source.StepRows {
 			out = append(out, [2]int64{lo, min(lo+source.StepRows, n)})
 		}
 		return out
 	}
-	for i := 0; i < len(rows); {
+	for i := 0; i < len(list); {
 		k := i + 1
-		for k < len(rows) && rows[k] == rows[k-1]+1 {
+		for k < len(list) && list[k] == list[k-1]+1 {
 			k++
 		}
-		lo, hi := max(int64(rows[i])-first, 0), min(int64(rows[k-1])+1-first, n)
+		lo, hi := max(int64(list[i])-first, 0), min(int64(list[k-1])+1-first, n)
 		if lo < hi {
 			out = append(out, [2]int64{lo, hi})
 		}

@@ -3,6 +3,7 @@ package keyscan
 import (
 	"context"
 
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -37,7 +38,7 @@ func (r *recordScan) noHits() { r.found, r.of = r.found[:0], r.of[:0] }
 
 func (r *recordScan) pruned() bool { return false }
 
-func (r *recordScan) within(context.Context, int) ([][2]int64, error) { return nil, nil }
+func (r *recordScan) within(context.Context, int) (rows.Set, error) { return nil, nil }
 
 func (r *recordScan) compressedKeyBytes(int) (int64, bool) { return 0, false }
 

@@ -86,7 +86,7 @@ func TestRuns(t *testing.T) {
 
 // picked lists the rows of a run.
 func picked(r tasks.Range, size int64) (rows []uint32) {
-	for _, s := range r.Spans(size) {
+	for _, s := range r.Set(size) {
 		for row := s[0]; row < s[1]; row++ {
 			rows = append(rows, uint32(row))
 		}

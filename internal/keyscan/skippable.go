@@ -8,6 +8,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
 	"github.com/bloomjoin/bloomjoin/internal/rowfilter"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 )
@@ -64,19 +65,19 @@ const remoteSkippable = 16
 // look counts one row group. After an error the counts are incomplete.
 func (s *Stats) look(ctx context.Context, by *prune.Pruner, where *rowfilter.Filter, p source.Piece) (err error) {
 	defer func() { err = errors.Join(p.File.Unless(err), p.File.Rest()) }()
-	rows := p.File.GroupRows(p.Lo)
+	n := p.File.GroupRows(p.Lo)
 	s.RowGroups.Add(1)
-	s.RowsIn.Add(rows)
-	if by == nil && where == nil || rows == 0 {
-		s.RowsOut.Add(rows)
+	s.RowsIn.Add(n)
+	if by == nil && where == nil || n == 0 {
+		s.RowsOut.Add(n)
 		return nil
 	}
-	ranges := [][2]int64{{0, rows}}
+	ranges := rows.Range(0, n)
 	if where != nil { // the key's index is not needed where no row satisfies the condition
 		if err := where.Look(ctx, p.Lo); err != nil {
 			return err
 		}
-		if len(where.Spans) == 0 {
+		if len(where.Possible) == 0 {
 			s.RowGroupsSkipped.Add(1)
 			return nil
 		}
@@ -87,7 +88,7 @@ func (s *Stats) look(ctx context.Context, by *prune.Pruner, where *rowfilter.Fil
 		}
 	}
 	if where != nil {
-		spans, err := where.Candidates(ctx, tasks.Range{Group: p.Lo, Hi: rows}, ranges)
+		spans, err := where.Candidates(ctx, tasks.Range{Group: p.Lo, Hi: n}, ranges)
 		if err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (s *Stats) look(ctx context.Context, by *prune.Pruner, where *rowfilter.Fil
 	}
 	s.Pages.Add(int64(len(x.Pages)))
 	for i, page := range x.Pages {
-		if len(prune.Intersect(ranges, [][2]int64{{page.FirstRow, x.End(i)}})) == 0 {
+		if len(ranges.And(rows.Range(page.FirstRow, x.End(i)))) == 0 {
 			s.PagesSkipped.Add(1)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -171,7 +172,7 @@ func (f *File) Ahead(rowGroup, leaf int, rows []uint32) *Ahead {
 }
 
 // AheadOf is Ahead for ascending ranges of rows, ends exclusive.
-func (f *File) AheadOf(rowGroup, leaf int, spans [][2]int64) *Ahead {
+func (f *File) AheadOf(rowGroup, leaf int, spans rows.Set) *Ahead {
 	if len(spans) == 0 {
 		return nil
 	}

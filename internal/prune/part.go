@@ -13,6 +13,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 )
 
 // column is a key column that rows can be pruned by.
@@ -38,7 +39,7 @@ func newColumn(f *parquet.File, l *meta.Leaf, class, of keys.Class, m members) (
 }
 
 // rows returns the rows of a row group in which the column may have a member.
-func (p *column) rows(g *rowGroup) ([][2]int64, error) {
+func (p *column) rows(g *rowGroup) (rows.Set, error) {
 	st := &g.file.Metadata.RowGroups[g.group].Columns[p.leaf.Index].MetaData.Statistics
 	least, most := boundOf(st.MinValue), boundOf(st.MaxValue)
 	if p.leaf.MaxDef > 0 && least == nil && most == nil && g.nullCount(p.leaf.Index) == g.rows {
@@ -48,7 +49,7 @@ func (p *column) rows(g *rowGroup) ([][2]int64, error) {
 		return nil, nil
 	}
 	if p.set == nil && p.order.covers(least, most) {
-		return [][2]int64{{0, g.rows}}, nil // so are its pages: no need to read their index
+		return rows.Range(0, g.rows), nil // so are its pages: no need to read their index
 	}
 	ranges, err := p.pages(g, p.set)
 	if err != nil || len(ranges) == 0 {
@@ -83,15 +84,15 @@ func present(b []byte) []byte {
 // pages returns the pages in which the column may have a member of set or, if set
 // is nil, a value between the members' bounds. It returns all rows if there is no
 // page index.
-func (p *column) pages(g *rowGroup, set *exact.Set) ([][2]int64, error) {
+func (p *column) pages(g *rowGroup, set *exact.Set) (rows.Set, error) {
 	x, err := g.pages(p.leaf.Index)
 	if err != nil {
 		return nil, err
 	}
 	if x.columns == nil {
-		return [][2]int64{{0, g.rows}}, nil
+		return rows.Range(0, g.rows), nil
 	}
-	var ranges [][2]int64
+	var ranges rows.Set
 	for i, page := range x.offsets.Pages {
 		if !p.pageApart(x, i, set) {
 			ranges = append(ranges, [2]int64{page.FirstRow, x.offsets.End(i)})

@@ -26,6 +26,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 )
 
@@ -158,42 +159,27 @@ func leafAt(f *parquet.File, path keys.Path) (*meta.Leaf, bool) {
 // whose key is NULL, or -1 if that is unknown. It reads indexes and Bloom filters,
 // but no pages. The error wraps fault.ErrCorrupt if one of these contradicts the
 // format.
-func (p *Pruner) Rows(ctx context.Context, g int) (ranges [][2]int64, nulls int64, err error) {
+func (p *Pruner) Rows(ctx context.Context, g int) (ranges rows.Set, nulls int64, err error) {
 	if err := stopped.Err(ctx); err != nil {
 		return nil, 0, err
 	}
-	rows := p.file.RowGroups[g].Rows
-	if rows == 0 {
+	n := p.file.RowGroups[g].Rows
+	if n == 0 {
 		return nil, 0, nil
 	}
 	if !p.none {
-		ranges = [][2]int64{{0, rows}}
+		ranges = rows.Range(0, n)
 	}
-	group := &rowGroup{file: p.file, group: g, rows: rows, doubt: p.Doubt}
+	group := &rowGroup{file: p.file, group: g, rows: n, doubt: p.Doubt}
 	for i := 0; i < len(p.parts) && len(ranges) > 0; i++ {
 		found, err := p.parts[i].rows(group)
 		if err != nil {
 			return nil, 0, err
 		}
-		ranges = Intersect(ranges, found)
+		ranges = ranges.And(found)
 	}
 	nulls, err = p.nullsOutside(group, ranges)
 	return ranges, nulls, err
-}
-
-// Intersect returns the rows in both of two ascending lists of ranges.
-func Intersect(a, b [][2]int64) (out [][2]int64) {
-	for len(a) > 0 && len(b) > 0 {
-		if lo, hi := max(a[0][0], b[0][0]), min(a[0][1], b[0][1]); lo < hi {
-			out = append(out, [2]int64{lo, hi})
-		}
-		if a[0][1] < b[0][1] {
-			a = a[1:]
-		} else {
-			b = b[1:]
-		}
-	}
-	return out
 }
 
 // rowGroup is a row group while it is pruned.
@@ -244,7 +230,7 @@ func (g *rowGroup) nullCount(leaf int) int64 {
 
 // nullsOutside counts the rows outside the ranges in which a part of the key is
 // NULL.
-func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
+func (p *Pruner) nullsOutside(g *rowGroup, ranges rows.Set) (int64, error) {
 	outside := g.rows
 	for _, r := range ranges {
 		outside -= r[1] - r[0]
@@ -274,7 +260,7 @@ func (p *Pruner) nullsOutside(g *rowGroup, ranges [][2]int64) (int64, error) {
 
 // nullsOutside counts the NULLs of one leaf outside the ranges. It returns -1 if
 // their number is unknown.
-func (g *rowGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int64, error) {
+func (g *rowGroup) nullsOutside(leaf int, ranges rows.Set, outside int64) (int64, error) {
 	switch n := g.nullCount(leaf); {
 	case n == 0 || n > 0 && len(ranges) == 0:
 		return n, nil
@@ -306,7 +292,7 @@ func (g *rowGroup) nullsOutside(leaf int, ranges [][2]int64, outside int64) (int
 }
 
 // slim joins adjacent ranges.
-func slim(ranges [][2]int64) [][2]int64 {
+func slim(ranges rows.Set) rows.Set {
 	out := ranges[:0]
 	for _, r := range ranges {
 		if n := len(out); n > 0 && out[n-1][1] == r[0] {

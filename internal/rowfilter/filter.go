@@ -18,6 +18,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
@@ -36,9 +37,10 @@ type Filter struct {
 
 	Expected map[int]*parquet.Ahead // announced ranges, by leaf
 
-	at    int            // the row group that spans and sets belong to; -1: none
-	Spans []rowSpan      // rows of it that may satisfy the condition, ascending
-	sets  []where.Truths // by predicate: its possible truth values there
+	at            int            // the row group that the sets below belong to; -1: none
+	Possible      rows.Set       // rows of it that may satisfy the condition
+	certain, open rows.Set       // of these, rows that do, and the others
+	sets          []where.Truths // by predicate: its possible truth values there
 
 	sure, maybe, found []uint32
 	done               []int // predicates evaluated for maybe
@@ -99,7 +101,7 @@ func (w *Filter) Shed() {
 // Rows returns the rows of a range that satisfy the condition, ascending. If all do, it
 // returns all instead of a list. within, if not nil, are ascending ranges: rows outside
 // them are not needed. The slice is valid until the next call.
-func (w *Filter) Rows(ctx context.Context, r tasks.Range, within [][2]int64) (rows []uint32, all bool, err error) {
+func (w *Filter) Rows(ctx context.Context, r tasks.Range, within rows.Set) (chosen []uint32, all bool, err error) {
 	if within != nil && len(within) == 0 {
 		return nil, r.Lo == r.Hi, nil
 	}
@@ -107,57 +109,25 @@ func (w *Filter) Rows(ctx context.Context, r tasks.Range, within [][2]int64) (ro
 		return nil, false, err
 	}
 	total := w.file.GroupRows(r.Group)
-	spans := r.Spans(total)
-	if len(w.Spans) == 1 && w.Spans[0] == (rowSpan{0, total, true}) && (within == nil || len(within) == 1 && within[0] == [2]int64{0, total}) {
+	if within == nil {
+		within = rows.Range(0, total)
+	}
+	if w.certain.All(total) && within.All(total) {
 		return nil, true, nil
 	}
-	w.sure, w.maybe = w.sure[:0], w.maybe[:0]
-	for _, part := range spans {
-		for _, s := range w.Spans {
-			lo, hi := max(s.lo, part[0]), min(s.hi, part[1])
-			for _, in := range orAll(within, total) {
-				w.add(max(lo, in[0]), min(hi, in[1]), s.sure)
-			}
-		}
-	}
-	rows, err = w.evaluateUndecided(ctx, r.Group)
-	return rows, err == nil && int64(len(rows)) == r.Hi-r.Lo, err
-}
-
-func orAll(within [][2]int64, total int64) [][2]int64 {
-	if within == nil {
-		return [][2]int64{{0, total}}
-	}
-	return within
-}
-
-// add adds rows to those that are to be settled.
-func (w *Filter) add(lo, hi int64, sure bool) {
-	for row := lo; row < hi; row++ {
-		if sure {
-			w.sure = append(w.sure, uint32(row))
-		} else {
-			w.maybe = append(w.maybe, uint32(row))
-		}
-	}
+	within = within.And(r.Set(total))
+	w.sure, w.maybe = w.certain.And(within).List(w.sure[:0]), w.open.And(within).List(w.maybe[:0])
+	chosen, err = w.evaluateUndecided(ctx, r.Group)
+	return chosen, err == nil && int64(len(chosen)) == r.Hi-r.Lo, err
 }
 
 // Among returns those of the rows of a row group that satisfy the condition. Both are
 // ascending. The slice is valid until the next call.
-func (w *Filter) Among(ctx context.Context, group int, rows []uint32) ([]uint32, error) {
+func (w *Filter) Among(ctx context.Context, group int, list []uint32) ([]uint32, error) {
 	if err := w.Look(ctx, group); err != nil {
 		return nil, err
 	}
-	w.sure, w.maybe = w.sure[:0], w.maybe[:0]
-	spans := w.Spans
-	for _, row := range rows {
-		for len(spans) > 0 && spans[0].hi <= int64(row) {
-			spans = spans[1:]
-		}
-		if len(spans) > 0 && spans[0].lo <= int64(row) {
-			w.add(int64(row), int64(row)+1, spans[0].sure)
-		}
-	}
+	w.sure, w.maybe = w.certain.Of(w.sure[:0], list), w.open.Of(w.maybe[:0], list)
 	return w.evaluateUndecided(ctx, group)
 }
 
@@ -172,20 +142,8 @@ func (w *Filter) evaluateUndecided(ctx context.Context, group int) ([]uint32, er
 	if len(w.sure) == 0 {
 		return w.maybe, nil
 	}
-	w.found = merged(w.found[:0], w.sure, w.maybe)
+	w.found = rows.Merged(w.found[:0], w.sure, w.maybe)
 	return w.found, nil
-}
-
-// merged appends the rows of two ascending lists without common rows, ascending.
-func merged(dst, a, b []uint32) []uint32 {
-	for len(a) > 0 && len(b) > 0 {
-		if a[0] < b[0] {
-			dst, a = append(dst, a[0]), a[1:]
-		} else {
-			dst, b = append(dst, b[0]), b[1:]
-		}
-	}
-	return append(append(dst, a...), b...)
 }
 
 // evaluate reduces maybe to the rows that satisfy the condition.
@@ -252,7 +210,7 @@ func (w *Filter) bytes(group int, c *filterColumn) (n int64) {
 // Cost returns the compressed bytes of the columns that must be read of a row group, whose
 // spans are known.
 func (w *Filter) Cost(group int) (n int64) {
-	if !slices.ContainsFunc(w.Spans, func(s rowSpan) bool { return !s.sure }) {
+	if len(w.open) == 0 {
 		return 0
 	}
 	for _, c := range w.undecided(group) {

@@ -89,33 +89,22 @@ func readParquet(ctx context.Context, f *source.File, p *arrowparquet.Parquet, g
 		w := New(f, new(parquet.Buffers))
 		defer w.buf.Close()
 		for r := range tasks.RangesIn(p.File(), group) {
-			rows, all, err := w.Rows(parquet.WithTurn(ctx, nil), r, nil)
+			chosen, all, err := w.Rows(parquet.WithTurn(ctx, nil), r, nil)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
 			over(r.Hi - r.Lo)
 			if all {
-				rows = List(r, p.GroupRows(group))
+				chosen = r.Set(p.GroupRows(group)).List([]uint32{})
 			}
-			for rec, err := range p.ReadRows(ctx, group, columns, rows) {
+			for rec, err := range p.ReadRows(ctx, group, columns, chosen) {
 				if !yield(rec, err) || err != nil {
 					return
 				}
 			}
 		}
 	}
-}
-
-// List returns the rows of a range.
-func List(r tasks.Range, total int64) (rows []uint32) {
-	rows = []uint32{}
-	for _, s := range r.Spans(total) {
-		for row := s[0]; row < s[1]; row++ {
-			rows = append(rows, uint32(row))
-		}
-	}
-	return rows
 }
 
 // readRecords is ReadFrom for another file with a condition.

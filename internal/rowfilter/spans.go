@@ -9,18 +9,13 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/internal/prune"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/internal/tasks"
 	"github.com/bloomjoin/bloomjoin/internal/where"
 )
 
-// rowSpan is a range of rows of a row group that may satisfy a condition.
-type rowSpan struct {
-	lo, hi int64
-	sure   bool // all do
-}
-
-// Look finds the spans of a row group. It reads page indexes, but no pages.
+// Look finds the rows of a row group that may satisfy the condition. It reads page indexes, but no pages.
 func (w *Filter) Look(ctx context.Context, group int) error {
 	if w.at == group {
 		return nil
@@ -28,13 +23,13 @@ func (w *Filter) Look(ctx context.Context, group int) error {
 	if err := stopped.Err(ctx); err != nil {
 		return err
 	}
-	w.at, w.Spans = -1, w.Spans[:0]
+	w.at, w.Possible, w.certain, w.open = -1, nil, nil, nil
 	total := w.file.GroupRows(group)
 	possible := w.Group(group)
 	switch {
 	case total == 0 || !possible.Has(where.True):
 	case possible.Only(where.True):
-		w.Spans = append(w.Spans, rowSpan{0, total, true})
+		w.add(0, total, true)
 	default:
 		if err := w.byPages(group, total); err != nil {
 			return err
@@ -163,7 +158,7 @@ type columnPages struct {
 	noNulls bool // in the whole row group
 }
 
-// byPages finds the spans of a row group by the page indexes of columns that the row
+// byPages is Look by the page indexes of columns that the row
 // group's statistics do not settle.
 func (w *Filter) byPages(group int, total int64) error {
 	states, walks := make([]columnState, len(w.columns)), make([]columnPages, len(w.columns))
@@ -205,7 +200,7 @@ func (w *Filter) byPages(group int, total int64) error {
 			end = min(end, x.end)
 		}
 		if possible := w.possible(states); possible.Has(where.True) {
-			w.span(rowSpan{row, end, possible.Only(where.True)})
+			w.add(row, end, possible.Only(where.True))
 		}
 		row = end
 	}
@@ -214,7 +209,7 @@ func (w *Filter) byPages(group int, total int64) error {
 
 // Candidates returns the rows of a range that may satisfy the condition; within as in
 // rows.
-func (w *Filter) Candidates(ctx context.Context, r tasks.Range, within [][2]int64) (spans [][2]int64, err error) {
+func (w *Filter) Candidates(ctx context.Context, r tasks.Range, within rows.Set) (spans rows.Set, err error) {
 	if within != nil && len(within) == 0 {
 		return nil, nil
 	}
@@ -222,27 +217,21 @@ func (w *Filter) Candidates(ctx context.Context, r tasks.Range, within [][2]int6
 		return nil, err
 	}
 	total := w.file.GroupRows(r.Group)
-	var all [][2]int64
-	for _, s := range w.Spans {
-		all = append(all, [2]int64{s.lo, s.hi})
+	if within == nil {
+		within = rows.Range(0, total)
 	}
-	return prune.Intersect(prune.Intersect(all, orAll(within, total)), r.Spans(total)), nil
+	return w.Possible.And(within).And(r.Set(total)), nil
 }
 
 // Announce announces what evaluating the condition for a range will read, of files over
 // a network, and returns the rows that may satisfy it. Each column is announced for all of
 // them, also those that need it only if others let a row through.
-func (w *Filter) Announce(ctx context.Context, r tasks.Range, within [][2]int64) (ahead map[int]*parquet.Ahead, spans [][2]int64, err error) {
+func (w *Filter) Announce(ctx context.Context, r tasks.Range, within rows.Set) (ahead map[int]*parquet.Ahead, spans rows.Set, err error) {
 	if spans, err = w.Candidates(ctx, r, within); err != nil {
 		return nil, nil, err
 	}
-	var unsure [][2]int64
-	for _, s := range w.Spans {
-		if !s.sure {
-			unsure = append(unsure, [2]int64{s.lo, s.hi})
-		}
-	}
-	if unsure = prune.Intersect(unsure, spans); len(spans) == 0 || len(unsure) == 0 {
+	unsure := w.open.And(spans)
+	if len(spans) == 0 || len(unsure) == 0 {
 		return nil, spans, nil
 	}
 	ahead = map[int]*parquet.Ahead{}
@@ -254,11 +243,13 @@ func (w *Filter) Announce(ctx context.Context, r tasks.Range, within [][2]int64)
 	return ahead, spans, nil
 }
 
-// span adds a span after the others.
-func (w *Filter) span(s rowSpan) {
-	if n := len(w.Spans); n > 0 && w.Spans[n-1].hi == s.lo && w.Spans[n-1].sure == s.sure {
-		w.Spans[n-1].hi = s.hi
-		return
+// add adds rows after those that are known to be possible; all of which satisfy the condition
+// if they are sure to.
+func (w *Filter) add(lo, hi int64, sure bool) {
+	w.Possible = w.Possible.Add(lo, hi)
+	if sure {
+		w.certain = w.certain.Add(lo, hi)
+	} else {
+		w.open = w.open.Add(lo, hi)
 	}
-	w.Spans = append(w.Spans, s)
 }

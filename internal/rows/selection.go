@@ -153,7 +153,7 @@ func (p *Partners) Join(s *Selection) {
 func (p *Partners) unjoined(lo, hi int64, m Matched) []uint32 {
 	of, matched := m.Of, m.Rows
 	if of == nil {
-		of = span(lo, hi)
+		of = Range(lo, hi).List(nil)
 	}
 	rows := make([]uint32, 0, len(of))
 	for _, row := range of {
@@ -164,15 +164,6 @@ func (p *Partners) unjoined(lo, hi int64, m Matched) []uint32 {
 		if now || !p.joined(row) {
 			rows = append(rows, row)
 		}
-	}
-	return rows
-}
-
-// span returns the numbers from lo to hi, exclusive.
-func span(lo, hi int64) []uint32 {
-	rows := make([]uint32, hi-lo)
-	for i := range rows {
-		rows[i] = uint32(lo) + uint32(i)
 	}
 	return rows
 }
@@ -201,7 +192,7 @@ func (s *Selection) Slice(from, to int) []uint32 {
 	if s.Rows != nil {
 		return s.Rows[from:to]
 	}
-	return span(s.Lo+int64(from), s.Lo+int64(to))
+	return Range(s.Lo+int64(from), s.Lo+int64(to)).List(make([]uint32, 0, to-from))
 }
 
 // Divided returns the selection in parts of at most most rows of the output. The pairs of

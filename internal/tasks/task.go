@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
+	"github.com/bloomjoin/bloomjoin/internal/rows"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 )
 
@@ -28,13 +29,12 @@ type Range struct {
 	Lo, Hi int64
 }
 
-// Spans returns the range as one or two ascending ranges that do not wrap around.
-// total is the number of rows of the row group.
-func (r Range) Spans(total int64) [][2]int64 {
+// Set returns the rows of the range, in a row group of total rows.
+func (r Range) Set(total int64) rows.Set {
 	if r.Hi <= total {
-		return [][2]int64{{r.Lo, r.Hi}}
+		return rows.Range(r.Lo, r.Hi)
 	}
-	return [][2]int64{{0, r.Hi - total}, {r.Lo, total}}
+	return rows.Set{{0, r.Hi - total}, {r.Lo, total}}
 }
 
 // Task is a part of the work on some pieces.
