@@ -194,6 +194,11 @@ func TestBatchesOfAnySize(t *testing.T) {
 				t.Fatalf("%s: %v", what, err)
 			}
 			equalRecords(t, what, all, rec)
+			for i, v := range all.Column(0).(*array.Int64).Int64Values() {
+				if v != 0 && all.Column(0).IsNull(i) {
+					t.Fatalf("%s: row %d: %d is left where there is a NULL", what, i, v)
+				}
+			}
 			if size == 1 && len(sizes) != rows {
 				t.Errorf("%s: %d records", what, len(sizes))
 			}
