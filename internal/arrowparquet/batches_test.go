@@ -171,9 +171,9 @@ func mixed(rng *rand.Rand, rows int) arrow.Record {
 // rows larger than the footer says.
 func TestBatchesOfAnySize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20, 26))
-	const rows = 3000
+	const rows = 1500
 	cut := 0
-	for try := range cases.Count(2, 6, 40) {
+	for try := range cases.Count(2, 6, 60) {
 		rec := mixed(rng, rows)
 		p := open(t, paged(t, written(t, rec, 1000, WriterOptions{}), []int{500, 20_000, 0}[try%3]), nil)
 		var picked []uint32
@@ -346,7 +346,7 @@ func (c *counting) Reallocate(n int, b []byte) []byte {
 // NULLs of wide values take no bytes in a file, so the footer says nothing of their size.
 // No memory is taken for them before they are counted.
 func TestWideNulls(t *testing.T) {
-	const rows, width = 5000, 100_000
+	const rows, width = 1000, 100_000
 	bld := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "f", Type: &arrow.FixedSizeBinaryType{ByteWidth: width}, Nullable: true}}, nil))
 	bld.Field(0).AppendNulls(rows)
 	rec := bld.NewRecord()

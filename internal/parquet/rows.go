@@ -35,7 +35,8 @@ type RowReader struct {
 	cursors []*leafCursor
 	reading *leafCursor
 	free    []*Buffers
-	again   bool // some pages did not wait for the next batch
+	again   bool     // some pages did not wait for the next batch
+	listed  []uint32 // rows for which chunks were opened again, if all are read
 
 	// The batch.
 	n     int
@@ -189,12 +190,15 @@ func (r *RowReader) open(c *leafCursor) {
 	case r.picked != nil:
 		c.chunk.Select(r.picked[r.from:])
 	case r.from > 0:
-		c.until = min(r.from+max(r.n, reopened), r.end)
-		rows := make([]uint32, c.until-r.from)
-		for i := range rows {
-			rows[i] = uint32(r.from + i)
+		if len(r.listed) == 0 || r.from+r.n > int(r.listed[0])+len(r.listed) {
+			r.listed = make([]uint32, min(max(r.n, reopened), r.Left()))
+			for i := range r.listed {
+				r.listed[i] = uint32(r.from + i)
+			}
 		}
-		c.chunk.Select(rows)
+		first := int(r.listed[0])
+		c.until = first + len(r.listed)
+		c.chunk.Select(r.listed[r.from-first:])
 	}
 }
 
