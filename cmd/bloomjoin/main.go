@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -126,10 +127,7 @@ func (c *cli) help(cmd *cobra.Command, _ []string) {
 			return
 		}
 	}
-	what := cmd.Long
-	if what == "" {
-		what = cmd.Short + "."
-	}
+	what := cmp.Or(cmd.Long, cmd.Short+".")
 	fmt.Fprintln(cmd.OutOrStdout(), what)
 	fmt.Fprintln(cmd.OutOrStdout())
 	_ = flags.PrintUsage(cmd) // the writer remembers a failure, see session

@@ -1,6 +1,7 @@
 package builds
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
+	"github.com/bloomjoin/bloomjoin/internal/each"
 	"github.com/bloomjoin/bloomjoin/internal/exact"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/filters"
@@ -122,10 +124,7 @@ func checkRate(op SetOp, out *filters.Filter, parts []part) error {
 	if op == Intersect {
 		hint = "scan with both, {Filter} and {Match}, which needs no common size"
 	}
-	var names []string
-	for _, p := range parts {
-		names = append(names, p.name)
-	}
+	names := each.Slice(parts, func(p part) string { return p.name })
 	return faults.Mismatch(fault.At{File: listed(names)}, "false-positive rate of the "+op.noun()+", "+how,
 		fmt.Sprintf("at most %.2g", limit), fmt.Sprintf("%.2g", fpr)).WithHint("%s", hint)
 }
@@ -173,7 +172,7 @@ func sameKeys(a, b *filters.Filter, first, name string) error {
 		return faults.Mismatch(at, "normal form", x.NormalForm+" as in "+first, y.NormalForm).
 			WithHint("build the filters with the same version of bloomjoin")
 	case x.Rule != y.Rule:
-		return faults.About(faults.Mismatch(at, "", orNone(x.Rule)+" as in "+first, orNone(y.Rule)), "{Normalize} of the filter").
+		return faults.About(faults.Mismatch(at, "", cmp.Or(x.Rule, "none")+" as in "+first, cmp.Or(y.Rule, "none")), "{Normalize} of the filter").
 			WithHint("build one of them again, with the other's {Normalize}")
 	case !slices.Equal(a.KeyClasses(), b.KeyClasses()):
 		return faults.Mismatch(at, "key class", strings.Join(a.KeyClasses(), ",")+" as in "+first, strings.Join(b.KeyClasses(), ",")).
@@ -183,14 +182,6 @@ func sameKeys(a, b *filters.Filter, first, name string) error {
 			WithHint("build one of them again")
 	}
 	return nil
-}
-
-// orNone returns the rule, or "none".
-func orNone(rule string) string {
-	if rule == "" {
-		return "none"
-	}
-	return rule
 }
 
 // descend returns the header of a filter made from others. Except for a
@@ -302,12 +293,7 @@ type combiner struct {
 	budget *budget
 }
 
-func limitOf(lim filters.Limits) uint64 {
-	if lim.MaxBytes == 0 {
-		return filters.DefaultMaxBytes
-	}
-	return lim.MaxBytes
-}
+func limitOf(lim filters.Limits) uint64 { return cmp.Or(lim.MaxBytes, filters.DefaultMaxBytes) }
 
 // sets combines exact filters.
 func (c *combiner) sets(ctx context.Context, out *filters.Filter, parts []part) error {

@@ -72,3 +72,21 @@ func toWords(v *big.Int, words []uint64) {
 
 // power returns 2^(64·words).
 func power(words int) *big.Int { return new(big.Int).Lsh(big.NewInt(1), uint(64*words)) }
+
+// AppendSigned appends a big-endian two's complement number in n bytes. It returns
+// false if the number needs more.
+func AppendSigned(dst, v []byte, n int) ([]byte, bool) {
+	if len(v) == 0 {
+		return dst, false
+	}
+	sign := byte(int8(v[0]) >> 7)
+	for ; len(v) > n; v = v[1:] {
+		if v[0] != sign || (v[1]^sign)&0x80 != 0 {
+			return dst, false
+		}
+	}
+	for range n - len(v) {
+		dst = append(dst, sign)
+	}
+	return append(dst, v...), true
+}

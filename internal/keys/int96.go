@@ -77,7 +77,6 @@ func SplitInt96(b []byte) (seconds int64, nanos uint32) {
 func putInt96(a *array.FixedSizeBinary) func(dst []byte, i int) []byte {
 	return func(dst []byte, i int) []byte {
 		sec, nanos := SplitInt96(a.Value(i))
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(sec))
-		return binary.LittleEndian.AppendUint32(dst, nanos)
+		return putSeconds(dst, sec, nanos)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/bloomjoin/bloomjoin/fault"
+	"github.com/bloomjoin/bloomjoin/internal/decimal"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/leaves"
@@ -265,7 +266,7 @@ func castDecimal(from, to *meta.Leaf) (castValue, bool) {
 			return append(dst, v...), len(v) > 0
 		}
 		start := len(dst)
-		dst, ok := appendSigned(dst, v, width)
+		dst, ok := decimal.AppendSigned(dst, v, width)
 		if to.Type != format.FixedLenByteArray { // little-endian
 			for b := dst[start:]; len(b) > 1; b = b[1 : len(b)-1] {
 				b[0], b[len(b)-1] = b[len(b)-1], b[0]
@@ -273,22 +274,4 @@ func castDecimal(from, to *meta.Leaf) (castValue, bool) {
 		}
 		return dst, ok
 	}, true
-}
-
-// appendSigned appends a big-endian two's complement number in n bytes. It returns
-// false if the number needs more.
-func appendSigned(dst, v []byte, n int) ([]byte, bool) {
-	if len(v) == 0 {
-		return dst, false
-	}
-	sign := byte(int8(v[0]) >> 7)
-	for ; len(v) > n; v = v[1:] {
-		if v[0] != sign || (v[1]^sign)&0x80 != 0 {
-			return dst, false
-		}
-	}
-	for range n - len(v) {
-		dst = append(dst, sign)
-	}
-	return append(dst, v...), true
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -59,10 +60,7 @@ func (t *recordTable) GroupBytes(int) int64  { return 0 } // so that all Files w
 func (t *recordTable) Close() error          { return nil }
 
 func (t *recordTable) GroupRows(int) int64 {
-	if t.opts.Rows == 0 {
-		return -1
-	}
-	return t.opts.Rows
+	return cmp.Or(t.opts.Rows, -1)
 }
 
 // Read implements table. It checks the program's records, cuts them into records of

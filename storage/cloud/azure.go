@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -58,10 +59,7 @@ func (b *bucket) azureClient(service string, of *azureblob.ServiceURLOptions) (*
 	if query != "" {
 		address += "?" + query
 	}
-	connection := os.Getenv("AZURE_STORAGE_CONNECTION_STRING")
-	if connection == "" {
-		connection = os.Getenv("AZURE_STORAGEBLOB_CONNECTIONSTRING")
-	}
+	connection := cmp.Or(os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), os.Getenv("AZURE_STORAGEBLOB_CONNECTIONSTRING"))
 	accountKey := os.Getenv("AZURE_STORAGE_KEY")
 	if c := b.credentials(token); c != nil {
 		return container.NewClient(address, c, o)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parquet-go/parquet-go/format"
 
+	"github.com/bloomjoin/bloomjoin/internal/decimal"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/enc"
 	"github.com/bloomjoin/bloomjoin/internal/parquet/meta"
 )
@@ -200,7 +201,7 @@ func (w *widening) decimal() {
 	case fixed:
 		w.copy = func(dst, src []byte) []byte {
 			for ; len(src) > 0; src = src[w.width:] {
-				dst = appendSigned(dst, src[:w.width], n)
+				dst, _ = decimal.AppendSigned(dst, src[:w.width], n)
 			}
 			return dst
 		}
@@ -224,19 +225,9 @@ func (w *widening) decimal() {
 			var b [8]byte
 			for _, x := range values {
 				binary.BigEndian.PutUint64(b[:], uint64(x))
-				dst = appendSigned(dst, b[8-min(n, 8):], n)
+				dst, _ = decimal.AppendSigned(dst, b[8-min(n, 8):], n)
 			}
 			return dst
 		}
 	}
-}
-
-// appendSigned extends a big-endian two's complement number to n bytes and appends
-// it. v has at most n bytes.
-func appendSigned(dst, v []byte, n int) []byte {
-	sign := byte(int8(v[0]) >> 7)
-	for range n - len(v) {
-		dst = append(dst, sign)
-	}
-	return append(dst, v...)
 }

@@ -2,6 +2,7 @@ package meta
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
 
@@ -91,14 +92,7 @@ func OrderOf(l *Leaf) Order {
 func (o Order) Compare(a, b []byte) int {
 	switch o.by {
 	case integers, floats:
-		x, y := orderKey(a, o), orderKey(b, o)
-		switch {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
+		return cmp.Compare(orderKey(a, o), orderKey(b, o))
 	case bigEndianInt:
 		return compareDecimals(a, b)
 	default:
@@ -110,7 +104,7 @@ func (o Order) Compare(a, b []byte) int {
 func orderKey(v []byte, o Order) int64 {
 	switch len(v) {
 	case 2:
-		return int64(floatKey(int64(int16(binary.LittleEndian.Uint16(v)))))
+		return floatKey(int64(int16(binary.LittleEndian.Uint16(v))))
 	case 4:
 		x := int64(int32(binary.LittleEndian.Uint32(v)))
 		if o.by == floats {
