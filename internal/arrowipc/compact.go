@@ -1,6 +1,8 @@
 package arrowipc
 
 import (
+	"bytes"
+
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -85,10 +87,5 @@ func noElements(d arrow.ArrayData, dt arrow.DataType) bool {
 }
 
 func zero(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
+	return len(bytes.Trim(b, "\x00")) == 0
 }

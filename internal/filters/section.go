@@ -1,6 +1,7 @@
 package filters
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -87,12 +88,7 @@ func nextSection(b []byte) (s rawSection, rest []byte, p *problem) {
 func hex64(v uint64) string { return fmt.Sprintf("%016x", v) }
 
 func isZero(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
+	return len(bytes.Trim(b, "\x00")) == 0
 }
 
 // text reads a string preceded by its 16-bit length.

@@ -164,15 +164,7 @@ func (r *Repeater) check(p *Page) error {
 	if p.Def != nil {
 		there = enc.CountLevels(p.Def, uint8(l.MaxDef))
 	}
-	size, want := len(p.Plain), p.NonNull*l.Width()
-	switch {
-	case p.Coded:
-		size, want = len(p.Indices), p.NonNull
-	case l.Type == format.Boolean:
-		want = (p.NonNull + 7) / 8
-	case l.Type == format.ByteArray:
-		want = max(size, 4*p.NonNull)
-	}
+	size, want := p.sizes(l)
 	if (l.MaxDef > 0) != (p.Def != nil) || (l.MaxRep > 0) != (p.Rep != nil) || p.Def != nil && len(p.Def) != p.Values ||
 		p.Rep != nil && len(p.Rep) != p.Values || rows != p.Rows || there != p.NonNull || size != want {
 		return r.fail("a page of %d rows to be repeated is not decoded, or not consistent", p.Rows)

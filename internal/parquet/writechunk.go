@@ -210,6 +210,20 @@ func (c *ChunkWriter) addEntries(p *Page, dict *Dictionary, at cursor) error {
 	return nil
 }
 
+// sizes returns the bytes, or indices, of a page's values, and how many they should be.
+func (p *Page) sizes(l *meta.Leaf) (size, want int) {
+	size, want = len(p.Plain), p.NonNull*l.Width()
+	switch {
+	case p.Coded:
+		return len(p.Indices), p.NonNull
+	case l.Type == format.Boolean:
+		want = (p.NonNull + 7) / 8
+	case l.Type == format.ByteArray:
+		want = max(size, 4*p.NonNull)
+	}
+	return size, want
+}
+
 // check does the cheap checks that p is consistent and belongs to the chunk's
 // column.
 func (c *ChunkWriter) check(p *Page, dict *Dictionary) error {
@@ -218,15 +232,7 @@ func (c *ChunkWriter) check(p *Page, dict *Dictionary) error {
 	if l.MaxDef > 0 && len(p.Def) == p.Values {
 		there = bytes.Count(p.Def, []byte{uint8(l.MaxDef)})
 	}
-	size, want := len(p.Plain), p.NonNull*l.Width()
-	switch {
-	case p.Coded:
-		size, want = len(p.Indices), p.NonNull
-	case l.Type == format.Boolean:
-		want = (p.NonNull + 7) / 8
-	case l.Type == format.ByteArray:
-		want = max(size, 4*p.NonNull)
-	}
+	size, want := p.sizes(l)
 	switch {
 	case (l.MaxDef > 0) != (p.Def != nil) || (l.MaxRep > 0) != (p.Rep != nil),
 		p.Def != nil && len(p.Def) != p.Values, p.Rep != nil && len(p.Rep) != p.Values:

@@ -114,18 +114,9 @@ func (w *Filter) hope(f *parquet.File, c *filterColumn, entries int) bool {
 	if len(c.preds) > maxKnown {
 		return true
 	}
-	var hopeful known
+	var conclusions known
 	for e := range entries {
-		code := 0
-		for _, p := range c.preds {
-			code = code<<2 | int(w.tables[p][e])
-		}
-		if hopeful.holds(code, func() bool {
-			for _, p := range c.preds {
-				sets[p] = w.tables[p][e].Set()
-			}
-			return w.where.Possible(sets).Has(where.True)
-		}) {
+		if w.hopeful(&conclusions, sets, c.preds, w.tables, e) {
 			return true
 		}
 	}

@@ -264,11 +264,19 @@ type known [1 << (2 * maxKnown)]int8
 
 const maxKnown = 6
 
-// holds returns the conclusion for a code, which it obtains from conclude once.
-func (k *known) holds(code int, conclude func() bool) bool {
+// hopeful reports whether a row may satisfy the condition, given the truth of some
+// predicates for it and what is possible for the others. k keeps the conclusions.
+func (w *Filter) hopeful(k *known, sets []where.Truths, preds []int, truths [][]where.Truth, row int) bool {
+	code := 0
+	for _, p := range preds {
+		code = code<<2 | int(truths[p][row])
+	}
 	if k[code] == 0 {
+		for _, p := range preds {
+			sets[p] = truths[p][row].Set()
+		}
 		k[code] = -1
-		if conclude() {
+		if w.where.Possible(sets).Has(where.True) {
 			k[code] = 1
 		}
 	}
@@ -283,18 +291,9 @@ func (w *Filter) dropHopeless() {
 	}
 	w.seen = w.seen[:0]
 	sets := slices.Clone(w.sets)
-	var hopeful known
+	var conclusions known
 	for i := range w.maybe {
-		code := 0
-		for _, p := range w.done {
-			code = code<<2 | int(w.truths[p][i])
-		}
-		if hopeful.holds(code, func() bool {
-			for _, p := range w.done {
-				sets[p] = w.truths[p][i].Set()
-			}
-			return w.where.Possible(sets).Has(where.True)
-		}) {
+		if w.hopeful(&conclusions, sets, w.done, w.truths, i) {
 			w.seen = append(w.seen, uint32(i))
 		}
 	}
