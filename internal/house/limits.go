@@ -13,7 +13,7 @@ type Limit struct {
 var Limits = []Limit{
 	{Of: "files in any other package", Max: 30, Fixed: true, Why: "who looks for something reads the list of files"},
 	{Of: "long files: over 600 lines", Max: 0, Fixed: true, Why: "the longest that is still read from top to bottom"},
-	{Of: "lines in the longest file", Max: 581, Why: "parquet.go of arrowparquet: the reader that joins leaves to records"},
+	{Of: "lines in the longest file", Max: 566, Why: "build.go of the command: one verb with its flags"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
 	{Of: "lines in the longest function", Max: 80, Why: "publish decides there what a rerun may replace, case by case"},
 	{Of: "tokens of Go, without tests and what serves them", Max: 599900, Why: "what has to be understood, however it is broken into lines; with encodings, patterns, unfinished outputs, budgets of wide tables; names of other rooms have their package in front; doors of filters, keys, builds and joins; storages of fs.FS and memory, and tests for others; options of the root"},
