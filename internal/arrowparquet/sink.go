@@ -86,30 +86,21 @@ func (s *fixedSink) release() { s.buf.mem.Release() }
 func (s *fixedSink) add(p *parquet.Page, dict *parquet.Dictionary) error {
 	dst := s.buf.extend(p.NonNull * s.out)
 	switch {
-	case s.convert == nil && !p.Coded:
-		copy(dst, p.Plain)
-	case s.convert != nil || s.out != 4 && s.out != 8:
-		return s.each(dst, p, dict)
-	case s.out == 4:
-		for i, j := range p.Indices[:p.NonNull] {
-			*(*[4]byte)(dst[4*i:]) = *(*[4]byte)(dict.Plain[4*j:])
-		}
+	case s.convert != nil:
+		return s.converted(dst, p, dict)
+	case p.Coded:
+		dict.AppendValues(dst[:0], p.Indices[:p.NonNull], s.in, math.MaxInt)
 	default:
-		for i, j := range p.Indices[:p.NonNull] {
-			*(*[8]byte)(dst[8*i:]) = *(*[8]byte)(dict.Plain[8*j:])
-		}
+		copy(dst, p.Plain)
 	}
 	return nil
 }
 
-// each converts or copies the values of the page to dst, one by one.
-func (s *fixedSink) each(dst []byte, p *parquet.Page, dict *parquet.Dictionary) error {
+// converted converts the values of the page to dst.
+func (s *fixedSink) converted(dst []byte, p *parquet.Page, dict *parquet.Dictionary) error {
 	clear(dst)
 	for i := range p.NonNull {
-		d := dst[i*s.out : (i+1)*s.out]
-		if v := s.value(p, i, dict); s.convert == nil {
-			copy(d, v)
-		} else if err := s.convert(d, v); err != nil {
+		if err := s.convert(dst[i*s.out:(i+1)*s.out], s.value(p, i, dict)); err != nil {
 			return err
 		}
 	}

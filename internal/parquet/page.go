@@ -133,9 +133,12 @@ const lengthSize = 4
 // must not be boolean.
 func (d *Dictionary) AppendValues(dst []byte, indices []uint32, width, most int) (_ []byte, n int) {
 	for _, i := range indices {
-		if width > 0 {
-			dst = append(dst, d.Plain[int(i)*width:(int(i)+1)*width]...)
-		} else {
+		switch at := int(i) * width; {
+		case width == 8: // a copy of constant size is an instruction
+			dst = append(dst, (*[8]byte)(d.Plain[at:])[:]...)
+		case width > 0:
+			dst = append(dst, d.Plain[at:at+width]...)
+		default:
 			dst = append(dst, d.Plain[d.offsets[i]-4:d.offsets[i+1]-4]...)
 		}
 		if n++; len(dst) >= most {
