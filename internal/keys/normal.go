@@ -74,7 +74,7 @@ func putOf(a arrow.Array) func(dst []byte, i int) []byte {
 			return putDays(dst, days)
 		}
 	case *array.Float16:
-		return func(dst []byte, i int) []byte { return putFloat(dst, half(a.Value(i).Uint16())) }
+		return func(dst []byte, i int) []byte { return putFloat(dst, Half(a.Value(i).Uint16())) }
 	case *array.Float32:
 		return func(dst []byte, i int) []byte { return putFloat(dst, float64(a.Value(i))) }
 	case *array.Float64:
@@ -134,9 +134,9 @@ func putFloat(dst []byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, b)
 }
 
-// half converts the bits of a half-precision float to a float64. (The conversion in
+// Half converts the bits of a half-precision float to a float64. (The conversion in
 // arrow/go v15 is wrong for subnormal values.)
-func half(b uint16) float64 {
+func Half(b uint16) float64 {
 	exp, frac := int(b>>10&0x1f), float64(b&0x3ff)
 	v := math.Ldexp(1024+frac, exp-25)
 	switch {

@@ -2,11 +2,13 @@ package where
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/float16"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -101,6 +103,28 @@ func TestEvalEncoded(t *testing.T) {
 		for text, want := range c.want {
 			if got := truthsOf(t, text, c.a); got != want {
 				t.Errorf("%s: %s of %v: got %s, want %s", c.a.DataType(), text, c.a, got, want)
+			}
+		}
+	}
+}
+
+// TestHalfPrecision: each float16 is compared by its value, by IEEE 754's definition.
+func TestHalfPrecision(t *testing.T) {
+	b := array.NewFloat16Builder(memory.DefaultAllocator)
+	want := make([]float64, 0x7c00) // all that are finite and not negative
+	for bits := range want {
+		b.Append(float16.FromBits(uint16(bits)))
+		exp, frac := bits>>10, float64(bits&0x3ff)/1024
+		if want[bits] = math.Pow(2, float64(exp-15)) * (1 + frac); exp == 0 {
+			want[bits] = math.Pow(2, -14) * frac
+		}
+	}
+	a := b.NewArray()
+	for _, limit := range []float64{3e-8, 1e-7, 6e-5, 6.2e-5, 1, 65000} {
+		got := truthsOf(t, fmt.Sprintf("x < %g", limit), a)
+		for i, v := range want {
+			if (v < limit) != (got[i] == 'T') {
+				t.Fatalf("the float16 %#04x, %g, < %g is %c", i, v, limit, got[i])
 			}
 		}
 	}

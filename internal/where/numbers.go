@@ -128,7 +128,7 @@ func ordered(dst []int64, a arrow.Array, at int) bool {
 		widen(dst, a.TimestampValues()[at:])
 	case *array.Float16:
 		for i := range dst {
-			dst[i] = orderedFloat(float64(a.Value(at + i).Float32()))
+			dst[i] = orderedFloat(keys.Half(a.Value(at + i).Uint16()))
 		}
 	case *array.Float32:
 		for i, x := range a.Float32Values()[at : at+len(dst)] {
