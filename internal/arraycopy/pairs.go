@@ -189,7 +189,7 @@ func Unmatched(p *tables.Pairs, f *source.File, mem memory.Allocator, t *tables.
 			a, err := p.Of.Array(mem, t, c.Table, unmatched[:n])
 			if err == nil && c.Log >= 0 { // a shared key
 				key := a
-				a, err = castKey(mem, key, schema.Field(i))
+				a, err = tables.CastKey(mem, key, schema.Field(i))
 				key.Release()
 			}
 			b.add(a, err)

@@ -27,6 +27,13 @@ func (p *Parquet) Assembly(column int) Assembly {
 	return Assembly{c, p.f.Leaves[c.leaf : c.leaf+c.leaves]}
 }
 
+// LeafAssembly returns how arrays are made of a column that is one leaf.
+func LeafAssembly(l meta.Leaf) (Assembly, error) {
+	dt, sink, err := leafType(&l, origin{}, int96Micros)
+	c := &column{field: arrow.Field{Name: l.Dotted, Type: dt, Nullable: l.MaxDef > 0}, def: l.MaxDef, leaf: l.Index, leaves: 1, sink: sink}
+	return Assembly{c, []meta.Leaf{l}}, err
+}
+
 // Optional returns the assembly for pages whose definition levels are greater by one, since
 // the column became optional: level 0 is NULL.
 func (a Assembly) Optional() Assembly {

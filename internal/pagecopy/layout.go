@@ -133,7 +133,7 @@ func (a *pairPlan) ofLog(c tables.PairColumn) (arrow.Field, error) {
 		return field, nil
 	}
 	if c.Table >= 0 {
-		if err := a.shareKey(c, span, field); err != nil {
+		if err := a.shareKey(c, field); err != nil {
 			return field, err
 		}
 	}

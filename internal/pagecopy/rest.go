@@ -11,10 +11,10 @@ import (
 // restLeaf says what a leaf of the output has in rows of a table without a log row:
 // values of the table, or NULL.
 type restLeaf struct {
-	Table    int          // leaf of the table; -1: NULL
-	As       leaves.Shape // of that leaf
-	Cast     *keyCast     // converts its values; nil: they stay as they are
-	Repeated bool         // the output's leaf has repetition levels
+	Table    int             // leaf of the table; -1: NULL
+	As       leaves.Shape    // of that leaf
+	Cast     *tables.KeyCast // converts its values; nil: they stay as they are
+	Repeated bool            // the output's leaf has repetition levels
 }
 
 // RestPages yields the leaf's entries for rows of a table without a log row. A page is

@@ -31,7 +31,8 @@ type Columns struct {
 	Spans    []TableSpan // of the columns
 	Sources  map[*source.File]*tableSource
 
-	assemblies []arrowparquet.Assembly // for arrays: of the columns
+	assemblies []arrowparquet.Assembly // of the columns; nil for pages of shredded records
+	holds      bool                    // the schema is a holder's
 }
 
 // TableSpan is the part of a schema that is below a top-level column: elements and
@@ -49,97 +50,82 @@ type tableSource struct {
 // become pages of a Parquet file. The files must agree in them, except that values may be
 // optional in some.
 func NewColumns(files []*source.File, names []string, ignoreCase bool) (*Columns, error) {
-	c, err := newColumns(files, names, ignoreCase)
+	c, alike, err := newColumns(files, names, ignoreCase, arrowparquet.NewShredder)
 	if err != nil {
-		return nil, err
-	}
-	alike := c.Elements != nil
-	if !alike {
-		if err := c.shredBy(arrowparquet.NewShredder, files[0].Name()); err != nil {
-			return nil, err
-		}
-	}
-	if err := c.complete(files[0].Name()); err != nil {
 		return nil, err
 	}
 	for _, f := range files {
 		c.findLeaves(f, alike)
+	}
+	if alike {
+		c.assembleAs(files[0])
 	}
 	return c, nil
 }
 
 // NewArrayColumns is [NewColumns] for rows that become Arrow arrays.
 func NewArrayColumns(files []*source.File, names []string, ignoreCase bool) (*Columns, error) {
-	c, err := newColumns(files, names, ignoreCase)
+	c, alike, err := newColumns(files, names, ignoreCase, arrowparquet.NewHolder)
 	if err != nil {
 		return nil, err
 	}
-	name, alike := files[0].Name(), c.Elements != nil
-	if !alike {
-		if err := c.shredBy(arrowparquet.NewHolder, name); err != nil {
-			return nil, err
+	if alike {
+		for _, f := range files {
+			c.findLeaves(f, true)
+		}
+		c.assembleAs(files[0])
+		return c, nil
+	}
+	c.holds, c.assemblies = true, make([]arrowparquet.Assembly, len(c.Spans))
+	holder, err := arrowparquet.NewHolder(c.Schema)
+	for i := range c.assemblies {
+		if err == nil {
+			c.assemblies[i], err = holder.Assembly(i)
 		}
 	}
-	if err := c.complete(name); err != nil {
-		return nil, err
-	}
-	c.assemblies = make([]arrowparquet.Assembly, len(c.Spans))
-	if !alike {
-		holder, err := arrowparquet.NewHolder(c.Schema)
-		for i := range c.assemblies {
-			if err == nil {
-				c.assemblies[i], err = holder.Assembly(i)
-			}
-		}
-		return c, err
-	}
-	for _, f := range files {
-		c.findLeaves(f, true)
-	}
-	first := c.Sources[files[0]]
-	for i, column := range first.columns {
-		if c.assemblies[i] = files[0].Parquet().Assembly(column); first.shift[c.Spans[i].Leaf] > 0 {
-			c.assemblies[i] = c.assemblies[i].Optional()
-		}
-	}
-	return c, nil
+	return c, err
 }
 
-// newColumns finds the columns, and how the files store them if they do so alike.
-func newColumns(files []*source.File, names []string, ignoreCase bool) (*Columns, error) {
-	c := &Columns{Sources: map[*source.File]*tableSource{}}
+// assembleAs makes arrays as of the columns of the first file, which stores them alike.
+func (c *Columns) assembleAs(f *source.File) {
+	src := c.Sources[f]
+	for i, column := range src.columns {
+		a := f.Parquet().Assembly(column)
+		if src.shift[c.Spans[i].Leaf] > 0 {
+			a = a.Optional()
+		}
+		c.assemblies = append(c.assemblies, a)
+	}
+}
+
+// newColumns finds the columns, in the form in which the files store them if they are alike,
+// else in that of a shredder.
+func newColumns(files []*source.File, names []string, ignoreCase bool, newShredder func(*arrow.Schema) (*arrowparquet.Shredder, error)) (c *Columns, alike bool, err error) {
+	c = &Columns{Sources: map[*source.File]*tableSource{}}
 	if err := c.unify(files, names, ignoreCase); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	c.Elements, c.orders = c.stored(files)
-	return c, nil
-}
-
-// shredBy sets the schema to that of a shredder.
-func (c *Columns) shredBy(newShredder func(*arrow.Schema) (*arrowparquet.Shredder, error), name string) error {
-	s, err := newShredder(c.Schema)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if alike = c.Elements != nil; !alike {
+		s, err := newShredder(c.Schema)
+		if err != nil {
+			return nil, false, fmt.Errorf("%s: %w", files[0].Name(), err)
+		}
+		c.Elements = s.Schema()
 	}
-	c.Elements = s.Schema()
-	return nil
-}
-
-// complete finds the leaves of the schema.
-func (c *Columns) complete(name string) (err error) {
 	if c.Leaves, err = meta.LeavesOf(c.Elements); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return nil, false, fmt.Errorf("%s: %w", files[0].Name(), err)
 	}
 	for len(c.orders) < len(c.Leaves) {
 		c.orders = append(c.orders, format.ColumnOrder{Value: &format.TypeDefinedOrder{}})
 	}
 	c.Spans = SpansOf(c.Elements)
-	return nil
+	return c, alike, nil
 }
 
 // newShredder returns what makes leaves of records, for one goroutine.
 func (c *Columns) newShredder() (*arrowparquet.Shredder, error) {
-	if c.assemblies != nil {
+	if c.holds {
 		return arrowparquet.NewHolder(c.Schema)
 	}
 	return arrowparquet.NewShredder(c.Schema)
