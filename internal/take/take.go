@@ -36,9 +36,8 @@ func Record(mem memory.Allocator, rec arrow.Record, rows []int) (arrow.Record, e
 			c.Release()
 		}
 	}()
-	places := placesOf(rows)
 	for i, col := range rec.Columns() {
-		c, err := Gather(mem, []arrow.Array{col}, places)
+		c, err := Array(mem, col, rows)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", rec.ColumnName(i), err)
 		}
@@ -50,32 +49,7 @@ func Record(mem memory.Allocator, rec arrow.Record, rows []int) (arrow.Record, e
 // Array returns the given rows of a. A negative row gives NULL. The caller
 // releases the result.
 func Array(mem memory.Allocator, a arrow.Array, rows []int) (arrow.Array, error) {
-	return Gather(mem, []arrow.Array{a}, placesOf(rows))
-}
-
-// placesOf returns rows of the only array as places.
-func placesOf(rows []int) []Place {
-	places := make([]Place, len(rows))
-	for i, r := range rows {
-		places[i].Row = r
-		if r < 0 {
-			places[i].Chunk = -1
-		}
-	}
-	return places
-}
-
-// Place is a row of one of several arrays.
-type Place struct {
-	Chunk int32 // index of the array; negative: none, which gives NULL
-	Row   int
-}
-
-// Gather returns the rows at the given places, in their order. There is at least
-// one array in chunks; all have one type and, if it is a dictionary type, share
-// one dictionary. The caller releases the result.
-func Gather(mem memory.Allocator, chunks []arrow.Array, places []Place) (arrow.Array, error) {
-	d, err := take(mem, chunks, places)
+	d, err := take(mem, a, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +57,11 @@ func Gather(mem memory.Allocator, chunks []arrow.Array, places []Place) (arrow.A
 	return array.MakeFromData(d), nil
 }
 
-// take copies the places into new array data, which the caller releases.
-func take(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
-	switch a := chunks[0].(type) {
+// take copies the rows into new array data, which the caller releases.
+func take(mem memory.Allocator, from arrow.Array, rows []int) (*array.Data, error) {
+	switch a := from.(type) {
 	case array.ExtensionArray:
-		d, err := take(mem, parts(chunks, func(a arrow.Array) arrow.Array { return a.(array.ExtensionArray).Storage() }), places)
+		d, err := take(mem, a.Storage(), rows)
 		if err != nil {
 			return nil, err
 		}
@@ -98,29 +72,22 @@ func take(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Da
 		}
 		return e, nil
 	case *array.Null:
-		return array.NewData(arrow.Null, len(places), []*memory.Buffer{nil}, nil, len(places), 0), nil
+		return array.NewData(arrow.Null, len(rows), []*memory.Buffer{nil}, nil, len(rows), 0), nil
 	case *array.Struct:
-		return takeStruct(mem, chunks, places, a.NumField())
+		return takeStruct(mem, a, rows)
 	case *array.FixedSizeList:
-		return takeFixedList(mem, chunks, places)
+		return takeFixedList(mem, a, rows)
 	case *array.List, *array.LargeList, *array.Map:
-		return takeList(mem, chunks, places)
+		return takeList(mem, a.(array.ListLike), rows)
 	case *array.String, *array.Binary, *array.LargeString, *array.LargeBinary:
-		return takeBinary(mem, chunks, places)
+		return takeBinary(mem, a, rows)
 	case *array.StringView, *array.BinaryView:
-		return takeViews(mem, chunks, places)
+		return takeViews(mem, a, rows)
 	case *array.Boolean:
-		return takeBits(mem, chunks, places), nil
-	case *array.Dictionary:
-		for _, c := range chunks[1:] {
-			if c.Data().Dictionary() != a.Data().Dictionary() {
-				return nil, faults.Unsupported(fault.At{}, "type %s with a dictionary in each part", a.DataType())
-			}
-		}
+		return takeBits(mem, a, rows), nil
 	}
-	a := chunks[0]
-	if t, ok := a.DataType().(arrow.FixedWidthDataType); ok && t.BitWidth()%8 == 0 && len(a.Data().Buffers()) == 2 {
-		return takeFixed(mem, chunks, places, t.BitWidth()/8), nil
+	if t, ok := from.DataType().(arrow.FixedWidthDataType); ok && t.BitWidth()%8 == 0 && len(from.Data().Buffers()) == 2 {
+		return takeFixed(mem, from, rows, t.BitWidth()/8), nil
 	}
-	return nil, faults.Unsupported(fault.At{}, "type %s", a.DataType())
+	return nil, faults.Unsupported(fault.At{}, "type %s", from.DataType())
 }

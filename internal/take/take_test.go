@@ -186,8 +186,7 @@ func nulls(n int) []int {
 	return rows
 }
 
-// compare takes rows of a, which is whole from row offset on, and gathers them from
-// parts of it.
+// compare takes rows of a, which is whole from row offset on.
 func compare(t *testing.T, mem memory.Allocator, name string, whole, a arrow.Array, offset int, rows []int) {
 	t.Helper()
 	got, err := take.Array(mem, a, rows)
@@ -196,32 +195,6 @@ func compare(t *testing.T, mem memory.Allocator, name string, whole, a arrow.Arr
 	}
 	same(t, name, got, whole, a, offset, rows)
 	got.Release()
-	for _, cuts := range [][]int{{0, a.Len()}, {0, a.Len() / 2, a.Len()}, {0, 0, 1, 2, a.Len()}} {
-		var chunks []arrow.Array
-		for i, hi := range cuts[1:] {
-			chunks = append(chunks, array.NewSlice(a, int64(min(cuts[i], a.Len())), int64(min(hi, a.Len()))))
-		}
-		var places []take.Place
-		for _, r := range rows {
-			p := take.Place{Chunk: -1}
-			for k := 0; r >= 0 && p.Chunk < 0; k++ {
-				if r < chunks[k].Len() {
-					p = take.Place{Chunk: int32(k), Row: r}
-				}
-				r -= chunks[k].Len()
-			}
-			places = append(places, p)
-		}
-		got, err := take.Gather(mem, chunks, places)
-		if err != nil {
-			t.Fatalf("%s: gathered from parts at %v: %v", name, cuts, err)
-		}
-		same(t, fmt.Sprintf("%s, gathered from parts at %v", name, cuts), got, whole, a, offset, rows)
-		got.Release()
-		for _, c := range chunks {
-			c.Release()
-		}
-	}
 }
 
 // same compares rows of a with the rows that were taken.
@@ -256,27 +229,6 @@ func same(t *testing.T, name string, got, whole, a arrow.Array, offset int, rows
 	}
 	if whole := "[" + strings.Join(want, ",") + "]"; compact(t, b) != compact(t, []byte(whole)) {
 		t.Errorf("%s: as a whole %s, want %s", name, b, whole)
-	}
-}
-
-// TestGatherDictionaries: parts with different dictionaries are refused, since the
-// indices of one mean nothing in the other.
-func TestGatherDictionaries(t *testing.T) {
-	var parts []arrow.Array
-	for _, words := range []string{`["a"]`, `["b"]`} {
-		dict, _, err := array.FromJSON(memory.DefaultAllocator, arrow.BinaryTypes.String, strings.NewReader(words))
-		if err != nil {
-			t.Fatal(err)
-		}
-		idx, _, err := array.FromJSON(memory.DefaultAllocator, arrow.PrimitiveTypes.Int8, strings.NewReader(`[0]`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}, idx, dict)
-		parts = append(parts, arrowtest.Extended(d))
-	}
-	if _, err := take.Gather(memory.DefaultAllocator, parts, []take.Place{{Chunk: 1}}); !errors.Is(err, fault.ErrUnsupported) {
-		t.Errorf("%v, want it to be unsupported", err)
 	}
 }
 
@@ -430,9 +382,6 @@ func TestUnsupported(t *testing.T) {
 		}
 		schema := arrow.NewSchema([]arrow.Field{{Name: "first", Type: text.DataType()}, {Name: "second", Type: st.DataType()}}, nil)
 		rec := array.NewRecord(schema, []arrow.Array{text, st}, 2)
-		if _, err := take.Gather(mem, []arrow.Array{st, st}, []take.Place{{Chunk: 1}}); !errors.Is(err, fault.ErrUnsupported) {
-			t.Errorf("gathered %s: %v, want it to be unsupported", a.DataType(), err)
-		}
 		_, err = take.Record(mem, rec, []int{1})
 		if !errors.Is(err, fault.ErrUnsupported) || !strings.Contains(err.Error(), "column second") {
 			t.Errorf("%s: %v, want it to be unsupported in column second", a.DataType(), err)
@@ -507,21 +456,9 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// tryTake returns the error of Array and of Gather, or errAsked if they go on to
-// allocate.
+// tryTake returns the error of Array, or errAsked if it goes on to allocate.
 func tryTake(t *testing.T, a arrow.Array, rows []int) error {
-	err := try(t, func(mem memory.Allocator) (arrow.Array, error) { return take.Array(mem, a, rows) })
-	err2 := try(t, func(mem memory.Allocator) (arrow.Array, error) {
-		places := make([]take.Place, len(rows))
-		for i, r := range rows {
-			places[i] = take.Place{Chunk: int32(i % 2), Row: r}
-		}
-		return take.Gather(mem, []arrow.Array{a, a}, places)
-	})
-	if !errors.Is(err, err2) && !errors.Is(err2, err) {
-		t.Errorf("%s: %v when taken, %v when gathered", a.DataType(), err, err2)
-	}
-	return err
+	return try(t, func(mem memory.Allocator) (arrow.Array, error) { return take.Array(mem, a, rows) })
 }
 
 func try(t *testing.T, fn func(memory.Allocator) (arrow.Array, error)) (err error) {

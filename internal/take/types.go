@@ -8,8 +8,6 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/bitutil"
 	"github.com/apache/arrow/go/v15/arrow/memory"
-
-	"github.com/bloomjoin/bloomjoin/internal/each"
 )
 
 // newBuffer returns a zeroed buffer of n bytes.
@@ -45,75 +43,63 @@ func (o offsets) set(i, v int) {
 	}
 }
 
-// parts calls part with each array, for instance to get a field of each.
-func parts(chunks []arrow.Array, part func(a arrow.Array) arrow.Array) []arrow.Array {
-	out := make([]arrow.Array, len(chunks))
-	for i, c := range chunks {
-		out[i] = part(c)
-	}
-	return out
-}
-
 // bitmap is the validity of an array; nil bits: all valid.
 type bitmap struct {
 	bits   []byte
 	offset int
 }
 
-func (b bitmap) valid(row int) bool { return b.bits == nil || bitutil.BitIsSet(b.bits, b.offset+row) }
-
-func bitmaps(chunks []arrow.Array) []bitmap {
-	out := make([]bitmap, len(chunks))
-	for i, c := range chunks {
-		if c.NullN() > 0 {
-			out[i] = bitmap{c.NullBitmapBytes(), c.Data().Offset()}
-		}
+func bitmapOf(a arrow.Array) bitmap {
+	if a.NullN() == 0 {
+		return bitmap{}
 	}
-	return out
+	return bitmap{a.NullBitmapBytes(), a.Data().Offset()}
 }
 
-// newData puts the validity of the places before the other buffers. It takes over
+// has reports whether a row that is taken has a value.
+func (b bitmap) has(row int) bool {
+	return row >= 0 && (b.bits == nil || bitutil.BitIsSet(b.bits, b.offset+row))
+}
+
+// newData puts the validity of the rows before the other buffers. It takes over
 // no reference.
-func newData(mem memory.Allocator, chunks []arrow.Array, places []Place, bufs []*memory.Buffer, children []arrow.ArrayData) *array.Data {
-	maps := bitmaps(chunks)
-	nulls := 0
-	for _, p := range places {
-		if p.Chunk < 0 || !maps[p.Chunk].valid(p.Row) {
+func newData(mem memory.Allocator, a arrow.Array, rows []int, bufs []*memory.Buffer, children []arrow.ArrayData) *array.Data {
+	valid, nulls := bitmapOf(a), 0
+	for _, row := range rows {
+		if !valid.has(row) {
 			nulls++
 		}
 	}
 	var validity *memory.Buffer
 	if nulls > 0 {
-		validity = newBuffer(mem, int(bitutil.BytesForBits(int64(len(places)))))
+		validity = newBuffer(mem, int(bitutil.BytesForBits(int64(len(rows)))))
 		defer validity.Release()
-		for i, p := range places {
-			if p.Chunk >= 0 && maps[p.Chunk].valid(p.Row) {
+		for i, row := range rows {
+			if valid.has(row) {
 				bitutil.SetBit(validity.Bytes(), i)
 			}
 		}
 	}
-	d := array.NewData(chunks[0].DataType(), len(places), append([]*memory.Buffer{validity}, bufs...), children, nulls, 0)
-	if dict, ok := chunks[0].(*array.Dictionary); ok {
+	d := array.NewData(a.DataType(), len(rows), append([]*memory.Buffer{validity}, bufs...), children, nulls, 0)
+	if dict, ok := a.(*array.Dictionary); ok {
 		d.SetDictionary(dict.Dictionary().Data())
 	}
 	return d
 }
 
-func takeFixed(mem memory.Allocator, chunks []arrow.Array, places []Place, width int) *array.Data {
-	out := newBuffer(mem, len(places)*width)
+func takeFixed(mem memory.Allocator, a arrow.Array, rows []int, width int) *array.Data {
+	out := newBuffer(mem, len(rows)*width)
 	defer out.Release()
 	dst := out.Bytes()
-	from := make([][]byte, len(chunks))
-	for i, c := range chunks {
-		if b := c.Data().Buffers()[1]; b != nil {
-			from[i] = b.Bytes()[c.Data().Offset()*width:]
-		}
+	var from []byte
+	if b := a.Data().Buffers()[1]; b != nil {
+		from = b.Bytes()[a.Data().Offset()*width:]
 	}
-	for i, p := range places {
-		if p.Chunk < 0 || from[p.Chunk] == nil {
+	for i, row := range rows {
+		if row < 0 || from == nil {
 			continue
 		}
-		src := from[p.Chunk][p.Row*width:]
+		src := from[row*width:]
 		switch width {
 		case 8:
 			*(*[8]byte)(dst[i*8:]) = *(*[8]byte)(src)
@@ -123,21 +109,18 @@ func takeFixed(mem memory.Allocator, chunks []arrow.Array, places []Place, width
 			copy(dst[i*width:(i+1)*width], src)
 		}
 	}
-	return newData(mem, chunks, places, []*memory.Buffer{out}, nil)
+	return newData(mem, a, rows, []*memory.Buffer{out}, nil)
 }
 
-func takeBits(mem memory.Allocator, chunks []arrow.Array, places []Place) *array.Data {
-	out := newBuffer(mem, int(bitutil.BytesForBits(int64(len(places)))))
+func takeBits(mem memory.Allocator, a *array.Boolean, rows []int) *array.Data {
+	out := newBuffer(mem, int(bitutil.BytesForBits(int64(len(rows)))))
 	defer out.Release()
-	for i, p := range places {
-		if p.Chunk < 0 {
-			continue
-		}
-		if a := chunks[p.Chunk].(*array.Boolean); a.IsValid(p.Row) && a.Value(p.Row) {
+	for i, row := range rows {
+		if row >= 0 && a.IsValid(row) && a.Value(row) {
 			bitutil.SetBit(out.Bytes(), i)
 		}
 	}
-	return newData(mem, chunks, places, []*memory.Buffer{out}, nil)
+	return newData(mem, a, rows, []*memory.Buffer{out}, nil)
 }
 
 // Text returns a function that reads the strings or bytes of an array without copying
@@ -170,16 +153,16 @@ func shared(value func(int) []byte) func(row int) string {
 }
 
 // takeBinary copies strings and binary of both offset widths.
-func takeBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
-	values, maps := each.Slice(chunks, Text), bitmaps(chunks)
+func takeBinary(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, error) {
+	value, valid := Text(a), bitmapOf(a)
 	total := int64(0)
-	for _, p := range places {
-		if p.Chunk >= 0 && maps[p.Chunk].valid(p.Row) {
-			total += int64(len(values[p.Chunk](p.Row)))
+	for _, row := range rows {
+		if valid.has(row) {
+			total += int64(len(value(row)))
 		}
 	}
-	id := chunks[0].DataType().ID()
-	offs, err := newOffsets(mem, len(places), total, id == arrow.LARGE_STRING || id == arrow.LARGE_BINARY)
+	id := a.DataType().ID()
+	offs, err := newOffsets(mem, len(rows), total, id == arrow.LARGE_STRING || id == arrow.LARGE_BINARY)
 	if err != nil {
 		return nil, err
 	}
@@ -187,13 +170,13 @@ func takeBinary(mem memory.Allocator, chunks []arrow.Array, places []Place) (*ar
 	out := newBuffer(mem, int(total))
 	defer out.Release()
 	at := 0
-	for i, p := range places {
-		if p.Chunk >= 0 && maps[p.Chunk].valid(p.Row) {
-			at += copy(out.Bytes()[at:], values[p.Chunk](p.Row))
+	for i, row := range rows {
+		if valid.has(row) {
+			at += copy(out.Bytes()[at:], value(row))
 		}
 		offs.set(i+1, at)
 	}
-	return newData(mem, chunks, places, []*memory.Buffer{offs.buf, out}, nil), nil
+	return newData(mem, a, rows, []*memory.Buffer{offs.buf, out}, nil), nil
 }
 
 // viewInline is the number of bytes that fit into a view's header.
@@ -201,109 +184,103 @@ const viewInline = 12
 
 // takeViews copies string and binary views into one buffer, which holds only the
 // bytes of the rows taken.
-func takeViews(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
-	values, maps := each.Slice(chunks, Text), bitmaps(chunks)
+func takeViews(mem memory.Allocator, a arrow.Array, rows []int) (*array.Data, error) {
+	value, valid := Text(a), bitmapOf(a)
 	total := int64(0)
-	for _, p := range places {
-		if p.Chunk < 0 || !maps[p.Chunk].valid(p.Row) {
-			continue
-		}
-		if n := len(values[p.Chunk](p.Row)); n > viewInline {
-			total += int64(n)
+	for _, row := range rows {
+		if valid.has(row) && len(value(row)) > viewInline {
+			total += int64(len(value(row)))
 		}
 	}
 	if total > math.MaxInt32 {
 		return nil, ErrTooLarge
 	}
-	headers := newBuffer(mem, len(places)*arrow.ViewHeaderSizeBytes)
+	headers := newBuffer(mem, len(rows)*arrow.ViewHeaderSizeBytes)
 	defer headers.Release()
 	out := newBuffer(mem, int(total))
 	defer out.Release()
 	hs := arrow.ViewHeaderTraits.CastFromBytes(headers.Bytes())
 	at := 0
-	for i, p := range places {
-		if p.Chunk < 0 || !maps[p.Chunk].valid(p.Row) {
+	for i, row := range rows {
+		if !valid.has(row) {
 			continue
 		}
-		v := values[p.Chunk](p.Row)
+		v := value(row)
 		if hs[i].SetString(v); !hs[i].IsInline() {
 			hs[i].SetIndexOffset(0, int32(at))
 			at += copy(out.Bytes()[at:], v)
 		}
 	}
-	return newData(mem, chunks, places, []*memory.Buffer{headers, out}, nil), nil
+	return newData(mem, a, rows, []*memory.Buffer{headers, out}, nil), nil
 }
 
 // takeList copies lists, large lists and maps: it takes the elements of each
 // row from the child.
-func takeList(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
-	maps := bitmaps(chunks)
-	total := int64(0)
-	for _, p := range places {
-		if p.Chunk >= 0 && maps[p.Chunk].valid(p.Row) {
-			s, e := chunks[p.Chunk].(array.ListLike).ValueOffsets(p.Row)
+func takeList(mem memory.Allocator, a array.ListLike, rows []int) (*array.Data, error) {
+	valid, total := bitmapOf(a), int64(0)
+	for _, row := range rows {
+		if valid.has(row) {
+			s, e := a.ValueOffsets(row)
 			total += e - s
 		}
 	}
-	offs, err := newOffsets(mem, len(places), total, chunks[0].DataType().ID() == arrow.LARGE_LIST)
+	offs, err := newOffsets(mem, len(rows), total, a.DataType().ID() == arrow.LARGE_LIST)
 	if err != nil {
 		return nil, err
 	}
 	defer offs.buf.Release()
-	elems := make([]Place, 0, total)
-	for i, p := range places {
-		if p.Chunk >= 0 && maps[p.Chunk].valid(p.Row) {
-			s, e := chunks[p.Chunk].(array.ListLike).ValueOffsets(p.Row)
+	elems := make([]int, 0, total)
+	for i, row := range rows {
+		if valid.has(row) {
+			s, e := a.ValueOffsets(row)
 			for j := s; j < e; j++ {
-				elems = append(elems, Place{p.Chunk, int(j)})
+				elems = append(elems, int(j))
 			}
 		}
 		offs.set(i+1, len(elems))
 	}
-	child, err := take(mem, parts(chunks, listValues), elems)
+	child, err := take(mem, a.ListValues(), elems)
 	if err != nil {
 		return nil, err
 	}
 	defer child.Release()
-	return newData(mem, chunks, places, []*memory.Buffer{offs.buf}, []arrow.ArrayData{child}), nil
+	return newData(mem, a, rows, []*memory.Buffer{offs.buf}, []arrow.ArrayData{child}), nil
 }
-
-func listValues(a arrow.Array) arrow.Array { return a.(array.ListLike).ListValues() }
 
 // takeFixedList takes a NULL list's elements, too: it has a place in the child.
-func takeFixedList(mem memory.Allocator, chunks []arrow.Array, places []Place) (*array.Data, error) {
-	n := int(chunks[0].DataType().(*arrow.FixedSizeListType).Len())
-	elems := make([]Place, 0, n*len(places))
-	for _, p := range places {
-		row := p.Row
-		if p.Chunk >= 0 {
-			row += chunks[p.Chunk].Data().Offset()
-		}
+func takeFixedList(mem memory.Allocator, a *array.FixedSizeList, rows []int) (*array.Data, error) {
+	n := int(a.DataType().(*arrow.FixedSizeListType).Len())
+	elems := make([]int, 0, n*len(rows))
+	for _, row := range rows {
 		for j := range n {
-			elems = append(elems, Place{p.Chunk, row*n + j})
+			if row < 0 {
+				elems = append(elems, -1)
+			} else {
+				elems = append(elems, (row+a.Data().Offset())*n+j)
+			}
 		}
 	}
-	child, err := take(mem, parts(chunks, listValues), elems)
+	child, err := take(mem, a.ListValues(), elems)
 	if err != nil {
 		return nil, err
 	}
 	defer child.Release()
-	return newData(mem, chunks, places, nil, []arrow.ArrayData{child}), nil
+	return newData(mem, a, rows, nil, []arrow.ArrayData{child}), nil
 }
 
-func takeStruct(mem memory.Allocator, chunks []arrow.Array, places []Place, fields int) (*array.Data, error) {
-	children := make([]arrow.ArrayData, 0, fields)
+func takeStruct(mem memory.Allocator, a *array.Struct, rows []int) (*array.Data, error) {
+	children := make([]arrow.ArrayData, 0, a.NumField())
 	defer func() {
 		for _, c := range children {
 			c.Release()
 		}
 	}()
-	for i := range fields {
-		c, err := take(mem, parts(chunks, func(a arrow.Array) arrow.Array { return a.(*array.Struct).Field(i) }), places)
+	for i := range a.NumField() {
+		c, err := take(mem, a.Field(i), rows)
 		if err != nil {
 			return nil, err
 		}
 		children = append(children, c)
 	}
-	return newData(mem, chunks, places, nil, children), nil
+	return newData(mem, a, rows, nil, children), nil
 }
