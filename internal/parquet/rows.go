@@ -121,7 +121,7 @@ func (r *RowReader) Pages(ctx context.Context, add func(leaf int, p *Page, dict 
 	for i, c := range r.cursors {
 		r.reading = c
 		if c.chunk != nil && c.until < r.from+r.n {
-			r.rest(c)
+			r.leave(c)
 		}
 		r.open(c)
 		shape := r.f.NewShape(c.leaf.Index)
@@ -134,12 +134,15 @@ func (r *RowReader) Pages(ctx context.Context, add func(leaf int, p *Page, dict 
 			return err
 		}
 		shapes[c.leaf.Index] = shape
-		if size := c.buf.Size(); last || r.claim.Crowded() || kept+size > r.Keep {
-			r.rest(c)
+		if size := c.buf.Size(); r.claim.Crowded() || kept+size > r.Keep {
+			r.leave(c)
 			r.again = r.again || !last
 		} else {
 			kept += size
 		}
+	}
+	if last {
+		r.Rest()
 	}
 	return r.f.CheckShapes(r.group, shapes)
 }
@@ -186,39 +189,47 @@ func (r *RowReader) open(c *leafCursor) {
 	}
 	c.chunk, c.until = r.f.ChunkIn(c.buf, r.group, c.leaf.Index), r.end
 	c.chunk.shape = nil // Pages compares those of the batch
+	if r.again {
+		c.until = r.from + r.n // what is selected of a page is copied
+	}
 	switch {
 	case r.picked != nil:
-		c.chunk.Select(r.picked[r.from:])
+		c.chunk.Select(r.picked[r.from:c.until])
 	case r.from > 0:
 		if len(r.listed) == 0 || r.from+r.n > int(r.listed[0])+len(r.listed) {
-			r.listed = make([]uint32, min(max(r.n, reopened), r.Left()))
+			r.listed = make([]uint32, min(c.until-r.from, max(r.n, reopened)))
 			for i := range r.listed {
 				r.listed[i] = uint32(r.from + i)
 			}
 		}
 		first := int(r.listed[0])
-		c.until = first + len(r.listed)
-		c.chunk.Select(r.listed[r.from-first:])
+		c.until = min(c.until, first+len(r.listed))
+		c.chunk.Select(r.listed[r.from-first : c.until-first])
+	default:
+		c.until = r.end
 	}
 }
 
-// rest closes the chunk of a cursor and frees its pages.
-func (r *RowReader) rest(c *leafCursor) {
+// leave closes the chunk of a cursor. The memory of its page serves the next one that is opened.
+func (r *RowReader) leave(c *leafCursor) {
 	if c.chunk == nil {
 		return
 	}
 	c.chunk.Leave()
-	c.buf.Rest()
+	c.buf.release()
 	r.free = append(r.free, c.buf)
-	c.buf, c.chunk, c.page = nil, nil, nil
+	c.buf, c.chunk, c.page, c.part = nil, nil, nil, Page{}
 }
 
 // evict frees the pages of all leaves but the one that is being read.
 func (r *RowReader) evict() {
 	for _, c := range r.cursors {
 		if c != r.reading {
-			r.rest(c)
+			r.leave(c)
 		}
+	}
+	for _, b := range r.free {
+		b.Rest()
 	}
 }
 
