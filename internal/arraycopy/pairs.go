@@ -45,20 +45,24 @@ type pairWriter struct {
 	schema  *arrow.Schema
 	columns []tables.PairColumn
 	at      []int // by column: its position in a record; -1: it is the table's
+	least   int64 // bytes of a row's partner, even if it is none
 
 	log []int // rows of the record, by row of the batch
 }
 
 // begin prepares for records with the given columns of a log file; nil: all.
 func (w *pairWriter) begin(f *source.File, read []int) {
-	w.schema, w.columns, w.at = w.pairs.Schema(f), w.pairs.Columns(f), w.at[:0]
+	w.schema, w.columns, w.at, w.least = w.pairs.Schema(f), w.pairs.Columns(f), w.at[:0], 0
 	position := map[int]int{}
 	for i, c := range read {
 		position[c] = i
 	}
-	for _, c := range w.columns {
+	for i, c := range w.columns {
 		at := c.Log
-		if c.Log >= 0 && read != nil {
+		switch {
+		case c.Log < 0:
+			w.least += arrowparquet.MinBytes(w.schema.Field(i).Type)
+		case read != nil:
 			at = position[c.Log]
 		}
 		w.at = append(w.at, at)
@@ -99,7 +103,7 @@ func (w *pairWriter) part(rec arrow.Record, first int, s *rows.Selection, sizes 
 	for n := range int(s.Count) {
 		size := sizes(first + row)
 		if partners != nil {
-			size += w.pairs.Table.Store.RowBytes(partners[n])
+			size += w.least + w.pairs.Table.Store.RowBytes(partners[n])
 		}
 		if bytes += size; len(w.log) == batchRows || bytes > w.most && len(w.log) > 0 {
 			if err := w.emit(rec, w.log, before(partners, n, len(w.log)), emit); err != nil {
@@ -126,7 +130,7 @@ func before(partners []uint32, at, n int) []uint32 {
 
 // fits reports whether partners surely fit in a batch.
 func (w *pairWriter) fits(partners []uint32) bool {
-	return partners == nil || int64(len(partners))*w.pairs.Table.Store.WidestRow() <= w.most
+	return partners == nil || int64(len(partners))*(w.least+w.pairs.Table.Store.WidestRow()) <= w.most
 }
 
 // emit emits rows of a record, nil: all of them once, beside their partners.
@@ -173,11 +177,14 @@ func (w *pairWriter) ofLog(col arrow.Array, log []int) (a arrow.Array, err error
 // Unmatched returns rows of the table without a log row as rows of the answer for a log file:
 // in batches, each of which the caller releases.
 func Unmatched(p *tables.Pairs, f *source.File, mem memory.Allocator, t *tables.Table, unmatched []uint32, emit func(arrow.Record) error) error {
-	schema, columns := p.Schema(f), p.Columns(f)
+	schema, columns, least, most := p.Schema(f), p.Columns(f), int64(0), batchBytesOf(f.InFlight())
+	for _, f := range schema.Fields() {
+		least += arrowparquet.MinBytes(f.Type)
+	}
 	for len(unmatched) > 0 {
 		n, bytes := 0, int64(0)
-		for n < min(len(unmatched), batchRows) && (n == 0 || bytes <= batchBytes) {
-			bytes += t.Store.RowBytes(unmatched[n])
+		for n < min(len(unmatched), batchRows) && (n == 0 || bytes <= most) {
+			bytes += least + t.Store.RowBytes(unmatched[n])
 			n++
 		}
 		b := builder{mem: mem}

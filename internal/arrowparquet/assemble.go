@@ -204,7 +204,7 @@ const elementBytes = 8
 // padding returns the approximate size of a row's fixed-size lists, which take that
 // much even if they are NULL.
 func (c *column) padding() (n int64) {
-	if fixed, ok := c.field.Type.(*arrow.FixedSizeListType); ok {
+	if fixed, ok := storage(c.field.Type).(*arrow.FixedSizeListType); ok {
 		n = int64(fixed.Len()) * elementBytes
 	}
 	for _, cc := range c.children {

@@ -27,6 +27,21 @@ func RowsSize(rec arrow.Record) (n int64, err error) {
 	return n, nil
 }
 
+// MinBytes returns the bytes that a value of a type takes in an array, even if it is NULL.
+func MinBytes(dt arrow.DataType) (n int64) {
+	switch dt := storage(dt).(type) {
+	case *arrow.FixedSizeListType:
+		return int64(dt.Len()) * max(MinBytes(dt.Elem()), 1)
+	case *arrow.StructType:
+		for _, f := range dt.Fields() {
+			n += MinBytes(f.Type)
+		}
+	case arrow.FixedWidthDataType:
+		n = int64(dt.BitWidth()+7) / 8
+	}
+	return n
+}
+
 // RowSizes returns a function for the approximate size of each row of a record; see RowsSize.
 func RowSizes(rec arrow.Record) (of func(row int) int64, err error) {
 	defer recovered("measuring rows", &err)

@@ -3,10 +3,13 @@ package joins_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/bloomjoin/bloomjoin/dataset"
 	"github.com/bloomjoin/bloomjoin/join"
 	"github.com/bloomjoin/bloomjoin/partition"
 )
@@ -46,6 +49,31 @@ func TestTextMeetsAllIntegers(t *testing.T) {
 		got, err := run(t, ids, open(t, partition.OpenOptions{}, logs...), join.Options{On: "k"})
 		if err != nil || len(got.rows) != 4 || got.report.IDsMatched != 3 {
 			t.Errorf("%v: rows %q, %d IDs matched: %v", logs, got.rows, got.report.IDsMatched, err)
+		}
+	}
+}
+
+// TestLogsOfOneAnswer: logs that differ in what the answer does not keep make one output.
+func TestLogsOfOneAnswer(t *testing.T) {
+	one := table(t, ints("k", "1", "2", "3"), texts("w", "a", "b", "NULL"))
+	fields := one.Schema().Fields()
+	fields[0].Nullable = !fields[0].Nullable
+	other := array.NewRecord(arrow.NewSchema(fields, nil), one.Columns(), 3)
+	defer other.Release()
+	ids := writeTable(t, table(t, ints("k", "2", "4"), texts("v", "x", "y")), 1, 1, "")
+	for _, format := range []dataset.Format{dataset.ArrowFile, dataset.Parquet} {
+		for _, typ := range []join.Type{join.Right, join.Full} {
+			logs := []string{writeTable(t, one, 1, 1, format), writeTable(t, other, 1, 1, format)}
+			want, err := joined(t, open(t, partition.OpenOptions{}, ids), open(t, partition.OpenOptions{}, logs...), join.Options{On: "k", Type: typ}, "Run")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, out := range []string{"-", "out.arrow"} {
+				got, err := joined(t, open(t, partition.OpenOptions{}, ids), open(t, partition.OpenOptions{}, logs...), join.Options{On: "k", Type: typ}, out)
+				if err != nil || !slices.Equal(got.rows, want.rows) {
+					t.Errorf("%s join of logs in %s into %s: %q, want %q: %v", typ, format, out, got.rows, want.rows, err)
+				}
+			}
 		}
 	}
 }

@@ -65,3 +65,32 @@ func TestWideRows(t *testing.T) {
 		}
 	}
 }
+
+// TestWideNulls: NULL takes as much as a value in fixed-size lists. Rows without a partner
+// are in batches, too.
+func TestWideNulls(t *testing.T) {
+	const rows, wide = 6000, 3072 // 12 KiB each
+	dt := arrow.FixedSizeListOf(wide, arrow.PrimitiveTypes.Float32)
+	v := func(int) arrow.Array { return fromJSON(t, dt, "[["+strings.Repeat("1.5,", wide-1)+"1.5]]") }
+	ids := writeTable(t, keyed(t, "m", []string{"5"}, v), 1, 1, dataset.ArrowFile)
+	logs := writeTable(t, table(t, numbers("k", arrow.PrimitiveTypes.Int64, 0, rows)), 1, 1, dataset.Parquet)
+	for typ, want := range map[join.Type]int64{join.Left: rows, join.Full: rows} {
+		j, err := join.New(open(t, partition.OpenOptions{}, ids), open(t, partition.OpenOptions{}, logs), join.Options{On: "k", Type: typ, TempDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r, err := range j.Run(context.Background()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := util.TotalRecordSize(r.Record); got > 33<<20 {
+				t.Errorf("%s: a batch of %d rows takes %d bytes", typ, r.Record.NumRows(), got)
+			}
+			want -= r.Record.NumRows()
+			r.Record.Release()
+		}
+		if want != 0 {
+			t.Errorf("%s: %d rows are missing", typ, want)
+		}
+	}
+}

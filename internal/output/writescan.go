@@ -135,18 +135,22 @@ func (o Destination) openScan(ctx context.Context, s *keyscan.Scanner, pairs *ta
 // beginScan is openScan for an output on which begin was called.
 func (o Destination) beginScan(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, pieces []source.Piece, logs []*source.File) (*ScanWriter, error) {
 	s.Options.Mirrored = o.IsDir(ctx)
-	all, err := o.unified(ctx, &s.Options, logs)
-	if err != nil {
-		return nil, err
+	arrays := pairs != nil && pairs.Arrays
+	var all *unified
+	if !arrays { // else only the schemas of the answer count
+		var err error
+		if all, err = o.unified(ctx, &s.Options, logs); err != nil {
+			return nil, err
+		}
 	}
 	if len(pieces) == 0 && !o.IsDir(ctx) {
 		pieces = []source.Piece{{File: logs[0]}} // for its schema, without rows
 	}
 	w := &ScanWriter{scanner: s, nulls: map[int]int64{}}
+	var err error
 	if w.parts, err = partsOf(s, pieces, all == nil); err != nil {
 		return nil, err
 	}
-	arrays := pairs != nil && pairs.Arrays
 	for i := range w.parts {
 		if arrays {
 			w.parts[i].Schema = pairs.Schema(w.parts[i].Piece.File)
