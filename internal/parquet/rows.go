@@ -134,7 +134,7 @@ func (r *RowReader) Pages(ctx context.Context, add func(leaf int, p *Page, dict 
 			return err
 		}
 		shapes[c.leaf.Index] = shape
-		if size := c.buf.Size(); r.claim.Crowded() || kept+size > r.Keep {
+		if size := c.buf.Size(); last || r.claim.Crowded() || kept+size > r.Keep {
 			r.leave(c)
 			r.again = r.again || !last
 		} else {
