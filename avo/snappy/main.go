@@ -7,9 +7,14 @@
 // short elements whose kinds no processor predicts. What else an element may be is
 // out of line. The package's comment says why no step reads or writes outside of
 // the slices; the constants below are its figures.
+//
+// A step waits for its own chain of look-ups most of the time. So there are functions for
+// several blocks, which take one step of each in turn.
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -27,12 +32,12 @@ const (
 // tables are read at the tag, a byte whose lower two bits are the kind of element.
 // The last two are read at an offset below 16.
 const (
-	masks    = 0                // uint32: which bits of the bytes behind the tag belong to the offset
-	bases    = masks + 256*4    // int64: what the negated offset is if those bits are all set, for the wide step
-	lean     = bases + 256*8    // int64: and for the lean step, which takes copy-4s out of line
-	lengths  = lean + 256*8     // int32: the negated length
-	patterns = lengths + 256*4  // 16 bytes: which byte of an offset's repeats is where
-	strides  = patterns + 16*16 // byte: the largest multiple of the offset in 16
+	masks     = 0                 // uint32: which bits of the bytes behind the tag belong to the offset
+	bases     = masks + 256*4     // int64: what the negated offset is if those bits are all set, for the wide step
+	leanBases = bases + 256*8     // int64: and for the lean step, which takes copy-4s out of line
+	lengths   = leanBases + 256*8 // int32: the negated length
+	patterns  = lengths + 256*4   // 16 bytes: which byte of an offset's repeats is where
+	strides   = patterns + 16*16  // byte: the largest multiple of the offset in 16
 )
 
 // Figures that lead out of line:
@@ -75,7 +80,7 @@ func tables() Mem {
 		if tag&3 == 3 {
 			base = farCopy
 		}
-		DATA(lean+tag*8, U64(uint64(base)))
+		DATA(leanBases+tag*8, U64(uint64(base)))
 	}
 	for tag := range 256 {
 		_, _, length := ofTag(tag)
@@ -92,15 +97,34 @@ func tables() Mem {
 	return g
 }
 
-// decoder has the registers and locals of the function.
+// decoder has the registers and locals of a function.
 type decoder struct {
-	tab, in, out       reg.GPVirtual // the tables; the positions in input and output
-	next               reg.GPVirtual // the tag at in
+	tab, count         reg.GPVirtual // the tables; steps until the ends are looked at again
 	tag, minus, length reg.GPVirtual // of a step's copy: its tag, negated offset and negated length
+	blocks             []place
+	ahead              bool // the tag behind a copy is taken from the bytes loaded with the copy's: less to wait for, more to do
+}
+
+// place is where one of the blocks is.
+type place struct {
+	name    string
+	in, out reg.GPVirtual // the positions in input and output
+	next    reg.GPVirtual // the tag at in, if the decoder is ahead
 
 	start, inEnd, outEnd Mem // the output's start; the ends, less what a step reaches beyond what it uses
 	leanFrom, fars       Mem // where lean steps begin; the output's start and farEvery bytes for each copy-4 that these met
 }
+
+// The kinds of steps. The lean one has copy-4s out of line, and knows that no other copy's
+// source is before the output's start. The near one compares, and leaves copy-4s to the caller. The wide
+// one compares, and has copy-4s in line; it needs a decoder that is ahead.
+type kind string
+
+const (
+	lean kind = "lean"
+	near kind = "near"
+	wide kind = "wide"
+)
 
 func behind(r reg.GPVirtual, disp int) Mem { return Mem{Base: r, Disp: disp} }
 
@@ -114,348 +138,416 @@ func move(src, dst Mem) {
 	VMOVDQU(y, dst)
 }
 
-// step emits a step, and returns what of it is out of line. The lean step has copy-4s
-// out of line, and knows that no other copy's source is before the output's start. The
-// wide one has them in line, and compares.
-func (d *decoder) step(label string, isLean bool) (late func()) {
-	in, out, x := d.in, d.out, d.minus
+// step emits a step of a block, and returns what of it is out of line.
+func (d *decoder) step(b *place, k kind) (late func()) {
+	in, out, x, label := b.in, b.out, d.minus, string(k)+b.name
 
 	// The literal, of which 32 bytes are always moved. The bytes of its copy are
 	// loaded as if it were one; if it is none, the conditional moves take that
 	// back. What is neither (tag & 0x83 != 0) counts as the copy's tag.
-	here, size, in2 := GP64(), GP64(), GP64()
+	next, size, in2 := b.next, GP64(), GP64()
+	if !d.ahead {
+		next = GP64()
+		MOVBQZX(behind(in, 0), next)
+	}
 	move(behind(in, 1), behind(out, 0))
-	MOVL(d.next.As32(), size.As32())
+	MOVL(next.As32(), size.As32())
 	SHRL(Imm(2), size.As32())
 	there := Mem{Base: in, Index: size, Scale: 1, Disp: 2}
-	if isLean {
-		MOVL(behind(in, 0), here.As32())
-		MOVL(there, x.As32())
-	} else {
+	switch here := GP64(); {
+	case !d.ahead:
+		MOVBLZX(there, d.tag.As32())
+		d.passLiteral(b, next, size, in2, there)
+		CMOVLNE(next.As32(), d.tag.As32())
+		MOVWLZX(behind(in, 1), x.As32())
+	case k == wide:
 		MOVQ(behind(in, 0), here)
 		MOVQ(there, x)
+		d.passLiteral(b, next, size, in2, there)
+		CMOVQNE(here, x)
+	default:
+		MOVL(behind(in, 0), here.As32())
+		MOVL(there, x.As32())
+		d.passLiteral(b, next, size, in2, there)
+		CMOVLNE(here.As32(), x.As32())
 	}
-	LEAQ(there, in2)
-	LEAQ(Mem{Base: out, Index: size, Scale: 1, Disp: 1}, size)
-	TESTB(U8(0x83), d.next.As8())
-	CMOVQEQ(in2, in)
-	CMOVQEQ(size, out)
-	CMOVQNE(here, x)
-	d.peek(isLean)
+	if d.ahead {
+		d.peek(next, k == wide)
+		MOVBLZX(x.As8(), d.tag.As32())
+		SHRQ(Imm(8), x)
+	}
 
 	// The copy: -offset = (^word & mask) + base.
-	MOVBLZX(x.As8(), d.tag.As32())
-	SHRQ(Imm(8), x)
 	ANDNL(d.table(masks, d.tag, 4), x.As32(), x.As32())
-	if isLean {
-		ADDQ(d.table(lean, d.tag, 8), x)
-	} else {
+	if k == wide {
 		ADDQ(d.table(bases, d.tag, 8), x)
+	} else {
+		ADDQ(d.table(leanBases, d.tag, 8), x)
 	}
 	MOVLQSX(d.table(lengths, d.tag, 4), d.length)
 	CMPQ(x, d.length) // above: it overlaps, is longer than 32, or is left out of line
 	JGT(LabelRef(label + "odd"))
-	d.copy(isLean, false)
+	d.copy(b, k, false)
 	Label(label + "done")
 	SUBQ(d.length, out)
-	d.advance(isLean)
+	d.advance(b, k == wide)
 	Label(label + "stepped")
 
 	return func() {
 		Label(label + "odd")
-		if isLean {
+		if k != wide {
 			TESTQ(x, x)
-			JGT(LabelRef("copy4"))
+			JGT(LabelRef(map[kind]string{lean: "copy4", near: "stop"}[k] + b.name))
 		}
 		CMPQ(d.length, I8(-64))
-		JGE(LabelRef("slow"))
+		JGE(LabelRef("slow" + b.name))
 		ADDQ(Imm(longCopy), d.length)
 		CMPQ(x, d.length) // a literal's offset is 0
-		JGT(LabelRef("slow"))
-		d.copy(isLean, true)
+		JGT(LabelRef("slow" + b.name))
+		d.copy(b, k, true)
 		JMP(LabelRef(label + "done"))
-		if isLean {
-			d.copy4(label + "stepped")
+		if k == lean {
+			d.copy4(b, label+"stepped")
 		}
 	}
 }
 
-// peek finds the tag behind the copy: the third, fourth or sixth byte from the copy's. It
-// is known before the copy is done.
-func (d *decoder) peek(isLean bool) {
+// passLiteral moves behind a literal. The flags say "equal" if there is one.
+func (d *decoder) passLiteral(b *place, next, size, in2 reg.GPVirtual, there Mem) {
+	LEAQ(there, in2)
+	LEAQ(Mem{Base: b.out, Index: size, Scale: 1, Disp: 1}, size)
+	TESTB(U8(0x83), next.As8())
+	CMOVQEQ(in2, b.in)
+	CMOVQEQ(size, b.out)
+}
+
+// peek finds the tag behind the copy: the third, fourth or, of copy-4s, sixth byte from the
+// copy's. It is known before the copy is done.
+func (d *decoder) peek(next reg.GPVirtual, far bool) {
 	third, sixth, kind := GP64(), GP64(), GP64()
 	MOVL(d.minus.As32(), third.As32())
 	SHRL(Imm(16), third.As32())
-	if !isLean {
+	if far {
 		MOVQ(d.minus, sixth)
 		SHRQ(Imm(40), sixth)
 		MOVL(d.minus.As32(), kind.As32())
 		ANDL(Imm(3), kind.As32())
 	}
-	MOVL(d.minus.As32(), d.next.As32())
-	SHRL(Imm(24), d.next.As32())
+	MOVL(d.minus.As32(), next.As32())
+	SHRL(Imm(24), next.As32())
 	TESTB(Imm(1), d.minus.As8())
-	CMOVLNE(third.As32(), d.next.As32())
-	if !isLean {
+	CMOVLNE(third.As32(), next.As32())
+	if far {
 		CMPL(kind.As32(), Imm(3))
-		CMOVLEQ(sixth.As32(), d.next.As32())
+		CMOVLEQ(sixth.As32(), next.As32())
 	}
-	MOVBLZX(d.next.As8(), d.next.As32())
+	MOVBLZX(next.As8(), next.As32())
 }
 
 // copy moves a copy's 32 or 64 bytes, which do not overlap.
-func (d *decoder) copy(isLean, long bool) {
-	from := Mem{Base: d.out, Index: d.minus, Scale: 1}
-	if !isLean {
+func (d *decoder) copy(b *place, k kind, long bool) {
+	from := Mem{Base: b.out, Index: d.minus, Scale: 1}
+	if k != lean {
 		s := GP64()
 		LEAQ(from, s)
-		CMPQ(s, d.start)
-		JCS(LabelRef("stop"))
+		CMPQ(s, b.start)
+		JCS(LabelRef("stop" + b.name))
 		from = behind(s, 0)
 	}
-	move(from, behind(d.out, 0))
+	move(from, behind(b.out, 0))
 	if long {
-		move(from.Offset(32), behind(d.out, 32))
+		move(from.Offset(32), behind(b.out, 32))
 	}
 }
 
-// advance moves behind the copy's tag and offset.
-func (d *decoder) advance(isLean bool) {
+// advance moves behind the copy's tag and offset; far: of a copy-4, too.
+func (d *decoder) advance(b *place, far bool) {
 	in5 := GP64()
-	if !isLean {
-		LEAQ(behind(d.in, 5), in5)
+	if far {
+		LEAQ(behind(b.in, 5), in5)
 	}
 	ANDL(Imm(3), d.tag.As32())
-	LEAQ(Mem{Base: d.in, Index: d.tag, Scale: 1, Disp: 1}, d.in)
-	if !isLean {
+	LEAQ(Mem{Base: b.in, Index: d.tag, Scale: 1, Disp: 1}, b.in)
+	if far {
 		CMPL(d.tag.As32(), Imm(3))
-		CMOVQEQ(in5, d.in)
+		CMOVQEQ(in5, b.in)
 	}
 }
 
 // copy4 emits a copy-4 that a lean step met. If there have been many, the rest of the block
-// is left to wide steps, unless decodeSteps returns before.
-func (d *decoder) copy4(stepped string) {
+// is left to wide steps, unless the function returns before; among several blocks, to the caller.
+func (d *decoder) copy4(b *place, stepped string) {
 	x, s := d.minus, GP64()
-	Label("copy4")
-	MOVL(behind(d.in, 1), x.As32())
+	Label("copy4" + b.name)
+	if len(d.blocks) > 1 {
+		MOVQ(b.fars, s)
+		CMPQ(b.out, s)
+		JCS(LabelRef("stop" + b.name))
+	}
+	MOVL(behind(b.in, 1), x.As32())
 	NEGQ(x)
-	MOVQ(d.out, s)
-	SUBQ(d.start, s)
+	MOVQ(b.out, s)
+	SUBQ(b.start, s)
 	ADDQ(x, s)
-	JLT(LabelRef("stop"))
+	JLT(LabelRef("stop" + b.name))
 	CMPQ(d.length, I8(-64))
-	JGE(LabelRef("copy4length"))
+	JGE(LabelRef("copy4length" + b.name))
 	ADDQ(Imm(longCopy), d.length)
-	Label("copy4length")
+	Label("copy4length" + b.name)
 	CMPQ(x, I8(-64))
-	JGT(LabelRef("slow"))
-	d.copy(true, true)
-	SUBQ(d.length, d.out)
-	MOVBLZX(behind(d.in, 5), d.next.As32())
-	ADDQ(Imm(5), d.in)
-	MOVQ(d.fars, s)
+	JGT(LabelRef("slow" + b.name))
+	d.copy(b, lean, true)
+	SUBQ(d.length, b.out)
+	if d.ahead {
+		MOVBLZX(behind(b.in, 5), b.next.As32())
+	}
+	ADDQ(Imm(5), b.in)
+	MOVQ(b.fars, s)
 	ADDQ(U32(farEvery), s)
-	MOVQ(s, d.fars)
-	CMPQ(d.out, s)
+	MOVQ(s, b.fars)
+	if len(d.blocks) > 1 {
+		JMP(LabelRef(stepped))
+		return
+	}
+	CMPQ(b.out, s)
 	JCC(LabelRef(stepped))
-	MOVQ(I32(-1), d.leanFrom)
+	MOVQ(I32(-1), b.leanFrom)
 	JMP(LabelRef("outer"))
 }
 
 // slow emits what the second half of a step may be besides. All ends at
 // outer, where the ends are looked at again, or at stop.
-func (d *decoder) slow() {
-	out, x := d.out, d.minus
+func (d *decoder) slow(b *place) {
+	out, x := b.out, d.minus
 	s, y := GP64(), YMM()
+	at := func(label string) string { return label + b.name }
 
-	Label("slow")
+	Label(at("slow"))
 	CMPQ(d.length, I8(-64))
-	JLT(LabelRef("literal"))
+	JLT(LabelRef(at("literal")))
 	TESTQ(x, x)
-	JGE(LabelRef("stop")) // offset 0
+	JGE(LabelRef(at("stop"))) // offset 0
 	LEAQ(Mem{Base: out, Index: x, Scale: 1}, s)
-	CMPQ(s, d.start)
-	JCS(LabelRef("stop"))
+	CMPQ(s, b.start)
+	JCS(LabelRef(at("stop")))
 	CMPQ(x, I8(-16))
-	JGT(LabelRef("pattern"))
+	JGT(LabelRef(at("pattern")))
 	CMPQ(x, I8(-32))
-	JLT(LabelRef("apart"))
+	JLT(LabelRef(at("apart")))
 	// An offset of 16 to 32: the same 32 bytes every offset bytes, each time over the surplus of the last.
 	VMOVDQU(behind(s, 0), y)
 	NEGQ(x)
 	MOVQ(x, s)
-	JMP(LabelRef("stores"))
+	JMP(LabelRef(at("stores")))
 
-	Label("apart")
+	Label(at("apart"))
 	move(behind(s, 0), behind(out, 0))
 	move(behind(s, 32), behind(out, 32))
 	SUBQ(d.length, out)
-	JMP(LabelRef("next"))
+	JMP(LabelRef(at("next")))
 
-	Label("pattern") // An offset below 16: its bytes as often as 16 have room for.
+	Label(at("pattern")) // An offset below 16: its bytes as often as 16 have room for.
 	VMOVDQU(behind(s, 0), y.AsX())
 	NEGQ(x)
 	MOVBQZX(d.table(strides, x, 1), s)
 	SHLQ(Imm(4), x)
 	VPSHUFB(d.table(patterns, x, 1), y.AsX(), y.AsX())
-	Label("stores")
+	Label(at("stores"))
 	MOVQ(out, x)
 	SUBQ(d.length, out)
-	Label("store")
+	Label(at("store"))
 	VMOVDQU(y, behind(x, 0))
 	ADDQ(s, x)
 	CMPQ(x, out)
-	JCS(LabelRef("store"))
-	Label("next")
-	d.advance(false)
+	JCS(LabelRef(at("store")))
+	Label(at("next"))
+	d.advance(b, len(d.blocks) == 1)
 	JMP(LabelRef("outer"))
 
-	d.literal()
+	d.literal(b)
 }
 
 // literal emits a literal of more than 32 bytes, or a second one in a step.
-func (d *decoder) literal() {
-	in, out, size, tag := d.in, d.out, d.length, d.tag
+func (d *decoder) literal(b *place) {
+	in, out, size, tag := b.in, b.out, d.length, d.tag
 	s, e := GP64(), GP64()
+	at := func(label string) string { return label + b.name }
 
-	Label("literal")
+	Label(at("literal"))
 	SHRL(Imm(2), tag.As32())
 	CMPL(tag.As32(), Imm(60))
-	JCC(LabelRef("long"))
+	JCC(LabelRef(at("long")))
 	move(behind(in, 1), behind(out, 0))
 	move(behind(in, 33), behind(out, 32))
 	LEAQ(Mem{Base: in, Index: tag, Scale: 1, Disp: 2}, in)
 	LEAQ(Mem{Base: out, Index: tag, Scale: 1, Disp: 1}, out)
 	JMP(LabelRef("outer"))
 
-	Label("long") // With one or two bytes of length.
+	Label(at("long")) // With one or two bytes of length.
 	MOVBQZX(behind(in, 1), size)
 	LEAQ(behind(in, 2), s)
-	JEQ(LabelRef("sized"))
+	JEQ(LabelRef(at("sized")))
 	CMPL(tag.As32(), Imm(61))
-	JNE(LabelRef("stop"))
+	JNE(LabelRef(at("stop")))
 	MOVWQZX(behind(in, 1), size)
 	INCQ(s)
-	Label("sized")
+	Label(at("sized"))
 	INCQ(size)
 	LEAQ(Mem{Base: s, Index: size, Scale: 1}, e)
-	CMPQ(e, d.inEnd)
-	JHI(LabelRef("stop"))
+	CMPQ(e, b.inEnd)
+	JHI(LabelRef(at("stop")))
 	LEAQ(Mem{Base: out, Index: size, Scale: 1}, d.minus)
-	CMPQ(d.minus, d.outEnd)
-	JHI(LabelRef("stop"))
-	Label("move")
+	CMPQ(d.minus, b.outEnd)
+	JHI(LabelRef(at("stop")))
+	Label(at("move"))
 	move(behind(s, 0), behind(out, 0))
 	ADDQ(Imm(32), s)
 	ADDQ(Imm(32), out)
 	CMPQ(s, e)
-	JCS(LabelRef("move"))
+	JCS(LabelRef(at("move")))
 	SUBQ(e, s)
 	SUBQ(s, out)
 	MOVQ(e, in)
 	JMP(LabelRef("outer"))
 }
 
-// steps emits how many steps of so many bytes fit between here and there, which
-// are less than 2 GiB apart, or a jump to end if none does.
-func steps(here reg.GPVirtual, there Mem, each uint64) reg.GPVirtual {
+// limit lowers the count to the steps of so many bytes that fit between here and there, which
+// are less than 2 GiB apart. If none does, the block is at its end.
+func (d *decoder) limit(b *place, here reg.GPVirtual, there Mem, each uint64) {
 	n := GP64()
 	MOVQ(there, n)
 	SUBQ(here, n)
-	JLE(LabelRef("end"))
+	JLE(LabelRef("end" + b.name))
 	IMUL3Q(U32(uint32((1<<36+each-1)/each)), n, n)
 	SHRQ(Imm(36), n)
-	JEQ(LabelRef("end"))
-	return n
+	JEQ(LabelRef("end" + b.name))
+	CMPQ(n, d.count)
+	CMOVQCS(n, d.count)
 }
 
-// Fields of the Go type state.
+// Fields of the Go type state, and its size.
 const (
-	srcPtr, dstPtr, srcLen, dstLen, srcPos, dstPos = 0, 8, 16, 24, 32, 40
+	srcPtr, dstPtr, srcLen, dstLen, srcPos, dstPos, stateSize = 0, 8, 16, 24, 32, 40, 48
 )
 
-func decode(tab Mem) {
-	TEXT("decodeSteps", NOSPLIT, "func(s *uint64) bool") // a *state, a type that avo does not know
-	Pragma("noescape")
-	Doc("decodeSteps decodes elements until one needs its caller. It returns true if an end",
-		"of input or output is too near for a step.")
-	d := &decoder{
-		tab: GP64(), in: GP64(), out: GP64(), next: GP64(), tag: GP64(), minus: GP64(), length: GP64(),
+// load emits the loads of the i-th block.
+func (d *decoder) load(p reg.GPVirtual, i int) {
+	b := &place{
+		name: fmt.Sprint(i), in: GP64(), out: GP64(), next: GP64(),
 		start: AllocLocal(8), inEnd: AllocLocal(8), outEnd: AllocLocal(8), leanFrom: AllocLocal(8), fars: AllocLocal(8),
 	}
-	LEAQ(tab, d.tab)
-	p, x := Load(Param("s"), GP64()).(reg.GPVirtual), GP64()
-	MOVQ(behind(p, srcPtr), d.in)
-	MOVQ(d.in, x)
-	ADDQ(behind(p, srcLen), x)
+	x, state := GP64(), func(field int) Mem { return behind(p, i*stateSize+field) }
+	MOVQ(state(srcPtr), b.in)
+	MOVQ(b.in, x)
+	ADDQ(state(srcLen), x)
 	SUBQ(Imm(reachIn-maxIn), x)
-	MOVQ(x, d.inEnd)
-	ADDQ(behind(p, srcPos), d.in)
-	MOVQ(behind(p, dstPtr), d.out)
-	MOVQ(d.out, d.start)
-	MOVQ(d.out, d.fars)
-	LEAQ(behind(d.out, window), x)
-	MOVQ(x, d.leanFrom)
-	MOVQ(d.out, x)
-	ADDQ(behind(p, dstLen), x)
+	MOVQ(x, b.inEnd)
+	ADDQ(state(srcPos), b.in)
+	MOVQ(state(dstPtr), b.out)
+	MOVQ(b.out, b.start)
+	MOVQ(b.out, b.fars)
+	LEAQ(behind(b.out, window), x)
+	MOVQ(x, b.leanFrom)
+	MOVQ(b.out, x)
+	ADDQ(state(dstLen), x)
 	SUBQ(Imm(reachOut-maxOut), x)
-	MOVQ(x, d.outEnd)
-	ADDQ(behind(p, dstPos), d.out)
+	MOVQ(x, b.outEnd)
+	ADDQ(state(dstPos), b.out)
+	d.blocks = append(d.blocks, *b)
+}
+
+func decode(tab Mem, n int) {
+	name := fmt.Sprintf("decode%d", n)
+	TEXT(name, NOSPLIT, "func(s *uint64) int") // states, a type that avo does not know
+	Pragma("noescape")
+	Doc(fmt.Sprintf("%s decodes elements of %d blocks in turns until one block needs the caller: the", name, n),
+		"result is twice its number, and one more if an end of it is too near for a step.")
+	d := &decoder{tab: GP64(), count: GP64(), tag: GP64(), minus: GP64(), length: GP64(), ahead: n < 3}
+	LEAQ(tab, d.tab)
+	p := Load(Param("s"), GP64()).(reg.GPVirtual)
+	for i := range n {
+		d.load(p, i)
+	}
 
 	// As many steps as no end can forbid.
+	first := wide
+	if n > 1 {
+		first = near
+	}
 	Label("outer")
-	count := steps(d.in, d.inEnd, maxIn)
-	most := steps(d.out, d.outEnd, maxOut)
-	CMPQ(most, count)
-	CMOVQCS(most, count)
-	MOVBQZX(behind(d.in, 0), d.next)
-	CMPQ(d.out, d.leanFrom)
-	JCS(LabelRef("wide"))
-	Label("loop")
-	late := d.step("", true)
-	DECQ(count)
-	JNE(LabelRef("loop"))
-	JMP(LabelRef("outer"))
+	MOVQ(U32(1<<30), d.count)
+	for _, b := range d.blocks {
+		d.limit(&b, b.in, b.inEnd, maxIn)
+		d.limit(&b, b.out, b.outEnd, maxOut)
+	}
+	for _, b := range d.blocks {
+		if d.ahead {
+			MOVBQZX(behind(b.in, 0), b.next)
+		}
+	}
+	for _, b := range d.blocks {
+		CMPQ(b.out, b.leanFrom)
+		JCS(LabelRef("first"))
+	}
+	late := d.loop("loop", lean)
 
 	// In the first 64 KiB, an offset of a copy-1 or copy-2 may lead before the output's start.
-	Label("wide")
+	Label("first")
+	x := GP64()
 	MOVQ(U32(1024), x)
-	CMPQ(count, x)
-	CMOVQHI(x, count)
-	Label("wideloop")
-	wideLate := d.step("wide", false)
-	DECQ(count)
-	JNE(LabelRef("wideloop"))
-	JMP(LabelRef("outer"))
+	CMPQ(d.count, x)
+	CMOVQHI(x, d.count)
+	late = append(late, d.loop("firstloop", first)...)
 
-	late()
-	wideLate()
-	d.slow()
+	for _, emit := range late {
+		emit()
+	}
+	for _, b := range d.blocks {
+		d.slow(&b)
+	}
 	d.leave()
+}
+
+// loop emits count steps of each block. It returns what is out of line.
+func (d *decoder) loop(label string, k kind) (late []func()) {
+	Label(label)
+	for _, b := range d.blocks {
+		late = append(late, d.step(&b, k))
+	}
+	DECQ(d.count)
+	JNE(LabelRef(label))
+	JMP(LabelRef("outer"))
+	return late
 }
 
 // leave stores the positions and returns.
 func (d *decoder) leave() {
-	ended := GP64()
-	Label("stop")
-	XORL(ended.As32(), ended.As32())
-	JMP(LabelRef("leave"))
-	Label("end")
-	MOVQ(U32(1), ended)
+	for i, b := range d.blocks {
+		for k, label := range []string{"stop", "end"} {
+			Label(label + b.name)
+			MOVQ(U32(2*i+k), d.count)
+			JMP(LabelRef("leave"))
+		}
+	}
 	Label("leave")
 	VZEROUPPER()
 	p := Load(Param("s"), GP64()).(reg.GPVirtual)
-	SUBQ(behind(p, srcPtr), d.in)
-	MOVQ(d.in, behind(p, srcPos))
-	SUBQ(behind(p, dstPtr), d.out)
-	MOVQ(d.out, behind(p, dstPos))
-	Store(ended.As8(), ReturnIndex(0))
+	for i, b := range d.blocks {
+		state := func(field int) Mem { return behind(p, i*stateSize+field) }
+		SUBQ(state(srcPtr), b.in)
+		MOVQ(b.in, state(srcPos))
+		SUBQ(state(dstPtr), b.out)
+		MOVQ(b.out, state(dstPos))
+	}
+	Store(d.count, ReturnIndex(0))
 	RET()
 }
 
 func main() {
 	ConstraintExpr("amd64,!purego")
-	decode(tables())
+	t := tables()
+	for n := range 3 {
+		decode(t, n+1)
+	}
 	Generate()
 }

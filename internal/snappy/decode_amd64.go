@@ -21,17 +21,72 @@ type state struct {
 	srcPos, dstPos int
 }
 
-// decode reports whether it has decoded the block. If not, dst holds anything.
-func decode(dst, src []byte) bool {
+// newState returns the state of a block at its start. ok means that the assembly may decode it.
+func newState(dst, src []byte) (s state, ok bool) {
 	// An offset is below 4 GiB: subtracted from a place in dst, it must not pass address 0.
 	low := uintptr(unsafe.Pointer(unsafe.SliceData(dst))) < 1<<32
 	if !accelerated || low || len(src) > maxSize || len(dst) > maxSize {
-		return false
+		return s, false
 	}
 	_, header := binary.Uvarint(src)
-	s := &state{unsafe.SliceData(src), unsafe.SliceData(dst), len(src), len(dst), header, 0}
-	for !decodeSteps((*uint64)(unsafe.Pointer(s))) {
-		if !s.element(dst, src) {
+	return state{unsafe.SliceData(src), unsafe.SliceData(dst), len(src), len(dst), header, 0}, true
+}
+
+// steps decodes elements of all states in turns, until one needs its caller. It returns
+// which, and whether an end of it is too near for a step.
+func steps(all []state) (which int, ended bool) {
+	first := (*uint64)(unsafe.Pointer(unsafe.SliceData(all)))
+	switch len(all) {
+	case 1:
+		which = decode1(first)
+	case 2:
+		which = decode2(first)
+	default:
+		which = decode3(first)
+	}
+	return which / 2, which&1 > 0
+}
+
+// turns are blocks that are decoded in turns.
+type turns struct {
+	states [atOnce]state
+	blocks [atOnce]*Block
+	n      int
+}
+
+// add takes the block, if it may.
+func (t *turns) add(b *Block) (ok bool) {
+	if t.states[t.n], ok = newState(b.Dst, b.Src); ok {
+		t.blocks[t.n] = b
+		t.n++
+	}
+	return ok
+}
+
+// next decodes until a block is at its end, or is better decoded alone, which it then does. It
+// reports whether that block is right; if not, its Dst holds anything.
+func (t *turns) next() (b *Block, right bool) {
+	i, ended := steps(t.states[:t.n])
+	for !ended && t.states[i].isNear(t.blocks[i].Src) && t.states[i].element(t.blocks[i].Dst, t.blocks[i].Src) {
+		i, ended = steps(t.states[:t.n])
+	}
+	s, b := t.states[i], t.blocks[i]
+	t.n--
+	t.states[i], t.blocks[i] = t.states[t.n], t.blocks[t.n]
+	return b, s.finish(b.Dst, b.Src)
+}
+
+// isNear reports whether the next element is no copy with an offset of four bytes. Blocks with
+// many of them are decoded alone.
+func (s *state) isNear(src []byte) bool { return src[s.srcPos]&3 < 3 }
+
+// finish decodes the rest of a block. It returns false if it has not, and dst holds anything.
+func (s *state) finish(dst, src []byte) bool {
+	one := unsafe.Slice(s, 1)
+	for {
+		if _, ended := steps(one); ended {
+			break
+		} else if !s.element(dst, src) {
 			return false
 		}
 	}

@@ -2,4 +2,7 @@
 
 package snappy
 
-func decode(_, _ []byte) bool { return false }
+type turns struct{ n int }
+
+func (*turns) add(*Block) bool      { return false }
+func (*turns) next() (*Block, bool) { panic("no block") }

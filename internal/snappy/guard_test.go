@@ -26,6 +26,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/klauspost/compress/s2"
@@ -55,17 +56,87 @@ func newGuarded(t testing.TB, size int) guarded {
 func (g guarded) first(n int) []byte { return g[:n:n] }
 func (g guarded) last(n int) []byte  { return g[len(g)-n:] }
 
-// rig decodes blocks with the assembly, of any size, in guarded memory.
+// rig decodes blocks with the assembly, of any size, in guarded memory: alone, or in turns
+// with others.
 type rig struct {
 	t        testing.TB
 	src, dst guarded
+	r        *rand.Rand
+	others   []other
+}
+
+// other is a block that is decoded besides, and is right.
+type other struct {
+	block Block
+	want  []byte
 }
 
 func newRig(t testing.TB, size int) rig {
 	if !accelerated {
 		t.Skip("this processor has no AVX2 and BMI1")
 	}
-	return rig{t, newGuarded(t, 2*size), newGuarded(t, size)}
+	g := rig{t, newGuarded(t, 2*size), newGuarded(t, size), rand.New(rand.NewPCG(21, 22)), nil}
+	for _, size := range []int{100, 5000, 60_000, 200_000, 300_000} {
+		for _, block := range [][]byte{elements(g.r, size, false), s2.EncodeSnappy(nil, text(g.r, size)), encode(text(g.r, size))} {
+			want, err := s2.Decode(nil, block)
+			if err != nil {
+				t.Fatal(err)
+			}
+			src, dst := newGuarded(t, len(block)), newGuarded(t, len(want))
+			copy(src.last(len(block)), block)
+			g.others = append(g.others, other{Block{Dst: dst.last(len(want)), Src: src.last(len(block))}, want})
+		}
+	}
+	return g
+}
+
+// decode decodes a block as often as there are places for it among n blocks. It reports whether the
+// assembly has.
+func (g rig) decode(dst, src []byte) (right bool) {
+	n := g.r.IntN(atOnce)
+	for at := range n + 1 {
+		for i := range dst {
+			dst[i] = 0xEE
+		}
+		got := g.among(n, at, dst, src)
+		if at > 0 && got != right {
+			g.t.Fatalf("% .30x: %t as block %d of %d, %t before", src, got, at, n+1, right)
+		}
+		right = got
+	}
+	return right
+}
+
+// among decodes a block in turns with n others.
+func (g rig) among(n, at int, dst, src []byte) bool {
+	var t turns
+	all := make([]*other, n)
+	first := g.r.IntN(len(g.others))
+	block := Block{Dst: dst, Src: src}
+	for i := range n + 1 {
+		b := &block
+		if i != at {
+			k := i - min(1, max(0, i-at))
+			all[k] = &g.others[(first+k*(1+first%5))%len(g.others)]
+			b = &all[k].block
+		}
+		if !t.add(b) {
+			return false
+		}
+	}
+	got, seen := false, false
+	for t.n > 0 && (!seen || g.r.IntN(8) == 0) {
+		b, right := t.next()
+		if b == &block {
+			got, seen = right, true
+			continue
+		}
+		o := all[slices.IndexFunc(all, func(o *other) bool { return &o.block == b })]
+		if !right || !bytes.Equal(b.Dst, o.want) {
+			g.t.Fatalf("% .30x: another block, of %d bytes, is decoded wrongly beside this one", src, len(o.want))
+		}
+	}
+	return got
 }
 
 // check compares decode with s2. It reports whether the block was decoded.
@@ -82,13 +153,10 @@ func (g rig) check(block []byte, atEnd bool) bool {
 		src, dst, behind = g.src.last(len(block)), g.dst.last(size), nil
 	}
 	copy(src, block)
-	for i := range dst {
-		dst[i] = 0xEE
-	}
 	for i := range behind {
 		behind[i] = 0xA5
 	}
-	decoded := decode(dst, src)
+	decoded := g.decode(dst, src)
 	switch {
 	case decoded && err != nil:
 		g.t.Fatalf("% .30x: s2 says %v", block, err)
@@ -211,7 +279,7 @@ func TestOffsetZero(t *testing.T) {
 
 // In the first 4 GiB of memory, an offset might lead to the other end.
 func TestLowAddress(t *testing.T) {
-	newRig(t, largest)
+	g := newRig(t, largest)
 	dst, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_32BIT)
 	if err != nil {
 		t.Skip(err)
@@ -221,7 +289,7 @@ func TestLowAddress(t *testing.T) {
 		b := literal(nil, random(rand.New(rand.NewPCG(17, 18)), made), 3)
 		for _, copies := range [][]byte{copy4(nil, 8, math.MaxUint32), copy4(nil, 60, math.MaxUint32)} {
 			b := append(bytes.Clone(b), copies...)
-			if decode(dst[:len(dst):len(dst)], block(len(dst), append(b, make([]byte, 300)...))) {
+			if g.decode(dst[:len(dst):len(dst)], block(len(dst), append(b, make([]byte, 300)...))) {
 				t.Errorf("after %d bytes: decoded", made)
 			}
 		}

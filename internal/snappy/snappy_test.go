@@ -136,11 +136,23 @@ func BenchmarkDecode(b *testing.B) {
 		if name == "urls-far" {
 			src = s2.EncodeSnappy(nil, page)
 		}
+		n, blocks := 0, []Block{{}, {Dst: bytes.Clone(page)}, {Dst: bytes.Clone(page)}}
 		for _, d := range []struct {
 			by     string
 			decode func(dst, src []byte) error
 		}{
 			{"ours", Decode},
+			{"ours-in-turns", func(dst, src []byte) error {
+				blocks[0].Src, blocks[0].Dst, n = src, dst, n+1
+				for i := range blocks[1:] {
+					blocks[1+i].Src = src
+				}
+				if n%3 > 0 {
+					return nil
+				}
+				DecodeBlocks(blocks)
+				return errors.Join(blocks[0].Err, blocks[1].Err, blocks[2].Err)
+			}},
 			{"s2", func(dst, src []byte) error { _, err := s2.Decode(dst, src); return err }},
 		} {
 			b.Run("page="+name+"/by="+d.by, func(b *testing.B) {

@@ -4,8 +4,20 @@
 
 package snappy
 
-// decodeSteps decodes elements until one needs its caller. It returns true if an end
-// of input or output is too near for a step.
+// decode1 decodes elements of 1 blocks in turns until one block needs the caller: the
+// result is twice its number, and one more if an end of it is too near for a step.
 //
 //go:noescape
-func decodeSteps(s *uint64) bool
+func decode1(s *uint64) int
+
+// decode2 decodes elements of 2 blocks in turns until one block needs the caller: the
+// result is twice its number, and one more if an end of it is too near for a step.
+//
+//go:noescape
+func decode2(s *uint64) int
+
+// decode3 decodes elements of 3 blocks in turns until one block needs the caller: the
+// result is twice its number, and one more if an end of it is too near for a step.
+//
+//go:noescape
+func decode3(s *uint64) int

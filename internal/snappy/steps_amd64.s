@@ -1302,305 +1302,1647 @@ DATA tables<>+6414(SB)/1, $0x0e
 DATA tables<>+6415(SB)/1, $0x0f
 GLOBL tables<>(SB), RODATA|NOPTR, $6416
 
-// func decodeSteps(s *uint64) bool
+// func decode1(s *uint64) int
 // Requires: AVX, BMI, CMOV
-TEXT ·decodeSteps(SB), NOSPLIT, $40-9
+TEXT ·decode1(SB), NOSPLIT, $40-16
 	LEAQ tables<>+0(SB), AX
-	MOVQ s+0(FP), BX
-	MOVQ (BX), CX
-	MOVQ CX, SI
-	ADDQ 16(BX), SI
-	SUBQ $0x3c, SI
-	MOVQ SI, 8(SP)
-	ADDQ 32(BX), CX
-	MOVQ 8(BX), DX
-	MOVQ DX, (SP)
-	MOVQ DX, 32(SP)
-	LEAQ 65535(DX), SI
-	MOVQ SI, 24(SP)
-	MOVQ DX, SI
-	ADDQ 24(BX), SI
-	SUBQ $0x1f, SI
-	MOVQ SI, 16(SP)
-	ADDQ 40(BX), DX
+	MOVQ s+0(FP), CX
+	MOVQ (CX), DI
+	MOVQ DI, DX
+	ADDQ 16(CX), DX
+	SUBQ $0x3c, DX
+	MOVQ DX, 8(SP)
+	ADDQ 32(CX), DI
+	MOVQ 8(CX), R8
+	MOVQ R8, (SP)
+	MOVQ R8, 32(SP)
+	LEAQ 65535(R8), DX
+	MOVQ DX, 24(SP)
+	MOVQ R8, DX
+	ADDQ 24(CX), DX
+	SUBQ $0x1f, DX
+	MOVQ DX, 16(SP)
+	ADDQ 40(CX), R8
 
 outer:
-	MOVQ    8(SP), R9
-	SUBQ    CX, R9
-	JLE     end
-	IMUL3Q  $0x6bca1af3, R9, R9
-	SHRQ    $0x24, R9
-	JEQ     end
-	MOVQ    16(SP), BX
-	SUBQ    DX, BX
-	JLE     end
-	IMUL3Q  $0x2aaaaaab, BX, BX
-	SHRQ    $0x24, BX
-	JEQ     end
-	CMPQ    BX, R9
-	CMOVQCS BX, R9
-	MOVBQZX (CX), BX
-	CMPQ    DX, 24(SP)
-	JCS     wide
+	MOVQ    $0x40000000, CX
+	MOVQ    8(SP), DX
+	SUBQ    DI, DX
+	JLE     end0
+	IMUL3Q  $0x6bca1af3, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end0
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    16(SP), DX
+	SUBQ    R8, DX
+	JLE     end0
+	IMUL3Q  $0x2aaaaaab, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end0
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVBQZX (DI), R9
+	CMPQ    R8, 24(SP)
+	JCS     first
 
 loop:
-	VMOVDQU 1(CX), Y0
-	VMOVDQU Y0, (DX)
-	MOVL    BX, R8
-	SHRL    $0x02, R8
-	MOVL    (CX), SI
-	MOVL    2(CX)(R8*1), DI
-	LEAQ    2(CX)(R8*1), R10
-	LEAQ    1(DX)(R8*1), R8
-	TESTB   $0x83, BL
-	CMOVQEQ R10, CX
-	CMOVQEQ R8, DX
-	CMOVQNE SI, DI
-	MOVL    DI, SI
-	SHRL    $0x10, SI
-	MOVL    DI, BX
-	SHRL    $0x18, BX
-	TESTB   $0x01, DI
-	CMOVLNE SI, BX
-	MOVBLZX BL, BX
-	MOVBLZX DI, SI
-	SHRQ    $0x08, DI
-	ANDNL   (AX)(SI*4), DI, DI
-	ADDQ    3072(AX)(SI*8), DI
-	MOVLQSX 5120(AX)(SI*4), R8
-	CMPQ    DI, R8
-	JGT     odd
-	VMOVDQU (DX)(DI*1), Y0
-	VMOVDQU Y0, (DX)
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R9, DX
+	SHRL    $0x02, DX
+	MOVL    (DI), R10
+	MOVL    2(DI)(DX*1), BX
+	LEAQ    2(DI)(DX*1), SI
+	LEAQ    1(R8)(DX*1), DX
+	TESTB   $0x83, R9
+	CMOVQEQ SI, DI
+	CMOVQEQ DX, R8
+	CMOVLNE R10, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVL    BX, R9
+	SHRL    $0x18, R9
+	TESTB   $0x01, BL
+	CMOVLNE DX, R9
+	MOVBLZX R9, R9
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     lean0odd
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
 
-done:
-	SUBQ R8, DX
-	ANDL $0x03, SI
-	LEAQ 1(CX)(SI*1), CX
+lean0done:
+	SUBQ SI, R8
+	ANDL $0x03, DX
+	LEAQ 1(DI)(DX*1), DI
 
-stepped:
-	DECQ R9
+lean0stepped:
+	DECQ CX
 	JNE  loop
 	JMP  outer
 
-wide:
-	MOVQ    $0x00000400, SI
-	CMPQ    R9, SI
-	CMOVQHI SI, R9
+first:
+	MOVQ    $0x00000400, DX
+	CMPQ    CX, DX
+	CMOVQHI DX, CX
 
-wideloop:
-	VMOVDQU 1(CX), Y0
-	VMOVDQU Y0, (DX)
-	MOVL    BX, R8
-	SHRL    $0x02, R8
-	MOVQ    (CX), SI
-	MOVQ    2(CX)(R8*1), DI
-	LEAQ    2(CX)(R8*1), R10
-	LEAQ    1(DX)(R8*1), R8
-	TESTB   $0x83, BL
-	CMOVQEQ R10, CX
-	CMOVQEQ R8, DX
-	CMOVQNE SI, DI
-	MOVL    DI, SI
-	SHRL    $0x10, SI
-	MOVQ    DI, R8
-	SHRQ    $0x28, R8
-	MOVL    DI, R10
+firstloop:
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R9, DX
+	SHRL    $0x02, DX
+	MOVQ    (DI), R10
+	MOVQ    2(DI)(DX*1), BX
+	LEAQ    2(DI)(DX*1), SI
+	LEAQ    1(R8)(DX*1), DX
+	TESTB   $0x83, R9
+	CMOVQEQ SI, DI
+	CMOVQEQ DX, R8
+	CMOVQNE R10, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVQ    BX, SI
+	SHRQ    $0x28, SI
+	MOVL    BX, R10
 	ANDL    $0x03, R10
-	MOVL    DI, BX
-	SHRL    $0x18, BX
-	TESTB   $0x01, DI
-	CMOVLNE SI, BX
+	MOVL    BX, R9
+	SHRL    $0x18, R9
+	TESTB   $0x01, BL
+	CMOVLNE DX, R9
 	CMPL    R10, $0x03
-	CMOVLEQ R8, BX
-	MOVBLZX BL, BX
-	MOVBLZX DI, SI
-	SHRQ    $0x08, DI
-	ANDNL   (AX)(SI*4), DI, DI
-	ADDQ    1024(AX)(SI*8), DI
-	MOVLQSX 5120(AX)(SI*4), R8
-	CMPQ    DI, R8
-	JGT     wideodd
-	LEAQ    (DX)(DI*1), DI
-	CMPQ    DI, (SP)
-	JCS     stop
-	VMOVDQU (DI), Y0
-	VMOVDQU Y0, (DX)
+	CMOVLEQ SI, R9
+	MOVBLZX R9, R9
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    1024(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     wide0odd
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
 
-widedone:
-	SUBQ    R8, DX
-	LEAQ    5(CX), DI
-	ANDL    $0x03, SI
-	LEAQ    1(CX)(SI*1), CX
-	CMPL    SI, $0x03
-	CMOVQEQ DI, CX
-	DECQ    R9
-	JNE     wideloop
+wide0done:
+	SUBQ    SI, R8
+	LEAQ    5(DI), BX
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	CMOVQEQ BX, DI
+	DECQ    CX
+	JNE     firstloop
 	JMP     outer
 
-odd:
-	TESTQ   DI, DI
-	JGT     copy4
-	CMPQ    R8, $-64
-	JGE     slow
-	ADDQ    $0x40000000, R8
-	CMPQ    DI, R8
-	JGT     slow
-	VMOVDQU (DX)(DI*1), Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(DX)(DI*1), Y0
-	VMOVDQU Y0, 32(DX)
-	JMP     done
+lean0odd:
+	TESTQ   BX, BX
+	JGT     copy40
+	CMPQ    SI, $-64
+	JGE     slow0
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow0
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(R8)(BX*1), Y0
+	VMOVDQU Y0, 32(R8)
+	JMP     lean0done
 
-copy4:
-	MOVL 1(CX), DI
-	NEGQ DI
-	MOVQ DX, R10
+copy40:
+	MOVL 1(DI), BX
+	NEGQ BX
+	MOVQ R8, R10
 	SUBQ (SP), R10
-	ADDQ DI, R10
-	JLT  stop
-	CMPQ R8, $-64
-	JGE  copy4length
-	ADDQ $0x40000000, R8
+	ADDQ BX, R10
+	JLT  stop0
+	CMPQ SI, $-64
+	JGE  copy4length0
+	ADDQ $0x40000000, SI
 
-copy4length:
-	CMPQ    DI, $-64
-	JGT     slow
-	VMOVDQU (DX)(DI*1), Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(DX)(DI*1), Y0
-	VMOVDQU Y0, 32(DX)
-	SUBQ    R8, DX
-	MOVBLZX 5(CX), BX
-	ADDQ    $0x05, CX
+copy4length0:
+	CMPQ    BX, $-64
+	JGT     slow0
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(R8)(BX*1), Y0
+	VMOVDQU Y0, 32(R8)
+	SUBQ    SI, R8
+	MOVBLZX 5(DI), R9
+	ADDQ    $0x05, DI
 	MOVQ    32(SP), R10
 	ADDQ    $0x00000100, R10
 	MOVQ    R10, 32(SP)
-	CMPQ    DX, R10
-	JCC     stepped
+	CMPQ    R8, R10
+	JCC     lean0stepped
 	MOVQ    $-1, 24(SP)
 	JMP     outer
 
-wideodd:
-	CMPQ    R8, $-64
-	JGE     slow
-	ADDQ    $0x40000000, R8
-	CMPQ    DI, R8
-	JGT     slow
-	LEAQ    (DX)(DI*1), DI
-	CMPQ    DI, (SP)
-	JCS     stop
-	VMOVDQU (DI), Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(DI), Y0
-	VMOVDQU Y0, 32(DX)
-	JMP     widedone
-
-slow:
-	CMPQ    R8, $-64
-	JLT     literal
-	TESTQ   DI, DI
-	JGE     stop
-	LEAQ    (DX)(DI*1), BX
-	CMPQ    BX, (SP)
-	JCS     stop
-	CMPQ    DI, $-16
-	JGT     pattern
-	CMPQ    DI, $-32
-	JLT     apart
-	VMOVDQU (BX), Y1
-	NEGQ    DI
-	MOVQ    DI, BX
-	JMP     stores
-
-apart:
-	VMOVDQU (BX), Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 32(BX), Y0
-	VMOVDQU Y0, 32(DX)
-	SUBQ    R8, DX
-	JMP     next
-
-pattern:
-	VMOVDQU (BX), X1
-	NEGQ    DI
-	MOVBQZX 6400(AX)(DI*1), BX
-	SHLQ    $0x04, DI
-	VPSHUFB 6144(AX)(DI*1), X1, X1
-
-stores:
-	MOVQ DX, DI
-	SUBQ R8, DX
-
-store:
-	VMOVDQU Y1, (DI)
-	ADDQ    BX, DI
-	CMPQ    DI, DX
-	JCS     store
-
-next:
-	LEAQ    5(CX), BX
-	ANDL    $0x03, SI
-	LEAQ    1(CX)(SI*1), CX
-	CMPL    SI, $0x03
-	CMOVQEQ BX, CX
-	JMP     outer
-
-literal:
-	SHRL    $0x02, SI
-	CMPL    SI, $0x3c
-	JCC     long
-	VMOVDQU 1(CX), Y0
-	VMOVDQU Y0, (DX)
-	VMOVDQU 33(CX), Y0
-	VMOVDQU Y0, 32(DX)
-	LEAQ    2(CX)(SI*1), CX
-	LEAQ    1(DX)(SI*1), DX
-	JMP     outer
-
-long:
-	MOVBQZX 1(CX), R8
-	LEAQ    2(CX), BX
-	JEQ     sized
-	CMPL    SI, $0x3d
-	JNE     stop
-	MOVWQZX 1(CX), R8
-	INCQ    BX
-
-sized:
-	INCQ R8
-	LEAQ (BX)(R8*1), SI
-	CMPQ SI, 8(SP)
-	JHI  stop
-	LEAQ (DX)(R8*1), DI
-	CMPQ DI, 16(SP)
-	JHI  stop
-
-move:
-	VMOVDQU (BX), Y0
-	VMOVDQU Y0, (DX)
-	ADDQ    $0x20, BX
-	ADDQ    $0x20, DX
+wide0odd:
+	CMPQ    SI, $-64
+	JGE     slow0
+	ADDQ    $0x40000000, SI
 	CMPQ    BX, SI
-	JCS     move
-	SUBQ    SI, BX
-	SUBQ    BX, DX
-	MOVQ    SI, CX
+	JGT     slow0
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R8)
+	JMP     wide0done
+
+slow0:
+	CMPQ    SI, $-64
+	JLT     literal0
+	TESTQ   BX, BX
+	JGE     stop0
+	LEAQ    (R8)(BX*1), CX
+	CMPQ    CX, (SP)
+	JCS     stop0
+	CMPQ    BX, $-16
+	JGT     pattern0
+	CMPQ    BX, $-32
+	JLT     apart0
+	VMOVDQU (CX), Y1
+	NEGQ    BX
+	MOVQ    BX, CX
+	JMP     stores0
+
+apart0:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(CX), Y0
+	VMOVDQU Y0, 32(R8)
+	SUBQ    SI, R8
+	JMP     next0
+
+pattern0:
+	VMOVDQU (CX), X1
+	NEGQ    BX
+	MOVBQZX 6400(AX)(BX*1), CX
+	SHLQ    $0x04, BX
+	VPSHUFB 6144(AX)(BX*1), X1, X1
+
+stores0:
+	MOVQ R8, BX
+	SUBQ SI, R8
+
+store0:
+	VMOVDQU Y1, (BX)
+	ADDQ    CX, BX
+	CMPQ    BX, R8
+	JCS     store0
+
+next0:
+	LEAQ    5(DI), CX
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	CMOVQEQ CX, DI
 	JMP     outer
 
-stop:
-	XORL AX, AX
+literal0:
+	SHRL    $0x02, DX
+	CMPL    DX, $0x3c
+	JCC     long0
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 33(DI), Y0
+	VMOVDQU Y0, 32(R8)
+	LEAQ    2(DI)(DX*1), DI
+	LEAQ    1(R8)(DX*1), R8
+	JMP     outer
+
+long0:
+	MOVBQZX 1(DI), SI
+	LEAQ    2(DI), CX
+	JEQ     sized0
+	CMPL    DX, $0x3d
+	JNE     stop0
+	MOVWQZX 1(DI), SI
+	INCQ    CX
+
+sized0:
+	INCQ SI
+	LEAQ (CX)(SI*1), DX
+	CMPQ DX, 8(SP)
+	JHI  stop0
+	LEAQ (R8)(SI*1), BX
+	CMPQ BX, 16(SP)
+	JHI  stop0
+
+move0:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R8)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, R8
+	CMPQ    CX, DX
+	JCS     move0
+	SUBQ    DX, CX
+	SUBQ    CX, R8
+	MOVQ    DX, DI
+	JMP     outer
+
+stop0:
+	MOVQ $0x00000000, CX
 	JMP  leave
 
-end:
-	MOVQ $0x00000001, AX
+end0:
+	MOVQ $0x00000001, CX
 
 leave:
 	VZEROUPPER
-	MOVQ s+0(FP), BX
-	SUBQ (BX), CX
-	MOVQ CX, 32(BX)
-	SUBQ 8(BX), DX
-	MOVQ DX, 40(BX)
-	MOVB AL, ret+8(FP)
+	MOVQ s+0(FP), AX
+	SUBQ (AX), DI
+	MOVQ DI, 32(AX)
+	SUBQ 8(AX), R8
+	MOVQ R8, 40(AX)
+	MOVQ CX, ret+8(FP)
+	RET
+
+// func decode2(s *uint64) int
+// Requires: AVX, BMI, CMOV
+TEXT ·decode2(SB), NOSPLIT, $80-16
+	LEAQ tables<>+0(SB), AX
+	MOVQ s+0(FP), CX
+	MOVQ (CX), DI
+	MOVQ DI, DX
+	ADDQ 16(CX), DX
+	SUBQ $0x3c, DX
+	MOVQ DX, 8(SP)
+	ADDQ 32(CX), DI
+	MOVQ 8(CX), R8
+	MOVQ R8, (SP)
+	MOVQ R8, 32(SP)
+	LEAQ 65535(R8), DX
+	MOVQ DX, 24(SP)
+	MOVQ R8, DX
+	ADDQ 24(CX), DX
+	SUBQ $0x1f, DX
+	MOVQ DX, 16(SP)
+	ADDQ 40(CX), R8
+	MOVQ 48(CX), R10
+	MOVQ R10, DX
+	ADDQ 64(CX), DX
+	SUBQ $0x3c, DX
+	MOVQ DX, 48(SP)
+	ADDQ 80(CX), R10
+	MOVQ 56(CX), R11
+	MOVQ R11, 40(SP)
+	MOVQ R11, 72(SP)
+	LEAQ 65535(R11), DX
+	MOVQ DX, 64(SP)
+	MOVQ R11, DX
+	ADDQ 72(CX), DX
+	SUBQ $0x1f, DX
+	MOVQ DX, 56(SP)
+	ADDQ 88(CX), R11
+
+outer:
+	MOVQ    $0x40000000, CX
+	MOVQ    8(SP), DX
+	SUBQ    DI, DX
+	JLE     end0
+	IMUL3Q  $0x6bca1af3, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end0
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    16(SP), DX
+	SUBQ    R8, DX
+	JLE     end0
+	IMUL3Q  $0x2aaaaaab, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end0
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    48(SP), DX
+	SUBQ    R10, DX
+	JLE     end1
+	IMUL3Q  $0x6bca1af3, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end1
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    56(SP), DX
+	SUBQ    R11, DX
+	JLE     end1
+	IMUL3Q  $0x2aaaaaab, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end1
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVBQZX (DI), R9
+	MOVBQZX (R10), R12
+	CMPQ    R8, 24(SP)
+	JCS     first
+	CMPQ    R11, 64(SP)
+	JCS     first
+
+loop:
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R9, DX
+	SHRL    $0x02, DX
+	MOVL    (DI), R13
+	MOVL    2(DI)(DX*1), BX
+	LEAQ    2(DI)(DX*1), SI
+	LEAQ    1(R8)(DX*1), DX
+	TESTB   $0x83, R9
+	CMOVQEQ SI, DI
+	CMOVQEQ DX, R8
+	CMOVLNE R13, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVL    BX, R9
+	SHRL    $0x18, R9
+	TESTB   $0x01, BL
+	CMOVLNE DX, R9
+	MOVBLZX R9, R9
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     lean0odd
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
+
+lean0done:
+	SUBQ SI, R8
+	ANDL $0x03, DX
+	LEAQ 1(DI)(DX*1), DI
+
+lean0stepped:
+	VMOVDQU 1(R10), Y0
+	VMOVDQU Y0, (R11)
+	MOVL    R12, DX
+	SHRL    $0x02, DX
+	MOVL    (R10), R13
+	MOVL    2(R10)(DX*1), BX
+	LEAQ    2(R10)(DX*1), SI
+	LEAQ    1(R11)(DX*1), DX
+	TESTB   $0x83, R12
+	CMOVQEQ SI, R10
+	CMOVQEQ DX, R11
+	CMOVLNE R13, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVL    BX, R12
+	SHRL    $0x18, R12
+	TESTB   $0x01, BL
+	CMOVLNE DX, R12
+	MOVBLZX R12, R12
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     lean1odd
+	VMOVDQU (R11)(BX*1), Y0
+	VMOVDQU Y0, (R11)
+
+lean1done:
+	SUBQ SI, R11
+	ANDL $0x03, DX
+	LEAQ 1(R10)(DX*1), R10
+
+lean1stepped:
+	DECQ CX
+	JNE  loop
+	JMP  outer
+
+first:
+	MOVQ    $0x00000400, DX
+	CMPQ    CX, DX
+	CMOVQHI DX, CX
+
+firstloop:
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R9, DX
+	SHRL    $0x02, DX
+	MOVL    (DI), R13
+	MOVL    2(DI)(DX*1), BX
+	LEAQ    2(DI)(DX*1), SI
+	LEAQ    1(R8)(DX*1), DX
+	TESTB   $0x83, R9
+	CMOVQEQ SI, DI
+	CMOVQEQ DX, R8
+	CMOVLNE R13, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVL    BX, R9
+	SHRL    $0x18, R9
+	TESTB   $0x01, BL
+	CMOVLNE DX, R9
+	MOVBLZX R9, R9
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     near0odd
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
+
+near0done:
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
+	VMOVDQU 1(R10), Y0
+	VMOVDQU Y0, (R11)
+	MOVL    R12, DX
+	SHRL    $0x02, DX
+	MOVL    (R10), R13
+	MOVL    2(R10)(DX*1), BX
+	LEAQ    2(R10)(DX*1), SI
+	LEAQ    1(R11)(DX*1), DX
+	TESTB   $0x83, R12
+	CMOVQEQ SI, R10
+	CMOVQEQ DX, R11
+	CMOVLNE R13, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVL    BX, R12
+	SHRL    $0x18, R12
+	TESTB   $0x01, BL
+	CMOVLNE DX, R12
+	MOVBLZX R12, R12
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     near1odd
+	LEAQ    (R11)(BX*1), BX
+	CMPQ    BX, 40(SP)
+	JCS     stop1
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R11)
+
+near1done:
+	SUBQ SI, R11
+	ANDL $0x03, DX
+	LEAQ 1(R10)(DX*1), R10
+	DECQ CX
+	JNE  firstloop
+	JMP  outer
+
+lean0odd:
+	TESTQ   BX, BX
+	JGT     copy40
+	CMPQ    SI, $-64
+	JGE     slow0
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow0
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(R8)(BX*1), Y0
+	VMOVDQU Y0, 32(R8)
+	JMP     lean0done
+
+copy40:
+	MOVQ 32(SP), R13
+	CMPQ R8, R13
+	JCS  stop0
+	MOVL 1(DI), BX
+	NEGQ BX
+	MOVQ R8, R13
+	SUBQ (SP), R13
+	ADDQ BX, R13
+	JLT  stop0
+	CMPQ SI, $-64
+	JGE  copy4length0
+	ADDQ $0x40000000, SI
+
+copy4length0:
+	CMPQ    BX, $-64
+	JGT     slow0
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(R8)(BX*1), Y0
+	VMOVDQU Y0, 32(R8)
+	SUBQ    SI, R8
+	MOVBLZX 5(DI), R9
+	ADDQ    $0x05, DI
+	MOVQ    32(SP), R13
+	ADDQ    $0x00000100, R13
+	MOVQ    R13, 32(SP)
+	JMP     lean0stepped
+
+lean1odd:
+	TESTQ   BX, BX
+	JGT     copy41
+	CMPQ    SI, $-64
+	JGE     slow1
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow1
+	VMOVDQU (R11)(BX*1), Y0
+	VMOVDQU Y0, (R11)
+	VMOVDQU 32(R11)(BX*1), Y0
+	VMOVDQU Y0, 32(R11)
+	JMP     lean1done
+
+copy41:
+	MOVQ 72(SP), R13
+	CMPQ R11, R13
+	JCS  stop1
+	MOVL 1(R10), BX
+	NEGQ BX
+	MOVQ R11, R13
+	SUBQ 40(SP), R13
+	ADDQ BX, R13
+	JLT  stop1
+	CMPQ SI, $-64
+	JGE  copy4length1
+	ADDQ $0x40000000, SI
+
+copy4length1:
+	CMPQ    BX, $-64
+	JGT     slow1
+	VMOVDQU (R11)(BX*1), Y0
+	VMOVDQU Y0, (R11)
+	VMOVDQU 32(R11)(BX*1), Y0
+	VMOVDQU Y0, 32(R11)
+	SUBQ    SI, R11
+	MOVBLZX 5(R10), R12
+	ADDQ    $0x05, R10
+	MOVQ    72(SP), R13
+	ADDQ    $0x00000100, R13
+	MOVQ    R13, 72(SP)
+	JMP     lean1stepped
+
+near0odd:
+	TESTQ   BX, BX
+	JGT     stop0
+	CMPQ    SI, $-64
+	JGE     slow0
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow0
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R8)
+	JMP     near0done
+
+near1odd:
+	TESTQ   BX, BX
+	JGT     stop1
+	CMPQ    SI, $-64
+	JGE     slow1
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow1
+	LEAQ    (R11)(BX*1), BX
+	CMPQ    BX, 40(SP)
+	JCS     stop1
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R11)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R11)
+	JMP     near1done
+
+slow0:
+	CMPQ    SI, $-64
+	JLT     literal0
+	TESTQ   BX, BX
+	JGE     stop0
+	LEAQ    (R8)(BX*1), CX
+	CMPQ    CX, (SP)
+	JCS     stop0
+	CMPQ    BX, $-16
+	JGT     pattern0
+	CMPQ    BX, $-32
+	JLT     apart0
+	VMOVDQU (CX), Y1
+	NEGQ    BX
+	MOVQ    BX, CX
+	JMP     stores0
+
+apart0:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(CX), Y0
+	VMOVDQU Y0, 32(R8)
+	SUBQ    SI, R8
+	JMP     next0
+
+pattern0:
+	VMOVDQU (CX), X1
+	NEGQ    BX
+	MOVBQZX 6400(AX)(BX*1), CX
+	SHLQ    $0x04, BX
+	VPSHUFB 6144(AX)(BX*1), X1, X1
+
+stores0:
+	MOVQ R8, BX
+	SUBQ SI, R8
+
+store0:
+	VMOVDQU Y1, (BX)
+	ADDQ    CX, BX
+	CMPQ    BX, R8
+	JCS     store0
+
+next0:
+	ANDL $0x03, DX
+	LEAQ 1(DI)(DX*1), DI
+	JMP  outer
+
+literal0:
+	SHRL    $0x02, DX
+	CMPL    DX, $0x3c
+	JCC     long0
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 33(DI), Y0
+	VMOVDQU Y0, 32(R8)
+	LEAQ    2(DI)(DX*1), DI
+	LEAQ    1(R8)(DX*1), R8
+	JMP     outer
+
+long0:
+	MOVBQZX 1(DI), SI
+	LEAQ    2(DI), CX
+	JEQ     sized0
+	CMPL    DX, $0x3d
+	JNE     stop0
+	MOVWQZX 1(DI), SI
+	INCQ    CX
+
+sized0:
+	INCQ SI
+	LEAQ (CX)(SI*1), DX
+	CMPQ DX, 8(SP)
+	JHI  stop0
+	LEAQ (R8)(SI*1), BX
+	CMPQ BX, 16(SP)
+	JHI  stop0
+
+move0:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R8)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, R8
+	CMPQ    CX, DX
+	JCS     move0
+	SUBQ    DX, CX
+	SUBQ    CX, R8
+	MOVQ    DX, DI
+	JMP     outer
+
+slow1:
+	CMPQ    SI, $-64
+	JLT     literal1
+	TESTQ   BX, BX
+	JGE     stop1
+	LEAQ    (R11)(BX*1), CX
+	CMPQ    CX, 40(SP)
+	JCS     stop1
+	CMPQ    BX, $-16
+	JGT     pattern1
+	CMPQ    BX, $-32
+	JLT     apart1
+	VMOVDQU (CX), Y2
+	NEGQ    BX
+	MOVQ    BX, CX
+	JMP     stores1
+
+apart1:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R11)
+	VMOVDQU 32(CX), Y0
+	VMOVDQU Y0, 32(R11)
+	SUBQ    SI, R11
+	JMP     next1
+
+pattern1:
+	VMOVDQU (CX), X2
+	NEGQ    BX
+	MOVBQZX 6400(AX)(BX*1), CX
+	SHLQ    $0x04, BX
+	VPSHUFB 6144(AX)(BX*1), X2, X2
+
+stores1:
+	MOVQ R11, BX
+	SUBQ SI, R11
+
+store1:
+	VMOVDQU Y2, (BX)
+	ADDQ    CX, BX
+	CMPQ    BX, R11
+	JCS     store1
+
+next1:
+	ANDL $0x03, DX
+	LEAQ 1(R10)(DX*1), R10
+	JMP  outer
+
+literal1:
+	SHRL    $0x02, DX
+	CMPL    DX, $0x3c
+	JCC     long1
+	VMOVDQU 1(R10), Y0
+	VMOVDQU Y0, (R11)
+	VMOVDQU 33(R10), Y0
+	VMOVDQU Y0, 32(R11)
+	LEAQ    2(R10)(DX*1), R10
+	LEAQ    1(R11)(DX*1), R11
+	JMP     outer
+
+long1:
+	MOVBQZX 1(R10), SI
+	LEAQ    2(R10), CX
+	JEQ     sized1
+	CMPL    DX, $0x3d
+	JNE     stop1
+	MOVWQZX 1(R10), SI
+	INCQ    CX
+
+sized1:
+	INCQ SI
+	LEAQ (CX)(SI*1), DX
+	CMPQ DX, 48(SP)
+	JHI  stop1
+	LEAQ (R11)(SI*1), BX
+	CMPQ BX, 56(SP)
+	JHI  stop1
+
+move1:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R11)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, R11
+	CMPQ    CX, DX
+	JCS     move1
+	SUBQ    DX, CX
+	SUBQ    CX, R11
+	MOVQ    DX, R10
+	JMP     outer
+
+stop0:
+	MOVQ $0x00000000, CX
+	JMP  leave
+
+end0:
+	MOVQ $0x00000001, CX
+	JMP  leave
+
+stop1:
+	MOVQ $0x00000002, CX
+	JMP  leave
+
+end1:
+	MOVQ $0x00000003, CX
+
+leave:
+	VZEROUPPER
+	MOVQ s+0(FP), AX
+	SUBQ (AX), DI
+	MOVQ DI, 32(AX)
+	SUBQ 8(AX), R8
+	MOVQ R8, 40(AX)
+	SUBQ 48(AX), R10
+	MOVQ R10, 80(AX)
+	SUBQ 56(AX), R11
+	MOVQ R11, 88(AX)
+	MOVQ CX, ret+8(FP)
+	RET
+
+// func decode3(s *uint64) int
+// Requires: AVX, BMI, CMOV
+TEXT ·decode3(SB), NOSPLIT, $120-16
+	LEAQ tables<>+0(SB), AX
+	MOVQ s+0(FP), CX
+	MOVQ (CX), DI
+	MOVQ DI, DX
+	ADDQ 16(CX), DX
+	SUBQ $0x3c, DX
+	MOVQ DX, 8(SP)
+	ADDQ 32(CX), DI
+	MOVQ 8(CX), R8
+	MOVQ R8, (SP)
+	MOVQ R8, 32(SP)
+	LEAQ 65535(R8), DX
+	MOVQ DX, 24(SP)
+	MOVQ R8, DX
+	ADDQ 24(CX), DX
+	SUBQ $0x1f, DX
+	MOVQ DX, 16(SP)
+	ADDQ 40(CX), R8
+	MOVQ 48(CX), R9
+	MOVQ R9, DX
+	ADDQ 64(CX), DX
+	SUBQ $0x3c, DX
+	MOVQ DX, 48(SP)
+	ADDQ 80(CX), R9
+	MOVQ 56(CX), R10
+	MOVQ R10, 40(SP)
+	MOVQ R10, 72(SP)
+	LEAQ 65535(R10), DX
+	MOVQ DX, 64(SP)
+	MOVQ R10, DX
+	ADDQ 72(CX), DX
+	SUBQ $0x1f, DX
+	MOVQ DX, 56(SP)
+	ADDQ 88(CX), R10
+	MOVQ 96(CX), R11
+	MOVQ R11, DX
+	ADDQ 112(CX), DX
+	SUBQ $0x3c, DX
+	MOVQ DX, 88(SP)
+	ADDQ 128(CX), R11
+	MOVQ 104(CX), R12
+	MOVQ R12, 80(SP)
+	MOVQ R12, 112(SP)
+	LEAQ 65535(R12), DX
+	MOVQ DX, 104(SP)
+	MOVQ R12, DX
+	ADDQ 120(CX), DX
+	SUBQ $0x1f, DX
+	MOVQ DX, 96(SP)
+	ADDQ 136(CX), R12
+
+outer:
+	MOVQ    $0x40000000, CX
+	MOVQ    8(SP), DX
+	SUBQ    DI, DX
+	JLE     end0
+	IMUL3Q  $0x6bca1af3, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end0
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    16(SP), DX
+	SUBQ    R8, DX
+	JLE     end0
+	IMUL3Q  $0x2aaaaaab, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end0
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    48(SP), DX
+	SUBQ    R9, DX
+	JLE     end1
+	IMUL3Q  $0x6bca1af3, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end1
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    56(SP), DX
+	SUBQ    R10, DX
+	JLE     end1
+	IMUL3Q  $0x2aaaaaab, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end1
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    88(SP), DX
+	SUBQ    R11, DX
+	JLE     end2
+	IMUL3Q  $0x6bca1af3, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end2
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	MOVQ    96(SP), DX
+	SUBQ    R12, DX
+	JLE     end2
+	IMUL3Q  $0x2aaaaaab, DX, DX
+	SHRQ    $0x24, DX
+	JEQ     end2
+	CMPQ    DX, CX
+	CMOVQCS DX, CX
+	CMPQ    R8, 24(SP)
+	JCS     first
+	CMPQ    R10, 64(SP)
+	JCS     first
+	CMPQ    R12, 104(SP)
+	JCS     first
+
+loop:
+	MOVBQZX (DI), R13
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(DI)(BX*1), DX
+	LEAQ    2(DI)(BX*1), SI
+	LEAQ    1(R8)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, DI
+	CMOVQEQ BX, R8
+	CMOVLNE R13, DX
+	MOVWLZX 1(DI), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     lean0odd
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
+
+lean0done:
+	SUBQ SI, R8
+	ANDL $0x03, DX
+	LEAQ 1(DI)(DX*1), DI
+
+lean0stepped:
+	MOVBQZX (R9), R13
+	VMOVDQU 1(R9), Y0
+	VMOVDQU Y0, (R10)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(R9)(BX*1), DX
+	LEAQ    2(R9)(BX*1), SI
+	LEAQ    1(R10)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, R9
+	CMOVQEQ BX, R10
+	CMOVLNE R13, DX
+	MOVWLZX 1(R9), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     lean1odd
+	VMOVDQU (R10)(BX*1), Y0
+	VMOVDQU Y0, (R10)
+
+lean1done:
+	SUBQ SI, R10
+	ANDL $0x03, DX
+	LEAQ 1(R9)(DX*1), R9
+
+lean1stepped:
+	MOVBQZX (R11), R13
+	VMOVDQU 1(R11), Y0
+	VMOVDQU Y0, (R12)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(R11)(BX*1), DX
+	LEAQ    2(R11)(BX*1), SI
+	LEAQ    1(R12)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, R11
+	CMOVQEQ BX, R12
+	CMOVLNE R13, DX
+	MOVWLZX 1(R11), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     lean2odd
+	VMOVDQU (R12)(BX*1), Y0
+	VMOVDQU Y0, (R12)
+
+lean2done:
+	SUBQ SI, R12
+	ANDL $0x03, DX
+	LEAQ 1(R11)(DX*1), R11
+
+lean2stepped:
+	DECQ CX
+	JNE  loop
+	JMP  outer
+
+first:
+	MOVQ    $0x00000400, DX
+	CMPQ    CX, DX
+	CMOVQHI DX, CX
+
+firstloop:
+	MOVBQZX (DI), R13
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(DI)(BX*1), DX
+	LEAQ    2(DI)(BX*1), SI
+	LEAQ    1(R8)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, DI
+	CMOVQEQ BX, R8
+	CMOVLNE R13, DX
+	MOVWLZX 1(DI), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     near0odd
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
+
+near0done:
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
+	MOVBQZX (R9), R13
+	VMOVDQU 1(R9), Y0
+	VMOVDQU Y0, (R10)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(R9)(BX*1), DX
+	LEAQ    2(R9)(BX*1), SI
+	LEAQ    1(R10)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, R9
+	CMOVQEQ BX, R10
+	CMOVLNE R13, DX
+	MOVWLZX 1(R9), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     near1odd
+	LEAQ    (R10)(BX*1), BX
+	CMPQ    BX, 40(SP)
+	JCS     stop1
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R10)
+
+near1done:
+	SUBQ    SI, R10
+	ANDL    $0x03, DX
+	LEAQ    1(R9)(DX*1), R9
+	MOVBQZX (R11), R13
+	VMOVDQU 1(R11), Y0
+	VMOVDQU Y0, (R12)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(R11)(BX*1), DX
+	LEAQ    2(R11)(BX*1), SI
+	LEAQ    1(R12)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, R11
+	CMOVQEQ BX, R12
+	CMOVLNE R13, DX
+	MOVWLZX 1(R11), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    3072(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     near2odd
+	LEAQ    (R12)(BX*1), BX
+	CMPQ    BX, 80(SP)
+	JCS     stop2
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R12)
+
+near2done:
+	SUBQ SI, R12
+	ANDL $0x03, DX
+	LEAQ 1(R11)(DX*1), R11
+	DECQ CX
+	JNE  firstloop
+	JMP  outer
+
+lean0odd:
+	TESTQ   BX, BX
+	JGT     copy40
+	CMPQ    SI, $-64
+	JGE     slow0
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow0
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(R8)(BX*1), Y0
+	VMOVDQU Y0, 32(R8)
+	JMP     lean0done
+
+copy40:
+	MOVQ 32(SP), R13
+	CMPQ R8, R13
+	JCS  stop0
+	MOVL 1(DI), BX
+	NEGQ BX
+	MOVQ R8, R13
+	SUBQ (SP), R13
+	ADDQ BX, R13
+	JLT  stop0
+	CMPQ SI, $-64
+	JGE  copy4length0
+	ADDQ $0x40000000, SI
+
+copy4length0:
+	CMPQ    BX, $-64
+	JGT     slow0
+	VMOVDQU (R8)(BX*1), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(R8)(BX*1), Y0
+	VMOVDQU Y0, 32(R8)
+	SUBQ    SI, R8
+	ADDQ    $0x05, DI
+	MOVQ    32(SP), R13
+	ADDQ    $0x00000100, R13
+	MOVQ    R13, 32(SP)
+	JMP     lean0stepped
+
+lean1odd:
+	TESTQ   BX, BX
+	JGT     copy41
+	CMPQ    SI, $-64
+	JGE     slow1
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow1
+	VMOVDQU (R10)(BX*1), Y0
+	VMOVDQU Y0, (R10)
+	VMOVDQU 32(R10)(BX*1), Y0
+	VMOVDQU Y0, 32(R10)
+	JMP     lean1done
+
+copy41:
+	MOVQ 72(SP), R13
+	CMPQ R10, R13
+	JCS  stop1
+	MOVL 1(R9), BX
+	NEGQ BX
+	MOVQ R10, R13
+	SUBQ 40(SP), R13
+	ADDQ BX, R13
+	JLT  stop1
+	CMPQ SI, $-64
+	JGE  copy4length1
+	ADDQ $0x40000000, SI
+
+copy4length1:
+	CMPQ    BX, $-64
+	JGT     slow1
+	VMOVDQU (R10)(BX*1), Y0
+	VMOVDQU Y0, (R10)
+	VMOVDQU 32(R10)(BX*1), Y0
+	VMOVDQU Y0, 32(R10)
+	SUBQ    SI, R10
+	ADDQ    $0x05, R9
+	MOVQ    72(SP), R13
+	ADDQ    $0x00000100, R13
+	MOVQ    R13, 72(SP)
+	JMP     lean1stepped
+
+lean2odd:
+	TESTQ   BX, BX
+	JGT     copy42
+	CMPQ    SI, $-64
+	JGE     slow2
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow2
+	VMOVDQU (R12)(BX*1), Y0
+	VMOVDQU Y0, (R12)
+	VMOVDQU 32(R12)(BX*1), Y0
+	VMOVDQU Y0, 32(R12)
+	JMP     lean2done
+
+copy42:
+	MOVQ 112(SP), R13
+	CMPQ R12, R13
+	JCS  stop2
+	MOVL 1(R11), BX
+	NEGQ BX
+	MOVQ R12, R13
+	SUBQ 80(SP), R13
+	ADDQ BX, R13
+	JLT  stop2
+	CMPQ SI, $-64
+	JGE  copy4length2
+	ADDQ $0x40000000, SI
+
+copy4length2:
+	CMPQ    BX, $-64
+	JGT     slow2
+	VMOVDQU (R12)(BX*1), Y0
+	VMOVDQU Y0, (R12)
+	VMOVDQU 32(R12)(BX*1), Y0
+	VMOVDQU Y0, 32(R12)
+	SUBQ    SI, R12
+	ADDQ    $0x05, R11
+	MOVQ    112(SP), R13
+	ADDQ    $0x00000100, R13
+	MOVQ    R13, 112(SP)
+	JMP     lean2stepped
+
+near0odd:
+	TESTQ   BX, BX
+	JGT     stop0
+	CMPQ    SI, $-64
+	JGE     slow0
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow0
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R8)
+	JMP     near0done
+
+near1odd:
+	TESTQ   BX, BX
+	JGT     stop1
+	CMPQ    SI, $-64
+	JGE     slow1
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow1
+	LEAQ    (R10)(BX*1), BX
+	CMPQ    BX, 40(SP)
+	JCS     stop1
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R10)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R10)
+	JMP     near1done
+
+near2odd:
+	TESTQ   BX, BX
+	JGT     stop2
+	CMPQ    SI, $-64
+	JGE     slow2
+	ADDQ    $0x40000000, SI
+	CMPQ    BX, SI
+	JGT     slow2
+	LEAQ    (R12)(BX*1), BX
+	CMPQ    BX, 80(SP)
+	JCS     stop2
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R12)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R12)
+	JMP     near2done
+
+slow0:
+	CMPQ    SI, $-64
+	JLT     literal0
+	TESTQ   BX, BX
+	JGE     stop0
+	LEAQ    (R8)(BX*1), CX
+	CMPQ    CX, (SP)
+	JCS     stop0
+	CMPQ    BX, $-16
+	JGT     pattern0
+	CMPQ    BX, $-32
+	JLT     apart0
+	VMOVDQU (CX), Y1
+	NEGQ    BX
+	MOVQ    BX, CX
+	JMP     stores0
+
+apart0:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(CX), Y0
+	VMOVDQU Y0, 32(R8)
+	SUBQ    SI, R8
+	JMP     next0
+
+pattern0:
+	VMOVDQU (CX), X1
+	NEGQ    BX
+	MOVBQZX 6400(AX)(BX*1), CX
+	SHLQ    $0x04, BX
+	VPSHUFB 6144(AX)(BX*1), X1, X1
+
+stores0:
+	MOVQ R8, BX
+	SUBQ SI, R8
+
+store0:
+	VMOVDQU Y1, (BX)
+	ADDQ    CX, BX
+	CMPQ    BX, R8
+	JCS     store0
+
+next0:
+	ANDL $0x03, DX
+	LEAQ 1(DI)(DX*1), DI
+	JMP  outer
+
+literal0:
+	SHRL    $0x02, DX
+	CMPL    DX, $0x3c
+	JCC     long0
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 33(DI), Y0
+	VMOVDQU Y0, 32(R8)
+	LEAQ    2(DI)(DX*1), DI
+	LEAQ    1(R8)(DX*1), R8
+	JMP     outer
+
+long0:
+	MOVBQZX 1(DI), SI
+	LEAQ    2(DI), CX
+	JEQ     sized0
+	CMPL    DX, $0x3d
+	JNE     stop0
+	MOVWQZX 1(DI), SI
+	INCQ    CX
+
+sized0:
+	INCQ SI
+	LEAQ (CX)(SI*1), DX
+	CMPQ DX, 8(SP)
+	JHI  stop0
+	LEAQ (R8)(SI*1), BX
+	CMPQ BX, 16(SP)
+	JHI  stop0
+
+move0:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R8)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, R8
+	CMPQ    CX, DX
+	JCS     move0
+	SUBQ    DX, CX
+	SUBQ    CX, R8
+	MOVQ    DX, DI
+	JMP     outer
+
+slow1:
+	CMPQ    SI, $-64
+	JLT     literal1
+	TESTQ   BX, BX
+	JGE     stop1
+	LEAQ    (R10)(BX*1), CX
+	CMPQ    CX, 40(SP)
+	JCS     stop1
+	CMPQ    BX, $-16
+	JGT     pattern1
+	CMPQ    BX, $-32
+	JLT     apart1
+	VMOVDQU (CX), Y2
+	NEGQ    BX
+	MOVQ    BX, CX
+	JMP     stores1
+
+apart1:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R10)
+	VMOVDQU 32(CX), Y0
+	VMOVDQU Y0, 32(R10)
+	SUBQ    SI, R10
+	JMP     next1
+
+pattern1:
+	VMOVDQU (CX), X2
+	NEGQ    BX
+	MOVBQZX 6400(AX)(BX*1), CX
+	SHLQ    $0x04, BX
+	VPSHUFB 6144(AX)(BX*1), X2, X2
+
+stores1:
+	MOVQ R10, BX
+	SUBQ SI, R10
+
+store1:
+	VMOVDQU Y2, (BX)
+	ADDQ    CX, BX
+	CMPQ    BX, R10
+	JCS     store1
+
+next1:
+	ANDL $0x03, DX
+	LEAQ 1(R9)(DX*1), R9
+	JMP  outer
+
+literal1:
+	SHRL    $0x02, DX
+	CMPL    DX, $0x3c
+	JCC     long1
+	VMOVDQU 1(R9), Y0
+	VMOVDQU Y0, (R10)
+	VMOVDQU 33(R9), Y0
+	VMOVDQU Y0, 32(R10)
+	LEAQ    2(R9)(DX*1), R9
+	LEAQ    1(R10)(DX*1), R10
+	JMP     outer
+
+long1:
+	MOVBQZX 1(R9), SI
+	LEAQ    2(R9), CX
+	JEQ     sized1
+	CMPL    DX, $0x3d
+	JNE     stop1
+	MOVWQZX 1(R9), SI
+	INCQ    CX
+
+sized1:
+	INCQ SI
+	LEAQ (CX)(SI*1), DX
+	CMPQ DX, 48(SP)
+	JHI  stop1
+	LEAQ (R10)(SI*1), BX
+	CMPQ BX, 56(SP)
+	JHI  stop1
+
+move1:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R10)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, R10
+	CMPQ    CX, DX
+	JCS     move1
+	SUBQ    DX, CX
+	SUBQ    CX, R10
+	MOVQ    DX, R9
+	JMP     outer
+
+slow2:
+	CMPQ    SI, $-64
+	JLT     literal2
+	TESTQ   BX, BX
+	JGE     stop2
+	LEAQ    (R12)(BX*1), CX
+	CMPQ    CX, 80(SP)
+	JCS     stop2
+	CMPQ    BX, $-16
+	JGT     pattern2
+	CMPQ    BX, $-32
+	JLT     apart2
+	VMOVDQU (CX), Y3
+	NEGQ    BX
+	MOVQ    BX, CX
+	JMP     stores2
+
+apart2:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R12)
+	VMOVDQU 32(CX), Y0
+	VMOVDQU Y0, 32(R12)
+	SUBQ    SI, R12
+	JMP     next2
+
+pattern2:
+	VMOVDQU (CX), X3
+	NEGQ    BX
+	MOVBQZX 6400(AX)(BX*1), CX
+	SHLQ    $0x04, BX
+	VPSHUFB 6144(AX)(BX*1), X3, X3
+
+stores2:
+	MOVQ R12, BX
+	SUBQ SI, R12
+
+store2:
+	VMOVDQU Y3, (BX)
+	ADDQ    CX, BX
+	CMPQ    BX, R12
+	JCS     store2
+
+next2:
+	ANDL $0x03, DX
+	LEAQ 1(R11)(DX*1), R11
+	JMP  outer
+
+literal2:
+	SHRL    $0x02, DX
+	CMPL    DX, $0x3c
+	JCC     long2
+	VMOVDQU 1(R11), Y0
+	VMOVDQU Y0, (R12)
+	VMOVDQU 33(R11), Y0
+	VMOVDQU Y0, 32(R12)
+	LEAQ    2(R11)(DX*1), R11
+	LEAQ    1(R12)(DX*1), R12
+	JMP     outer
+
+long2:
+	MOVBQZX 1(R11), SI
+	LEAQ    2(R11), CX
+	JEQ     sized2
+	CMPL    DX, $0x3d
+	JNE     stop2
+	MOVWQZX 1(R11), SI
+	INCQ    CX
+
+sized2:
+	INCQ SI
+	LEAQ (CX)(SI*1), DX
+	CMPQ DX, 88(SP)
+	JHI  stop2
+	LEAQ (R12)(SI*1), BX
+	CMPQ BX, 96(SP)
+	JHI  stop2
+
+move2:
+	VMOVDQU (CX), Y0
+	VMOVDQU Y0, (R12)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, R12
+	CMPQ    CX, DX
+	JCS     move2
+	SUBQ    DX, CX
+	SUBQ    CX, R12
+	MOVQ    DX, R11
+	JMP     outer
+
+stop0:
+	MOVQ $0x00000000, CX
+	JMP  leave
+
+end0:
+	MOVQ $0x00000001, CX
+	JMP  leave
+
+stop1:
+	MOVQ $0x00000002, CX
+	JMP  leave
+
+end1:
+	MOVQ $0x00000003, CX
+	JMP  leave
+
+stop2:
+	MOVQ $0x00000004, CX
+	JMP  leave
+
+end2:
+	MOVQ $0x00000005, CX
+
+leave:
+	VZEROUPPER
+	MOVQ s+0(FP), AX
+	SUBQ (AX), DI
+	MOVQ DI, 32(AX)
+	SUBQ 8(AX), R8
+	MOVQ R8, 40(AX)
+	SUBQ 48(AX), R9
+	MOVQ R9, 80(AX)
+	SUBQ 56(AX), R10
+	MOVQ R10, 88(AX)
+	SUBQ 96(AX), R11
+	MOVQ R11, 128(AX)
+	SUBQ 104(AX), R12
+	MOVQ R12, 136(AX)
+	MOVQ CX, ret+8(FP)
 	RET
