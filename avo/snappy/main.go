@@ -27,6 +27,7 @@ const (
 	reachOut = 127   // and writes: 32, then 63 + 32 of a copy that overlaps
 	window   = 65535 // the largest offset of a copy-1 or copy-2
 	farEvery = 256   // bytes of output for each copy-4, on average, below which the wide step is faster
+	farFirst = 16    // copy-4s that may be closer to each other
 )
 
 // tables are read at the tag, a byte whose lower two bits are the kind of element.
@@ -112,17 +113,15 @@ type place struct {
 	next    reg.GPVirtual // the tag at in, if the decoder is ahead
 
 	start, inEnd, outEnd Mem // the output's start; the ends, less what a step reaches beyond what it uses
-	leanFrom, fars       Mem // where lean steps begin; the output's start and farEvery bytes for each copy-4 that these met
+	leanFrom, fars       Mem // where lean steps begin; below which output there have been many copy-4s
 }
 
-// The kinds of steps. The lean one has copy-4s out of line, and knows that no other copy's
-// source is before the output's start. The near one compares, and leaves copy-4s to the caller. The wide
-// one compares, and has copy-4s in line; it needs a decoder that is ahead.
+// kind is that of a step. The lean one has copy-4s out of line, and knows that no other copy's
+// source is before the output's start. The wide one has them in line, and compares.
 type kind string
 
 const (
 	lean kind = "lean"
-	near kind = "near"
 	wide kind = "wide"
 )
 
@@ -159,7 +158,11 @@ func (d *decoder) step(b *place, k kind) (late func()) {
 		MOVBLZX(there, d.tag.As32())
 		d.passLiteral(b, next, size, in2, there)
 		CMOVLNE(next.As32(), d.tag.As32())
-		MOVWLZX(behind(in, 1), x.As32())
+		if k == wide {
+			MOVL(behind(in, 1), x.As32())
+		} else {
+			MOVWLZX(behind(in, 1), x.As32())
+		}
 	case k == wide:
 		MOVQ(behind(in, 0), here)
 		MOVQ(there, x)
@@ -195,9 +198,9 @@ func (d *decoder) step(b *place, k kind) (late func()) {
 
 	return func() {
 		Label(label + "odd")
-		if k != wide {
+		if k == lean {
 			TESTQ(x, x)
-			JGT(LabelRef(map[kind]string{lean: "copy4", near: "stop"}[k] + b.name))
+			JGT(LabelRef("copy4" + b.name))
 		}
 		CMPQ(d.length, I8(-64))
 		JGE(LabelRef("slow" + b.name))
@@ -262,28 +265,21 @@ func (d *decoder) copy(b *place, k kind, long bool) {
 
 // advance moves behind the copy's tag and offset; far: of a copy-4, too.
 func (d *decoder) advance(b *place, far bool) {
-	in5 := GP64()
-	if far {
-		LEAQ(behind(b.in, 5), in5)
-	}
 	ANDL(Imm(3), d.tag.As32())
-	LEAQ(Mem{Base: b.in, Index: d.tag, Scale: 1, Disp: 1}, b.in)
-	if far {
-		CMPL(d.tag.As32(), Imm(3))
-		CMOVQEQ(in5, b.in)
+	if !far {
+		LEAQ(Mem{Base: b.in, Index: d.tag, Scale: 1, Disp: 1}, b.in)
+		return
 	}
+	LEAQ(Mem{Base: b.in, Index: d.tag, Scale: 1, Disp: 2}, b.in)
+	CMPL(d.tag.As32(), Imm(3))
+	SBBQ(Imm(0), b.in) // one byte less but for a copy-4
 }
 
-// copy4 emits a copy-4 that a lean step met. If there have been many, the rest of the block
-// is left to wide steps, unless the function returns before; among several blocks, to the caller.
+// copy4 emits a copy-4 that a lean step met. If there have been many, the rest of the blocks
+// is left to wide steps, unless the function returns before.
 func (d *decoder) copy4(b *place, stepped string) {
 	x, s := d.minus, GP64()
 	Label("copy4" + b.name)
-	if len(d.blocks) > 1 {
-		MOVQ(b.fars, s)
-		CMPQ(b.out, s)
-		JCS(LabelRef("stop" + b.name))
-	}
 	MOVL(behind(b.in, 1), x.As32())
 	NEGQ(x)
 	MOVQ(b.out, s)
@@ -305,10 +301,6 @@ func (d *decoder) copy4(b *place, stepped string) {
 	MOVQ(b.fars, s)
 	ADDQ(U32(farEvery), s)
 	MOVQ(s, b.fars)
-	if len(d.blocks) > 1 {
-		JMP(LabelRef(stepped))
-		return
-	}
 	CMPQ(b.out, s)
 	JCC(LabelRef(stepped))
 	MOVQ(I32(-1), b.leanFrom)
@@ -361,7 +353,7 @@ func (d *decoder) slow(b *place) {
 	CMPQ(x, out)
 	JCS(LabelRef(at("store")))
 	Label(at("next"))
-	d.advance(b, len(d.blocks) == 1)
+	d.advance(b, true)
 	JMP(LabelRef("outer"))
 
 	d.literal(b)
@@ -445,7 +437,6 @@ func (d *decoder) load(p reg.GPVirtual, i int) {
 	ADDQ(state(srcPos), b.in)
 	MOVQ(state(dstPtr), b.out)
 	MOVQ(b.out, b.start)
-	MOVQ(b.out, b.fars)
 	LEAQ(behind(b.out, window), x)
 	MOVQ(x, b.leanFrom)
 	MOVQ(b.out, x)
@@ -453,6 +444,8 @@ func (d *decoder) load(p reg.GPVirtual, i int) {
 	SUBQ(Imm(reachOut-maxOut), x)
 	MOVQ(x, b.outEnd)
 	ADDQ(state(dstPos), b.out)
+	LEAQ(behind(b.out, -farFirst*farEvery), x)
+	MOVQ(x, b.fars)
 	d.blocks = append(d.blocks, *b)
 }
 
@@ -470,10 +463,6 @@ func decode(tab Mem, n int) {
 	}
 
 	// As many steps as no end can forbid.
-	first := wide
-	if n > 1 {
-		first = near
-	}
 	Label("outer")
 	MOVQ(U32(1<<30), d.count)
 	for _, b := range d.blocks {
@@ -487,17 +476,17 @@ func decode(tab Mem, n int) {
 	}
 	for _, b := range d.blocks {
 		CMPQ(b.out, b.leanFrom)
-		JCS(LabelRef("first"))
+		JCS(LabelRef("wide"))
 	}
 	late := d.loop("loop", lean)
 
 	// In the first 64 KiB, an offset of a copy-1 or copy-2 may lead before the output's start.
-	Label("first")
+	Label("wide")
 	x := GP64()
 	MOVQ(U32(1024), x)
 	CMPQ(d.count, x)
 	CMOVQHI(x, d.count)
-	late = append(late, d.loop("firstloop", first)...)
+	late = append(late, d.loop("wideloop", wide)...)
 
 	for _, emit := range late {
 		emit()

@@ -32,6 +32,7 @@ const (
 type Buffers struct {
 	window  []byte // stored bytes
 	raw     []byte // decompressed page
+	early   [inTurns - 1]earlyPage
 	plain   []byte // values converted to PLAIN
 	picked  []byte // selected values
 	dict    []byte // the dictionary
@@ -44,6 +45,7 @@ type Buffers struct {
 	codec   enc.Decompressor
 
 	charged int64 // bytes claimed for all of these
+	beside  int64 // and for pages in early
 	own     Claim // charged if shared is nil
 	shared  *Claim
 	ahead   *Ahead   // of the Chunk that reads into them
@@ -79,6 +81,7 @@ type Chunk struct {
 	ended    bool     // the last row seen was returned undecoded, so it must not continue
 	noCoded  bool     // skip dictionary-coded pages
 	sealing  bool     // return pages undecoded if possible
+	alone    bool     // decompress no page before its turn
 	index    *OffsetIndex
 	indexed  bool // the index was looked up
 	jumped   bool // the next page was found by the index
@@ -133,6 +136,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	buf.ahead = nil
 	buf.use(f)
 	buf.window = buf.window[:0]
+	buf.forgetEarly()
 	if f.Metadata.ShortChunks() && !f.Constant(leaf) {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
 	}
@@ -189,6 +193,8 @@ func (c *Chunk) ReadDictionary(ctx context.Context) (d *Dictionary, err error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func(was bool) { c.alone = was }(c.alone)
+	c.alone = true // the dictionary may show that no page is needed
 	err = c.dictionary(h, body)
 	return c.dict, err
 }
@@ -447,27 +453,6 @@ func wrongCRC(at fault.At, h *meta.PageHeader, got uint32) error {
 	return faults.Wanted(faults.Corrupt(at, "the page's checksum"), fmt.Sprintf("%08x", uint32(h.CRC.V)), fmt.Sprintf("%08x", got))
 }
 
-// inflate decompresses src, which is a whole page or the tail of one, to size
-// bytes.
-func (c *Chunk) inflate(src []byte, size int64) ([]byte, error) {
-	codec := c.md.Codec
-	if !enc.Plausible(codec, int64(len(src)), size) {
-		return nil, c.corrupt(nil, "%d bytes cannot decompress to %d", len(src), size)
-	}
-	out, err := c.buf.codec.Decompress(codec, c.buf.raw, src, int(size))
-	switch {
-	case errors.Is(err, enc.ErrCodec):
-		return nil, faults.Unsupported(c.here(), "compression codec %v", codec).
-			WithHint("write the file again with snappy, zstd, gzip, brotli or lz4")
-	case err != nil:
-		return nil, c.corrupt(err, "the page does not decompress (%v)", codec)
-	}
-	if codec != format.Uncompressed {
-		c.buf.raw = out
-	}
-	return out, nil
-}
-
 // checkDictionary checks the header of a dictionary page. again means that the
 // chunk had one before.
 func (c *Chunk) checkDictionary(h *meta.PageHeader, again bool) error {
@@ -492,7 +477,7 @@ func (c *Chunk) dictionary(h *meta.PageHeader, body []byte) error {
 	if err := c.checkDictionary(h, c.dict != nil); err != nil {
 		return err
 	}
-	data, err := c.inflate(body, int64(h.UncompressedPageSize))
+	data, err := c.inflate(body, int64(h.UncompressedPageSize), 0)
 	if err != nil {
 		return err
 	}

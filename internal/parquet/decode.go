@@ -74,7 +74,7 @@ func (c *Chunk) openV1(h *meta.PageHeader, body []byte) ([]byte, format.Encoding
 	if err := c.checkCount(dh.NumValues); err != nil || dh.NumValues == 0 {
 		return nil, 0, err
 	}
-	data, err := c.inflate(body, int64(h.UncompressedPageSize))
+	data, err := c.inflate(body, int64(h.UncompressedPageSize), dh.NumValues)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -197,7 +197,7 @@ func (c *Chunk) openV2(h *meta.PageHeader, body []byte) ([]byte, format.Encoding
 			return nil, 0, c.corrupt(nil, "the page is not compressed, and its sizes differ")
 		}
 	default:
-		if values, err = c.inflate(values, size); err != nil {
+		if values, err = c.inflate(values, size, dh.NumValues); err != nil {
 			return nil, 0, err
 		}
 	}

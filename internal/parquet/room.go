@@ -183,15 +183,15 @@ func (c *Claim) give(n int64) {
 // frees large ones.
 func (b *Buffers) Rest() {
 	b.release()
-	if b.charged == 0 {
+	if b.charged+b.beside == 0 {
 		return
 	}
-	c, n := b.claim(), b.charged
+	c, n := b.claim(), b.charged+b.beside
 	if c.large {
 		b.codec.Close() // zstd's decoder keeps the last page
 		*b = Buffers{codec: b.codec, shared: b.shared, own: b.own}
 	}
-	b.charged = 0
+	b.charged, b.beside = 0, 0
 	c.give(n) // after the memory is freed
 }
 
@@ -221,6 +221,21 @@ func (b *Buffers) charge(ctx context.Context, at fault.At, what string, n int64)
 		b.charged = n
 	}
 	return err
+}
+
+// spare charges n bytes more for pages that are decompressed early, if no other reader has
+// to wait for that.
+func (b *Buffers) spare(n int64) bool {
+	c := b.claim()
+	if c.room == nil {
+		return true
+	}
+	if c.held+n > c.room.small {
+		return false
+	}
+	c.held += n
+	b.beside += n
+	return true
 }
 
 // charge charges for the page after the header.

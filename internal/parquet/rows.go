@@ -124,6 +124,7 @@ func (r *RowReader) Pages(ctx context.Context, add func(leaf int, p *Page, dict 
 			r.leave(c)
 		}
 		r.open(c)
+		c.chunk.alone = !last // pages of several leaves are in memory then
 		shape := r.f.NewShape(c.leaf.Index)
 		if err := c.take(ctx, r.n, last, func(p *Page, dict *Dictionary) error {
 			if shape != nil {

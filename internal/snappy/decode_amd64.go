@@ -49,8 +49,8 @@ func steps(all []state) (which int, ended bool) {
 
 // turns are blocks that are decoded in turns.
 type turns struct {
-	states [atOnce]state
-	blocks [atOnce]*Block
+	states [AtOnce]state
+	blocks [AtOnce]*Block
 	n      int
 }
 
@@ -63,11 +63,11 @@ func (t *turns) add(b *Block) (ok bool) {
 	return ok
 }
 
-// next decodes until a block is at its end, or is better decoded alone, which it then does. It
-// reports whether that block is right; if not, its Dst holds anything.
+// next decodes until a block ends, which it takes out. It reports whether that is right; if
+// not, its Dst holds anything.
 func (t *turns) next() (b *Block, right bool) {
 	i, ended := steps(t.states[:t.n])
-	for !ended && t.states[i].isNear(t.blocks[i].Src) && t.states[i].element(t.blocks[i].Dst, t.blocks[i].Src) {
+	for !ended && t.states[i].element(t.blocks[i].Dst, t.blocks[i].Src) {
 		i, ended = steps(t.states[:t.n])
 	}
 	s, b := t.states[i], t.blocks[i]
@@ -75,10 +75,6 @@ func (t *turns) next() (b *Block, right bool) {
 	t.states[i], t.blocks[i] = t.states[t.n], t.blocks[t.n]
 	return b, s.finish(b.Dst, b.Src)
 }
-
-// isNear reports whether the next element is no copy with an offset of four bytes. Blocks with
-// many of them are decoded alone.
-func (s *state) isNear(src []byte) bool { return src[s.srcPos]&3 < 3 }
 
 // finish decodes the rest of a block. It returns false if it has not, and dst holds anything.
 func (s *state) finish(dst, src []byte) bool {

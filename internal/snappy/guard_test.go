@@ -93,7 +93,7 @@ func newRig(t testing.TB, size int) rig {
 // decode decodes a block as often as there are places for it among n blocks. It reports whether the
 // assembly has.
 func (g rig) decode(dst, src []byte) (right bool) {
-	n := g.r.IntN(atOnce)
+	n := g.r.IntN(AtOnce)
 	for at := range n + 1 {
 		for i := range dst {
 			dst[i] = 0xEE

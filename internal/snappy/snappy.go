@@ -14,13 +14,11 @@
 // The next step waits for what this one finds: where its tag is. Steps of other blocks fill
 // the wait, so the assembly has a loop for three blocks, and one for two.
 //
-// There are two kinds of steps for one block. The wide one knows all three kinds of copies and compares the
+// There are two kinds of steps. The wide one knows all three kinds of copies and compares the
 // source of each with the output's start. The lean one, an eighth faster, knows those of
 // two bytes of offset at most, and is used from 64 KiB of output on, where no such offset
 // leads before the start. It has offsets of four bytes out of line; where they are many,
-// as encoders with a larger window than the original's write them, wide steps go on. For
-// several blocks a near step takes the place of the wide one: it compares, and knows no
-// offsets of four bytes. Blocks in which these are many leave the others.
+// as encoders with a larger window than the original's write them, wide steps go on.
 //
 // # Why nothing outside of the slices is touched
 //
@@ -51,11 +49,11 @@ import (
 
 var errSize = errors.New("the decompressed size is not the one stated")
 
-// minSize: smaller blocks are decoded by s2, which needs less time for them.
-const minSize = 8 << 10
+// MinSize: smaller blocks are decoded by s2, which needs less time for them.
+const MinSize = 8 << 10
 
-// atOnce is how many blocks are decoded in turns. With four, each takes hardly less time.
-const atOnce = 3
+// AtOnce is how many blocks are decoded in turns. With four, each takes hardly less time.
+const AtOnce = 3
 
 // Block is a block to decode into Dst, which must have exactly the decoded length and
 // not overlap any Src or another Dst.
@@ -83,9 +81,9 @@ func DecodeBlocks(blocks []Block) {
 		case err != nil:
 		case n != len(b.Dst):
 			b.Err = errSize
-		case n < minSize || !t.add(b):
+		case n < MinSize || !t.add(b):
 			b.decode()
-		case t.n == atOnce:
+		case t.n == AtOnce:
 			t.finishOne()
 		}
 	}

@@ -1315,7 +1315,6 @@ TEXT ·decode1(SB), NOSPLIT, $40-16
 	ADDQ 32(CX), DI
 	MOVQ 8(CX), R8
 	MOVQ R8, (SP)
-	MOVQ R8, 32(SP)
 	LEAQ 65535(R8), DX
 	MOVQ DX, 24(SP)
 	MOVQ R8, DX
@@ -1323,6 +1322,8 @@ TEXT ·decode1(SB), NOSPLIT, $40-16
 	SUBQ $0x1f, DX
 	MOVQ DX, 16(SP)
 	ADDQ 40(CX), R8
+	LEAQ -4096(R8), DX
+	MOVQ DX, 32(SP)
 
 outer:
 	MOVQ    $0x40000000, CX
@@ -1344,7 +1345,7 @@ outer:
 	CMOVQCS DX, CX
 	MOVBQZX (DI), R9
 	CMPQ    R8, 24(SP)
-	JCS     first
+	JCS     wide
 
 loop:
 	VMOVDQU 1(DI), Y0
@@ -1386,12 +1387,12 @@ lean0stepped:
 	JNE  loop
 	JMP  outer
 
-first:
+wide:
 	MOVQ    $0x00000400, DX
 	CMPQ    CX, DX
 	CMOVQHI DX, CX
 
-firstloop:
+wideloop:
 	VMOVDQU 1(DI), Y0
 	VMOVDQU Y0, (R8)
 	MOVL    R9, DX
@@ -1431,15 +1432,14 @@ firstloop:
 	VMOVDQU Y0, (R8)
 
 wide0done:
-	SUBQ    SI, R8
-	LEAQ    5(DI), BX
-	ANDL    $0x03, DX
-	LEAQ    1(DI)(DX*1), DI
-	CMPL    DX, $0x03
-	CMOVQEQ BX, DI
-	DECQ    CX
-	JNE     firstloop
-	JMP     outer
+	SUBQ SI, R8
+	ANDL $0x03, DX
+	LEAQ 2(DI)(DX*1), DI
+	CMPL DX, $0x03
+	SBBQ $0x00, DI
+	DECQ CX
+	JNE  wideloop
+	JMP  outer
 
 lean0odd:
 	TESTQ   BX, BX
@@ -1542,12 +1542,11 @@ store0:
 	JCS     store0
 
 next0:
-	LEAQ    5(DI), CX
-	ANDL    $0x03, DX
-	LEAQ    1(DI)(DX*1), DI
-	CMPL    DX, $0x03
-	CMOVQEQ CX, DI
-	JMP     outer
+	ANDL $0x03, DX
+	LEAQ 2(DI)(DX*1), DI
+	CMPL DX, $0x03
+	SBBQ $0x00, DI
+	JMP  outer
 
 literal0:
 	SHRL    $0x02, DX
@@ -1621,7 +1620,6 @@ TEXT ·decode2(SB), NOSPLIT, $80-16
 	ADDQ 32(CX), DI
 	MOVQ 8(CX), R8
 	MOVQ R8, (SP)
-	MOVQ R8, 32(SP)
 	LEAQ 65535(R8), DX
 	MOVQ DX, 24(SP)
 	MOVQ R8, DX
@@ -1629,6 +1627,8 @@ TEXT ·decode2(SB), NOSPLIT, $80-16
 	SUBQ $0x1f, DX
 	MOVQ DX, 16(SP)
 	ADDQ 40(CX), R8
+	LEAQ -4096(R8), DX
+	MOVQ DX, 32(SP)
 	MOVQ 48(CX), R10
 	MOVQ R10, DX
 	ADDQ 64(CX), DX
@@ -1637,7 +1637,6 @@ TEXT ·decode2(SB), NOSPLIT, $80-16
 	ADDQ 80(CX), R10
 	MOVQ 56(CX), R11
 	MOVQ R11, 40(SP)
-	MOVQ R11, 72(SP)
 	LEAQ 65535(R11), DX
 	MOVQ DX, 64(SP)
 	MOVQ R11, DX
@@ -1645,6 +1644,8 @@ TEXT ·decode2(SB), NOSPLIT, $80-16
 	SUBQ $0x1f, DX
 	MOVQ DX, 56(SP)
 	ADDQ 88(CX), R11
+	LEAQ -4096(R11), DX
+	MOVQ DX, 72(SP)
 
 outer:
 	MOVQ    $0x40000000, CX
@@ -1683,9 +1684,9 @@ outer:
 	MOVBQZX (DI), R9
 	MOVBQZX (R10), R12
 	CMPQ    R8, 24(SP)
-	JCS     first
+	JCS     wide
 	CMPQ    R11, 64(SP)
-	JCS     first
+	JCS     wide
 
 loop:
 	VMOVDQU 1(DI), Y0
@@ -1762,86 +1763,102 @@ lean1stepped:
 	JNE  loop
 	JMP  outer
 
-first:
+wide:
 	MOVQ    $0x00000400, DX
 	CMPQ    CX, DX
 	CMOVQHI DX, CX
 
-firstloop:
+wideloop:
 	VMOVDQU 1(DI), Y0
 	VMOVDQU Y0, (R8)
 	MOVL    R9, DX
 	SHRL    $0x02, DX
-	MOVL    (DI), R13
-	MOVL    2(DI)(DX*1), BX
+	MOVQ    (DI), R13
+	MOVQ    2(DI)(DX*1), BX
 	LEAQ    2(DI)(DX*1), SI
 	LEAQ    1(R8)(DX*1), DX
 	TESTB   $0x83, R9
 	CMOVQEQ SI, DI
 	CMOVQEQ DX, R8
-	CMOVLNE R13, BX
+	CMOVQNE R13, BX
 	MOVL    BX, DX
 	SHRL    $0x10, DX
+	MOVQ    BX, SI
+	SHRQ    $0x28, SI
+	MOVL    BX, R13
+	ANDL    $0x03, R13
 	MOVL    BX, R9
 	SHRL    $0x18, R9
 	TESTB   $0x01, BL
 	CMOVLNE DX, R9
+	CMPL    R13, $0x03
+	CMOVLEQ SI, R9
 	MOVBLZX R9, R9
 	MOVBLZX BL, DX
 	SHRQ    $0x08, BX
 	ANDNL   (AX)(DX*4), BX, BX
-	ADDQ    3072(AX)(DX*8), BX
+	ADDQ    1024(AX)(DX*8), BX
 	MOVLQSX 5120(AX)(DX*4), SI
 	CMPQ    BX, SI
-	JGT     near0odd
+	JGT     wide0odd
 	LEAQ    (R8)(BX*1), BX
 	CMPQ    BX, (SP)
 	JCS     stop0
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R8)
 
-near0done:
+wide0done:
 	SUBQ    SI, R8
 	ANDL    $0x03, DX
-	LEAQ    1(DI)(DX*1), DI
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
 	VMOVDQU 1(R10), Y0
 	VMOVDQU Y0, (R11)
 	MOVL    R12, DX
 	SHRL    $0x02, DX
-	MOVL    (R10), R13
-	MOVL    2(R10)(DX*1), BX
+	MOVQ    (R10), R13
+	MOVQ    2(R10)(DX*1), BX
 	LEAQ    2(R10)(DX*1), SI
 	LEAQ    1(R11)(DX*1), DX
 	TESTB   $0x83, R12
 	CMOVQEQ SI, R10
 	CMOVQEQ DX, R11
-	CMOVLNE R13, BX
+	CMOVQNE R13, BX
 	MOVL    BX, DX
 	SHRL    $0x10, DX
+	MOVQ    BX, SI
+	SHRQ    $0x28, SI
+	MOVL    BX, R13
+	ANDL    $0x03, R13
 	MOVL    BX, R12
 	SHRL    $0x18, R12
 	TESTB   $0x01, BL
 	CMOVLNE DX, R12
+	CMPL    R13, $0x03
+	CMOVLEQ SI, R12
 	MOVBLZX R12, R12
 	MOVBLZX BL, DX
 	SHRQ    $0x08, BX
 	ANDNL   (AX)(DX*4), BX, BX
-	ADDQ    3072(AX)(DX*8), BX
+	ADDQ    1024(AX)(DX*8), BX
 	MOVLQSX 5120(AX)(DX*4), SI
 	CMPQ    BX, SI
-	JGT     near1odd
+	JGT     wide1odd
 	LEAQ    (R11)(BX*1), BX
 	CMPQ    BX, 40(SP)
 	JCS     stop1
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R11)
 
-near1done:
+wide1done:
 	SUBQ SI, R11
 	ANDL $0x03, DX
-	LEAQ 1(R10)(DX*1), R10
+	LEAQ 2(R10)(DX*1), R10
+	CMPL DX, $0x03
+	SBBQ $0x00, R10
 	DECQ CX
-	JNE  firstloop
+	JNE  wideloop
 	JMP  outer
 
 lean0odd:
@@ -1859,9 +1876,6 @@ lean0odd:
 	JMP     lean0done
 
 copy40:
-	MOVQ 32(SP), R13
-	CMPQ R8, R13
-	JCS  stop0
 	MOVL 1(DI), BX
 	NEGQ BX
 	MOVQ R8, R13
@@ -1885,7 +1899,10 @@ copy4length0:
 	MOVQ    32(SP), R13
 	ADDQ    $0x00000100, R13
 	MOVQ    R13, 32(SP)
-	JMP     lean0stepped
+	CMPQ    R8, R13
+	JCC     lean0stepped
+	MOVQ    $-1, 24(SP)
+	JMP     outer
 
 lean1odd:
 	TESTQ   BX, BX
@@ -1902,9 +1919,6 @@ lean1odd:
 	JMP     lean1done
 
 copy41:
-	MOVQ 72(SP), R13
-	CMPQ R11, R13
-	JCS  stop1
 	MOVL 1(R10), BX
 	NEGQ BX
 	MOVQ R11, R13
@@ -1928,11 +1942,12 @@ copy4length1:
 	MOVQ    72(SP), R13
 	ADDQ    $0x00000100, R13
 	MOVQ    R13, 72(SP)
-	JMP     lean1stepped
+	CMPQ    R11, R13
+	JCC     lean1stepped
+	MOVQ    $-1, 64(SP)
+	JMP     outer
 
-near0odd:
-	TESTQ   BX, BX
-	JGT     stop0
+wide0odd:
 	CMPQ    SI, $-64
 	JGE     slow0
 	ADDQ    $0x40000000, SI
@@ -1945,11 +1960,9 @@ near0odd:
 	VMOVDQU Y0, (R8)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R8)
-	JMP     near0done
+	JMP     wide0done
 
-near1odd:
-	TESTQ   BX, BX
-	JGT     stop1
+wide1odd:
 	CMPQ    SI, $-64
 	JGE     slow1
 	ADDQ    $0x40000000, SI
@@ -1962,7 +1975,7 @@ near1odd:
 	VMOVDQU Y0, (R11)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R11)
-	JMP     near1done
+	JMP     wide1done
 
 slow0:
 	CMPQ    SI, $-64
@@ -2008,7 +2021,9 @@ store0:
 
 next0:
 	ANDL $0x03, DX
-	LEAQ 1(DI)(DX*1), DI
+	LEAQ 2(DI)(DX*1), DI
+	CMPL DX, $0x03
+	SBBQ $0x00, DI
 	JMP  outer
 
 literal0:
@@ -2097,7 +2112,9 @@ store1:
 
 next1:
 	ANDL $0x03, DX
-	LEAQ 1(R10)(DX*1), R10
+	LEAQ 2(R10)(DX*1), R10
+	CMPL DX, $0x03
+	SBBQ $0x00, R10
 	JMP  outer
 
 literal1:
@@ -2184,7 +2201,6 @@ TEXT ·decode3(SB), NOSPLIT, $120-16
 	ADDQ 32(CX), DI
 	MOVQ 8(CX), R8
 	MOVQ R8, (SP)
-	MOVQ R8, 32(SP)
 	LEAQ 65535(R8), DX
 	MOVQ DX, 24(SP)
 	MOVQ R8, DX
@@ -2192,6 +2208,8 @@ TEXT ·decode3(SB), NOSPLIT, $120-16
 	SUBQ $0x1f, DX
 	MOVQ DX, 16(SP)
 	ADDQ 40(CX), R8
+	LEAQ -4096(R8), DX
+	MOVQ DX, 32(SP)
 	MOVQ 48(CX), R9
 	MOVQ R9, DX
 	ADDQ 64(CX), DX
@@ -2200,7 +2218,6 @@ TEXT ·decode3(SB), NOSPLIT, $120-16
 	ADDQ 80(CX), R9
 	MOVQ 56(CX), R10
 	MOVQ R10, 40(SP)
-	MOVQ R10, 72(SP)
 	LEAQ 65535(R10), DX
 	MOVQ DX, 64(SP)
 	MOVQ R10, DX
@@ -2208,6 +2225,8 @@ TEXT ·decode3(SB), NOSPLIT, $120-16
 	SUBQ $0x1f, DX
 	MOVQ DX, 56(SP)
 	ADDQ 88(CX), R10
+	LEAQ -4096(R10), DX
+	MOVQ DX, 72(SP)
 	MOVQ 96(CX), R11
 	MOVQ R11, DX
 	ADDQ 112(CX), DX
@@ -2216,7 +2235,6 @@ TEXT ·decode3(SB), NOSPLIT, $120-16
 	ADDQ 128(CX), R11
 	MOVQ 104(CX), R12
 	MOVQ R12, 80(SP)
-	MOVQ R12, 112(SP)
 	LEAQ 65535(R12), DX
 	MOVQ DX, 104(SP)
 	MOVQ R12, DX
@@ -2224,6 +2242,8 @@ TEXT ·decode3(SB), NOSPLIT, $120-16
 	SUBQ $0x1f, DX
 	MOVQ DX, 96(SP)
 	ADDQ 136(CX), R12
+	LEAQ -4096(R12), DX
+	MOVQ DX, 112(SP)
 
 outer:
 	MOVQ    $0x40000000, CX
@@ -2276,11 +2296,11 @@ outer:
 	CMPQ    DX, CX
 	CMOVQCS DX, CX
 	CMPQ    R8, 24(SP)
-	JCS     first
+	JCS     wide
 	CMPQ    R10, 64(SP)
-	JCS     first
+	JCS     wide
 	CMPQ    R12, 104(SP)
-	JCS     first
+	JCS     wide
 
 loop:
 	MOVBQZX (DI), R13
@@ -2368,12 +2388,12 @@ lean2stepped:
 	JNE  loop
 	JMP  outer
 
-first:
+wide:
 	MOVQ    $0x00000400, DX
 	CMPQ    CX, DX
 	CMOVQHI DX, CX
 
-firstloop:
+wideloop:
 	MOVBQZX (DI), R13
 	VMOVDQU 1(DI), Y0
 	VMOVDQU Y0, (R8)
@@ -2386,22 +2406,24 @@ firstloop:
 	CMOVQEQ SI, DI
 	CMOVQEQ BX, R8
 	CMOVLNE R13, DX
-	MOVWLZX 1(DI), BX
+	MOVL    1(DI), BX
 	ANDNL   (AX)(DX*4), BX, BX
-	ADDQ    3072(AX)(DX*8), BX
+	ADDQ    1024(AX)(DX*8), BX
 	MOVLQSX 5120(AX)(DX*4), SI
 	CMPQ    BX, SI
-	JGT     near0odd
+	JGT     wide0odd
 	LEAQ    (R8)(BX*1), BX
 	CMPQ    BX, (SP)
 	JCS     stop0
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R8)
 
-near0done:
+wide0done:
 	SUBQ    SI, R8
 	ANDL    $0x03, DX
-	LEAQ    1(DI)(DX*1), DI
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
 	MOVBQZX (R9), R13
 	VMOVDQU 1(R9), Y0
 	VMOVDQU Y0, (R10)
@@ -2414,22 +2436,24 @@ near0done:
 	CMOVQEQ SI, R9
 	CMOVQEQ BX, R10
 	CMOVLNE R13, DX
-	MOVWLZX 1(R9), BX
+	MOVL    1(R9), BX
 	ANDNL   (AX)(DX*4), BX, BX
-	ADDQ    3072(AX)(DX*8), BX
+	ADDQ    1024(AX)(DX*8), BX
 	MOVLQSX 5120(AX)(DX*4), SI
 	CMPQ    BX, SI
-	JGT     near1odd
+	JGT     wide1odd
 	LEAQ    (R10)(BX*1), BX
 	CMPQ    BX, 40(SP)
 	JCS     stop1
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R10)
 
-near1done:
+wide1done:
 	SUBQ    SI, R10
 	ANDL    $0x03, DX
-	LEAQ    1(R9)(DX*1), R9
+	LEAQ    2(R9)(DX*1), R9
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R9
 	MOVBQZX (R11), R13
 	VMOVDQU 1(R11), Y0
 	VMOVDQU Y0, (R12)
@@ -2442,24 +2466,26 @@ near1done:
 	CMOVQEQ SI, R11
 	CMOVQEQ BX, R12
 	CMOVLNE R13, DX
-	MOVWLZX 1(R11), BX
+	MOVL    1(R11), BX
 	ANDNL   (AX)(DX*4), BX, BX
-	ADDQ    3072(AX)(DX*8), BX
+	ADDQ    1024(AX)(DX*8), BX
 	MOVLQSX 5120(AX)(DX*4), SI
 	CMPQ    BX, SI
-	JGT     near2odd
+	JGT     wide2odd
 	LEAQ    (R12)(BX*1), BX
 	CMPQ    BX, 80(SP)
 	JCS     stop2
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R12)
 
-near2done:
+wide2done:
 	SUBQ SI, R12
 	ANDL $0x03, DX
-	LEAQ 1(R11)(DX*1), R11
+	LEAQ 2(R11)(DX*1), R11
+	CMPL DX, $0x03
+	SBBQ $0x00, R11
 	DECQ CX
-	JNE  firstloop
+	JNE  wideloop
 	JMP  outer
 
 lean0odd:
@@ -2477,9 +2503,6 @@ lean0odd:
 	JMP     lean0done
 
 copy40:
-	MOVQ 32(SP), R13
-	CMPQ R8, R13
-	JCS  stop0
 	MOVL 1(DI), BX
 	NEGQ BX
 	MOVQ R8, R13
@@ -2502,7 +2525,10 @@ copy4length0:
 	MOVQ    32(SP), R13
 	ADDQ    $0x00000100, R13
 	MOVQ    R13, 32(SP)
-	JMP     lean0stepped
+	CMPQ    R8, R13
+	JCC     lean0stepped
+	MOVQ    $-1, 24(SP)
+	JMP     outer
 
 lean1odd:
 	TESTQ   BX, BX
@@ -2519,9 +2545,6 @@ lean1odd:
 	JMP     lean1done
 
 copy41:
-	MOVQ 72(SP), R13
-	CMPQ R10, R13
-	JCS  stop1
 	MOVL 1(R9), BX
 	NEGQ BX
 	MOVQ R10, R13
@@ -2544,7 +2567,10 @@ copy4length1:
 	MOVQ    72(SP), R13
 	ADDQ    $0x00000100, R13
 	MOVQ    R13, 72(SP)
-	JMP     lean1stepped
+	CMPQ    R10, R13
+	JCC     lean1stepped
+	MOVQ    $-1, 64(SP)
+	JMP     outer
 
 lean2odd:
 	TESTQ   BX, BX
@@ -2561,9 +2587,6 @@ lean2odd:
 	JMP     lean2done
 
 copy42:
-	MOVQ 112(SP), R13
-	CMPQ R12, R13
-	JCS  stop2
 	MOVL 1(R11), BX
 	NEGQ BX
 	MOVQ R12, R13
@@ -2586,11 +2609,12 @@ copy4length2:
 	MOVQ    112(SP), R13
 	ADDQ    $0x00000100, R13
 	MOVQ    R13, 112(SP)
-	JMP     lean2stepped
+	CMPQ    R12, R13
+	JCC     lean2stepped
+	MOVQ    $-1, 104(SP)
+	JMP     outer
 
-near0odd:
-	TESTQ   BX, BX
-	JGT     stop0
+wide0odd:
 	CMPQ    SI, $-64
 	JGE     slow0
 	ADDQ    $0x40000000, SI
@@ -2603,11 +2627,9 @@ near0odd:
 	VMOVDQU Y0, (R8)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R8)
-	JMP     near0done
+	JMP     wide0done
 
-near1odd:
-	TESTQ   BX, BX
-	JGT     stop1
+wide1odd:
 	CMPQ    SI, $-64
 	JGE     slow1
 	ADDQ    $0x40000000, SI
@@ -2620,11 +2642,9 @@ near1odd:
 	VMOVDQU Y0, (R10)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R10)
-	JMP     near1done
+	JMP     wide1done
 
-near2odd:
-	TESTQ   BX, BX
-	JGT     stop2
+wide2odd:
 	CMPQ    SI, $-64
 	JGE     slow2
 	ADDQ    $0x40000000, SI
@@ -2637,7 +2657,7 @@ near2odd:
 	VMOVDQU Y0, (R12)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R12)
-	JMP     near2done
+	JMP     wide2done
 
 slow0:
 	CMPQ    SI, $-64
@@ -2683,7 +2703,9 @@ store0:
 
 next0:
 	ANDL $0x03, DX
-	LEAQ 1(DI)(DX*1), DI
+	LEAQ 2(DI)(DX*1), DI
+	CMPL DX, $0x03
+	SBBQ $0x00, DI
 	JMP  outer
 
 literal0:
@@ -2772,7 +2794,9 @@ store1:
 
 next1:
 	ANDL $0x03, DX
-	LEAQ 1(R9)(DX*1), R9
+	LEAQ 2(R9)(DX*1), R9
+	CMPL DX, $0x03
+	SBBQ $0x00, R9
 	JMP  outer
 
 literal1:
@@ -2861,7 +2885,9 @@ store2:
 
 next2:
 	ANDL $0x03, DX
-	LEAQ 1(R11)(DX*1), R11
+	LEAQ 2(R11)(DX*1), R11
+	CMPL DX, $0x03
+	SBBQ $0x00, R11
 	JMP  outer
 
 literal2:
