@@ -21,24 +21,25 @@ import (
 )
 
 const (
-	maxIn    = 38    // the most input that a step uses: 1 + 32 of a literal, 5 of a copy
-	reachIn  = 98    // and reads: 1 + 32, then 1 + 64 of a literal out of line
-	maxOut   = 96    // the most output that it makes: 32 of a literal, 64 of a copy
-	reachOut = 127   // and writes: 32, then 63 + 32 of a copy that overlaps
-	window   = 65535 // the largest offset of a copy-1 or copy-2
-	farEvery = 256   // bytes of output for each copy-4, on average, below which the wide step is faster
-	farFirst = 16    // copy-4s that may be closer to each other
+	maxIn     = 38    // the most input that a step uses: 1 + 32 of a literal, 5 of a copy
+	reachIn   = 98    // and reads: 1 + 32, then 1 + 64 of a literal out of line
+	maxOut    = 96    // the most output that it makes: 32 of a literal, 64 of a copy
+	reachOut  = 127   // and writes: 32, then 63 + 32 of a copy that overlaps
+	window    = 65535 // the largest offset of a copy-1 or copy-2
+	rareEvery = 256   // bytes of output for each copy out of line, on average, below which a step with them in line is faster
+	rareFirst = 16    // such copies that may be closer to each other
 )
 
 // tables are read at the tag, a byte whose lower two bits are the kind of element.
 // The last two are read at an offset below 16.
 const (
-	masks     = 0                 // uint32: which bits of the bytes behind the tag belong to the offset
-	bases     = masks + 256*4     // int64: what the negated offset is if those bits are all set, for the wide step
-	leanBases = bases + 256*8     // int64: and for the lean step, which takes copy-4s out of line
-	lengths   = leanBases + 256*8 // int32: the negated length
-	patterns  = lengths + 256*4   // 16 bytes: which byte of an offset's repeats is where
-	strides   = patterns + 16*16  // byte: the largest multiple of the offset in 16
+	masks       = 0                   // uint32: which bits of the bytes behind the tag belong to the offset
+	bases       = masks + 256*4       // int64: what the negated offset is if those bits are all set, for the wide step
+	leanBases   = bases + 256*8       // int64: and for the lean step, which takes copy-4s out of line
+	longLengths = leanBases + 256*8   // int32: the negated length, for the long step
+	lengths     = longLengths + 256*4 // int32: and for those that take long copies out of line
+	patterns    = lengths + 256*4     // 16 bytes: which byte of an offset's repeats is where
+	strides     = patterns + 16*16    // byte: the largest multiple of the offset in 16
 )
 
 // Figures that lead out of line:
@@ -52,9 +53,6 @@ const (
 // negated offset is if these are all set, and the negated length.
 func ofTag(tag int) (mask uint32, base int64, length int32) {
 	length = -int32(1 + tag>>2)
-	if length < -32 {
-		length -= longCopy
-	}
 	switch tag & 3 {
 	case 0:
 		return 0, 0, -ofText // the offset is 0, above any negated length
@@ -85,6 +83,13 @@ func tables() Mem {
 	}
 	for tag := range 256 {
 		_, _, length := ofTag(tag)
+		DATA(longLengths+tag*4, U32(uint32(length)))
+	}
+	for tag := range 256 {
+		_, _, length := ofTag(tag)
+		if -64 <= length && length < -32 {
+			length -= longCopy
+		}
 		DATA(lengths+tag*4, U32(uint32(length)))
 	}
 	for offset := range 16 {
@@ -112,17 +117,20 @@ type place struct {
 	in, out reg.GPVirtual // the positions in input and output
 	next    reg.GPVirtual // the tag at in, if the decoder is ahead
 
-	start, inEnd, outEnd Mem // the output's start; the ends, less what a step reaches beyond what it uses
-	leanFrom, fars       Mem // where lean steps begin; below which output there have been many copy-4s
+	start, inEnd, outEnd  Mem // the output's start; the ends, less what a step reaches beyond what it uses
+	leanFrom, isLong      Mem // where lean steps begin; whether long ones take the place of the others
+	farCopies, longCopies Mem // below which output there have been many of them
 }
 
-// kind is that of a step. The lean one has copy-4s out of line, and knows that no other copy's
-// source is before the output's start. The wide one has them in line, and compares.
+// kind is that of a step. The lean one knows that no source is before the output's start, and has
+// copy-4s out of line. The wide one compares, and has them in line. Both move 32 bytes, and
+// have longer copies out of line; the long one is wide, and moves 64.
 type kind string
 
 const (
 	lean kind = "lean"
 	wide kind = "wide"
+	long kind = "long"
 )
 
 func behind(r reg.GPVirtual, disp int) Mem { return Mem{Base: r, Disp: disp} }
@@ -158,61 +166,84 @@ func (d *decoder) step(b *place, k kind) (late func()) {
 		MOVBLZX(there, d.tag.As32())
 		d.passLiteral(b, next, size, in2, there)
 		CMOVLNE(next.As32(), d.tag.As32())
-		if k == wide {
-			MOVL(behind(in, 1), x.As32())
-		} else {
+		if k == lean {
 			MOVWLZX(behind(in, 1), x.As32())
+		} else {
+			MOVL(behind(in, 1), x.As32())
 		}
-	case k == wide:
-		MOVQ(behind(in, 0), here)
-		MOVQ(there, x)
-		d.passLiteral(b, next, size, in2, there)
-		CMOVQNE(here, x)
-	default:
+	case k == lean:
 		MOVL(behind(in, 0), here.As32())
 		MOVL(there, x.As32())
 		d.passLiteral(b, next, size, in2, there)
 		CMOVLNE(here.As32(), x.As32())
+	default:
+		MOVQ(behind(in, 0), here)
+		MOVQ(there, x)
+		d.passLiteral(b, next, size, in2, there)
+		CMOVQNE(here, x)
 	}
 	if d.ahead {
-		d.peek(next, k == wide)
+		d.peek(next, k != lean)
 		MOVBLZX(x.As8(), d.tag.As32())
 		SHRQ(Imm(8), x)
 	}
 
 	// The copy: -offset = (^word & mask) + base.
 	ANDNL(d.table(masks, d.tag, 4), x.As32(), x.As32())
-	if k == wide {
-		ADDQ(d.table(bases, d.tag, 8), x)
-	} else {
-		ADDQ(d.table(leanBases, d.tag, 8), x)
+	base, length, other := bases, lengths, label+"odd"
+	switch k {
+	case lean:
+		base = leanBases
+	case long:
+		length, other = longLengths, "slow"+b.name
 	}
-	MOVLQSX(d.table(lengths, d.tag, 4), d.length)
-	CMPQ(x, d.length) // above: it overlaps, is longer than 32, or is left out of line
-	JGT(LabelRef(label + "odd"))
-	d.copy(b, k, false)
-	Label(label + "done")
+	ADDQ(d.table(base, d.tag, 8), x)
+	MOVLQSX(d.table(length, d.tag, 4), d.length)
+	CMPQ(x, d.length) // above: it overlaps, or is left out of line
+	JGT(LabelRef(other))
+	d.copy(b, k, k == long)
 	SUBQ(d.length, out)
-	d.advance(b, k == wide)
+	d.advance(b, k != lean)
 	Label(label + "stepped")
-
 	return func() {
-		Label(label + "odd")
-		if k == lean {
-			TESTQ(x, x)
-			JGT(LabelRef("copy4" + b.name))
-		}
-		CMPQ(d.length, I8(-64))
-		JGE(LabelRef("slow" + b.name))
-		ADDQ(Imm(longCopy), d.length)
-		CMPQ(x, d.length) // a literal's offset is 0
-		JGT(LabelRef("slow" + b.name))
-		d.copy(b, k, true)
-		JMP(LabelRef(label + "done"))
-		if k == lean {
-			d.copy4(b, label+"stepped")
+		if k != long {
+			d.odd(b, k, label)
 		}
 	}
+}
+
+// odd emits what is out of line in a lean or wide step. All else is in slow.
+func (d *decoder) odd(b *place, k kind, label string) {
+	Label(label + "odd")
+	if k == lean {
+		TESTQ(d.minus, d.minus)
+		JGT(LabelRef("copy4" + b.name))
+	}
+	CMPQ(d.length, I8(-64))
+	JGE(LabelRef("slow" + b.name))
+	ADDQ(Imm(longCopy), d.length)
+	CMPQ(d.minus, d.length) // a literal's offset is 0
+	JGT(LabelRef("slow" + b.name))
+	d.copy(b, k, true)
+	SUBQ(d.length, b.out)
+	d.advance(b, k != lean)
+	d.rare(b, b.longCopies, label+"stepped")
+	MOVQ(I32(-1), b.leanFrom)
+	MOVQ(I32(-1), b.isLong)
+	JMP(LabelRef("outer"))
+	if k == lean {
+		d.copy4(b, label+"stepped")
+	}
+}
+
+// rare counts a copy that is out of line, and jumps behind the step unless there have been many.
+func (d *decoder) rare(b *place, counter Mem, stepped string) {
+	s := GP64()
+	MOVQ(counter, s)
+	ADDQ(U32(rareEvery), s)
+	MOVQ(s, counter)
+	CMPQ(b.out, s)
+	JCC(LabelRef(stepped))
 }
 
 // passLiteral moves behind a literal. The flags say "equal" if there is one.
@@ -298,11 +329,7 @@ func (d *decoder) copy4(b *place, stepped string) {
 		MOVBLZX(behind(b.in, 5), b.next.As32())
 	}
 	ADDQ(Imm(5), b.in)
-	MOVQ(b.fars, s)
-	ADDQ(U32(farEvery), s)
-	MOVQ(s, b.fars)
-	CMPQ(b.out, s)
-	JCC(LabelRef(stepped))
+	d.rare(b, b.farCopies, stepped)
 	MOVQ(I32(-1), b.leanFrom)
 	JMP(LabelRef("outer"))
 }
@@ -426,7 +453,7 @@ const (
 func (d *decoder) load(p reg.GPVirtual, i int) {
 	b := &place{
 		name: fmt.Sprint(i), in: GP64(), out: GP64(), next: GP64(),
-		start: AllocLocal(8), inEnd: AllocLocal(8), outEnd: AllocLocal(8), leanFrom: AllocLocal(8), fars: AllocLocal(8),
+		start: AllocLocal(8), inEnd: AllocLocal(8), outEnd: AllocLocal(8), leanFrom: AllocLocal(8), isLong: AllocLocal(8), farCopies: AllocLocal(8), longCopies: AllocLocal(8),
 	}
 	x, state := GP64(), func(field int) Mem { return behind(p, i*stateSize+field) }
 	MOVQ(state(srcPtr), b.in)
@@ -444,8 +471,10 @@ func (d *decoder) load(p reg.GPVirtual, i int) {
 	SUBQ(Imm(reachOut-maxOut), x)
 	MOVQ(x, b.outEnd)
 	ADDQ(state(dstPos), b.out)
-	LEAQ(behind(b.out, -farFirst*farEvery), x)
-	MOVQ(x, b.fars)
+	LEAQ(behind(b.out, -rareFirst*rareEvery), x)
+	MOVQ(x, b.farCopies)
+	MOVQ(x, b.longCopies)
+	MOVQ(U32(0), b.isLong)
 	d.blocks = append(d.blocks, *b)
 }
 
@@ -486,7 +515,13 @@ func decode(tab Mem, n int) {
 	MOVQ(U32(1024), x)
 	CMPQ(d.count, x)
 	CMOVQHI(x, d.count)
+	for _, b := range d.blocks {
+		CMPQ(b.isLong, Imm(0))
+		JNE(LabelRef("long"))
+	}
 	late = append(late, d.loop("wideloop", wide)...)
+	Label("long")
+	late = append(late, d.loop("longloop", long)...)
 
 	for _, emit := range late {
 		emit()

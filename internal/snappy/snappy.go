@@ -14,11 +14,15 @@
 // The next step waits for what this one finds: where its tag is. Steps of other blocks fill
 // the wait, so the assembly has a loop for three blocks, and one for two.
 //
-// There are two kinds of steps. The wide one knows all three kinds of copies and compares the
+// There are three kinds of steps. The wide one knows all three kinds of copies and compares the
 // source of each with the output's start. The lean one, an eighth faster, knows those of
 // two bytes of offset at most, and is used from 64 KiB of output on, where no such offset
-// leads before the start. It has offsets of four bytes out of line; where they are many,
-// as encoders with a larger window than the original's write them, wide steps go on.
+// leads before the start; it has offsets of four bytes out of line. Both have copies of more
+// than 32 bytes out of line, which the long one has not: it always moves 64, and is else
+// like the wide one. Where many copies are out of line, the next kind goes on: of four
+// bytes, as encoders with a larger window than the original's write them, or long ones,
+// as of the hosts of URLs. No processor predicts them, and a wrong guess costs what
+// ten moves do.
 //
 // # Why nothing outside of the slices is touched
 //

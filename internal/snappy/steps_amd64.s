@@ -902,409 +902,665 @@ DATA tables<>+5624(SB)/4, $0xffffffe0
 DATA tables<>+5628(SB)/4, $0xffffffe0
 DATA tables<>+5632(SB)/4, $0x80000000
 DATA tables<>+5636(SB)/4, $0xfffffffc
-DATA tables<>+5640(SB)/4, $0xbfffffdf
-DATA tables<>+5644(SB)/4, $0xbfffffdf
+DATA tables<>+5640(SB)/4, $0xffffffdf
+DATA tables<>+5644(SB)/4, $0xffffffdf
 DATA tables<>+5648(SB)/4, $0x80000000
 DATA tables<>+5652(SB)/4, $0xfffffffb
-DATA tables<>+5656(SB)/4, $0xbfffffde
-DATA tables<>+5660(SB)/4, $0xbfffffde
+DATA tables<>+5656(SB)/4, $0xffffffde
+DATA tables<>+5660(SB)/4, $0xffffffde
 DATA tables<>+5664(SB)/4, $0x80000000
 DATA tables<>+5668(SB)/4, $0xfffffffa
-DATA tables<>+5672(SB)/4, $0xbfffffdd
-DATA tables<>+5676(SB)/4, $0xbfffffdd
+DATA tables<>+5672(SB)/4, $0xffffffdd
+DATA tables<>+5676(SB)/4, $0xffffffdd
 DATA tables<>+5680(SB)/4, $0x80000000
 DATA tables<>+5684(SB)/4, $0xfffffff9
-DATA tables<>+5688(SB)/4, $0xbfffffdc
-DATA tables<>+5692(SB)/4, $0xbfffffdc
+DATA tables<>+5688(SB)/4, $0xffffffdc
+DATA tables<>+5692(SB)/4, $0xffffffdc
 DATA tables<>+5696(SB)/4, $0x80000000
 DATA tables<>+5700(SB)/4, $0xfffffff8
-DATA tables<>+5704(SB)/4, $0xbfffffdb
-DATA tables<>+5708(SB)/4, $0xbfffffdb
+DATA tables<>+5704(SB)/4, $0xffffffdb
+DATA tables<>+5708(SB)/4, $0xffffffdb
 DATA tables<>+5712(SB)/4, $0x80000000
 DATA tables<>+5716(SB)/4, $0xfffffff7
-DATA tables<>+5720(SB)/4, $0xbfffffda
-DATA tables<>+5724(SB)/4, $0xbfffffda
+DATA tables<>+5720(SB)/4, $0xffffffda
+DATA tables<>+5724(SB)/4, $0xffffffda
 DATA tables<>+5728(SB)/4, $0x80000000
 DATA tables<>+5732(SB)/4, $0xfffffff6
-DATA tables<>+5736(SB)/4, $0xbfffffd9
-DATA tables<>+5740(SB)/4, $0xbfffffd9
+DATA tables<>+5736(SB)/4, $0xffffffd9
+DATA tables<>+5740(SB)/4, $0xffffffd9
 DATA tables<>+5744(SB)/4, $0x80000000
 DATA tables<>+5748(SB)/4, $0xfffffff5
-DATA tables<>+5752(SB)/4, $0xbfffffd8
-DATA tables<>+5756(SB)/4, $0xbfffffd8
+DATA tables<>+5752(SB)/4, $0xffffffd8
+DATA tables<>+5756(SB)/4, $0xffffffd8
 DATA tables<>+5760(SB)/4, $0x80000000
 DATA tables<>+5764(SB)/4, $0xfffffffc
-DATA tables<>+5768(SB)/4, $0xbfffffd7
-DATA tables<>+5772(SB)/4, $0xbfffffd7
+DATA tables<>+5768(SB)/4, $0xffffffd7
+DATA tables<>+5772(SB)/4, $0xffffffd7
 DATA tables<>+5776(SB)/4, $0x80000000
 DATA tables<>+5780(SB)/4, $0xfffffffb
-DATA tables<>+5784(SB)/4, $0xbfffffd6
-DATA tables<>+5788(SB)/4, $0xbfffffd6
+DATA tables<>+5784(SB)/4, $0xffffffd6
+DATA tables<>+5788(SB)/4, $0xffffffd6
 DATA tables<>+5792(SB)/4, $0x80000000
 DATA tables<>+5796(SB)/4, $0xfffffffa
-DATA tables<>+5800(SB)/4, $0xbfffffd5
-DATA tables<>+5804(SB)/4, $0xbfffffd5
+DATA tables<>+5800(SB)/4, $0xffffffd5
+DATA tables<>+5804(SB)/4, $0xffffffd5
 DATA tables<>+5808(SB)/4, $0x80000000
 DATA tables<>+5812(SB)/4, $0xfffffff9
-DATA tables<>+5816(SB)/4, $0xbfffffd4
-DATA tables<>+5820(SB)/4, $0xbfffffd4
+DATA tables<>+5816(SB)/4, $0xffffffd4
+DATA tables<>+5820(SB)/4, $0xffffffd4
 DATA tables<>+5824(SB)/4, $0x80000000
 DATA tables<>+5828(SB)/4, $0xfffffff8
-DATA tables<>+5832(SB)/4, $0xbfffffd3
-DATA tables<>+5836(SB)/4, $0xbfffffd3
+DATA tables<>+5832(SB)/4, $0xffffffd3
+DATA tables<>+5836(SB)/4, $0xffffffd3
 DATA tables<>+5840(SB)/4, $0x80000000
 DATA tables<>+5844(SB)/4, $0xfffffff7
-DATA tables<>+5848(SB)/4, $0xbfffffd2
-DATA tables<>+5852(SB)/4, $0xbfffffd2
+DATA tables<>+5848(SB)/4, $0xffffffd2
+DATA tables<>+5852(SB)/4, $0xffffffd2
 DATA tables<>+5856(SB)/4, $0x80000000
 DATA tables<>+5860(SB)/4, $0xfffffff6
-DATA tables<>+5864(SB)/4, $0xbfffffd1
-DATA tables<>+5868(SB)/4, $0xbfffffd1
+DATA tables<>+5864(SB)/4, $0xffffffd1
+DATA tables<>+5868(SB)/4, $0xffffffd1
 DATA tables<>+5872(SB)/4, $0x80000000
 DATA tables<>+5876(SB)/4, $0xfffffff5
-DATA tables<>+5880(SB)/4, $0xbfffffd0
-DATA tables<>+5884(SB)/4, $0xbfffffd0
+DATA tables<>+5880(SB)/4, $0xffffffd0
+DATA tables<>+5884(SB)/4, $0xffffffd0
 DATA tables<>+5888(SB)/4, $0x80000000
 DATA tables<>+5892(SB)/4, $0xfffffffc
-DATA tables<>+5896(SB)/4, $0xbfffffcf
-DATA tables<>+5900(SB)/4, $0xbfffffcf
+DATA tables<>+5896(SB)/4, $0xffffffcf
+DATA tables<>+5900(SB)/4, $0xffffffcf
 DATA tables<>+5904(SB)/4, $0x80000000
 DATA tables<>+5908(SB)/4, $0xfffffffb
-DATA tables<>+5912(SB)/4, $0xbfffffce
-DATA tables<>+5916(SB)/4, $0xbfffffce
+DATA tables<>+5912(SB)/4, $0xffffffce
+DATA tables<>+5916(SB)/4, $0xffffffce
 DATA tables<>+5920(SB)/4, $0x80000000
 DATA tables<>+5924(SB)/4, $0xfffffffa
-DATA tables<>+5928(SB)/4, $0xbfffffcd
-DATA tables<>+5932(SB)/4, $0xbfffffcd
+DATA tables<>+5928(SB)/4, $0xffffffcd
+DATA tables<>+5932(SB)/4, $0xffffffcd
 DATA tables<>+5936(SB)/4, $0x80000000
 DATA tables<>+5940(SB)/4, $0xfffffff9
-DATA tables<>+5944(SB)/4, $0xbfffffcc
-DATA tables<>+5948(SB)/4, $0xbfffffcc
+DATA tables<>+5944(SB)/4, $0xffffffcc
+DATA tables<>+5948(SB)/4, $0xffffffcc
 DATA tables<>+5952(SB)/4, $0x80000000
 DATA tables<>+5956(SB)/4, $0xfffffff8
-DATA tables<>+5960(SB)/4, $0xbfffffcb
-DATA tables<>+5964(SB)/4, $0xbfffffcb
+DATA tables<>+5960(SB)/4, $0xffffffcb
+DATA tables<>+5964(SB)/4, $0xffffffcb
 DATA tables<>+5968(SB)/4, $0x80000000
 DATA tables<>+5972(SB)/4, $0xfffffff7
-DATA tables<>+5976(SB)/4, $0xbfffffca
-DATA tables<>+5980(SB)/4, $0xbfffffca
+DATA tables<>+5976(SB)/4, $0xffffffca
+DATA tables<>+5980(SB)/4, $0xffffffca
 DATA tables<>+5984(SB)/4, $0x80000000
 DATA tables<>+5988(SB)/4, $0xfffffff6
-DATA tables<>+5992(SB)/4, $0xbfffffc9
-DATA tables<>+5996(SB)/4, $0xbfffffc9
+DATA tables<>+5992(SB)/4, $0xffffffc9
+DATA tables<>+5996(SB)/4, $0xffffffc9
 DATA tables<>+6000(SB)/4, $0x80000000
 DATA tables<>+6004(SB)/4, $0xfffffff5
-DATA tables<>+6008(SB)/4, $0xbfffffc8
-DATA tables<>+6012(SB)/4, $0xbfffffc8
+DATA tables<>+6008(SB)/4, $0xffffffc8
+DATA tables<>+6012(SB)/4, $0xffffffc8
 DATA tables<>+6016(SB)/4, $0x80000000
 DATA tables<>+6020(SB)/4, $0xfffffffc
-DATA tables<>+6024(SB)/4, $0xbfffffc7
-DATA tables<>+6028(SB)/4, $0xbfffffc7
+DATA tables<>+6024(SB)/4, $0xffffffc7
+DATA tables<>+6028(SB)/4, $0xffffffc7
 DATA tables<>+6032(SB)/4, $0x80000000
 DATA tables<>+6036(SB)/4, $0xfffffffb
-DATA tables<>+6040(SB)/4, $0xbfffffc6
-DATA tables<>+6044(SB)/4, $0xbfffffc6
+DATA tables<>+6040(SB)/4, $0xffffffc6
+DATA tables<>+6044(SB)/4, $0xffffffc6
 DATA tables<>+6048(SB)/4, $0x80000000
 DATA tables<>+6052(SB)/4, $0xfffffffa
-DATA tables<>+6056(SB)/4, $0xbfffffc5
-DATA tables<>+6060(SB)/4, $0xbfffffc5
+DATA tables<>+6056(SB)/4, $0xffffffc5
+DATA tables<>+6060(SB)/4, $0xffffffc5
 DATA tables<>+6064(SB)/4, $0x80000000
 DATA tables<>+6068(SB)/4, $0xfffffff9
-DATA tables<>+6072(SB)/4, $0xbfffffc4
-DATA tables<>+6076(SB)/4, $0xbfffffc4
+DATA tables<>+6072(SB)/4, $0xffffffc4
+DATA tables<>+6076(SB)/4, $0xffffffc4
 DATA tables<>+6080(SB)/4, $0x80000000
 DATA tables<>+6084(SB)/4, $0xfffffff8
-DATA tables<>+6088(SB)/4, $0xbfffffc3
-DATA tables<>+6092(SB)/4, $0xbfffffc3
+DATA tables<>+6088(SB)/4, $0xffffffc3
+DATA tables<>+6092(SB)/4, $0xffffffc3
 DATA tables<>+6096(SB)/4, $0x80000000
 DATA tables<>+6100(SB)/4, $0xfffffff7
-DATA tables<>+6104(SB)/4, $0xbfffffc2
-DATA tables<>+6108(SB)/4, $0xbfffffc2
+DATA tables<>+6104(SB)/4, $0xffffffc2
+DATA tables<>+6108(SB)/4, $0xffffffc2
 DATA tables<>+6112(SB)/4, $0x80000000
 DATA tables<>+6116(SB)/4, $0xfffffff6
-DATA tables<>+6120(SB)/4, $0xbfffffc1
-DATA tables<>+6124(SB)/4, $0xbfffffc1
+DATA tables<>+6120(SB)/4, $0xffffffc1
+DATA tables<>+6124(SB)/4, $0xffffffc1
 DATA tables<>+6128(SB)/4, $0x80000000
 DATA tables<>+6132(SB)/4, $0xfffffff5
-DATA tables<>+6136(SB)/4, $0xbfffffc0
-DATA tables<>+6140(SB)/4, $0xbfffffc0
-DATA tables<>+6144(SB)/1, $0x00
-DATA tables<>+6145(SB)/1, $0x00
-DATA tables<>+6146(SB)/1, $0x00
-DATA tables<>+6147(SB)/1, $0x00
-DATA tables<>+6148(SB)/1, $0x00
-DATA tables<>+6149(SB)/1, $0x00
-DATA tables<>+6150(SB)/1, $0x00
-DATA tables<>+6151(SB)/1, $0x00
-DATA tables<>+6152(SB)/1, $0x00
-DATA tables<>+6153(SB)/1, $0x00
-DATA tables<>+6154(SB)/1, $0x00
-DATA tables<>+6155(SB)/1, $0x00
-DATA tables<>+6156(SB)/1, $0x00
-DATA tables<>+6157(SB)/1, $0x00
-DATA tables<>+6158(SB)/1, $0x00
-DATA tables<>+6159(SB)/1, $0x00
-DATA tables<>+6160(SB)/1, $0x00
-DATA tables<>+6161(SB)/1, $0x00
-DATA tables<>+6162(SB)/1, $0x00
-DATA tables<>+6163(SB)/1, $0x00
-DATA tables<>+6164(SB)/1, $0x00
-DATA tables<>+6165(SB)/1, $0x00
-DATA tables<>+6166(SB)/1, $0x00
-DATA tables<>+6167(SB)/1, $0x00
-DATA tables<>+6168(SB)/1, $0x00
-DATA tables<>+6169(SB)/1, $0x00
-DATA tables<>+6170(SB)/1, $0x00
-DATA tables<>+6171(SB)/1, $0x00
-DATA tables<>+6172(SB)/1, $0x00
-DATA tables<>+6173(SB)/1, $0x00
-DATA tables<>+6174(SB)/1, $0x00
-DATA tables<>+6175(SB)/1, $0x00
-DATA tables<>+6176(SB)/1, $0x00
-DATA tables<>+6177(SB)/1, $0x01
-DATA tables<>+6178(SB)/1, $0x00
-DATA tables<>+6179(SB)/1, $0x01
-DATA tables<>+6180(SB)/1, $0x00
-DATA tables<>+6181(SB)/1, $0x01
-DATA tables<>+6182(SB)/1, $0x00
-DATA tables<>+6183(SB)/1, $0x01
-DATA tables<>+6184(SB)/1, $0x00
-DATA tables<>+6185(SB)/1, $0x01
-DATA tables<>+6186(SB)/1, $0x00
-DATA tables<>+6187(SB)/1, $0x01
-DATA tables<>+6188(SB)/1, $0x00
-DATA tables<>+6189(SB)/1, $0x01
-DATA tables<>+6190(SB)/1, $0x00
-DATA tables<>+6191(SB)/1, $0x01
-DATA tables<>+6192(SB)/1, $0x00
-DATA tables<>+6193(SB)/1, $0x01
-DATA tables<>+6194(SB)/1, $0x02
-DATA tables<>+6195(SB)/1, $0x00
-DATA tables<>+6196(SB)/1, $0x01
-DATA tables<>+6197(SB)/1, $0x02
-DATA tables<>+6198(SB)/1, $0x00
-DATA tables<>+6199(SB)/1, $0x01
-DATA tables<>+6200(SB)/1, $0x02
-DATA tables<>+6201(SB)/1, $0x00
-DATA tables<>+6202(SB)/1, $0x01
-DATA tables<>+6203(SB)/1, $0x02
-DATA tables<>+6204(SB)/1, $0x00
-DATA tables<>+6205(SB)/1, $0x01
-DATA tables<>+6206(SB)/1, $0x02
-DATA tables<>+6207(SB)/1, $0x00
-DATA tables<>+6208(SB)/1, $0x00
-DATA tables<>+6209(SB)/1, $0x01
-DATA tables<>+6210(SB)/1, $0x02
-DATA tables<>+6211(SB)/1, $0x03
-DATA tables<>+6212(SB)/1, $0x00
-DATA tables<>+6213(SB)/1, $0x01
-DATA tables<>+6214(SB)/1, $0x02
-DATA tables<>+6215(SB)/1, $0x03
-DATA tables<>+6216(SB)/1, $0x00
-DATA tables<>+6217(SB)/1, $0x01
-DATA tables<>+6218(SB)/1, $0x02
-DATA tables<>+6219(SB)/1, $0x03
-DATA tables<>+6220(SB)/1, $0x00
-DATA tables<>+6221(SB)/1, $0x01
-DATA tables<>+6222(SB)/1, $0x02
-DATA tables<>+6223(SB)/1, $0x03
-DATA tables<>+6224(SB)/1, $0x00
-DATA tables<>+6225(SB)/1, $0x01
-DATA tables<>+6226(SB)/1, $0x02
-DATA tables<>+6227(SB)/1, $0x03
-DATA tables<>+6228(SB)/1, $0x04
-DATA tables<>+6229(SB)/1, $0x00
-DATA tables<>+6230(SB)/1, $0x01
-DATA tables<>+6231(SB)/1, $0x02
-DATA tables<>+6232(SB)/1, $0x03
-DATA tables<>+6233(SB)/1, $0x04
-DATA tables<>+6234(SB)/1, $0x00
-DATA tables<>+6235(SB)/1, $0x01
-DATA tables<>+6236(SB)/1, $0x02
-DATA tables<>+6237(SB)/1, $0x03
-DATA tables<>+6238(SB)/1, $0x04
-DATA tables<>+6239(SB)/1, $0x00
-DATA tables<>+6240(SB)/1, $0x00
-DATA tables<>+6241(SB)/1, $0x01
-DATA tables<>+6242(SB)/1, $0x02
-DATA tables<>+6243(SB)/1, $0x03
-DATA tables<>+6244(SB)/1, $0x04
-DATA tables<>+6245(SB)/1, $0x05
-DATA tables<>+6246(SB)/1, $0x00
-DATA tables<>+6247(SB)/1, $0x01
-DATA tables<>+6248(SB)/1, $0x02
-DATA tables<>+6249(SB)/1, $0x03
-DATA tables<>+6250(SB)/1, $0x04
-DATA tables<>+6251(SB)/1, $0x05
-DATA tables<>+6252(SB)/1, $0x00
-DATA tables<>+6253(SB)/1, $0x01
-DATA tables<>+6254(SB)/1, $0x02
-DATA tables<>+6255(SB)/1, $0x03
-DATA tables<>+6256(SB)/1, $0x00
-DATA tables<>+6257(SB)/1, $0x01
-DATA tables<>+6258(SB)/1, $0x02
-DATA tables<>+6259(SB)/1, $0x03
-DATA tables<>+6260(SB)/1, $0x04
-DATA tables<>+6261(SB)/1, $0x05
-DATA tables<>+6262(SB)/1, $0x06
-DATA tables<>+6263(SB)/1, $0x00
-DATA tables<>+6264(SB)/1, $0x01
-DATA tables<>+6265(SB)/1, $0x02
-DATA tables<>+6266(SB)/1, $0x03
-DATA tables<>+6267(SB)/1, $0x04
-DATA tables<>+6268(SB)/1, $0x05
-DATA tables<>+6269(SB)/1, $0x06
-DATA tables<>+6270(SB)/1, $0x00
-DATA tables<>+6271(SB)/1, $0x01
-DATA tables<>+6272(SB)/1, $0x00
-DATA tables<>+6273(SB)/1, $0x01
-DATA tables<>+6274(SB)/1, $0x02
-DATA tables<>+6275(SB)/1, $0x03
-DATA tables<>+6276(SB)/1, $0x04
-DATA tables<>+6277(SB)/1, $0x05
-DATA tables<>+6278(SB)/1, $0x06
-DATA tables<>+6279(SB)/1, $0x07
-DATA tables<>+6280(SB)/1, $0x00
-DATA tables<>+6281(SB)/1, $0x01
-DATA tables<>+6282(SB)/1, $0x02
-DATA tables<>+6283(SB)/1, $0x03
-DATA tables<>+6284(SB)/1, $0x04
-DATA tables<>+6285(SB)/1, $0x05
-DATA tables<>+6286(SB)/1, $0x06
-DATA tables<>+6287(SB)/1, $0x07
-DATA tables<>+6288(SB)/1, $0x00
-DATA tables<>+6289(SB)/1, $0x01
-DATA tables<>+6290(SB)/1, $0x02
-DATA tables<>+6291(SB)/1, $0x03
-DATA tables<>+6292(SB)/1, $0x04
-DATA tables<>+6293(SB)/1, $0x05
-DATA tables<>+6294(SB)/1, $0x06
-DATA tables<>+6295(SB)/1, $0x07
-DATA tables<>+6296(SB)/1, $0x08
-DATA tables<>+6297(SB)/1, $0x00
-DATA tables<>+6298(SB)/1, $0x01
-DATA tables<>+6299(SB)/1, $0x02
-DATA tables<>+6300(SB)/1, $0x03
-DATA tables<>+6301(SB)/1, $0x04
-DATA tables<>+6302(SB)/1, $0x05
-DATA tables<>+6303(SB)/1, $0x06
-DATA tables<>+6304(SB)/1, $0x00
-DATA tables<>+6305(SB)/1, $0x01
-DATA tables<>+6306(SB)/1, $0x02
-DATA tables<>+6307(SB)/1, $0x03
-DATA tables<>+6308(SB)/1, $0x04
-DATA tables<>+6309(SB)/1, $0x05
-DATA tables<>+6310(SB)/1, $0x06
-DATA tables<>+6311(SB)/1, $0x07
-DATA tables<>+6312(SB)/1, $0x08
-DATA tables<>+6313(SB)/1, $0x09
-DATA tables<>+6314(SB)/1, $0x00
-DATA tables<>+6315(SB)/1, $0x01
-DATA tables<>+6316(SB)/1, $0x02
-DATA tables<>+6317(SB)/1, $0x03
-DATA tables<>+6318(SB)/1, $0x04
-DATA tables<>+6319(SB)/1, $0x05
-DATA tables<>+6320(SB)/1, $0x00
-DATA tables<>+6321(SB)/1, $0x01
-DATA tables<>+6322(SB)/1, $0x02
-DATA tables<>+6323(SB)/1, $0x03
-DATA tables<>+6324(SB)/1, $0x04
-DATA tables<>+6325(SB)/1, $0x05
-DATA tables<>+6326(SB)/1, $0x06
-DATA tables<>+6327(SB)/1, $0x07
-DATA tables<>+6328(SB)/1, $0x08
-DATA tables<>+6329(SB)/1, $0x09
-DATA tables<>+6330(SB)/1, $0x0a
-DATA tables<>+6331(SB)/1, $0x00
-DATA tables<>+6332(SB)/1, $0x01
-DATA tables<>+6333(SB)/1, $0x02
-DATA tables<>+6334(SB)/1, $0x03
-DATA tables<>+6335(SB)/1, $0x04
-DATA tables<>+6336(SB)/1, $0x00
-DATA tables<>+6337(SB)/1, $0x01
-DATA tables<>+6338(SB)/1, $0x02
-DATA tables<>+6339(SB)/1, $0x03
-DATA tables<>+6340(SB)/1, $0x04
-DATA tables<>+6341(SB)/1, $0x05
-DATA tables<>+6342(SB)/1, $0x06
-DATA tables<>+6343(SB)/1, $0x07
-DATA tables<>+6344(SB)/1, $0x08
-DATA tables<>+6345(SB)/1, $0x09
-DATA tables<>+6346(SB)/1, $0x0a
-DATA tables<>+6347(SB)/1, $0x0b
-DATA tables<>+6348(SB)/1, $0x00
-DATA tables<>+6349(SB)/1, $0x01
-DATA tables<>+6350(SB)/1, $0x02
-DATA tables<>+6351(SB)/1, $0x03
-DATA tables<>+6352(SB)/1, $0x00
-DATA tables<>+6353(SB)/1, $0x01
-DATA tables<>+6354(SB)/1, $0x02
-DATA tables<>+6355(SB)/1, $0x03
-DATA tables<>+6356(SB)/1, $0x04
-DATA tables<>+6357(SB)/1, $0x05
-DATA tables<>+6358(SB)/1, $0x06
-DATA tables<>+6359(SB)/1, $0x07
-DATA tables<>+6360(SB)/1, $0x08
-DATA tables<>+6361(SB)/1, $0x09
-DATA tables<>+6362(SB)/1, $0x0a
-DATA tables<>+6363(SB)/1, $0x0b
-DATA tables<>+6364(SB)/1, $0x0c
-DATA tables<>+6365(SB)/1, $0x00
-DATA tables<>+6366(SB)/1, $0x01
-DATA tables<>+6367(SB)/1, $0x02
-DATA tables<>+6368(SB)/1, $0x00
-DATA tables<>+6369(SB)/1, $0x01
-DATA tables<>+6370(SB)/1, $0x02
-DATA tables<>+6371(SB)/1, $0x03
-DATA tables<>+6372(SB)/1, $0x04
-DATA tables<>+6373(SB)/1, $0x05
-DATA tables<>+6374(SB)/1, $0x06
-DATA tables<>+6375(SB)/1, $0x07
-DATA tables<>+6376(SB)/1, $0x08
-DATA tables<>+6377(SB)/1, $0x09
-DATA tables<>+6378(SB)/1, $0x0a
-DATA tables<>+6379(SB)/1, $0x0b
-DATA tables<>+6380(SB)/1, $0x0c
-DATA tables<>+6381(SB)/1, $0x0d
-DATA tables<>+6382(SB)/1, $0x00
-DATA tables<>+6383(SB)/1, $0x01
-DATA tables<>+6384(SB)/1, $0x00
-DATA tables<>+6385(SB)/1, $0x01
-DATA tables<>+6386(SB)/1, $0x02
-DATA tables<>+6387(SB)/1, $0x03
-DATA tables<>+6388(SB)/1, $0x04
-DATA tables<>+6389(SB)/1, $0x05
-DATA tables<>+6390(SB)/1, $0x06
-DATA tables<>+6391(SB)/1, $0x07
-DATA tables<>+6392(SB)/1, $0x08
-DATA tables<>+6393(SB)/1, $0x09
-DATA tables<>+6394(SB)/1, $0x0a
-DATA tables<>+6395(SB)/1, $0x0b
-DATA tables<>+6396(SB)/1, $0x0c
-DATA tables<>+6397(SB)/1, $0x0d
-DATA tables<>+6398(SB)/1, $0x0e
-DATA tables<>+6399(SB)/1, $0x00
-DATA tables<>+6400(SB)/1, $0x10
-DATA tables<>+6401(SB)/1, $0x10
-DATA tables<>+6402(SB)/1, $0x10
-DATA tables<>+6403(SB)/1, $0x0f
-DATA tables<>+6404(SB)/1, $0x10
-DATA tables<>+6405(SB)/1, $0x0f
-DATA tables<>+6406(SB)/1, $0x0c
-DATA tables<>+6407(SB)/1, $0x0e
-DATA tables<>+6408(SB)/1, $0x10
-DATA tables<>+6409(SB)/1, $0x09
-DATA tables<>+6410(SB)/1, $0x0a
-DATA tables<>+6411(SB)/1, $0x0b
-DATA tables<>+6412(SB)/1, $0x0c
-DATA tables<>+6413(SB)/1, $0x0d
-DATA tables<>+6414(SB)/1, $0x0e
-DATA tables<>+6415(SB)/1, $0x0f
-GLOBL tables<>(SB), RODATA|NOPTR, $6416
+DATA tables<>+6136(SB)/4, $0xffffffc0
+DATA tables<>+6140(SB)/4, $0xffffffc0
+DATA tables<>+6144(SB)/4, $0x80000000
+DATA tables<>+6148(SB)/4, $0xfffffffc
+DATA tables<>+6152(SB)/4, $0xffffffff
+DATA tables<>+6156(SB)/4, $0xffffffff
+DATA tables<>+6160(SB)/4, $0x80000000
+DATA tables<>+6164(SB)/4, $0xfffffffb
+DATA tables<>+6168(SB)/4, $0xfffffffe
+DATA tables<>+6172(SB)/4, $0xfffffffe
+DATA tables<>+6176(SB)/4, $0x80000000
+DATA tables<>+6180(SB)/4, $0xfffffffa
+DATA tables<>+6184(SB)/4, $0xfffffffd
+DATA tables<>+6188(SB)/4, $0xfffffffd
+DATA tables<>+6192(SB)/4, $0x80000000
+DATA tables<>+6196(SB)/4, $0xfffffff9
+DATA tables<>+6200(SB)/4, $0xfffffffc
+DATA tables<>+6204(SB)/4, $0xfffffffc
+DATA tables<>+6208(SB)/4, $0x80000000
+DATA tables<>+6212(SB)/4, $0xfffffff8
+DATA tables<>+6216(SB)/4, $0xfffffffb
+DATA tables<>+6220(SB)/4, $0xfffffffb
+DATA tables<>+6224(SB)/4, $0x80000000
+DATA tables<>+6228(SB)/4, $0xfffffff7
+DATA tables<>+6232(SB)/4, $0xfffffffa
+DATA tables<>+6236(SB)/4, $0xfffffffa
+DATA tables<>+6240(SB)/4, $0x80000000
+DATA tables<>+6244(SB)/4, $0xfffffff6
+DATA tables<>+6248(SB)/4, $0xfffffff9
+DATA tables<>+6252(SB)/4, $0xfffffff9
+DATA tables<>+6256(SB)/4, $0x80000000
+DATA tables<>+6260(SB)/4, $0xfffffff5
+DATA tables<>+6264(SB)/4, $0xfffffff8
+DATA tables<>+6268(SB)/4, $0xfffffff8
+DATA tables<>+6272(SB)/4, $0x80000000
+DATA tables<>+6276(SB)/4, $0xfffffffc
+DATA tables<>+6280(SB)/4, $0xfffffff7
+DATA tables<>+6284(SB)/4, $0xfffffff7
+DATA tables<>+6288(SB)/4, $0x80000000
+DATA tables<>+6292(SB)/4, $0xfffffffb
+DATA tables<>+6296(SB)/4, $0xfffffff6
+DATA tables<>+6300(SB)/4, $0xfffffff6
+DATA tables<>+6304(SB)/4, $0x80000000
+DATA tables<>+6308(SB)/4, $0xfffffffa
+DATA tables<>+6312(SB)/4, $0xfffffff5
+DATA tables<>+6316(SB)/4, $0xfffffff5
+DATA tables<>+6320(SB)/4, $0x80000000
+DATA tables<>+6324(SB)/4, $0xfffffff9
+DATA tables<>+6328(SB)/4, $0xfffffff4
+DATA tables<>+6332(SB)/4, $0xfffffff4
+DATA tables<>+6336(SB)/4, $0x80000000
+DATA tables<>+6340(SB)/4, $0xfffffff8
+DATA tables<>+6344(SB)/4, $0xfffffff3
+DATA tables<>+6348(SB)/4, $0xfffffff3
+DATA tables<>+6352(SB)/4, $0x80000000
+DATA tables<>+6356(SB)/4, $0xfffffff7
+DATA tables<>+6360(SB)/4, $0xfffffff2
+DATA tables<>+6364(SB)/4, $0xfffffff2
+DATA tables<>+6368(SB)/4, $0x80000000
+DATA tables<>+6372(SB)/4, $0xfffffff6
+DATA tables<>+6376(SB)/4, $0xfffffff1
+DATA tables<>+6380(SB)/4, $0xfffffff1
+DATA tables<>+6384(SB)/4, $0x80000000
+DATA tables<>+6388(SB)/4, $0xfffffff5
+DATA tables<>+6392(SB)/4, $0xfffffff0
+DATA tables<>+6396(SB)/4, $0xfffffff0
+DATA tables<>+6400(SB)/4, $0x80000000
+DATA tables<>+6404(SB)/4, $0xfffffffc
+DATA tables<>+6408(SB)/4, $0xffffffef
+DATA tables<>+6412(SB)/4, $0xffffffef
+DATA tables<>+6416(SB)/4, $0x80000000
+DATA tables<>+6420(SB)/4, $0xfffffffb
+DATA tables<>+6424(SB)/4, $0xffffffee
+DATA tables<>+6428(SB)/4, $0xffffffee
+DATA tables<>+6432(SB)/4, $0x80000000
+DATA tables<>+6436(SB)/4, $0xfffffffa
+DATA tables<>+6440(SB)/4, $0xffffffed
+DATA tables<>+6444(SB)/4, $0xffffffed
+DATA tables<>+6448(SB)/4, $0x80000000
+DATA tables<>+6452(SB)/4, $0xfffffff9
+DATA tables<>+6456(SB)/4, $0xffffffec
+DATA tables<>+6460(SB)/4, $0xffffffec
+DATA tables<>+6464(SB)/4, $0x80000000
+DATA tables<>+6468(SB)/4, $0xfffffff8
+DATA tables<>+6472(SB)/4, $0xffffffeb
+DATA tables<>+6476(SB)/4, $0xffffffeb
+DATA tables<>+6480(SB)/4, $0x80000000
+DATA tables<>+6484(SB)/4, $0xfffffff7
+DATA tables<>+6488(SB)/4, $0xffffffea
+DATA tables<>+6492(SB)/4, $0xffffffea
+DATA tables<>+6496(SB)/4, $0x80000000
+DATA tables<>+6500(SB)/4, $0xfffffff6
+DATA tables<>+6504(SB)/4, $0xffffffe9
+DATA tables<>+6508(SB)/4, $0xffffffe9
+DATA tables<>+6512(SB)/4, $0x80000000
+DATA tables<>+6516(SB)/4, $0xfffffff5
+DATA tables<>+6520(SB)/4, $0xffffffe8
+DATA tables<>+6524(SB)/4, $0xffffffe8
+DATA tables<>+6528(SB)/4, $0x80000000
+DATA tables<>+6532(SB)/4, $0xfffffffc
+DATA tables<>+6536(SB)/4, $0xffffffe7
+DATA tables<>+6540(SB)/4, $0xffffffe7
+DATA tables<>+6544(SB)/4, $0x80000000
+DATA tables<>+6548(SB)/4, $0xfffffffb
+DATA tables<>+6552(SB)/4, $0xffffffe6
+DATA tables<>+6556(SB)/4, $0xffffffe6
+DATA tables<>+6560(SB)/4, $0x80000000
+DATA tables<>+6564(SB)/4, $0xfffffffa
+DATA tables<>+6568(SB)/4, $0xffffffe5
+DATA tables<>+6572(SB)/4, $0xffffffe5
+DATA tables<>+6576(SB)/4, $0x80000000
+DATA tables<>+6580(SB)/4, $0xfffffff9
+DATA tables<>+6584(SB)/4, $0xffffffe4
+DATA tables<>+6588(SB)/4, $0xffffffe4
+DATA tables<>+6592(SB)/4, $0x80000000
+DATA tables<>+6596(SB)/4, $0xfffffff8
+DATA tables<>+6600(SB)/4, $0xffffffe3
+DATA tables<>+6604(SB)/4, $0xffffffe3
+DATA tables<>+6608(SB)/4, $0x80000000
+DATA tables<>+6612(SB)/4, $0xfffffff7
+DATA tables<>+6616(SB)/4, $0xffffffe2
+DATA tables<>+6620(SB)/4, $0xffffffe2
+DATA tables<>+6624(SB)/4, $0x80000000
+DATA tables<>+6628(SB)/4, $0xfffffff6
+DATA tables<>+6632(SB)/4, $0xffffffe1
+DATA tables<>+6636(SB)/4, $0xffffffe1
+DATA tables<>+6640(SB)/4, $0x80000000
+DATA tables<>+6644(SB)/4, $0xfffffff5
+DATA tables<>+6648(SB)/4, $0xffffffe0
+DATA tables<>+6652(SB)/4, $0xffffffe0
+DATA tables<>+6656(SB)/4, $0x80000000
+DATA tables<>+6660(SB)/4, $0xfffffffc
+DATA tables<>+6664(SB)/4, $0xbfffffdf
+DATA tables<>+6668(SB)/4, $0xbfffffdf
+DATA tables<>+6672(SB)/4, $0x80000000
+DATA tables<>+6676(SB)/4, $0xfffffffb
+DATA tables<>+6680(SB)/4, $0xbfffffde
+DATA tables<>+6684(SB)/4, $0xbfffffde
+DATA tables<>+6688(SB)/4, $0x80000000
+DATA tables<>+6692(SB)/4, $0xfffffffa
+DATA tables<>+6696(SB)/4, $0xbfffffdd
+DATA tables<>+6700(SB)/4, $0xbfffffdd
+DATA tables<>+6704(SB)/4, $0x80000000
+DATA tables<>+6708(SB)/4, $0xfffffff9
+DATA tables<>+6712(SB)/4, $0xbfffffdc
+DATA tables<>+6716(SB)/4, $0xbfffffdc
+DATA tables<>+6720(SB)/4, $0x80000000
+DATA tables<>+6724(SB)/4, $0xfffffff8
+DATA tables<>+6728(SB)/4, $0xbfffffdb
+DATA tables<>+6732(SB)/4, $0xbfffffdb
+DATA tables<>+6736(SB)/4, $0x80000000
+DATA tables<>+6740(SB)/4, $0xfffffff7
+DATA tables<>+6744(SB)/4, $0xbfffffda
+DATA tables<>+6748(SB)/4, $0xbfffffda
+DATA tables<>+6752(SB)/4, $0x80000000
+DATA tables<>+6756(SB)/4, $0xfffffff6
+DATA tables<>+6760(SB)/4, $0xbfffffd9
+DATA tables<>+6764(SB)/4, $0xbfffffd9
+DATA tables<>+6768(SB)/4, $0x80000000
+DATA tables<>+6772(SB)/4, $0xfffffff5
+DATA tables<>+6776(SB)/4, $0xbfffffd8
+DATA tables<>+6780(SB)/4, $0xbfffffd8
+DATA tables<>+6784(SB)/4, $0x80000000
+DATA tables<>+6788(SB)/4, $0xfffffffc
+DATA tables<>+6792(SB)/4, $0xbfffffd7
+DATA tables<>+6796(SB)/4, $0xbfffffd7
+DATA tables<>+6800(SB)/4, $0x80000000
+DATA tables<>+6804(SB)/4, $0xfffffffb
+DATA tables<>+6808(SB)/4, $0xbfffffd6
+DATA tables<>+6812(SB)/4, $0xbfffffd6
+DATA tables<>+6816(SB)/4, $0x80000000
+DATA tables<>+6820(SB)/4, $0xfffffffa
+DATA tables<>+6824(SB)/4, $0xbfffffd5
+DATA tables<>+6828(SB)/4, $0xbfffffd5
+DATA tables<>+6832(SB)/4, $0x80000000
+DATA tables<>+6836(SB)/4, $0xfffffff9
+DATA tables<>+6840(SB)/4, $0xbfffffd4
+DATA tables<>+6844(SB)/4, $0xbfffffd4
+DATA tables<>+6848(SB)/4, $0x80000000
+DATA tables<>+6852(SB)/4, $0xfffffff8
+DATA tables<>+6856(SB)/4, $0xbfffffd3
+DATA tables<>+6860(SB)/4, $0xbfffffd3
+DATA tables<>+6864(SB)/4, $0x80000000
+DATA tables<>+6868(SB)/4, $0xfffffff7
+DATA tables<>+6872(SB)/4, $0xbfffffd2
+DATA tables<>+6876(SB)/4, $0xbfffffd2
+DATA tables<>+6880(SB)/4, $0x80000000
+DATA tables<>+6884(SB)/4, $0xfffffff6
+DATA tables<>+6888(SB)/4, $0xbfffffd1
+DATA tables<>+6892(SB)/4, $0xbfffffd1
+DATA tables<>+6896(SB)/4, $0x80000000
+DATA tables<>+6900(SB)/4, $0xfffffff5
+DATA tables<>+6904(SB)/4, $0xbfffffd0
+DATA tables<>+6908(SB)/4, $0xbfffffd0
+DATA tables<>+6912(SB)/4, $0x80000000
+DATA tables<>+6916(SB)/4, $0xfffffffc
+DATA tables<>+6920(SB)/4, $0xbfffffcf
+DATA tables<>+6924(SB)/4, $0xbfffffcf
+DATA tables<>+6928(SB)/4, $0x80000000
+DATA tables<>+6932(SB)/4, $0xfffffffb
+DATA tables<>+6936(SB)/4, $0xbfffffce
+DATA tables<>+6940(SB)/4, $0xbfffffce
+DATA tables<>+6944(SB)/4, $0x80000000
+DATA tables<>+6948(SB)/4, $0xfffffffa
+DATA tables<>+6952(SB)/4, $0xbfffffcd
+DATA tables<>+6956(SB)/4, $0xbfffffcd
+DATA tables<>+6960(SB)/4, $0x80000000
+DATA tables<>+6964(SB)/4, $0xfffffff9
+DATA tables<>+6968(SB)/4, $0xbfffffcc
+DATA tables<>+6972(SB)/4, $0xbfffffcc
+DATA tables<>+6976(SB)/4, $0x80000000
+DATA tables<>+6980(SB)/4, $0xfffffff8
+DATA tables<>+6984(SB)/4, $0xbfffffcb
+DATA tables<>+6988(SB)/4, $0xbfffffcb
+DATA tables<>+6992(SB)/4, $0x80000000
+DATA tables<>+6996(SB)/4, $0xfffffff7
+DATA tables<>+7000(SB)/4, $0xbfffffca
+DATA tables<>+7004(SB)/4, $0xbfffffca
+DATA tables<>+7008(SB)/4, $0x80000000
+DATA tables<>+7012(SB)/4, $0xfffffff6
+DATA tables<>+7016(SB)/4, $0xbfffffc9
+DATA tables<>+7020(SB)/4, $0xbfffffc9
+DATA tables<>+7024(SB)/4, $0x80000000
+DATA tables<>+7028(SB)/4, $0xfffffff5
+DATA tables<>+7032(SB)/4, $0xbfffffc8
+DATA tables<>+7036(SB)/4, $0xbfffffc8
+DATA tables<>+7040(SB)/4, $0x80000000
+DATA tables<>+7044(SB)/4, $0xfffffffc
+DATA tables<>+7048(SB)/4, $0xbfffffc7
+DATA tables<>+7052(SB)/4, $0xbfffffc7
+DATA tables<>+7056(SB)/4, $0x80000000
+DATA tables<>+7060(SB)/4, $0xfffffffb
+DATA tables<>+7064(SB)/4, $0xbfffffc6
+DATA tables<>+7068(SB)/4, $0xbfffffc6
+DATA tables<>+7072(SB)/4, $0x80000000
+DATA tables<>+7076(SB)/4, $0xfffffffa
+DATA tables<>+7080(SB)/4, $0xbfffffc5
+DATA tables<>+7084(SB)/4, $0xbfffffc5
+DATA tables<>+7088(SB)/4, $0x80000000
+DATA tables<>+7092(SB)/4, $0xfffffff9
+DATA tables<>+7096(SB)/4, $0xbfffffc4
+DATA tables<>+7100(SB)/4, $0xbfffffc4
+DATA tables<>+7104(SB)/4, $0x80000000
+DATA tables<>+7108(SB)/4, $0xfffffff8
+DATA tables<>+7112(SB)/4, $0xbfffffc3
+DATA tables<>+7116(SB)/4, $0xbfffffc3
+DATA tables<>+7120(SB)/4, $0x80000000
+DATA tables<>+7124(SB)/4, $0xfffffff7
+DATA tables<>+7128(SB)/4, $0xbfffffc2
+DATA tables<>+7132(SB)/4, $0xbfffffc2
+DATA tables<>+7136(SB)/4, $0x80000000
+DATA tables<>+7140(SB)/4, $0xfffffff6
+DATA tables<>+7144(SB)/4, $0xbfffffc1
+DATA tables<>+7148(SB)/4, $0xbfffffc1
+DATA tables<>+7152(SB)/4, $0x80000000
+DATA tables<>+7156(SB)/4, $0xfffffff5
+DATA tables<>+7160(SB)/4, $0xbfffffc0
+DATA tables<>+7164(SB)/4, $0xbfffffc0
+DATA tables<>+7168(SB)/1, $0x00
+DATA tables<>+7169(SB)/1, $0x00
+DATA tables<>+7170(SB)/1, $0x00
+DATA tables<>+7171(SB)/1, $0x00
+DATA tables<>+7172(SB)/1, $0x00
+DATA tables<>+7173(SB)/1, $0x00
+DATA tables<>+7174(SB)/1, $0x00
+DATA tables<>+7175(SB)/1, $0x00
+DATA tables<>+7176(SB)/1, $0x00
+DATA tables<>+7177(SB)/1, $0x00
+DATA tables<>+7178(SB)/1, $0x00
+DATA tables<>+7179(SB)/1, $0x00
+DATA tables<>+7180(SB)/1, $0x00
+DATA tables<>+7181(SB)/1, $0x00
+DATA tables<>+7182(SB)/1, $0x00
+DATA tables<>+7183(SB)/1, $0x00
+DATA tables<>+7184(SB)/1, $0x00
+DATA tables<>+7185(SB)/1, $0x00
+DATA tables<>+7186(SB)/1, $0x00
+DATA tables<>+7187(SB)/1, $0x00
+DATA tables<>+7188(SB)/1, $0x00
+DATA tables<>+7189(SB)/1, $0x00
+DATA tables<>+7190(SB)/1, $0x00
+DATA tables<>+7191(SB)/1, $0x00
+DATA tables<>+7192(SB)/1, $0x00
+DATA tables<>+7193(SB)/1, $0x00
+DATA tables<>+7194(SB)/1, $0x00
+DATA tables<>+7195(SB)/1, $0x00
+DATA tables<>+7196(SB)/1, $0x00
+DATA tables<>+7197(SB)/1, $0x00
+DATA tables<>+7198(SB)/1, $0x00
+DATA tables<>+7199(SB)/1, $0x00
+DATA tables<>+7200(SB)/1, $0x00
+DATA tables<>+7201(SB)/1, $0x01
+DATA tables<>+7202(SB)/1, $0x00
+DATA tables<>+7203(SB)/1, $0x01
+DATA tables<>+7204(SB)/1, $0x00
+DATA tables<>+7205(SB)/1, $0x01
+DATA tables<>+7206(SB)/1, $0x00
+DATA tables<>+7207(SB)/1, $0x01
+DATA tables<>+7208(SB)/1, $0x00
+DATA tables<>+7209(SB)/1, $0x01
+DATA tables<>+7210(SB)/1, $0x00
+DATA tables<>+7211(SB)/1, $0x01
+DATA tables<>+7212(SB)/1, $0x00
+DATA tables<>+7213(SB)/1, $0x01
+DATA tables<>+7214(SB)/1, $0x00
+DATA tables<>+7215(SB)/1, $0x01
+DATA tables<>+7216(SB)/1, $0x00
+DATA tables<>+7217(SB)/1, $0x01
+DATA tables<>+7218(SB)/1, $0x02
+DATA tables<>+7219(SB)/1, $0x00
+DATA tables<>+7220(SB)/1, $0x01
+DATA tables<>+7221(SB)/1, $0x02
+DATA tables<>+7222(SB)/1, $0x00
+DATA tables<>+7223(SB)/1, $0x01
+DATA tables<>+7224(SB)/1, $0x02
+DATA tables<>+7225(SB)/1, $0x00
+DATA tables<>+7226(SB)/1, $0x01
+DATA tables<>+7227(SB)/1, $0x02
+DATA tables<>+7228(SB)/1, $0x00
+DATA tables<>+7229(SB)/1, $0x01
+DATA tables<>+7230(SB)/1, $0x02
+DATA tables<>+7231(SB)/1, $0x00
+DATA tables<>+7232(SB)/1, $0x00
+DATA tables<>+7233(SB)/1, $0x01
+DATA tables<>+7234(SB)/1, $0x02
+DATA tables<>+7235(SB)/1, $0x03
+DATA tables<>+7236(SB)/1, $0x00
+DATA tables<>+7237(SB)/1, $0x01
+DATA tables<>+7238(SB)/1, $0x02
+DATA tables<>+7239(SB)/1, $0x03
+DATA tables<>+7240(SB)/1, $0x00
+DATA tables<>+7241(SB)/1, $0x01
+DATA tables<>+7242(SB)/1, $0x02
+DATA tables<>+7243(SB)/1, $0x03
+DATA tables<>+7244(SB)/1, $0x00
+DATA tables<>+7245(SB)/1, $0x01
+DATA tables<>+7246(SB)/1, $0x02
+DATA tables<>+7247(SB)/1, $0x03
+DATA tables<>+7248(SB)/1, $0x00
+DATA tables<>+7249(SB)/1, $0x01
+DATA tables<>+7250(SB)/1, $0x02
+DATA tables<>+7251(SB)/1, $0x03
+DATA tables<>+7252(SB)/1, $0x04
+DATA tables<>+7253(SB)/1, $0x00
+DATA tables<>+7254(SB)/1, $0x01
+DATA tables<>+7255(SB)/1, $0x02
+DATA tables<>+7256(SB)/1, $0x03
+DATA tables<>+7257(SB)/1, $0x04
+DATA tables<>+7258(SB)/1, $0x00
+DATA tables<>+7259(SB)/1, $0x01
+DATA tables<>+7260(SB)/1, $0x02
+DATA tables<>+7261(SB)/1, $0x03
+DATA tables<>+7262(SB)/1, $0x04
+DATA tables<>+7263(SB)/1, $0x00
+DATA tables<>+7264(SB)/1, $0x00
+DATA tables<>+7265(SB)/1, $0x01
+DATA tables<>+7266(SB)/1, $0x02
+DATA tables<>+7267(SB)/1, $0x03
+DATA tables<>+7268(SB)/1, $0x04
+DATA tables<>+7269(SB)/1, $0x05
+DATA tables<>+7270(SB)/1, $0x00
+DATA tables<>+7271(SB)/1, $0x01
+DATA tables<>+7272(SB)/1, $0x02
+DATA tables<>+7273(SB)/1, $0x03
+DATA tables<>+7274(SB)/1, $0x04
+DATA tables<>+7275(SB)/1, $0x05
+DATA tables<>+7276(SB)/1, $0x00
+DATA tables<>+7277(SB)/1, $0x01
+DATA tables<>+7278(SB)/1, $0x02
+DATA tables<>+7279(SB)/1, $0x03
+DATA tables<>+7280(SB)/1, $0x00
+DATA tables<>+7281(SB)/1, $0x01
+DATA tables<>+7282(SB)/1, $0x02
+DATA tables<>+7283(SB)/1, $0x03
+DATA tables<>+7284(SB)/1, $0x04
+DATA tables<>+7285(SB)/1, $0x05
+DATA tables<>+7286(SB)/1, $0x06
+DATA tables<>+7287(SB)/1, $0x00
+DATA tables<>+7288(SB)/1, $0x01
+DATA tables<>+7289(SB)/1, $0x02
+DATA tables<>+7290(SB)/1, $0x03
+DATA tables<>+7291(SB)/1, $0x04
+DATA tables<>+7292(SB)/1, $0x05
+DATA tables<>+7293(SB)/1, $0x06
+DATA tables<>+7294(SB)/1, $0x00
+DATA tables<>+7295(SB)/1, $0x01
+DATA tables<>+7296(SB)/1, $0x00
+DATA tables<>+7297(SB)/1, $0x01
+DATA tables<>+7298(SB)/1, $0x02
+DATA tables<>+7299(SB)/1, $0x03
+DATA tables<>+7300(SB)/1, $0x04
+DATA tables<>+7301(SB)/1, $0x05
+DATA tables<>+7302(SB)/1, $0x06
+DATA tables<>+7303(SB)/1, $0x07
+DATA tables<>+7304(SB)/1, $0x00
+DATA tables<>+7305(SB)/1, $0x01
+DATA tables<>+7306(SB)/1, $0x02
+DATA tables<>+7307(SB)/1, $0x03
+DATA tables<>+7308(SB)/1, $0x04
+DATA tables<>+7309(SB)/1, $0x05
+DATA tables<>+7310(SB)/1, $0x06
+DATA tables<>+7311(SB)/1, $0x07
+DATA tables<>+7312(SB)/1, $0x00
+DATA tables<>+7313(SB)/1, $0x01
+DATA tables<>+7314(SB)/1, $0x02
+DATA tables<>+7315(SB)/1, $0x03
+DATA tables<>+7316(SB)/1, $0x04
+DATA tables<>+7317(SB)/1, $0x05
+DATA tables<>+7318(SB)/1, $0x06
+DATA tables<>+7319(SB)/1, $0x07
+DATA tables<>+7320(SB)/1, $0x08
+DATA tables<>+7321(SB)/1, $0x00
+DATA tables<>+7322(SB)/1, $0x01
+DATA tables<>+7323(SB)/1, $0x02
+DATA tables<>+7324(SB)/1, $0x03
+DATA tables<>+7325(SB)/1, $0x04
+DATA tables<>+7326(SB)/1, $0x05
+DATA tables<>+7327(SB)/1, $0x06
+DATA tables<>+7328(SB)/1, $0x00
+DATA tables<>+7329(SB)/1, $0x01
+DATA tables<>+7330(SB)/1, $0x02
+DATA tables<>+7331(SB)/1, $0x03
+DATA tables<>+7332(SB)/1, $0x04
+DATA tables<>+7333(SB)/1, $0x05
+DATA tables<>+7334(SB)/1, $0x06
+DATA tables<>+7335(SB)/1, $0x07
+DATA tables<>+7336(SB)/1, $0x08
+DATA tables<>+7337(SB)/1, $0x09
+DATA tables<>+7338(SB)/1, $0x00
+DATA tables<>+7339(SB)/1, $0x01
+DATA tables<>+7340(SB)/1, $0x02
+DATA tables<>+7341(SB)/1, $0x03
+DATA tables<>+7342(SB)/1, $0x04
+DATA tables<>+7343(SB)/1, $0x05
+DATA tables<>+7344(SB)/1, $0x00
+DATA tables<>+7345(SB)/1, $0x01
+DATA tables<>+7346(SB)/1, $0x02
+DATA tables<>+7347(SB)/1, $0x03
+DATA tables<>+7348(SB)/1, $0x04
+DATA tables<>+7349(SB)/1, $0x05
+DATA tables<>+7350(SB)/1, $0x06
+DATA tables<>+7351(SB)/1, $0x07
+DATA tables<>+7352(SB)/1, $0x08
+DATA tables<>+7353(SB)/1, $0x09
+DATA tables<>+7354(SB)/1, $0x0a
+DATA tables<>+7355(SB)/1, $0x00
+DATA tables<>+7356(SB)/1, $0x01
+DATA tables<>+7357(SB)/1, $0x02
+DATA tables<>+7358(SB)/1, $0x03
+DATA tables<>+7359(SB)/1, $0x04
+DATA tables<>+7360(SB)/1, $0x00
+DATA tables<>+7361(SB)/1, $0x01
+DATA tables<>+7362(SB)/1, $0x02
+DATA tables<>+7363(SB)/1, $0x03
+DATA tables<>+7364(SB)/1, $0x04
+DATA tables<>+7365(SB)/1, $0x05
+DATA tables<>+7366(SB)/1, $0x06
+DATA tables<>+7367(SB)/1, $0x07
+DATA tables<>+7368(SB)/1, $0x08
+DATA tables<>+7369(SB)/1, $0x09
+DATA tables<>+7370(SB)/1, $0x0a
+DATA tables<>+7371(SB)/1, $0x0b
+DATA tables<>+7372(SB)/1, $0x00
+DATA tables<>+7373(SB)/1, $0x01
+DATA tables<>+7374(SB)/1, $0x02
+DATA tables<>+7375(SB)/1, $0x03
+DATA tables<>+7376(SB)/1, $0x00
+DATA tables<>+7377(SB)/1, $0x01
+DATA tables<>+7378(SB)/1, $0x02
+DATA tables<>+7379(SB)/1, $0x03
+DATA tables<>+7380(SB)/1, $0x04
+DATA tables<>+7381(SB)/1, $0x05
+DATA tables<>+7382(SB)/1, $0x06
+DATA tables<>+7383(SB)/1, $0x07
+DATA tables<>+7384(SB)/1, $0x08
+DATA tables<>+7385(SB)/1, $0x09
+DATA tables<>+7386(SB)/1, $0x0a
+DATA tables<>+7387(SB)/1, $0x0b
+DATA tables<>+7388(SB)/1, $0x0c
+DATA tables<>+7389(SB)/1, $0x00
+DATA tables<>+7390(SB)/1, $0x01
+DATA tables<>+7391(SB)/1, $0x02
+DATA tables<>+7392(SB)/1, $0x00
+DATA tables<>+7393(SB)/1, $0x01
+DATA tables<>+7394(SB)/1, $0x02
+DATA tables<>+7395(SB)/1, $0x03
+DATA tables<>+7396(SB)/1, $0x04
+DATA tables<>+7397(SB)/1, $0x05
+DATA tables<>+7398(SB)/1, $0x06
+DATA tables<>+7399(SB)/1, $0x07
+DATA tables<>+7400(SB)/1, $0x08
+DATA tables<>+7401(SB)/1, $0x09
+DATA tables<>+7402(SB)/1, $0x0a
+DATA tables<>+7403(SB)/1, $0x0b
+DATA tables<>+7404(SB)/1, $0x0c
+DATA tables<>+7405(SB)/1, $0x0d
+DATA tables<>+7406(SB)/1, $0x00
+DATA tables<>+7407(SB)/1, $0x01
+DATA tables<>+7408(SB)/1, $0x00
+DATA tables<>+7409(SB)/1, $0x01
+DATA tables<>+7410(SB)/1, $0x02
+DATA tables<>+7411(SB)/1, $0x03
+DATA tables<>+7412(SB)/1, $0x04
+DATA tables<>+7413(SB)/1, $0x05
+DATA tables<>+7414(SB)/1, $0x06
+DATA tables<>+7415(SB)/1, $0x07
+DATA tables<>+7416(SB)/1, $0x08
+DATA tables<>+7417(SB)/1, $0x09
+DATA tables<>+7418(SB)/1, $0x0a
+DATA tables<>+7419(SB)/1, $0x0b
+DATA tables<>+7420(SB)/1, $0x0c
+DATA tables<>+7421(SB)/1, $0x0d
+DATA tables<>+7422(SB)/1, $0x0e
+DATA tables<>+7423(SB)/1, $0x00
+DATA tables<>+7424(SB)/1, $0x10
+DATA tables<>+7425(SB)/1, $0x10
+DATA tables<>+7426(SB)/1, $0x10
+DATA tables<>+7427(SB)/1, $0x0f
+DATA tables<>+7428(SB)/1, $0x10
+DATA tables<>+7429(SB)/1, $0x0f
+DATA tables<>+7430(SB)/1, $0x0c
+DATA tables<>+7431(SB)/1, $0x0e
+DATA tables<>+7432(SB)/1, $0x10
+DATA tables<>+7433(SB)/1, $0x09
+DATA tables<>+7434(SB)/1, $0x0a
+DATA tables<>+7435(SB)/1, $0x0b
+DATA tables<>+7436(SB)/1, $0x0c
+DATA tables<>+7437(SB)/1, $0x0d
+DATA tables<>+7438(SB)/1, $0x0e
+DATA tables<>+7439(SB)/1, $0x0f
+GLOBL tables<>(SB), RODATA|NOPTR, $7440
 
 // func decode1(s *uint64) int
 // Requires: AVX, BMI, CMOV
-TEXT ·decode1(SB), NOSPLIT, $40-16
+TEXT ·decode1(SB), NOSPLIT, $56-16
 	LEAQ tables<>+0(SB), AX
 	MOVQ s+0(FP), CX
 	MOVQ (CX), DI
@@ -1323,7 +1579,9 @@ TEXT ·decode1(SB), NOSPLIT, $40-16
 	MOVQ DX, 16(SP)
 	ADDQ 40(CX), R8
 	LEAQ -4096(R8), DX
-	MOVQ DX, 32(SP)
+	MOVQ DX, 40(SP)
+	MOVQ DX, 48(SP)
+	MOVQ $0x00000000, 32(SP)
 
 outer:
 	MOVQ    $0x40000000, CX
@@ -1371,16 +1629,14 @@ loop:
 	SHRQ    $0x08, BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    3072(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     lean0odd
 	VMOVDQU (R8)(BX*1), Y0
 	VMOVDQU Y0, (R8)
-
-lean0done:
-	SUBQ SI, R8
-	ANDL $0x03, DX
-	LEAQ 1(DI)(DX*1), DI
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
 
 lean0stepped:
 	DECQ CX
@@ -1391,6 +1647,8 @@ wide:
 	MOVQ    $0x00000400, DX
 	CMPQ    CX, DX
 	CMOVQHI DX, CX
+	CMPQ    32(SP), $0x00
+	JNE     long
 
 wideloop:
 	VMOVDQU 1(DI), Y0
@@ -1422,7 +1680,7 @@ wideloop:
 	SHRQ    $0x08, BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    1024(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     wide0odd
 	LEAQ    (R8)(BX*1), BX
@@ -1430,16 +1688,66 @@ wideloop:
 	JCS     stop0
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R8)
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
 
-wide0done:
-	SUBQ SI, R8
-	ANDL $0x03, DX
-	LEAQ 2(DI)(DX*1), DI
-	CMPL DX, $0x03
-	SBBQ $0x00, DI
+wide0stepped:
 	DECQ CX
 	JNE  wideloop
 	JMP  outer
+
+long:
+longloop:
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R9, DX
+	SHRL    $0x02, DX
+	MOVQ    (DI), R10
+	MOVQ    2(DI)(DX*1), BX
+	LEAQ    2(DI)(DX*1), SI
+	LEAQ    1(R8)(DX*1), DX
+	TESTB   $0x83, R9
+	CMOVQEQ SI, DI
+	CMOVQEQ DX, R8
+	CMOVQNE R10, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVQ    BX, SI
+	SHRQ    $0x28, SI
+	MOVL    BX, R10
+	ANDL    $0x03, R10
+	MOVL    BX, R9
+	SHRL    $0x18, R9
+	TESTB   $0x01, BL
+	CMOVLNE DX, R9
+	CMPL    R10, $0x03
+	CMOVLEQ SI, R9
+	MOVBLZX R9, R9
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    1024(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     slow0
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R8)
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
+	DECQ    CX
+	JNE     longloop
+	JMP     outer
 
 lean0odd:
 	TESTQ   BX, BX
@@ -1453,14 +1761,24 @@ lean0odd:
 	VMOVDQU Y0, (R8)
 	VMOVDQU 32(R8)(BX*1), Y0
 	VMOVDQU Y0, 32(R8)
-	JMP     lean0done
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
+	MOVQ    48(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 48(SP)
+	CMPQ    R8, DX
+	JCC     lean0stepped
+	MOVQ    $-1, 24(SP)
+	MOVQ    $-1, 32(SP)
+	JMP     outer
 
 copy40:
 	MOVL 1(DI), BX
 	NEGQ BX
-	MOVQ R8, R10
-	SUBQ (SP), R10
-	ADDQ BX, R10
+	MOVQ R8, R9
+	SUBQ (SP), R9
+	ADDQ BX, R9
 	JLT  stop0
 	CMPQ SI, $-64
 	JGE  copy4length0
@@ -1476,10 +1794,10 @@ copy4length0:
 	SUBQ    SI, R8
 	MOVBLZX 5(DI), R9
 	ADDQ    $0x05, DI
-	MOVQ    32(SP), R10
-	ADDQ    $0x00000100, R10
-	MOVQ    R10, 32(SP)
-	CMPQ    R8, R10
+	MOVQ    40(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 40(SP)
+	CMPQ    R8, DX
 	JCC     lean0stepped
 	MOVQ    $-1, 24(SP)
 	JMP     outer
@@ -1497,7 +1815,19 @@ wide0odd:
 	VMOVDQU Y0, (R8)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R8)
-	JMP     wide0done
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
+	MOVQ    48(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 48(SP)
+	CMPQ    R8, DX
+	JCC     wide0stepped
+	MOVQ    $-1, 24(SP)
+	MOVQ    $-1, 32(SP)
+	JMP     outer
 
 slow0:
 	CMPQ    SI, $-64
@@ -1527,9 +1857,9 @@ apart0:
 pattern0:
 	VMOVDQU (CX), X1
 	NEGQ    BX
-	MOVBQZX 6400(AX)(BX*1), CX
+	MOVBQZX 7424(AX)(BX*1), CX
 	SHLQ    $0x04, BX
-	VPSHUFB 6144(AX)(BX*1), X1, X1
+	VPSHUFB 7168(AX)(BX*1), X1, X1
 
 stores0:
 	MOVQ R8, BX
@@ -1609,7 +1939,7 @@ leave:
 
 // func decode2(s *uint64) int
 // Requires: AVX, BMI, CMOV
-TEXT ·decode2(SB), NOSPLIT, $80-16
+TEXT ·decode2(SB), NOSPLIT, $112-16
 	LEAQ tables<>+0(SB), AX
 	MOVQ s+0(FP), CX
 	MOVQ (CX), DI
@@ -1628,24 +1958,28 @@ TEXT ·decode2(SB), NOSPLIT, $80-16
 	MOVQ DX, 16(SP)
 	ADDQ 40(CX), R8
 	LEAQ -4096(R8), DX
-	MOVQ DX, 32(SP)
+	MOVQ DX, 40(SP)
+	MOVQ DX, 48(SP)
+	MOVQ $0x00000000, 32(SP)
 	MOVQ 48(CX), R10
 	MOVQ R10, DX
 	ADDQ 64(CX), DX
 	SUBQ $0x3c, DX
-	MOVQ DX, 48(SP)
+	MOVQ DX, 64(SP)
 	ADDQ 80(CX), R10
 	MOVQ 56(CX), R11
-	MOVQ R11, 40(SP)
+	MOVQ R11, 56(SP)
 	LEAQ 65535(R11), DX
-	MOVQ DX, 64(SP)
+	MOVQ DX, 80(SP)
 	MOVQ R11, DX
 	ADDQ 72(CX), DX
 	SUBQ $0x1f, DX
-	MOVQ DX, 56(SP)
+	MOVQ DX, 72(SP)
 	ADDQ 88(CX), R11
 	LEAQ -4096(R11), DX
-	MOVQ DX, 72(SP)
+	MOVQ DX, 96(SP)
+	MOVQ DX, 104(SP)
+	MOVQ $0x00000000, 88(SP)
 
 outer:
 	MOVQ    $0x40000000, CX
@@ -1665,7 +1999,7 @@ outer:
 	JEQ     end0
 	CMPQ    DX, CX
 	CMOVQCS DX, CX
-	MOVQ    48(SP), DX
+	MOVQ    64(SP), DX
 	SUBQ    R10, DX
 	JLE     end1
 	IMUL3Q  $0x6bca1af3, DX, DX
@@ -1673,7 +2007,7 @@ outer:
 	JEQ     end1
 	CMPQ    DX, CX
 	CMOVQCS DX, CX
-	MOVQ    56(SP), DX
+	MOVQ    72(SP), DX
 	SUBQ    R11, DX
 	JLE     end1
 	IMUL3Q  $0x2aaaaaab, DX, DX
@@ -1685,7 +2019,7 @@ outer:
 	MOVBQZX (R10), R12
 	CMPQ    R8, 24(SP)
 	JCS     wide
-	CMPQ    R11, 64(SP)
+	CMPQ    R11, 80(SP)
 	JCS     wide
 
 loop:
@@ -1712,16 +2046,14 @@ loop:
 	SHRQ    $0x08, BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    3072(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     lean0odd
 	VMOVDQU (R8)(BX*1), Y0
 	VMOVDQU Y0, (R8)
-
-lean0done:
-	SUBQ SI, R8
-	ANDL $0x03, DX
-	LEAQ 1(DI)(DX*1), DI
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
 
 lean0stepped:
 	VMOVDQU 1(R10), Y0
@@ -1747,16 +2079,14 @@ lean0stepped:
 	SHRQ    $0x08, BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    3072(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     lean1odd
 	VMOVDQU (R11)(BX*1), Y0
 	VMOVDQU Y0, (R11)
-
-lean1done:
-	SUBQ SI, R11
-	ANDL $0x03, DX
-	LEAQ 1(R10)(DX*1), R10
+	SUBQ    SI, R11
+	ANDL    $0x03, DX
+	LEAQ    1(R10)(DX*1), R10
 
 lean1stepped:
 	DECQ CX
@@ -1767,6 +2097,10 @@ wide:
 	MOVQ    $0x00000400, DX
 	CMPQ    CX, DX
 	CMOVQHI DX, CX
+	CMPQ    32(SP), $0x00
+	JNE     long
+	CMPQ    88(SP), $0x00
+	JNE     long
 
 wideloop:
 	VMOVDQU 1(DI), Y0
@@ -1798,7 +2132,7 @@ wideloop:
 	SHRQ    $0x08, BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    1024(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     wide0odd
 	LEAQ    (R8)(BX*1), BX
@@ -1806,8 +2140,102 @@ wideloop:
 	JCS     stop0
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R8)
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
 
-wide0done:
+wide0stepped:
+	VMOVDQU 1(R10), Y0
+	VMOVDQU Y0, (R11)
+	MOVL    R12, DX
+	SHRL    $0x02, DX
+	MOVQ    (R10), R13
+	MOVQ    2(R10)(DX*1), BX
+	LEAQ    2(R10)(DX*1), SI
+	LEAQ    1(R11)(DX*1), DX
+	TESTB   $0x83, R12
+	CMOVQEQ SI, R10
+	CMOVQEQ DX, R11
+	CMOVQNE R13, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVQ    BX, SI
+	SHRQ    $0x28, SI
+	MOVL    BX, R13
+	ANDL    $0x03, R13
+	MOVL    BX, R12
+	SHRL    $0x18, R12
+	TESTB   $0x01, BL
+	CMOVLNE DX, R12
+	CMPL    R13, $0x03
+	CMOVLEQ SI, R12
+	MOVBLZX R12, R12
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    1024(AX)(DX*8), BX
+	MOVLQSX 6144(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     wide1odd
+	LEAQ    (R11)(BX*1), BX
+	CMPQ    BX, 56(SP)
+	JCS     stop1
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R11)
+	SUBQ    SI, R11
+	ANDL    $0x03, DX
+	LEAQ    2(R10)(DX*1), R10
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R10
+
+wide1stepped:
+	DECQ CX
+	JNE  wideloop
+	JMP  outer
+
+long:
+longloop:
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R9, DX
+	SHRL    $0x02, DX
+	MOVQ    (DI), R13
+	MOVQ    2(DI)(DX*1), BX
+	LEAQ    2(DI)(DX*1), SI
+	LEAQ    1(R8)(DX*1), DX
+	TESTB   $0x83, R9
+	CMOVQEQ SI, DI
+	CMOVQEQ DX, R8
+	CMOVQNE R13, BX
+	MOVL    BX, DX
+	SHRL    $0x10, DX
+	MOVQ    BX, SI
+	SHRQ    $0x28, SI
+	MOVL    BX, R13
+	ANDL    $0x03, R13
+	MOVL    BX, R9
+	SHRL    $0x18, R9
+	TESTB   $0x01, BL
+	CMOVLNE DX, R9
+	CMPL    R13, $0x03
+	CMOVLEQ SI, R9
+	MOVBLZX R9, R9
+	MOVBLZX BL, DX
+	SHRQ    $0x08, BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    1024(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     slow0
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R8)
 	SUBQ    SI, R8
 	ANDL    $0x03, DX
 	LEAQ    2(DI)(DX*1), DI
@@ -1844,22 +2272,22 @@ wide0done:
 	ADDQ    1024(AX)(DX*8), BX
 	MOVLQSX 5120(AX)(DX*4), SI
 	CMPQ    BX, SI
-	JGT     wide1odd
+	JGT     slow1
 	LEAQ    (R11)(BX*1), BX
-	CMPQ    BX, 40(SP)
+	CMPQ    BX, 56(SP)
 	JCS     stop1
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R11)
-
-wide1done:
-	SUBQ SI, R11
-	ANDL $0x03, DX
-	LEAQ 2(R10)(DX*1), R10
-	CMPL DX, $0x03
-	SBBQ $0x00, R10
-	DECQ CX
-	JNE  wideloop
-	JMP  outer
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R11)
+	SUBQ    SI, R11
+	ANDL    $0x03, DX
+	LEAQ    2(R10)(DX*1), R10
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R10
+	DECQ    CX
+	JNE     longloop
+	JMP     outer
 
 lean0odd:
 	TESTQ   BX, BX
@@ -1873,14 +2301,24 @@ lean0odd:
 	VMOVDQU Y0, (R8)
 	VMOVDQU 32(R8)(BX*1), Y0
 	VMOVDQU Y0, 32(R8)
-	JMP     lean0done
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
+	MOVQ    48(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 48(SP)
+	CMPQ    R8, DX
+	JCC     lean0stepped
+	MOVQ    $-1, 24(SP)
+	MOVQ    $-1, 32(SP)
+	JMP     outer
 
 copy40:
 	MOVL 1(DI), BX
 	NEGQ BX
-	MOVQ R8, R13
-	SUBQ (SP), R13
-	ADDQ BX, R13
+	MOVQ R8, R9
+	SUBQ (SP), R9
+	ADDQ BX, R9
 	JLT  stop0
 	CMPQ SI, $-64
 	JGE  copy4length0
@@ -1896,10 +2334,10 @@ copy4length0:
 	SUBQ    SI, R8
 	MOVBLZX 5(DI), R9
 	ADDQ    $0x05, DI
-	MOVQ    32(SP), R13
-	ADDQ    $0x00000100, R13
-	MOVQ    R13, 32(SP)
-	CMPQ    R8, R13
+	MOVQ    40(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 40(SP)
+	CMPQ    R8, DX
 	JCC     lean0stepped
 	MOVQ    $-1, 24(SP)
 	JMP     outer
@@ -1916,14 +2354,24 @@ lean1odd:
 	VMOVDQU Y0, (R11)
 	VMOVDQU 32(R11)(BX*1), Y0
 	VMOVDQU Y0, 32(R11)
-	JMP     lean1done
+	SUBQ    SI, R11
+	ANDL    $0x03, DX
+	LEAQ    1(R10)(DX*1), R10
+	MOVQ    104(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 104(SP)
+	CMPQ    R11, DX
+	JCC     lean1stepped
+	MOVQ    $-1, 80(SP)
+	MOVQ    $-1, 88(SP)
+	JMP     outer
 
 copy41:
 	MOVL 1(R10), BX
 	NEGQ BX
-	MOVQ R11, R13
-	SUBQ 40(SP), R13
-	ADDQ BX, R13
+	MOVQ R11, R12
+	SUBQ 56(SP), R12
+	ADDQ BX, R12
 	JLT  stop1
 	CMPQ SI, $-64
 	JGE  copy4length1
@@ -1939,12 +2387,12 @@ copy4length1:
 	SUBQ    SI, R11
 	MOVBLZX 5(R10), R12
 	ADDQ    $0x05, R10
-	MOVQ    72(SP), R13
-	ADDQ    $0x00000100, R13
-	MOVQ    R13, 72(SP)
-	CMPQ    R11, R13
+	MOVQ    96(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 96(SP)
+	CMPQ    R11, DX
 	JCC     lean1stepped
-	MOVQ    $-1, 64(SP)
+	MOVQ    $-1, 80(SP)
 	JMP     outer
 
 wide0odd:
@@ -1960,7 +2408,19 @@ wide0odd:
 	VMOVDQU Y0, (R8)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R8)
-	JMP     wide0done
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
+	MOVQ    48(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 48(SP)
+	CMPQ    R8, DX
+	JCC     wide0stepped
+	MOVQ    $-1, 24(SP)
+	MOVQ    $-1, 32(SP)
+	JMP     outer
 
 wide1odd:
 	CMPQ    SI, $-64
@@ -1969,13 +2429,25 @@ wide1odd:
 	CMPQ    BX, SI
 	JGT     slow1
 	LEAQ    (R11)(BX*1), BX
-	CMPQ    BX, 40(SP)
+	CMPQ    BX, 56(SP)
 	JCS     stop1
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R11)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R11)
-	JMP     wide1done
+	SUBQ    SI, R11
+	ANDL    $0x03, DX
+	LEAQ    2(R10)(DX*1), R10
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R10
+	MOVQ    104(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 104(SP)
+	CMPQ    R11, DX
+	JCC     wide1stepped
+	MOVQ    $-1, 80(SP)
+	MOVQ    $-1, 88(SP)
+	JMP     outer
 
 slow0:
 	CMPQ    SI, $-64
@@ -2005,9 +2477,9 @@ apart0:
 pattern0:
 	VMOVDQU (CX), X1
 	NEGQ    BX
-	MOVBQZX 6400(AX)(BX*1), CX
+	MOVBQZX 7424(AX)(BX*1), CX
 	SHLQ    $0x04, BX
-	VPSHUFB 6144(AX)(BX*1), X1, X1
+	VPSHUFB 7168(AX)(BX*1), X1, X1
 
 stores0:
 	MOVQ R8, BX
@@ -2074,7 +2546,7 @@ slow1:
 	TESTQ   BX, BX
 	JGE     stop1
 	LEAQ    (R11)(BX*1), CX
-	CMPQ    CX, 40(SP)
+	CMPQ    CX, 56(SP)
 	JCS     stop1
 	CMPQ    BX, $-16
 	JGT     pattern1
@@ -2096,9 +2568,9 @@ apart1:
 pattern1:
 	VMOVDQU (CX), X2
 	NEGQ    BX
-	MOVBQZX 6400(AX)(BX*1), CX
+	MOVBQZX 7424(AX)(BX*1), CX
 	SHLQ    $0x04, BX
-	VPSHUFB 6144(AX)(BX*1), X2, X2
+	VPSHUFB 7168(AX)(BX*1), X2, X2
 
 stores1:
 	MOVQ R11, BX
@@ -2141,10 +2613,10 @@ long1:
 sized1:
 	INCQ SI
 	LEAQ (CX)(SI*1), DX
-	CMPQ DX, 48(SP)
+	CMPQ DX, 64(SP)
 	JHI  stop1
 	LEAQ (R11)(SI*1), BX
-	CMPQ BX, 56(SP)
+	CMPQ BX, 72(SP)
 	JHI  stop1
 
 move1:
@@ -2190,7 +2662,7 @@ leave:
 
 // func decode3(s *uint64) int
 // Requires: AVX, BMI, CMOV
-TEXT ·decode3(SB), NOSPLIT, $120-16
+TEXT ·decode3(SB), NOSPLIT, $168-16
 	LEAQ tables<>+0(SB), AX
 	MOVQ s+0(FP), CX
 	MOVQ (CX), DI
@@ -2209,41 +2681,47 @@ TEXT ·decode3(SB), NOSPLIT, $120-16
 	MOVQ DX, 16(SP)
 	ADDQ 40(CX), R8
 	LEAQ -4096(R8), DX
-	MOVQ DX, 32(SP)
+	MOVQ DX, 40(SP)
+	MOVQ DX, 48(SP)
+	MOVQ $0x00000000, 32(SP)
 	MOVQ 48(CX), R9
 	MOVQ R9, DX
 	ADDQ 64(CX), DX
 	SUBQ $0x3c, DX
-	MOVQ DX, 48(SP)
+	MOVQ DX, 64(SP)
 	ADDQ 80(CX), R9
 	MOVQ 56(CX), R10
-	MOVQ R10, 40(SP)
+	MOVQ R10, 56(SP)
 	LEAQ 65535(R10), DX
-	MOVQ DX, 64(SP)
+	MOVQ DX, 80(SP)
 	MOVQ R10, DX
 	ADDQ 72(CX), DX
 	SUBQ $0x1f, DX
-	MOVQ DX, 56(SP)
+	MOVQ DX, 72(SP)
 	ADDQ 88(CX), R10
 	LEAQ -4096(R10), DX
-	MOVQ DX, 72(SP)
+	MOVQ DX, 96(SP)
+	MOVQ DX, 104(SP)
+	MOVQ $0x00000000, 88(SP)
 	MOVQ 96(CX), R11
 	MOVQ R11, DX
 	ADDQ 112(CX), DX
 	SUBQ $0x3c, DX
-	MOVQ DX, 88(SP)
+	MOVQ DX, 120(SP)
 	ADDQ 128(CX), R11
 	MOVQ 104(CX), R12
-	MOVQ R12, 80(SP)
+	MOVQ R12, 112(SP)
 	LEAQ 65535(R12), DX
-	MOVQ DX, 104(SP)
+	MOVQ DX, 136(SP)
 	MOVQ R12, DX
 	ADDQ 120(CX), DX
 	SUBQ $0x1f, DX
-	MOVQ DX, 96(SP)
+	MOVQ DX, 128(SP)
 	ADDQ 136(CX), R12
 	LEAQ -4096(R12), DX
-	MOVQ DX, 112(SP)
+	MOVQ DX, 152(SP)
+	MOVQ DX, 160(SP)
+	MOVQ $0x00000000, 144(SP)
 
 outer:
 	MOVQ    $0x40000000, CX
@@ -2263,7 +2741,7 @@ outer:
 	JEQ     end0
 	CMPQ    DX, CX
 	CMOVQCS DX, CX
-	MOVQ    48(SP), DX
+	MOVQ    64(SP), DX
 	SUBQ    R9, DX
 	JLE     end1
 	IMUL3Q  $0x6bca1af3, DX, DX
@@ -2271,7 +2749,7 @@ outer:
 	JEQ     end1
 	CMPQ    DX, CX
 	CMOVQCS DX, CX
-	MOVQ    56(SP), DX
+	MOVQ    72(SP), DX
 	SUBQ    R10, DX
 	JLE     end1
 	IMUL3Q  $0x2aaaaaab, DX, DX
@@ -2279,7 +2757,7 @@ outer:
 	JEQ     end1
 	CMPQ    DX, CX
 	CMOVQCS DX, CX
-	MOVQ    88(SP), DX
+	MOVQ    120(SP), DX
 	SUBQ    R11, DX
 	JLE     end2
 	IMUL3Q  $0x6bca1af3, DX, DX
@@ -2287,7 +2765,7 @@ outer:
 	JEQ     end2
 	CMPQ    DX, CX
 	CMOVQCS DX, CX
-	MOVQ    96(SP), DX
+	MOVQ    128(SP), DX
 	SUBQ    R12, DX
 	JLE     end2
 	IMUL3Q  $0x2aaaaaab, DX, DX
@@ -2297,9 +2775,9 @@ outer:
 	CMOVQCS DX, CX
 	CMPQ    R8, 24(SP)
 	JCS     wide
-	CMPQ    R10, 64(SP)
+	CMPQ    R10, 80(SP)
 	JCS     wide
-	CMPQ    R12, 104(SP)
+	CMPQ    R12, 136(SP)
 	JCS     wide
 
 loop:
@@ -2318,16 +2796,14 @@ loop:
 	MOVWLZX 1(DI), BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    3072(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     lean0odd
 	VMOVDQU (R8)(BX*1), Y0
 	VMOVDQU Y0, (R8)
-
-lean0done:
-	SUBQ SI, R8
-	ANDL $0x03, DX
-	LEAQ 1(DI)(DX*1), DI
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
 
 lean0stepped:
 	MOVBQZX (R9), R13
@@ -2345,16 +2821,14 @@ lean0stepped:
 	MOVWLZX 1(R9), BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    3072(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     lean1odd
 	VMOVDQU (R10)(BX*1), Y0
 	VMOVDQU Y0, (R10)
-
-lean1done:
-	SUBQ SI, R10
-	ANDL $0x03, DX
-	LEAQ 1(R9)(DX*1), R9
+	SUBQ    SI, R10
+	ANDL    $0x03, DX
+	LEAQ    1(R9)(DX*1), R9
 
 lean1stepped:
 	MOVBQZX (R11), R13
@@ -2372,16 +2846,14 @@ lean1stepped:
 	MOVWLZX 1(R11), BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    3072(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     lean2odd
 	VMOVDQU (R12)(BX*1), Y0
 	VMOVDQU Y0, (R12)
-
-lean2done:
-	SUBQ SI, R12
-	ANDL $0x03, DX
-	LEAQ 1(R11)(DX*1), R11
+	SUBQ    SI, R12
+	ANDL    $0x03, DX
+	LEAQ    1(R11)(DX*1), R11
 
 lean2stepped:
 	DECQ CX
@@ -2392,6 +2864,12 @@ wide:
 	MOVQ    $0x00000400, DX
 	CMPQ    CX, DX
 	CMOVQHI DX, CX
+	CMPQ    32(SP), $0x00
+	JNE     long
+	CMPQ    88(SP), $0x00
+	JNE     long
+	CMPQ    144(SP), $0x00
+	JNE     long
 
 wideloop:
 	MOVBQZX (DI), R13
@@ -2409,7 +2887,7 @@ wideloop:
 	MOVL    1(DI), BX
 	ANDNL   (AX)(DX*4), BX, BX
 	ADDQ    1024(AX)(DX*8), BX
-	MOVLQSX 5120(AX)(DX*4), SI
+	MOVLQSX 6144(AX)(DX*4), SI
 	CMPQ    BX, SI
 	JGT     wide0odd
 	LEAQ    (R8)(BX*1), BX
@@ -2417,8 +2895,104 @@ wideloop:
 	JCS     stop0
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R8)
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
 
-wide0done:
+wide0stepped:
+	MOVBQZX (R9), R13
+	VMOVDQU 1(R9), Y0
+	VMOVDQU Y0, (R10)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(R9)(BX*1), DX
+	LEAQ    2(R9)(BX*1), SI
+	LEAQ    1(R10)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, R9
+	CMOVQEQ BX, R10
+	CMOVLNE R13, DX
+	MOVL    1(R9), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    1024(AX)(DX*8), BX
+	MOVLQSX 6144(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     wide1odd
+	LEAQ    (R10)(BX*1), BX
+	CMPQ    BX, 56(SP)
+	JCS     stop1
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R10)
+	SUBQ    SI, R10
+	ANDL    $0x03, DX
+	LEAQ    2(R9)(DX*1), R9
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R9
+
+wide1stepped:
+	MOVBQZX (R11), R13
+	VMOVDQU 1(R11), Y0
+	VMOVDQU Y0, (R12)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(R11)(BX*1), DX
+	LEAQ    2(R11)(BX*1), SI
+	LEAQ    1(R12)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, R11
+	CMOVQEQ BX, R12
+	CMOVLNE R13, DX
+	MOVL    1(R11), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    1024(AX)(DX*8), BX
+	MOVLQSX 6144(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     wide2odd
+	LEAQ    (R12)(BX*1), BX
+	CMPQ    BX, 112(SP)
+	JCS     stop2
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R12)
+	SUBQ    SI, R12
+	ANDL    $0x03, DX
+	LEAQ    2(R11)(DX*1), R11
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R11
+
+wide2stepped:
+	DECQ CX
+	JNE  wideloop
+	JMP  outer
+
+long:
+longloop:
+	MOVBQZX (DI), R13
+	VMOVDQU 1(DI), Y0
+	VMOVDQU Y0, (R8)
+	MOVL    R13, BX
+	SHRL    $0x02, BX
+	MOVBLZX 2(DI)(BX*1), DX
+	LEAQ    2(DI)(BX*1), SI
+	LEAQ    1(R8)(BX*1), BX
+	TESTB   $0x83, R13
+	CMOVQEQ SI, DI
+	CMOVQEQ BX, R8
+	CMOVLNE R13, DX
+	MOVL    1(DI), BX
+	ANDNL   (AX)(DX*4), BX, BX
+	ADDQ    1024(AX)(DX*8), BX
+	MOVLQSX 5120(AX)(DX*4), SI
+	CMPQ    BX, SI
+	JGT     slow0
+	LEAQ    (R8)(BX*1), BX
+	CMPQ    BX, (SP)
+	JCS     stop0
+	VMOVDQU (BX), Y0
+	VMOVDQU Y0, (R8)
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R8)
 	SUBQ    SI, R8
 	ANDL    $0x03, DX
 	LEAQ    2(DI)(DX*1), DI
@@ -2441,14 +3015,14 @@ wide0done:
 	ADDQ    1024(AX)(DX*8), BX
 	MOVLQSX 5120(AX)(DX*4), SI
 	CMPQ    BX, SI
-	JGT     wide1odd
+	JGT     slow1
 	LEAQ    (R10)(BX*1), BX
-	CMPQ    BX, 40(SP)
+	CMPQ    BX, 56(SP)
 	JCS     stop1
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R10)
-
-wide1done:
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R10)
 	SUBQ    SI, R10
 	ANDL    $0x03, DX
 	LEAQ    2(R9)(DX*1), R9
@@ -2471,22 +3045,22 @@ wide1done:
 	ADDQ    1024(AX)(DX*8), BX
 	MOVLQSX 5120(AX)(DX*4), SI
 	CMPQ    BX, SI
-	JGT     wide2odd
+	JGT     slow2
 	LEAQ    (R12)(BX*1), BX
-	CMPQ    BX, 80(SP)
+	CMPQ    BX, 112(SP)
 	JCS     stop2
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R12)
-
-wide2done:
-	SUBQ SI, R12
-	ANDL $0x03, DX
-	LEAQ 2(R11)(DX*1), R11
-	CMPL DX, $0x03
-	SBBQ $0x00, R11
-	DECQ CX
-	JNE  wideloop
-	JMP  outer
+	VMOVDQU 32(BX), Y0
+	VMOVDQU Y0, 32(R12)
+	SUBQ    SI, R12
+	ANDL    $0x03, DX
+	LEAQ    2(R11)(DX*1), R11
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R11
+	DECQ    CX
+	JNE     longloop
+	JMP     outer
 
 lean0odd:
 	TESTQ   BX, BX
@@ -2500,7 +3074,17 @@ lean0odd:
 	VMOVDQU Y0, (R8)
 	VMOVDQU 32(R8)(BX*1), Y0
 	VMOVDQU Y0, 32(R8)
-	JMP     lean0done
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    1(DI)(DX*1), DI
+	MOVQ    48(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 48(SP)
+	CMPQ    R8, DX
+	JCC     lean0stepped
+	MOVQ    $-1, 24(SP)
+	MOVQ    $-1, 32(SP)
+	JMP     outer
 
 copy40:
 	MOVL 1(DI), BX
@@ -2522,10 +3106,10 @@ copy4length0:
 	VMOVDQU Y0, 32(R8)
 	SUBQ    SI, R8
 	ADDQ    $0x05, DI
-	MOVQ    32(SP), R13
-	ADDQ    $0x00000100, R13
-	MOVQ    R13, 32(SP)
-	CMPQ    R8, R13
+	MOVQ    40(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 40(SP)
+	CMPQ    R8, DX
 	JCC     lean0stepped
 	MOVQ    $-1, 24(SP)
 	JMP     outer
@@ -2542,13 +3126,23 @@ lean1odd:
 	VMOVDQU Y0, (R10)
 	VMOVDQU 32(R10)(BX*1), Y0
 	VMOVDQU Y0, 32(R10)
-	JMP     lean1done
+	SUBQ    SI, R10
+	ANDL    $0x03, DX
+	LEAQ    1(R9)(DX*1), R9
+	MOVQ    104(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 104(SP)
+	CMPQ    R10, DX
+	JCC     lean1stepped
+	MOVQ    $-1, 80(SP)
+	MOVQ    $-1, 88(SP)
+	JMP     outer
 
 copy41:
 	MOVL 1(R9), BX
 	NEGQ BX
 	MOVQ R10, R13
-	SUBQ 40(SP), R13
+	SUBQ 56(SP), R13
 	ADDQ BX, R13
 	JLT  stop1
 	CMPQ SI, $-64
@@ -2564,12 +3158,12 @@ copy4length1:
 	VMOVDQU Y0, 32(R10)
 	SUBQ    SI, R10
 	ADDQ    $0x05, R9
-	MOVQ    72(SP), R13
-	ADDQ    $0x00000100, R13
-	MOVQ    R13, 72(SP)
-	CMPQ    R10, R13
+	MOVQ    96(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 96(SP)
+	CMPQ    R10, DX
 	JCC     lean1stepped
-	MOVQ    $-1, 64(SP)
+	MOVQ    $-1, 80(SP)
 	JMP     outer
 
 lean2odd:
@@ -2584,13 +3178,23 @@ lean2odd:
 	VMOVDQU Y0, (R12)
 	VMOVDQU 32(R12)(BX*1), Y0
 	VMOVDQU Y0, 32(R12)
-	JMP     lean2done
+	SUBQ    SI, R12
+	ANDL    $0x03, DX
+	LEAQ    1(R11)(DX*1), R11
+	MOVQ    160(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 160(SP)
+	CMPQ    R12, DX
+	JCC     lean2stepped
+	MOVQ    $-1, 136(SP)
+	MOVQ    $-1, 144(SP)
+	JMP     outer
 
 copy42:
 	MOVL 1(R11), BX
 	NEGQ BX
 	MOVQ R12, R13
-	SUBQ 80(SP), R13
+	SUBQ 112(SP), R13
 	ADDQ BX, R13
 	JLT  stop2
 	CMPQ SI, $-64
@@ -2606,12 +3210,12 @@ copy4length2:
 	VMOVDQU Y0, 32(R12)
 	SUBQ    SI, R12
 	ADDQ    $0x05, R11
-	MOVQ    112(SP), R13
-	ADDQ    $0x00000100, R13
-	MOVQ    R13, 112(SP)
-	CMPQ    R12, R13
+	MOVQ    152(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 152(SP)
+	CMPQ    R12, DX
 	JCC     lean2stepped
-	MOVQ    $-1, 104(SP)
+	MOVQ    $-1, 136(SP)
 	JMP     outer
 
 wide0odd:
@@ -2627,7 +3231,19 @@ wide0odd:
 	VMOVDQU Y0, (R8)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R8)
-	JMP     wide0done
+	SUBQ    SI, R8
+	ANDL    $0x03, DX
+	LEAQ    2(DI)(DX*1), DI
+	CMPL    DX, $0x03
+	SBBQ    $0x00, DI
+	MOVQ    48(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 48(SP)
+	CMPQ    R8, DX
+	JCC     wide0stepped
+	MOVQ    $-1, 24(SP)
+	MOVQ    $-1, 32(SP)
+	JMP     outer
 
 wide1odd:
 	CMPQ    SI, $-64
@@ -2636,13 +3252,25 @@ wide1odd:
 	CMPQ    BX, SI
 	JGT     slow1
 	LEAQ    (R10)(BX*1), BX
-	CMPQ    BX, 40(SP)
+	CMPQ    BX, 56(SP)
 	JCS     stop1
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R10)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R10)
-	JMP     wide1done
+	SUBQ    SI, R10
+	ANDL    $0x03, DX
+	LEAQ    2(R9)(DX*1), R9
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R9
+	MOVQ    104(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 104(SP)
+	CMPQ    R10, DX
+	JCC     wide1stepped
+	MOVQ    $-1, 80(SP)
+	MOVQ    $-1, 88(SP)
+	JMP     outer
 
 wide2odd:
 	CMPQ    SI, $-64
@@ -2651,13 +3279,25 @@ wide2odd:
 	CMPQ    BX, SI
 	JGT     slow2
 	LEAQ    (R12)(BX*1), BX
-	CMPQ    BX, 80(SP)
+	CMPQ    BX, 112(SP)
 	JCS     stop2
 	VMOVDQU (BX), Y0
 	VMOVDQU Y0, (R12)
 	VMOVDQU 32(BX), Y0
 	VMOVDQU Y0, 32(R12)
-	JMP     wide2done
+	SUBQ    SI, R12
+	ANDL    $0x03, DX
+	LEAQ    2(R11)(DX*1), R11
+	CMPL    DX, $0x03
+	SBBQ    $0x00, R11
+	MOVQ    160(SP), DX
+	ADDQ    $0x00000100, DX
+	MOVQ    DX, 160(SP)
+	CMPQ    R12, DX
+	JCC     wide2stepped
+	MOVQ    $-1, 136(SP)
+	MOVQ    $-1, 144(SP)
+	JMP     outer
 
 slow0:
 	CMPQ    SI, $-64
@@ -2687,9 +3327,9 @@ apart0:
 pattern0:
 	VMOVDQU (CX), X1
 	NEGQ    BX
-	MOVBQZX 6400(AX)(BX*1), CX
+	MOVBQZX 7424(AX)(BX*1), CX
 	SHLQ    $0x04, BX
-	VPSHUFB 6144(AX)(BX*1), X1, X1
+	VPSHUFB 7168(AX)(BX*1), X1, X1
 
 stores0:
 	MOVQ R8, BX
@@ -2756,7 +3396,7 @@ slow1:
 	TESTQ   BX, BX
 	JGE     stop1
 	LEAQ    (R10)(BX*1), CX
-	CMPQ    CX, 40(SP)
+	CMPQ    CX, 56(SP)
 	JCS     stop1
 	CMPQ    BX, $-16
 	JGT     pattern1
@@ -2778,9 +3418,9 @@ apart1:
 pattern1:
 	VMOVDQU (CX), X2
 	NEGQ    BX
-	MOVBQZX 6400(AX)(BX*1), CX
+	MOVBQZX 7424(AX)(BX*1), CX
 	SHLQ    $0x04, BX
-	VPSHUFB 6144(AX)(BX*1), X2, X2
+	VPSHUFB 7168(AX)(BX*1), X2, X2
 
 stores1:
 	MOVQ R10, BX
@@ -2823,10 +3463,10 @@ long1:
 sized1:
 	INCQ SI
 	LEAQ (CX)(SI*1), DX
-	CMPQ DX, 48(SP)
+	CMPQ DX, 64(SP)
 	JHI  stop1
 	LEAQ (R10)(SI*1), BX
-	CMPQ BX, 56(SP)
+	CMPQ BX, 72(SP)
 	JHI  stop1
 
 move1:
@@ -2847,7 +3487,7 @@ slow2:
 	TESTQ   BX, BX
 	JGE     stop2
 	LEAQ    (R12)(BX*1), CX
-	CMPQ    CX, 80(SP)
+	CMPQ    CX, 112(SP)
 	JCS     stop2
 	CMPQ    BX, $-16
 	JGT     pattern2
@@ -2869,9 +3509,9 @@ apart2:
 pattern2:
 	VMOVDQU (CX), X3
 	NEGQ    BX
-	MOVBQZX 6400(AX)(BX*1), CX
+	MOVBQZX 7424(AX)(BX*1), CX
 	SHLQ    $0x04, BX
-	VPSHUFB 6144(AX)(BX*1), X3, X3
+	VPSHUFB 7168(AX)(BX*1), X3, X3
 
 stores2:
 	MOVQ R12, BX
@@ -2914,10 +3554,10 @@ long2:
 sized2:
 	INCQ SI
 	LEAQ (CX)(SI*1), DX
-	CMPQ DX, 88(SP)
+	CMPQ DX, 120(SP)
 	JHI  stop2
 	LEAQ (R12)(SI*1), BX
-	CMPQ BX, 96(SP)
+	CMPQ BX, 128(SP)
 	JHI  stop2
 
 move2:
