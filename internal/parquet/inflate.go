@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"errors"
+	"math/bits"
 	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -79,7 +80,7 @@ func (c *Chunk) inflateInTurns(src []byte, size int, entries int64) bool {
 			return false
 		}
 		e := &b.early[n-1]
-		e.data, e.stored, e.end = enc.Reuse(e.data, size), len(stored), end
+		e.data, e.stored, e.end = reusePage(e.data, size), len(stored), end
 		blocks[n] = snappy.Block{Dst: e.data, Src: stored}
 		n++
 		return n < inTurns
@@ -87,7 +88,7 @@ func (c *Chunk) inflateInTurns(src []byte, size int, entries int64) bool {
 	if n == 1 {
 		return false
 	}
-	b.raw = enc.Reuse(b.raw, size)
+	b.raw = reusePage(b.raw, size)
 	blocks[0] = snappy.Block{Dst: b.raw, Src: src}
 	snappy.DecodeBlocks(blocks[:n])
 	for i := range blocks[1:n] {
@@ -96,6 +97,12 @@ func (c *Chunk) inflateInTurns(src []byte, size int, entries int64) bool {
 		}
 	}
 	return blocks[0].Err == nil
+}
+
+// reusePage is enc.Reuse with a little room: pages differ little in size.
+func reusePage(buf []byte, size int) []byte {
+	step := 1 << max(bits.Len(uint(size))-4, 0)
+	return enc.Reuse(buf, (size+step-1)/step*step)[:size]
 }
 
 // headersAhead is the number of pages that are looked at for those that are wanted.

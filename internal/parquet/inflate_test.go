@@ -1,0 +1,176 @@
+package parquet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	pg "github.com/parquet-go/parquet-go"
+
+	"github.com/bloomjoin/bloomjoin/internal/cases"
+)
+
+type turnRow struct {
+	ID    int64    `parquet:"id"`
+	Name  string   `parquet:"name,dict"`
+	URL   *string  `parquet:"url,optional"`
+	Tags  []string `parquet:"tags,list"`
+	Price float64  `parquet:"price"`
+}
+
+// inTurnsFile is a file in Snappy with pages of some ten KiB, written by another program.
+func inTurnsFile(t *testing.T, rng *rand.Rand, version int) []byte {
+	rows := make([]turnRow, 20_000)
+	for i := range rows {
+		url := fmt.Sprintf("https://www.example.com/%d/%x", rng.IntN(50), rng.IntN(1<<20))
+		rows[i] = turnRow{ID: rng.Int64N(1 << 20), Name: fmt.Sprint("a name that is long ", rng.IntN(3000)), Price: float64(rng.IntN(5000)) / 100}
+		if rng.IntN(5) > 0 {
+			rows[i].URL = &url
+		}
+		for range rng.IntN(4) {
+			rows[i].Tags = append(rows[i].Tags, fmt.Sprint("tag ", rng.IntN(1000)))
+		}
+	}
+	var out bytes.Buffer
+	w := pg.NewGenericWriter[turnRow](&out, pg.Compression(&pg.Snappy), pg.DataPageVersion(version), pg.PageBufferSize(20<<10), pg.MaxRowsPerRowGroup(12_000))
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// turnWalk is what a walk over a chunk returns, and how many of its pages were decompressed early.
+type turnWalk struct {
+	sums           *chunkSums
+	pages, skipped int
+	err            string
+	early          int
+}
+
+func walkInTurns(t *testing.T, f *File, g, l int, rows []uint32, coded, alone bool) (w turnWalk) {
+	c := f.Chunk(g, l)
+	defer c.Close()
+	if c.alone = alone; rows != nil {
+		c.Select(rows)
+	}
+	if coded {
+		c.SkipCoded()
+	}
+	w.sums = new(chunkSums)
+	seen := map[int64]bool{}
+	for {
+		p, err := c.Next(t.Context())
+		for _, e := range c.buf.early {
+			if e.end > 0 && !seen[e.end] {
+				seen[e.end], w.early = true, w.early+1
+			}
+		}
+		if err != nil {
+			if w.pages, w.skipped = c.Pages(); !errors.Is(err, io.EOF) {
+				w.err = err.Error()
+			}
+			return w
+		}
+		if err := checkPage(p, c); err != nil {
+			t.Fatal(err)
+		}
+		w.sums.add(p, c)
+	}
+}
+
+// Pages that are decompressed with others are those that a walk returns that decompresses
+// one at a time; so are its errors, wherever bytes are damaged.
+func TestPagesInTurns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	for _, version := range []int{1, 2} {
+		in := inTurnsFile(t, rng, version)
+		early, wrong := 0, 0
+		for range cases.Count(40, 150, 3000) {
+			b := bytes.Clone(in)
+			for range rng.IntN(3) {
+				b[rng.IntN(len(b)*9/10)] ^= 1 << rng.IntN(8)
+			}
+			f, err := openBytes(b, "input")
+			if err != nil {
+				continue
+			}
+			unmap := func() {}
+			if rng.IntN(4) > 0 {
+				unmap = mapBytes(t, f, &Mapping{Bytes: b})
+			} else {
+				f.ReadAtLeast(int64(rng.IntN(100 << 10)))
+			}
+			for g := range f.RowGroups {
+				for l := range f.Leaves {
+					var rows []uint32
+					if n := int(f.RowGroups[g].Rows); rng.IntN(3) > 0 {
+						rows = pick(rng, n, 1+rng.IntN(1<<rng.IntN(12)), 1+rng.IntN(1<<rng.IntN(12)))
+					}
+					coded := rng.IntN(5) == 0
+					one, turns := walkInTurns(t, f, g, l, rows, coded, true), walkInTurns(t, f, g, l, rows, coded, false)
+					if one.early > 0 || one.err != turns.err || one.pages != turns.pages || one.skipped != turns.skipped || one.sums.all != turns.sums.all || !slices.Equal(one.sums.rows, turns.sums.rows) {
+						t.Fatalf("V%d, row group %d, leaf %d, rows %.10v: %+v one at a time, %+v in turns", version, g, l, rows, one, turns)
+					}
+					if turns.err == "" && turns.early > turns.pages-turns.skipped {
+						t.Fatalf("V%d, row group %d, leaf %d: %d pages early of %d, %d skipped", version, g, l, turns.early, turns.pages, turns.skipped)
+					}
+					if early += turns.early; turns.err != "" {
+						wrong++
+					}
+				}
+			}
+			unmap()
+		}
+		if early < 100 || wrong == 0 {
+			t.Errorf("V%d: %d pages were decompressed early, %d walks failed", version, early, wrong)
+		}
+	}
+}
+
+// Where the budget has room for few pages, fewer are decompressed early, and none waits for others.
+func TestPagesInTurnsAreCharged(t *testing.T) {
+	in := inTurnsFile(t, rand.New(rand.NewPCG(33, 34)), 1)
+	for _, c := range []struct {
+		small int64
+		early bool
+	}{{1 << 10, false}, {60 << 10, true}, {10 << 20, true}} {
+		room := NewPageBudget(64 << 20)
+		room.small = c.small
+		f, err := Open(room, bytes.NewReader(in), int64(len(in)), "input")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mapBytes(t, f, &Mapping{Bytes: in})
+		chunk := f.Chunk(0, 0)
+		early, most := false, int64(0)
+		for {
+			if _, err := chunk.Next(context.Background()); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range chunk.buf.early {
+				early = early || e.end > 0
+			}
+			most = max(most, chunk.buf.own.held)
+			if held, size := chunk.buf.own.held, chunk.buf.Size(); held+held/4+64<<10 < size {
+				t.Fatalf("%d bytes charged, %d held", held, size)
+			}
+		}
+		if early != c.early || early && most > c.small {
+			t.Errorf("small is %d: early pages %t, %d bytes charged", c.small, early, most)
+		}
+		if chunk.Close(); chunk.buf.own.held != 0 {
+			t.Errorf("%d bytes are still charged", chunk.buf.own.held)
+		}
+		f.Close()
+	}
+}
