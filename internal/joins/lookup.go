@@ -44,6 +44,7 @@ func (a *attempt) lookupRows(ctx context.Context, h *joinTable, b *builds.Builde
 		}
 		add = func(k *keys.Batch, _ string) error { return w.AddBatch(k) }
 	}
+	h.side.Expect(a.knownIDs())
 	rows, nulls, err := a.eachIDRow(ctx, nil, func(b *tables.Batch) error {
 		if err := add(b.Keys, b.Piece.File.Name()); err != nil {
 			return err
@@ -54,13 +55,17 @@ func (a *attempt) lookupRows(ctx context.Context, h *joinTable, b *builds.Builde
 	return err
 }
 
-// lookupKeys is lookupRows for an answer that needs keys only.
-func (a *attempt) lookupKeys(ctx context.Context, h *joinTable, b *builds.Builder) error {
-	var n int64
+// knownIDs returns the rows of the files that say how many they have.
+func (a *attempt) knownIDs() (n int64) {
 	for _, f := range a.ids {
 		n += max(f.Rows(), 0)
 	}
-	h.side.Reserve(n)
+	return n
+}
+
+// lookupKeys is lookupRows for an answer that needs keys only.
+func (a *attempt) lookupKeys(ctx context.Context, h *joinTable, b *builds.Builder) error {
+	h.side.Reserve(a.knownIDs())
 	threads := a.opts.Threads
 	if b != nil {
 		threads = b.Workers()

@@ -4,6 +4,7 @@
 package budget
 
 import (
+	"math"
 	"sync/atomic"
 
 	"github.com/bloomjoin/bloomjoin/fault"
@@ -57,6 +58,14 @@ func (s *Share) Take(n int64) error {
 func (s *Share) Give(n int64) {
 	s.held.Add(-n)
 	s.of.held.Add(-n)
+}
+
+// Left returns the bytes that can still be taken, as far as is known.
+func (s *Share) Left() int64 {
+	if s.of.most == 0 {
+		return math.MaxInt64
+	}
+	return s.of.most - s.of.InUse()
 }
 
 // GiveAll returns everything that the share holds.

@@ -318,22 +318,36 @@ func (t *table) reserve(n uint64) error {
 }
 
 // grow doubles the table, or makes it larger by less if the account does not allow
-// that. It does nothing if the table has grown since it had from slots.
+// that, or by more if it is known what will come. It does nothing if the table has grown since it
+// had from slots.
 func (t *table) grow(from uint64) (err error) {
 	t.grown.Lock()
 	defer t.grown.Unlock()
 	if t.n != from {
 		return nil
 	}
-	for _, n := range []uint64{2*from + 64, from + from/2, from + from/4} {
+	for _, n := range []uint64{t.foreseen(), 2*from + 64, from + from/2, from + from/4} {
 		if n <= from {
-			break
+			continue
 		}
 		if err = t.resize(n); err == nil {
 			return nil
 		}
 	}
 	return err
+}
+
+// foreseen returns the slots for all keys that are expected, once enough rows say how many have a
+// key of their own; else 0. It leaves most of the account to the rows.
+func (t *table) foreseen() uint64 {
+	if t.chains == nil || t.chains.rows < t.expected/16 {
+		return 0
+	}
+	n := slotsFor(uint64(float64(t.len()) / float64(t.chains.rows) * float64(t.expected)))
+	if t.share.Left() < 4*t.size(n, true) {
+		return 0
+	}
+	return n
 }
 
 // resize moves the keys to about n slots. The error wraps [fault.ErrMemory]; the

@@ -62,6 +62,9 @@ func (s *Side) Reserve(n int64) {
 	_ = s.keys.reserve(uint64(n))
 }
 
+// Expect says that n rows will be added, so that the table grows at once to what they need.
+func (s *Side) Expect(n int64) { s.keys.expected = uint64(n) }
+
 // AddKeys adds the keys of an ID batch to a side without rows. It is safe for
 // concurrent use. The error wraps [fault.ErrMemory].
 func (s *Side) AddKeys(batch *keys.Batch) error {

@@ -34,6 +34,8 @@ type table struct {
 	ints   bool    // the keys are integers of one sign
 	chains *chains // of the rows; nil: keys only, whose repetitions are counted
 
+	expected uint64 // rows that will be added in all, if that is known
+
 	grown  sync.RWMutex // held for writing when the slots change
 	secret uint64       // random, so that keys cannot be chosen to collide
 	slots
