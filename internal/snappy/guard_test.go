@@ -13,14 +13,15 @@ package snappy
 //   - overlap is not noticed in copies of more than 32 bytes, of either step, or in a lean
 //     step's copy-4, or the length of this is taken as it is in the table
 //   - a wide step goes on 4 bytes behind a copy-4, in line or out of line, or takes its
-//     next tag from there
+//     next tag from there; a long step moves 32 bytes, or knows two bytes of offset only
 //   - the mark of long copies is 2^24, which offsets reach
 //   - offset 0, lengths of three bytes, or a length byte (tag 60) is not told from the others
 //   - a long literal is not compared with the input's end, or the output's
+//   - of several blocks, the ends, the start or the first 64 KiB of one are not looked at
 //
 // and each of these to decode_amd64.go: an element's check of its own length, literal (in
 // input and output), offset (0 and start) and copy is left out; the fourth byte of an offset is
-// not read; the size is not compared at the end; dst may be anywhere.
+// not read; the size is not compared at the end; dst may be anywhere; the wrong block is taken out.
 
 import (
 	"bytes"
@@ -107,36 +108,53 @@ func (g rig) decode(dst, src []byte) (right bool) {
 	return right
 }
 
-// among decodes a block in turns with n others.
+// among decodes a block in turns with n others, which are at their start, too, or have
+// been decoded in part.
 func (g rig) among(n, at int, dst, src []byte) bool {
 	var t turns
-	all := make([]*other, n)
-	first := g.r.IntN(len(g.others))
 	block := Block{Dst: dst, Src: src}
-	for i := range n + 1 {
-		b := &block
-		if i != at {
-			k := i - min(1, max(0, i-at))
-			all[k] = &g.others[(first+k*(1+first%5))%len(g.others)]
-			b = &all[k].block
-		}
+	first, later := g.r.IntN(len(g.others)), n > 0 && g.r.IntN(3) == 0
+	other := func(k int) *Block { return &g.others[(first+k*(1+first%5))%len(g.others)].block }
+	add := func(b *Block) {
 		if !t.add(b) {
+			g.t.Fatalf("a block of %d bytes is not taken", len(b.Dst))
+		}
+	}
+	var own bool
+	if later { // the block takes the place of one that has ended
+		for k := range n + 1 {
+			add(other(k))
+		}
+		g.finish(&t, &block)
+	}
+	for i := t.n; i <= n; i++ {
+		if i != at && !later {
+			add(other(i))
+		} else if own = t.add(&block); !own {
 			return false
 		}
 	}
-	got, seen := false, false
-	for t.n > 0 && (!seen || g.r.IntN(8) == 0) {
-		b, right := t.next()
-		if b == &block {
-			got, seen = right, true
-			continue
-		}
-		o := all[slices.IndexFunc(all, func(o *other) bool { return &o.block == b })]
-		if !right || !bytes.Equal(b.Dst, o.want) {
-			g.t.Fatalf("% .30x: another block, of %d bytes, is decoded wrongly beside this one", src, len(o.want))
-		}
+	right := false
+	for own && t.n > 0 {
+		own, right = g.finish(&t, &block)
 	}
-	return got
+	for t.n > 0 && g.r.IntN(8) == 0 {
+		g.finish(&t, &block)
+	}
+	return right
+}
+
+// finish decodes until a block ends. If it is another than the one of interest, it must be right.
+func (g rig) finish(t *turns, block *Block) (another, right bool) {
+	b, right := t.next()
+	if b == block {
+		return false, right
+	}
+	i := slices.IndexFunc(g.others, func(o other) bool { return &o.block.Dst[0] == &b.Dst[0] })
+	if !right || !bytes.Equal(b.Dst, g.others[i].want) {
+		g.t.Fatalf("% .30x: another block, of %d bytes, is decoded wrongly beside this one", block.Src, len(b.Dst))
+	}
+	return true, true
 }
 
 // check compares decode with s2. It reports whether the block was decoded.
@@ -303,8 +321,8 @@ func TestLargeOffsets(t *testing.T) {
 	r := rand.New(rand.NewPCG(19, 20))
 	long := literal(nil, random(r, 100), 1)
 	size := 100
-	for size < offset+1000 {
-		long, size = copy4(long, 64, 100), size+64
+	for size < offset+1000 { // wide steps
+		long, size = copy4(long, 32, 100), size+32
 	}
 	for _, length := range []int{32, 33, 48, 64} {
 		for _, beyond := range []int{0, 32, 33, 64, 65, 900} {
