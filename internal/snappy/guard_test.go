@@ -115,8 +115,8 @@ func (g rig) among(n, at int, dst, src []byte) bool {
 	block := Block{Dst: dst, Src: src}
 	first, later := g.r.IntN(len(g.others)), n > 0 && g.r.IntN(3) == 0
 	other := func(k int) *Block { return &g.others[(first+k*(1+first%5))%len(g.others)].block }
-	if later { // beyond the first 64 KiB
-		other = func(k int) *Block { return &g.others[len(g.others)-1-k-first%4].block }
+	if later { // the first ends before the others, which are beyond the first 64 KiB then
+		other = func(k int) *Block { return &g.others[len(g.others)-6+first%3+min(k, 1)*(3-first%3+k-1)].block }
 	}
 	add := func(b *Block) {
 		if !t.add(b) {
