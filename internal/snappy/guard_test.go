@@ -77,8 +77,9 @@ func newRig(t testing.TB, size int) rig {
 		t.Skip("this processor has no AVX2 and BMI1")
 	}
 	g := rig{t, newGuarded(t, 2*size), newGuarded(t, size), rand.New(rand.NewPCG(21, 22)), nil}
-	for _, size := range []int{100, 5000, 60_000, 200_000, 300_000} {
-		for _, block := range [][]byte{elements(g.r, size, false), s2.EncodeSnappy(nil, text(g.r, size)), encode(text(g.r, size))} {
+	hex := columns(g.r)["hex"]
+	for _, size := range []int{100, 5000, 60_000, 200_000, 300_000, 350_000} {
+		for _, block := range [][]byte{elements(g.r, size, false), s2.EncodeSnappy(nil, text(g.r, size)), encode(hex[:size])} { // long, wide and lean steps
 			want, err := s2.Decode(nil, block)
 			if err != nil {
 				t.Fatal(err)
@@ -116,7 +117,7 @@ func (g rig) among(n, at int, dst, src []byte) bool {
 	first, later := g.r.IntN(len(g.others)), n > 0 && g.r.IntN(3) == 0
 	other := func(k int) *Block { return &g.others[(first+k*(1+first%5))%len(g.others)].block }
 	if later { // the first ends before the others, which are beyond the first 64 KiB then
-		other = func(k int) *Block { return &g.others[len(g.others)-6+first%3+min(k, 1)*(3-first%3+k-1)].block }
+		other = func(k int) *Block { return &g.others[len(g.others)-7+3*k].block }
 	}
 	add := func(b *Block) {
 		if !t.add(b) {
