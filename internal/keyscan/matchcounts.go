@@ -35,12 +35,28 @@ func Passed[T int | uint32](v *MatchCounts, dst []T, first T, anyOf bool) []T {
 	if anyOf {
 		need = min(need, 1)
 	}
+	drop, left := v.excluded[:len(v.yes)], len(v.yes)
 	for row, n := range v.yes {
-		if n >= need && !v.excluded[row] {
-			dst = append(dst, first+T(row))
-		}
+		no := one(drop[row]) | one(n < need)
+		drop[row] = no != 0
+		left -= no
 	}
-	return dst
+	// Every row is written, over the one before if that is dropped: which are, no processor predicts.
+	n := len(dst)
+	dst = slices.Grow(dst, left+1)[:n+left+1]
+	for row, no := range drop {
+		dst[n] = first + T(row)
+		n += 1 - one(no)
+	}
+	return dst[:n]
+}
+
+// one returns 1 for true.
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // size returns the bytes of memory that are kept between calls.

@@ -55,7 +55,7 @@ type weigher struct {
 
 // values counts the values among entries [from, to).
 func (w *weigher) values(from, to int) int {
-	if w.p.Def == nil {
+	if w.p.NonNull == w.p.Values {
 		return to - from
 	}
 	return bytes.Count(w.p.Def[from:to], []byte{w.max})
@@ -71,7 +71,7 @@ func (w *weigher) even(need int) {
 
 // fixed steps over values of one width and NULLs.
 func (w *weigher) fixed(need int) {
-	if w.p.Def == nil {
+	if w.p.NonNull == w.p.Values {
 		n := min((need+w.width-1)/w.width, w.p.Values-w.entry)
 		w.entry, w.value, w.weight = w.entry+n, w.value+n, w.weight+n*w.width
 		return
@@ -98,7 +98,7 @@ func (w *weigher) byteArrays(need int) error {
 		w.entry, w.value, w.bytes = w.p.Values, w.p.NonNull, len(w.p.Plain)
 		return nil
 	}
-	if w.p.Def != nil {
+	if w.p.NonNull < w.p.Values {
 		for w.entry < w.p.Values && w.weight < need {
 			if err := w.one(true); err != nil {
 				return err
