@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -282,6 +283,35 @@ func TestBounds(t *testing.T) {
 				t.Fatalf("bounds for %d of 240", found)
 			}
 		})
+	}
+}
+
+// Values that share prefixes and differ late, in few characters; and such values cut off.
+func TestBoundsOfAlike(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 18))
+	c := statsCase{typ: format.ByteArray, convert: -1}
+	leaf, order := writeLeaf(t, c.leaf())
+	for range 20000 {
+		n, prefix, chars := 1+rng.IntN(12), rng.IntN(12), 2<<rng.IntN(8)
+		var values [][]byte
+		for range n {
+			v := bytes.Repeat([]byte("a"), max(0, prefix-rng.IntN(2)*rng.IntN(3)))
+			for range rng.IntN(12) {
+				v = append(v, byte(rng.IntN(chars)))
+			}
+			values = append(values, v)
+		}
+		plain := plainOf(leaf, values)
+		b, err := order.BoundsOf(plain, n)
+		if lo, hi := slices.MinFunc(values, bytes.Compare), slices.MaxFunc(values, bytes.Compare); err != nil || !bytes.Equal(b.Lo, lo) || !bytes.Equal(b.Hi, hi) {
+			t.Fatalf("bounds %q %q, %v for %q", b.Lo, b.Hi, err, values)
+		}
+		if b, err := order.BoundsOf(plain[:rng.IntN(len(plain))], n); err == nil {
+			t.Fatalf("bounds %q %q for a part of %q", b.Lo, b.Hi, values)
+		}
+		if b, err := order.BoundsOf(plain, n-1); n > 1 && err == nil {
+			t.Fatalf("bounds %q %q for one value less than %q", b.Lo, b.Hi, values)
+		}
 	}
 }
 

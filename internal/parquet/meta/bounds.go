@@ -194,29 +194,17 @@ func headKey(v []byte) uint64 {
 	return k
 }
 
-// byteArrayBounds first compares the eight bytes after the prefix that the current
-// bounds share, padded with zeros. If they lie between those of the bounds, so does
-// the value. Only other values are compared in full.
 func byteArrayBounds(plain []byte, n int) (Bounds, error) {
 	var lo, hi []byte
-	var kl, kh uint64 // keys of the eight bytes after the prefix of lo and hi
-	prefix, pos := 0, 0
-	for i := range n {
+	var in between
+	pos := 0
+	for i := 0; i < n; i++ {
 		v, next, err := enc.ByteArrayAt(plain, pos)
 		if err != nil {
 			return Bounds{}, err
 		}
-		at := pos + 4 + prefix
 		pos = next
-		if left := next - at; left >= 0 && at+8 <= len(plain) && i > 0 {
-			k := binary.BigEndian.Uint64(plain[at:])
-			if left < 8 {
-				k &= ^uint64(0) << (64 - 8*left)
-			}
-			if k > kl && k < kh && string(v[:prefix]) == string(lo[:prefix]) {
-				continue
-			}
-		}
+		changed := true
 		switch {
 		case i == 0:
 			lo, hi = v, v
@@ -225,15 +213,46 @@ func byteArrayBounds(plain []byte, n int) (Bounds, error) {
 		case bytes.Compare(v, hi) > 0:
 			hi = v
 		default:
-			continue
+			changed = false
 		}
-		prefix = enc.SharedPrefix(lo, hi)
-		kl, kh = headKey(lo[prefix:]), headKey(hi[prefix:])
+		if changed {
+			p := enc.SharedPrefix(lo, hi)
+			in = between{lo[:p], headKey(lo[p:]), headKey(hi[p:])}
+		}
+		var skipped int
+		skipped, pos = in.skip(plain, pos, n-1-i)
+		i += skipped
 	}
 	if pos < len(plain) {
 		return Bounds{}, enc.ErrTrailing
 	}
 	return Bounds{Lo: lo, Hi: hi}, nil
+}
+
+// between has byte arrays that are surely between two others: they begin with the prefix
+// that these share, and the eight bytes after it, padded with zeros, are between theirs.
+type between struct {
+	prefix []byte
+	lo, hi uint64
+}
+
+// skip steps over such values, n at most.
+func (b between) skip(plain []byte, pos, n int) (skipped, next int) {
+	p := len(b.prefix)
+	for skipped < n && len(plain)-pos >= 4+p+8 {
+		v := plain[pos+4:]
+		size := int(binary.LittleEndian.Uint32(plain[pos:]))
+		k := binary.BigEndian.Uint64(v[p:])
+		if left := size - p; left < 8 {
+			k &= ^uint64(0) << (64 - 8*max(left, 0))
+		}
+		if k <= b.lo || k >= b.hi || size > len(v) || p > 0 && string(v[:p]) != string(b.prefix) {
+			break
+		}
+		pos += 4 + size
+		skipped++
+	}
+	return skipped, pos
 }
 
 // decimalBounds returns the bounds of two's complement numbers of any length. An
