@@ -236,7 +236,7 @@ func (e *engine) work(ctx context.Context) {
 			if e.done() {
 				return
 			}
-			if e.most > 0 {
+			if e.most > 0 && e.held() > e.most/2 {
 				w.releaseBuffers()
 			}
 			e.changed.Wait()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/crc32"
 	"math/bits"
+	"slices"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -22,7 +23,10 @@ func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, er
 	}
 	g := &c.page
 	n := to.value - at.value
-	g.indices = enc.GrowTo(g.indices, g.values+n)
+	if len(g.indices)+n > cap(g.indices) { // twice as many as there are, but not more than a page of short rows has
+		g.indices = slices.Grow(g.indices, max(n, min(n+len(g.indices), c.limit/minEntryWeight-len(g.indices))))
+	}
+	g.indices = g.indices[:g.values+n]
 	var done int
 	if p.Coded {
 		done, err = c.dict.translate(g.indices[g.values:], p.Indices[at.value:to.value], dict)
