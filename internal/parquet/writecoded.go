@@ -196,29 +196,30 @@ func indexWidth(n int) uint { return uint(max(1, bits.Len(uint(max(n, 1)-1)))) }
 // uses, and records how many entries are in use.
 func (c *ChunkWriter) codedBounds(ws *workspace) (meta.Bounds, error) {
 	d := c.dict.merged()
-	used := enc.GrowTo(ws.used, d.Len)
+	used := enc.Reuse(ws.used, d.Len)
 	ws.used = used
 	clear(used)
 	for _, i := range c.page.indices {
-		used[i] = true
+		used[i] = 1
 	}
-	n := 0
-	for i, u := range used {
-		if u {
-			n++
-			c.inUse = max(c.inUse, i+1)
-		}
-	}
+	n := bytes.Count(used, []byte{1})
+	c.inUse = max(c.inUse, 1+bytes.LastIndexByte(used, 1))
 	if n == d.Len {
 		b, err := c.order.BoundsOf(d.Plain, n)
 		return b.Clone(), err // the dictionary may move
 	}
-	values := ws.values[:0]
-	for i, u := range used {
-		if u {
-			v, _ := d.value(uint32(i), c.leaf.Width())
-			values = append(values, v...)
-		}
+	ws.entries = enc.Reuse(ws.entries, n+1)
+	k := 0
+	for i, u := range used { // each is written, over the one before if that is not used
+		ws.entries[k] = uint32(i)
+		k += int(u)
+	}
+	var values []byte
+	var err error
+	if w := c.leaf.Width(); w > 0 {
+		values = enc.GatherFixed(ws.values[:0], d.Plain, w, ws.entries[:n])
+	} else if values, _, err = enc.GatherByteArrays(ws.values[:0], d.Plain, d.Len, ws.entries[:n]); err != nil {
+		return meta.Bounds{}, err
 	}
 	ws.values = values
 	return c.order.BoundsOf(values, n)

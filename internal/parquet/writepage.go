@@ -18,13 +18,14 @@ import (
 
 // workspace is the memory for encoding one page at a time.
 type workspace struct {
-	body   []byte
-	used   []bool // per dictionary entry: it is used in the page
-	values []byte // values of the used entries
-	enc    enc.Encoder
-	header thriftBuffer
-	codec  enc.Compressor
-	level  int // compression level of codec
+	body    []byte
+	used    []byte   // per dictionary entry: 1 if it is used in the page
+	entries []uint32 // those that are
+	values  []byte   // their values
+	enc     enc.Encoder
+	header  thriftBuffer
+	codec   enc.Compressor
+	level   int // compression level of codec
 }
 
 // recoding is the memory for converting coded entries to plain values.
