@@ -5,7 +5,7 @@ import "slices"
 // MatchCounts combines the results of several filters for the same rows.
 type MatchCounts struct {
 	yes      []int16 // filters that the row passed
-	excluded []bool  // rows that a filter with NoMatch drops
+	excluded []byte  // 1 for rows that a filter with NoMatch drops
 	need     int16   // filters that were probed, without those with NoMatch
 }
 
@@ -18,7 +18,7 @@ func (v *MatchCounts) Begin(n int) {
 func (v *MatchCounts) Add(rows []uint32, first int64, noMatch bool) {
 	if noMatch {
 		for _, r := range rows {
-			v.excluded[int64(r)-first] = true
+			v.excluded[int64(r)-first] = 1
 		}
 		return
 	}
@@ -35,28 +35,19 @@ func Passed[T int | uint32](v *MatchCounts, dst []T, first T, anyOf bool) []T {
 	if anyOf {
 		need = min(need, 1)
 	}
-	drop, left := v.excluded[:len(v.yes)], len(v.yes)
+	drop, left := v.excluded, len(v.yes)
 	for row, n := range v.yes {
-		no := one(drop[row]) | one(n < need)
-		drop[row] = no != 0
-		left -= no
+		drop[row] |= byte(uint16(n-need) >> 15) // below need
+		left -= int(drop[row])
 	}
 	// Every row is written, over the one before if that is dropped: which are, no processor predicts.
 	n := len(dst)
 	dst = slices.Grow(dst, left+1)[:n+left+1]
 	for row, no := range drop {
 		dst[n] = first + T(row)
-		n += 1 - one(no)
+		n += 1 - int(no)
 	}
 	return dst[:n]
-}
-
-// one returns 1 for true.
-func one(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // size returns the bytes of memory that are kept between calls.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"hash/crc32"
 	"math/bits"
-	"slices"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -23,10 +22,7 @@ func (c *ChunkWriter) addCoded(p *Page, dict *Dictionary, at cursor) (cursor, er
 	}
 	g := &c.page
 	n := to.value - at.value
-	if len(g.indices)+n > cap(g.indices) { // twice as many as there are, but not more than a page of short rows has
-		g.indices = slices.Grow(g.indices, max(n, min(n+len(g.indices), c.limit/minEntryWeight-len(g.indices))))
-	}
-	g.indices = g.indices[:g.values+n]
+	g.indices = enc.GrowTo(g.indices, g.values+n)
 	var done int
 	if p.Coded {
 		done, err = c.dict.translate(g.indices[g.values:], p.Indices[at.value:to.value], dict)
@@ -204,25 +200,18 @@ func (c *ChunkWriter) codedBounds(ws *workspace) (meta.Bounds, error) {
 	}
 	n := bytes.Count(used, []byte{1})
 	c.inUse = max(c.inUse, 1+bytes.LastIndexByte(used, 1))
-	if n == d.Len {
-		b, err := c.order.BoundsOf(d.Plain, n)
-		return b.Clone(), err // the dictionary may move
-	}
 	ws.entries = enc.Reuse(ws.entries, n+1)
 	k := 0
 	for i, u := range used { // each is written, over the one before if that is not used
 		ws.entries[k] = uint32(i)
 		k += int(u)
 	}
-	var values []byte
-	var err error
 	if w := c.leaf.Width(); w > 0 {
-		values = enc.GatherFixed(ws.values[:0], d.Plain, w, ws.entries[:n])
-	} else if values, _, err = enc.GatherByteArrays(ws.values[:0], d.Plain, d.Len, ws.entries[:n]); err != nil {
-		return meta.Bounds{}, err
+		ws.values = enc.GatherFixed(ws.values[:0], d.Plain, w, ws.entries[:n])
+	} else {
+		ws.values, _, _ = enc.GatherByteArrays(ws.values[:0], d.Plain, d.Len, ws.entries[:n]) // checked when they were added
 	}
-	ws.values = values
-	return c.order.BoundsOf(values, n)
+	return c.order.BoundsOf(ws.values, n)
 }
 
 // endDictionary encodes the dictionary, if any page is coded, and returns its

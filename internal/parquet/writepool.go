@@ -206,7 +206,7 @@ const keptPages = 8
 func (w *Writer) putSpace(ws *workspace) {
 	most := keptPages * w.opts.PageBytes
 	if cap(ws.body) > most || cap(ws.values) > most || 4*cap(ws.entries) > most {
-		ws.body, ws.values, ws.entries, ws.used = nil, nil, nil, nil
+		ws.body, ws.values, ws.entries = nil, nil, nil
 	}
 	ws.enc.Trim(most)
 	ws.codec.Trim(most)

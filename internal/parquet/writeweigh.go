@@ -25,8 +25,6 @@ func (c *ChunkWriter) reach(p *Page, at cursor, byDict bool) (to cursor, weight 
 	case need <= 0: // the row continues
 	case byteArrays:
 		err = w.byteArrays(need)
-	case w.width == minEntryWeight:
-		w.even(need)
 	default:
 		w.fixed(need)
 	}
@@ -61,19 +59,12 @@ func (w *weigher) values(from, to int) int {
 	return bytes.Count(w.p.Def[from:to], []byte{w.max})
 }
 
-// even steps over entries of minimum weight.
-func (w *weigher) even(need int) {
-	n := min((need+minEntryWeight-1)/minEntryWeight, w.p.Values-w.entry)
-	w.value += w.values(w.entry, w.entry+n)
-	w.entry += n
-	w.weight += n * minEntryWeight
-}
-
 // fixed steps over values of one width and NULLs.
 func (w *weigher) fixed(need int) {
-	if w.p.NonNull == w.p.Values {
+	if w.p.NonNull == w.p.Values || w.width == minEntryWeight {
 		n := min((need+w.width-1)/w.width, w.p.Values-w.entry)
-		w.entry, w.value, w.weight = w.entry+n, w.value+n, w.weight+n*w.width
+		w.value += w.values(w.entry, w.entry+n)
+		w.entry, w.weight = w.entry+n, w.weight+n*w.width
 		return
 	}
 	for step := min(1<<16, w.p.Values-w.entry); step > 0; {
@@ -98,24 +89,11 @@ func (w *weigher) byteArrays(need int) error {
 		w.entry, w.value, w.bytes = w.p.Values, w.p.NonNull, len(w.p.Plain)
 		return nil
 	}
-	if w.p.NonNull < w.p.Values {
-		for w.entry < w.p.Values && w.weight < need {
-			if err := w.one(true); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	from, start := w.entry, w.bytes
-	for w.entry < w.p.Values && w.bytes-start < need {
-		_, next, err := enc.ByteArrayAt(w.p.Plain, w.bytes)
-		if err != nil {
+	for w.entry < w.p.Values && w.weight < need {
+		if err := w.one(true); err != nil {
 			return err
 		}
-		w.entry, w.bytes = w.entry+1, next
 	}
-	w.value += w.entry - from
-	w.weight += w.bytes - start
 	return nil
 }
 

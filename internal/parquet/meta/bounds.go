@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -67,11 +68,10 @@ func (b *Bounds) Add(by Order, o Bounds) {
 func boolBounds(plain []byte, n int) Bounds {
 	ones := 0
 	for _, c := range plain[:n/8] {
-		ones += int(bitCount[c>>4] + bitCount[c&15])
+		ones += bits.OnesCount8(c)
 	}
 	if n%8 > 0 {
-		c := plain[n/8] & (1<<(n%8) - 1)
-		ones += int(bitCount[c>>4] + bitCount[c&15])
+		ones += bits.OnesCount8(plain[n/8] << (8 - n%8))
 	}
 	b := Bounds{Lo: []byte{0}, Hi: []byte{0}}
 	if ones == n {
@@ -82,8 +82,6 @@ func boolBounds(plain []byte, n int) Bounds {
 	}
 	return b
 }
-
-var bitCount = [16]uint8{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4}
 
 func intBounds(plain []byte, width int, signed bool) Bounds {
 	le := binary.LittleEndian
@@ -187,11 +185,9 @@ func headKey(v []byte) uint64 {
 	if len(v) >= 8 {
 		return binary.BigEndian.Uint64(v)
 	}
-	k := uint64(0)
-	for i, c := range v {
-		k |= uint64(c) << (56 - 8*i)
-	}
-	return k
+	var b [8]byte
+	copy(b[:], v)
+	return binary.BigEndian.Uint64(b[:])
 }
 
 func byteArrayBounds(plain []byte, n int) (Bounds, error) {
@@ -203,25 +199,19 @@ func byteArrayBounds(plain []byte, n int) (Bounds, error) {
 		if err != nil {
 			return Bounds{}, err
 		}
-		pos = next
-		changed := true
-		switch {
-		case i == 0:
-			lo, hi = v, v
-		case bytes.Compare(v, lo) < 0:
+		under, over := i == 0 || bytes.Compare(v, lo) < 0, i == 0 || bytes.Compare(v, hi) > 0
+		if under {
 			lo = v
-		case bytes.Compare(v, hi) > 0:
-			hi = v
-		default:
-			changed = false
 		}
-		if changed {
+		if over {
+			hi = v
+		}
+		if under || over {
 			p := enc.SharedPrefix(lo, hi)
 			in = between{lo[:p], headKey(lo[p:]), headKey(hi[p:])}
 		}
-		var skipped int
-		skipped, pos = in.skip(plain, pos, n-1-i)
-		i += skipped
+		skipped, next := in.skip(plain, next, n-1-i)
+		i, pos = i+skipped, next
 	}
 	if pos < len(plain) {
 		return Bounds{}, enc.ErrTrailing
