@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -66,10 +65,6 @@ what they read.`,
 	return cmd
 }
 
-// listGC is how much memory may be garbage, in per cent of the rest: a listing of a
-// million files is most of it.
-const listGC = 20
-
 // inputsReport is the JSON report of inputs.
 type inputsReport struct {
 	session.Head
@@ -87,7 +82,6 @@ type inputsReport struct {
 
 func (c *cli) inputs(cmd *cobra.Command, o *inputsFlags, args []string) (err error) {
 	ctx, start := cmd.Context(), time.Now()
-	defer debug.SetGCPercent(debug.SetGCPercent(listGC))
 	open, err := c.inputsOptions(o, args)
 	if err != nil {
 		return err

@@ -31,11 +31,7 @@ func main() {
 	// Otherwise a write to a closed standard output would kill the process, which
 	// would leave temporary files.
 	signal.Ignore(syscall.SIGPIPE)
-	if os.Getenv("GOGC") == "" {
-		// Live memory is a few large buffers that are reused, so frequent
-		// collections are cheap and keep the peak low.
-		debug.SetGCPercent(20)
-	}
+	session.PaceGC()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -97,6 +97,7 @@ func (c *Session) checkCommon() error {
 		// The collector works harder near this limit. It must not be lower than the
 		// live heap, or the collector would run all the time.
 		debug.SetMemoryLimit(max(total-outsideHeap, minLimit))
+		limitGarbage(total)
 	}
 	return c.CheckStore()
 }
