@@ -64,11 +64,11 @@ type ParquetOptions struct {
 // The Parquet keeps r, which the caller closes.
 func OpenParquet(r io.ReaderAt, size int64, name string, opts ParquetOptions) (p *Parquet, err error) {
 	defer panics.Recover(fault.At{File: name}, &err)
-	open := parquet.Open
-	if opts.Remote {
-		open = parquet.OpenEnd
+	var like *parquet.File
+	if opts.Like != nil {
+		like = opts.Like.f
 	}
-	f, err := open(opts.Room, r, size, name)
+	f, err := parquet.OpenLike(like, opts.Room, r, size, name, opts.Remote)
 	if err != nil {
 		return nil, err
 	}

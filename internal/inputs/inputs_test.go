@@ -468,7 +468,7 @@ func FuzzInputs(f *testing.F) {
 	whole := []byte(sourcetest.Get(f, list))
 	f.Add(whole, false)
 	f.Add(whole[:len(whole)/2], false)
-	f.Add([]byte(`{"kind":"bloomjoin inputs","version":1,"arguments":[],"inputs":0,"rows":0,"bytes":0,"digest":""}`+"\n"), true)
+	f.Add([]byte(`{"kind":"bloomjoin inputs","version":2,"arguments":[],"inputs":0,"rows":0,"bytes":0,"digest":""}`+"\n"), true)
 	f.Fuzz(func(_ *testing.T, b []byte, sealed bool) {
 		if sealed {
 			b = seal(b)

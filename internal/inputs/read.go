@@ -226,7 +226,7 @@ func (l *inputFile) parseHeader(line []byte) error {
 	}
 	if version.Version != listVersion {
 		return faults.Unsupported(fault.At{File: l.name}, "version %d of lists of inputs; want %d", version.Version, listVersion).
-			WithHint("write it with the same version of bloomjoin")
+			WithHint("write the list again with this version of bloomjoin")
 	}
 	if err := json.Unmarshal(line, h); err != nil {
 		return l.corrupt("its first line: %v", err)

@@ -44,7 +44,7 @@ import (
 // listKind is the value of "kind" in the header.
 const listKind = "bloomjoin inputs"
 
-const listVersion = 1
+const listVersion = 2
 
 // listBlock is the number of inputs whose lines are read at once.
 const listBlock = 256

@@ -150,13 +150,13 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		}
 		file := func(format string) string { return strings.ReplaceAll(format, "NAME", string(quoted)) }
 		return map[string]string{
-			generation: file(`{"version":3,"generation":1,"recipes":[{}],"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
-			part:       file(`{"version":3,"run":"0123456789abcdef","of":1,"done":true,"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
+			generation: file(`{"version":4,"generation":1,"recipes":[{}],"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
+			part:       file(`{"version":4,"run":"0123456789abcdef","of":1,"done":true,"inputs":[{"input":"a.parquet","files":[NAME]}],"files":[{"name":NAME,"inputs":["a.parquet"]}]}`),
 		}
 	}
 	for _, name := range []string{"../" + filepath.Base(precious) + "/a.parquet", mine, "..", ".", "", "x/../../a", "a//b", "_SUCCESS", "a\x00"} {
 		all := manifests(name)
-		all["out.bloomjoin/manifest-00000002.json"] = strings.Replace(`{"version":3,"generation":2,"remove":[NAME]}`, "NAME", strconv.Quote(name), 1)
+		all["out.bloomjoin/manifest-00000002.json"] = strings.Replace(`{"version":4,"generation":2,"remove":[NAME]}`, "NAME", strconv.Quote(name), 1)
 		if name == "a\x00" {
 			delete(all, "out.bloomjoin/manifest-00000002.json") // JSON has no \x00
 		}
@@ -200,8 +200,8 @@ func TestManifestLeadsNowhere(t *testing.T) {
 		sourcetest.Equal(t, "behind the link", sourcetest.Get(t, mine), "mine")
 	}
 	for manifest, contents := range map[string][]string{
-		part:       {"{", `{"version":2}`, `{"version":3,"of":0}`, `{"version":3,"of":2,"shard":2,"run":"0123456789abcdef"}`, `{"version":3,"of":1,"run":"0"}`},
-		generation: {"{", `{"version":4}`, `{"version":3,"inputs":[{"input":"a"}]}`},
+		part:       {"{", `{"version":2}`, `{"version":4,"of":0}`, `{"version":4,"of":2,"shard":2,"run":"0123456789abcdef"}`, `{"version":4,"of":1,"run":"0"}`},
+		generation: {"{", `{"version":5}`, `{"version":4,"inputs":[{"input":"a"}]}`},
 	} {
 		for _, bad := range contents {
 			dir := t.TempDir()

@@ -70,7 +70,10 @@ func (g *Group) complete() bool {
 // Leaf is a leaf of an Group. Jobs add to it one after the other; pages that
 // come early are parked.
 type Leaf struct {
-	w    *parquet.ChunkWriter
+	w     *parquet.ChunkWriter
+	width int  // of a value, see meta.Leaf
+	keeps bool // the dictionary of the pages stays as it is
+
 	turn atomic.Int64 // number of the job that may add now
 	held atomic.Int64 // bytes of memory, without encoded pages
 
@@ -111,6 +114,12 @@ func (l *Leaf) add(n int64, next nextPage) error {
 			return err
 		}
 		if early != nil || l.turn.Load() != n {
+			if dict != nil && !l.keeps {
+				if few, of := dict.FewOf(p, l.width); few != nil {
+					early = append(early, parkedPage{few, of})
+					continue
+				}
+			}
 			if dict != last {
 				last, held = dict, nil
 				if dict != nil {
@@ -168,7 +177,7 @@ func newOutGroup(s *rangeJob, how howCopied) *Group {
 	src := s.source
 	g := &Group{Source: src.Number, Part: src.Part, File: src.Piece.File, Layout: src.Layout, how: how}
 	for i := range src.Leaves {
-		l := &Leaf{w: src.Layout.Chunk(i)}
+		l := &Leaf{w: src.Layout.Chunk(i), width: src.Layout.Leaves()[i].Width()}
 		switch {
 		case src.ofTable(i):
 			l.w.UseDictionary()
@@ -176,6 +185,7 @@ func newOutGroup(s *rangeJob, how howCopied) *Group {
 			l.whole = perhapsWhole
 		case how == maxRows && src.mayCopy(s.Range.Group, i):
 			l.w.KeepDictionary()
+			l.keeps = true
 		case src.leavesDictionary(s.Range.Group, i): // so the output should not, either
 			l.w.NoDictionary()
 		}

@@ -72,13 +72,19 @@ type RowGroup struct {
 // reads the first four bytes and the end of the file. The footer and pages are
 // charged to room, which may be nil; Close returns the footer's share.
 func Open(room *PageBudget, r io.ReaderAt, size int64, name string) (f *File, err error) {
-	return open(room, r, size, name, true)
+	return open(room, r, size, name, true, nil)
+}
+
+// OpenLike is Open for one of many files: what its footer has in common with that of like,
+// which may be nil, is decoded only once, see [File.Share]. far is that of OpenEnd.
+func OpenLike(like *File, room *PageBudget, r io.ReaderAt, size int64, name string, far bool) (f *File, err error) {
+	return open(room, r, size, name, !far, like)
 }
 
 // OpenEnd is Open for a file over a network: it reads the end of the file alone, which
 // takes one request instead of two.
 func OpenEnd(room *PageBudget, r io.ReaderAt, size int64, name string) (f *File, err error) {
-	return open(room, r, size, name, false)
+	return open(room, r, size, name, false, nil)
 }
 
 // OpenFooter returns a file that has a footer and no pages: the schema of other files.
@@ -87,7 +93,7 @@ func OpenFooter(footer []byte, name string) (*File, error) {
 	return Open(nil, bytes.NewReader(b), int64(len(b)), name)
 }
 
-func open(room *PageBudget, r io.ReaderAt, size int64, name string, head bool) (f *File, err error) {
+func open(room *PageBudget, r io.ReaderAt, size int64, name string, head bool, like *File) (f *File, err error) {
 	at := fault.At{File: name}
 	defer panics.Recover(at, &err)
 	f = &File{Name: name, Size: size, r: r, room: room}
@@ -101,7 +107,7 @@ func open(room *PageBudget, r io.ReaderAt, size int64, name string, head bool) (
 	if err != nil {
 		return nil, err
 	}
-	if err := f.decodeFooter(at, footer); err != nil {
+	if err := f.decodeFooter(at, footer, like); err != nil {
 		return nil, err
 	}
 	_ = f.charge(at, -int64(len(footer))) // returning memory does not fail
@@ -188,7 +194,7 @@ func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 	return footer, f.readFull(footer, f.footerPos)
 }
 
-func (f *File) decodeFooter(at fault.At, footer []byte) error {
+func (f *File) decodeFooter(at fault.At, footer []byte, like *File) error {
 	if err := f.charge(at, meta.DecodedBytes(footer)); err != nil {
 		return err
 	}
@@ -204,8 +210,10 @@ func (f *File) decodeFooter(at fault.At, footer []byte) error {
 	if n != len(footer) {
 		return faults.Corrupt(at, "%d extra bytes after the footer", len(footer)-n)
 	}
-	if f.Schema, err = f.Metadata.Tree(at); err != nil {
-		return err
+	if like == nil || !f.Share(like) {
+		if f.Schema, err = f.Metadata.Tree(at); err != nil {
+			return err
+		}
 	}
 	return f.checkRowGroups(at)
 }

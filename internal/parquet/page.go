@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -169,4 +170,29 @@ func (p *Page) Clone() *Page {
 // Clone returns a copy of the dictionary with its own memory.
 func (d *Dictionary) Clone() *Dictionary {
 	return &Dictionary{Len: d.Len, Plain: slices.Clone(d.Plain), offsets: slices.Clone(d.offsets)}
+}
+
+// FewOf returns a copy of a page of a leaf of the given width, with a dictionary of the
+// entries that it uses, if that has less than half of d's; else nil.
+func (d *Dictionary) FewOf(p *Page, width int) (*Page, *Dictionary) {
+	if p.sealed != nil || !p.Coded || 2*p.NonNull > d.Len {
+		return nil, nil
+	}
+	used, number := make([]uint32, 0, p.NonNull), make(map[uint32]uint32, p.NonNull)
+	q := p.Clone()
+	q.Stored = nil // has d's indices
+	for i, e := range q.Indices[:q.NonNull] {
+		n, ok := number[e]
+		if !ok {
+			n = uint32(len(used))
+			number[e], used = n, append(used, e)
+		}
+		q.Indices[i] = n
+	}
+	few := &Dictionary{Len: len(used)}
+	few.Plain, _ = d.AppendValues(nil, used, width, math.MaxInt)
+	if d.offsets != nil {
+		few.offsets = byteArrayOffsets(nil, few.Plain, few.Len)
+	}
+	return q, few
 }

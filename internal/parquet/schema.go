@@ -75,6 +75,9 @@ func span(elements []meta.Element, at, leaf int) (int, int) {
 // memory for logs of many files, whose footers consist mostly of these.
 func (f *File) Share(like *File) bool {
 	a, b := f.Metadata, like.stored()
+	if f.Root != nil && f.Root == b.Root {
+		return true
+	}
 	if len(a.Schema) != len(b.elements) || !reflect.DeepEqual(a.KeyValueMetadata, like.Metadata.KeyValueMetadata) ||
 		!reflect.DeepEqual(a.Schema, b.elements) || !reflect.DeepEqual(a.ColumnOrders, b.orders) {
 		return false

@@ -22,8 +22,9 @@ import (
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// version is that of the manifests that are written.
-const version = 3
+// version is that of the manifests that are written. Those of the version before have other
+// digests of inputs: with Force they are read, and all inputs have changed.
+const version = 4
 
 // maxManifest is the largest size of a manifest that is read, in bytes.
 const maxManifest = 1 << 30
@@ -339,7 +340,12 @@ func (d *Dir) readJSON(ctx context.Context, name string, v any, versionOf func()
 	if err := json.Unmarshal(b, v); err != nil {
 		return 0, faults.Corrupt(at, "not a manifest in JSON: %v", err).WithHint(hint)
 	}
-	if got := versionOf(); got != version {
+	switch got := versionOf(); {
+	case got == version, got == version-1 && d.Force:
+	case got == version-1:
+		return 0, faults.Unsupported(at, "a manifest of version %d; this program reads %d", got, version).
+			WithHint("run again with {Force}, which writes all outputs again")
+	default:
 		return 0, faults.Unsupported(at, "a manifest of version %d; this program reads %d", got, version).
 			WithHint("use a newer bloomjoin, or write to another directory")
 	}

@@ -37,11 +37,11 @@ func TestLines(t *testing.T) {
 // FuzzManifest: whatever a manifest says, it is read or refused, and its names stay below
 // the directory. What was read can be written and read again.
 func FuzzManifest(f *testing.F) {
-	f.Add(`{"version":3,"generation":1,"recipes":[{}],"inputs":[{"input":"a","files":["a.parquet"]}],"files":[{"name":"a.parquet","inputs":["a"]}]}`, byte(0))
-	f.Add(`{"version":3,"recipes":[{}],"inputs":[{"input":"a","recipe":1}]}`, byte(0))
-	f.Add(`{"version":3,"recipes":[{}],"inputs":[{"input":"a"},{"input":"a"}],"remove":["../x"]}`, byte(0))
-	f.Add(`{"version":3,"run":"0123456789abcdef","shard":1,"of":2,"inputs":[{"input":"a","groups":3,"lo":1,"hi":3}],"files":[{"name":"x/\\xFF"}]}`, byte(1))
-	f.Add(`{"version":3,"run":"0123456789abcdef","of":1,"inputs":[{"groups":9223372036854775807,"lo":-1,"hi":1}]}`, byte(1))
+	f.Add(`{"version":4,"generation":1,"recipes":[{}],"inputs":[{"input":"a","files":["a.parquet"]}],"files":[{"name":"a.parquet","inputs":["a"]}]}`, byte(0))
+	f.Add(`{"version":4,"recipes":[{}],"inputs":[{"input":"a","recipe":1}]}`, byte(0))
+	f.Add(`{"version":4,"recipes":[{}],"inputs":[{"input":"a"},{"input":"a"}],"remove":["../x"]}`, byte(0))
+	f.Add(`{"version":4,"run":"0123456789abcdef","shard":1,"of":2,"inputs":[{"input":"a","groups":3,"lo":1,"hi":3}],"files":[{"name":"x/\\xFF"}]}`, byte(1))
+	f.Add(`{"version":4,"run":"0123456789abcdef","of":1,"inputs":[{"groups":9223372036854775807,"lo":-1,"hi":1}]}`, byte(1))
 	f.Add(`{"version":2,"files":[{"name":"a.parquet","input":"a"},{"name":"a.parquet","input":"b"},{"name":"b.parquet","input":"a"}]}`, byte(2))
 	f.Fuzz(func(t *testing.T, text string, kind byte) {
 		s := teststore.NewMemory()

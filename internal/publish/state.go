@@ -11,7 +11,7 @@ import (
 // under which recipe, has become which files. It stands beside the directory, as JSON;
 // see [Dir].
 type State struct {
-	Version    int      `json:"version"`    // 3
+	Version    int      `json:"version"`    // 4
 	Generation int64    `json:"generation"` // of the state: each commit makes the next one
 	Recipes    []Recipe `json:"recipes"`
 	Inputs     []Entry  `json:"inputs"` // in ascending order of Input

@@ -2,12 +2,13 @@ package source
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"sync"
 
+	"github.com/zeebo/xxh3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
@@ -31,7 +32,8 @@ func Fingerprint(files []*File) error {
 // file above 1 MiB it is a digest of the footer, which has the position, size and
 // statistics of every column chunk. For others it is a digest of all bytes or, over a
 // network, of the identity that the storage gives the object and, of Parquet files, the
-// footer. It is nil for standard input and records.
+// footer. It is nil for standard input and records. Digests are 16 bytes (XXH3-128), and not
+// cryptographic.
 func (f *File) Fingerprint() ([]byte, error) {
 	if f.reader == nil {
 		return nil, nil
@@ -48,23 +50,32 @@ func (f *File) Fingerprint() ([]byte, error) {
 // because small files may well have equal footers.
 const WholeBelow = 1 << 20
 
+// Digest computes the fingerprint.
 func (f *File) Digest() ([]byte, error) {
 	p, ok := f.table.(*arrowparquet.Parquet)
 	if ok && f.size > WholeBelow {
 		return p.Fingerprint(), nil
 	}
-	h := sha256.New()
+	h := xxh3.New()
 	if id := f.reader.Object().Identity; id != "" && f.Remote() {
 		if ok {
-			h.Write(p.Fingerprint())
+			_, _ = h.Write(p.Fingerprint())
 		}
-		h.Write([]byte(id))
-		return h.Sum(nil), nil
+		_, _ = h.WriteString(id)
+		return sum(h), nil
 	}
-	buf := make([]byte, max(min(f.size, 32<<10), 1)) // of many small files, larger ones would be garbage
-	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.reader, f.bytes}, 0, f.size), buf)
+	buf := digestBuffers.Get().(*[]byte)
+	defer digestBuffers.Put(buf)
+	_, err := io.CopyBuffer(h, io.NewSectionReader(counted{f.reader, f.bytes}, 0, f.size), *buf)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.name, err)
 	}
-	return h.Sum(nil), f.Rest()
+	return sum(h), f.Rest()
+}
+
+var digestBuffers = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b }}
+
+func sum(h *xxh3.Hasher) []byte {
+	b := h.Sum128().Bytes()
+	return b[:]
 }

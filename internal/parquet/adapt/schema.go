@@ -2,6 +2,7 @@ package adapt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go/format"
@@ -147,7 +148,7 @@ func (d *field) describe() string {
 // root's name does not matter. Unknown annotations are never equal, unless a and b
 // are the same slice. diff describes the first difference.
 func SameSchema(a, b []meta.Element) (diff string, same bool) {
-	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] {
+	if len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] || alike(a, b) {
 		return "", true
 	}
 	fa, err := parquet.SchemaFile(a, "")
@@ -160,6 +161,14 @@ func SameSchema(a, b []meta.Element) (diff string, same bool) {
 	}
 	diff = difference(fieldsOf(fa), fieldsOf(fb), nil)
 	return diff, diff == ""
+}
+
+// alike reports whether two schemas have the very same elements, as parts of files that share
+// theirs have.
+func alike(a, b []meta.Element) bool {
+	return slices.EqualFunc(a, b, func(a, b meta.Element) bool {
+		return a == b && (!a.LogicalType.Valid || a.LogicalType.V.Value != nil)
+	})
 }
 
 // difference describes the first difference between two nodes, or returns "".

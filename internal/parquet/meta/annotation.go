@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"bytes"
 	"encoding/binary"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -24,7 +23,7 @@ const (
 // annotation is a logical type in its stored form, a structure in Thrift's compact
 // protocol, with the value decoded from it.
 type annotation struct {
-	stored  []byte
+	stored  string
 	decoded format.LogicalTypeValue
 }
 
@@ -34,8 +33,8 @@ func (e *Element) Annotation() ([]byte, error) {
 	switch {
 	case !e.LogicalType.Valid:
 		return nil, nil
-	case e.annotation.stored != nil && e.annotation.decoded == e.LogicalType.V.Value:
-		return e.annotation.stored, nil
+	case e.annotation.stored != "" && e.annotation.decoded == e.LogicalType.V.Value:
+		return []byte(e.annotation.stored), nil
 	}
 	return thrift.Marshal(new(thrift.CompactProtocol), &e.LogicalType.V)
 }
@@ -54,7 +53,7 @@ func (e *Element) SetAnnotation(stored []byte) (err error) {
 		return err
 	}
 	e.LogicalType = thrift.New(t)
-	e.annotation = annotation{bytes.Clone(stored), t.Value}
+	e.annotation = annotation{string(stored), t.Value}
 	return nil
 }
 
@@ -156,7 +155,7 @@ func (m *Footer) keepAnnotations(footer []byte) {
 	}
 	for i, p := range places {
 		if p.at < p.end {
-			m.Schema[i].annotation = annotation{bytes.Clone(footer[p.at:p.end]), m.Schema[i].LogicalType.V.Value}
+			m.Schema[i].annotation = annotation{string(footer[p.at:p.end]), m.Schema[i].LogicalType.V.Value}
 		}
 	}
 }
@@ -172,7 +171,7 @@ func (m *Footer) withAnnotations(footer []byte) ([]byte, error) {
 	from := 0
 	for i, p := range places {
 		e := &m.Schema[i]
-		if e.annotation.stored == nil || e.annotation.decoded != e.LogicalType.V.Value { // changed since it was read
+		if e.annotation.stored == "" || e.annotation.decoded != e.LogicalType.V.Value { // changed since it was read
 			continue
 		}
 		out = append(out, footer[from:p.header]...)

@@ -22,7 +22,7 @@ func TestAnnotationsAreKept(t *testing.T) {
 			m := &Footer{Version: 1, Schema: []Element{
 				{Name: "root", NumChildren: thrift.New(int32(2))},
 				{Name: "a", Type: thrift.New(format.ByteArray), RepetitionType: thrift.New(format.Optional), FieldID: id,
-					annotation: annotation{stored: stored}},
+					annotation: annotation{stored: string(stored)}},
 				{Name: "b", Type: thrift.New(format.ByteArray), RepetitionType: thrift.New(format.Required),
 					LogicalType: thrift.New(format.LogicalType{Value: &format.StringType{}})},
 			}}
@@ -34,7 +34,7 @@ func TestAnnotationsAreKept(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%x: %v", stored, err)
 			}
-			if got := back.Schema[1].annotation.stored; !bytes.Equal(got, stored) {
+			if got := back.Schema[1].annotation.stored; got != string(stored) {
 				t.Errorf("annotation %x came back as %x", stored, got)
 			}
 			if again, err := back.Encode(); err != nil || !bytes.Equal(again, footer) {
@@ -84,9 +84,9 @@ func TestAnnotationsOfFiles(t *testing.T) {
 			t.Fatalf("%s: %d annotations, %v", path, len(places), err)
 		}
 		for i, p := range places {
-			if want := m.Schema[i].annotation.stored; !bytes.Equal(footer[p.at:p.end], want) {
+			if want := m.Schema[i].annotation.stored; string(footer[p.at:p.end]) != want {
 				t.Errorf("%s: %s: annotation %x, want %x", path, m.Schema[i].Name, footer[p.at:p.end], want)
-			} else if want != nil {
+			} else if want != "" {
 				seen++
 			}
 		}
