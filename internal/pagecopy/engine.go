@@ -296,6 +296,7 @@ func (e *engine) pick(w *worker) pageTask {
 		if !s.group.begun && s.group != e.ready[0] && e.pool != nil && e.pool.Used() > encodedBytes {
 			break // row groups that are further on can do with less
 		}
+		var leaves []int
 		for _, i := range s.source.order {
 			l := s.group.Leaves[i]
 			if s.taken[i] || l.turn.Load() != s.number && (s.bytes > park || l.whole == perhapsWhole) {
@@ -303,7 +304,12 @@ func (e *engine) pick(w *worker) pageTask {
 			}
 			s.taken[i], s.group.begun = true, true
 			s.begun++
-			return func(ctx context.Context) (func(), error) { return w.copyLeaf(ctx, s, i) }
+			if leaves = append(leaves, i); !s.small() {
+				break
+			}
+		}
+		if leaves != nil {
+			return func(ctx context.Context) (func(), error) { return w.copyLeaves(ctx, s, leaves) }
 		}
 	}
 	if !e.more || !e.room() {

@@ -122,7 +122,51 @@ func (e *engine) known(s *rangeJob, chosen *rows.Selection, parts []*rows.Select
 	e.open = slices.Replace(e.open, at, at+1, jobs...)
 }
 
-// copyLeaf is the task of one leaf of a job.
+// copyLeaves is the task of some leaves of a job.
+func (w *worker) copyLeaves(ctx context.Context, s *rangeJob, leaves []int) (settle func(), err error) {
+	if len(leaves) > 1 {
+		if err := w.dictionaries(s, leaves); err != nil {
+			return nil, err
+		}
+	}
+	var all []func()
+	for _, i := range leaves {
+		one, err := w.copyLeaf(ctx, s, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return func() {
+		for _, one := range all {
+			one()
+		}
+	}, nil
+}
+
+// dictionaries decompresses the dictionaries of leaves together, as far as these are copied
+// in pages.
+func (w *worker) dictionaries(s *rangeJob, leaves []int) (err error) {
+	f := s.source.Piece.File
+	defer source.Recovered(f, s.Range.Group, &err)
+	var read []int
+	for _, i := range leaves {
+		if n := s.source.Leaves[i]; n >= 0 && s.group.Leaves[i].whole == inPages && !s.source.ofTable(i) {
+			read = append(read, n)
+		}
+	}
+	w.buf.Dictionaries(s.source.file(), s.Range.Group, read)
+	return nil
+}
+
+// smallGroup is the size of a row group, compressed, below which one task copies all leaves.
+const smallGroup = 1 << 20
+
+func (s *rangeJob) small() bool {
+	return s.source.file().RowGroups[s.Range.Group].CompressedBytes < smallGroup
+}
+
+// copyLeaf copies one leaf of a job.
 func (w *worker) copyLeaf(ctx context.Context, s *rangeJob, i int) (settle func(), err error) {
 	e, f := w.engine, s.source.Piece.File
 	defer source.Recovered(f, s.Range.Group, &err)

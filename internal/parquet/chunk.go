@@ -32,7 +32,7 @@ const (
 type Buffers struct {
 	window  []byte // stored bytes
 	raw     []byte // decompressed page
-	early   [inTurns - 1]earlyPage
+	early   []earlyPage
 	plain   []byte // values converted to PLAIN
 	picked  []byte // selected values
 	dict    []byte // the dictionary
@@ -136,7 +136,6 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	buf.ahead = nil
 	buf.use(f)
 	buf.window = buf.window[:0]
-	buf.forgetEarly()
 	if f.Metadata.ShortChunks() && !f.Constant(leaf) {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
 	}

@@ -18,21 +18,92 @@ import (
 // at hand. The walk makes all its checks when it comes to them; one that did not
 // decompress is decompressed again then, for the error.
 
-// inTurns is how many pages are decompressed together.
-const inTurns = snappy.AtOnce
-
 // earlyPage is a page, or the tail of one, that is decompressed before its turn.
 type earlyPage struct {
 	data   []byte
+	of     *File // nil: no page
 	stored int   // its size as stored
-	end    int64 // where that ends in the file; 0: no page
+	end    int64 // where that ends in the file
+}
+
+// takeEarly puts a page of which src ends at end into b.raw, if it was decompressed early.
+func (b *Buffers) takeEarly(of *File, src []byte, end int64, size int) bool {
+	for i := range b.early {
+		if e := &b.early[i]; e.of == of && e.end == end && e.stored == len(src) && len(e.data) == size {
+			b.raw, e.data, e.of = e.data, b.raw[:0], nil
+			return true
+		}
+	}
+	return false
 }
 
 // forgetEarly drops pages that were decompressed early. Their memory is kept.
 func (b *Buffers) forgetEarly() {
 	for i := range b.early {
-		b.early[i].end = 0
+		b.early[i].of = nil
 	}
+}
+
+// together are pages that are decompressed together, early ones and perhaps one whose turn it is.
+type together struct {
+	buf    *Buffers
+	blocks []snappy.Block
+	early  []int // of the blocks behind the first ones: places in buf.early
+}
+
+// add takes a page along, if there is room.
+func (t *together) add(of *File, stored []byte, end int64, size int) bool {
+	b := t.buf
+	if !b.spare(int64(size)) {
+		return false
+	}
+	at := slices.IndexFunc(b.early, func(e earlyPage) bool { return e.of == nil })
+	if at < 0 {
+		at, b.early = len(b.early), append(b.early, earlyPage{})
+	}
+	e := &b.early[at]
+	*e = earlyPage{reusePage(e.data, size), of, len(stored), end}
+	t.blocks, t.early = append(t.blocks, snappy.Block{Dst: e.data, Src: stored}), append(t.early, at)
+	return true
+}
+
+// decode decompresses the pages. Early ones that do not decompress are dropped.
+func (t *together) decode() {
+	snappy.DecodeBlocks(t.blocks)
+	for i, b := range t.blocks[len(t.blocks)-len(t.early):] {
+		if b.Err != nil {
+			t.buf.early[t.early[i]].of = nil
+		}
+	}
+}
+
+// mostTogether is the maximum number of bytes of dictionaries that are decompressed together.
+const mostTogether = 1 << 20
+
+// Dictionaries decompresses the dictionaries of leaves of a row group together, as far as they are
+// small and the file is mapped, for the next Chunks that read into b. Where pages are few, there
+// is nothing else to decompress in turns.
+func (b *Buffers) Dictionaries(f *File, group int, leaves []int) {
+	b.forgetEarly()
+	b.use(f)
+	t, room := together{buf: b}, int64(mostTogether)
+	for _, l := range leaves {
+		md := &f.Metadata.RowGroups[group].Columns[l].MetaData
+		start := chunkStart(md)
+		if b.mapping == nil || f.Constant(l) || md.Codec != format.Snappy || start+md.TotalCompressedSize > int64(len(b.mapping.Bytes)) {
+			continue
+		}
+		h, body, rest := nextPage(b.mapping.Bytes[start : start+md.TotalCompressedSize])
+		size := int64(h.UncompressedPageSize)
+		if body == nil || h.Type != format.DictionaryPage || size < snappy.MinSize || size > room || !enc.Plausible(md.Codec, int64(len(body)), size) {
+			continue
+		}
+		if !t.add(f, body, start+md.TotalCompressedSize-int64(len(rest)), int(size)) {
+			break
+		}
+		room -= size
+	}
+	t.decode()
 }
 
 // inflate decompresses src, which is a whole page or the tail of one, to size bytes. c.pos
@@ -63,40 +134,23 @@ func (c *Chunk) inflate(src []byte, size int64, entries int32) ([]byte, error) {
 // others. It returns false if it is to be decompressed alone.
 func (c *Chunk) inflateInTurns(src []byte, size int, entries int64) bool {
 	b := c.buf
-	for i := range b.early {
-		if e := &b.early[i]; e.end == c.pos && e.stored == len(src) && len(e.data) == size {
-			b.raw, e.data, e.end = e.data, b.raw[:0], 0
-			return true
-		}
+	if b.takeEarly(c.f, src, c.pos, size) {
+		return true
 	}
 	if c.alone || size < snappy.MinSize {
 		return false
 	}
-	var blocks [inTurns]snappy.Block
-	n := 1
-	b.forgetEarly()
+	t := together{buf: b, blocks: make([]snappy.Block, 1, snappy.AtOnce)}
 	c.upcoming(entries, func(stored []byte, end int64, size int) bool {
-		if !b.spare(int64(size)) {
-			return false
-		}
-		e := &b.early[n-1]
-		e.data, e.stored, e.end = reusePage(e.data, size), len(stored), end
-		blocks[n] = snappy.Block{Dst: e.data, Src: stored}
-		n++
-		return n < inTurns
+		return t.add(c.f, stored, end, size) && len(t.blocks) < snappy.AtOnce
 	})
-	if n == 1 {
+	if len(t.early) == 0 {
 		return false
 	}
 	b.raw = reusePage(b.raw, size)
-	blocks[0] = snappy.Block{Dst: b.raw, Src: src}
-	snappy.DecodeBlocks(blocks[:n])
-	for i := range blocks[1:n] {
-		if blocks[1+i].Err != nil {
-			b.early[i].end = 0
-		}
-	}
-	return blocks[0].Err == nil
+	t.blocks[0] = snappy.Block{Dst: b.raw, Src: src}
+	t.decode()
+	return t.blocks[0].Err == nil
 }
 
 // reusePage is enc.Reuse with a little room: pages differ little in size.
@@ -115,14 +169,12 @@ func (c *Chunk) upcoming(entries int64, yield func(stored []byte, end int64, siz
 	b, pos := c.atHand(), c.pos
 	values, row := c.values+entries, c.rows+entries
 	for range headersAhead {
-		var h meta.PageHeader
-		n, err := meta.Decode(b[:min(len(b), headerAhead)], &h)
-		size, stored := int64(h.UncompressedPageSize), int64(h.CompressedPageSize)
-		if err != nil || stored < 0 || stored > int64(len(b)-n) || size < snappy.MinSize || size > enc.MaxPageSize {
+		h, body, rest := nextPage(b)
+		size, stored := int64(h.UncompressedPageSize), int64(len(body))
+		if body == nil || size < snappy.MinSize || size > enc.MaxPageSize {
 			return
 		}
-		body := b[n : n+int(stored)]
-		b, pos = b[n+int(stored):], pos+int64(n)+stored
+		b, pos = rest, pos+int64(len(b)-len(rest))
 		v1, v2 := &h.DataPageHeader.V, &h.DataPageHeaderV2.V
 		var rows, levels int64
 		var encoding format.Encoding
@@ -145,6 +197,16 @@ func (c *Chunk) upcoming(entries int64, yield func(stored []byte, end int64, siz
 		}
 		values, row = values+entries, row+rows
 	}
+}
+
+// nextPage returns the header at the start of b, with the page's body and what is behind it. The
+// body is nil if that is not all in b.
+func nextPage(b []byte) (h meta.PageHeader, body, rest []byte) {
+	n, err := meta.Decode(b[:min(len(b), headerAhead)], &h)
+	if stored := int64(h.CompressedPageSize); err == nil && stored >= 0 && stored <= int64(len(b)-n) {
+		body, rest = b[n:n+int(stored)], b[n+int(stored):]
+	}
+	return h, body, rest
 }
 
 // atHand returns the bytes of the chunk behind c.pos that are in memory.

@@ -69,7 +69,7 @@ func walkInTurns(t *testing.T, f *File, g, l int, rows []uint32, coded, alone bo
 	for {
 		p, err := c.Next(t.Context())
 		for _, e := range c.buf.early {
-			if e.end > 0 && !seen[e.end] {
+			if e.of != nil && !seen[e.end] {
 				seen[e.end], w.early = true, w.early+1
 			}
 		}
@@ -158,7 +158,7 @@ func TestPagesInTurnsAreCharged(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range chunk.buf.early {
-				early = early || e.end > 0
+				early = early || e.of != nil
 			}
 			most = max(most, chunk.buf.own.held)
 			if held, size := chunk.buf.own.held, chunk.buf.Size(); held+held/4+64<<10 < size {
