@@ -233,3 +233,35 @@ func TestOutputNamesOfAnyBytes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Manifests of the version before have other digests of inputs: only Force writes over their
+// outputs, and then all of them.
+func TestManifestsOfTheVersionBefore(t *testing.T) {
+	dir := t.TempDir()
+	j := job{[]string{roomtest.Logs(t)}, Destination{Output: Output{Name: dir + "/out/"}, Run: runOf(1)}}
+	if _, err := j.do(t); err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	for _, name := range sourcetest.Tree(t, dir+"/out.bloomjoin/") {
+		path := filepath.Join(dir, "out.bloomjoin", name)
+		before := sourcetest.Get(t, path)
+		if after := strings.Replace(before, `"version":4`, `"version":3`, 1); after != before {
+			sourcetest.Put(t, path, after)
+			changed++
+		}
+	}
+	if changed == 0 {
+		t.Fatal("no manifest has the version")
+	}
+	_, err := j.do(t)
+	sourcetest.Says(t, "without force", err, fault.ErrUnsupported, "version 3", "Force")
+	j.out.Force = true
+	w, err := j.do(t)
+	if err != nil || len(w.Files) != 3 {
+		t.Fatalf("%d files, %v", len(w.Files), err)
+	}
+	j.out.Force = false
+	_, err = j.do(t)
+	sourcetest.Says(t, "again", err, ErrDone)
+}
