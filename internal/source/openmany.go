@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -22,6 +23,7 @@ type Opener[T any] struct {
 // files opens files that stay open.
 func (o *Opening) files() Opener[*File] {
 	return Opener[*File]{
+		Least: runtime.GOMAXPROCS(0),
 		Open:  o.OpenFound,
 		Close: func(f *File) { _ = f.Close() }, // an error is being returned already
 	}

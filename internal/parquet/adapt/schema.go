@@ -163,12 +163,9 @@ func SameSchema(a, b []meta.Element) (diff string, same bool) {
 	return diff, diff == ""
 }
 
-// alike reports whether two schemas have the very same elements, as parts of files that share
-// theirs have.
+// alike reports whether two schemas have the same elements, as those of most files of a log.
 func alike(a, b []meta.Element) bool {
-	return slices.EqualFunc(a, b, func(a, b meta.Element) bool {
-		return a == b && (!a.LogicalType.Valid || a.LogicalType.V.Value != nil)
-	})
+	return slices.EqualFunc(a, b, func(a, b meta.Element) bool { return a.Alike(&b) })
 }
 
 // difference describes the first difference between two nodes, or returns "".

@@ -39,6 +39,21 @@ func (e *Element) Annotation() ([]byte, error) {
 	return thrift.Marshal(new(thrift.CompactProtocol), &e.LogicalType.V)
 }
 
+// Alike reports whether two elements are the same, with a known logical type or none. It is
+// quick, and may be false for some that are.
+func (e *Element) Alike(other *Element) bool {
+	a, b := *e, *other
+	if a.annotation.stored == b.annotation.stored && a.asStored() && b.asStored() {
+		a.LogicalType, b.LogicalType, a.annotation, b.annotation = thrift.Null[format.LogicalType]{}, thrift.Null[format.LogicalType]{}, annotation{}, annotation{}
+	}
+	return a == b && (!a.LogicalType.Valid || a.LogicalType.V.Value != nil)
+}
+
+// asStored reports whether the logical type is known, and the one that was read.
+func (e *Element) asStored() bool {
+	return e.LogicalType.V.Value != nil && e.annotation.stored != "" && e.annotation.decoded == e.LogicalType.V.Value
+}
+
 // SetAnnotation sets the element's logical type from bytes returned by Annotation.
 func (e *Element) SetAnnotation(stored []byte) (err error) {
 	s := skimmer{b: stored}
