@@ -5,70 +5,106 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	azblobs "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	azblob "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/azureblob"
 )
 
 // azure is Azure Blob Storage.
 type azure struct{ *container.Client }
 
-func (b *bucket) openAzure(ctx context.Context) error {
-	o := azureblob.NewDefaultServiceURLOptions()
+func (b *bucket) openAzure() error {
+	connection := cmp.Or(os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), os.Getenv("AZURE_STORAGEBLOB_CONNECTIONSTRING"))
+	a := azureAccount(connection)
 	if b.place.account != "" {
 		account, domain, _ := strings.Cut(b.place.account, ".")
-		o.AccountName, o.StorageDomain = account, "blob."+domain
+		a.name, a.domain = account, "blob."+domain
 	}
-	if o.AccountName == "" {
+	if a.name == "" {
 		return b.invalid("the address names no account: use abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY, or set AZURE_STORAGE_ACCOUNT")
 	}
 	if b.s.opts.Anonymous || b.s.opts.Credentials != nil {
-		o.SASToken = ""
+		a.query = ""
 	}
-	service, err := azureblob.NewServiceURL(o)
-	if err != nil {
-		return err
+	if a.protocol != "http" && a.protocol != "https" {
+		return b.invalid("want http or https in AZURE_STORAGE_PROTOCOL, got " + a.protocol)
 	}
-	client, err := b.azureClient(string(service), o)
+	client, err := b.azureClient(a, connection)
 	if err != nil {
 		return b.failed(new(call), "", err)
 	}
 	b.cloud, b.sink = azure{client}, azureSink{client}
-	b.Bucket, err = azureblob.OpenBucket(ctx, client, nil)
-	return err
+	return nil
+}
+
+// account is where a storage account is.
+type account struct {
+	name, domain, protocol string
+	query                  string // a shared access signature; empty: none
+	cdn, emulator          bool
+}
+
+// azureAccount returns what the environment, else a connection string, says of the account.
+func azureAccount(connection string) account {
+	set := func(name string) bool { v, _ := strconv.ParseBool(os.Getenv(name)); return v }
+	a := account{
+		os.Getenv("AZURE_STORAGE_ACCOUNT"), cmp.Or(os.Getenv("AZURE_STORAGE_DOMAIN"), "blob.core.windows.net"), os.Getenv("AZURE_STORAGE_PROTOCOL"),
+		os.Getenv("AZURE_STORAGE_SAS_TOKEN"), set("AZURE_STORAGE_IS_CDN"), set("AZURE_STORAGE_IS_LOCAL_EMULATOR"),
+	}
+	for part := range strings.SplitSeq(connection, ";") {
+		switch key, value, _ := strings.Cut(part, "="); key {
+		case "AccountName":
+			a.name = cmp.Or(a.name, value)
+		case "DefaultEndpointsProtocol":
+			a.protocol = cmp.Or(a.protocol, value)
+		}
+	}
+	a.protocol = cmp.Or(a.protocol, "https")
+	return a
+}
+
+// container returns the URL of a container.
+func (a account) container(name string) string {
+	host := a.name + "." + a.domain
+	switch {
+	case a.emulator || strings.HasPrefix(a.domain, "127.0.0.1") || strings.HasPrefix(a.domain, "localhost"):
+		host = a.domain + "/" + a.name
+	case a.cdn:
+		host = a.domain
+	}
+	address := a.protocol + "://" + host + "/" + name
+	if a.query != "" {
+		address += "?" + a.query
+	}
+	return address
 }
 
 // azureClient finds credentials in the environment in the order of Azure's own tools,
 // unless Options.Credentials has them.
-func (b *bucket) azureClient(service string, of *azureblob.ServiceURLOptions) (*container.Client, error) {
+func (b *bucket) azureClient(a account, connection string) (*container.Client, error) {
 	o := &container.ClientOptions{ClientOptions: azcore.ClientOptions{
 		Transport: b.s.http,
 		Retry:     policy.RetryOptions{MaxRetries: -1}, // the Store counts and sends requests again itself
 
-		InsecureAllowCredentialWithHTTP: of.IsLocalEmulator,
+		InsecureAllowCredentialWithHTTP: a.emulator,
 	}}
-	base, query, _ := strings.Cut(service, "?")
-	address := strings.TrimRight(base, "/") + "/" + b.place.bucket
-	if query != "" {
-		address += "?" + query
-	}
-	connection := cmp.Or(os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), os.Getenv("AZURE_STORAGEBLOB_CONNECTIONSTRING"))
+	address := a.container(b.place.bucket)
 	accountKey := os.Getenv("AZURE_STORAGE_KEY")
 	if c := b.credentials(token); c != nil {
 		return container.NewClient(address, c, o)
 	}
 	switch {
-	case b.s.opts.Anonymous || query != "":
+	case b.s.opts.Anonymous || a.query != "":
 		return container.NewClientWithNoCredential(address, o)
 	case accountKey != "":
-		cred, err := azblobs.NewSharedKeyCredential(of.AccountName, accountKey)
+		cred, err := azblobs.NewSharedKeyCredential(a.name, accountKey)
 		if err != nil {
 			return nil, err
 		}
@@ -83,31 +119,35 @@ func (b *bucket) azureClient(service string, of *azureblob.ServiceURLOptions) (*
 	return container.NewClient(address, cred, o)
 }
 
-func (azure) beforeList(prefix string, as func(any) bool) error {
-	var o *container.ListBlobsHierarchyOptions
-	if as(&o) {
-		o.Prefix = &prefix
+func (a azure) page(ctx context.Context, prefix, delimiter, token string, most int) (entries []entry, next string, err error) {
+	o := &container.ListBlobsHierarchyOptions{Prefix: &prefix, Marker: optional(token), MaxResults: to.Ptr(int32(most))}
+	out, err := a.NewListBlobsHierarchyPager(delimiter, o).NextPage(ctx)
+	if err != nil {
+		return nil, "", err
 	}
-	return nil
+	if out.Segment == nil {
+		return nil, "", errors.New("the service lists nothing")
+	}
+	for _, dir := range out.Segment.BlobPrefixes {
+		entries = append(entries, entry{key: value(dir.Name), dir: true})
+	}
+	for _, item := range out.Segment.BlobItems {
+		e := entry{key: value(item.Name)}
+		if p := item.Properties; p != nil {
+			e.size, e.at, e.identity = value(p.ContentLength), value(p.LastModified), etag(string(value(p.ETag)))
+			e.dir = value(p.ResourceType) == "directory" // of a hierarchical namespace
+		}
+		entries = append(entries, e)
+	}
+	return entries, value(out.NextMarker), nil
 }
 
-func (azure) listed(o *blob.ListObject) entry {
-	var dir container.BlobPrefix
-	if o.As(&dir) && dir.Name != nil {
-		return entry{key: *dir.Name, dir: true}
+// value returns what a pointer leads to, the zero value if it is nil.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	var item container.BlobItem
-	if !o.As(&item) || item.Name == nil {
-		return entry{dir: true}
-	}
-	e := entry{key: *item.Name, size: o.Size, at: o.ModTime}
-	if p := item.Properties; p != nil {
-		e.dir = p.ResourceType != nil && *p.ResourceType == "directory" // of a hierarchical namespace
-		if p.ETag != nil {
-			e.identity = etag(string(*p.ETag))
-		}
-	}
-	return e
+	return v
 }
 
 func (a azure) head(ctx context.Context, key string) (entry, error) {
@@ -131,18 +171,11 @@ func (a azure) get(ctx context.Context, key, identity string, off, n int64) (ans
 	if err != nil {
 		return answer{}, err
 	}
-	var contentRange, now string
-	var length int64 = -1
-	if out.ContentRange != nil {
-		contentRange = *out.ContentRange
-	}
+	length := int64(-1)
 	if out.ContentLength != nil {
 		length = *out.ContentLength
 	}
-	if out.ETag != nil {
-		now = etag(string(*out.ETag))
-	}
-	return ranged(out.Body, contentRange, length, now, off)
+	return ranged(out.Body, value(out.ContentRange), length, etag(string(value(out.ETag))), off)
 }
 
 func (azure) code(err error) (code, text string) {

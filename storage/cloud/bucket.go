@@ -1,40 +1,37 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/memblob"
 
 	"github.com/bloomjoin/bloomjoin/storage"
 	"github.com/bloomjoin/bloomjoin/storage/cloud/internal/fetch"
 )
 
-// bucket is a bucket as gocloud sees it, and what gocloud leaves to each cloud.
+// bucket is a bucket of one cloud.
 type bucket struct {
-	*blob.Bucket // nil: HTTP
 	cloud
-	sink
+	sink                      // nil: HTTP
 	unconditional atomic.Bool // the service has no exclusive writes
 	place         place
 	s             *store
 	link          fetch.Link
 }
 
-// cloud has what gocloud does not offer for all clouds alike. Keys are those stored:
-// gocloud escapes some characters.
+// cloud reads from one cloud. Each call is one request that can be sent again.
 type cloud interface {
-	// beforeList sets the prefix of a list and adds options. as is gocloud's As.
-	beforeList(prefix string, as func(any) bool) error
-	// listed describes a line of a list.
-	listed(o *blob.ListObject) entry
+	// page lists keys that begin with prefix, at most that many, those after the page that
+	// returned the token. It returns the next page's token, or "" if there is none. With a
+	// delimiter, keys that have it after the prefix are one entry per directory.
+	page(ctx context.Context, prefix, delimiter, token string, most int) (entries []entry, next string, err error)
 	// head describes an object.
 	head(ctx context.Context, key string) (entry, error)
 	// get begins to read n bytes, at least 1, of an object that has the identity.
@@ -60,12 +57,12 @@ func (s *store) openBucket(ctx context.Context, p place) (*bucket, error) {
 	case schemeGS:
 		err = b.openGoogle(ctx)
 	case schemeAzure:
-		err = b.openAzure(ctx)
+		err = b.openAzure()
 	case schemeHTTP:
 		b.cloud = web{s.http}
 	default:
-		b.Bucket = memblob.OpenBucket(nil)
-		b.cloud, b.sink = memory{b.Bucket}, memorySink{b.Bucket}
+		m := &memory{objects: map[string]memoryObject{}}
+		b.cloud, b.sink = m, m
 	}
 	if err != nil {
 		return nil, err
@@ -92,22 +89,22 @@ const pageSize = 1000 // the most that S3 returns
 // returns false. With a delimiter "/" those with a slash after the prefix are one
 // entry per directory. most limits the entries of a request.
 func (b *bucket) list(ctx context.Context, prefix, delimiter string, most int, f func(entry) bool) error {
-	o := &blob.ListOptions{Prefix: prefix, Delimiter: delimiter}
-	o.BeforeList = func(as func(any) bool) error { return b.beforeList(prefix, as) }
-	for token := blob.FirstPageToken; len(token) > 0; {
-		var page []*blob.ListObject
-		err := b.s.do(ctx, b, list, prefix, func(ctx context.Context) (err error) {
-			objects, next, err := b.ListPage(ctx, token, most, o)
+	for token, more := "", true; more; more = token != "" {
+		var entries []entry
+		err := b.s.do(ctx, b, list, prefix, func(ctx context.Context) error {
+			page, next, err := b.page(ctx, prefix, delimiter, token, most)
 			if err == nil {
-				page, token = objects, next
+				entries, token = page, next
 			}
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for _, l := range page {
-			if !f(b.listed(l)) {
+		// Clouds list objects and directories apart.
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+		for _, e := range entries {
+			if !f(e) {
 				return nil
 			}
 		}
@@ -159,34 +156,6 @@ func (s *store) note(b *bucket, k kind) {
 		s.stats.requests[k].Add(1)
 	}
 }
-
-// memory is the cloud of mem://, where objects have a time of writing.
-type memory struct{ *blob.Bucket }
-
-func (memory) beforeList(string, func(any) bool) error { return nil }
-func (memory) code(error) (code, text string)          { return "", "" }
-
-func (memory) listed(o *blob.ListObject) entry {
-	return entry{o.Key, o.Size, o.ModTime, timeID(o.ModTime), o.IsDir}
-}
-
-func (m memory) head(ctx context.Context, key string) (entry, error) {
-	a, err := m.Attributes(ctx, key)
-	if err != nil {
-		return entry{}, err
-	}
-	return entry{key, a.Size, a.ModTime, timeID(a.ModTime), false}, nil
-}
-
-func (m memory) get(ctx context.Context, key, _ string, off, n int64) (answer, error) {
-	r, err := m.NewRangeReader(ctx, key, off, n, nil)
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{r, r.Size(), timeID(r.ModTime())}, nil
-}
-
-func timeID(t time.Time) string { return t.UTC().Format("20060102T150405.000000000") }
 
 // etag returns an ETag without quotes, since services disagree about them.
 func etag(s string) string { return strings.Trim(s, `"`) }

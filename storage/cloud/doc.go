@@ -23,7 +23,7 @@
 //
 // # Credentials
 //
-// Each cloud's SDK finds its credentials as its own tools do: environment variables,
+// Each cloud's credentials are found as its own tools do: environment variables,
 // profiles and shared files, web identity, roles of machines and containers.
 //
 //	           variables                                            other settings

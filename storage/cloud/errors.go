@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"gocloud.dev/gcerrors"
-
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -45,7 +43,7 @@ func (b *bucket) failed(c *call, key string, err error) *failure {
 	if region := c.region.Load(); region != nil {
 		f.region = *region
 	}
-	if b.place.scheme == schemeMem && gcerrors.Code(err) == gcerrors.NotFound {
+	if b.place.scheme == schemeMem && errors.Is(err, fs.ErrNotExist) {
 		f.status = http.StatusNotFound
 	}
 	return f
@@ -115,6 +113,8 @@ func (f *failure) words() (what string, hint fault.Text) {
 		return "no such bucket", "check its name, and the {Endpoint} if there is one"
 	case f.missing():
 		return "no such object", "check the name"
+	case lost(f):
+		return "the upload no longer exists", "run again"
 	case f.expired():
 		return "the credentials have expired", "renew them and run again"
 	case f.noCredentials():
@@ -145,7 +145,7 @@ func (f *failure) unknownHost() bool {
 }
 
 func (f *failure) missing() bool {
-	return f.status == http.StatusNotFound
+	return f.status == http.StatusNotFound && !lost(f)
 }
 
 // expired reports whether credentials were valid once.
@@ -184,7 +184,7 @@ func (f *failure) throttled() bool {
 
 // passing reports whether a later attempt may succeed, with other credentials in
 // some cases.
-func (f *failure) passing() bool { return f.expired() || f.transient() }
+func (f *failure) passing() bool { return f.expired() || lost(f) || f.transient() }
 
 // transient reports whether the same request may succeed if it is sent again.
 func (f *failure) transient() bool {
@@ -199,7 +199,8 @@ func (f *failure) transient() bool {
 	if f.noCredentials() {
 		return false
 	}
-	if f.status == 0 || f.status == http.StatusOK || f.status == http.StatusPartialContent { // else the service has decided
+	switch f.status {
+	case 0, http.StatusOK, http.StatusCreated, http.StatusPartialContent, resumeIncomplete: // else the service has decided
 		return broken(f.err)
 	}
 	return false
@@ -219,7 +220,7 @@ func broken(err error) bool {
 		return !dns.IsNotFound
 	case errors.As(err, &cert), errors.As(err, &authority):
 		return false
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, fetch.ErrStalled):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.EPIPE), errors.Is(err, fetch.ErrStalled), errors.Is(err, errNotKept):
 		return true
 	}
 	return errors.As(err, &network)

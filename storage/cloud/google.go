@@ -1,54 +1,59 @@
 package cloud
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
-	gcs "cloud.google.com/go/storage"
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/gcsblob"
-	"gocloud.dev/gcp"
-	"google.golang.org/api/googleapi"
-	"google.golang.org/api/option"
+	"golang.org/x/oauth2"
+	gcp "golang.org/x/oauth2/google"
 )
 
-// google is Google Cloud Storage.
-type google struct{ *gcs.BucketHandle }
+// google is a bucket of Google Cloud Storage, by its JSON API.
+type google struct {
+	client *http.Client
+	host   string // with its scheme
+	bucket string // with the API's version, as in /storage/v1/b/bucket/o
+}
 
-func (b *bucket) openGoogle(ctx context.Context) (err error) {
-	base := b.s.http.Transport
+func (b *bucket) openGoogle(ctx context.Context) error {
+	transport := b.s.http.Transport
 	if project := os.Getenv("GOOGLE_CLOUD_PROJECT"); project != "" && b.s.opts.RequesterPays {
-		base = payer{base, project}
+		transport = payer{transport, project}
 	}
-	client := gcp.NewAnonymousHTTPClient(base)
+	emulator := os.Getenv("STORAGE_EMULATOR_HOST")
 	if c := b.credentials(token); c != nil {
-		if client, err = gcp.NewHTTPClient(base, c); err != nil {
-			return err
-		}
-	} else if os.Getenv("STORAGE_EMULATOR_HOST") == "" && !b.s.opts.Anonymous {
+		transport = &oauth2.Transport{Base: transport, Source: c}
+	} else if emulator == "" && !b.s.opts.Anonymous {
 		// The tokens are used for as long as the Store, not as ctx.
-		creds, err := gcp.DefaultCredentials(context.WithoutCancel(ctx))
+		found, err := gcp.FindDefaultCredentials(context.WithoutCancel(ctx), "https://www.googleapis.com/auth/cloud-platform")
 		if err != nil {
 			return b.failed(new(call), "", err)
 		}
-		if client, err = gcp.NewHTTPClient(base, gcp.CredentialsTokenSource(creds)); err != nil {
-			return err
+		transport = &oauth2.Transport{Base: transport, Source: found.TokenSource}
+	}
+	host := "https://storage." + cmp.Or(os.Getenv("GOOGLE_CLOUD_UNIVERSE_DOMAIN"), "googleapis.com")
+	if emulator != "" {
+		scheme, rest, ok := strings.Cut(emulator, "://")
+		if !ok {
+			scheme, rest = "http", emulator
 		}
+		rest, _, _ = strings.Cut(rest, "/")
+		host = scheme + "://" + rest
 	}
-	// With an emulator, gocloud would take another client than ours.
-	o := &gcsblob.Options{ClientOptions: []option.ClientOption{option.WithHTTPClient(&client.Client)}}
-	if b.Bucket, err = gcsblob.OpenBucket(ctx, client, b.place.bucket, o); err != nil {
-		return err
-	}
-	var sdk *gcs.Client
-	b.As(&sdk)
-	sdk.SetRetry(gcs.WithPolicy(gcs.RetryNever)) // the Store counts and sends requests again itself
-	handle := sdk.Bucket(b.place.bucket)
-	b.cloud, b.sink = google{handle}, googleSink{handle}
+	g := google{&http.Client{Transport: transport}, host, "/storage/v1/b/" + escape(b.place.bucket) + "/o"}
+	b.cloud, b.sink = g, g
 	return nil
 }
 
@@ -64,63 +69,160 @@ func (p payer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.RoundTripper.RoundTrip(req)
 }
 
-func (google) beforeList(prefix string, as func(any) bool) error {
-	var q *gcs.Query
-	if as(&q) {
-		q.Prefix = prefix
-		return q.SetAttrSelection([]string{"Name", "Size", "Updated", "Generation"})
+// escape returns a key as one element of a path.
+func escape(key string) string { return strings.ReplaceAll(url.QueryEscape(key), "+", "%20") }
+
+// queried returns a URL with a query of names and values, without those that are empty.
+func queried(base string, pairs ...string) string {
+	query := url.Values{}
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			query.Set(pair[0], pair[1])
+		}
 	}
-	return nil
+	if len(query) == 0 {
+		return base
+	}
+	return base + "?" + query.Encode()
 }
 
-func (google) listed(o *blob.ListObject) entry {
-	var a gcs.ObjectAttrs
-	o.As(&a)
-	if a.Prefix != "" {
-		return entry{key: a.Prefix, dir: true}
-	}
-	return describe(&a)
+// object returns the address of an object, see queried.
+func (g google) object(key string, pairs ...string) string {
+	return queried(g.host+g.bucket+"/"+escape(key), pairs...)
 }
 
-func describe(a *gcs.ObjectAttrs) entry {
-	return entry{a.Name, a.Size, a.Updated, strconv.FormatInt(a.Generation, 10), false}
+// send sends a request. The answer has status 200 or one of those given; its body has to be
+// closed.
+func (g google) send(req *http.Request, statuses ...int) (*http.Response, error) {
+	resp, err := g.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK || slices.Contains(statuses, resp.StatusCode) {
+		return resp, nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	e := &googleError{status: resp.StatusCode}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return nil, e
+	}
+	var said struct {
+		Error struct {
+			Message string
+			Errors  []struct{ Reason string }
+		}
+	}
+	if json.Unmarshal(text, &said) == nil {
+		if e.text = said.Error.Message; len(said.Error.Errors) > 0 {
+			e.reason = said.Error.Errors[0].Reason
+		}
+	} else if line := strings.TrimSpace(string(text)); len(line) < 1000 && !strings.ContainsAny(line, "<\n") {
+		e.text = line // downloads
+	}
+	return nil, e
+}
+
+// googleError is an answer that is none of those wanted.
+type googleError struct {
+	status       int
+	reason, text string
+}
+
+func (e *googleError) Error() string { return http.StatusText(e.status) }
+
+func (google) code(err error) (code, text string) {
+	var e *googleError
+	if errors.As(err, &e) {
+		return e.reason, e.text
+	}
+	return "", ""
+}
+
+// maxAnswer bounds answers in JSON: 1,000 keys of 1 KiB, escaped, take less.
+const maxAnswer = 64 << 20
+
+// call sends a request with a body of JSON, or none, and decodes the answer into out unless
+// that is nil.
+func (g google) call(ctx context.Context, method, url string, body []byte, out any) (http.Header, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json; charset=UTF-8")
+	}
+	resp, err := g.send(req, http.StatusNoContent)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Header, decode(resp, out)
+}
+
+// decode reads an answer to its end, so that its connection is used again.
+func decode(resp *http.Response, out any) error {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err := errors.Join(err, resp.Body.Close()); err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(b, out)
+}
+
+// googleObject describes an object.
+type googleObject struct {
+	Name       string
+	Size       int64 `json:",string"`
+	Updated    time.Time
+	Generation string
+	Metadata   map[string]string
+}
+
+func (o googleObject) entry() entry { return entry{o.Name, o.Size, o.Updated, o.Generation, false} }
+
+func (g google) page(ctx context.Context, prefix, delimiter, token string, most int) (entries []entry, next string, err error) {
+	var out struct {
+		Items         []googleObject
+		Prefixes      []string
+		NextPageToken string
+	}
+	from := queried(g.host+g.bucket, "prefix", prefix, "delimiter", delimiter, "pageToken", token, "maxResults", strconv.Itoa(most),
+		"fields", "nextPageToken,prefixes,items(name,size,updated,generation)")
+	_, err = g.call(ctx, http.MethodGet, from, nil, &out)
+	for _, o := range out.Items {
+		entries = append(entries, o.entry())
+	}
+	for _, dir := range out.Prefixes {
+		entries = append(entries, entry{key: dir, dir: true})
+	}
+	return entries, out.NextPageToken, err
+}
+
+func (g google) attributes(ctx context.Context, key string) (o googleObject, err error) {
+	_, err = g.call(ctx, http.MethodGet, g.object(key), nil, &o)
+	if err == nil && o.Generation == "" {
+		err = errors.New("the service describes the object without its generation")
+	}
+	return o, err
 }
 
 func (g google) head(ctx context.Context, key string) (entry, error) {
-	a, err := g.Object(key).Attrs(ctx)
-	if err != nil {
-		return entry{}, err
-	}
-	return describe(a), nil
+	o, err := g.attributes(ctx, key)
+	return o.entry(), err
 }
 
 func (g google) get(ctx context.Context, key, identity string, off, n int64) (answer, error) {
-	o := g.Object(key).ReadCompressed(true) // as stored
-	if identity != "" {
-		generation, err := strconv.ParseInt(identity, 10, 64)
-		if err != nil {
-			return answer{}, fmt.Errorf("the identity %q is no generation", identity)
-		}
-		o = o.If(gcs.Conditions{GenerationMatch: generation})
+	if _, err := strconv.ParseInt(identity, 10, 64); err != nil && identity != "" {
+		return answer{}, fmt.Errorf("the identity %q is not a generation", identity)
 	}
-	r, err := o.NewRangeReader(ctx, off, n)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.object(key, "alt", "media", "ifGenerationMatch", identity), nil)
 	if err != nil {
 		return answer{}, err
 	}
-	a := answer{r, r.Attrs.Size, ""}
-	if r.Attrs.Generation != 0 {
-		a.identity = strconv.FormatInt(r.Attrs.Generation, 10)
+	req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", off, off+n-1))
+	req.Header.Set("Accept-Encoding", "gzip") // as stored, if that is compressed
+	resp, err := g.send(req, http.StatusPartialContent)
+	if err != nil {
+		return answer{}, err
 	}
-	return a, nil
-}
-
-func (google) code(err error) (code, text string) {
-	var e *googleapi.Error
-	if !errors.As(err, &e) {
-		return "", ""
-	}
-	if len(e.Errors) > 0 {
-		code = e.Errors[0].Reason
-	}
-	return code, e.Message
+	return ranged(resp.Body, resp.Header.Get("Content-Range"), resp.ContentLength, resp.Header.Get("X-Goog-Generation"), off)
 }

@@ -22,7 +22,7 @@ func fill(t *testing.T, keys ...string) *store {
 		t.Fatal(err)
 	}
 	for _, k := range keys {
-		if err := b.WriteAll(t.Context(), k, []byte(k), nil); err != nil {
+		if err := b.put(t.Context(), k, []byte(k), "", false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,12 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/s3blob"
 )
 
 // amazon is S3.
@@ -46,8 +43,7 @@ func (b *bucket) openS3(ctx context.Context) error {
 	client := s3.NewFromConfig(cfg, func(c *s3.Options) { b.s.configure(c) })
 	b.cloud = amazon{client, b.place.bucket}
 	b.sink = &s3Sink{client, b.place.bucket, o.SSE, o.KMSKey, newRecords(aws.ToString(client.Options().BaseEndpoint), b.place.bucket)}
-	b.Bucket, err = s3blob.OpenBucket(ctx, client, b.place.bucket, &s3blob.Options{RequestChecksumCalculation: client.Options().RequestChecksumCalculation})
-	return err
+	return nil
 }
 
 // configure sets what differs from the SDK's ways.
@@ -75,22 +71,20 @@ func (s *store) configure(c *s3.Options) {
 	}
 }
 
-func (amazon) beforeList(prefix string, as func(any) bool) error {
-	var in *s3.ListObjectsV2Input
-	if as(&in) && prefix != "" {
-		in.Prefix = aws.String(prefix)
+func (a amazon) page(ctx context.Context, prefix, delimiter, token string, most int) (entries []entry, next string, err error) {
+	out, err := a.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
+		Bucket: &a.bucket, Prefix: optional(prefix), Delimiter: optional(delimiter), ContinuationToken: optional(token), MaxKeys: aws.Int32(int32(most)),
+	})
+	if err != nil {
+		return nil, "", err
 	}
-	return nil
-}
-
-func (amazon) listed(o *blob.ListObject) entry {
-	var dir types.CommonPrefix
-	if o.As(&dir) {
-		return entry{key: aws.ToString(dir.Prefix), dir: true}
+	for _, o := range out.Contents {
+		entries = append(entries, entry{aws.ToString(o.Key), aws.ToInt64(o.Size), aws.ToTime(o.LastModified), etag(aws.ToString(o.ETag)), false})
 	}
-	var t types.Object
-	o.As(&t)
-	return entry{aws.ToString(t.Key), o.Size, o.ModTime, etag(aws.ToString(t.ETag)), false}
+	for _, dir := range out.CommonPrefixes {
+		entries = append(entries, entry{key: aws.ToString(dir.Prefix), dir: true})
+	}
+	return entries, aws.ToString(out.NextContinuationToken), nil
 }
 
 func (a amazon) head(ctx context.Context, key string) (entry, error) {

@@ -131,15 +131,9 @@ func (s *store) Close() error {
 		return nil
 	}
 	s.closed = true
-	var errs []error
-	for _, b := range s.buckets {
-		if b.Bucket != nil {
-			errs = append(errs, b.Close())
-		}
-	}
 	s.queue.Wait()
 	s.http.CloseIdleConnections()
-	return errors.Join(errs...)
+	return nil
 }
 
 // Concurrency implements [storage.Concurrent].

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gocloud.dev/blob"
-
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -21,8 +19,9 @@ import (
 // web reads over HTTP. Keys are URLs.
 type web struct{ client *http.Client }
 
-func (web) beforeList(string, func(any) bool) error { return nil }
-func (web) listed(*blob.ListObject) entry           { return entry{} }
+func (web) page(context.Context, string, string, string, int) ([]entry, string, error) {
+	return nil, "", errors.ErrUnsupported
+}
 
 // head describes an object by its first byte: signed addresses permit GET alone.
 func (w web) head(ctx context.Context, url string) (entry, error) {

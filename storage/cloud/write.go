@@ -12,21 +12,18 @@ import (
 	"sync"
 	"time"
 
-	"gocloud.dev/gcerrors"
-
 	"github.com/bloomjoin/bloomjoin/internal/address"
 	"github.com/bloomjoin/bloomjoin/internal/quiet"
 	"github.com/bloomjoin/bloomjoin/internal/stopped"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
-// sink writes objects of one cloud. Each call is one request that can be sent again,
-// except those of uploads that are [upload].serial.
+// sink writes objects of one cloud. Each call can be made again after it has failed.
 type sink interface {
 	// put writes an object whole, marked with the text. Unless replace is true, it
 	// fails if there is one, see refused.
 	put(ctx context.Context, key string, body []byte, mark string, replace bool) error
-	// begin begins an object of several parts. The context holds for all of them.
+	// begin begins an object of several parts.
 	begin(ctx context.Context, key, mark string) (upload, error)
 	// marked returns the text with which an object is marked; empty: none.
 	marked(ctx context.Context, key string) (string, error)
@@ -36,8 +33,7 @@ type sink interface {
 
 // upload is an object that is being written in parts. It is invisible before complete.
 type upload interface {
-	// serial reports whether parts must be passed one after the other, each once:
-	// failed requests are sent again by the upload itself.
+	// serial reports whether parts must be passed one after the other.
 	serial() bool
 	// part uploads the n-th part, from 0. Parts are passed at the same time.
 	part(ctx context.Context, n int, body []byte) error
@@ -172,7 +168,7 @@ func (w *writer) send() error {
 	}
 	w.under.Go(func() {
 		attempts := 0
-		err := w.sender()(w.ctx, w.b, part, w.key, func(ctx context.Context) error {
+		err := s.do(w.ctx, w.b, part, w.key, func(ctx context.Context) error {
 			attempts++
 			return w.up.part(ctx, n, body)
 		})
@@ -241,7 +237,7 @@ func (w *writer) publish(replace bool) error {
 		if w.up == nil {
 			return w.put(replace)
 		}
-		return w.sender()(w.ctx, b, other, w.key, func(ctx context.Context) error { return w.up.complete(ctx, replace) })
+		return b.s.do(w.ctx, b, other, w.key, func(ctx context.Context) error { return w.up.complete(ctx, replace) })
 	}
 	var err error
 	conditional := !replace && !b.unconditional.Load()
@@ -347,7 +343,7 @@ func refused(err error) bool {
 	case http.StatusConflict: // S3: two conditional requests at once; Azure: the object exists
 		return f.code == "ConditionalRequestConflict" || f.code == "BlobAlreadyExists"
 	}
-	return gcerrors.Code(f.err) == gcerrors.FailedPrecondition
+	return false
 }
 
 // lost reports whether an upload no longer exists: it was completed or aborted.
@@ -369,23 +365,6 @@ func (b *bucket) markOf(ctx context.Context, key string) (mark string, err error
 		return err
 	})
 	return mark, err
-}
-
-// sender returns the function that sends the requests of the upload.
-func (w *writer) sender() func(context.Context, *bucket, kind, string, func(context.Context) error) error {
-	if w.up.serial() {
-		return w.b.s.through
-	}
-	return w.b.s.do
-}
-
-// through sends requests without a limit, and not again.
-func (s *store) through(ctx context.Context, b *bucket, k kind, key string, f func(context.Context) error) error {
-	ctx, c := withCall(ctx, k)
-	if err := f(ctx); err != nil {
-		return b.failed(c, key, err).report()
-	}
-	return nil
 }
 
 // Delete implements [storage.Storage].
