@@ -21,11 +21,8 @@ func payload(t testing.TB, f *filters.Filter) []byte {
 	if f.Bloom() != nil {
 		return append(bitsOf(f.Bloom()), f.Facts().Registers...)
 	}
-	form, negative, natural, err := f.Exact().Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.Concat([]byte{byte(form)}, negative, natural)
+	negative, natural := f.Exact().Marshal()
+	return slices.Concat(negative, natural)
 }
 
 // day returns the IDs of a day, some of which are not new.

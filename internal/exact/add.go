@@ -3,8 +3,6 @@ package exact
 import (
 	"slices"
 	"sort"
-
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
 // Add adds values to the set: int64s in two's complement if signed, else uint64s.
@@ -29,17 +27,8 @@ func (s *Set) addBatch(values []uint64, signed bool) {
 	if signed {
 		naturals = sort.Search(len(values), func(i int) bool { return int64(values[i]) < 0 })
 	}
-	addSorted(&s.natural, values[:naturals])
-	addSorted(&s.negative, values[naturals:])
-}
-
-// addPiece is the number of values passed to the library at a time; it copies them.
-const addPiece = 1 << 12
-
-func addSorted(m *roaring64.Bitmap, values []uint64) {
-	for piece := range slices.Chunk(values, addPiece) {
-		m.AddMany(piece)
-	}
+	s.natural.add(values[:naturals])
+	s.negative.add(values[naturals:])
 }
 
 // radixMin is the number of values from which radix sort is faster than comparison

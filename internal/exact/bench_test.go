@@ -6,8 +6,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 const million = 1_000_000
@@ -47,37 +45,13 @@ func entropyBits(k float64) float64 {
 	return math.Log2(k) + (k-1)*math.Log2(k/(k-1))
 }
 
-// wireBits returns the bits per member of the marshalled set, and of its form in a
-// file: zstd of each chunk of 1 MiB, or the chunk itself if that is smaller.
-func wireBits(tb testing.TB, s *Set, level zstd.EncoderLevel) (plain, packed float64) {
-	const chunk = 1 << 20
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level),
-		zstd.WithWindowSize(chunk), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	negative, natural, err := s.marshalRoaring()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	n, all := 0, append(negative, natural...)
-	for at := 0; at < len(all); at += chunk {
-		b := all[at:min(at+chunk, len(all))]
-		n += min(len(b), len(enc.EncodeAll(b, nil)))
-	}
-	return 8 * float64(len(all)) / float64(s.Len()), 8 * float64(n) / float64(s.Len())
-}
-
-// TestWireBits checks known bounds of the wire form. With one in k, a container has
-// 2^16/k members on average and takes 16 bits for each, or 2^16 bits if there are
-// more than 4096. In addition, each container has a header of 8 bytes, and the last
-// one may extend past the IDs.
+// TestWireBits checks known bounds of the size of sets without structure.
 func TestWireBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
-	for k, most := range map[int]float64{4: 4.1, 16: 16.1, 64: 16.1} {
-		plain, packed := wireBits(t, setOf(subset(r, million, k)), zstd.SpeedDefault)
-		if least := entropyBits(float64(k)); packed > plain || plain > most || packed < 0.999*least {
-			t.Errorf("one in %d: %.3f bits per member, %.3f with zstd, want %.1f at most; entropy %.3f", k, plain, packed, most, least)
+	for _, k := range []int{2, 4, 16, 64} {
+		bits, least := 8*float64(setOf(subset(r, million, k)).WireBytes())/million, entropyBits(float64(k))
+		if bits > 1.04*least || bits < 0.999*least {
+			t.Errorf("one in %d: %.3f bits per member, entropy %.3f", k, bits, least)
 		}
 	}
 }
@@ -173,44 +147,5 @@ func BenchmarkAdd(b *testing.B) {
 				perKey(b, len(values))
 			})
 		}
-	}
-}
-
-// BenchmarkWire writes and reads sets and reports their size.
-func BenchmarkWire(b *testing.B) {
-	for _, k := range used {
-		s := setOf(subset(rand.New(rand.NewPCG(4, uint64(k))), 10*million, k))
-		name := fmt.Sprintf("/n=10M/used=1in%d", k)
-		negative, natural, err := s.marshalRoaring()
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Run("op=marshal"+name, func(b *testing.B) {
-			for b.Loop() {
-				if _, _, err := s.marshalRoaring(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			perKey(b, 10*million)
-			plain, packed := wireBits(b, s, zstd.SpeedDefault)
-			b.ReportMetric(plain, "bits/key")
-			b.ReportMetric(packed, "zstd-bits/key")
-			b.ReportMetric(entropyBits(float64(k)), "entropy-bits/key")
-		})
-		b.Run("op=unmarshal"+name, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := unmarshalRoaring(negative, natural); err != nil {
-					b.Fatal(err)
-				}
-			}
-			perKey(b, 10*million)
-		})
-		b.Run("op=values"+name, func(b *testing.B) {
-			for b.Loop() {
-				for range s.Values {
-				}
-			}
-			perKey(b, 10*million)
-		})
 	}
 }

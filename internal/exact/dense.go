@@ -1,13 +1,6 @@
 package exact
 
-import (
-	"math/bits"
-
-	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
-
-	"github.com/bloomjoin/bloomjoin/internal/hugepage"
-)
+import "github.com/bloomjoin/bloomjoin/internal/hugepage"
 
 // Dense collects natural numbers that lie close together before they go to a [Set].
 // It is a flat bitmap over their range, which takes random numbers ten times faster
@@ -20,9 +13,6 @@ type Dense struct {
 
 // NewDense returns an empty collection of at most most bytes.
 func NewDense(most uint64) *Dense { return &Dense{most: most} }
-
-// containerWords is the number of words in a container's bitmap.
-const containerWords = 1 << 16 / 64
 
 // Bytes returns the size of the collection in memory.
 func (d *Dense) Bytes() uint64 { return 8 * uint64(len(d.words)) }
@@ -77,30 +67,11 @@ func (d *Dense) cover(lo, hi uint64) bool {
 // Into adds the values to s.
 func (d *Dense) Into(s *Set) {
 	s.changed()
-	const containers = 1 << 16 // containers in a bitmap of 2^32 values
-	for words, at := d.words, d.first; len(words) > 0; {
-		n := min(containers-at%containers, uint64(len(words))/containerWords)
-		addDense(&s.natural, at, words[:n*containerWords])
-		words, at = words[n*containerWords:], at+n
-	}
-}
-
-// addDense adds to m a flat bitmap that begins at the given container and does not
-// cross a multiple of 2^32.
-func addDense(m *roaring64.Bitmap, first uint64, words []uint64) {
-	if first < 1<<16 { // the library can shift a flat bitmap only within the first 2^32
-		flat := roaring.AddOffset64(roaring.FromDense(words, false), int64(first<<16))
-		m.Or(roaring64.Roaring32AsRoaring64(flat))
-		return
-	}
-	var values []uint64
-	for i, w := range words {
-		for base := first<<16 + uint64(i)<<6; w != 0; w &= w - 1 {
-			values = append(values, base+uint64(bits.TrailingZeros64(w)))
-		}
-		if len(values) >= addPiece || i == len(words)-1 && len(values) > 0 {
-			m.AddMany(values)
-			values = values[:0]
+	var m bitmap
+	for at := 0; at < len(d.words); at += containerWords {
+		if c := packed((*words)(d.words[at:])); c.len() > 0 {
+			m.keys, m.held = append(m.keys, d.first+uint64(at/containerWords)), append(m.held, c)
 		}
 	}
+	s.natural.or(&m)
 }

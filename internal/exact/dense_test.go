@@ -57,7 +57,7 @@ func TestDense(t *testing.T) {
 }
 
 func sameMembers(a, b *Set) bool {
-	return a.natural.Equals(&b.natural) && a.negative.Equals(&b.negative)
+	return a.natural.equals(&b.natural) && a.negative.equals(&b.negative)
 }
 
 // Ascending and descending values take memory in proportion to their range.

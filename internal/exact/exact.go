@@ -2,12 +2,9 @@
 // beat a Bloom filter.
 //
 // A [Set] is two compressed bitmaps of 64-bit values, one of the negative integers
-// and one of the others, so that -1 and 2^64-1 stay distinct. A file holds them in
-// the smaller of two forms ([Form]): the 64-bit extension of the Roaring format
-// (https://github.com/RoaringBitmap/RoaringFormatSpec), which other languages can
-// read, or Rice-coded gaps, which come close to the entropy of sets without
-// structure. Both forms are canonical: equal sets give equal bytes, however they
-// were built.
+// and one of the others, so that -1 and 2^64-1 stay distinct. A file holds their
+// members as Rice-coded gaps, which come close to the entropy of sets without
+// structure. Equal sets give equal bytes, however they were built.
 //
 // Random probes of compressed bitmaps are slow. A set that is probed therefore also
 // gets an index, a flat bitmap or a hash table, within a memory budget; see
@@ -17,29 +14,17 @@
 // change a set need exclusive access.
 package exact
 
-import (
-	"errors"
-	"fmt"
-	"sync/atomic"
-
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
-
-	"github.com/bloomjoin/bloomjoin/fault"
-	"github.com/bloomjoin/bloomjoin/internal/faults"
-	"github.com/bloomjoin/bloomjoin/internal/panics"
-)
+import "sync/atomic"
 
 // Set is a set of integers from -2^63 to 2^64-1. The zero value is an empty set,
 // ready to use. A nil *Set is empty too, but cannot be changed.
 type Set struct {
-	negative roaring64.Bitmap // members below zero, in two's complement
-	natural  roaring64.Bitmap // members from zero up
+	negative bitmap // members below zero, in two's complement
+	natural  bitmap // members from zero up
 
 	index    atomic.Pointer[index] // nil: dropped or never probed
 	budget   uint64                // of the index, valid if budgeted
 	budgeted bool
-
-	held atomic.Pointer[blocks] // nil: dropped or never needed
 }
 
 // New returns an empty set.
@@ -58,11 +43,10 @@ func (s *Set) read() *Set {
 // Len returns the number of members.
 func (s *Set) Len() uint64 {
 	s = s.read()
-	return s.negative.GetCardinality() + s.natural.GetCardinality()
+	return s.negative.len() + s.natural.len()
 }
 
 // Bytes returns the size of the set in memory, including its index if it has one.
-// The size of the compressed bitmaps is approximate, that of the index exact.
 func (s *Set) Bytes() uint64 {
 	s = s.read()
 	n := s.compressedBytes()
@@ -76,7 +60,7 @@ func (s *Set) Bytes() uint64 {
 // but no index.
 func (s *Set) Clone() *Set {
 	s = s.read()
-	return &Set{negative: *s.negative.Clone(), natural: *s.natural.Clone(), budget: s.budget, budgeted: s.budgeted}
+	return &Set{negative: s.negative.clone(), natural: s.natural.clone(), budget: s.budget, budgeted: s.budgeted}
 }
 
 // Union adds the members of t to s. t, which may be s, is unchanged, and the two
@@ -84,8 +68,8 @@ func (s *Set) Clone() *Set {
 func (s *Set) Union(t *Set) {
 	s.changed()
 	t = t.read()
-	s.negative.Or(&t.negative)
-	s.natural.Or(&t.natural)
+	s.negative.or(&t.negative)
+	s.natural.or(&t.natural)
 }
 
 // Intersect removes from s all values that are not in t. t, which may be s, is
@@ -93,8 +77,8 @@ func (s *Set) Union(t *Set) {
 func (s *Set) Intersect(t *Set) {
 	s.changed()
 	t = t.read()
-	s.negative.And(&t.negative)
-	s.natural.And(&t.natural)
+	s.negative.keep(&t.negative, true)
+	s.natural.keep(&t.natural, true)
 }
 
 // Difference removes from s all values that are in t. t is unchanged, unless it is
@@ -103,17 +87,16 @@ func (s *Set) Intersect(t *Set) {
 func (s *Set) Difference(t *Set) {
 	s.changed()
 	if s == t {
-		s.negative.Clear()
-		s.natural.Clear()
+		s.negative, s.natural = bitmap{}, bitmap{}
 		return
 	}
 	t = t.read()
-	s.negative.AndNot(&t.negative)
-	s.natural.AndNot(&t.natural)
+	s.negative.keep(&t.negative, false)
+	s.natural.keep(&t.natural, false)
 }
 
 // containerCost is the memory taken by a container of 2^16 neighbouring values when
-// it has few members: the bitmap, array and slice headers.
+// it has few members, rounded up.
 const containerCost = 192
 
 // MaxCostPerKey is the most by which one key can increase the Cost of a set.
@@ -132,7 +115,7 @@ const MaxCostPerKey = containerCost
 // Bloom filter anyway.
 func (s *Set) Cost() uint64 {
 	s = s.read()
-	return containerCost * (s.negative.Stats().Containers + s.natural.Stats().Containers)
+	return containerCost * uint64(len(s.negative.keys)+len(s.natural.keys))
 }
 
 // Values yields the members in batches, in ascending order, negative ones first.
@@ -141,91 +124,12 @@ func (s *Set) Cost() uint64 {
 func (s *Set) Values(yield func(values []uint64, signed bool) bool) {
 	s = s.read()
 	buf := make([]uint64, 4096)
-	for _, m := range []*roaring64.Bitmap{&s.negative, &s.natural} {
-		it := m.ManyIterator()
-		for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
+	for _, m := range []*bitmap{&s.negative, &s.natural} {
+		var c cursor
+		for n := m.read(&c, buf); n > 0; n = m.read(&c, buf) {
 			if !yield(buf[:n], m == &s.negative) {
 				return
 			}
 		}
 	}
-}
-
-// marshalRoaring returns the negative and the other members in the form Roaring.
-func (s *Set) marshalRoaring() (negative, natural []byte, err error) {
-	if negative, err = marshal(&s.negative); err != nil {
-		return nil, nil, err
-	}
-	natural, err = marshal(&s.natural)
-	return negative, natural, err
-}
-
-// marshal encodes a copy of the bitmap with each container in its smallest form.
-// The library does not promise that this form depends on the members alone, so
-// marshal checks it and, if it does not hold, rebuilds the bitmap in order.
-func marshal(m *roaring64.Bitmap) ([]byte, error) {
-	b, err := canonical(m.Clone())
-	if errors.Is(err, fault.ErrCorrupt) {
-		b, err = canonical(rebuilt(m))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("marshal an exact set: %w", err)
-	}
-	return b, nil
-}
-
-// canonical changes m's containers to their smallest form and returns m's bytes. It
-// is an error if checkBitmaps refuses them.
-func canonical(m *roaring64.Bitmap) ([]byte, error) {
-	m.RunOptimize()
-	b, err := m.ToBytes()
-	if err != nil {
-		return nil, err
-	}
-	_, err = checkBitmaps(b)
-	return b, err
-}
-
-// rebuilt returns a new bitmap with the members of m, added in order.
-func rebuilt(m *roaring64.Bitmap) *roaring64.Bitmap {
-	c := roaring64.New()
-	buf := make([]uint64, 4096)
-	it := m.ManyIterator()
-	for n := it.NextMany(buf); n > 0; n = it.NextMany(buf) {
-		c.AddMany(buf[:n])
-	}
-	return c
-}
-
-// unmarshalRoaring is the inverse of marshalRoaring. It refuses bytes that
-// marshalRoaring would not write with an error that wraps fault.ErrCorrupt.
-func unmarshalRoaring(negative, natural []byte) (s *Set, err error) {
-	defer panics.Recover(fault.At{}, &err)
-	s = New()
-	if err := unmarshal(&s.negative, negative); err != nil {
-		return nil, err
-	}
-	if err := unmarshal(&s.natural, natural); err != nil {
-		return nil, err
-	}
-	if !s.negative.IsEmpty() && int64(s.negative.Minimum()) >= 0 {
-		return nil, faults.Corrupt(fault.At{}, "exact set: a natural number among the negative ones")
-	}
-	return s, nil
-}
-
-func unmarshal(m *roaring64.Bitmap, b []byte) error {
-	if _, err := checkBitmaps(b); err != nil {
-		return err
-	}
-	if err := m.UnmarshalBinary(b); err != nil {
-		return corrupt(err)
-	}
-	return nil
-}
-
-func corrupt(err error) error {
-	e := faults.Corrupt(fault.At{}, "exact set")
-	e.Err = err
-	return e
 }

@@ -2,16 +2,12 @@ package exact
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
-	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
-	"github.com/bloomjoin/bloomjoin/internal/panics"
 )
 
 // member is an integer from -2^63 to 2^64-1: its 64 bits, and whether it is
@@ -89,10 +85,7 @@ func check(t *testing.T, what string, s *Set, o oracle) {
 
 func marshal2(t testing.TB, s *Set) []byte {
 	t.Helper()
-	negative, natural, err := s.marshalRoaring()
-	if err != nil {
-		t.Fatal(err)
-	}
+	negative, natural := s.Marshal()
 	return append(append(negative, 0xaa), natural...)
 }
 
@@ -233,11 +226,7 @@ func TestMarshalIsCanonical(t *testing.T) {
 		if !bytes.Equal(marshal2(t, larger), want) {
 			t.Fatal("cut out of a larger set, other bytes")
 		}
-		negative, natural, err := all.marshalRoaring()
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := unmarshalRoaring(negative, natural)
+		again, err := Unmarshal(all.Marshal())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,8 +237,8 @@ func TestMarshalIsCanonical(t *testing.T) {
 	}
 }
 
-// Members that fill a container in an order that makes its form change.
-func TestMarshalForms(t *testing.T) {
+// Members that fill a container in an order that makes it another kind.
+func TestMarshalKinds(t *testing.T) {
 	up, down, odd := New(), New(), New()
 	for i := range uint64(1 << 16) {
 		up.Add([]uint64{i}, false)
@@ -262,7 +251,7 @@ func TestMarshalForms(t *testing.T) {
 	}
 	want := marshal2(t, up)
 	if !bytes.Equal(marshal2(t, down), want) || !bytes.Equal(marshal2(t, odd), want) {
-		t.Error("a full container has several forms")
+		t.Error("a full container is not always one")
 	}
 	if len(want) > 60 {
 		t.Errorf("one run takes %d bytes", len(want))
@@ -292,90 +281,4 @@ func TestCloneSharesNothing(t *testing.T) {
 	u.Union(s)
 	u.Add([]uint64{5}, false)
 	check(t, "cloned and merged from", s, oracle{{1, false}: true, {2, false}: true, {3, false}: true})
-}
-
-// one is the marshalled set {1, 2, 4}.
-func one(change func(b []byte)) []byte {
-	b := []byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x30, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 16, 0, 0, 0, 1, 0, 2, 0, 4, 0}
-	change(b)
-	return b
-}
-
-func TestUnmarshalRefuses(t *testing.T) {
-	none := make([]byte, 8)
-	if s, err := unmarshalRoaring(none, one(func([]byte) {})); err != nil || s.Len() != 3 {
-		t.Fatalf("the sample itself: %v", err)
-	}
-	if s, err := unmarshalRoaring(none, none); err != nil || s.Len() != 0 {
-		t.Fatalf("the empty set: %v", err)
-	}
-	for name, b := range map[string][]byte{
-		"nothing":              nil,
-		"seven bytes":          make([]byte, 7),
-		"2^60 high keys":       one(func(b []byte) { b[7] = 0x10 }),
-		"one high key more":    one(func(b []byte) { b[0] = 2 }),
-		"cut short":            one(func([]byte) {})[:33],
-		"a byte more":          append(one(func([]byte) {}), 0),
-		"cookie":               one(func(b []byte) { b[12]++ }),
-		"no container":         one(func(b []byte) { b[16] = 0 })[:20],
-		"2^16 containers":      one(func(b []byte) { b[16], b[18] = 0, 1 }),
-		"members out of order": one(func(b []byte) { b[28], b[30] = 2, 1 }),
-		"a member twice":       one(func(b []byte) { b[30] = 1 }),
-		"members more":         one(func(b []byte) { b[22] = 200 }),
-		"empty with a tail":    append(none, 0),
-	} {
-		if s, err := unmarshalRoaring(none, b); !errors.Is(err, fault.ErrCorrupt) || s != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := unmarshalRoaring(one(func([]byte) {}), none); !errors.Is(err, fault.ErrCorrupt) {
-		t.Errorf("natural numbers among the negative ones: %v", err)
-	}
-}
-
-// FuzzUnmarshal: no input causes a panic or excessive memory, and every accepted
-// input is a set that can be written and read.
-func FuzzUnmarshal(f *testing.F) {
-	r := rand.New(rand.NewPCG(7, 8))
-	for range 12 {
-		s := New()
-		for range 1 + r.IntN(2) {
-			values, signed := random(r)
-			s.Add(values, signed)
-		}
-		negative, natural, err := s.marshalRoaring()
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(negative, natural)
-	}
-	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0}, one(func([]byte) {}))
-	f.Fuzz(func(t *testing.T, negative, natural []byte) {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		s, err := unmarshalRoaring(negative, natural)
-		runtime.ReadMemStats(&after)
-		size := uint64(len(negative) + len(natural))
-		if n := after.TotalAlloc - before.TotalAlloc; n > 100*size+1<<20 {
-			t.Fatalf("%d bytes allocated for %d", n, size)
-		}
-		if errors.Is(err, panics.ErrRecovered) {
-			t.Fatalf("a recovered panic: %v", err)
-		}
-		if err != nil {
-			return
-		}
-		a, b, err := s.marshalRoaring()
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := unmarshalRoaring(a, b)
-		if err != nil || again.Len() != s.Len() {
-			t.Fatalf("written and read: %v", err)
-		}
-		s.Intersect(again)
-		if s.Len() != again.Len() {
-			t.Fatal("written and read, it is another set")
-		}
-	})
 }

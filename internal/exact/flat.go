@@ -25,14 +25,14 @@ type extent struct {
 }
 
 func extentOf(s *Set) (e extent) {
-	e.negative, e.natural = !s.negative.IsEmpty(), !s.natural.IsEmpty()
+	e.negative, e.natural = !s.negative.empty(), !s.natural.empty()
 	switch {
 	case e.negative && e.natural:
-		e.low, e.high = s.negative.Minimum(), s.natural.Maximum()
+		e.low, e.high = s.negative.least(), s.natural.greatest()
 	case e.negative:
-		e.low, e.high = s.negative.Minimum(), s.negative.Maximum()
+		e.low, e.high = s.negative.least(), s.negative.greatest()
 	case e.natural:
-		e.low, e.high = s.natural.Minimum(), s.natural.Maximum()
+		e.low, e.high = s.natural.least(), s.natural.greatest()
 	}
 	return e
 }

@@ -4,11 +4,9 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
-// The form Gaps stores members in blocks. Each block has its first member, a
+// A file stores members in blocks. Each block has its first member, a
 // parameter k, and the following gaps in the code of R. F. Rice, "Some practical
 // universal noiseless coding techniques", JPL 79-22, 1979. Gaps of a set without
 // structure are geometrically distributed; for these the code with the best k is at
@@ -16,6 +14,7 @@ import (
 const (
 	gapsBlock  = 1 << 16 // members in every block but the last
 	gapsHead   = 9       // bytes before the bits of a block: u64 first, u8 k
+	gapsRun    = 255     // the k of a block of consecutive members, two or more, which has no bits
 	gapsEscape = 32      // quotient from which a gap is stored in full
 	// quickK is the largest k for which the code of every gap that is not an escape
 	// fits in 56 bits, and so in a word next to seven bits of another byte.
@@ -31,49 +30,86 @@ const (
 // large gaps.
 func enoughBelow(below, gaps int) bool { return 8*below >= 3*gaps }
 
-// gapsWriter counts the bytes of ascending members in both forms and, if writes is
-// set, encodes them as Gaps.
+// gapsWriter counts the bytes of ascending members and, if writes is set, encodes them.
 type gapsWriter struct {
-	size    uint64 // bytes as Gaps
-	roaring uint64 // bytes as Roaring
-	out     []byte
-	writes  bool
-	block   []uint64 // members of the current block
+	size   uint64
+	out    []byte
+	writes bool
+	block  []uint64 // members of the current block; empty while they are a run:
+	first  uint64
+	run    uint64 // its members
 }
 
 // newGapsWriter returns a gapsWriter that has consumed all members of m.
-func newGapsWriter(m *roaring64.Bitmap, writes bool) *gapsWriter {
-	n := m.GetCardinality()
-	w := &gapsWriter{size: 8, writes: writes, block: make([]uint64, 0, min(n, gapsBlock))}
+func newGapsWriter(m *bitmap, writes bool) *gapsWriter {
+	n := m.len()
+	w := &gapsWriter{size: 8, writes: writes, block: make([]uint64, 0, min(n, gapsBlock)+1)} // one more: to see the end
 	if writes {
 		w.out = binary.LittleEndian.AppendUint64(nil, n)
 	}
-	var p packer
-	for it := m.ManyIterator(); ; {
-		if len(w.block) == cap(w.block) {
+	var c cursor
+	for c.at < len(m.keys) {
+		if m.run(&c) {
+			w.addRun(m.keys[c.at]<<containerBits, containerSize)
+			c.at++
+			continue
+		}
+		w.spell()
+		from := len(w.block)
+		w.block = w.block[:from+m.read(&c, w.block[from:min(cap(w.block), gapsBlock, from+readBatch)])]
+		if len(w.block) == gapsBlock {
 			w.flush()
 		}
-		from := len(w.block)
-		n := it.NextMany(w.block[from:min(cap(w.block), from+readBatch)])
-		if n == 0 {
-			break
-		}
-		w.block = w.block[:from+n]
-		p.add(w.block[from:])
 	}
 	w.flush()
-	p.end()
-	w.roaring = p.bytes()
 	return w
+}
+
+// addRun adds consecutive members, without a step for each where they are a block.
+func (w *gapsWriter) addRun(first, n uint64) {
+	for n > 0 {
+		if len(w.block) == 0 && (w.run == 0 || w.first+w.run == first) {
+			w.first = first - w.run
+			some := min(n, gapsBlock-w.run)
+			w.run, first, n = w.run+some, first+some, n-some
+		} else {
+			w.spell()
+			for ; n > 0 && len(w.block) < gapsBlock; n-- {
+				w.block = append(w.block, first)
+				first++
+			}
+		}
+		if len(w.block) == gapsBlock || w.run == gapsBlock {
+			w.flush()
+		}
+	}
+}
+
+// spell makes the current block a list of members.
+func (w *gapsWriter) spell() {
+	for ; w.run > 0; w.run-- {
+		w.block = append(w.block, w.first)
+		w.first++
+	}
 }
 
 // flush ends the current block.
 func (w *gapsWriter) flush() {
-	if len(w.block) == 0 {
-		return
+	if w.run == 1 {
+		w.spell()
 	}
-	first, gaps := w.block[0], w.block[1:]
-	k := toGaps(first, gaps)
+	first, gaps, k := w.first, w.block, uint(gapsRun)
+	if w.run == 0 {
+		if len(w.block) == 0 {
+			return
+		}
+		first, gaps = w.block[0], w.block[1:]
+		if n := len(gaps); n > 0 && gaps[n-1]-first == uint64(n) {
+			gaps = nil
+		} else {
+			k = toGaps(first, gaps)
+		}
+	}
 	size := gapsHead + int((codedBits(gaps, k)+7)/8)
 	w.size += uint64(size)
 	if w.writes {
@@ -84,7 +120,7 @@ func (w *gapsWriter) flush() {
 		w.out = append(w.out, byte(k))
 		w.out = appendGaps(w.out, gaps, k, size-gapsHead)
 	}
-	w.block = w.block[:0]
+	w.block, w.run = w.block[:0], 0
 }
 
 // toGaps replaces the members after the first one by gaps, the number of integers

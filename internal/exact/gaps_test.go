@@ -8,11 +8,10 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/cases"
@@ -39,7 +38,7 @@ func (r *bitsOf) number(n int) *big.Int {
 	return v
 }
 
-// slowGaps decodes a part in the form Gaps literally as described, bit by bit and
+// slowGaps decodes a part literally as described, bit by bit and
 // with big integers. It checks nothing.
 func slowGaps(b []byte) (members []*big.Int) {
 	r := &bitsOf{b: b}
@@ -49,6 +48,11 @@ func slowGaps(b []byte) (members []*big.Int) {
 		k := int(r.number(8).Uint64())
 		members = append(members, v)
 		for i := 1; i < 65536 && len(members) < n; i++ {
+			if k == 255 {
+				v = new(big.Int).Add(v, big.NewInt(1))
+				members = append(members, v)
+				continue
+			}
 			q := 0
 			for q < 33 && r.bit() == 0 {
 				q++
@@ -71,23 +75,31 @@ func slowGaps(b []byte) (members []*big.Int) {
 	return members
 }
 
-// part encodes members in the form Gaps, even if Roaring is smaller.
+// part encodes members.
 func part(values []uint64) []byte { return newGapsWriter(bitmapOf(values), true).out }
 
-func bitmapOf(values []uint64) *roaring64.Bitmap {
-	m := roaring64.New()
-	m.AddMany(values)
+func bitmapOf(values []uint64) *bitmap {
+	m := new(bitmap)
+	m.add(values)
 	return m
 }
 
-// readPart decodes a part in the form Gaps.
-func readPart(b []byte, least uint64) (*roaring64.Bitmap, error) {
-	p := packer{to: newRoaringWriter()}
-	if err := readGaps(b, least, &p); err != nil {
-		return nil, err
+// all returns the members.
+func (m *bitmap) all() (values []uint64) {
+	var buf [100]uint64
+	var c cursor
+	for n := m.read(&c, buf[:]); n > 0; n = m.read(&c, buf[:]) {
+		values = append(values, buf[:n]...)
 	}
-	m := roaring64.New()
-	return m, m.UnmarshalBinary(p.to.out)
+	return values
+}
+
+func (m *bitmap) equals(t *bitmap) bool { return slices.Equal(m.all(), t.all()) }
+
+// readPart decodes a part.
+func readPart(b []byte, least uint64) (*bitmap, error) {
+	m := new(bitmap)
+	return m, readGaps(b, least, &taker{to: m})
 }
 
 // gapsSamples returns sets for every case that the form distinguishes.
@@ -119,6 +131,8 @@ func gapsSamples() map[string][]uint64 {
 		"escape at 0":   append(spread(100, func() uint64 { return 0 }), 1<<63),
 		"31 and 32":     {0, 1, 2, 3, 35, 68, 69},
 		"run":           spread(9000, func() uint64 { return 0 }),
+		"a block's run": spread(65536, func() uint64 { return 0 }),
+		"long runs":     append(spread(200_000, func() uint64 { return 0 }), spread(70_000, func() uint64 { return 0 })...),
 		"even":          spread(9000, func() uint64 { return 1 }),
 		"one in 2":      spread(3000, geometric(2)),
 		"one in 3":      spread(3000, geometric(3)),
@@ -126,11 +140,19 @@ func gapsSamples() map[string][]uint64 {
 		"one in 1000":   spread(3000, geometric(1000)),
 		"one in 2^26":   spread(3000, geometric(1<<26)),
 		"one in 2^40":   spread(3000, geometric(1<<40)),
-		"48 bits":       bitmapOf(spread(3000, func() uint64 { return r.Uint64() >> 12 })).ToArray(),
+		"48 bits":       spread(3000, func() uint64 { return r.Uint64() >> 12 }),
 		"runs apart":    spread(5000, func() uint64 { return r.Uint64() >> (40 + r.IntN(400)) }),
 		"all widths":    spread(2000, func() uint64 { return r.Uint64() >> (11 + r.IntN(53)) }),
 		"far clusters":  spread(5000, func() uint64 { return geometric(20)() + r.Uint64N(2000)/1999<<50 }),
 		"negative ends": {1 << 63, 1<<63 + 1, 1<<63 + 40, math.MaxUint64},
+	}
+	for i := range samples["long runs"] { // one begins at 7, the other at 2^40 - 1
+		if samples["long runs"][i] += 7; i >= 200_000 {
+			samples["long runs"][i] += 1<<40 - 8
+		}
+	}
+	for i := range uint64(140_000) {
+		samples["run up to the end"] = append(samples["run up to the end"], math.MaxUint64-139_999+i)
 	}
 	for _, n := range []int{65535, 65536, 65537, 131073} {
 		samples["block of "+strconv.Itoa(n)] = spread(n, geometric(9))
@@ -156,7 +178,7 @@ func TestGapsAgainstDescription(t *testing.T) {
 			}
 		}
 		got, err := readPart(b, 0)
-		if err != nil || !got.Equals(bitmapOf(values)) {
+		if err != nil || !got.equals(bitmapOf(values)) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if size := newGapsWriter(got, false).size; size != uint64(len(b)) {
@@ -185,45 +207,11 @@ func TestGapsParameter(t *testing.T) {
 				break
 			}
 		}
+		if n := len(values) - 1; n > 0 && values[n]-values[0] == uint64(n) {
+			want = 255
+		}
 		if k := part(values)[16]; int(k) != want {
 			t.Errorf("%s: k is %d, want %d", name, k, want)
-		}
-	}
-}
-
-// TestPacker: containers are divided and counted as in the library.
-func TestPacker(t *testing.T) {
-	samples := gapsSamples()
-	r := rand.New(rand.NewPCG(43, 44))
-	for i := range 40 {
-		values, _ := random(r)
-		samples[strconv.Itoa(i)] = bitmapOf(values).ToArray()
-	}
-	for name, values := range samples {
-		m := bitmapOf(values)
-		want, err := marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		memory, err := checkBitmaps(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := packer{to: newRoaringWriter()}
-		for len(values) > 0 {
-			n := 1 + r.IntN(min(len(values), 3000))
-			p.add(values[:n])
-			values = values[n:]
-		}
-		p.end()
-		if !bytes.Equal(p.to.out, want) {
-			t.Errorf("%s: other bytes than the library's", name)
-		}
-		if p.bytes() != uint64(len(want)) || p.memory != memory {
-			t.Errorf("%s: %d bytes, %d in memory, want %d and %d", name, p.bytes(), p.memory, len(want), memory)
-		}
-		if n := roaringBytes(m); n != uint64(len(want)) {
-			t.Errorf("%s: %d bytes by the library's count, want %d", name, n, len(want))
 		}
 	}
 }
@@ -271,7 +259,7 @@ func TestGapsGolden(t *testing.T) {
 		if got := part(values); !bytes.Equal(got, parts[i]) {
 			t.Errorf("%v:\n got %x\nwant %x", values, got, parts[i])
 		}
-		if m, err := readPart(parts[i], 0); err != nil || !m.Equals(bitmapOf(values)) {
+		if m, err := readPart(parts[i], 0); err != nil || !m.equals(bitmapOf(values)) {
 			t.Errorf("%v: %v", values, err)
 		}
 	}
@@ -281,7 +269,7 @@ func TestGapsGolden(t *testing.T) {
 // members.
 func checkPart(t *testing.T, b []byte) (refused bool) {
 	t.Helper()
-	m, err := (*roaring64.Bitmap)(nil), readGaps(b, 0, &packer{})
+	m, err := (*bitmap)(nil), readGaps(b, 0, &taker{})
 	if err == nil {
 		m, err = readPart(b, 0)
 	}
@@ -371,30 +359,36 @@ func TestGapsRefuses(t *testing.T) {
 		"no block":                  {0, gapsPart(1), "too short"},
 		"half a head":               {0, gapsPart(1, gapsParts{0, 0, ""})[:16], "too short"},
 		"none, and a byte":          {0, gapsPart(0, gapsParts{0, 0, ""}), "bytes behind it: want 0, got 9"},
-		"a member more":             {0, gapsPart(9, gapsParts{5, 0, "11111111"}), ""},
-		"a member less":             {0, gapsPart(8, gapsParts{5, 0, "11111111"}), "bits behind a block: want 0, got 1"},
-		"padding":                   {0, gapsPart(2, gapsParts{5, 0, "10000001"}), "bits behind a block: want 0, got 64"},
-		"parameter 65":              {0, gapsPart(1, gapsParts{5, 65, ""}), "Rice parameter: want 64 at most, got 65"},
+		"a member more":             {0, gapsPart(8, gapsParts{5, 0, "01111111"}), ""},
+		"a member less":             {0, gapsPart(7, gapsParts{5, 0, "01111111"}), "bits behind a block: want 0, got 1"},
+		"padding":                   {0, gapsPart(2, gapsParts{5, 1, "11000001"}), "bits behind a block: want 0, got 32"},
+		"parameter 65":              {0, gapsPart(1, gapsParts{5, 65, ""}), "Rice parameter: want 64 at most, or 255, got 65"},
 		"parameter of no gaps":      {0, gapsPart(1, gapsParts{5, 1, ""}), "Rice parameter: want less than 1, got 1"},
-		"parameter too large":       {0, gapsPart(2, gapsParts{5, 1, "10"}), "Rice parameter: want less than 1, got 1"},
+		"parameter too large":       {0, gapsPart(2, gapsParts{5, 2, "110"}), "Rice parameter: want less than 2, got 2"},
 		"parameter too small":       {0, gapsPart(2, gapsParts{5, 0, "01"}), "Rice parameter: want 3/8 of 1 gaps below 2^0, got 0"},
 		"escape of 31":              {0, gapsPart(3, gapsParts{5, 0, "1" + zeros(32) + "1" + number(31, 64)}), "gap in full: want 32·2^0 or above, got 31"},
 		"escape of 32":              {0, gapsPart(3, gapsParts{5, 0, "1" + zeros(32) + "1" + number(32, 64)}), ""},
 		"33 zeros":                  {0, gapsPart(3, gapsParts{5, 0, "1" + zeros(33) + "1" + number(33, 64)}), "zero bits before a gap: want 32 at most, got 33"},
 		"beyond 2^64":               {0, gapsPart(2, gapsParts{1<<64 - 2, 1, "11"}), "gap: want a member below 2^64 behind 18446744073709551614, got 1"},
+		"a run too short":           {0, gapsPart(1, gapsParts{5, 255, ""}), "consecutive members: want two or more, below 2^64, got 1 from 5"},
+		"a run of two":              {0, gapsPart(2, gapsParts{5, 255, ""}), ""},
+		"a run of two in gaps":      {0, gapsPart(2, gapsParts{5, 0, "1"}), "Rice parameter of consecutive members: want 255, got 0"},
+		"a run up to 2^64-1":        {0, gapsPart(gapsBlock, gapsParts{1<<64 - gapsBlock, 255, ""}), ""},
+		"a run beyond 2^64-1":       {0, gapsPart(gapsBlock, gapsParts{1<<64 - gapsBlock + 1, 255, ""}), "got 65536 from 18446744073709486081"},
+		"a run in gaps":             {0, gapsPart(gapsBlock, gapsParts{5, 0, ones}), "Rice parameter of consecutive members: want 255, got 0"},
 		"beyond 2^64, more to come": {0, gapsPart(200, gapsParts{1<<64 - 2, 0, ones[:199]}), "gap: want a member below 2^64 behind 18446744073709551615, got 0"},
 		"round, more to come":       {0, gapsPart(200, gapsParts{1<<64 - 9, 0, "1" + zeros(9) + ones[:198]}), "gap: want a member below 2^64 behind 18446744073709551608, got 9"},
-		"up to 2^64-1":              {0, gapsPart(3, gapsParts{1<<64 - 3, 0, "11"}), ""},
+		"up to 2^64-1":              {0, gapsPart(3, gapsParts{1<<64 - 3, 255, ""}), ""},
 		"behind 2^64-1":             {0, gapsPart(2, gapsParts{1<<64 - 1, 0, "1"}), "want a member below 2^64"},
 		"a gap of 2^64":             {0, gapsPart(2, gapsParts{0, 64, "01" + zeros(64)}), "gap: want less than 2^64, got 1·2^64"},
 		"all the way round":         {0, gapsPart(2, gapsParts{7, 64, "1" + number(1<<64-1, 64)}), "want a member below 2^64"},
 		"a natural number":          {1 << 63, gapsPart(1, gapsParts{1<<63 - 1, 0, ""}), "first member of a block: want 9223372036854775808 or above, got 9223372036854775807"},
 		"a negative one":            {1 << 63, gapsPart(1, gapsParts{1 << 63, 0, ""}), ""},
-		"blocks in order":           {0, gapsPart(gapsBlock+1, gapsParts{5, 0, ones}, gapsParts{5 + gapsBlock, 0, ""}), ""},
-		"blocks that overlap":       {0, gapsPart(gapsBlock+1, gapsParts{5, 0, ones}, gapsParts{4 + gapsBlock, 0, ""}), "first member of a block: want 65541 or above, got 65540"},
-		"a block behind 2^64-1":     {0, gapsPart(gapsBlock+1, gapsParts{1<<64 - gapsBlock, 0, ones}, gapsParts{0, 0, ""}), "first member of a block"},
+		"blocks in order":           {0, gapsPart(gapsBlock+1, gapsParts{5, 255, ""}, gapsParts{5 + gapsBlock, 0, ""}), ""},
+		"blocks that overlap":       {0, gapsPart(gapsBlock+1, gapsParts{5, 255, ""}, gapsParts{4 + gapsBlock, 0, ""}), "first member of a block: want 65541 or above, got 65540"},
+		"a block behind 2^64-1":     {0, gapsPart(gapsBlock+1, gapsParts{1<<64 - gapsBlock, 255, ""}, gapsParts{0, 0, ""}), "first member of a block"},
 	} {
-		err := readGaps(c.b, c.least, &packer{})
+		err := readGaps(c.b, c.least, &taker{})
 		if c.says == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -422,9 +416,13 @@ func FuzzGaps(f *testing.F) {
 			return
 		}
 		m, _ := readPart(b, 0)
+		if m.len() > 1<<20 {
+			return // runs
+		}
+		got := m.all()
 		for i, v := range slowGaps(b) {
-			if got, err := m.Select(uint64(i)); err != nil || !v.IsUint64() || v.Uint64() != got {
-				t.Fatalf("member %d is %d, want %v: %v", i, got, v, err)
+			if !v.IsUint64() || v.Uint64() != got[i] {
+				t.Fatalf("member %d is %d, want %v", i, got[i], v)
 			}
 		}
 	})

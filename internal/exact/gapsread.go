@@ -12,10 +12,50 @@ import (
 // readBatch is the number of members read at a time, 4 KiB.
 const readBatch = 512
 
-// readGaps passes the members encoded in b to p and ends p. No member may be below
-// least. It is an error that wraps fault.ErrCorrupt if b is not exactly what the
-// writer produces for these members.
-func readGaps(b []byte, least uint64, p *packer) error {
+// taker takes ascending members: it adds them to a bitmap, or only counts its memory.
+type taker struct {
+	to     *bitmap // nil: none
+	key    uint64  // of the last container
+	card   uint64  // its members
+	memory uint64  // approximate size of the bitmap
+}
+
+func (t *taker) add(values []uint64) {
+	if t.to != nil {
+		t.to.add(values)
+	}
+	for _, v := range values {
+		t.count(v>>containerBits, 1)
+	}
+}
+
+// addRun takes n consecutive members.
+func (t *taker) addRun(first, n uint64) {
+	if t.to != nil {
+		t.to.addRun(first, n)
+	}
+	for n > 0 {
+		some := min(n, containerSize-first%containerSize)
+		t.count(first>>containerBits, some)
+		first, n = first+some, n-some
+	}
+}
+
+// count counts n members of a container.
+func (t *taker) count(key, n uint64) {
+	if key != t.key || t.card == 0 {
+		t.key, t.card = key, 0
+		t.memory += containerMemory
+	}
+	t.memory += 2 * (min(t.card+n, listMax) - min(t.card, listMax))
+	if t.card += n; t.card == containerSize { // its bitmap is shared
+		t.memory -= 2 * listMax
+	}
+}
+
+// readGaps passes the members encoded in b to t. No member may be below least. It is an error
+// that wraps fault.ErrCorrupt if b is not exactly what the writer produces for these members.
+func readGaps(b []byte, least uint64, t *taker) error {
 	if len(b) < 8 {
 		return tooShort(b)
 	}
@@ -26,13 +66,18 @@ func readGaps(b []byte, least uint64, p *packer) error {
 		if err != nil {
 			return err
 		}
-		p.add(buf[:n])
+		if t.add(buf[:n]); n == 0 {
+			t.addRun(r.last-uint64(r.gaps), uint64(r.gaps)+1)
+		}
 	}
 	if more := len(b) - int(r.at/8); more > 0 {
 		return bad("bytes behind it", 0, more)
 	}
-	p.end()
 	return nil
+}
+
+func bad(what string, want, got any) error {
+	return faults.Corrupt(fault.At{}, "exact set: %s: want %v, got %v", what, want, got)
 }
 
 func tooShort(b []byte) error {
@@ -48,6 +93,7 @@ type gapsReader struct {
 	full    bool   // no member can follow, because the last one was 2^64-1
 
 	k     uint
+	first uint64 // member of the block
 	gaps  int    // in the block
 	left  int    // gaps of the block still to come
 	last  uint64 // last member
@@ -55,10 +101,11 @@ type gapsReader struct {
 	half  int    // gaps below 2^(k-1) so far
 }
 
-// next reads between one and len(buf) members of one block.
+// next reads between one and len(buf) members of one block, or none if they are a run, which ends
+// with r.last.
 func (r *gapsReader) next(buf *[readBatch]uint64) (n int, err error) {
 	if r.left == 0 {
-		if err := r.begin(); err != nil {
+		if err := r.begin(); err != nil || r.k == gapsRun {
 			return 0, err
 		}
 		buf[0], n = r.last, 1
@@ -93,11 +140,21 @@ func (r *gapsReader) begin() error {
 	if r.full || first < r.least {
 		return bad("first member of a block", fmt.Sprintf("%d or above", r.least), first)
 	}
-	if k > 64 {
-		return bad("Rice parameter", "64 at most", k)
-	}
 	r.gaps = int(min(r.members, gapsBlock)) - 1
-	r.k, r.left, r.last, r.below, r.half = k, r.gaps, first, 0, 0
+	r.k, r.first, r.last, r.below, r.half = k, first, first, 0, 0
+	if k != gapsRun {
+		r.left = r.gaps
+		if k > 64 {
+			return bad("Rice parameter", "64 at most, or 255", k)
+		}
+		return nil
+	}
+	if r.gaps == 0 || first > ^uint64(r.gaps) {
+		return bad("consecutive members", "two or more, below 2^64", fmt.Sprintf("%d from %d", r.gaps+1, first))
+	}
+	r.members -= uint64(r.gaps) + 1
+	r.last += uint64(r.gaps)
+	r.least, r.full = r.last+1, r.last+1 == 0
 	return nil
 }
 
@@ -105,6 +162,9 @@ func (r *gapsReader) begin() error {
 func (r *gapsReader) end() error {
 	if !enoughBelow(r.below, r.gaps) {
 		return bad("Rice parameter", fmt.Sprintf("3/8 of %d gaps below 2^%d", r.gaps, r.k), r.below)
+	}
+	if r.gaps > 0 && r.last-r.first == uint64(r.gaps) {
+		return bad("Rice parameter of consecutive members", gapsRun, r.k)
 	}
 	if r.k > 0 && enoughBelow(r.half, r.gaps) {
 		return bad("Rice parameter", fmt.Sprintf("less than %d", r.k), r.k)

@@ -3,8 +3,6 @@ package exact
 import (
 	"math/bits"
 	"sync/atomic"
-
-	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
 // index is what Probe searches: a flat bitmap, a table, or, if both are nil, the
@@ -161,7 +159,7 @@ func (s *Set) probeCompressed(values []uint64, signed uint64, found *bitset) {
 		if v>>63&signed != 0 {
 			m = &s.negative
 		}
-		if m.Contains(v) {
+		if m.has(v) {
 			found[i/64] |= 1 << (i % 64)
 		}
 	}
@@ -191,7 +189,6 @@ func (s *Set) lookup(n int) *index {
 // changed drops everything derived from the members.
 func (s *Set) changed() {
 	s.index.Store(nil)
-	s.held.Store(nil)
 }
 
 // sign returns 1 if negative, else 0.
@@ -212,30 +209,5 @@ func (ix *index) bytes() uint64 {
 	return 0
 }
 
-// Memory of the headers of a container (six words) and of a 32-bit bitmap (thirteen
-// words), which the library does not count.
-const (
-	wordBytes      = bits.UintSize / 8
-	containerBytes = 6 * wordBytes
-	highBytes      = 13 * wordBytes
-)
-
-// compressedBytes returns the approximate size of the compressed bitmaps in memory.
-func (s *Set) compressedBytes() (n uint64) {
-	for _, m := range []*roaring64.Bitmap{&s.negative, &s.natural} {
-		n += m.GetSizeInBytes() + containerBytes*m.Stats().Containers + highBytes*highs(m)
-	}
-	return n
-}
-
-// highs returns the number of 32-bit high keys in a bitmap.
-func highs(m *roaring64.Bitmap) (n uint64) {
-	for it := m.Iterator(); it.HasNext(); n++ {
-		next := (it.PeekNext()>>32 + 1) << 32
-		if next == 0 {
-			return n + 1
-		}
-		it.AdvanceIfNeeded(next)
-	}
-	return n
-}
+// compressedBytes returns the size of the compressed bitmaps in memory.
+func (s *Set) compressedBytes() uint64 { return s.negative.bytes() + s.natural.bytes() }

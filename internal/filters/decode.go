@@ -279,7 +279,7 @@ func (h *Header) Digest() [32]byte {
 
 // stamp returns what the file says of the payload, which has been verified.
 func (h *Header) stamp() *stamp {
-	return &stamp{form: h.meta.form, parts: h.meta.parts, sums: h.sums()}
+	return &stamp{parts: h.meta.parts, sums: h.sums()}
 }
 
 // sums returns the checksums of the chunks.
@@ -336,14 +336,14 @@ func (h *Header) loadExact(lim Limits) (*exact.Set, error) {
 		return nil, err
 	}
 	negative, natural := data[:h.meta.parts[0]], data[h.meta.parts[0]:]
-	memory, err := exact.Check(h.meta.form, negative, natural)
+	memory, err := exact.Check(negative, natural)
 	if err != nil {
 		return nil, from(err).in("payload").inFile(h.name)
 	}
 	if memory > lim.max() {
 		return nil, tooLarge(memory, lim).inFile(h.name)
 	}
-	set, err := exact.Unmarshal(h.meta.form, negative, natural)
+	set, err := exact.Unmarshal(negative, natural)
 	if err != nil {
 		return nil, from(err).inFile(h.name)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
-	"github.com/bloomjoin/bloomjoin/internal/exact"
 )
 
 // Options says how a filter is written. The content does not depend on them.
@@ -61,7 +60,7 @@ func encodeHeld(w io.Writer, f *Filter, opts Options) (int64, error) {
 	if err != nil {
 		return out.n, err
 	}
-	f.held.written(&stamp{form: src.form, parts: src.parts, sums: sums})
+	f.held.written(&stamp{parts: src.parts, sums: sums})
 	if err := out.pad(8); err != nil {
 		return out.n, err
 	}
@@ -130,10 +129,7 @@ func newSource(f *Filter) (*source, error) {
 	case s.bits != nil:
 		s.parts = []uint64{s.bits.Params().Bytes()}
 	case set != nil:
-		var err error
-		if s.form, s.data[0], s.data[1], err = set.Marshal(); err != nil {
-			return nil, fmt.Errorf("exact set: %w", err)
-		}
+		s.data[0], s.data[1] = set.Marshal()
 		s.parts = []uint64{uint64(len(s.data[0])), uint64(len(s.data[1]))}
 	default:
 		return nil, errNoPayload()
@@ -207,7 +203,6 @@ func appendEntry(dst []byte, stored int, coding byte, sum uint64) []byte {
 // stamp is what a file says of a payload before compression. It follows from the
 // payload alone.
 type stamp struct {
-	form  exact.Form
 	parts []uint64
 	sums  []uint64 // of the chunks
 }
@@ -242,7 +237,7 @@ func (f *Filter) digest() ([32]byte, error) {
 		}
 		f.held.stamp = st
 	}
-	m := meta{Filter: f, parts: f.held.stamp.parts, form: f.held.stamp.form}
+	m := meta{Filter: f, parts: f.held.stamp.parts}
 	if p := m.check(); p != nil {
 		return [32]byte{}, p.inProgram()
 	}
@@ -255,7 +250,7 @@ func (f *Filter) newStamp() (*stamp, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &stamp{form: src.form, parts: src.parts}
+	st := &stamp{parts: src.parts}
 	sum := func(p *packer, i int) error { return p.pack(src, nil, i) }
 	keep := func(p *packer, _ int) error {
 		st.sums = append(st.sums, p.sum)

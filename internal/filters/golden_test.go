@@ -64,14 +64,13 @@ func goldens() []golden {
 			f.facts.Partial = &Partial{Of: 2, Held: []uint32{1}}
 			return f
 		}},
-		{"exact-forms", Options{}, func(t testing.TB) *Filter {
-			// An array, runs, a bitmap and a full container; and enough
-			// containers for offsets.
+		{"exact-runs", Options{}, func(t testing.TB) *Filter {
+			// Blocks of consecutive members, among others.
 			var values []uint64
 			for i := range uint64(5000) {
 				values = append(values, 1<<16+i, 2<<16+i*13)
 			}
-			for i := range uint64(1 << 16) {
+			for i := range uint64(200_000) {
 				values = append(values, 3<<16+i)
 			}
 			return exactFilter(append(values, 3, 5, 8), false)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/bloomjoin/bloomjoin/internal/bloom"
 	"github.com/bloomjoin/bloomjoin/internal/cursor"
-	"github.com/bloomjoin/bloomjoin/internal/exact"
 )
 
 // meta is the contents of a file's header: a filter without its payload, and the
@@ -16,7 +15,6 @@ import (
 type meta struct {
 	*Filter
 	parts []uint64
-	form  exact.Form // of an exact set
 }
 
 // Section types of the header, in file order.
@@ -218,12 +216,15 @@ func getParams(m *meta, c *cursor.Cursor) *problem {
 	return nil
 }
 
-// kindGaps is the file's value for a KindExact set in the form Gaps.
-const kindGaps = 3
+// The file's values for exact sets: as gaps, and as Roaring bitmaps, which are no longer read.
+const (
+	kindGaps    = 3
+	kindRoaring = 2
+)
 
 func putSet(m *meta, dst []byte) []byte {
 	kind := byte(m.kind)
-	if m.form == exact.Gaps {
+	if m.kind == KindExact {
 		kind = kindGaps
 	}
 	dst = append(dst, kind, byte(m.facts.Want), 0, 0, 0, 0, 0, 0)
@@ -234,9 +235,9 @@ func putSet(m *meta, dst []byte) []byte {
 func getSet(m *meta, c *cursor.Cursor) *problem {
 	switch kind := c.U8(); {
 	case kind == kindGaps:
-		m.kind, m.form = KindExact, exact.Gaps
-	case Kind(kind) == KindExact:
-		m.kind, m.form = KindExact, exact.Roaring
+		m.kind = KindExact
+	case kind == kindRoaring:
+		return &problem{what: "kind", got: "an exact set as a Roaring bitmap", kind: ErrVersion, hint: "build the filter again"}
 	default:
 		m.kind = Kind(kind)
 	}

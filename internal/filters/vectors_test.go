@@ -86,29 +86,16 @@ func putCapacityOf(keys, blocks uint64) func(d *pieces) {
 	}
 }
 
-// withRoaring replaces the natural members of an exact filter by b.
-func withRoaring(b []byte) func(testing.TB) []byte {
+// withMembers replaces the natural members of an exact filter by the bytes of {1,2,4},
+// changed: count, first member, parameter, gaps.
+func withMembers(change func(b []byte) []byte) func(testing.TB) []byte {
 	return func(t testing.TB) []byte {
 		d := exactBase(t)
+		b := change([]byte{3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0b101})
 		binary.LittleEndian.PutUint64(d.section(secPayload).body[8:], 8)
 		binary.LittleEndian.PutUint64(d.section(secPayload).body[16:], uint64(len(b)))
 		return swapped(d, append(make([]byte, 8), b...))
 	}
-}
-
-// oneArray is the Roaring form of {1,2,4}: count, high key, cookie, containers,
-// key, members-1, offset, array.
-func oneArray(change func(b []byte)) []byte {
-	b := []byte{
-		1, 0, 0, 0, 0, 0, 0, 0, // one high key
-		0, 0, 0, 0, // high key 0
-		0x3a, 0x30, 0, 0, 1, 0, 0, 0, // cookie 12346, one container
-		0, 0, 2, 0, // container 0, 3 members
-		16, 0, 0, 0, // offset
-		1, 0, 2, 0, 4, 0,
-	}
-	change(b)
-	return b
 }
 
 func vectors() []vector {
@@ -304,24 +291,21 @@ func vectors() []vector {
 		})},
 		{"exact-sealed-with-blocks", "corrupt", "blocks of a sealed exact filter", edit(exactBase, func(d *pieces) { d.section(secParams).body[16] = 1 })},
 		{"exact-part-2-to-60", "corrupt", "payload part", edit(exactBase, func(d *pieces) { d.section(secPayload).body[15] = 0x10 })},
-		{"exact-array-unordered", "corrupt", "array container", withRoaring(oneArray(func(b []byte) { b[28], b[30] = 2, 1 }))},
-		{"exact-offset", "corrupt", "container offset", withRoaring(oneArray(func(b []byte) { b[24]++ }))},
-		{"exact-cookie", "corrupt", "cookie", withRoaring(oneArray(func(b []byte) { b[12] = 0 }))},
-		{"exact-count-too-large", "corrupt", "too short", withRoaring(oneArray(func(b []byte) { b[7] = 0x10 }))},
-		{"exact-members-too-many", "corrupt", "too short", withRoaring(oneArray(func(b []byte) { b[22] = 3 }))},
-		{"exact-bytes-behind", "corrupt", "bytes behind", withRoaring(append(oneArray(func([]byte) {}), 0, 0))},
-		{"exact-array-that-is-a-run", "corrupt", "form of a container", withRoaring(append(oneArray(func(b []byte) {
-			b[22] = 3
-			copy(b[28:], "\x01\x00\x02\x00\x03\x00")
-		}), 4, 0))},
-		{"exact-natural-among-negative", "corrupt", "natural number among the negative", func(t testing.TB) []byte {
+		{"exact-roaring", "newer", "Roaring", edit(exactBase, func(d *pieces) { d.section(secSet).body[0] = kindRoaring })},
+		{"exact-count-too-large", "corrupt", "too short", withMembers(func(b []byte) []byte { b[7] = 0x10; return b })},
+		{"exact-parameter", "corrupt", "Rice parameter", withMembers(func(b []byte) []byte { b[16], b[17] = 2, 0b011001; return b })},
+		{"exact-parameter-65", "corrupt", "Rice parameter", withMembers(func(b []byte) []byte { b[16] = 65; return b })},
+		{"exact-run-too-short", "corrupt", "consecutive", withMembers(func(b []byte) []byte { b[0], b[16] = 1, 255; return b[:17] })},
+		{"exact-padding", "corrupt", "a block", withMembers(func(b []byte) []byte { b[17] |= 0x80; return b })},
+		{"exact-bytes-behind", "corrupt", "bytes behind", withMembers(func(b []byte) []byte { return append(b, 0) })},
+		{"exact-natural-among-negative", "corrupt", "negative members", func(t testing.TB) []byte {
 			d := exactBase(t)
 			body := d.section(secPayload).body
 			a, b := le.Uint64(body[8:]), le.Uint64(body[16:])
 			le.PutUint64(body[8:], b)
 			le.PutUint64(body[16:], a)
 			f := exactFilter([]uint64{1, 2, 3}, false)
-			_, negative, natural, _ := f.Exact().Marshal()
+			negative, natural := f.Exact().Marshal()
 			return swapped(d, append(natural, negative...))
 		}},
 	}

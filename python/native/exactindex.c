@@ -79,7 +79,7 @@ static void fill_table(void *ctx, const uint64_t *values, size_t n) {
     }
 }
 
-const char *bj_index_build(uint8_t *index, int kind, const bj_measure *m, const uint8_t *p, size_t size, int form, int negative) {
+const char *bj_index_build(uint8_t *index, int kind, const bj_measure *m, const uint8_t *p, size_t size, int negative) {
     bj_index *x = (bj_index *)index;
     x->kind = BJ_FLAT;
     x->count = 1;
@@ -88,13 +88,12 @@ const char *bj_index_build(uint8_t *index, int kind, const bj_measure *m, const 
     uint64_t *room = malloc(2 * BJ_PIECE * sizeof *room);
     if (room == NULL)
         return "no memory";
-    const char *(*read)(const uint8_t *, size_t, int, uint64_t *, bj_sink, void *) = form == 1 ? bj_read_roaring : bj_read_gaps;
     const char *wrong;
     x->kind = (uint64_t)kind;
     if (kind == BJ_FLAT) {
         x->base = m->first & ~UINT64_C(63);
         x->count = flat_words(m);
-        wrong = read(p, size, negative, room, fill_flat, x);
+        wrong = bj_read_members(p, size, negative, room, fill_flat, x);
     } else {
         x->count = buckets_for(m->words);
         bucket *buckets = (bucket *)(x + 1);
@@ -102,7 +101,7 @@ const char *bj_index_build(uint8_t *index, int kind, const bj_measure *m, const 
             for (int j = 0; j < 4; j++)
                 buckets[i].keys[j] = VACANT;
         filler f = {x, VACANT, 0};
-        wrong = read(p, size, negative, room, fill_table, &f);
+        wrong = bj_read_members(p, size, negative, room, fill_table, &f);
         put(&f);
     }
     free(room);

@@ -152,29 +152,29 @@ static PyObject *bloom_fpr(PyObject *self, PyObject *args) {
 static PyObject *exact_measure(PyObject *self, PyObject *args) {
     (void)self;
     u64 address, size;
-    int form, negative;
+    int negative;
     bj_measure m;
     const char *wrong;
-    if (!PyArg_ParseTuple(args, "KKip", &address, &size, &form, &negative))
+    if (!PyArg_ParseTuple(args, "KKp", &address, &size, &negative))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    wrong = bj_measure_part(at(address), (size_t)size, form, negative, &m);
+    wrong = bj_measure_part(at(address), (size_t)size, negative, &m);
     Py_END_ALLOW_THREADS
     if (wrong != NULL)
         return PyErr_Format(PyExc_ValueError, "%s", wrong);
-    return Py_BuildValue("KKKKKK", (u64)m.members, (u64)m.first, (u64)m.last, (u64)m.words, (u64)m.roaring, (u64)m.gaps);
+    return Py_BuildValue("KKKK", (u64)m.members, (u64)m.first, (u64)m.last, (u64)m.words);
 }
 
 static int parse_measure(PyObject *o, void *out) {
     bj_measure *m = out;
-    u64 v[6];
+    u64 v[4];
     if (!PyTuple_Check(o)) {
         PyErr_SetString(PyExc_TypeError, "want what exact_measure returned");
         return 0;
     }
-    if (!PyArg_ParseTuple(o, "KKKKKK", &v[0], &v[1], &v[2], &v[3], &v[4], &v[5]))
+    if (!PyArg_ParseTuple(o, "KKKK", &v[0], &v[1], &v[2], &v[3]))
         return 0;
-    *m = (bj_measure){v[0], v[1], v[2], v[3], v[4], v[5]};
+    *m = (bj_measure){v[0], v[1], v[2], v[3]};
     return 1;
 }
 
@@ -191,12 +191,12 @@ static PyObject *index_build(PyObject *self, PyObject *args) {
     (void)self;
     bj_measure m;
     u64 index, address, size;
-    int kind, form, negative;
+    int kind, negative;
     const char *wrong;
-    if (!PyArg_ParseTuple(args, "KiO&KKip", &index, &kind, parse_measure, &m, &address, &size, &form, &negative))
+    if (!PyArg_ParseTuple(args, "KiO&KKp", &index, &kind, parse_measure, &m, &address, &size, &negative))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    wrong = bj_index_build((uint8_t *)(uintptr_t)index, kind, &m, at(address), (size_t)size, form, negative);
+    wrong = bj_index_build((uint8_t *)(uintptr_t)index, kind, &m, at(address), (size_t)size, negative);
     Py_END_ALLOW_THREADS
     if (wrong != NULL)
         return PyErr_Format(PyExc_ValueError, "%s", wrong);

@@ -89,27 +89,21 @@ double bj_bloom_fpr(const bj_set *s);
 /* bj_sink takes some of the members, ascending. */
 typedef void (*bj_sink)(void *ctx, const uint64_t *values, size_t n);
 
-/* These pass all members of a part to a sink, at most BJ_PIECE at a time, in room
- * (space for 2 * BJ_PIECE values). They return NULL, or what is wrong with the part;
+/* bj_read_members passes all members of a part to a sink, at most BJ_PIECE at a time, in
+ * room (space for 2 * BJ_PIECE values). It returns NULL, or what is wrong with the part;
  * some members may have been passed on by then. */
-const char *bj_read_roaring(const uint8_t *p, size_t size, int negative, uint64_t *room, bj_sink sink, void *ctx);
-const char *bj_read_gaps(const uint8_t *p, size_t size, int negative, uint64_t *room, bj_sink sink, void *ctx);
+const char *bj_read_members(const uint8_t *p, size_t size, int negative, uint64_t *room, bj_sink sink, void *ctx);
 
 /* exactsize.c: what the members of a part come to. */
 
 typedef struct {
     uint64_t members, first, last;
-    uint64_t words;   /* number of 64-bit words of a flat bitmap that are not zero */
-    uint64_t roaring; /* size of the part in form 1 */
-    uint64_t gaps;    /* and in form 2 */
+    uint64_t words; /* number of 64-bit words of a flat bitmap that are not zero */
 } bj_measure;
 
-/* bj_measure_part reads a part. It allocates 1.5 MiB while it runs. It returns NULL
+/* bj_measure_part reads a part. It allocates 1 MiB while it runs. It returns NULL
  * or what is wrong. */
-const char *bj_measure_part(const uint8_t *p, size_t size, int form, int negative, bj_measure *m);
-
-/* bj_rice_parameter returns k for a block of n gaps. */
-unsigned bj_rice_parameter(const uint64_t *gaps, size_t n);
+const char *bj_measure_part(const uint8_t *p, size_t size, int negative, bj_measure *m);
 
 /* exactindex.c: one part in a form that is fast to search. */
 
@@ -129,7 +123,7 @@ uint64_t bj_index_bytes(int kind, const bj_measure *m);
 /* bj_index_build makes an index of a part that bj_measure_part has accepted, in
  * zeroed memory of bj_index_bytes, aligned to 64. It allocates 1 MiB while it
  * runs. */
-const char *bj_index_build(uint8_t *index, int kind, const bj_measure *m, const uint8_t *p, size_t size, int form, int negative);
+const char *bj_index_build(uint8_t *index, int kind, const bj_measure *m, const uint8_t *p, size_t size, int negative);
 
 /* bj_exact_probe sets bit i of found if value i is a member, and clears it
  * otherwise. Values are int64 in two's complement if is_signed, else uint64. */

@@ -27,56 +27,6 @@ class Cursor:
         return int.from_bytes(self.take(size), "little")
 
 
-def runs_of(values: list[int]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
-    for v in values:
-        if runs and v == runs[-1][1] + 1:
-            runs[-1] = runs[-1][0], v
-        else:
-            runs.append((v, v))
-    return runs
-
-
-def container(values: list[int]) -> tuple[str, bytes]:
-    """Return the kind and the bytes of the container of 16-bit values."""
-    runs = runs_of(values)
-    if 2 + 4 * len(runs) < min(8192, 2 * len(values)):
-        return "runs", struct.pack("<H", len(runs)) + b"".join(
-            struct.pack("<HH", lo, hi - lo) for lo, hi in runs
-        )
-    if len(values) <= 4096:
-        return "array", struct.pack(f"<{len(values)}H", *values)
-    bits = bytearray(8192)
-    for v in values:
-        bits[v // 8] |= 1 << v % 8
-    return "bitmap", bytes(bits)
-
-
-def roaring(values: list[int]) -> bytes:
-    """Return the part of sorted 64-bit values in form 1."""
-    highs: dict[int, dict[int, list[int]]] = {}
-    for v in values:
-        highs.setdefault(v >> 32, {}).setdefault(v >> 16 & 0xFFFF, []).append(v & 0xFFFF)
-    out = struct.pack("<Q", len(highs))
-    for high, by_key in highs.items():
-        made = [container(c) for c in by_key.values()]
-        n = len(made)
-        if any(kind == "runs" for kind, _ in made):
-            flags = sum(1 << i for i, (kind, _) in enumerate(made) if kind == "runs")
-            head = struct.pack("<HH", 12347, n - 1) + flags.to_bytes((n + 7) // 8, "little")
-            offsets = n >= 4
-        else:
-            head, offsets = struct.pack("<II", 12346, n), True
-        for key, c in by_key.items():
-            head += struct.pack("<HH", key, len(c) - 1)
-        at = len(head) + 4 * n * offsets
-        for _, data in made:
-            head += struct.pack("<I", at) if offsets else b""
-            at += len(data)
-        out += struct.pack("<I", high) + head + b"".join(data for _, data in made)
-    return out
-
-
 def code(d: int, k: int) -> str:
     """Return the code of a gap, the first bit first."""
     q = d >> k
@@ -95,54 +45,32 @@ def unpacked(b: bytes) -> str:
 
 
 def gaps(values: list[int]) -> bytes:
-    """Return the part of sorted 64-bit values in form 2."""
+    """Return the part of sorted 64-bit values."""
     out = struct.pack("<Q", len(values))
     for start in range(0, len(values), 65536):
         block = values[start : start + 65536]
         between = [b - a - 1 for a, b in pairwise(block)]
+        if between and not any(between):
+            out += struct.pack("<QB", block[0], 255)
+            continue
         k = next(k for k in range(65) if 8 * sum(d >> k == 0 for d in between) >= 3 * len(between))
         bits = "".join(code(d, k) for d in between)
         out += struct.pack("<QB", block[0], k) + packed(bits)
     return out
 
 
-def read_roaring(part: bytes) -> list[int]:
-    """Return the members of a part in form 1, read leniently."""
-    c, values = Cursor(part), []
-    for _ in range(c.number(8)):
-        high, cookie = c.number(4), c.number(4)
-        if cookie == 12346:
-            n, flags = c.number(4), 0
-        else:
-            want(cookie & 0xFFFF == 12347)
-            n = (cookie >> 16) + 1
-            flags = c.number((n + 7) // 8)
-        want(n <= 65536)
-        about = [(c.number(2), c.number(2) + 1) for _ in range(n)]
-        if cookie == 12346 or n >= 4:
-            c.take(4 * n)
-        for i, (key, count) in enumerate(about):
-            base = high << 32 | key << 16
-            if flags >> i & 1:
-                for _ in range(c.number(2)):
-                    first, more = c.number(2), c.number(2)
-                    want(first + more < 65536)
-                    values += range(base + first, base + first + more + 1)
-            elif count <= 4096:
-                values += [base + c.number(2) for _ in range(count)]
-            else:
-                bits = c.number(8192)
-                values += [base + v for v in range(65536) if bits >> v & 1]
-    return values
-
-
 def read_gaps(part: bytes) -> list[int]:
-    """Return the members of a part in form 2, read leniently."""
+    """Return the members of a part, read leniently."""
     c, values = Cursor(part), []
     left = c.number(8)
     while left:
         n = min(left, 65536)
         v, k = c.number(8), c.number(1)
+        if k == 255:
+            want(n > 1)
+            values += range(v, v + n)
+            left -= n
+            continue
         values.append(v)
         bits, at = unpacked(part[c.at :]), 0
         for _ in range(n - 1):
@@ -158,10 +86,10 @@ def read_gaps(part: bytes) -> list[int]:
     return values
 
 
-def members(part: bytes, form: int, negative: bool) -> list[int]:
+def members(part: bytes, negative: bool) -> list[int]:
     """Return the members of a part. It has only one encoding, so that is compared."""
-    values = (read_roaring if form == 1 else read_gaps)(part)
+    values = read_gaps(part)
     want(all(a < b for a, b in pairwise(values)))
     want(all(v < 1 << 64 and (not negative or v >> 63) for v in values))
-    want((roaring if form == 1 else gaps)(values) == part)
+    want(gaps(values) == part)
     return values

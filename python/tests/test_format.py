@@ -17,7 +17,7 @@ from bloomjoin import _native, _process, _zstd
 from bloomjoin._broken import Broken
 from bloomjoin._errors import DataError
 from bloomjoin._filter import Filter
-from bloomjoin._format import GAPS, Header, read_header
+from bloomjoin._format import Header, read_header
 from bloomjoin._payload import read_payload
 from bloomjoin._sections import xxh3
 
@@ -82,9 +82,8 @@ def describe(content: bytes, header: Header) -> str:
     lines.append(f"digest {header.digest.hex()}")
     payload = payload_of(content, header)
     if header.exact:
-        form = 2 if header.kind == GAPS else 1
-        below = reference.members(payload[: header.parts[0]], form, True)
-        above = reference.members(payload[header.parts[0] :], form, False)
+        below = reference.members(payload[: header.parts[0]], True)
+        above = reference.members(payload[header.parts[0] :], False)
         values = [v - (1 << 64) for v in below] + above
         text = "".join(f" {v}" for v in values)
         digest = hashlib.sha256(text.encode()).hexdigest()

@@ -11,16 +11,17 @@ NEWER = "it was written by a newer version of bloomjoin: use that version"
 class Broken(Exception):
     """A rule that a file breaks, before it is known which file it is.
 
-    ``newer`` is set if a newer reader may understand the file.
+    ``newer`` is set if another version may understand the file.
     """
 
-    def __init__(self, problem: str, *, newer: bool = False) -> None:
+    def __init__(self, problem: str, *, newer: bool = False, hint: str = "") -> None:
         super().__init__(problem)
         self.newer = newer
+        self.hint = hint or (NEWER if newer else DAMAGED)
 
     def in_file(self, name: str) -> DataError:
         """Return the error of the package."""
-        return DataError(f"{name}: {self} ({NEWER if self.newer else DAMAGED})")
+        return DataError(f"{name}: {self} ({self.hint})")
 
 
 def unlike(what: str, want: object, got: object) -> Broken:

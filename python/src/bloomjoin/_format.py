@@ -50,7 +50,7 @@ class Header:
     hash: int  # 1: XXH3, 2: XXH64
     seed: int
     blocks: int
-    kind: int  # BLOOM, ROARING or GAPS
+    kind: int  # BLOOM or GAPS
     wanted: int  # 0: the smaller one, 1: Bloom filter, 2: exact set
     keys: int
     fpr_asked: float
@@ -215,7 +215,13 @@ class _Fields:
         self.keys = b.number(8)
         (self.fpr_asked,) = struct.unpack("<d", b.take(8))
         b.end()
-        if self.kind not in (BLOOM, ROARING, GAPS):
+        if self.kind == ROARING:
+            raise Broken(
+                "section set: kind: unsupported: an exact set as a Roaring bitmap",
+                newer=True,
+                hint="build the filter again",
+            )
+        if self.kind not in (BLOOM, GAPS):
             raise Broken(f"section set: kind {self.kind}", newer=True)
         if self.wanted > 2:
             raise Broken(f"section set: wanted kind {self.wanted}", newer=True)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 _Set: TypeAlias = tuple[int, int, int, int, int, int, int, bool]
 _Rows: TypeAlias = tuple[int, int, int, int]
-_Measure: TypeAlias = tuple[int, int, int, int, int, int]
+_Measure: TypeAlias = tuple[int, int, int, int]
 
 def xxh3(address: int, size: int, seed: int = 0, /) -> int: ...
 def xxh64(address: int, size: int, /) -> int: ...
@@ -27,7 +27,7 @@ def probe_views(of: _Set, rows: _Rows, views: int, buffers: int, /) -> None:
     """Look up views; buffers is the address of an array of addresses."""
 
 def bloom_fpr(of: _Set, /) -> float: ...
-def exact_measure(address: int, size: int, form: int, negative: bool, /) -> _Measure:
+def exact_measure(address: int, size: int, negative: bool, /) -> _Measure:
     """Check a part, and raise ValueError with what is wrong with it."""
 
 def index_bytes(kind: int, measure: _Measure, /) -> int: ...
@@ -37,7 +37,6 @@ def index_build(
     measure: _Measure,
     address: int,
     size: int,
-    form: int,
     negative: bool,
     /,
 ) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from bloomjoin import _native
 from bloomjoin._broken import Broken
 from bloomjoin._chunks import Chunk
-from bloomjoin._format import BLOOM, ROARING, Header
+from bloomjoin._format import BLOOM, Header
 from bloomjoin._zstd import unpack
 
 _FLAT, _TABLE = 1, 2
@@ -147,16 +147,14 @@ def _read_chunk(file: memoryview, i: int, chunk: Chunk) -> memoryview:
 
 def _index(header: Header, address: int, limit: int | None) -> Payload:
     """Return the indexes of an exact set whose parts are at an address."""
-    form = 1 if header.kind == ROARING else 2
     places = ((address, header.parts[0], True), (address + header.parts[0], header.parts[1], False))
     measures = []
     for start, size, negative in places:
         try:
-            measures.append(_native.exact_measure(start, size, form, negative))
+            measures.append(_native.exact_measure(start, size, negative))
         except ValueError as err:
             part = "negative" if negative else "other"
             raise Broken(f"payload: {part} members: {err}") from None
-    _check_form(form, measures)
     kinds = [_kind_of(measure) for measure in measures]
     sizes = [_native.index_bytes(kind, m) for kind, m in zip(kinds, measures, strict=True)]
     _within(limit, header.payload_bytes + sum(sizes))
@@ -164,7 +162,7 @@ def _index(header: Header, address: int, limit: int | None) -> Payload:
     for kind, size, measure, place in zip(kinds, sizes, measures, places, strict=True):
         memory = Memory(size)
         at, length, below = place
-        _native.index_build(memory.address, kind, measure, at, length, form, below)
+        _native.index_build(memory.address, kind, measure, at, length, below)
         memories.append(memory)
     return Payload(
         kind=_EXACT,
@@ -178,14 +176,6 @@ def _index(header: Header, address: int, limit: int | None) -> Payload:
         mapped=False,
         held=tuple(memories),
     )
-
-
-def _check_form(form: int, measures: list[_native._Measure]) -> None:
-    """Refuse the form that a writer does not choose: a set has only one file."""
-    roaring, gaps = (sum(measure[i] for measure in measures) for i in (4, 5))
-    want = 2 if roaring > gaps and roaring - gaps > max(roaring // 16, 4096) else 1
-    if form != want:
-        raise Broken(f"payload: form {form} of the exact set, where {want} is the one to choose")
 
 
 def _kind_of(measure: _native._Measure) -> int:
