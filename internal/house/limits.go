@@ -16,7 +16,7 @@ var Limits = []Limit{
 	{Of: "lines in the longest file", Max: 566, Why: "build.go of the command: one verb with its flags"},
 	{Of: "long functions: over 80 lines", Max: 0, Fixed: true, Why: "more than two screens hide what depends on what"},
 	{Of: "lines in the longest function", Max: 80, Why: "publish decides there what a rerun may replace, case by case"},
-	{Of: "tokens of Go, without tests and what serves them", Max: 589100, Why: "what has to be understood, however it is broken into lines; the client of Google Cloud Storage is 2,100 in place of 225 packages"},
+	{Of: "tokens of Go, without tests and what serves them", Max: 590100, Why: "what has to be understood, however it is broken into lines; the client of Google Cloud Storage, casts of keys and a progress bar are 3,300 in place of 460 packages"},
 
 	{Of: "names in all public packages", Max: 520, Why: "a program reads past each of them, and later versions keep it"},
 	{Of: "names in the root", Max: 16, Why: "the calls that most programs need, nothing else; options for where files are, conditions and reports"},
@@ -35,8 +35,8 @@ var Limits = []Limit{
 	{Of: "types of internal packages in exported names", Max: 0, Fixed: true, Why: "no program can write such a type down"},
 
 	{Of: "imports against the order of packages", Max: 0, Fixed: true, Why: "a package is understood from what is below it"},
-	{Of: "modules in the command beside this one", Max: 61, Why: "18 are what joins need; nearly all others are the SDKs of S3 and Azure; doublestar matches patterns"},
-	{Of: "packages of other modules in the command", Max: 281, Why: "74 are what joins need; all are compiled and have to be audited; doublestar, and charmap of x/text"},
+	{Of: "modules in the command beside this one", Max: 55, Why: "18 are what joins need; nearly all others are the SDKs of S3 and Azure; doublestar matches patterns"},
+	{Of: "packages of other modules in the command", Max: 260, Why: "all are compiled and have to be audited; two thirds are the SDKs of S3 and Azure"},
 	{Of: "marks in comments: TODO, FIXME, XXX", Max: 0, Fixed: true, Why: "what is worth doing is done, or an issue"},
 
 	{Of: "words of Markdown", Max: 58506, Why: "README, guides and contributors' pages, to be read in half a day; and 9,000 of figures in bench/RESULTS.md; errors.md has the new errors; architecture.md follows a join through the rooms"},

@@ -2,20 +2,24 @@ package tables
 
 import (
 	"bytes"
-	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
+	"math"
+	"math/big"
 	"slices"
+	"strconv"
+	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/compute"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/arrowparquet"
+	"github.com/bloomjoin/bloomjoin/internal/decimal"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
 	"github.com/bloomjoin/bloomjoin/internal/keys"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -30,8 +34,8 @@ func CastKey(mem memory.Allocator, key arrow.Array, f arrow.Field) (arrow.Array,
 		key.Retain()
 		return key, nil
 	}
-	out, err := castArray(compute.WithAllocator(context.Background(), mem), key, f.Type)
-	if err == nil && !sameKeys(key, out) { // as a float64 that no float32 equals
+	out, err := castArray(mem, key, f.Type)
+	if err == nil && !sameKeys(key, out) { // as a float64 that no float32 equals, or an instant between two
 		out.Release()
 		err = errors.New("not every value has an equal there")
 	}
@@ -42,24 +46,23 @@ func CastKey(mem memory.Allocator, key arrow.Array, f arrow.Field) (arrow.Array,
 	return out, nil
 }
 
+// keysOf returns the keys of an array.
+func keysOf(a arrow.Array) (b keys.Batch, err error) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: a.DataType(), Nullable: true}}, nil)
+	enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"key"}}}, keys.Options{}) // of its own class, whatever the join compares
+	if err != nil {
+		return b, err
+	}
+	rec := array.NewRecord(schema, []arrow.Array{a}, int64(a.Len()))
+	defer rec.Release()
+	return b, enc.Encode(rec, &b)
+}
+
 // sameKeys reports whether two arrays hold the same keys in the same rows.
 func sameKeys(a, b arrow.Array) bool {
-	var batches [2]keys.Batch
-	for i, col := range []arrow.Array{a, b} {
-		schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: col.DataType(), Nullable: true}}, nil)
-		enc, err := keys.NewEncoder(schema, []keys.Column{{Path: keys.Path{"key"}}}, keys.Options{}) // both of one class, whatever the join compares
-		if err != nil {
-			return false
-		}
-		rec := array.NewRecord(schema, []arrow.Array{col}, int64(col.Len()))
-		err = enc.Encode(rec, &batches[i])
-		rec.Release()
-		if err != nil {
-			return false
-		}
-	}
-	x, y := &batches[0], &batches[1]
-	if !slices.Equal(x.Rows, y.Rows) {
+	x, err := keysOf(a)
+	y, err2 := keysOf(b)
+	if err != nil || err2 != nil || !slices.Equal(x.Rows, y.Rows) {
 		return false
 	}
 	var p, q []byte
@@ -71,31 +74,131 @@ func sameKeys(a, b arrow.Array) bool {
 	return true
 }
 
-// castArray is Arrow's safe cast, except between instants of different zones: these
-// are the same numbers, and Arrow v15 panics on them.
-func castArray(ctx context.Context, a arrow.Array, t arrow.DataType) (out arrow.Array, err error) {
+// castArray makes values of a type of the keys of an array. Those that do not fit have other keys,
+// if there is no error.
+func castArray(mem memory.Allocator, a arrow.Array, t arrow.DataType) (out arrow.Array, err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		if r := recover(); r != nil { // of arrow, for types that it does not build
 			out, err = nil, fmt.Errorf("casting %s to %s: %v", a.DataType(), t, r)
 		}
 	}()
-	from, ok := a.DataType().(*arrow.TimestampType)
-	to, ok2 := t.(*arrow.TimestampType)
-	if !ok || !ok2 {
-		return compute.CastArray(ctx, a, compute.SafeCastOptions(t))
+	of, err := keysOf(a)
+	if err != nil {
+		return nil, err
 	}
-	if from.Unit != to.Unit {
-		b, err := compute.CastArray(ctx, a, compute.SafeCastOptions(&arrow.TimestampType{Unit: to.Unit, TimeZone: from.TimeZone}))
-		if err != nil {
+	b := array.NewBuilder(mem, t)
+	defer b.Release()
+	put := putterOf(b, t, a)
+	if len(of.Rows) > 0 && (put == nil || !sameClass(a.DataType(), t)) {
+		return nil, errors.New("the types have no values in common")
+	}
+	var value []byte
+	for i, row := range of.Rows {
+		b.AppendNulls(int(row) - b.Len())
+		value = of.Append(value[:0], i)
+		if err := put(value, int(row)); err != nil {
 			return nil, err
 		}
-		defer b.Release()
-		a = b
 	}
-	d := a.Data()
-	zoned := array.NewData(t, d.Len(), d.Buffers(), nil, d.NullN(), d.Offset())
-	defer zoned.Release()
-	return array.MakeFromData(zoned), nil
+	b.AppendNulls(a.Len() - b.Len())
+	return b.NewArray(), nil
+}
+
+// putterOf returns a function that appends a key of a row, given in its normal form, to a builder. It
+// is nil if the builder has no such values.
+func putterOf(builder array.Builder, t arrow.DataType, from arrow.Array) func(key []byte, row int) error {
+	number := func(key []byte) int64 { return int64(binary.LittleEndian.Uint64(key)) }
+	units := func(key []byte) int64 { // of seconds and nanoseconds
+		unit := int64(t.(arrow.TemporalWithUnit).TimeUnit().Multiplier())
+		return number(key)*(1e9/unit) + int64(binary.LittleEndian.Uint32(key[8:]))/unit
+	}
+	simple := func(put func(key []byte)) func([]byte, int) error {
+		return func(key []byte, _ int) error { put(key); return nil }
+	}
+	switch b := builder.(type) {
+	case *array.StringBuilder:
+		return text(b.Append)
+	case *array.LargeStringBuilder:
+		return text(b.Append)
+	case *array.BinaryBuilder:
+		return simple(b.Append)
+	case *array.FixedSizeBinaryBuilder:
+		return simple(b.Append)
+	case *array.BooleanBuilder:
+		return simple(func(key []byte) { b.Append(key[0] != 0) })
+	case *array.Date32Builder:
+		return simple(func(key []byte) { b.Append(arrow.Date32(number(key))) })
+	case *array.Date64Builder:
+		return simple(func(key []byte) { b.Append(arrow.Date64(number(key) * 86_400_000)) })
+	case *array.TimestampBuilder:
+		return simple(func(key []byte) { b.Append(arrow.Timestamp(units(key))) })
+	case *array.DurationBuilder:
+		return simple(func(key []byte) { b.Append(arrow.Duration(units(key))) })
+	case *array.Time32Builder:
+		return simple(func(key []byte) { b.Append(arrow.Time32(number(key) / int64(t.(*arrow.Time32Type).Unit.Multiplier()))) })
+	case *array.Time64Builder:
+		return simple(func(key []byte) { b.Append(arrow.Time64(number(key) / int64(t.(*arrow.Time64Type).Unit.Multiplier()))) })
+	case *array.Decimal128Builder:
+		of := t.(*arrow.Decimal128Type)
+		return unscaled(of.Precision, of.Scale, func(v *big.Int) { b.Append(decimal.From128(v)) })
+	case *array.Decimal256Builder:
+		of := t.(*arrow.Decimal256Type)
+		return unscaled(of.Precision, of.Scale, func(v *big.Int) { b.Append(decimal.From256(v)) })
+	}
+	switch {
+	case arrow.IsInteger(t.ID()):
+		signed := arrow.IsSignedInteger(plain(from.DataType()).ID())
+		return func(key []byte, _ int) error {
+			if signed {
+				return builder.AppendValueFromString(strconv.FormatInt(number(key), 10))
+			}
+			return builder.AppendValueFromString(strconv.FormatUint(uint64(number(key)), 10))
+		}
+	case arrow.IsFloating(t.ID()):
+		return func(key []byte, row int) error {
+			v := math.Float64frombits(uint64(number(key)))
+			if v == 0 { // whose sign is not part of the key
+				return builder.AppendValueFromString(from.ValueStr(row))
+			}
+			return builder.AppendValueFromString(strconv.FormatFloat(v, 'g', -1, 64))
+		}
+	}
+	return nil
+}
+
+// plain returns the type of a dictionary's values, or the type itself.
+func plain(t arrow.DataType) arrow.DataType {
+	if d, ok := t.(*arrow.DictionaryType); ok {
+		return d.ValueType
+	}
+	return t
+}
+
+// text returns a function that appends a key as text, which it has to be.
+func text(put func(string)) func(key []byte, _ int) error {
+	return func(key []byte, _ int) error {
+		if !utf8.Valid(key) {
+			return errors.New("not every value is text")
+		}
+		put(string(key))
+		return nil
+	}
+}
+
+// unscaled returns a function that appends a decimal key at a scale.
+func unscaled(precision, scale int32, put func(*big.Int)) func(key []byte, _ int) error {
+	factor := new(big.Rat).SetInt(keys.Pow10(int(max(scale, -scale))))
+	if scale < 0 {
+		factor.Inv(factor)
+	}
+	return func(key []byte, _ int) error {
+		n, ok := keys.Number(keys.Decimal, key)
+		if !ok || !n.Mul(n, factor).IsInt() || n.Num().CmpAbs(keys.Pow10(int(precision))) >= 0 {
+			return errors.New("not every value fits the decimals")
+		}
+		put(n.Num())
+		return nil
+	}
 }
 
 // KeyCast converts keys of a table to the type of a log's key column, which has both. It is

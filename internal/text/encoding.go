@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"golang.org/x/text/encoding/charmap"
 
 	"github.com/bloomjoin/bloomjoin/fault"
 	"github.com/bloomjoin/bloomjoin/internal/faults"
@@ -28,8 +27,9 @@ const (
 	UTF16BE     = "utf-16be"
 )
 
-// charmaps are the encodings of one byte a character.
-var charmaps = map[string]*charmap.Charmap{Latin1: charmap.ISO8859_1, Windows1252: charmap.Windows1252}
+// windows has the characters that windows-1252 has in place of the control characters of latin1;
+// \x81 and others stand for none.
+var windows = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
 
 // Encodings returns all of them.
 func Encodings() []string { return []string{UTF8, Latin1, Windows1252, UTF16, UTF16LE, UTF16BE} }
@@ -111,8 +111,8 @@ func (c *converter) Read(p []byte) (int, error) {
 func (c *converter) fill() {
 	c.buf = c.buf[:0]
 	used, what := 0, ""
-	if m := charmaps[c.encoding]; m != nil {
-		used, what = c.single(m)
+	if c.encoding == Latin1 || c.encoding == Windows1252 {
+		used, what = c.single()
 	} else {
 		used, what = c.utf16()
 	}
@@ -133,10 +133,13 @@ func (c *converter) fill() {
 
 // single converts an encoding of one byte a character. It returns the number of bytes
 // converted, and what is wrong with the next one.
-func (c *converter) single(m *charmap.Charmap) (used int, wrong string) {
+func (c *converter) single() (used int, wrong string) {
 	for i, b := range c.raw {
-		r := m.DecodeByte(b)
-		if r == utf8.RuneError || r >= 0x80 && r < 0xA0 { // latin1 has control characters where windows-1252 has letters
+		r := rune(b)
+		if c.encoding == Windows1252 && r >= 0x80 && r < 0xA0 {
+			r = windows[r-0x80]
+		}
+		if r >= 0x80 && r < 0xA0 { // latin1 has control characters where windows-1252 has letters
 			return i, fmt.Sprintf("byte 0x%X, which is not a letter or sign", b)
 		}
 		c.buf = utf8.AppendRune(c.buf, r)

@@ -12,7 +12,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
-	azblobs "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	azblob "github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 )
@@ -104,7 +103,7 @@ func (b *bucket) azureClient(a account, connection string) (*container.Client, e
 	case b.s.opts.Anonymous || a.query != "":
 		return container.NewClientWithNoCredential(address, o)
 	case accountKey != "":
-		cred, err := azblobs.NewSharedKeyCredential(a.name, accountKey)
+		cred, err := container.NewSharedKeyCredential(a.name, accountKey)
 		if err != nil {
 			return nil, err
 		}

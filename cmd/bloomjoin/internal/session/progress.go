@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/dustin/go-humanize"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
 	"github.com/bloomjoin/bloomjoin/internal/source"
@@ -138,7 +137,6 @@ func (m *meter) figures() slog.Attr {
 type phases struct {
 	mu  sync.Mutex // of changes
 	now atomic.Pointer[meter]
-	bar *mpb.Bar // nil: lines
 }
 
 // add counts rows of a phase.
@@ -148,9 +146,6 @@ func (p *phases) add(m *meter, n int64) {
 	}
 	if m.rows.Add(n) == m.total {
 		m.all.Store(int64(m.elapsed()))
-	}
-	if p.bar != nil {
-		p.bar.SetCurrent(m.rows.Load())
 	}
 }
 
@@ -165,9 +160,7 @@ func (p *phases) show(m *meter) {
 		before.run(false)
 	}
 	m.run(true)
-	if p.now.Store(m); p.bar != nil {
-		p.bar.SetTotal(m.total, false)
-	}
+	p.now.Store(m)
 }
 
 // finishingFrom is how long all rows must have been read before a line says so.
@@ -206,49 +199,73 @@ func (c *Session) ProgressIn(of ...*meter) (adds []func(int64), end func()) {
 	for i, m := range of {
 		adds[i] = func(n int64) { p.add(m, n) }
 	}
-	if f, ok := c.terminal.(*os.File); ok && c.progressMode == "auto" && !c.jsonLog && term.IsTerminal(int(f.Fd())) {
-		return adds, p.draw(f, of[0])
-	}
 	p.show(of[0])
-	line := func() {
-		what, progress := p.line()
-		c.log(slog.LevelInfo, "", what+": "+progress, p.now.Load().figures())
+	if f, ok := c.terminal.(*os.File); ok && c.progressMode == "auto" && !c.jsonLog && term.IsTerminal(int(f.Fd())) {
+		return adds, every(drawEvery, p.drawer(f))
 	}
+	return adds, every(c.progressEvery, func(last bool) {
+		if !last || c.progressMode == "lines" {
+			what, progress := p.line()
+			c.log(slog.LevelInfo, "", what+": "+progress, p.now.Load().figures())
+		}
+	})
+}
+
+// every calls a function at intervals, and a last time at the end.
+func every(d time.Duration, f func(last bool)) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		tick := time.NewTicker(c.progressEvery)
+		tick := time.NewTicker(d)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
-				line()
+				f(false)
 			case <-stop:
-				if c.progressMode == "lines" {
-					line()
-				}
+				f(true)
 				return
 			}
 		}
 	}()
-	return adds, sync.OnceFunc(func() {
+	return sync.OnceFunc(func() {
 		close(stop)
 		<-ended
 	})
 }
 
-// draw shows the phases as a bar on f, beginning with the first.
-func (p *phases) draw(f *os.File, first *meter) (end func()) {
-	out := mpb.New(mpb.WithOutput(f), mpb.WithWidth(30))
-	p.show(first)
-	bar := out.AddBar(0, // so that it does not end with a phase
-		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { what, _ := p.line(); return what + " " })),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { _, progress := p.line(); return progress })),
-		mpb.BarRemoveOnComplete())
-	bar.SetTotal(first.total, false)
-	p.bar = bar
-	return sync.OnceFunc(func() {
-		bar.Abort(true)
-		out.Wait()
-	})
+const (
+	drawEvery = 150 * time.Millisecond
+	barWidth  = 30
+)
+
+// drawer returns a function that draws the phase as a bar on a line of f, and clears the line at
+// the end.
+func (p *phases) drawer(f *os.File) func(last bool) {
+	shown := 0 // columns
+	return func(last bool) {
+		width, _, err := term.GetSize(int(f.Fd()))
+		if err != nil {
+			width = 80
+		}
+		text := ""
+		if !last {
+			text = p.bar()
+			text = text[:min(len(text), max(width-1, 0))] // a longer one would begin a new line
+		}
+		_, _ = fmt.Fprintf(f, "\r%-*s\r%[2]s", min(shown, max(width-1, 0)), text) // a terminal that is gone misses nothing
+		shown = len(text)
+	}
+}
+
+// bar returns the line of a terminal, in ASCII.
+func (p *phases) bar() string {
+	what, progress := p.line()
+	m := p.now.Load()
+	n := m.rows.Load()
+	if m.total == 0 || n > m.total {
+		return what + " " + progress
+	}
+	full := int(barWidth * n / m.total)
+	return fmt.Sprintf("%s [%s%s] %s", what, strings.Repeat("=", full), strings.Repeat("-", barWidth-full), progress)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -141,4 +142,49 @@ func TestPhases(t *testing.T) {
 	expect("finishing: 20 rows read, ")
 	p.add(log, 1)
 	expect("joining: 21 rows, ")
+}
+
+// On a terminal, a bar is drawn again and again in one line, which is clear in the end.
+func TestProgressBar(t *testing.T) {
+	p := new(phases)
+	m := &meter{what: "joining", total: 1000}
+	p.add(m, 250)
+	if got := p.bar(); !strings.HasPrefix(got, "joining ["+strings.Repeat("=", 7)+strings.Repeat("-", 23)+"] 25 % (250 of 1,000 rows), ") {
+		t.Errorf("%q", got)
+	}
+	p.add(m, 750)
+	if got := p.bar(); !strings.HasPrefix(got, "joining ["+strings.Repeat("=", 30)+"] 100 % ") {
+		t.Errorf("%q", got)
+	}
+	p.add(m, 1) // read twice
+	if got := p.bar(); !strings.HasPrefix(got, "joining 1,001 rows, ") {
+		t.Errorf("%q", got)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "terminal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	draw := p.drawer(f)
+	draw(false)
+	p.add(&meter{what: strings.Repeat("scanning", 20)}, 5)
+	draw(false)
+	draw(true)
+	b, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen, at := make([]byte, 200), 0 // what is on the line
+	for _, c := range b {
+		if c == '\r' {
+			at = 0
+			continue
+		}
+		screen[at] = c
+		at++
+	}
+	lines := strings.Split(string(b), "\r")
+	if n := len(lines); n != 7 || !strings.HasPrefix(lines[2], "joining 1,001 rows") || len(lines[4]) != 79 || strings.Trim(string(screen), " \x00") != "" {
+		t.Errorf("%d: %q, in the end %q", n, lines, screen)
+	}
 }
