@@ -38,7 +38,7 @@ func (s *Set) Within(lo, hi uint64, signed bool, most int) (members []uint64, ok
 			m = &s.negative
 		}
 		for c := m.seek(r.lo); r.lo <= r.hi; {
-			n := m.read(&c, buf[:min(len(buf), most-len(members)+1)])
+			n := m.read(&c, buf[:min(len(buf)-1, most-len(members))+1])
 			found, last := slices.BinarySearch(buf[:n], r.hi)
 			if last {
 				found++

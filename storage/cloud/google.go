@@ -165,7 +165,10 @@ func decode(resp *http.Response, out any) error {
 	if err := errors.Join(err, resp.Body.Close()); err != nil || out == nil {
 		return err
 	}
-	return json.Unmarshal(b, out)
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("%w: %w", err, io.ErrUnexpectedEOF) // as a rule it was cut off
+	}
+	return nil
 }
 
 // googleObject describes an object.

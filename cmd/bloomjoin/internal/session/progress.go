@@ -253,7 +253,8 @@ func (p *phases) drawer(f *os.File) func(last bool) {
 			text = p.bar()
 			text = text[:min(len(text), max(width-1, 0))] // a longer one would begin a new line
 		}
-		_, _ = fmt.Fprintf(f, "\r%-*s\r%[2]s", min(shown, max(width-1, 0)), text) // a terminal that is gone misses nothing
+		// Messages are written over it. A terminal that is gone misses nothing.
+		_, _ = fmt.Fprintf(f, "\r%-*s\r", min(shown, max(width-1, 0)), text)
 		shown = len(text)
 	}
 }

@@ -184,7 +184,7 @@ func TestProgressBar(t *testing.T) {
 		at++
 	}
 	lines := strings.Split(string(b), "\r")
-	if n := len(lines); n != 7 || !strings.HasPrefix(lines[2], "joining 1,001 rows") || len(lines[4]) != 79 || strings.Trim(string(screen), " \x00") != "" {
+	if n := len(lines); n != 7 || !strings.HasPrefix(lines[1], "joining 1,001 rows") || len(lines[3]) != 79 || strings.Trim(string(screen), " \x00") != "" {
 		t.Errorf("%d: %q, in the end %q", n, lines, screen)
 	}
 }
