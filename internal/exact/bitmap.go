@@ -18,7 +18,7 @@ const (
 	// listMax is the number of members up to which a list takes no more than a bitmap.
 	listMax = containerSize / 16
 	// containerMemory is what a container takes besides its members, in bytes.
-	containerMemory = 8 + 2*8 + 3*8
+	containerMemory = 8 + 5*bits.UintSize/8
 )
 
 type words = [containerWords]uint64
