@@ -13,8 +13,25 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/show"
 )
 
-// decode decodes the selected rows of a data page into c.page and counts the page.
+// decode decodes the selected rows of a data page into c.page and counts the page. What is behind
+// the last of them is not decompressed, as far as that can be told before.
 func (c *Chunk) decode(h *meta.PageHeader, body []byte) error {
+	if need := c.needed(h, c.rows); need > 0 {
+		before := *c
+		c.need = need
+		err := c.decodePage(h, body)
+		if c.need = 0; err == nil {
+			return nil
+		}
+		*c = before // the values may be longer than expected, or there is a fault
+	}
+	return c.decodePage(h, body)
+}
+
+// errPart means that more of a page is needed than was decompressed.
+var errPart = errors.New("more of the page is needed")
+
+func (c *Chunk) decodePage(h *meta.PageHeader, body []byte) error {
 	var values []byte
 	var err error
 	if c.v2 = h.Type == format.DataPageV2; c.v2 {
@@ -35,6 +52,9 @@ func (c *Chunk) decode(h *meta.PageHeader, body []byte) error {
 	}
 	if c.selected && !c.narrow() {
 		return c.decodeSelected(values)
+	}
+	if c.need > 0 {
+		return errPart
 	}
 	if c.leaf.MaxRep == 0 && !c.v2 && (c.leaf.MaxDef == 0 || h.DataPageHeader.V.DefinitionLevelEncoding == format.RLE) {
 		c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}

@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"cmp"
 	"errors"
 	"math/bits"
 	"slices"
@@ -24,12 +25,13 @@ type earlyPage struct {
 	of     *File // nil: no page
 	stored int   // its size as stored
 	end    int64 // where that ends in the file
+	size   int   // decompressed; data may have less
 }
 
 // takeEarly puts a page of which src ends at end into b.raw, if it was decompressed early.
-func (b *Buffers) takeEarly(of *File, src []byte, end int64, size int) bool {
+func (b *Buffers) takeEarly(of *File, src []byte, end int64, size, need int) bool {
 	for i := range b.early {
-		if e := &b.early[i]; e.of == of && e.end == end && e.stored == len(src) && len(e.data) == size {
+		if e := &b.early[i]; e.of == of && e.end == end && e.stored == len(src) && e.size == size && len(e.data) == need {
 			b.raw, e.data, e.of = e.data, b.raw[:0], nil
 			return true
 		}
@@ -52,7 +54,7 @@ type together struct {
 }
 
 // add takes a page along, if there is room.
-func (t *together) add(of *File, stored []byte, end int64, size int) bool {
+func (t *together) add(of *File, stored []byte, end int64, size, need int) bool {
 	b := t.buf
 	if !b.spare(int64(size)) {
 		return false
@@ -62,8 +64,9 @@ func (t *together) add(of *File, stored []byte, end int64, size int) bool {
 		at, b.early = len(b.early), append(b.early, earlyPage{})
 	}
 	e := &b.early[at]
-	*e = earlyPage{reusePage(e.data, size), of, len(stored), end}
-	t.blocks, t.early = append(t.blocks, snappy.Block{Dst: e.data, Src: stored}), append(t.early, at)
+	page := reusePage(e.data, size)
+	*e = earlyPage{page[:need], of, len(stored), end, size}
+	t.blocks, t.early = append(t.blocks, snappy.Block{Dst: page, Src: stored, Need: need}), append(t.early, at)
 	return true
 }
 
@@ -98,7 +101,7 @@ func (b *Buffers) Dictionaries(f *File, group int, leaves []int) {
 		if body == nil || h.Type != format.DictionaryPage || size < snappy.MinSize || size > room || !enc.Plausible(md.Codec, int64(len(body)), size) {
 			continue
 		}
-		if !t.add(f, body, start+md.TotalCompressedSize-int64(len(rest)), int(size)) {
+		if !t.add(f, body, start+md.TotalCompressedSize-int64(len(rest)), int(size), int(size)) {
 			break
 		}
 		room -= size
@@ -116,7 +119,13 @@ func (c *Chunk) inflate(src []byte, size int64, entries int32) ([]byte, error) {
 	if codec == format.Snappy && c.inflateInTurns(src, int(size), int64(entries)) {
 		return c.buf.raw, nil
 	}
-	out, err := c.buf.codec.Decompress(codec, c.buf.raw, src, int(size))
+	var out []byte
+	var err error
+	if c.need > 0 {
+		out, err = c.buf.codec.DecompressPart(codec, c.buf.raw, src, int(size), partOf(int(size), c.need))
+	} else {
+		out, err = c.buf.codec.Decompress(codec, c.buf.raw, src, int(size))
+	}
 	switch {
 	case errors.Is(err, enc.ErrCodec):
 		return nil, faults.Unsupported(c.here(), "compression codec %v", codec).
@@ -133,25 +142,29 @@ func (c *Chunk) inflate(src []byte, size int64, entries int32) ([]byte, error) {
 // inflateInTurns puts the page into c.buf.raw, if it was decompressed early or is now, with
 // others. It returns false if it is to be decompressed alone.
 func (c *Chunk) inflateInTurns(src []byte, size int, entries int64) bool {
-	b := c.buf
-	if b.takeEarly(c.f, src, c.pos, size) {
+	b, need := c.buf, partOf(size, c.need)
+	if b.takeEarly(c.f, src, c.pos, size, need) {
 		return true
 	}
-	if c.alone || size < snappy.MinSize {
+	if size < snappy.MinSize || c.alone && c.need == 0 {
 		return false
 	}
 	t := together{buf: b, blocks: make([]snappy.Block, 1, snappy.AtOnce)}
-	c.upcoming(entries, func(stored []byte, end int64, size int) bool {
-		return t.add(c.f, stored, end, size) && len(t.blocks) < snappy.AtOnce
+	c.upcoming(entries, func(stored []byte, end int64, size, need int) bool {
+		return t.add(c.f, stored, end, size, need) && len(t.blocks) < snappy.AtOnce
 	})
-	if len(t.early) == 0 {
+	if len(t.early) == 0 && c.need == 0 {
 		return false
 	}
 	b.raw = reusePage(b.raw, size)
-	t.blocks[0] = snappy.Block{Dst: b.raw, Src: src}
+	t.blocks[0] = snappy.Block{Dst: b.raw, Src: src, Need: need}
 	t.decode()
+	b.raw = b.raw[:need]
 	return t.blocks[0].Err == nil
 }
+
+// partOf returns how many bytes of a size are needed, if need is not 0; else all.
+func partOf(size, need int) int { return min(cmp.Or(need, size), size) }
 
 // reusePage is enc.Reuse with a little room: pages differ little in size.
 func reusePage(buf []byte, size int) []byte {
@@ -165,7 +178,10 @@ const headersAhead = 8
 // upcoming yields pages behind c.pos that the walk will decompress, as far as their bytes
 // are at hand: what is compressed of them, where that ends, and its size
 // decompressed. The page before has the given number of entries.
-func (c *Chunk) upcoming(entries int64, yield func(stored []byte, end int64, size int) bool) {
+func (c *Chunk) upcoming(entries int64, yield func(stored []byte, end int64, size, need int) bool) {
+	if c.alone {
+		return
+	}
 	b, pos := c.atHand(), c.pos
 	values, row := c.values+entries, c.rows+entries
 	for range headersAhead {
@@ -192,7 +208,7 @@ func (c *Chunk) upcoming(entries int64, yield func(stored []byte, end int64, siz
 			row = int64(float64(values) / float64(c.md.NumValues) * float64(c.wanted))
 		}
 		wanted := c.wants(row, rows) && !(c.noCoded && isCoded(encoding)) && enc.Plausible(c.md.Codec, stored-levels, size-levels)
-		if wanted && !yield(body[levels:], pos, int(size-levels)) {
+		if wanted && !yield(body[levels:], pos, int(size-levels), partOf(int(size-levels), c.needed(&h, row))) {
 			return
 		}
 		values, row = values+entries, row+rows

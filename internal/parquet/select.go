@@ -275,10 +275,71 @@ func (c *Chunk) pickIndices(src []byte, values []uint32) error {
 	return nil
 }
 
+// pickFirst is pickPlain for a page in PLAIN encoding of which only the first bytes are there.
+func (c *Chunk) pickFirst(src []byte, values []uint32) (err error) {
+	p, dst, n, width := &c.page, c.buf.picked[:0], 0, c.leaf.Width()
+	if len(values) > 0 {
+		n = int(values[len(values)-1]) + 1
+	}
+	switch {
+	case width == 0:
+		if dst, _, err = enc.GatherByteArrays(dst, src, n, values); err != nil {
+			return err
+		}
+	case n*width > len(src):
+		return errPart
+	default:
+		dst = enc.GatherFixed(dst, src, width, values)
+	}
+	c.buf.picked = dst
+	p.Plain, p.NonNull = dst, len(values)
+	return nil
+}
+
+// leastPart is the size of a page of which less than all is worth knowing.
+const leastPart = 64 << 10
+
+// needed returns how many bytes of a page that begins with the given row must be decompressed for
+// its selected rows; 0: all. Of values that differ in size, or may be NULL, it is an estimate.
+func (c *Chunk) needed(h *meta.PageHeader, row int64) int {
+	var n, levels int64
+	var encoding format.Encoding
+	switch {
+	case h.Type == format.DataPage && h.DataPageHeader.Valid:
+		n, encoding = int64(h.DataPageHeader.V.NumValues), h.DataPageHeader.V.Encoding
+		if c.leaf.MaxDef > 0 {
+			levels = n/4*int64(enc.LevelWidth(c.leaf.MaxDef)) + 64
+		}
+	case h.Type == format.DataPageV2 && h.DataPageHeaderV2.Valid:
+		n, encoding = int64(h.DataPageHeaderV2.V.NumValues), h.DataPageHeaderV2.V.Encoding
+	}
+	size := int64(h.UncompressedPageSize)
+	if !c.selected || c.leaf.MaxRep > 0 || n <= 0 || encoding != format.Plain || c.leaf.Type == format.Boolean || size < leastPart ||
+		c.md.Codec != format.Snappy && c.md.Codec != format.Zstd {
+		return 0
+	}
+	i, _ := slices.BinarySearchFunc(c.left, row+n, func(a uint32, b int64) int { return int(int64(a) - b) })
+	if i == 0 || int64(c.left[i-1]) < row {
+		return 0
+	}
+	rows := int64(c.left[i-1]) + 1 - row
+	need := rows * int64(c.leaf.Width())
+	if c.leaf.Width() == 0 || c.leaf.MaxDef > 0 {
+		need = levels + int64(float64(size)*float64(rows)/float64(n)) + size/32
+	}
+	if need > size/8*7 {
+		return 0
+	}
+	return int(need)
+}
+
 // pickPlain decodes the values at the given positions among total values.
 func (c *Chunk) pickPlain(src []byte, total int, values []uint32) error {
 	p := &c.page
 	dst := c.buf.picked[:0]
+	if c.need > 0 {
+		return c.pickFirst(src, values)
+	}
 	if p.Encoding == format.Plain && c.leaf.Type == format.ByteArray {
 		var tail int
 		var err error

@@ -3,6 +3,7 @@
 package snappy
 
 import (
+	"cmp"
 	"encoding/binary"
 	"unsafe"
 
@@ -21,15 +22,16 @@ type state struct {
 	srcPos, dstPos int
 }
 
-// newState returns the state of a block at its start. ok means that the assembly may decode it.
-func newState(dst, src []byte) (s state, ok bool) {
+// newState returns the state of a block at its start. ok means that the assembly may decode it. The
+// assembly is told of the bytes that are needed alone.
+func newState(dst, src []byte, need int) (s state, ok bool) {
 	// An offset is below 4 GiB: subtracted from a place in dst, it must not pass address 0.
 	low := uintptr(unsafe.Pointer(unsafe.SliceData(dst))) < 1<<32
 	if !accelerated || low || len(src) > maxSize || len(dst) > maxSize {
 		return s, false
 	}
 	_, header := binary.Uvarint(src)
-	return state{unsafe.SliceData(src), unsafe.SliceData(dst), len(src), len(dst), header, 0}, true
+	return state{unsafe.SliceData(src), unsafe.SliceData(dst), len(src), min(need, len(dst)), header, 0}, true
 }
 
 // steps decodes elements of all states in turns, until one needs its caller. It returns
@@ -56,7 +58,7 @@ type turns struct {
 
 // add takes the block, if it may.
 func (t *turns) add(b *Block) (ok bool) {
-	if t.states[t.n], ok = newState(b.Dst, b.Src); ok {
+	if t.states[t.n], ok = newState(b.Dst, b.Src, cmp.Or(b.Need, len(b.Dst))); ok {
 		t.blocks[t.n] = b
 		t.n++
 	}
@@ -85,6 +87,14 @@ func (s *state) finish(dst, src []byte) bool {
 		} else if !s.element(dst, src) {
 			return false
 		}
+	}
+	if s.dstLen < len(dst) {
+		for s.dstPos < s.dstLen {
+			if s.srcPos == len(src) || !s.element(dst, src) {
+				return false
+			}
+		}
+		return true
 	}
 	for s.srcPos < len(src) {
 		if !s.element(dst, src) {

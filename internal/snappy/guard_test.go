@@ -212,6 +212,45 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// Of a block whose first bytes alone are needed, these are right.
+func TestNeed(t *testing.T) {
+	g := newRig(t, largest)
+	r := rand.New(rand.NewPCG(23, 24))
+	right := 0
+	for range cases.Count(400, 2000, 100_000) {
+		b, plain := hostile(r)
+		size, err := s2.DecodedLen(b)
+		if err != nil || size < 2 || size > len(g.dst) {
+			continue
+		}
+		want, err := s2.Decode(nil, b)
+		src, dst := g.src.last(len(b)), g.dst.last(size)
+		copy(src, b)
+		var turns turns
+		block := Block{Dst: dst, Src: src, Need: 1 + r.IntN(size-1)}
+		if r.IntN(2) == 0 {
+			turns.add(&g.others[r.IntN(len(g.others))].block)
+		}
+		if !turns.add(&block) {
+			t.Fatal("the block is not taken")
+		}
+		for another := true; another; {
+			var ok bool
+			if another, ok = g.finish(&turns, &block); !another && ok && err == nil {
+				right++
+				if !bytes.Equal(dst[:block.Need], want[:block.Need]) {
+					t.Fatalf("% .30x: the first %d of %d bytes are wrong", b, block.Need, size)
+				}
+			} else if !another && !ok && plain {
+				t.Fatalf("% .30x: not decoded", b)
+			}
+		}
+	}
+	if right < 100 {
+		t.Errorf("only %d blocks were decoded", right)
+	}
+}
+
 // The steps that reach farthest are tried at every distance from both ends, behind others
 // that use and make as much as a step can.
 func TestEnds(t *testing.T) {

@@ -63,6 +63,7 @@ const AtOnce = 3
 // not overlap any Src or another Dst.
 type Block struct {
 	Dst, Src []byte
+	Need     int   // if not 0: only so many bytes are needed, and what is behind them may be wrong
 	Err      error // after an error, Dst holds anything
 }
 

@@ -3,6 +3,7 @@ package enc
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -91,6 +92,25 @@ func (d *Decompressor) Decompress(codec format.CompressionCodec, dst, src []byte
 	return dst, nil
 }
 
+// DecompressPart is Decompress for the first need bytes of src, and checks no more than what it reads.
+func (d *Decompressor) DecompressPart(codec format.CompressionCodec, dst, src []byte, size, need int) ([]byte, error) {
+	if codec != format.Zstd || need > size/4*3 { // a stream takes longer
+		out, err := d.Decompress(codec, dst, src, size)
+		return out[:min(need, len(out))], err
+	}
+	z, err := d.zstdDecoder()
+	if err != nil {
+		return nil, err
+	}
+	d.src.Reset(src)
+	if err := z.Reset(&d.src); err != nil {
+		return nil, err
+	}
+	dst = Reuse(dst, need)
+	_, err = io.ReadFull(z, dst)
+	return dst, errors.Join(err, z.Reset(nil)) // or else the next page would wait for this one
+}
+
 func (d *Decompressor) gunzip(dst, src []byte) (int, error) {
 	d.src.Reset(src)
 	if d.gzip == nil {
@@ -116,16 +136,20 @@ func (d *Decompressor) unbrotli(dst, src []byte) (int, error) {
 }
 
 func (d *Decompressor) unzstd(dst, src []byte) (int, error) {
-	if d.zstd == nil {
-		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxMemory(MaxPageSize), zstd.WithDecodeAllCapLimit(true))
-		if err != nil {
-			return 0, err
-		}
-		d.zstd = z
+	z, err := d.zstdDecoder()
+	if err != nil {
+		return 0, err
 	}
-	out, err := d.zstd.DecodeAll(src, dst[:0:len(dst)])
+	out, err := z.DecodeAll(src, dst[:0:len(dst)])
 	return len(out), err
+}
+
+func (d *Decompressor) zstdDecoder() (_ *zstd.Decoder, err error) {
+	if d.zstd == nil {
+		d.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxMemory(MaxPageSize), zstd.WithDecodeAllCapLimit(true))
+	}
+	return d.zstd, err
 }
 
 // Close frees the decoders' memory.
