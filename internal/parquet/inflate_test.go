@@ -8,9 +8,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	pg "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
 
 	"github.com/bloomjoin/bloomjoin/internal/cases"
 )
@@ -172,5 +174,78 @@ func TestPagesInTurnsAreCharged(t *testing.T) {
 			t.Errorf("%d bytes are still charged", chunk.buf.own.held)
 		}
 		f.Close()
+	}
+}
+
+type partRow struct {
+	ID   int64   `parquet:"id"`
+	Text string  `parquet:"text,plain"`
+	Skew string  `parquet:"skew,plain"` // the first of a page are the longest
+	Some *string `parquet:"some,optional,plain"`
+	Rare *int64  `parquet:"rare,optional"` // all in the second half of a page
+}
+
+// Of pages whose last rows are not selected only the first bytes are decompressed. The rows are
+// those of the whole pages, however long the values are.
+func TestPartsOfPages(t *testing.T) {
+	const rows = 16_000
+	rng := rand.New(rand.NewPCG(35, 36))
+	all := make([]partRow, rows)
+	for i := range all {
+		text := fmt.Sprintf("%x %d", rng.Uint64(), rng.IntN(10))
+		all[i] = partRow{ID: rng.Int64(), Text: text, Skew: strings.Repeat("x", max(1, 60-i%1600/20)) + text[:4]}
+		if rng.IntN(3) > 0 {
+			all[i].Some = &text
+		}
+		if n := rng.Int64(); i > 9000 {
+			all[i].Rare = &n
+		}
+	}
+	for _, codec := range []compress.Codec{&pg.Snappy, &pg.Zstd} {
+		for version := 1; version <= 2; version++ {
+			var out bytes.Buffer
+			w := pg.NewGenericWriter[partRow](&out, pg.Compression(codec), pg.DataPageVersion(version), pg.PageBufferSize(100<<10))
+			if _, err := w.Write(all); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			f, err := openBytes(out.Bytes(), "input")
+			if err != nil {
+				t.Fatal(err)
+			}
+			mapBytes(t, f, &Mapping{Bytes: out.Bytes()})
+			for l := range f.Leaves {
+				whole, err := readChunk(t.Context(), f, 0, l, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range cases.Count(20, 60, 500) {
+					some := pick(rng, rows, 1+rng.IntN(1<<(4+rng.IntN(12))), 1+rng.IntN(30))
+					if len(some) == 0 {
+						some = []uint32{rng.Uint32N(rows)}
+					}
+					got, err := readChunk(t.Context(), f, 0, l, some)
+					if err == nil {
+						err = compareRows(whole, got, some)
+					}
+					if err != nil {
+						t.Fatalf("%v, V%d, leaf %d: %v", codec, version, l, err)
+					}
+				}
+			}
+			for _, row := range []uint32{0, 1000} {
+				c := f.Chunk(0, 1)
+				c.Select([]uint32{row})
+				if _, err := c.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if len(c.buf.raw) > 80<<10 {
+					t.Errorf("%v, V%d, row %d: %d bytes of the page are decompressed", codec, version, row, len(c.buf.raw))
+				}
+				c.Close()
+			}
+		}
 	}
 }
