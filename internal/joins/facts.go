@@ -1,6 +1,7 @@
 package joins
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -28,7 +29,7 @@ func (t *task) idRows() (rows int64, exact bool) {
 // facts returns a plan and sizes from the footers.
 func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 	p := &plan.Plan{Advice: []string{}}
-	s := plan.Sizes{KeyBytes: 8, Integer: t.keys.Integers()}
+	s := plan.Sizes{KeyBytes: 8, Integer: t.keys.Integers(), Copied: true}
 	p.Log.Files, p.IDs.Files = len(t.pieces), len(t.ids)
 	var rows int64 // -1: not known
 	for _, piece := range t.pieces {
@@ -43,6 +44,7 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, rowfilter.PlainBytes(f, piece.Lo, piece.Hi, column))
 		p.Log.Bytes = addBytes(p.Log.Bytes, rowfilter.PlainBytes(f, piece.Lo, piece.Hi, kept))
 		s.LogColumns = math.Max(s.LogColumns, float64(len(f.Schema().Fields())))
+		s.Codec, s.Copied = cmp.Or(s.Codec, f.Codec()), s.Copied && f.Parquet() != nil
 		if kept != nil {
 			s.LogColumns = float64(len(kept))
 		}

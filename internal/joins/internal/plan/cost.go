@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -29,6 +30,7 @@ const (
 	nsKeyMiss    = 20.0
 	nsChain      = 8.0  // an ID row kept with its key
 	nsDecode     = 0.4  // a byte of columns, decompressed and decoded
+	nsCopied     = 0.6  // a byte of columns, decompressed, that is copied as it is stored
 	nsAssemble   = 0.3  // in addition, if records are made of them
 	nsWrite      = 1.5  // a byte of the answer, encoded and compressed
 	nsRow        = 12.0 // a row of the answer, put together
@@ -38,6 +40,9 @@ const (
 	fastCache    = 1 << 21
 	slowCache    = 1 << 26
 )
+
+// nsDecodeOf are nsDecode by the codec of the log.
+var nsDecodeOf = map[string]float64{"none": 0.1, "snappy": 0.3, "zstd": 0.7, "gzip": 2.5, "brotli": 2.5}
 
 // Bytes held and spilled.
 const (
@@ -73,6 +78,8 @@ type Sizes struct {
 	LogKeys    float64 // distinct
 	LogBytes   float64 // of the answer's columns, decompressed
 	LogColumns float64
+	Codec      string // of the log, as [source.File.Codec] names it; "": none or unknown
+	Copied     bool   // chunks of the log that lose no row are copied as they are stored
 
 	IDRows   float64
 	IDKeys   float64 // distinct
@@ -285,9 +292,16 @@ func (m *Model) answer() float64 {
 		kept = 1
 	}
 	decode := touched(kept, m.LogRows, m.LogBytes/math.Max(m.LogColumns, 1)) * m.LogBytes
-	t := decode*nsDecode + kept*m.LogBytes*nsWrite
+	t := decode*cmp.Or(nsDecodeOf[m.Codec], nsDecode) + kept*m.LogBytes*nsWrite
+	once := m.JoinRows <= 1.05*m.Selectivity*m.LogRows // log rows do not multiply
+	if m.KeepsLog && !m.Anti && m.Copied && once {
+		t, decode = m.LogBytes*nsCopied, 0
+	}
 	if m.IDColumns {
 		rows := math.Max(m.JoinRows, kept*m.LogRows)
+		if m.KeepsLog && !m.Anti && once {
+			rows = math.Max(m.JoinRows, 1)
+		}
 		t += decode*nsAssemble + rows*(nsRow+nsWrite*m.IDBytes/math.Max(m.IDRows, 1))
 	}
 	return nsStart + t
