@@ -332,8 +332,8 @@ func TestSharedFiles(t *testing.T) {
 						}
 					})
 				}
-				if r.IntN(3) == 0 {
-					time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+				if r.IntN(2) == 0 {
+					time.Sleep(time.Duration(max(r.IntN(4000)-2000, 0)) * time.Microsecond) // half of them before the uses begin
 					for _, f := range append(s.logs[:1:1], s.ids[0]) {
 						if err := f.Close(); err != nil && !strings.Contains(err.Error(), "readers at work") {
 							t.Error(err)
