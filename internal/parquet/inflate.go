@@ -56,14 +56,14 @@ type together struct {
 // add takes a page along, if there is room.
 func (t *together) add(of *File, stored []byte, end int64, size, need int) bool {
 	b := t.buf
-	if !b.spare(int64(size)) {
-		return false
-	}
 	at := slices.IndexFunc(b.early, func(e earlyPage) bool { return e.of == nil })
 	if at < 0 {
 		at, b.early = len(b.early), append(b.early, earlyPage{})
 	}
 	e := &b.early[at]
+	if !b.spare(b.earlySize() + int64(max(size-cap(e.data), 0))) {
+		return false
+	}
 	page := reusePage(e.data, size)
 	*e = earlyPage{page[:need], of, len(stored), end, size}
 	t.blocks, t.early = append(t.blocks, snappy.Block{Dst: page, Src: stored, Need: need}), append(t.early, at)

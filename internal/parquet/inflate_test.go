@@ -177,6 +177,33 @@ func TestPagesInTurnsAreCharged(t *testing.T) {
 	}
 }
 
+// However many pages a walk comes to, those that are decompressed early are charged once.
+func TestPagesInTurnsAreChargedOnce(t *testing.T) {
+	rows := make([]struct{ ID int64 }, 400_000)
+	for i := range rows {
+		rows[i].ID = int64(i * i % 1_000_003)
+	}
+	var in bytes.Buffer
+	w := pg.NewGenericWriter[struct{ ID int64 }](&in, pg.Compression(&pg.Snappy), pg.PageBufferSize(64<<10))
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	room := NewPageBudget(64 << 20)
+	room.small = 300 << 10
+	f, err := Open(room, bytes.NewReader(in.Bytes()), int64(in.Len()), "input")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	mapBytes(t, f, &Mapping{Bytes: in.Bytes()})
+	if w := walkInTurns(t, f, 0, 0, nil, false, false); w.err != "" || w.pages < 20 || w.early < w.pages/2 {
+		t.Errorf("%d of %d pages were decompressed early, %s", w.early, w.pages, w.err)
+	}
+}
+
 type partRow struct {
 	ID   int64   `parquet:"id"`
 	Text string  `parquet:"text,plain"`

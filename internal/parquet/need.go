@@ -68,10 +68,14 @@ func pageNeed(size int64, values int32, e format.Encoding) int64 {
 
 // Size returns the size of the buffers in bytes.
 func (b *Buffers) Size() int64 {
-	n := int64(0)
+	return b.earlySize() + int64(cap(b.window)+cap(b.raw)+cap(b.plain)+cap(b.picked)+cap(b.dict)+cap(b.rep)+cap(b.def)+
+		4*(cap(b.offsets)+cap(b.indices)+cap(b.entries)+cap(b.values)))
+}
+
+// earlySize returns the size of pages that are, or were, decompressed early.
+func (b *Buffers) earlySize() (n int64) {
 	for i := range b.early {
 		n += int64(cap(b.early[i].data))
 	}
-	return n + int64(cap(b.window)+cap(b.raw)+cap(b.plain)+cap(b.picked)+cap(b.dict)+cap(b.rep)+cap(b.def)+
-		4*(cap(b.offsets)+cap(b.indices)+cap(b.entries)+cap(b.values)))
+	return n
 }

@@ -223,18 +223,18 @@ func (b *Buffers) charge(ctx context.Context, at fault.At, what string, n int64)
 	return err
 }
 
-// spare charges n bytes more for pages that are decompressed early, if no other reader has
-// to wait for that.
+// spare makes sure that n bytes are charged for pages that are decompressed early, if no other
+// reader has to wait for that.
 func (b *Buffers) spare(n int64) bool {
-	c := b.claim()
-	if c.room == nil {
+	c, more := b.claim(), n-b.beside
+	if c.room == nil || more <= 0 {
 		return true
 	}
-	if c.held+n > c.room.small {
+	if c.held+more > c.room.small {
 		return false
 	}
-	c.held += n
-	b.beside += n
+	c.held += more
+	b.beside = n
 	return true
 }
 
