@@ -137,6 +137,7 @@ func (f *File) ChunkIn(buf *Buffers, rowGroup, leaf int) *Chunk {
 	buf.ahead = nil
 	buf.use(f)
 	buf.window = buf.window[:0]
+	buf.forgetPassed(nil, 0, 0)
 	if f.Metadata.ShortChunks() && !f.Constant(leaf) {
 		c.end = min(c.end+maxDictionaryHeader, f.footerPos)
 	}

@@ -26,6 +26,7 @@ type earlyPage struct {
 	stored int   // its size as stored
 	end    int64 // where that ends in the file
 	size   int   // decompressed; data may have less
+	dict   bool
 }
 
 // takeEarly puts a page of which src ends at end into b.raw, if it was decompressed early.
@@ -46,6 +47,16 @@ func (b *Buffers) forgetEarly() {
 	}
 }
 
+// forgetPassed drops early pages, but for dictionaries and those that end behind pos, up to end: a
+// walk does not come to all, as the rows of pages may be estimated.
+func (b *Buffers) forgetPassed(of *File, pos, end int64) {
+	for i := range b.early {
+		if e := &b.early[i]; !e.dict && (e.of != of || e.end <= pos || e.end > end) {
+			e.of = nil
+		}
+	}
+}
+
 // together are pages that are decompressed together, early ones and perhaps one whose turn it is.
 type together struct {
 	buf    *Buffers
@@ -53,9 +64,12 @@ type together struct {
 	early  []int // of the blocks behind the first ones: places in buf.early
 }
 
-// add takes a page along, if there is room.
+// add takes a page along, unless it is there already, if there is room.
 func (t *together) add(of *File, stored []byte, end int64, size, need int) bool {
 	b := t.buf
+	if slices.ContainsFunc(b.early, func(e earlyPage) bool { return e.of == of && e.end == end }) {
+		return true
+	}
 	at := slices.IndexFunc(b.early, func(e earlyPage) bool { return e.of == nil })
 	if at < 0 {
 		at, b.early = len(b.early), append(b.early, earlyPage{})
@@ -65,7 +79,7 @@ func (t *together) add(of *File, stored []byte, end int64, size, need int) bool 
 		return false
 	}
 	page := reusePage(e.data, size)
-	*e = earlyPage{page[:need], of, len(stored), end, size}
+	*e = earlyPage{page[:need], of, len(stored), end, size, false}
 	t.blocks, t.early = append(t.blocks, snappy.Block{Dst: page, Src: stored, Need: need}), append(t.early, at)
 	return true
 }
@@ -105,6 +119,9 @@ func (b *Buffers) Dictionaries(f *File, group int, leaves []int) {
 			break
 		}
 		room -= size
+	}
+	for _, i := range t.early {
+		b.early[i].dict = true
 	}
 	t.decode()
 }
@@ -146,6 +163,7 @@ func (c *Chunk) inflateInTurns(src []byte, size int, entries int64) bool {
 	if b.takeEarly(c.f, src, c.pos, size, need) {
 		return true
 	}
+	b.forgetPassed(c.f, c.pos, c.end)
 	if size < snappy.MinSize || c.alone && c.need == 0 {
 		return false
 	}

@@ -204,6 +204,61 @@ func TestPagesInTurnsAreChargedOnce(t *testing.T) {
 	}
 }
 
+// Where the rows of pages are estimated, a walk does not come to all that are decompressed early. They
+// take no memory behind it.
+func TestPagesInTurnsAreForgotten(t *testing.T) {
+	rng := rand.New(rand.NewPCG(37, 38))
+	for _, version := range []int{1, 2} {
+		rows := make([]struct {
+			Tags []int64 `parquet:"tags,list"`
+		}, 20_000)
+		for i := range rows { // more and more
+			for range rng.IntN(4 + i/500) {
+				rows[i].Tags = append(rows[i].Tags, rng.Int64N(1<<20))
+			}
+		}
+		var in bytes.Buffer
+		w := pg.NewGenericWriter[struct {
+			Tags []int64 `parquet:"tags,list"`
+		}](&in, pg.Compression(&pg.Snappy), pg.PageBufferSize(64<<10), pg.DataPageVersion(version))
+		if _, err := w.Write(rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := openBytes(in.Bytes(), "input")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mapBytes(t, f, &Mapping{Bytes: in.Bytes()})
+		var b Buffers
+		early := 0
+		for range 200 {
+			c := f.ChunkIn(&b, 0, 0)
+			c.Select([]uint32{rng.Uint32N(20_000)})
+			for err = nil; err == nil; {
+				_, err = c.Next(t.Context())
+				ends := map[int64]bool{}
+				for _, e := range b.early {
+					if e.of != nil && ends[e.end] {
+						t.Fatalf("V%d: a page is there twice", version)
+					}
+					ends[e.end] = true
+				}
+			}
+			if !errors.Is(err, io.EOF) {
+				t.Fatal(err)
+			}
+			early = max(early, len(b.early))
+			b.Rest()
+		}
+		if early == 0 || early > headersAhead {
+			t.Errorf("V%d: %d pages are kept", version, early)
+		}
+	}
+}
+
 type partRow struct {
 	ID   int64   `parquet:"id"`
 	Text string  `parquet:"text,plain"`
