@@ -344,7 +344,7 @@ func (d *Dir) readJSON(ctx context.Context, name string, v any, versionOf func()
 	case got == version, got == version-1 && d.Force:
 	case got == version-1:
 		return 0, faults.Unsupported(at, "a manifest of version %d; this program reads %d", got, version).
-			WithHint("run again with {Force}, which writes all outputs again")
+			WithHint("run the scan or join again with {Force}, which writes its outputs again")
 	default:
 		return 0, faults.Unsupported(at, "a manifest of version %d; this program reads %d", got, version).
 			WithHint("use a newer bloomjoin, or write to another directory")
