@@ -147,11 +147,13 @@ func (c *checker) inPortions(p *portion, k *keys.Batch, hits, members, rows []ui
 // countUnmatched counts the rows whose key is in no ID.
 func (c *checker) countUnmatched(k *keys.Batch, members, rows []uint32) {
 	c.hashes = k.Hash(table.Hash, c.hashes)
+	spread := *c.spread // two workers' may share a line of the processors' caches
 	for i, h := range c.hashes {
 		if len(members) > 0 && members[0] == uint32(i) {
 			members = members[1:]
 			continue
 		}
-		c.spread.add(h, rowsOf(rows, uint32(i)))
+		spread.add(h, rowsOf(rows, uint32(i)))
 	}
+	*c.spread = spread
 }
