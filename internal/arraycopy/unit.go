@@ -61,7 +61,7 @@ func (w *worker) enter(f *source.File) (err error) {
 		return err
 	}
 	if w.ranges = nil; f.Parquet() != nil {
-		if w.ranges, err = keyscan.NewFinder(w.scanner, f, w.buf, w.checks); err != nil {
+		if w.ranges, err = keyscan.NewFinder(w.scanner, f, w.buf, w.checks, nil); err != nil {
 			return err
 		}
 	}

@@ -88,8 +88,16 @@ func (k *Finder) Shed() {
 }
 
 // NewFinder prepares to scan the file. checks has one function per match; nil
-// means that the filter alone decides.
-func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check) (*Finder, error) {
+// means that the filter alone decides. last, if not nil, is the worker's Finder for
+// another file of the scan, whose place the new one takes.
+func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check, last *Finder) (*Finder, error) {
+	if last != nil && last.File.Schema() == f.Schema() {
+		if done, err := last.goOn(f, buf); err != nil {
+			return nil, err
+		} else if done {
+			return last, nil
+		}
+	}
 	k := &Finder{scanner: s, File: f}
 	if f.Where() != nil {
 		k.where = rowfilter.New(f, buf)
@@ -107,6 +115,26 @@ func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check)
 		k.Matches = append(k.Matches, one)
 	}
 	return k, nil
+}
+
+// goOn makes the Finder one for another file of the same schema, if all keys are leaves.
+// What it knows of the schema stays, and so does its memory. After an error it must not be
+// used.
+func (k *Finder) goOn(f *source.File, buf *parquet.Buffers) (done bool, err error) {
+	for _, m := range k.Matches {
+		if _, ok := m.(*LeafScan); !ok {
+			return false, nil
+		}
+	}
+	for i, m := range k.Matches {
+		if err := m.(*LeafScan).goOn(f, k.scanner.Match[i]); err != nil {
+			return false, err
+		}
+	}
+	if k.File, k.where, k.base = f, nil, nil; f.Where() != nil {
+		k.where = rowfilter.New(f, buf)
+	}
+	return true, nil
 }
 
 // newMatchScan returns the matchScan that suits the match's key.
@@ -129,7 +157,7 @@ func (s *Scanner) newMatchScan(f *source.File, m Predicate, buf *parquet.Buffers
 			file: f, columns: columns, leaf: NewLeaf(f, leaf, columns[0].Cast, o), buf: buf,
 			keys: keys, countNulls: s.Options.CountNulls,
 		},
-		check: c, counts: c != nil, pairs: s.Options.Entries, stats: s.Stats, nullMisfits: m.NullMisfits,
+		index: enc.Index(), check: c, counts: c != nil, pairs: s.Options.Entries, stats: s.Stats, nullMisfits: m.NullMisfits,
 	}
 	if c == nil {
 		l.check = (*Keys).Probe

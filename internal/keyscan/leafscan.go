@@ -16,6 +16,7 @@ import (
 // values of each page, and a dictionary only once.
 type LeafScan struct {
 	leafKeys
+	index       []int // of the leaf, in the schema
 	check       Check
 	counts      bool // check counts keys, those of a dictionary after its pages
 	stats       *Stats
@@ -28,6 +29,14 @@ type LeafScan struct {
 	nulls   int64    // examined rows of the range without a key
 	found   []uint32
 	of      []uint32 // in a scan with pairs: an entry for each of found
+}
+
+// goOn makes it one for another file of the same schema.
+func (l *LeafScan) goOn(f *source.File, m Predicate) error {
+	l.file, l.leaf.file = f, f
+	l.leaf.Values, _ = f.Parquet().Leaf(l.index)
+	l.expected, l.at, l.dict, l.bad = nil, 0, nil, nil
+	return l.prune(m)
 }
 
 func (l *LeafScan) noHits() { l.found, l.of, l.apart = l.found[:0], l.of[:0], true }

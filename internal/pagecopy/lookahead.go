@@ -68,7 +68,7 @@ func newScouts(ctx context.Context, s *keyscan.Scanner) *keyscan.Scouts[*rangeJo
 			var err error
 			defer source.Recovered(f, job.Range.Group, &err)
 			if k == nil || k.File != f {
-				if k, err = keyscan.NewFinder(s, f, buf, make([]keyscan.Check, len(s.Match))); err != nil {
+				if k, err = keyscan.NewFinder(s, f, buf, make([]keyscan.Check, len(s.Match)), k); err != nil {
 					return
 				}
 			}

@@ -52,7 +52,7 @@ func (w *worker) selectRows(ctx context.Context, s *rangeJob) (settle func(), er
 		if w.checks == nil {
 			w.checks = e.scanner.Checks()
 		}
-		if w.keys, err = keyscan.NewFinder(e.scanner, f, w.buf, w.checks); err != nil {
+		if w.keys, err = keyscan.NewFinder(e.scanner, f, w.buf, w.checks, w.keys); err != nil {
 			return nil, err
 		}
 		w.file = f

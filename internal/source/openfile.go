@@ -74,8 +74,8 @@ type Opening struct {
 	include, exclude []glob.Rule         // Include, Exclude
 }
 
-// like is the Parquet file that was opened last. Files that follow share its schema
-// if it is the same, and the condition on the columns of the schema.
+// like is the first of the Parquet files that have had one schema in turn. Files that follow
+// share its schema if it is the same, and the condition on the columns of the schema.
 type like struct {
 	table atomic.Pointer[arrowparquet.Parquet]
 	where atomic.Pointer[boundTo]
@@ -126,15 +126,18 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 	src, remote := f.reader.(storage.Prefetcher)
 	switch f.format {
 	case dataset.Parquet:
+		like := opts.like.table.Load()
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
-			Mem: opts.Mem, Room: opts.room, Like: opts.like.table.Load(), Int96Nanos: opts.Int96Nanos, Remote: remote,
+			Mem: opts.Mem, Room: opts.room, Like: like, Int96Nanos: opts.Int96Nanos, Remote: remote,
 			Constants: constants, IgnoreCase: opts.IgnoreCase,
 		})
 		if err != nil {
 			return err
 		}
 		f.table = p
-		opts.like.table.Store(p)
+		if like == nil || p.Schema() != like.Schema() { // files that are opened at once all share that of the first
+			opts.like.table.CompareAndSwap(like, p)
+		}
 		if _, near := f.reader.(storage.Mapper); remote {
 			p.File().Prefetch(src)
 		} else if !near {

@@ -199,7 +199,7 @@ func (w *rowWorker) open(f *source.File) (err error) {
 			}
 		}
 		if w.scan != nil {
-			if w.keys, err = keyscan.NewFinder(w.scanner, f, w.buf, w.checks); err != nil {
+			if w.keys, err = keyscan.NewFinder(w.scanner, f, w.buf, w.checks, nil); err != nil {
 				return err
 			}
 		} else if f.Where() != nil {
