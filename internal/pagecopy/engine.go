@@ -69,14 +69,15 @@ type engine struct {
 	changed *sync.Cond
 	next    func() (*rangeJob, bool) // the next job of the input
 	more    bool
-	remote  bool                          // some file is over a network
-	scouts  *keyscan.Scouts[*rangeJob]    // nil: no file is over a network
-	coming  []*rangeJob                   // in order: passed to the scouts, not begun
-	unmap   map[*source.File]func() error // of files with open jobs
-	open    []*rangeJob                   // in order: begun and not finished
-	filling *Group                        // the row group that the next job may go to
-	goesOn  bool                          // other scans continue it
-	ready   []*Group                      // in order: begun and not taken by the consumer
+	remote  bool                       // some file is over a network
+	scouts  *keyscan.Scouts[*rangeJob] // nil: no file is over a network
+	coming  []*rangeJob                // in order: passed to the scouts, not begun
+	mapped  map[*source.File]*mapped   // of files with open jobs
+	ending  int                        // files that are being unmapped
+	open    []*rangeJob                // in order: begun and not finished
+	filling *Group                     // the row group that the next job may go to
+	goesOn  bool                       // other scans continue it
+	ready   []*Group                   // in order: begun and not taken by the consumer
 	workers []*worker
 	active  int // workers that have a task
 	err     error
@@ -103,7 +104,7 @@ func Copy(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, sources 
 		defer cancel()
 		e := &engine{
 			cancel: cancel, scanner: s, pairs: pairs, goesOn: left.Continued, threads: tasks.Workers(PiecesOf(sources), s.Options.Threads), most: tasks.InFlight(PiecesOf(sources)) / 4 * 3, // the rest is for memory that is not counted
-			more: true, unmap: map[*source.File]func() error{},
+			more: true, mapped: map[*source.File]*mapped{},
 		}
 		if pairs != nil {
 			e.perRow = pairs.Of.PerRow()
@@ -132,8 +133,8 @@ func Copy(ctx context.Context, s *keyscan.Scanner, pairs *tables.Pairs, sources 
 		unhook := context.AfterFunc(ctx, e.wake)
 		defer func() {
 			workers.Wait()
-			for _, unmap := range e.unmap { // only after an error, which is reported instead
-				_ = unmap()
+			for _, m := range e.mapped { // only after an error, which is reported instead
+				_ = m.end()
 			}
 		}()
 		defer unhook()
@@ -259,10 +260,26 @@ func (e *engine) work(ctx context.Context) {
 	}
 }
 
+// mapped is a file whose pages are mapped by the first of its jobs that a worker begins: the
+// system's part in it takes no lock of the engine.
+type mapped struct {
+	once  sync.Once
+	unmap func() error // nil: no job was begun
+}
+
+func (m *mapped) begin(f *source.File) { m.once.Do(func() { m.unmap = f.MapPages() }) }
+
+func (m *mapped) end() error {
+	if m.unmap == nil {
+		return nil
+	}
+	return m.unmap()
+}
+
 // done reports whether nothing is left to do. A row group may be left for the next
 // scan to continue.
 func (e *engine) done() bool {
-	return !e.more && len(e.open) == 0 && (len(e.ready) == 0 || e.goesOn && e.filling == e.ready[0])
+	return !e.more && len(e.open) == 0 && e.ending == 0 && (len(e.ready) == 0 || e.goesOn && e.filling == e.ready[0])
 }
 
 // A pageTask runs without the lock; the function that it returns records the
@@ -322,8 +339,9 @@ func (e *engine) pick(w *worker) pageTask {
 		e.changed.Broadcast()
 		return e.pick(w)
 	}
-	if f := s.source.Piece.File; e.unmap[f] == nil {
-		e.unmap[f] = f.MapPages()
+	if s.mapped = e.mapped[s.source.Piece.File]; s.mapped == nil {
+		s.mapped = new(mapped)
+		e.mapped[s.source.Piece.File] = s.mapped
 	}
 	e.open = append(e.open, s)
 	return func(ctx context.Context) (func(), error) { return w.selectRows(ctx, s) }
@@ -485,23 +503,29 @@ func (e *engine) endFilling() {
 	}
 }
 
-// close removes a job all of whose tasks are done.
+// close removes a job all of whose tasks are done. If it is the last one of its file, it ends
+// the mapping, without the lock meanwhile.
 func (e *engine) close(s *rangeJob) {
 	e.open = slices.DeleteFunc(e.open, func(o *rangeJob) bool { return o == s })
 	s.release()
+	f := s.source.Piece.File
+	ofFile := func(o *rangeJob) bool { return o.source.Piece.File == f }
+	if !slices.ContainsFunc(e.open, ofFile) {
+		last, passed := e.mapped[f], !slices.ContainsFunc(e.coming, ofFile)
+		delete(e.mapped, f)
+		e.ending++
+		e.mu.Unlock()
+		if passed {
+			f.Passed()
+		}
+		err := errors.Join(last.end(), f.Rest())
+		e.mu.Lock()
+		e.ending--
+		if err != nil && e.err == nil {
+			e.err = err
+		}
+	}
 	if s.group != nil {
 		s.group.ended++
-	}
-	f := s.source.Piece.File
-	if slices.ContainsFunc(e.open, func(o *rangeJob) bool { return o.source.Piece.File == f }) {
-		return
-	}
-	if !slices.ContainsFunc(e.coming, func(o *rangeJob) bool { return o.source.Piece.File == f }) {
-		f.Passed()
-	}
-	err := errors.Join(e.unmap[f](), f.Rest())
-	delete(e.unmap, f)
-	if err != nil && e.err == nil {
-		e.err = err
 	}
 }

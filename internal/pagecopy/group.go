@@ -18,6 +18,7 @@ import (
 type rangeJob struct {
 	tasks.Range
 	source *Source
+	mapped *mapped // its file
 	within *inputGroup
 	rows   *rows.Selection    // that go to the output; nil: not known yet
 	group  *Group             // output row group of its rows, once decided
