@@ -43,7 +43,7 @@ func (t *task) facts() (*plan.Plan, plan.Sizes, error) {
 		}
 		p.Log.KeyBytes = addBytes(p.Log.KeyBytes, rowfilter.PlainBytes(f, piece.Lo, piece.Hi, column))
 		p.Log.Bytes = addBytes(p.Log.Bytes, rowfilter.PlainBytes(f, piece.Lo, piece.Hi, kept))
-		s.LogColumns = math.Max(s.LogColumns, float64(len(f.Schema().Fields())))
+		s.LogColumns = math.Max(s.LogColumns, float64(f.Schema().NumFields()))
 		s.Codec, s.Copied = cmp.Or(s.Codec, f.Codec()), s.Copied && f.Parquet() != nil
 		if kept != nil {
 			s.LogColumns = float64(len(kept))

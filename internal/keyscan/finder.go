@@ -91,7 +91,7 @@ func (k *Finder) Shed() {
 // means that the filter alone decides. last, if not nil, is the worker's Finder for
 // another file of the scan, whose place the new one takes.
 func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check, last *Finder) (*Finder, error) {
-	if last != nil && last.File.Schema() == f.Schema() {
+	if last != nil && f.SharesSchema(last.File) {
 		if done, err := last.goOn(f, buf); err != nil {
 			return nil, err
 		} else if done {

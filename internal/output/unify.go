@@ -2,7 +2,6 @@ package output
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -96,15 +95,6 @@ func (u *unified) describedBy(f *parquet.File) bool {
 	return same && u.stored && len(f.Root.Children) == f.StoredColumns()
 }
 
-// projectionOf returns the columns to keep of a Parquet file.
-func projectionOf(opts *keyscan.Options, f *source.File) (parquet.Projection, error) {
-	columns, err := opts.ColumnsOf(f)
-	if err != nil {
-		return parquet.Projection{}, err
-	}
-	return f.Parquet().File().Project(columns), nil
-}
-
 func (o Destination) union(opts *keyscan.Options, logs []*source.File) ([]meta.Element, error) {
 	if !o.pagesFit() {
 		return nil, faults.Unsupported(fault.At{File: o.Name}, "a union of schemas in an Arrow output").
@@ -194,15 +184,20 @@ func spelled(o *keyscan.Options, logs []*source.File) ([]string, error) {
 // schema where pages are copied, or the Arrow schema.
 func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 	first := logs[0]
-	want, err := opts.SchemaOf(first)
+	columns, err := opts.ColumnsOf(first)
 	if err != nil {
 		return err
 	}
+	want := opts.SchemaWith(first, columns)
 	for _, f := range logs[1:] {
-		got, err := opts.SchemaOf(f)
+		cols, err := opts.ColumnsOf(f)
 		if err != nil {
 			return err
 		}
+		if f.SharesSchema(first) && slices.Equal(cols, columns) {
+			continue
+		}
+		got := opts.SchemaWith(f, cols)
 		differs := func(want, got string) error {
 			return faults.Mismatch(fault.At{File: f.Name()}, "schema", want, got).
 				WithHint("write to a directory, {Output OUT/}, where each file keeps its own schema, or use {Schema union}")
@@ -211,11 +206,7 @@ func (o Destination) alike(opts *keyscan.Options, logs []*source.File) error {
 			return differs(describe(want)+" as in "+first.Name(), describe(got))
 		}
 		if o.pagesFit() && f.Parquet() != nil && first.Parquet() != nil {
-			a, errA := projectionOf(opts, first)
-			b, errB := projectionOf(opts, f)
-			if err := errors.Join(errA, errB); err != nil {
-				return err
-			}
+			a, b := first.Parquet().File().Project(columns), f.Parquet().File().Project(cols)
 			if diff, same := adapt.SameSchema(a.Schema, b.Schema); !same {
 				return differs("that of "+first.Name()+", the first", diff)
 			}

@@ -6,8 +6,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/parquet-go/parquet-go/format"
-
 	"github.com/bloomjoin/bloomjoin/internal/keyscan"
 	"github.com/bloomjoin/bloomjoin/internal/pagecopy"
 	"github.com/bloomjoin/bloomjoin/internal/parquet"
@@ -26,17 +24,18 @@ func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *t
 	if !dir && slices.ContainsFunc(parts, foreign) {
 		return nil
 	}
-	var like *pagecopy.PairLayout
+	var like *pagecopy.Source
 	for i := range parts {
 		if foreign(parts[i]) {
 			continue
 		}
-		src, err := o.newPageSource(s, pairs, parts[i].Piece, all, like)
+		src, err := o.newPageSource(s, pairs, parts[i].Piece, all, like, dir)
 		if err != nil {
 			return err
 		}
-		parts[i].pages, like = src, src.Pairs
-		if i > 0 && (!dir || o.share(parts[i-1], parts[i])) {
+		own := *src // with its own layout
+		parts[i].pages, like = src, &own
+		if i > 0 && dir && o.share(parts[i-1], parts[i]) {
 			src.Layout, src.Sink = parts[i-1].pages.Layout, parts[i-1].pages.Sink
 		}
 	}
@@ -54,15 +53,28 @@ func (o Destination) planPages(ctx context.Context, s *keyscan.Scanner, pairs *t
 	return nil
 }
 
-// newPageSource returns the source of a piece. like is the layout of another one, if a
-// scan with Pairs has any.
-func (o Destination) newPageSource(s *keyscan.Scanner, pairs *tables.Pairs, piece source.Piece, all *unified, like *pagecopy.PairLayout) (*pagecopy.Source, error) {
-	if pairs != nil {
-		return o.newPairSource(pairs, piece, like)
-	}
-	f := piece.File.Parquet().File()
+// newPageSource returns the source of a piece. like is the one before it, nil if there is
+// none: what depends on the schema is made once. If apart is not set, both have one output.
+func (o Destination) newPageSource(s *keyscan.Scanner, pairs *tables.Pairs, piece source.Piece, all *unified, like *pagecopy.Source, apart bool) (*pagecopy.Source, error) {
 	src := &pagecopy.Source{Piece: piece, Sink: new(pagecopy.Relay), Most: pagecopy.GroupBytes}
-	proj, reshaped, err := parquet.Projection{}, false, error(nil)
+	if like != nil && !apart {
+		src.Layout, src.Sink = like.Layout, like.Sink
+	}
+	if pairs != nil {
+		return src, o.ofPairs(src, pairs, like)
+	}
+	var err error
+	f := piece.File.Parquet().File()
+	if all == nil { // else a file may lack some
+		if src.Columns, err = s.Options.ColumnsOf(piece.File); err != nil {
+			return nil, err
+		}
+	}
+	if like != nil && all == nil && piece.File.SharesSchema(like.Piece.File) && slices.Equal(src.Columns, like.Columns) {
+		src.Leaves = like.Leaves
+		return src, o.openLayout(src, like, nil)
+	}
+	proj, reshaped := parquet.Projection{}, false
 	if all != nil {
 		var adapt *adapt.Conversion
 		if proj, adapt, err = all.projection(f); err != nil {
@@ -73,43 +85,59 @@ func (o Destination) newPageSource(s *keyscan.Scanner, pairs *tables.Pairs, piec
 		}
 		reshaped = !all.describedBy(f)
 	} else {
-		proj, err = projectionOf(&s.Options, piece.File)
+		proj = f.Project(src.Columns)
 		reshaped = s.Options.Columns != nil || slices.ContainsFunc(proj.Leaves, f.Constant)
 	}
-	if err != nil {
-		return nil, err
-	}
-	var columns map[string]bool // if they are not exactly the file's
-	if reshaped {
-		columns = pagecopy.TopLevel(proj.Schema)
-	}
 	src.Leaves = proj.Leaves
-	return src, o.openLayout(src, proj.Schema, proj.Orders, o.keyValues(pagecopy.KeptMetadata(f.Metadata.KeyValueMetadata, columns)))
+	return src, o.openLayout(src, nil, func(opts parquet.WriterOptions) (*parquet.Writer, error) {
+		var columns map[string]bool // if they are not exactly the file's
+		if reshaped {
+			columns = pagecopy.TopLevel(proj.Schema)
+		}
+		opts.KeyValue = o.keyValues(pagecopy.KeptMetadata(f.Metadata.KeyValueMetadata, columns))
+		return parquet.NewWriter(src.Sink, proj.Schema, proj.Orders, opts)
+	})
 }
 
-// newPairSource is newPageSource for a scan with Pairs.
-func (o Destination) newPairSource(pairs *tables.Pairs, piece source.Piece, like *pagecopy.PairLayout) (*pagecopy.Source, error) {
-	l, err := pagecopy.NewPairLayout(piece.File, pairs, like)
-	if err != nil {
-		return nil, err
+// ofPairs completes the source for a scan with Pairs.
+func (o Destination) ofPairs(src *pagecopy.Source, pairs *tables.Pairs, like *pagecopy.Source) (err error) {
+	var before *pagecopy.PairLayout
+	if like != nil {
+		before = like.Pairs
 	}
-	src := &pagecopy.Source{Piece: piece, Sink: new(pagecopy.Relay), Most: pagecopy.GroupBytes, Pairs: l}
+	l, err := pagecopy.NewPairLayout(src.Piece.File, pairs, before)
+	if err != nil {
+		return err
+	}
+	src.Pairs = l
 	for _, leaf := range l.Leaves {
 		src.Leaves, src.Adapt = append(src.Leaves, leaf.Log), append(src.Adapt, leaf.Adapt)
 	}
-	return src, o.openLayout(src, l.Schema, l.Orders, o.keyValues(l.Kept))
+	if before == nil || before.Arrow != l.Arrow {
+		like = nil
+	}
+	return o.openLayout(src, like, func(opts parquet.WriterOptions) (*parquet.Writer, error) {
+		opts.KeyValue = o.keyValues(l.Kept)
+		return parquet.NewWriter(src.Sink, l.Schema, l.Orders, opts)
+	})
 }
 
-// openLayout begins the Parquet file of a source.
-func (o Destination) openLayout(src *pagecopy.Source, schema []meta.Element, orders []format.ColumnOrder, kv []meta.KeyValue) error {
+// openLayout begins the Parquet file of a source, unless it has one. like, if not nil, is
+// another one of the same columns and metadata.
+func (o Destination) openLayout(src, like *pagecopy.Source, begin func(parquet.WriterOptions) (*parquet.Writer, error)) error {
 	src.Measure()
+	if src.Layout != nil {
+		return nil
+	}
 	compression, err := o.compression(src.Piece.File)
 	if err != nil {
 		return err
 	}
-	src.Layout, err = parquet.NewWriter(src.Sink, schema, orders, parquet.WriterOptions{
-		Compression: compression.ofPages(), KeyValue: kv, Pool: o.pool,
-	})
+	if like != nil {
+		src.Layout, err = like.Layout.Another(src.Sink, compression.ofPages())
+	} else {
+		src.Layout, err = begin(parquet.WriterOptions{Compression: compression.ofPages(), Pool: o.pool})
+	}
 	return err
 }
 

@@ -196,12 +196,12 @@ func (w *ScanWriter) openRest(ctx context.Context, o Destination, pairs *tables.
 		w.parts = append(w.parts, Part{Name: restName, Schema: pairs.Schema(log)})
 		return nil
 	}
-	src, err := o.newPairSource(pairs, source.Piece{File: log}, nil)
-	if err != nil {
-		return err
-	}
+	src := &pagecopy.Source{Piece: source.Piece{File: log}, Sink: new(pagecopy.Relay), Most: pagecopy.GroupBytes}
 	if !o.IsDir(ctx) {
 		src.Layout = w.parts[0].pages.Layout
+	}
+	if err := o.ofPairs(src, pairs, nil); err != nil {
+		return err
 	}
 	w.rest.source = src
 	w.parts = append(w.parts, Part{Name: restName, Schema: log.Schema(), pages: src})

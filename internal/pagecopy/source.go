@@ -17,17 +17,18 @@ import (
 
 // Source is a piece whose pages are copied.
 type Source struct {
-	Number int // among the sources that are read together
-	Part   int // of the output
-	Piece  source.Piece
-	Leaves []int               // of the file, in the output's order; -1: the file lacks it
-	Adapt  []*adapt.LeafSource // converts them to the output's schema; nil: not needed
-	Pairs  *PairLayout         // of a scan with Pairs, else nil
-	Own    bool                // the output's file has no other source
-	Most   int64               // bytes of a row group of the output, uncompressed, as estimated from the footers
-	order  []int               // positions in leaves, largest first
-	Layout *parquet.Writer
-	Sink   *Relay
+	Number  int // among the sources that are read together
+	Part    int // of the output
+	Piece   source.Piece
+	Columns []int               // of the file, at the top level; nil: all
+	Leaves  []int               // of the file, in the output's order; -1: the file lacks it
+	Adapt   []*adapt.LeafSource // converts them to the output's schema; nil: not needed
+	Pairs   *PairLayout         // of a scan with Pairs, else nil
+	Own     bool                // the output's file has no other source
+	Most    int64               // bytes of a row group of the output, uncompressed, as estimated from the footers
+	order   []int               // positions in leaves, largest first
+	Layout  *parquet.Writer
+	Sink    *Relay
 }
 
 // file is the Parquet file.

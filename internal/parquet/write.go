@@ -134,6 +134,17 @@ func (w *Writer) Restart(dst io.Writer) error {
 	return w.out.write([]byte(magic))
 }
 
+// Another begins another file on dst, at the same time, with the same schema, the same
+// options and its own compression.
+func (w *Writer) Another(dst io.Writer, c enc.Compression) (*Writer, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	n := &Writer{out: sink{w: dst}, schema: w.schema, orders: w.orders, leaves: w.leaves, order: w.order, opts: w.opts, growDicts: w.growDicts}
+	n.opts.Compression = c
+	return n, n.out.write([]byte(magic))
+}
+
 // Pool returns the pool that provides the Writer's memory.
 func (w *Writer) Pool() *Pool { return w.opts.Pool }
 

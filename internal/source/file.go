@@ -147,6 +147,12 @@ func (f *File) Schema() *arrow.Schema {
 	return f.table.Schema()
 }
 
+// SharesSchema reports whether both are Parquet files with one schema in memory, since these and
+// their metadata were found equal when they were opened.
+func (f *File) SharesSchema(g *File) bool {
+	return f.Parquet() != nil && g.Parquet() != nil && f.Schema() == g.Schema()
+}
+
 // NumGroups returns the number of row groups. A file of another format than Parquet has
 // parts that are read on their own in their place.
 func (f *File) NumGroups() int {

@@ -42,7 +42,12 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 	if a.IDs, err = a.newIDColumns(p, ids, logs[0]); err != nil {
 		return nil, err
 	}
+	var last *source.File
 	for _, f := range logs {
+		if last != nil && f.SharesSchema(last) {
+			a.Layouts[f] = a.Layouts[last]
+			continue
+		}
 		l, err := a.newLayout(p, f)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name(), err)
@@ -53,7 +58,7 @@ func New(o *Options, p *Pairing, ids, logs []*source.File, counts bool, mirrored
 				return nil, err
 			}
 		}
-		a.Layouts[f] = l
+		a.Layouts[f], last = l, f
 	}
 	return a, nil
 }
