@@ -33,9 +33,14 @@ type LeafScan struct {
 
 // goOn makes it one for another file of the same schema.
 func (l *LeafScan) goOn(f *source.File, m Predicate) error {
+	last := l.file.Parquet().File()
 	l.file, l.leaf.file = f, f
 	l.leaf.Values, _ = f.Parquet().Leaf(l.index)
 	l.expected, l.at, l.dict, l.bad = nil, 0, nil, nil
+	if of := f.Parquet().File(); of.Metadata.CreatedBy == last.Metadata.CreatedBy { // which says whether statistics are believed
+		l.pruner = l.pruner.Of(of, f.Doubt)
+		return nil
+	}
 	return l.prune(m)
 }
 

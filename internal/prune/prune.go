@@ -100,6 +100,16 @@ func New(f *parquet.File, schema *arrow.Schema, columns []keys.Column, o keys.Op
 	return p, nil
 }
 
+// Of returns the Pruner for another file of the same schema, from the same program. nil stays nil.
+func (p *Pruner) Of(f *parquet.File, doubt func(error)) *Pruner {
+	if p == nil {
+		return nil
+	}
+	q := *p
+	q.file, q.Doubt = f, doubt
+	return &q
+}
+
 // Leaf returns the index of the first leaf that is used for pruning. ok is false if
 // no row can hold a member.
 func (p *Pruner) Leaf() (leaf int, ok bool) {
