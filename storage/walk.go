@@ -34,7 +34,7 @@ func (osFiles) stat(name string) (fs.FileInfo, error)      { return os.Stat(name
 func (osFiles) readDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 func (osFiles) join(elem ...string) string                 { return filepath.Join(elem...) }
 func (osFiles) glob(pattern string) ([]string, error)      { return glob.Files(filepath.FromSlash(pattern)) }
-func (osFiles) open(name string) (file, error)             { return os.Open(name) }
+func (osFiles) open(name string) (file, error)             { return openFile(name) }
 func (osFiles) same(first, now fs.FileInfo) bool           { return os.SameFile(first, now) }
 
 // matchFiles implements finder.match.

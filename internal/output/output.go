@@ -270,7 +270,7 @@ func (o Destination) apart(ctx context.Context, r *Run) error {
 		if f.Reader() == nil { // not in a storage
 			continue
 		}
-		if err := check(f.Name(), f.Origin().Root, place.Holds(f.Name()) || place.Is(f.Name())); err != nil {
+		if err := check(f.Name(), f.Origin().Root, place.HoldsFile(f.Name())); err != nil {
 			return err
 		}
 	}

@@ -111,12 +111,7 @@ func open(room *PageBudget, r io.ReaderAt, size int64, name string, head bool, l
 		return nil, err
 	}
 	_ = f.charge(at, -int64(len(footer))) // returning memory does not fail
-	var sz [8]byte
-	binary.LittleEndian.PutUint64(sz[:], uint64(size))
-	h := xxh3.New()
-	h.Write(footer)
-	h.Write(sz[:])
-	f.digest = h.Sum128().Bytes()
+	f.digest = xxh3.Hash128(binary.LittleEndian.AppendUint64(footer, uint64(size))).Bytes()
 	return f, nil
 }
 
@@ -190,7 +185,7 @@ func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 		return nil, err
 	}
 	f.footerPos = f.Size - tailSize - n
-	footer := make([]byte, n)
+	footer := make([]byte, n, n+8) // room for the size, see open
 	return footer, f.readFull(footer, f.footerPos)
 }
 

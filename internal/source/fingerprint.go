@@ -1,10 +1,10 @@
 package source
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"sync"
 
@@ -34,16 +34,20 @@ func Fingerprint(files []*File) error {
 // network, of the identity that the storage gives the object and, of Parquet files, the
 // footer. It is nil for standard input and records. Digests are 16 bytes (XXH3-128), and not
 // cryptographic.
-func (f *File) Fingerprint() ([]byte, error) {
+func (f *File) Fingerprint() (fingerprint []byte, err error) {
 	if f.reader == nil {
 		return nil, nil
 	}
-	_, release, err := f.keepOpen(context.Background())
-	if err != nil {
+	if err := f.usable(); err != nil {
 		return nil, err
 	}
-	fingerprint, err := f.print()
-	return fingerprint, errors.Join(err, release())
+	if r := f.readers; r != nil { // as KeepOpen, for many files
+		if _, ok := r.begin(false); !ok {
+			return nil, fmt.Errorf("%s: %w", f.name, fs.ErrClosed)
+		}
+		defer func() { err = errors.Join(err, r.end(false)) }()
+	}
+	return f.print()
 }
 
 // WholeBelow is the size up to which all bytes of a Parquet file are digested,

@@ -17,10 +17,11 @@ type place struct {
 	real  string
 	file  os.FileInfo       // nil: there is none, or it is not local
 	seen  map[string]string // results of resolve
+	dirs  map[string]bool   // results of Holds for directories of files
 }
 
 func NewPlace(s storage.Source, name string) *place {
-	p := &place{store: s, seen: map[string]string{}}
+	p := &place{store: s, seen: map[string]string{}, dirs: map[string]bool{}}
 	p.real = p.resolve(name)
 	if !address.IsURL(name) {
 		p.file, _ = os.Stat(name)
@@ -44,6 +45,25 @@ func (p *place) Holds(name string) bool {
 		}
 	}
 	return false
+}
+
+// HoldsFile reports whether a file is in the place or, maybe by a hard link, the place itself.
+// Of a local file that is no link, only the directory is followed, once for all its files.
+func (p *place) HoldsFile(name string) bool {
+	if p.store != storage.Local() || address.IsURL(name) {
+		return p.Holds(name) || p.Is(name)
+	}
+	info, err := os.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return p.Holds(name) || p.Is(name)
+	}
+	dir := filepath.Dir(name)
+	holds, known := p.dirs[dir]
+	if !known {
+		holds = p.Holds(dir)
+		p.dirs[dir] = holds
+	}
+	return holds || p.file != nil && os.SameFile(info, p.file)
 }
 
 // Is reports whether a file is the place, maybe by a hard link, or a link to something in
