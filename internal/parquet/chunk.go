@@ -102,8 +102,8 @@ type Chunk struct {
 	sameDef bool // all of the page's definition levels are def
 	def     uint8
 	stored  StoredPage
-	sealed  undecodedPage
-	claims  *pageMetadata // read with the first undecoded page
+	sealed  *undecodedPage // nil: no page was left undecoded
+	claims  *pageMetadata  // read with the first undecoded page
 	shape   meta.Shape
 	buf     *Buffers
 
@@ -162,7 +162,7 @@ func (c *Chunk) Pages() (seen, skipped int) {
 // Close frees the memory of the decoders, the page and the dictionary.
 func (c *Chunk) Close() {
 	c.Leave()
-	c.page, c.stored, c.sealed, c.claims, c.dict = Page{}, StoredPage{}, undecodedPage{}, nil, nil
+	c.page, c.stored, c.sealed, c.claims, c.dict = Page{}, StoredPage{}, nil, nil, nil
 	c.buf.Close()
 }
 

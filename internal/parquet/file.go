@@ -42,8 +42,9 @@ type File struct {
 	meta.Schema
 	RowGroups []RowGroup // in file order
 
-	bare      *storedSchema // nil: the file has no constants
-	extra     []byte        // the constants' pages, as if they followed the file
+	described *meta.Described // as stored; shared with the file whose schema is shared
+	bare      *storedSchema   // nil: the file has no constants
+	extra     []byte          // the constants' pages, as if they followed the file
 	r         io.ReaderAt
 	room      *PageBudget
 	footer    int64                   // bytes charged for the footer
@@ -190,10 +191,16 @@ func (f *File) readFooter(at fault.At, first bool) ([]byte, error) {
 }
 
 func (f *File) decodeFooter(at fault.At, footer []byte, like *File) error {
-	if err := f.charge(at, meta.DecodedBytes(footer)); err != nil {
+	size, described := meta.Skim(footer)
+	if err := f.charge(at, size); err != nil {
 		return err
 	}
-	m, n, err := meta.DecodeFooter(footer)
+	decode := meta.DecodeFooter
+	alike := like != nil && like.described != nil && described != nil && described.Same(like.described)
+	if alike {
+		decode = meta.DecodeRest
+	}
+	m, n, err := decode(footer)
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, At: at, What: "the footer does not decode", Err: err}
 	}
@@ -205,10 +212,15 @@ func (f *File) decodeFooter(at fault.At, footer []byte, like *File) error {
 	if n != len(footer) {
 		return faults.Corrupt(at, "%d extra bytes after the footer", len(footer)-n)
 	}
-	if like == nil || !f.Share(like) {
+	switch {
+	case alike:
+		f.share(like)
+	case like != nil && f.Share(like):
+	default:
 		if f.Schema, err = f.Metadata.Tree(at); err != nil {
 			return err
 		}
+		f.described = described.Clone() // without the footer
 	}
 	return f.checkRowGroups(at)
 }

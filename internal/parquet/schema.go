@@ -82,14 +82,23 @@ func (f *File) Share(like *File) bool {
 		!reflect.DeepEqual(a.Schema, b.elements) || !reflect.DeepEqual(a.ColumnOrders, b.orders) {
 		return false
 	}
+	f.share(like)
+	return true
+}
+
+// share is Share for files that are known to have the same.
+func (f *File) share(like *File) {
+	a, b := f.Metadata, like.stored()
 	a.Schema, a.KeyValueMetadata, a.ColumnOrders = b.elements, like.Metadata.KeyValueMetadata, b.orders
-	f.Schema = b.Schema
+	f.Schema, f.described = b.Schema, like.described
+	if a.CreatedBy == like.Metadata.CreatedBy {
+		a.CreatedBy = like.Metadata.CreatedBy // one string
+	}
 	bytes := meta.ElementBytes * int64(len(a.Schema))
 	for _, kv := range a.KeyValueMetadata {
 		bytes += int64(len(kv.Key) + len(kv.Value))
 	}
 	_ = f.charge(fault.At{}, -min(bytes, f.footer)) // returning memory does not fail
-	return true
 }
 
 // SchemaFile checks a schema and returns it as that of a file without rows.

@@ -72,13 +72,16 @@ func (c *Chunk) seal(ctx context.Context, h *meta.PageHeader, offset int64) (ok 
 		return false, err
 	}
 	c.stored = StoredPage{Body: body, Size: int(h.UncompressedPageSize), Codec: c.md.Codec}
-	c.sealed = undecodedPage{leaf: c.leaf, header: *h, facts: f}
+	if c.sealed == nil {
+		c.sealed = new(undecodedPage)
+	}
+	*c.sealed = undecodedPage{leaf: c.leaf, header: *h, facts: f}
 	if err := c.addClaims(offset, size); err != nil {
 		return false, err
 	}
 	c.page = Page{
 		Number: c.pages, Offset: offset, FirstRow: c.rows, Values: int(f.entries), Rows: int(f.rows), NonNull: -1,
-		Encoding: f.encoding, Stored: &c.stored, sealed: &c.sealed,
+		Encoding: f.encoding, Stored: &c.stored, sealed: c.sealed,
 	}
 	if n := c.sealed.facts.nulls; n >= 0 {
 		c.page.NonNull = int(f.entries - n)
@@ -126,7 +129,7 @@ func (c *Chunk) addClaims(offset, size int64) error {
 		}
 		c.claims = k
 	}
-	k, s := c.claims, &c.sealed
+	k, s := c.claims, c.sealed
 	if k.columns == nil {
 		return nil
 	}

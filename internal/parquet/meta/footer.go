@@ -144,6 +144,19 @@ func DecodeFooter(b []byte) (m *Footer, n int, err error) {
 	return m, n, nil
 }
 
+// DecodeRest is DecodeFooter without what [Described] has, which the caller sets.
+func DecodeRest(b []byte) (m *Footer, n int, err error) {
+	var r struct {
+		Version             int32                  `thrift:"1,required"`
+		NumRows             int64                  `thrift:"3,required"`
+		RowGroups           thrift.Slice[RowGroup] `thrift:"4,required"`
+		CreatedBy           string                 `thrift:"6,optional"`
+		EncryptionAlgorithm thrift.Null[struct{}]  `thrift:"8,optional"`
+	}
+	n, err = Decode(b, &r)
+	return &Footer{Version: r.Version, NumRows: r.NumRows, RowGroups: r.RowGroups, CreatedBy: r.CreatedBy, EncryptionAlgorithm: r.EncryptionAlgorithm}, n, err
+}
+
 // Encode serialises the footer. Fields that these types lack are lost.
 func (m *Footer) Encode() ([]byte, error) {
 	b, err := thrift.Marshal(new(thrift.CompactProtocol), m)

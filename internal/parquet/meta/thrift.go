@@ -1,8 +1,10 @@
 package meta
 
 import (
+	"bytes"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 )
@@ -217,21 +219,48 @@ const (
 	ChunkBytes   = 512
 )
 
-// DecodedBytes returns the approximate memory of a decoded footer. A footer that
-// does not parse counts up to the error, which the decoder will report.
-func DecodedBytes(footer []byte) int64 {
-	elements, chunks := 0, 0
+// Described is what a footer says of the columns and of the file as a whole, as it is stored:
+// the schema, the key-value metadata and the column orders.
+type Described [3][]byte
+
+// Same reports whether both are the same bytes.
+func (d *Described) Same(other *Described) bool {
+	return bytes.Equal(d[0], other[0]) && bytes.Equal(d[1], other[1]) && bytes.Equal(d[2], other[2])
+}
+
+// Clone returns a copy; nil of nil.
+func (d *Described) Clone() *Described {
+	if d == nil {
+		return nil
+	}
+	return &Described{bytes.Clone(d[0]), bytes.Clone(d[1]), bytes.Clone(d[2])}
+}
+
+// describing are the numbers of these fields.
+var describing = [3]int64{schemaField, 5, 7}
+
+// Skim returns the approximate memory of a decoded footer, and parts of it. A footer that
+// does not parse, which the decoder will report, counts up to the error, and has no parts.
+func Skim(footer []byte) (size int64, d *Described) {
+	elements, chunks, twice := 0, 0, false
+	d = new(Described)
 	s := skimmer{b: footer}
-	_ = s.fields(func(id int64, t byte, _ int, _ int64) error {
-		if t != wireList || id != schemaField && id != rowGroupsField {
+	err := s.fields(func(id int64, t byte, _ int, _ int64) error {
+		start := s.pos
+		if at := slices.Index(describing[:], id); at >= 0 && t == wireList {
+			twice = twice || d[at] != nil
+			if id == schemaField {
+				elements, _ = s.count()
+				s.pos = start
+			}
+			err := s.value(t, 0)
+			d[at] = footer[start:s.pos]
+			return err
+		}
+		if t != wireList || id != rowGroupsField {
 			return s.unlessFlag(t)
 		}
-		start := s.pos
 		n, err := s.count()
-		if id == schemaField {
-			elements, s.pos = n, start
-			return s.value(t, 0)
-		}
 		for i := 0; i < n && err == nil; i++ {
 			err = s.fields(func(id int64, t byte, _ int, _ int64) error {
 				start := s.pos
@@ -244,7 +273,10 @@ func DecodedBytes(footer []byte) int64 {
 		}
 		return err
 	})
-	return int64(len(footer)) + ElementBytes*int64(elements) + ChunkBytes*int64(chunks)
+	if err != nil || twice {
+		d = nil
+	}
+	return int64(len(footer)) + ElementBytes*int64(elements) + ChunkBytes*int64(chunks), d
 }
 
 // unlessFlag skips the value of a field of type t; true and false have none.
