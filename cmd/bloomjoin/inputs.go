@@ -159,7 +159,7 @@ func (c *cli) inputsOptions(o *inputsFlags, args []string) (open source.Opening,
 			return open, err
 		}
 	}
-	open = source.Opening{OpenOptions: source.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated}
+	open = source.Opening{OpenOptions: source.OpenOptions{Text: o.text, TextFormat: dataset.Format(o.format), Encoding: o.encoding}, Repeated: o.repeated, Digests: true}
 	return open, o.inputs.Fill(&open)
 }
 

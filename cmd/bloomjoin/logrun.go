@@ -120,6 +120,7 @@ func (r *logRun) openLog(cmd *cobra.Command, inputs *flags.Inputs, names []strin
 		return err
 	}
 	names, r.list, err = r.FilesFrom(cmd, inputs, names)
+	open.Digests = r.out.Name != "" && r.out.Name != "-" // of what the output is made
 	if err == nil && r.list != nil {
 		err = r.openSchemas(cmd.Context(), open)
 	} else if err == nil {

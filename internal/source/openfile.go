@@ -65,6 +65,7 @@ type Opening struct {
 	// values of their directories exclude all rows; see Hive. If all files are such,
 	// the first one is opened for its columns.
 	Excluded         func(name string)
+	Digests          bool                // the fingerprints of the files will be asked for
 	TextRange        int64               // size of the row groups of text, for tests; 0: the default
 	room             *parquet.PageBudget // of Memory
 	like             *like               // shared with files opened later
@@ -126,6 +127,8 @@ func (f *File) openTable(opts Opening, constants []arrowparquet.Constant) (err e
 	src, remote := f.reader.(storage.Prefetcher)
 	switch f.format {
 	case dataset.Parquet:
+		r, end := f.readOnce(opts)
+		defer end()
 		like := opts.like.table.Load()
 		p, err := arrowparquet.OpenParquet(r, f.size, f.name, arrowparquet.ParquetOptions{
 			Mem: opts.Mem, Room: opts.room, Like: like, Int96Nanos: opts.Int96Nanos, Remote: remote,
