@@ -142,17 +142,22 @@ func (l *fileReader) reopen() (file, error) {
 
 // Changed implements [Checker].
 func (l *fileReader) Changed() error {
-	l.mu.RLock()
-	closed := l.closed
-	l.mu.RUnlock()
-	if closed {
-		return l.closedError()
-	}
-	f, err := l.reopen()
+	f, err := l.another()
 	if err != nil {
 		return err
 	}
 	return f.Close()
+}
+
+// another is reopen for a caller of its own, unless the reader is closed.
+func (l *fileReader) another() (file, error) {
+	l.mu.RLock()
+	closed := l.closed
+	l.mu.RUnlock()
+	if closed {
+		return nil, l.closedError()
+	}
+	return l.reopen()
 }
 
 // unchanged returns an error unless f is the file that was opened first, as it

@@ -31,13 +31,7 @@ func openFile(name string) (file, error) {
 // Map implements [Mapper]. The mapping keeps a descriptor of its own, with which
 // unmap checks whether the file has changed.
 func (l *localReader) Map() ([]byte, func() error, error) {
-	l.mu.RLock()
-	closed := l.closed
-	l.mu.RUnlock()
-	if closed {
-		return nil, nil, l.closedError()
-	}
-	f, err := l.reopen()
+	f, err := l.another()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,6 +47,17 @@ func (l *localReader) Map() ([]byte, func() error, error) {
 		return errors.Join(l.unchanged(f), syscall.Munmap(b), f.Close())
 	})
 	return b, unmap, nil
+}
+
+// ReadAll fills b with all bytes of the file, of which the size is that of b. Like Map it
+// returns an error if the file has changed.
+func (l *localReader) ReadAll(b []byte) error {
+	f, err := l.another()
+	if err != nil {
+		return err
+	}
+	_, err = f.ReadAt(b, 0)
+	return errors.Join(err, l.unchanged(f), f.Close())
 }
 
 // seenDirs is the set of directories that a walk has visited.

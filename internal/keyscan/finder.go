@@ -91,11 +91,9 @@ func (k *Finder) Shed() {
 // means that the filter alone decides. last, if not nil, is the worker's Finder for
 // another file of the scan, whose place the new one takes.
 func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check, last *Finder) (*Finder, error) {
-	if last != nil && f.SharesSchema(last.File) {
-		if done, err := last.goOn(f, buf); err != nil {
-			return nil, err
-		} else if done {
-			return last, nil
+	if last != nil && last.File != nil && f.SharesSchema(last.File) {
+		if done, err := last.goOn(f, buf); err != nil || done {
+			return last, err
 		}
 	}
 	k := &Finder{scanner: s, File: f}
@@ -118,16 +116,16 @@ func NewFinder(s *Scanner, f *source.File, buf *parquet.Buffers, checks []Check,
 }
 
 // goOn makes the Finder one for another file of the same schema, if all keys are leaves.
-// What it knows of the schema stays, and so does its memory. After an error it must not be
-// used.
+// What it knows of the schema stays, and so does its memory. Otherwise it must not be used
+// any more.
 func (k *Finder) goOn(f *source.File, buf *parquet.Buffers) (done bool, err error) {
-	for _, m := range k.Matches {
-		if _, ok := m.(*LeafScan); !ok {
+	k.File = nil
+	for i, m := range k.Matches {
+		l, ok := m.(*LeafScan)
+		if !ok {
 			return false, nil
 		}
-	}
-	for i, m := range k.Matches {
-		if err := m.(*LeafScan).goOn(f, k.scanner.Match[i]); err != nil {
+		if err := l.goOn(f, k.scanner.Match[i]); err != nil {
 			return false, err
 		}
 	}

@@ -134,15 +134,12 @@ func (w *Writer) Restart(dst io.Writer) error {
 	return w.out.write([]byte(magic))
 }
 
-// Another begins another file on dst, at the same time, with the same schema, the same
-// options and its own compression.
+// Another begins another file on dst, with the same schema and options but for compression. It
+// must be called before w has a row group.
 func (w *Writer) Another(dst io.Writer, c enc.Compression) (*Writer, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
-	n := &Writer{out: sink{w: dst}, schema: w.schema, orders: w.orders, leaves: w.leaves, order: w.order, opts: w.opts, growDicts: w.growDicts}
-	n.opts.Compression = c
-	return n, n.out.write([]byte(magic))
+	n := *w
+	n.out, n.opts.Compression = sink{w: dst}, c
+	return &n, n.out.write([]byte(magic))
 }
 
 // Pool returns the pool that provides the Writer's memory.

@@ -32,6 +32,8 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/tables"
 )
 
+func init() { source.Poison = true }
+
 // Open opens files for the test, if they may be in mixed directories.
 func Open(t testing.TB, opts source.Opening, names ...string) []*source.File {
 	t.Helper()

@@ -190,17 +190,29 @@ func mapFew(pieces []Piece) (unmap func() error) {
 // mapping, which ends with the last of them. The error of unmap may say that the file
 // changed.
 func (f *File) MapPages() (unmap func() error) {
-	nothing := func() error { return nil }
 	m, ok := f.reader.(storage.Mapper)
 	if !ok {
-		return nothing
+		return func() error { return nil }
 	}
-	end, err := f.Parquet().File().Map(func() (*parquet.Mapping, error) { return f.newMapping(m) })
+	return f.mapWith(func() (p *parquet.Mapping, checked bool, err error) {
+		p, err = f.newMapping(m)
+		return p, false, err
+	})
+}
+
+// mapWith is MapPages with a mapping from open. checked: its bytes were compared with the file as
+// it was opened.
+func (f *File) mapWith(open func() (p *parquet.Mapping, checked bool, err error)) (unmap func() error) {
+	checked := false
+	end, err := f.Parquet().File().Map(func() (p *parquet.Mapping, err error) {
+		p, checked, err = open()
+		return p, err
+	})
 	if err != nil {
-		return nothing // it can still be read
+		return func() error { return nil } // it can still be read
 	}
 	return func() error {
-		if last, err := end(); last {
+		if last, err := end(); last || checked {
 			return err // which Unmap has compared with the file as it was opened
 		}
 		return objects.Changed(f.reader)

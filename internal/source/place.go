@@ -50,11 +50,8 @@ func (p *place) Holds(name string) bool {
 // HoldsFile reports whether a file is in the place or, maybe by a hard link, the place itself.
 // Of a local file that is no link, only the directory is followed, once for all its files.
 func (p *place) HoldsFile(name string) bool {
-	if p.store != storage.Local() || address.IsURL(name) {
-		return p.Holds(name) || p.Is(name)
-	}
 	info, err := os.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil || !info.Mode().IsRegular() || p.store != storage.Local() {
 		return p.Holds(name) || p.Is(name)
 	}
 	dir := filepath.Dir(name)

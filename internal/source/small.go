@@ -1,11 +1,13 @@
 package source
 
 import (
+	"bytes"
 	"io"
 	"sync"
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/bloomjoin/bloomjoin/internal/parquet"
 	"github.com/bloomjoin/bloomjoin/storage"
 )
 
@@ -24,14 +26,7 @@ func (w *whole) ReadAt(p []byte, off int64) (int, error) {
 	if w.b == nil {
 		return w.counted.ReadAt(p, off)
 	}
-	if off < 0 || off > int64(len(w.b)) {
-		return 0, io.EOF
-	}
-	n := copy(p, w.b[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+	return bytes.NewReader(w.b).ReadAt(p, off)
 }
 
 // readOnce returns a reader of the file. If that is small, local and will need a fingerprint,
@@ -51,4 +46,33 @@ func (f *File) readOnce(opts Opening) (r io.ReaderAt, end func()) {
 		w.b = nil
 		smallBuffers.Put(buf)
 	}
+}
+
+// Poison makes the bytes of small files useless when the last walk over them has ended, so that
+// a later use shows. Tests set it before files are read.
+var Poison bool
+
+// LoadPages is MapPages for a pass that has few files at a time. A small file is read instead,
+// which takes fewer calls and no faults. Its buffer belongs to the mapping: the next file gets it
+// when the last holder has released that, as the address of a mapping would be.
+func (f *File) LoadPages() (end func() error) {
+	r, ok := f.reader.(interface{ ReadAll(b []byte) error })
+	if !ok || f.size > smallFile {
+		return f.MapPages()
+	}
+	return f.mapWith(func() (p *parquet.Mapping, checked bool, err error) {
+		buf := smallBuffers.Get().(*[smallFile]byte)
+		b := buf[:f.size:f.size]
+		if err := r.ReadAll(b); err != nil {
+			smallBuffers.Put(buf)
+			return nil, false, err
+		}
+		return &parquet.Mapping{Bytes: b, Read: func(n int64) { f.bytes.Add(n) }, Unmap: func() error {
+			if Poison {
+				copy(b, bytes.Repeat([]byte{0xdb}, len(b)))
+			}
+			smallBuffers.Put(buf)
+			return nil
+		}}, true, nil
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bloomjoin/bloomjoin/internal/roomtest"
 	"github.com/bloomjoin/bloomjoin/internal/source"
 	"github.com/bloomjoin/bloomjoin/internal/sourcetest"
+	"github.com/bloomjoin/bloomjoin/storage"
 )
 
 // TestDigestsAtOpen checks that fingerprints made while files are opened are those made later,
@@ -40,5 +41,34 @@ func TestDigestsAtOpen(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// TestLoadPages checks that a small file's pages are those that are read without, that passes
+// which overlap share them until the last has ended, and that a file that changes is an error.
+func TestLoadPages(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a.parquet")
+	ids := func(first int64) string {
+		values := sourcetest.Numbers(500, func(i int) int64 { return first + int64(i) })
+		return sourcetest.Write(t, name, 200, sourcetest.Record(t, sourcetest.Checked(t), sourcetest.Col{Name: "id", Values: values}))
+	}
+	f := roomtest.Open(t, source.Opening{}, ids(0))[0]
+	first, second := f.LoadPages(), f.LoadPages()
+	if err := first(); err != nil {
+		t.Fatal(err)
+	}
+	for g := range f.NumGroups() {
+		if err := f.Check(t.Context(), g); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := second(); err != nil {
+		t.Fatal(err)
+	}
+	ids(7)
+	end := f.LoadPages() // reads nothing, so that a walk returns the error
+	sourcetest.Says(t, "a file that has changed", f.Unless(f.Check(t.Context(), 0)), storage.ErrChanged, "a.parquet")
+	if err := end(); err != nil {
+		t.Error(err)
 	}
 }
